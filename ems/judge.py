@@ -1,0 +1,523 @@
+"""The judge: anything that answers prompts. LLMJudge asks an OpenAI-compatible endpoint, or replays saved replies.
+
+Synchronous, with threads of its own, so that it works the same in a script and in a notebook's running event loop.
+The `openai` package is imported when the first live call is made, never for a replay.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import json
+import math
+import os
+import queue
+import random
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from .replies import Record, Replies, StoreError, encodable, read_choice, reply_key, utc
+from .types import InputError
+
+MODES = ("live", "replay", "refresh")
+FORMATS = ("json_schema", "json_object", "text")      # what to ask for, the strictest first
+OPTIONAL = ("seed", "top_p", "temperature", "max_completion_tokens", "max_tokens")   # what a server may refuse
+STRIKES = 32                                          # calls failing in a row after which the endpoint counts as down
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question to the judge."""
+
+    task: str                     # what it is for: extract, match, score, ... (usage is counted by it)
+    prompt: str
+    max_tokens: int               # limit of the reply's length
+    schema: dict | None = None    # JSON schema the reply should follow; the prompt has to say so in words as well
+    sample: int = 0               # number of the repetition, when the same question is asked several times
+    label: str = field(default="", compare=False)   # a name for people; changes nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back. `text` None means no usable reply, and `error` says why."""
+
+    text: str | None
+    error: str = ""               # "length", "refusal", "timeout", "connection", "http 500", "not JSON", ...
+    prompt_tokens: int = 0        # as the server counts; 0 when it does not say
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    seconds: float = 0.0          # of the call that brought the reply
+    stored: bool = False          # came from the store: nothing was asked
+    cut: str | None = None        # what there is of a text that hit its limit: no judgement, but still an answer
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Anything with a name, a signature and `ask`."""
+
+    name: str                     # the model, for people
+    signature: str                # everything that can change its replies
+
+    def ask(self, requests: Sequence[Request], progress: str = "") -> list[Reply]:
+        """One reply per request, in the same order; a bar with the words `progress` is shown if there are any."""
+        ...
+
+
+class JudgeUnavailable(InputError):
+    """The endpoint cannot be used at all: unreachable, wrong key, no such model, no credit. Nothing saved is lost."""
+
+
+class MissingReplies(InputError):
+    """A replay met requests without a saved reply. They are noted in the store as pending; `keys` has them by task."""
+
+    def __init__(self, message: str, keys: dict[str, list[str]]):
+        super().__init__(message)
+        self.keys = keys
+
+
+@dataclass
+class TaskUsage:
+    """What one task has cost this judge so far."""
+
+    requests: int = 0             # asked for by the stages
+    stored: int = 0               # of these: answered from the store
+    shared: int = 0               # of these: identical to another request, asked once
+    calls: int = 0                # HTTP requests sent, retries included
+    prompt_tokens: int = 0        # of live replies
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    seconds: float = 0.0          # sum over live replies
+    failures: Counter = field(default_factory=Counter)   # requests without a usable reply, by reason
+
+
+class CallableJudge:
+    """A plain function from prompt to reply, as a judge. Its exceptions pass through."""
+
+    def __init__(self, function: Callable[[str], str]):
+        self.function = function
+        self.name = getattr(function, "name", None) or getattr(function, "__name__", type(function).__name__)
+        self.signature = f"judge:{self.name}"
+
+    def ask(self, requests: Sequence[Request], progress: str = "") -> list[Reply]:
+        """Ask one after the other."""
+        replies = []
+        with _bar(progress, len(requests)) as bar:
+            for request in requests:
+                text = self.function(request.prompt)
+                replies.append(Reply(text) if isinstance(text, str) else Reply(None, "not text"))
+                bar.update()
+        return replies
+
+
+def as_judge(judge: Judge | Callable[[str], str]) -> Judge:
+    """The judge itself, or a plain function from prompt to reply made into one."""
+    if isinstance(judge, Judge):
+        return judge
+    if callable(judge):
+        return CallableJudge(judge)
+    raise InputError(f"a judge is an LLMJudge or a function from prompt to reply, got {judge!r:.60}; "
+                     "for a model behind an endpoint pass LLMJudge(name)")
+
+
+class _Endpoint:
+    """What has been learned about one model at one address: shared by every judge of this process that asks it."""
+
+    def __init__(self):
+        self.format = 0                        # index into FORMATS of the strictest one that works
+        self.dropped: set[str] = set()         # parameters the server refused
+        self.alive = False                     # a reply has come from here
+
+    def learn(self, complaint: str, body: dict[str, Any]) -> bool:
+        """Note what a refused body (HTTP 4xx) must do without. False when the complaint is about something else."""
+        sent = body.get("response_format", {}).get("type")
+        if sent and re.search(r"response.?format|json.?(mode|object)|schema|grammar|guided|structured", complaint, re.IGNORECASE):
+            self.format = max(self.format, FORMATS.index(sent) + 1)
+            return True
+        if re.search(r"context|too (large|long|many)|exceed|maximum|at (most|least)|between|greater|less", complaint, re.IGNORECASE):
+            return False                       # the value is wrong, not the parameter
+        refused = next((name for name in OPTIONAL if name in body and re.search(rf"\b{name}\b", complaint)), None)
+        if refused:
+            self.dropped.add(refused)
+        return refused is not None
+
+
+_ENDPOINTS: dict[tuple[str, str], _Endpoint] = {}
+
+
+@dataclass(eq=False)
+class _Failed(Exception):
+    """A call that brought no reply."""
+
+    reason: str                   # becomes Reply.error
+    again: bool = True            # worth another try
+    after: float | None = None    # seconds the server asks to wait before that
+    fatal: str = ""               # why no other call can succeed either
+    complaint: str = ""           # what the server says is wrong with the request
+
+
+class LLMJudge:
+    """A model behind an OpenAI-compatible endpoint, with a store of its replies.
+
+    mode      "live" asks for what the store lacks, "replay" never touches the network, "refresh" asks for everything
+              and replaces what is saved.
+    base_url  and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY. With an address but no key a dummy key is
+              sent: local servers want none.
+    workers   calls in flight at once, over all threads that use this judge.
+    timeout   seconds for one reply, its retries and their waits included; past it that reply alone has failed.
+    retries   how often a call is repeated after a dropped connection, 408, 409, 429, 5xx, or an unreadable body. The
+              server's Retry-After counts; otherwise the wait doubles from half a second, with jitter.
+    weights   revision of the model's weights, if declared: it enters the key of every reply, like the decoding settings.
+    """
+
+    def __init__(self, model: str, *, store: Replies | None = None, mode: str = "live", base_url: str | None = None,
+                 api_key: str | None = None, workers: int = 32, timeout: float = 600.0, retries: int = 6,
+                 temperature: float | None = 0.0, top_p: float | None = None, seed: int | None = 7,
+                 weights: str | None = None):
+        if mode not in MODES:
+            raise InputError(f"mode must be one of {', '.join(MODES)}, got {mode!r}")
+        if mode == "replay" and store is None:
+            raise InputError("mode 'replay' needs a store of saved replies; pass store=Replies(path)")
+        if mode != "replay" and store is not None and store.read_only:
+            raise InputError(f"{store.path} is a recording and cannot take new replies; use mode 'replay', or "
+                             "Replies('new.sqlite', recorded=[...])")
+        for name, value, least in (("workers", workers, 1), ("timeout", timeout, 0.001), ("retries", retries, 0)):
+            if not value >= least:
+                raise InputError(f"{name} must be at least {least}, got {value!r}")
+        self.name = self.model = model
+        self.store, self.mode = store, mode
+        self.workers, self.timeout, self.retries = workers, timeout, retries
+        self.temperature = None if temperature is None else float(temperature)
+        self.top_p = None if top_p is None else float(top_p)
+        self.seed, self.weights = seed, weights
+        shown = (("temperature", self.temperature), ("top_p", self.top_p), ("seed", seed), ("weights", weights))
+        self.signature = "|".join([f"judge:{model}", *(f"{name}:{value}" for name, value in shown if value is not None)])
+        self.base_url = base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
+        if not re.match(r"https?://[^/]", self.base_url):
+            raise InputError(f"base_url must begin with http:// or https://, got {self.base_url!r}")
+        self.used: set[str] = set()                 # keys asked for so far: what an export of this run alone needs
+        self._secret = lambda: (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()    # not to be printed by vars()
+        self._usage: dict[str, TaskUsage] = {}
+        self._inflight: dict[str, Future] = {}
+        self._unsaved: dict[str, Record] = {}       # replies that a full disk refused: kept, and saved with the next
+        self._lock = threading.Lock()
+        self._slots = threading.BoundedSemaphore(workers)
+        self._strikes = 0
+        self._client: Any = None
+
+    def __repr__(self) -> str:
+        return f"LLMJudge({self.model!r}, mode={self.mode!r}, store={self.store!r}, workers={self.workers})"
+
+    # --- asking ---
+
+    def key(self, request: Request) -> str:
+        """The store's key of a request: a hash of everything that can change the reply, and of nothing else."""
+        return reply_key(model=self.model, weights=self.weights, prompt=encodable(request.prompt),
+                         schema=request.schema, temperature=self.temperature, top_p=self.top_p,
+                         max_tokens=request.max_tokens, seed=self.seed, sample=request.sample)
+
+    def ask(self, requests: Sequence[Request], progress: str = "") -> list[Reply]:
+        """One reply per request, in order. Identical requests are asked once; each reply is saved as it arrives.
+
+        A request that fails for itself gives Reply(None, reason). Raises JudgeUnavailable when asking on is pointless,
+        MissingReplies in replay, StoreError when a reply cannot be saved; what is saved by then stays saved.
+        """
+        keys = [self.key(r) for r in requests]
+        wanted: dict[str, Request] = {}
+        for key, request in zip(keys, requests, strict=True):
+            wanted.setdefault(key, request)
+        replies = {key: _reply(record, stored=True) for key, record in self._saved(wanted).items()}
+        missing = {key: r for key, r in wanted.items() if key not in replies}
+        if missing and self.mode == "replay":
+            raise self._missing(missing)
+        if missing:
+            self._connect()
+            replies.update(self._ask_all(missing, progress, len(replies)))
+        self.used.update(keys)
+        asked = set()
+        with self._lock:
+            for key, request in zip(keys, requests, strict=True):
+                usage, reply = self._of(request.task), replies[key]
+                usage.requests += 1
+                usage.stored += reply.stored
+                usage.shared += key in asked and not reply.stored
+                usage.failures.update([reply.error] if reply.error else [])
+                asked.add(key)
+        return [replies[key] for key in keys]
+
+    def usage(self) -> dict[str, TaskUsage]:
+        """What each task has asked for and cost so far."""
+        with self._lock:
+            return {task: TaskUsage(**{**asdict(u), "failures": Counter(u.failures)}) for task, u in self._usage.items()}
+
+    def _of(self, task: str) -> TaskUsage:
+        return self._usage.setdefault(task, TaskUsage())
+
+    def _saved(self, wanted: dict[str, Request]) -> dict[str, Record]:
+        for key, record in list(self._unsaved.items()):
+            self.store.put(record, replace=self.mode == "refresh")
+            del self._unsaved[key]
+        return self.store.get_many(wanted) if self.store and self.mode != "refresh" else {}
+
+    def _missing(self, missing: dict[str, Request]) -> MissingReplies:
+        self.store.add_pending((key, r.task, r.label, self._body(r, self._endpoint())) for key, r in missing.items())
+        by_task: dict[str, list[str]] = {}
+        for key, request in missing.items():
+            by_task.setdefault(request.task, []).append(key)
+        named = "; ".join(f"{len(keys)} {task} ({', '.join(k[:12] for k in keys[:3])}{', ...' * (len(keys) > 3)})"
+                          for task, keys in sorted(by_task.items()))
+        return MissingReplies(f"{len(missing)} replies of {self.model} are not saved: {named}; ask a live endpoint for "
+                              "them (mode 'live'), or write them to a batch file (ems replies export --pending)", by_task)
+
+    # --- live ---
+
+    def _ask_all(self, missing: dict[str, Request], progress: str, stored: int) -> dict[str, Reply]:
+        """Live replies to distinct requests, brought by worker threads that this thread watches over."""
+        todo: queue.SimpleQueue = queue.SimpleQueue()      # (key, request, future) for the workers
+        done: queue.SimpleQueue = queue.SimpleQueue()      # (key, future) for this thread
+        running: dict[str, float] = {}                     # deadline of each call under way
+        mine: dict[str, Future] = {}                       # the others are already being asked by another thread
+        replies: dict[str, Reply] = {}
+        stop = threading.Event()
+
+        def work() -> None:
+            while not stop.is_set():
+                try:
+                    key, request, future = todo.get_nowait()
+                except queue.Empty:
+                    return
+                self._slots.acquire()
+                running[key] = deadline = time.monotonic() + self.timeout
+                try:
+                    self._finish(key, future, self._live(key, request, deadline, stop))
+                except BaseException as error:    # noqa: BLE001 - it belongs to the thread that asked
+                    self._finish(key, future, error)
+                if running.pop(key, None) is None:
+                    return                        # given up on: another thread has taken this one's place
+                self._slots.release()
+
+        def hire(n: int) -> None:
+            for _ in range(n):                    # daemons: a call that hangs must not keep a program from ending
+                threading.Thread(target=work, name="ems-judge", daemon=True).start()
+
+        bar = _bar(progress, stored + len(missing), stored)
+        try:
+            for key, request in missing.items():
+                with self._lock:
+                    if (future := self._inflight.get(key)) is None:
+                        future = self._inflight[key] = mine[key] = Future()
+                        todo.put((key, request, future))
+                future.add_done_callback(lambda f, key=key: done.put((key, f)))
+            hire(min(self.workers, len(mine)))
+            while len(replies) < len(missing):
+                with suppress(queue.Empty):
+                    key, future = done.get(timeout=0.5)
+                    replies[key] = future.result()
+                    bar.update()
+                for key, deadline in running.copy().items():
+                    if time.monotonic() > deadline + 1 and running.pop(key, None):
+                        self._slots.release()
+                        self._finish(key, mine[key], Reply(None, "timeout"))
+                        hire(1)
+        except BaseException as error:
+            stop.set()
+            interrupted = isinstance(error, KeyboardInterrupt)
+            patience = time.monotonic() + (1.0 if interrupted else 10.0)
+            while running and time.monotonic() < patience:     # replies on their way are paid for: let them be saved
+                time.sleep(0.02)
+            if interrupted:
+                kept = f"saved in {self.store.path}" if self.store and self.store.path else "kept in memory only"
+                raise KeyboardInterrupt(f"stopped with {len(replies)} of {len(missing)} replies of {self.model} received, "
+                                        f"{kept}; run the same command again to go on from there") from None
+            if isinstance(error, StoreError) and self._unsaved:
+                raise StoreError(f"{error}. {len(self._unsaved)} replies were received but not saved: the next ask of "
+                                 "this judge saves them first; when the program ends they are lost", error.record) from None
+            raise
+        finally:
+            bar.close()
+            for key, future in mine.items():
+                self._finish(key, future, Reply(None, "interrupted"))
+        return replies
+
+    def _finish(self, key: str, future: Future, outcome: Reply | BaseException) -> None:
+        """Hand an outcome to everyone who waits for it; the first one counts."""
+        with self._lock:
+            if future.done():
+                return
+            self._inflight.pop(key, None)
+            if isinstance(outcome, BaseException):
+                future.set_exception(outcome)
+            else:
+                future.set_result(outcome)
+
+    def _live(self, key: str, request: Request, deadline: float, stop: threading.Event) -> Reply:
+        """Ask until there is a reply, the retries or the time run out, or the endpoint proves unusable."""
+        if self.store and self.mode != "refresh" and (record := self.store.get(key)):
+            return _reply(record, stored=True)             # another process was faster
+        endpoint, tries = self._endpoint(), 0
+        while not stop.is_set():
+            body = self._body(request, endpoint)
+            started = time.monotonic()
+            try:
+                choice = self._post(request.task, body, deadline - started)
+            except _Failed as error:
+                failed = error
+                if failed.complaint and endpoint.learn(failed.complaint, body):
+                    continue
+            else:
+                endpoint.alive, self._strikes = True, 0
+                return self._save(key, request, body, choice, time.monotonic() - started)
+            if failed.fatal or (failed.reason == "unreachable" and tries >= min(self.retries, 6 if endpoint.alive else 2)):
+                raise self._unavailable(failed.fatal or "cannot be reached; check the address and that the server runs")
+            wait = random.uniform(0.5, 1.0) * min(2.0**tries, 30.0) if failed.after is None else failed.after
+            if not failed.again:
+                return Reply(None, failed.reason)
+            if tries == self.retries or time.monotonic() + wait >= deadline:
+                with self._lock:
+                    self._strikes += 1
+                if self._strikes >= STRIKES:
+                    raise self._unavailable(f"{STRIKES} calls in a row failed, the last with {failed.reason!r}; try later")
+                return Reply(None, failed.reason)
+            stop.wait(wait)
+            tries += 1
+        return Reply(None, "interrupted")
+
+    def _post(self, task: str, body: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """The one place every live call passes: send one chat completion, return what it says or raise _Failed."""
+        import openai
+
+        with self._lock:
+            self._of(task).calls += 1
+        seconds = max(seconds, 0.1)
+        try:
+            raw = self._client.chat.completions.with_raw_response.create(
+                **body, timeout=openai.Timeout(seconds, connect=min(5.0, seconds)))
+        except openai.APIStatusError as error:
+            raise self._refused(error.status_code, error.response.headers, error.body) from None
+        except openai.APIConnectionError as error:
+            cause, late = type(error.__cause__).__name__, isinstance(error, openai.APITimeoutError)
+            if cause in ("ConnectError", "ConnectTimeout"):
+                raise _Failed("unreachable") from None
+            raise _Failed("timeout" if late else "connection", again=not late) from None
+        try:
+            data = json.loads(raw.content)
+        except (ValueError, RecursionError):
+            raise _Failed("not JSON") from None
+        try:
+            return read_choice(data)
+        except ValueError:
+            raise _Failed("wrong shape") from None
+
+    def _refused(self, status: int, headers: Any, body: Any) -> _Failed:
+        """What an HTTP error status means: give up on all, on this request, learn from it, or try again."""
+        error = body if isinstance(body, dict) else {}
+        said = error.get("message") or error.get("detail") or body or ""
+        if isinstance(said, list):                 # one entry per field that was found wrong
+            said = "; ".join(f"{'.'.join(map(str, e.get('loc', ())))} {e.get('msg', '')}" for e in said if isinstance(e, dict))
+        said = " ".join(f"{error.get('param') or ''} {said}".split())
+        if secret := self._secret():
+            said = said.replace(secret, "***")
+        reason = f"http {status}"
+        if (status in (401, 402, 404) or (status == 403 and not self._endpoint().alive)
+                or error.get("code") == "insufficient_quota"):
+            todo = {401: "check OPENAI_API_KEY", 403: "check OPENAI_API_KEY", 404: "check the model's name and the address"}
+            return _Failed(reason, fatal=f"{reason}: {said[:200] or 'no message'}; {todo.get(status, 'check the account')}")
+        if error.get("code") == "content_filter":
+            return _Failed("refusal", again=False)
+        if status in (408, 409, 429) or status >= 500:
+            return _Failed(reason, after=_retry_after(headers), complaint=said if status in (500, 501) else "")
+        return _Failed(reason, again=False, complaint=said if status in (400, 415, 422) else "")
+
+    def _body(self, request: Request, endpoint: _Endpoint) -> dict[str, Any]:
+        """The chat completion to send, without what the endpoint is known to refuse."""
+        limit = "max_completion_tokens" if "max_tokens" in endpoint.dropped else "max_tokens"
+        body = {"temperature": self.temperature, "top_p": self.top_p, limit: request.max_tokens,
+                "seed": None if self.seed is None else self.seed + request.sample}
+        body = {k: v for k, v in body.items() if v is not None and k not in endpoint.dropped}
+        body |= {"model": self.model, "messages": [{"role": "user", "content": encodable(request.prompt)}]}
+        form = FORMATS[endpoint.format] if request.schema else "text"
+        if form == "json_schema":
+            body["response_format"] = {"type": form, "json_schema": {"name": "reply", "schema": request.schema, "strict": True}}
+        elif form == "json_object":
+            body["response_format"] = {"type": form}
+        return body
+
+    def _save(self, key: str, request: Request, body: dict, choice: dict, seconds: float) -> Reply:
+        sent = {"format": body.get("response_format", {}).get("type", "text"), "weights": self.weights,
+                "dropped": sorted(self._endpoint().dropped - body.keys())}
+        record = Record(key=key, task=request.task, model=self.model, label=request.label, seconds=round(seconds, 3),
+                        prompt=request.prompt, date=utc(), sent={k: v for k, v in sent.items() if v}, **choice)
+        with self._lock:
+            usage = self._of(request.task)
+            for name in ("prompt_tokens", "completion_tokens", "cached_tokens", "seconds"):
+                setattr(usage, name, getattr(usage, name) + getattr(record, name))
+        if self.store is not None:
+            try:
+                record = self.store.put(record, replace=self.mode == "refresh")
+            except StoreError:
+                self._unsaved[key] = record
+                raise
+        return _reply(record)
+
+    def _endpoint(self) -> _Endpoint:
+        return _ENDPOINTS.setdefault((self.base_url, self.model), _Endpoint())
+
+    def _unavailable(self, why: str) -> JudgeUnavailable:
+        where = re.sub(r"//[^/@]*@", "//", self.base_url).partition("?")[0]
+        return JudgeUnavailable(f"{self.model} at {where}: {why}. Replies received so far are kept")
+
+    def _connect(self) -> None:
+        """Make the client, with one pool of connections for all workers."""
+        with self._lock:
+            if self._client is not None:
+                return
+            try:
+                import httpx2
+                import openai
+            except ImportError:
+                raise InputError("asking a model needs the openai package: pip install 'openai>=3'") from None
+            key = self._secret()
+            if not key and "api.openai.com" in self.base_url:
+                raise JudgeUnavailable("no key: set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server, or use mode 'replay'")
+            if not (key.isascii() and key.isprintable()):
+                raise JudgeUnavailable("OPENAI_API_KEY has characters that no key has; set it again")
+            limits = httpx2.Limits(max_connections=None, max_keepalive_connections=self.workers, keepalive_expiry=30.0)
+            try:
+                self._client = openai.OpenAI(api_key=key or "none", base_url=self.base_url, max_retries=0,
+                                             http_client=openai.DefaultHttpxClient(limits=limits))
+            except httpx2.InvalidURL as error:
+                raise self._unavailable(f"not an address ({error})") from None
+
+
+def _reply(record: Record, *, stored: bool = False) -> Reply:
+    """A saved record as a reply: a cut-off or declining text is kept in the store but is no answer."""
+    error = {"length": "length", "refusal": "refusal", "content_filter": "refusal"}.get(record.finish_reason, "")
+    return Reply(None if error else record.text, error, record.prompt_tokens, record.completion_tokens,
+                 record.cached_tokens, record.seconds, stored, record.text if error == "length" else None)
+
+
+def _retry_after(headers: Any) -> float | None:
+    """Seconds the server asks to wait, from Retry-After as a number or an HTTP date; None when it does not say."""
+    value = headers.get("retry-after")
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
+        except ValueError:
+            return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None
+
+
+def _bar(text: str, total: int, done: int = 0) -> Any:
+    """A progress bar; an invisible one without a text."""
+    from tqdm.auto import tqdm
+
+    return tqdm(desc=text, total=total, initial=done, unit="reply", disable=not text)

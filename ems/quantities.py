@@ -1,0 +1,228 @@
+"""Numbers in English financial prose, with unit, scale, period and direction: "$11.4bn" equals "11,400 million".
+
+One pass over the text, longest form first. Marks that only look like amounts are passed over: footnotes such as [4],
+list numbers, "Table 3", names with a number glued to letters ("10-K", "COVID-19").
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+_ONES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+         "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"]
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+_WORDS = {w: i for i, w in enumerate(_ONES)} | {w: 10 * i for i, w in enumerate(_TENS, 2)} | {"dozen": 12}
+_ORDINALS = {"first": 1, "1st": 1, "second": 2, "2nd": 2, "third": 3, "3rd": 3, "fourth": 4, "4th": 4}
+_SCALES = {"hundred": 1e2, "thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "mm": 1e6, "m": 1e6,
+           "billion": 1e9, "bn": 1e9, "b": 1e9, "trillion": 1e12, "tn": 1e12, "t": 1e12}
+_CURRENCIES = {"$": "USD", "us$": "USD", "usd": "USD", "dollar": "USD", "€": "EUR", "eur": "EUR", "euro": "EUR",
+               "£": "GBP", "gbp": "GBP", "¥": "JPY", "jpy": "JPY", "yen": "JPY", "rmb": "CNY", "cny": "CNY",
+               "yuan": "CNY", "c$": "CAD", "cad": "CAD", "a$": "AUD", "aud": "AUD", "hk$": "HKD", "chf": "CHF"}
+# Unit as written -> (canonical unit, factor). Points of a percentage are written both ways in practice ("50 basis
+# points", "0.5%"), so they share the unit; what tells them from a growth rate is the context, not the number.
+_UNITS = {"%": ("%", 1), "percent": ("%", 1), "per cent": ("%", 1), "pct": ("%", 1), "percentage point": ("%", 1),
+          "point": ("%", 1), "pp": ("%", 1), "basis point": ("%", .01), "bp": ("%", .01), "x": ("x", 1),
+          "time": ("x", 1), "fold": ("x", 1), "cent": ("USD", .01), "day": ("day", 1), "week": ("day", 7),
+          "month": ("month", 1), "year": ("month", 12), "hour": ("minute", 60), "minute": ("minute", 1),
+          "people": ("person", 1), "person": ("person", 1), "employee": ("person", 1), "countries": ("country", 1),
+          "cities": ("city", 1), "branches": ("branch", 1), "gw": ("watt", 1e9), "gigawatt": ("watt", 1e9),
+          "mw": ("watt", 1e6), "megawatt": ("watt", 1e6), "gwh": ("watt hour", 1e9), "mwh": ("watt hour", 1e6),
+          "kwh": ("watt hour", 1e3)}
+_COUNTED = ("person people employee countries country cities city branches branch user customer client member subscriber "
+            "share store vehicle unit market state patient location product model phone order transaction account loan "
+            "deal mile ton barrel acre")
+
+_SPELT = rf"(?:(?:{'|'.join(_TENS)})[ -](?:{'|'.join(_ONES[1:10])})|{'|'.join(_TENS + _ONES[::-1])}|(?:a[ ])?dozen)"
+_MONTH = rf"((?:{'|'.join(_MONTHS)})(?:uary|ruary|ch|il|e|y|ust|t|tember|ober|ember)?)\.?"
+_YEAR = r"(?:19|20)\d\d"
+_SCALE = r"(?:[ -]?(?i:hundred[ ](?:thousand|million)|hundred|thousand|million|billion|trillion|mm|mn|bn|tn)s?\b" \
+         r"|[kmbtKMBT]\b|[ ][KMBT]\b(?![ ][A-Z]))"
+_UNIT = (r"(?:\s?%|[ -]?(?i:(?:percentage|basis)[ ]points?|percent|per[ ]cent|pct|points?|bps?|pp|cents?|dollars?|euros?"
+         r"|yen|yuan|usd|eur|gbp|jpy|rmb|cny|x|times|fold|days?|weeks?|months?|years?|hours?|minutes?|gigawatts?"
+         r"|megawatts?|[gmk]wh|[gm]w)\b"
+         rf"|(?:[ -](?!(?:and|to|in|of|or|for|by|per|with)\b)[a-z]+){{0,2}}?[ -](?:{_COUNTED.replace(' ', '|')})s?\b)")
+_SCAN = re.compile(rf"""
+    (?P<skip>\[\d+(?:\s*[,;–-]\s*\d+)*\]                             # footnote marks
+      | ^[ \t]*(?:[-*•>\#]+[ \t]*)?\**\(?\d{{1,2}}[.)]\**(?=\s)        # list numbers
+      | \b(?i:paragraphs?|para|tables?|figures?|pages?|sections?|notes?|items?|steps?|exhibit|appendix|chapter|id)
+        (?:[ ]ids?)?[ ]?[=:\#]?[ ]?\d+(?:(?:,[ ]?|[ ]?(?:and|to|&|-|–)[ ]?)\d+)*\b(?![.]\d|%|[ ][mb]illion))
+  | \b(?P<versus>(?i:year[ -]o(?:ver|n)[ -]year|yoy|y/y|year[ -]ago|quarter[ -]o(?:ver|n)[ -]quarter|qoq|q/q
+      |sequential(?:ly)?|month[ -]over[ -]month))\b
+  | \b(?:(?P<month>{_MONTH})[ ](?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?:,?[ ](?P<year1>{_YEAR}))?(?!\d|[ ]?%|[.]\d)
+      | (?P<day2>\d{{1,2}})(?:st|nd|rd|th)?[ ](?P<month2>{_MONTH})(?:,?[ ](?P<year2>{_YEAR}))?
+      | (?P<month3>{_MONTH}),?[ ](?:of[ ])?(?P<year3>{_YEAR}) | (?P<iso>{_YEAR}-\d\d-\d\d))\b
+  | \b(?:[Qq](?P<q1>[1-4]) | (?P<q2>[1-4])[Qq] | [Hh](?P<h1>[12]) | (?P<h2>[12])[Hh]
+      | (?P<ordinal>(?i:{'|'.join(_ORDINALS)}))[ -](?:(?i:fiscal)[ -])?(?P<span>(?i:quarter|half)))
+      (?:(?:,|[ ]of)?[ ]?(?:the[ ])?(?:FY|CY|(?i:fiscal|calendar))?[ ]?(?:year[ ])?['’]?(?P<year4>{_YEAR}|\d\d(?![\d,.%])))?\b
+  | \b(?:FY|CY)[ ]?['’]?(?P<year5>{_YEAR}|\d\d)\b
+  | (?<![\w$€£.,-])(?P<year6>{_YEAR})(?!\d|[,.]\d)\b(?!{_SCALE}|{_UNIT})
+  | \b(?:(?P<half>(?i:half))[ ](?:of|the|our|its|a) | (?i:an?[ ](?P<one>quarter|third|fifth)[ ]of)
+      | (?P<times>(?i:two|three))[ -](?P<parts>(?i:quarters|thirds|fifths))[ ]of
+      | (?P<multiple>(?i:doubl|tripl|quadrupl))(?i:e[ds]?|ing))\b
+  | (?P<minus>\((?=[\d.,]+\))|(?<![\w)])[-−–](?=[\d.$€£]))?
+      (?:(?P<currency>US\$|HK\$|C\$|A\$|[$€£¥]|\b(?:USD|EUR|GBP|JPY|CNY|RMB|CAD|AUD|CHF)\b)[ ]?(?P<minus2>[(-](?=[\d.,]+\)?))?)?
+      (?<![\d.,])(?<![^\W\d_])(?<![^\W\d_]-)(?P<digits>(?>\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+))
+      \)?(?P<scale>{_SCALE})?(?P<unit>{_UNIT})?(?![^\W\d_]|-[A-Z])
+  | \b(?P<spelt>(?i:{_SPELT}))(?P<scale2>{_SCALE})?(?P<unit2>{_UNIT})?\b
+""", re.VERBOSE | re.MULTILINE)
+_DOWN = (r"(?:down|fell|fall(?:s|ing|en)?|decreas\w+|declin\w+|drop\w*|lower(?:ed|ing)?|reduc\w+|contract(?:ed|ion)"
+         r"|shr[aiu]nk|loss(?:es)?|lost|negative|minus|cut|headwinds?|outflows?|plung\w+|slump\w*)")
+_UP = (r"(?:up|rose|ris(?:e|es|en|ing)|increas\w+|grew|grow(?:s|n|th|ing)?|gain(?:s|ed)?|higher|rais\w+|climb\w*"
+       r"|improv\w+|expand\w*|expansion|jump\w*|surg\w+|positive|plus|add(?:s|ed))")
+_FILLER = (r"(?:[ ,]+(?:of|by|about|around|approximately|roughly|nearly|almost|over|more|than|some|just|an?|additional"
+           r"|another|slightly|was|is|were))*[ ]*")
+_BEFORE = re.compile(rf"\b(?:({_DOWN})|{_UP}){_FILLER}$", re.IGNORECASE)
+_AFTER = re.compile(rf"(?:[ -](?:year|yoy|over|on|annual|sequential|quarter|net))*[ ](?:({_DOWN})|{_UP})\b", re.IGNORECASE)
+_JOIN = re.compile(r"\s*(?:to|and|or|-|–|—)\s*(?:about |approximately )?")
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """One number as it stands in a text.
+
+    `value` is in the unit's base (dollars, percent, months, ...), negative only where printed so. Unit "date" holds
+    year * 10000 + part * 100 + day, part being a month 1-12, a quarter 13-16 or a half 17-18, 0 for what is not said.
+    Unit "versus" is the span of a comparison in months: 12 for year over year, 3 for sequential.
+    """
+
+    value: float
+    unit: str              # "USD", "%", "x", "month", "date", "share", ...; "" when none is printed
+    tolerance: float       # half a unit of the last printed digit, in the same base: what rounding can hide
+    start: int             # span in the text
+    end: int
+    direction: int = 0     # -1 "down 5%", +1 "up 5%", 0 not said
+    amount: bool = False   # printed with a scale word, decimals or thousands commas: more than a small count
+
+
+def find_quantities(text: str) -> list[Quantity]:
+    """Every quantity of `text` in order of appearance; both ends of a range carry the shared scale and unit."""
+    found: list[Quantity] = []
+    factors: list[float] = []        # scale and unit factor of the last quantity, empty unless it is a plain number
+    for m in _SCAN.finditer(text):
+        if m["skip"]:
+            continue
+        if not (m["digits"] or m["spelt"]):
+            found.append(_special(m))
+            factors = []
+            continue
+        q, *now = _number(m)
+        if q.value in (0, 1) and m["spelt"] and q.unit == "" and not q.amount:
+            continue                 # "one of the", "no one": not a count
+        if factors and _JOIN.fullmatch(text, found[-1].end, q.start):
+            found[-1], q = _range(found[-1], factors, q, now)
+        found.append(q)
+        factors = now
+    return [_directed(q, text) for q in found]
+
+
+def same(a: Quantity, b: Quantity) -> bool:
+    """Whether two quantities may be the same number, written or rounded differently.
+
+    The coarser printing decides, but never by more than 5 %: 11.4 billion is 11.35 billion, 2 % is not 2.4 %. Opposite
+    directions differ. A bare number may stand for money when it reads like an amount (11.4 billion, 42,146), and for
+    something counted. Dates agree when there is a part that both give and all such parts agree.
+    """
+    if a.unit == b.unit == "date":
+        parts = [(int(x.value) // 10000, int(x.value) // 100 % 100, int(x.value) % 100) for x in (a, b)]
+        both = [x == y for x, y in zip(*parts, strict=True) if x and y]
+        return bool(both) and all(both)
+    if a.unit != b.unit and not _may_be(a, b) and not _may_be(b, a):
+        return False
+    if a.direction * b.direction < 0:
+        return False
+    if (a.value < 0) != (b.value < 0) and 0 in (a.direction, b.direction):
+        return False                 # a printed minus is a "down", never a number without direction
+    x, y = abs(a.value), abs(b.value)
+    return abs(x - y) <= min(max(a.tolerance, b.tolerance), 0.05 * max(x, y)) + 1e-9 * max(x, y)
+
+
+def missing_quantities(text: str, source: str) -> list[Quantity]:
+    """The quantities of `text` that occur nowhere in `source`, in unit, scale and rounding forms alike.
+
+    Directions and comparison spans are left aside: a source may say "declined" far from the number.
+    """
+    known = [_plain(q) for q in find_quantities(source)]
+    return [q for q in find_quantities(text)
+            if q.unit != "versus" and not any(same(_plain(q), other) for other in known)]
+
+
+def _plain(q: Quantity) -> Quantity:
+    return replace(q, value=abs(q.value), direction=0)
+
+
+def _may_be(bare: Quantity, other: Quantity) -> bool:
+    """Whether `bare`, printed without unit, can be `other`: money, or something counted."""
+    return bare.unit == "" and (other.unit in _COUNTED or bare.amount and other.unit in _CURRENCIES.values())
+
+
+def _number(m: re.Match[str]) -> tuple[Quantity, float, float]:
+    """A number in digits or words, with the factors its scale word and its unit brought in."""
+    scale_text, unit_text = m["scale"] or m["scale2"] or "", m["unit"] or m["unit2"] or ""
+    scale = 1.0
+    for word in scale_text.strip(" -").lower().split():
+        scale *= _SCALES[word] if word in _SCALES else _SCALES[word.rstrip("s")]
+    if digits := m["digits"]:
+        value, tolerance = float(digits.replace(",", "")), 0.5 * 10.0 ** -len(digits.partition(".")[2])
+    else:
+        value, tolerance = float(sum(_WORDS.get(w, 0) for w in re.split("[ -]", m["spelt"].lower()))), 0.5
+    end, unit, factor = m.end(), "", 1.0
+    if m["currency"]:                # "$5 per share", "$5 million loan": what follows is not the unit
+        unit, end = _CURRENCIES[m["currency"].lower()], m.start("unit") if m["unit"] else end
+    elif unit_text:
+        name = unit_text.strip(" -").lower()
+        for key in (name, name.removesuffix("s"), re.split("[ -]", name)[-1], re.split("[ -]", name)[-1].removesuffix("s")):
+            if key in _UNITS:
+                unit, factor = _UNITS[key]
+                break
+        else:
+            unit = _CURRENCIES.get(key, key)
+    sign, base = -1 if m["minus"] or m["minus2"] else 1, scale * factor
+    amount = bool(scale_text) or bool(digits and re.search("[.,]", digits))
+    return Quantity(sign * value * base, unit, tolerance * base, m.start(), end, 0, amount), scale, factor
+
+
+def _range(a: Quantity, a_factors: list[float], b: Quantity, b_factors: list[float]) -> tuple[Quantity, Quantity]:
+    """Give both ends of a range ("17.4 to 17.6 billion", "$1 and 2 billion") the scale and the unit of either."""
+    if a.unit and b.unit and a.unit != b.unit:
+        return a, b
+    factor = b_factors[0] if a_factors[0] == 1 and abs(a.value) < 1000 else 1.0
+    factor *= b_factors[1] if not a.unit else 1.0
+    amount = a.amount or b.amount
+    return (replace(a, value=a.value * factor, tolerance=a.tolerance * factor, unit=a.unit or b.unit, amount=amount),
+            replace(b, unit=b.unit or a.unit, amount=amount))
+
+
+def _directed(q: Quantity, text: str) -> Quantity:
+    """Read "down", "a decline of" or "growth" right beside the number."""
+    if q.unit in ("date", "versus"):
+        return q
+    if q.value < 0:
+        return replace(q, direction=-1)
+    near = _BEFORE.search(text, max(0, q.start - 56), q.start) or _AFTER.match(text, q.end, q.end + 48)
+    return replace(q, direction=-1 if near[1] else 1) if near else q
+
+
+def _special(m: re.Match[str]) -> Quantity:
+    """Comparison spans, dates, fiscal periods, and fractions or multiples in words."""
+    value, unit, tolerance = 0.0, "%", 0.5
+    if m["versus"]:
+        value, unit = {"y": 12, "q": 3, "s": 3, "m": 1}[m["versus"][0].lower()], "versus"
+    elif m["multiple"]:
+        value, unit = {"d": 2, "t": 3, "q": 4}[m["multiple"][0].lower()], "x"
+    elif m["half"]:
+        value = 50
+    elif part := m["one"] or m["parts"]:
+        value = {"q": 25, "t": 100 / 3, "f": 20}[part[0].lower()] * _WORDS[(m["times"] or "one").lower()]
+    elif m["iso"]:
+        value, unit = int(m["iso"].replace("-", "")), "date"
+    else:
+        year = next((int(m[f"year{i}"]) for i in range(1, 7) if m[f"year{i}"]), 0)
+        month = m["month"] or m["month2"] or m["month3"]
+        quarter, half = m["q1"] or m["q2"], m["h1"] or m["h2"]
+        part = (_MONTHS.index(month[:3]) + 1 if month else 12 + int(quarter) if quarter else 16 + int(half) if half
+                else _ORDINALS[m["ordinal"].lower()] + (12 if m["span"][0] in "qQ" else 16) if m["ordinal"] else 0)
+        year += 2000 if 0 < year < 100 else 0
+        value, unit = year * 10000 + part * 100 + int(m["day"] or m["day2"] or 0), "date"
+    return Quantity(float(value), unit, 0.0 if unit == "date" else tolerance, m.start(), m.end())

@@ -1,0 +1,400 @@
+"""The store of judge replies: record, replay, export, import; and the requests still waiting for a reply.
+
+A reply costs money and time, so each one is committed on its own as soon as it arrives, in an SQLite file (WAL mode)
+that survives a killed process, several processes at once and a full disk. Its key is a hash of everything that can
+change the reply. The same replies travel as JSON lines that a person can read and a repository can keep.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import sqlite3
+import threading
+import time
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from .types import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One reply of a judge, with all that is needed to use it again and to know where it came from."""
+
+    key: str                      # `reply_key` of the request
+    task: str                     # what was asked: extract, match, ...
+    model: str
+    text: str                     # what the model said, cut off or refusing as it may be
+    finish_reason: str = "stop"   # as the server says; "refusal" when the model declined; "length" = cut off
+    prompt_tokens: int = 0        # as the server counts; 0 when it does not say
+    completion_tokens: int = 0
+    cached_tokens: int = 0        # prompt tokens the server did not have to read again
+    seconds: float = 0.0          # from sending to the last byte, without retries
+    date: str = ""                # UTC, ISO 8601
+    sent: dict[str, Any] = field(default_factory=dict)   # reply format used, parameters the server made us drop
+    label: str = ""               # what the caller calls this request
+    prompt: str | None = None     # absent in committed data
+
+
+COLUMNS = tuple(f.name for f in fields(Record))
+_SUMS = ("prompt_tokens", "completion_tokens", "cached_tokens", "seconds")
+_TYPES = {**dict.fromkeys(_SUMS, (int, float)), "sent": dict, "prompt": (str, type(None))}    # the others are text
+_KEY = re.compile(r"[0-9a-f]{64}")
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, task TEXT, model TEXT, text TEXT, finish_reason TEXT,
+    prompt_tokens INTEGER, completion_tokens INTEGER, cached_tokens INTEGER, seconds REAL, date TEXT, sent TEXT,
+    label TEXT, prompt TEXT);
+CREATE TABLE IF NOT EXISTS pending (key TEXT PRIMARY KEY, task TEXT, label TEXT, body TEXT);
+"""
+
+
+class StoreError(InputError):
+    """The store cannot be read or written. `record` is the reply that could not be saved, if there is one."""
+
+    def __init__(self, message: str, record: Record | None = None):
+        super().__init__(message)
+        self.record = record
+
+
+def reply_key(**settings: Any) -> str:
+    """SHA-256 of the request as canonical JSON: model, weights, prompt, schema, decoding settings, repetition.
+
+    Nothing else belongs in it: the address of the server, its key or a time limit do not change a reply. The order of
+    the fields in a schema does (constrained decoding follows it), so only the outermost names are sorted.
+    """
+    return sha256(json.dumps(dict(sorted(settings.items())), allow_nan=False).encode()).hexdigest()
+
+
+def read_choice(body: Any) -> dict[str, Any]:
+    """Text, finish reason and token counts out of a chat completion; ValueError when it has not that shape."""
+    try:
+        choice = body["choices"][0]
+        message, finish = choice["message"], choice.get("finish_reason") or "stop"
+        text, refusal = message.get("content"), message.get("refusal")
+    except (TypeError, KeyError, IndexError, AttributeError):
+        raise ValueError("no choices[0].message") from None
+    if isinstance(text, list):           # some servers send a list of parts
+        text = "".join(part["text"] for part in text if isinstance(part, dict) and isinstance(part.get("text"), str))
+    if refusal and not text:
+        text, finish = str(refusal), "refusal"
+    if text is None and finish in ("length", "content_filter"):
+        text = ""
+    if not isinstance(text, str) or not isinstance(finish, str):
+        raise ValueError("no text in choices[0].message.content")    # noqa: TRY004
+    usage = body.get("usage") if isinstance(body.get("usage"), dict) else {}
+    details = usage.get("prompt_tokens_details")
+    counts = {"prompt_tokens": usage.get("prompt_tokens"), "completion_tokens": usage.get("completion_tokens"),
+              "cached_tokens": details.get("cached_tokens") if isinstance(details, dict) else 0}
+    return {"text": encodable(text), "finish_reason": finish,
+            **{name: n if isinstance(n, int) else 0 for name, n in counts.items()}}
+
+
+def encodable(text: str) -> str:
+    """The text with lone surrogates, which UTF-8 cannot carry, replaced by question marks."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+class Replies:
+    """Saved replies by key: an SQLite file, with recorded JSON-lines files (`.jsonl`, `.jsonl.gz`) behind it.
+
+    `path` None keeps everything in memory. A JSON-lines `path` opens that recording alone, read-only. Safe to share
+    between threads; any number of processes may use one file on a local disk at once.
+    """
+
+    def __init__(self, path: str | os.PathLike | None = None, recorded: Sequence[str | os.PathLike] = ()):
+        self.path = None if path is None else Path(path)
+        self.read_only = self.path is not None and _is_jsonl(self.path)
+        self.recorded = tuple(Path(p) for p in recorded) + ((self.path,) if self.read_only else ())
+        self._lines: dict[str, bytes] = {}
+        for file in self.recorded:
+            self._index(file)
+        self._lock = threading.RLock()
+        where = ":memory:" if self.path is None or self.read_only else self.path
+        try:
+            if where == self.path:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(where, timeout=60, isolation_level=None, check_same_thread=False)
+            _patiently(self._db, "PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=NORMAL")    # a killed process loses nothing; a power cut, seconds
+            self._db.executescript(_SCHEMA)
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(f"{self.path}: cannot be opened as a reply store ({error}); name a writable .sqlite file, "
+                             "or a .jsonl recording to replay") from None
+
+    def __reduce__(self):
+        return Replies, (self.path, tuple(p for p in self.recorded if p != self.path))
+
+    def __repr__(self) -> str:
+        return f"Replies({str(self.path)!r}, recorded={[str(p) for p in self.recorded]})"
+
+    def __len__(self) -> int:
+        return len(self._lines.keys() | {key for key, in self._read("SELECT key FROM replies")})
+
+    # --- single replies ---
+
+    def get(self, key: str) -> Record | None:
+        """The saved reply, or None."""
+        return self.get_many([key]).get(key)
+
+    def get_many(self, keys: Iterable[str]) -> dict[str, Record]:
+        """Those of the keys that have a saved reply. The SQLite file goes before the recordings."""
+        keys, found = list(keys), {}
+        for start in range(0, len(keys), 500):
+            part = keys[start:start + 500]
+            rows = self._read(f"SELECT * FROM replies WHERE key IN ({','.join('?' * len(part))})", part)
+            saved = (dict(zip(COLUMNS, row, strict=True)) for row in rows)
+            found.update((row["key"], Record(**{**row, "sent": json.loads(row["sent"])})) for row in saved)
+        found.update((k, _from_line(self._lines[k])) for k in keys if k not in found and k in self._lines)
+        return found
+
+    def put(self, record: Record, *, replace: bool = False) -> Record:
+        """Save one reply and commit it. The first reply to a key stays unless `replace`; returns the one that stays.
+
+        Raises StoreError, which carries the record, when it cannot be written (a full disk, a read-only file).
+        """
+        if self.read_only:
+            raise StoreError(f"{self.path} is a recording and read-only; name a .sqlite file to save replies", record)
+        row = [json.dumps(v) if isinstance(v, dict) else encodable(v) if isinstance(v, str) else v
+               for v in (getattr(record, name) for name in COLUMNS)]
+        try:
+            with self._writing():
+                done = self._db.execute(f"INSERT OR {'REPLACE' if replace else 'IGNORE'} INTO replies "
+                                        f"VALUES ({','.join('?' * len(row))})", row).rowcount
+                self._db.execute("DELETE FROM pending WHERE key = ?", [record.key])
+        except StoreError as error:
+            error.record = record
+            raise
+        return record if done else self.get(record.key) or record
+
+    # --- files ---
+
+    def records(self, keys: Collection[str] | None = None) -> Iterator[Record]:
+        """Every saved reply (or those of `keys`), ordered by model, task, label and key; one in memory at a time."""
+        order = {row[-1]: row for row in self._read("SELECT model, task, label, key FROM replies")}
+        for key in self._lines.keys() - order.keys():
+            record = _from_line(self._lines[key])
+            order[key] = (record.model, record.task, record.label, key)
+        for *_, key in sorted(order.values()):
+            if (keys is None or key in keys) and (record := self.get(key)):
+                yield record
+
+    def export(self, path: str | os.PathLike, *, prompts: bool = False, keys: Collection[str] | None = None) -> int:
+        """Write the replies as JSON lines (gzip when the name ends in .gz), the file appearing whole; returns how many.
+
+        The order is fixed, so two exports of the same replies are the same file. Prompts stay out unless asked for.
+        """
+        def line(record: Record) -> str:
+            plain = asdict(record)
+            if not prompts or record.prompt is None:
+                del plain["prompt"]
+            return json.dumps(plain, ensure_ascii=False)
+        return _write_lines(path, map(line, self.records(keys)))
+
+    def import_(self, path: str | os.PathLike) -> int:
+        """Read replies written by `export`, all or nothing; returns how many were new.
+
+        A reply that is there already is passed over; InputError when the two differ, and for a malformed line.
+        """
+        new = 0
+        with self._writing():
+            for number, line in _lines(path):
+                record = _parse(line, path, number)
+                old = self.get(record.key)
+                if old and (old.text, old.finish_reason) != (record.text, record.finish_reason):
+                    raise InputError(f"{path}, line {number}: another reply is saved for {record.key[:12]} "
+                                     f"({record.task}, {record.model}); import into a fresh store to keep both")
+                if not old:
+                    new += 1
+                    self.put(record)
+        return new
+
+    def stats(self) -> list[dict[str, Any]]:
+        """Replies, tokens, seconds and first and last date for each model and task, in that order."""
+        table: dict[tuple[str, str], dict[str, Any]] = {}
+        for r in self.records():
+            row = table.setdefault((r.model, r.task), {"model": r.model, "task": r.task, "replies": 0,
+                                                       **dict.fromkeys(_SUMS, 0), "first": r.date, "last": r.date})
+            row["replies"] += 1
+            row.update({name: row[name] + getattr(r, name) for name in _SUMS})
+            row["first"], row["last"] = min(row["first"], r.date), max(row["last"], r.date)
+        return list(table.values())
+
+    # --- requests that wait for a reply: the way to a batch endpoint ---
+
+    def add_pending(self, wanted: Iterable[tuple[str, str, str, Mapping[str, Any]]]) -> None:
+        """Note requests without a reply: (key, task, label, body of the chat completion)."""
+        rows = [(key, encodable(task), encodable(label), json.dumps(body)) for key, task, label, body in wanted]
+        with self._writing():
+            self._db.executemany("INSERT OR REPLACE INTO pending VALUES (?, ?, ?, ?)", rows)
+
+    def pending(self) -> dict[str, int]:
+        """How many requests wait for a reply, by task."""
+        return dict(self._read("SELECT task, count(*) FROM pending GROUP BY task ORDER BY task"))
+
+    def export_pending(self, path: str | os.PathLike) -> int:
+        """Write the waiting requests as an OpenAI Batch API input file (`vllm run-batch` takes the same)."""
+        rows = self._read("SELECT key, body FROM pending ORDER BY task, label, key")
+        return _write_lines(path, (json.dumps({"custom_id": key, "method": "POST", "url": "/v1/chat/completions",
+                                               "body": json.loads(body)}, ensure_ascii=False) for key, body in rows))
+
+    def import_batch(self, path: str | os.PathLike) -> dict[str, int]:
+        """Read a batch output or error file, all or nothing; counts of imported, duplicate, failed, unknown, pending.
+
+        A request that failed, expired or came back in the wrong shape stays pending; an id asked by nobody is unknown.
+        InputError for a line that is no batch result.
+        """
+        count = dict.fromkeys(("imported", "duplicate", "failed", "unknown"), 0)
+        with self._writing():
+            for number, line in _lines(path):
+                try:
+                    result = json.loads(line)
+                    key, response = result["custom_id"], result.get("response")
+                except (ValueError, TypeError, KeyError, AttributeError):
+                    raise InputError(f"{path}, line {number}: not a batch result (an object with custom_id and "
+                                     f"response), got {line[:60]!r}") from None
+                waiting = self._read("SELECT task, label, body FROM pending WHERE key = ?", [str(key)])
+                if not waiting:
+                    count["duplicate" if self.get(str(key)) else "unknown"] += 1
+                    continue
+                try:
+                    if result.get("error") or response.get("status_code", 200) != 200:
+                        raise ValueError("failed")
+                    choice = read_choice(response["body"])
+                except (ValueError, AttributeError, KeyError):
+                    count["failed"] += 1
+                    continue
+                (task, label, body), = waiting
+                asked = json.loads(body)
+                created = response["body"].get("created")
+                self.put(Record(key=key, task=task, label=label, model=asked["model"], date=utc(created),
+                                sent={"format": asked.get("response_format", {}).get("type", "text"), "batch": True},
+                                prompt=asked["messages"][-1]["content"], **choice))
+                count["imported"] += 1
+        return {**count, "pending": sum(self.pending().values())}
+
+    # --- underneath ---
+
+    def _index(self, file: Path) -> None:
+        """Keep a recording's lines by key, unparsed: 100,000 replies open in a fraction of a second."""
+        for number, line in _lines(file):
+            key = line[9:73].decode("ascii", "replace") if line.startswith(b'{"key": "') else ""
+            if not (_KEY.fullmatch(key) and line.endswith(b"}")):
+                key = _parse(line, file, number).key
+            old = self._lines.setdefault(key, line)
+            if old is not line and old != line and _parse(line, file, number).text != _from_line(old).text:
+                raise InputError(f"{file}, line {number}: a second, different reply for {key[:12]}; keep one of them")
+
+    def _read(self, query: str, values: Sequence = ()) -> list[tuple]:
+        try:
+            with self._lock:
+                return self._db.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.path}: the reply store cannot be read ({error})") from None
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """One transaction, all or nothing; inside another one, a part of it."""
+        with self._lock:
+            if self._db.in_transaction:
+                yield
+                return
+            try:
+                self._db.execute("BEGIN IMMEDIATE")
+                yield
+                self._db.execute("COMMIT")
+            except BaseException as error:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                if isinstance(error, sqlite3.Error):
+                    raise StoreError(f"{self.path}: cannot be written ({error}); the replies saved before are intact: "
+                                     "make room and run the same command again") from None
+                raise
+
+
+def _patiently(db: sqlite3.Connection, statement: str) -> None:
+    """Execute what SQLite refuses at once, without its usual wait, while another process does the same."""
+    for _ in range(200):
+        try:
+            db.execute(statement)
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error):
+                raise
+            time.sleep(0.05)
+    db.execute(statement)
+
+
+def _from_line(line: bytes) -> Record:
+    try:
+        return Record(**json.loads(line))
+    except (ValueError, TypeError) as error:
+        raise StoreError(f"a recorded reply is damaged ({error}): {line[:80]!r}") from None
+
+
+def _parse(line: bytes, path: str | os.PathLike, number: int) -> Record:
+    """One exported line as a Record; InputError naming the line and what is wrong with it."""
+    try:
+        plain = json.loads(line)
+    except ValueError as error:
+        raise InputError(f"{path}, line {number}: not JSON ({error}); export the replies again") from None
+    if not isinstance(plain, dict) or not {"key", "task", "model", "text"} <= plain.keys() <= set(COLUMNS):
+        wrong = f"it must be an object with key, task, model and text, and nothing but {', '.join(COLUMNS)}"
+    elif bad := [name for name, value in plain.items() if not isinstance(value, _TYPES.get(name, str))]:
+        wrong = f"{bad[0]} cannot be {plain[bad[0]]!r:.60}"
+    elif not _KEY.fullmatch(plain["key"]):
+        wrong = f"key must be 64 hexadecimal digits, got {plain['key']!r:.80}"
+    else:
+        return Record(**plain)
+    raise InputError(f"{path}, line {number}: not a saved reply: {wrong}")
+
+
+def _is_jsonl(path: Path) -> bool:
+    return path.name.endswith((".jsonl", ".jsonl.gz"))
+
+
+def _lines(path: str | os.PathLike) -> Iterator[tuple[int, bytes]]:
+    """The lines of a JSON-lines file that are not blank, with their numbers from 1; InputError if unreadable."""
+    try:
+        with (gzip.open if str(path).endswith(".gz") else open)(path, "rb") as file:
+            for number, line in enumerate(file, 1):
+                if line := line.removeprefix(b"\xef\xbb\xbf").strip():
+                    yield number, line
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{path}: cannot be read as JSON lines ({getattr(error, 'strerror', None) or error})") from None
+
+
+def _write_lines(path: str | os.PathLike, lines: Iterable[str]) -> int:
+    """Write a file so that it is there whole or not at all; returns the number of lines."""
+    path, count = Path(path), 0
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(part, "wb") as raw:
+            # A fixed time stamp and no name inside, so that the same replies give the same bytes.
+            file = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else raw
+            for line in lines:
+                file.write(line.encode() + b"\n")
+                count += 1
+            if file is not raw:
+                file.close()
+        os.replace(part, path)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be written ({error.strerror or error})") from None
+    finally:
+        part.unlink(missing_ok=True)
+    return count
+
+
+def utc(seconds: Any = None) -> str:
+    """Seconds since 1970 as an ISO 8601 date in UTC; the present when they are no number."""
+    when = seconds if isinstance(seconds, (int, float)) else time.time()
+    return datetime.fromtimestamp(when, UTC).isoformat(timespec="seconds")

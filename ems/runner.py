@@ -1,0 +1,241 @@
+"""`ems reproduce`: run the notebooks of a profile in order, strictly, and never twice for the same result.
+
+A profile is a YAML file of notebook parameters: one mapping per notebook, and `common` for what several share. Each
+notebook says in its metadata (`ems.reads`, `ems.writes`) which files of the run it needs and makes. A notebook is
+skipped when its source, its parameters, the package, and every file it reads are what they were at its last success.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from . import __version__
+from .datasets import read_text
+from .types import InputError
+
+PACKAGES = ("openai", "nltk", "rouge-score", "bert-score", "torch", "transformers", "numpy", "pandas", "scipy",
+            "matplotlib", "seaborn", "papermill", "jupyterlab")
+
+
+def project_root(start: Path | None = None) -> Path:
+    """The nearest folder, from `start` upwards or beside the package, that holds notebooks/ and profiles/."""
+    start = start or Path.cwd()
+    for folder in (start, *start.parents, Path(__file__).resolve().parent.parent):
+        if (folder / "notebooks").is_dir() and (folder / "profiles").is_dir():
+            return folder
+    raise InputError(f"no notebooks/ and profiles/ in {start} or above; run this inside a clone of the project")
+
+
+def load_profile(root: Path, name: str) -> dict[str, dict[str, Any]]:
+    """Parameters by notebook (and `common`) of a profile, by name or by path; InputError names what is allowed."""
+    import yaml
+
+    path = Path(name) if name.endswith((".yaml", ".yml")) else root / "profiles" / f"{name}.yaml"
+    if not path.is_file():
+        known = ", ".join(sorted(p.stem for p in (root / "profiles").glob("*.yaml")))
+        raise InputError(f"no profile {name!r}; there are {known}, or give the path of a .yaml file")
+    try:
+        profile = yaml.safe_load(read_text(path))
+    except yaml.YAMLError as error:
+        raise InputError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(profile, dict) or not all(isinstance(v, dict) for v in profile.values()):
+        raise InputError(f"{path} must map notebook names (and common) to parameters")
+    return profile
+
+
+def notebooks(root: Path, only: Sequence[str] = ()) -> list[Path]:
+    """The numbered notebooks in order, or those whose names begin with one of `only`."""
+    found = sorted((root / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+    for prefix in only:
+        if not any(p.name.startswith(prefix) for p in found):
+            raise InputError(f"no notebook begins with {prefix!r}; there are {', '.join(p.stem for p in found)}")
+    return [p for p in found if not only or p.name.startswith(tuple(only))]
+
+
+def declared(path: Path) -> dict[str, Any]:
+    """The parameters of a notebook's tagged cell with their default values, which are plain literals."""
+    import ast
+
+    cells = [c for c in _read(path)["cells"] if "parameters" in c["metadata"].get("tags", ())]
+    if len(cells) != 1:
+        raise InputError(f"{path.name} must have one cell tagged 'parameters', it has {len(cells)}")
+    tree = ast.parse("".join(cells[0]["source"]))
+    return {node.targets[0].id: ast.literal_eval(node.value) for node in tree.body}
+
+
+def parameters_of(paths: Sequence[Path], profile: Mapping[str, Mapping[str, Any]], given: Mapping[str, Any],
+                  all_paths: Sequence[Path]) -> dict[str, dict[str, Any]]:
+    """What each notebook is run with: profile, then `given`. InputError for an unknown name or another kind of value."""
+    known = {p.stem: declared(p) for p in all_paths}
+    if unknown := set(profile) - known.keys() - {"common"}:
+        raise InputError(f"the profile names notebooks that do not exist: {sorted(unknown)}; there are {sorted(known)}")
+    everywhere = {name for names in known.values() for name in names}
+    for where, names in (("the profile's common part", profile.get("common", {})), ("-p", given)):
+        if spare := set(names) - everywhere:
+            raise InputError(f"{where}: no notebook has a parameter {sorted(spare)}; there are {sorted(everywhere)}")
+    chosen: dict[str, dict[str, Any]] = {}
+    for path in paths:
+        names = known[path.stem]
+        if spare := set(profile.get(path.stem, {})) - names.keys():
+            raise InputError(f"{path.name}: no parameter {sorted(spare)}; it has {sorted(names)}")
+        values = {**profile.get("common", {}), **profile.get(path.stem, {}), **given}
+        chosen[path.stem] = {k: v for k, v in values.items() if k in names}
+        for name, value in chosen[path.stem].items():
+            if not _same_kind(names[name], value):
+                raise InputError(f"{path.name}: {name} must be {type(names[name]).__name__} like "
+                                 f"{names[name]!r:.60}, got {value!r:.60}")
+    return chosen
+
+
+def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Mapping[str, Any] | None = None,
+              root: Path | None = None) -> Path:
+    """Run a profile; returns its folder `runs/<profile>`. Executed copies go to `<run>/notebooks/`.
+
+    After a failure the same call goes on with the notebook that failed. InputError when a notebook fails, with its
+    last line; the executed copy shows the rest.
+    """
+    try:
+        import papermill
+    except ImportError:
+        raise InputError("ems reproduce needs papermill: pip install 'ems-kit[notebooks]'") from None
+    root = project_root(root)
+    settings = load_profile(root, profile)
+    paths, everything = notebooks(root, only), notebooks(root)
+    chosen = parameters_of(paths, settings, given or {}, everything)
+    run = Path(settings.get("common", {}).get("RUN") or f"runs/{Path(profile).stem}")
+    run = root / (given or {}).get("RUN", run)
+    (run / "notebooks").mkdir(parents=True, exist_ok=True)
+    code, started, done = _code_hash(), time.time(), []
+    for number, path in enumerate(paths, 1):
+        values = {**chosen[path.stem], **({"RUN": str(run)} if "RUN" in declared(path) else {})}
+        stamp = run / ".stamps" / f"{path.stem}.json"
+        wants = _fingerprint(path, values, code, run, root)
+        title = f"[{number}/{len(paths)}] {path.stem}"
+        if _unchanged(stamp, wants, run):
+            _say(f"{title}: unchanged, skipped")
+            done.append(json.loads(stamp.read_text())["report"])
+            continue
+        _say(f"{title} ...")
+        began = time.time()
+        _execute(papermill, path, run / "notebooks" / path.name, values, root)
+        writes = _about(path).get("writes", ())
+        if absent := [name for name in writes if not (run / name).exists()]:
+            raise InputError(f"{path.name} ended without writing {absent}; see {run / 'notebooks' / path.name}")
+        # Inputs are hashed again: a live notebook fills the reply store while it runs.
+        report = {"notebook": path.stem, "seconds": round(time.time() - began, 1), "parameters": values}
+        _write_json(stamp, {"fingerprint": _fingerprint(path, values, code, run, root),
+                            "writes": {name: _hash(run / name) for name in writes}, "report": report})
+        done.append(report)
+        _say(f"{title}: {report['seconds']} s")
+    _write_json(run / "manifest.json", _manifest(profile, run, done, code, time.time() - started))
+    if not only:
+        _say(f"done in {time.time() - started:.0f} s: {os.path.relpath(run)}")
+    return run
+
+
+def _execute(papermill: Any, path: Path, target: Path, values: Mapping[str, Any], root: Path) -> None:
+    from papermill.exceptions import PapermillExecutionError
+
+    # The package must be found by the kernel, whichever python its kernel specification names.
+    try:
+        papermill.execute_notebook(str(path), str(target), parameters=dict(values), cwd=str(root),
+                                   kernel_name="python3", progress_bar=False, stderr_file=sys.stderr,
+                                   request_save_on_cell_execute=True)
+    except PapermillExecutionError as error:
+        raise InputError(f"{path.name}, cell {error.exec_count}: {error.ename}: {error.evalue}\n"
+                         f"the executed copy shows where: {target}; the same command goes on from here") from None
+
+
+def _fingerprint(path: Path, values: Mapping[str, Any], code: str, run: Path, root: Path) -> str:
+    """A hash over all that a notebook's result depends on: source, parameters, package, files read, data mirror."""
+    cells = [(c["cell_type"], "".join(c["source"])) for c in _read(path)["cells"]]
+    reads = {name: _hash(run / name) for name in _about(path).get("reads", ())}
+    named = {v: _hash(root / v) for v in _strings(values) if v and len(v) < 300 and (root / v).exists()
+             and not (root / v).is_relative_to(run)}
+    mirror = os.environ.get("EMS_DATA_MIRROR", "")
+    return hashlib.sha256(json.dumps([cells, dict(values), code, reads, named, mirror], sort_keys=True,
+                                     default=str).encode()).hexdigest()
+
+
+def _unchanged(stamp: Path, fingerprint: str, run: Path) -> bool:
+    try:
+        last = json.loads(stamp.read_text())
+    except (OSError, ValueError):
+        return False
+    return last["fingerprint"] == fingerprint and all(_hash(run / n) == h for n, h in last["writes"].items())
+
+
+def _manifest(profile: str, run: Path, done: list[dict], code: str, seconds: float) -> dict[str, Any]:
+    """What was run, with what, on what, and what it cost."""
+    versions = {}
+    for name in PACKAGES:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            versions[name] = None
+    usage = {p.stem.removeprefix("usage_"): json.loads(p.read_text()) for p in sorted(run.glob("usage_*.json"))}
+    files = {str(p.relative_to(run)): _hash(p) for p in sorted(run.rglob("*"))
+             if p.is_file() and p.suffix in (".jsonl", ".csv", ".md", ".tex", ".png")}
+    return {"profile": profile, "ems": __version__, "code_sha256": code, "python": platform.python_version(),
+            "platform": platform.platform(terse=True), "packages": versions, "seconds": round(seconds, 1),
+            "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "notebooks": done, "judge": usage,
+            "files_sha256": files}
+
+
+def _about(path: Path) -> dict[str, Any]:
+    return _read(path)["metadata"].get("ems", {})
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _same_kind(default: Any, value: Any) -> bool:
+    if isinstance(default, bool) or isinstance(value, bool):
+        return type(default) is type(value)
+    if isinstance(default, (int, float)):
+        return isinstance(value, (int, float))
+    return isinstance(value, type(default))
+
+
+def _strings(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, Mapping):
+        return [s for v in value.values() for s in _strings(v)]
+    return [s for v in value for s in _strings(v)] if isinstance(value, (list, tuple)) else []
+
+
+def _hash(path: Path) -> str:
+    """SHA-256 of a file, or of a folder's files with their names; empty when there is nothing."""
+    if path.is_file():
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    parts = [f"{p.relative_to(path)}:{_hash(p)}" for p in sorted(path.rglob("*")) if p.is_file()]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest() if parts else ""
+
+
+def _code_hash() -> str:
+    package = Path(__file__).resolve().parent
+    parts = [f"{p.relative_to(package)}:{_hash(p)}" for p in sorted(package.rglob("*")) if p.suffix in (".py", ".txt")]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _write_json(path: Path, data: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(data, indent=1, ensure_ascii=False, default=str) + "\n", encoding="utf-8")
+    part.replace(path)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,132 @@
+"""Stage 3: how well a matched pair agrees, from 0 to 1 (paper, section 2.3, eq. 5).
+
+A scorer is called with (reference point, answer point) pairs and returns a float in [0, 1] for each, or None when its
+reply could not be read. A scorer that judges whole sides has `sides` instead; see `Sides`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from .judge import Judge, Request, as_judge
+from .prompting import Prompts, quoted
+from .quantities import find_quantities
+from .reading import read_score
+from .similarity import coverage, overlap, read_point, similarity, words_of
+
+
+class Scorer(Protocol):
+    """Anything that scores pairs of points; `name` and `signature` enter every result."""
+
+    name: str
+    signature: str
+
+    def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """What a scorer of whole sides says of one answer; weights are positive, scores in [0, 1] or None."""
+
+    match: tuple[int | None, ...]          # per reference point, as in eq. 4
+    score: tuple[float | None, ...]        # per reference point
+    ans_score: tuple[float | None, ...]    # per answer point
+    ref_weights: tuple[float, ...]
+    ans_weights: tuple[float, ...]
+
+
+class LLMScorer:
+    """A whole number 0 .. `max_score` from the judge, divided by `max_score` (10 in the paper's examples)."""
+
+    name = "llm"
+
+    def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *, max_score: int = 10,
+                 max_tokens: int = 32):
+        if max_score < 1:
+            raise ValueError(f"max_score must be 1 or more, got {max_score}")
+        self.judge, self.prompts, self.max_score, self.max_tokens = as_judge(judge), prompts or Prompts(), max_score, max_tokens
+        self.unread: Counter[str] = Counter()
+        self.signature = f"llm:{self.prompts.signature('score')},max={max_score}"
+
+    def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
+        scale = {"max_score": str(self.max_score), "high": str(self.max_score),
+                 "middle": str(round(self.max_score / 2)), "low": str(round(self.max_score / 10))}
+        requests = [
+            Request("score", self.prompts.fill("score", reference=quoted(ref), candidate=quoted(ans), **scale),
+                    self.max_tokens)
+            for ref, ans in pairs
+        ]
+        scores = []
+        for reply in self.judge.ask(requests, "score pairs"):
+            score = None if reply.text is None else read_score(reply.text, self.max_score)
+            if score is None:
+                self.unread[f"score: {reply.error or 'unreadable'}"] += 1
+            scores.append(score)
+        return scores
+
+
+# --- without a judge ---
+
+
+class LocalScorer:
+    """Whole sides without a judge: how far the other side as a whole covers each point, in [0, 1], both ways.
+
+    A point's weight is that of its words and numbers, so longer points count more. `match` names the most similar
+    answer point, for the alignment view. With the question at hand, what it already says weighs little.
+    """
+
+    name = "local"
+    signature = "local:v1"
+
+    def sides(self, ref_points: Sequence[str], ans_points: Sequence[str], question: str = "") -> Sides:
+        """Both sides of one answer; see `Sides`."""
+        given, numbers = frozenset(words_of(question)), find_quantities(question)
+        ref, ans = ([read_point(p, given, numbers) for p in side] for side in (ref_points, ans_points))
+        near = [[overlap(r, a) for a in ans] for r in ref]
+        score = coverage(ref, ans, near)
+        ans_score = coverage(ans, ref, [[row[j] for row in near] for j in range(len(ans))])
+        best = [max(range(len(ans)), key=[similarity(r, a) for a in ans].__getitem__, default=-1) for r in ref]
+        match = tuple(j if s > 0 else -1 for j, s in zip(best, score, strict=True))
+        return Sides(match, tuple(score), tuple(ans_score), tuple(p.weight for p in ref), tuple(p.weight for p in ans))
+
+
+class PairScorer:
+    """The paper's one-to-one form without a judge: `similarity` of the two points, in [0, 1]."""
+
+    name = "local-pair"
+    signature = "local-pair:v1"
+
+    def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
+        return [similarity(read_point(ref), read_point(ans)) for ref, ans in pairs]
+
+
+class RougeScorer:
+    """ROUGE-F1 of two points (rouge-score, with stemming), in [0, 1]. `kind` is rouge1, rouge2 or rougeL."""
+
+    name = "rouge"
+
+    def __init__(self, kind: str = "rougeL"):
+        from rouge_score.rouge_scorer import RougeScorer as Rouge
+
+        self._kind, self._rouge = kind, Rouge([kind], use_stemmer=True)
+        self.signature = f"rouge:{kind},stemmed"
+
+    def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
+        return [self._rouge.score(ref, ans)[self._kind].fmeasure for ref, ans in pairs]
+
+
+class BERTScorer:
+    """BERTScore F1 of two points, clipped to [0, 1]; see `baselines.Encoder` for the model and its 512-token cut."""
+
+    name = "bertscore"
+
+    def __init__(self, encoder):
+        self.encoder = encoder
+        self.signature = f"bertscore:{encoder.signature}"
+
+    def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
+        f1 = self.encoder.bertscore([ref for ref, _ in pairs], [ans for _, ans in pairs])[2]
+        return [min(1.0, max(0.0, value)) for value in f1]

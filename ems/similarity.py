@@ -1,0 +1,191 @@
+"""How alike two points are without a judge: words, numbers in their context, direction and negation.
+
+Function words weigh little, long (rarer) words more, numbers most. Everything here is deterministic and reads nothing
+but the texts at hand; sentence embeddings come in where a scorer or matcher is given an encoder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from .quantities import Quantity, find_quantities, same
+
+# The declared constants of the local evaluator: round values, the same for every data set.
+FUNCTION_WORD = 0.1    # weight of a word from _FUNCTION, and of a word that the question already holds
+LONG_WORD = 1.5        # weight of a word of 8 letters or more; 1 at 4 letters, linear between
+WORD_PAIR = 0.5        # weight of two neighbouring words, times the weights of both
+NUMBER = 3.0           # weight of a quantity
+CONTEXT = 1 / 3        # word overlap from which on a number shared by two points is trusted in full
+OPPOSED = 0.3          # what stays of a full agreement when one side negates or reverses the other
+
+_FUNCTION = frozenset(re.split(r"\s+", """a about above after again all also although am among an and another any are as at
+be because been before being below between both but by can could did do does doing during each either else ever every for
+from further had has have having he her here hers him his how however i if in including into is it its itself just many
+may me might more most much must my of off often on once one only or other our out over own per rather s said same she
+should since so some such t than that the their them then there therefore these they this those though through thus to too
+toward under until upon us used very via was we well were what when where whether which while who whom whose why will with
+within would yet you your"""))
+_NEGATION = re.compile(r"\b(?:not|no|never|none|neither|nor|without|cannot|lack(?:s|ed|ing)?|fail(?:s|ed|ure)?|unable"
+                       r"|\w+n['’]t|refut\w+|incorrect\w*|inaccurate|untrue|false)\b", re.IGNORECASE)
+_FALL = re.compile(r"\b(?:down|fell|fall(?:s|ing|en)?|decreas\w+|declin\w+|drop\w*|lower\w*|reduc\w+|weak\w*|shr[aiu]nk\w*"
+                   r"|slow(?:ed|ing|er|s)?|worse\w*|deteriorat\w+|contract(?:ed|ing|ion)|headwinds?|less|fewer|below)\b",
+                   re.IGNORECASE)
+_RISE = re.compile(r"\b(?:up|rose|ris(?:e|es|en|ing)|increas\w+|grew|grow(?:s|n|th|ing)?|gain\w*|higher|rais\w+|climb\w*"
+                   r"|improv\w+|expand\w*|expansion|strong\w*|strength\w*|accelerat\w+|jump\w*|surg\w+|tailwinds?|above)\b",
+                   re.IGNORECASE)
+_TELL = r"(?:mention|provide|provid|specif|state|contain|includ|indicat|discuss|address|disclos|detail|offer|give|giv)"
+_DISCLAIMER = re.compile(
+    rf"\b(?:not|n['’]t|never|without)\s+(?:\w+ly\s+)?(?:\w+\s+)?{_TELL}\w*|\bno\s+(?:\w+\s+){{0,2}}(?:mention|information"
+    r"|details?|evidence|indication|reference|data|answer)\b|\b(?:unable|impossible|not possible|difficult|insufficient\s+\w+"
+    r"|cannot|can['’]t)\s+(?:be\s+)?(?:to\s+)?(?:determin|answer|verif|confirm|say|find|conclude|assess)\w*"
+    r"|\bnot (?:clear|available|enough)\b|\bunclear\b|\bI(?:['’]m| am) sorry|\bI (?:do not|don['’]t) know\b", re.IGNORECASE)
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_FOOTNOTE = re.compile(r"\[\d+(?:\s*[,;–-]\s*\d+)*\]")
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")      # scripts written without spaces: each character is a word
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What is compared of one point."""
+
+    items: dict[str, int]              # stems and pairs of neighbouring stems, with their counts
+    worth: dict[str, float]            # weight of one mention of each item
+    quantities: tuple[Quantity, ...]
+    number_worth: tuple[float, ...]    # weight of each quantity
+    negated: bool                      # an odd number of negations
+    trend: int                         # -1 only falling words, +1 only rising ones, 0 none or both
+    context_weight: float              # of all items
+    weight: float                      # of items and quantities; positive
+
+
+def read_point(text: str, given: Collection[str] = (), given_numbers: Sequence[Quantity] = ()) -> Point:
+    """Split a point into words, word pairs and quantities.
+
+    The words of a quantity ("billion", "percent") are not counted twice. `given` and `given_numbers` are what the
+    question holds already: repeating them shows nothing, so they weigh as little as function words. A point that only
+    says that something is not said ("the text does not mention ...") shares its items with points of its kind alone.
+    """
+    quantities = tuple(find_quantities(text))
+    items: Counter[str] = Counter()
+    ends = [(q.start, q.end) for q in quantities]
+    for start, end in zip([0, *(e for _, e in ends)], [*(s for s, _ in ends), len(text)], strict=True):
+        words = words_of(_FOOTNOTE.sub(" ", text[start:end]))
+        items.update(words)
+        items.update(f"{a} {b}" for a, b in zip(words, words[1:]))
+    if all(q.unit == "date" for q in quantities) and _DISCLAIMER.search(text):
+        items = Counter({f"not said: {item}": n for item, n in items.items()})
+    worth = {item: _worth(item.removeprefix("not said: "), given) for item in items}
+    number_worth = tuple(NUMBER * (FUNCTION_WORD if any(same(q, g) for g in given_numbers) else 1) for q in quantities)
+    context = sum(worth[item] * n for item, n in items.items())
+    return Point(dict(items), worth, quantities, number_worth, len(_NEGATION.findall(text)) % 2 == 1,
+                 bool(_RISE.search(text)) - bool(_FALL.search(text)), context,
+                 max(context + sum(number_worth), FUNCTION_WORD))
+
+
+def similarity(a: Point, b: Point) -> float:
+    """Weighted overlap of two points in [0, 1]: 1 for the same content, 0 for none. Symmetric.
+
+    A number counts only as far as the words around it agree: "35% growth" is not "35 people". The more alike two points
+    are, the more an opposite direction or a negation on one side takes away.
+    """
+    context = overlap(a, b)
+    # Points of nothing but numbers have no context that could disagree.
+    trust = min(1.0, context / CONTEXT) if a.context_weight and b.context_weight else 1.0
+    left, shared = list(b.quantities), 0.0
+    for q, worth in zip(a.quantities, a.number_worth, strict=True):
+        hit = next((i for i, other in enumerate(left) if same(q, other)), None)
+        if hit is not None:
+            del left[hit]
+            shared += 2 * worth
+    value = (context * (a.context_weight + b.context_weight) + shared * trust) / (a.weight + b.weight)
+    return min(1.0, value) * (1 - (1 - OPPOSED) * context * opposed(a, b))
+
+
+def overlap(a: Point, b: Point) -> float:
+    """Weighted Dice coefficient of the words and word pairs of two points, numbers left out; in [0, 1]."""
+    if len(b.items) < len(a.items):
+        a, b = b, a
+    shared = sum(a.worth[item] * min(n, b.items[item]) for item, n in a.items.items() if item in b.items)
+    return 2 * shared / (a.context_weight + b.context_weight) if shared else 0.0
+
+
+def opposed(a: Point, b: Point) -> bool:
+    """Whether one point negates what the other says, or says up where the other says down."""
+    return a.negated != b.negated or a.trend * b.trend < 0
+
+
+def coverage(points: Sequence[Point], others: Sequence[Point], near: Sequence[Sequence[float]]) -> list[float]:
+    """Share in [0, 1] of each point's weight that the other side as a whole holds.
+
+    `near[i][j]` is the `overlap` of point i and other j. What a side says more often than the other is covered in
+    proportion, whatever the order: two mentions against one are half covered each. A quantity counts as far as the
+    points that hold it on the other side resemble this one, and a point that its nearest neighbour negates or reverses
+    loses the more, the nearer that one is.
+    """
+    total, stock = Counter(), Counter()
+    for side, counts in ((points, total), (others, stock)):
+        for point in side:
+            for item, n in point.items.items():
+                counts[item] += n
+    numbers = Counter((q.value, q.unit, q.tolerance, q.direction) for p in points for q in p.quantities)
+    held_by = [[(q, j) for q in other.quantities] for j, other in enumerate(others)]
+    held_by = [pair for pairs in held_by for pair in pairs]
+    covered = []
+    for point, row in zip(points, near, strict=True):
+        held = sum(point.worth[item] * n * min(1.0, stock[item] / total[item])
+                   for item, n in point.items.items() if item in stock)
+        for q, worth in zip(point.quantities, point.number_worth, strict=True):
+            found = [j for other, j in held_by if same(q, other)]
+            if found:
+                trust = min(1.0, max(row[j] for j in found) / CONTEXT) if point.context_weight else 1.0
+                held += worth * trust * min(1.0, len(found) / numbers[q.value, q.unit, q.tolerance, q.direction])
+        nearest = max(range(len(others)), key=row.__getitem__, default=-1)
+        if nearest >= 0 and opposed(point, others[nearest]):
+            held *= 1 - (1 - OPPOSED) * row[nearest]
+        covered.append(min(1.0, held / point.weight))
+    return covered
+
+
+def words_of(text: str) -> list[str]:
+    """Lower-case stems in order."""
+    found: list[str] = []
+    for match in _WORD.finditer(text):
+        word = match[0].lower()
+        if word.isascii() or not _UNSPACED.search(word):
+            found.append(stem(re.sub("['’]s?$|['’]", "", word)))
+        else:
+            found.extend(word)
+    return found
+
+
+@lru_cache(maxsize=50_000)
+def stem(word: str) -> str:
+    """A light English stemmer: plurals, -ing, -ed, -ly and a final e go; short words stay whole."""
+    for ending, rest in (("ies", "y"), ("sses", "ss"), ("s", "")):
+        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith(("ss", "us", "is")):
+            word = word[:len(word) - len(ending)] + rest
+            break
+    for ending in ("ingly", "edly", "ing", "ed", "ly"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3 and re.search("[aeiouy]", word[:-len(ending)]):
+            word = word[:-len(ending)]
+            if word[-1] == word[-2] and word[-1] not in "lsz":
+                word = word[:-1]
+            break
+    return word[:-1] if word.endswith("e") and len(word) > 4 else word
+
+
+_FUNCTION_STEMS = frozenset(stem(w) for w in _FUNCTION) | _FUNCTION
+
+
+def word_weight(word: str) -> float:
+    """Weight of a stem: little for function words, up to LONG_WORD for long ones."""
+    return FUNCTION_WORD if word in _FUNCTION_STEMS else 1 + (LONG_WORD - 1) * min(1.0, max(0, len(word) - 4) / 4)
+
+
+def _worth(item: str, given: Collection[str]) -> float:
+    weights = [FUNCTION_WORD if word in given else word_weight(word) for word in item.split(" ")]
+    return weights[0] if len(weights) == 1 else WORD_PAIR * weights[0] * weights[1]

@@ -1,0 +1,433 @@
+"""Statistics from stored per-answer values: clustered bootstrap, paired and trend tests, correlations. No judge.
+
+Everything reads the *values frame*, one row per metric, part and answer: `metric`, `part`, `model`, `triplet_id`,
+`group`, `value` (nan = unscored answer), `num` and `den` (the answer's share of a pooled score, nan where there is
+none), `units` (points that should have been scored), `unscored` (how many were not), `signature`.
+
+Answers about one company or document are not independent, so every interval resamples whole clusters: the
+percentile bootstrap, 95 %. It needs two clusters; with one it is nan, and with fewer than about ten it is too narrow.
+Input order never matters: rows are sorted first, and answers are joined by id.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from .types import InputError
+
+METRICS = ("BLEU", "ROUGE", "BERTScore", "RAGChecker", "EMS(ROUGE)", "EMS(BERTScore)", "EMS(LLM)", "EMS(local)")
+PARTS = ("Score", "Precision", "Recall", "F1")
+COLUMNS = ("metric", "part", "model", "value", "ci_low", "ci_high", "n", "unscored", "signature")
+MIN_COVERAGE = 0.95            # below it a number is flagged
+EXACT = 2**14                  # up to so many sign patterns the permutation test lists them all
+BLOCK = 4_000_000              # numbers held at a time while resampling rows: 32 MB
+
+Statistic = Callable[[np.ndarray], np.ndarray]     # (resamples, clusters) counts -> one value per resample
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number with its bootstrap interval; nan where it is undefined."""
+
+    value: float
+    ci_low: float
+    ci_high: float
+    n: int                     # observations it rests on
+    clusters: int
+    left_out: int = 0          # observations without a value, or without a preference
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """Model `a` minus model `b` on the triplets both have a value for; positive: `a` scores higher."""
+
+    metric: str
+    part: str
+    a: str
+    b: str
+    difference: float          # mean over triplets
+    ci_low: float
+    ci_high: float
+    p: float                   # two-sided, cluster sign-flip
+    n: int                     # triplets compared
+    clusters: int
+    only_a: int                # triplets that b has no row for
+    only_b: int
+    unscored: int              # triplets both have, without a value on one side or both
+    exact: bool                # every sign pattern listed, else Monte Carlo
+
+
+def paper_order(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows in the order of the paper's Table 1, then by model with numbers in names read as numbers (3B < 70B)."""
+    def rank(column: pd.Series) -> pd.Series:
+        known = {"metric": METRICS, "part": PARTS}.get(column.name, ())
+        return column.map(lambda name: (known.index(name) if name in known else len(known), *natural(name)))
+    return frame.sort_values([c for c in ("metric", "part", "model") if c in frame], key=rank, ignore_index=True)
+
+
+def natural(name: object) -> tuple[object, ...]:
+    """Sort key under which "Q2" comes before "Q10"."""
+    return tuple((int(piece), "") if piece.isdigit() else (-1, piece) for piece in re.split(r"([0-9]+)", str(name)))
+
+
+def summarise(
+    values: pd.DataFrame, *, cluster: str = "group", resamples: int = 2000, seed: int = 7, pool: str = "macro"
+) -> pd.DataFrame:
+    """Value and interval per metric, part and model: table1.csv's columns, then coverage, units, flagged, clusters.
+
+    `pool="macro"` is the mean of per-answer values, as in the paper's table; answers without a value are left out.
+    `"micro"` is sum(num) / sum(den); where F1 has no sums it is the harmonic mean of pooled Precision and Recall,
+    taken anew in every resample. `n` counts answers with a value, `unscored` the points (not answers) that no
+    readable reply covers, `coverage` = 1 - unscored / units (nan without units); `flagged` when under 95 %.
+
+    `ci_low` and `ci_high` are nan with fewer than two clusters that have a value. Signatures gain pool, n, unscored,
+    cluster, resamples and seed. Raises InputError for a broken frame, or one that mixes settings within a cell.
+    """
+    if pool not in ("macro", "micro"):
+        raise InputError(f"pool must be 'macro' or 'micro', got {pool!r}")
+    frame = _checked(values, cluster)
+    if pool == "macro":
+        frame = frame.assign(num=frame["value"], den=frame["value"].notna().astype(float))
+    cells = dict(list(frame.groupby(["metric", "part", "model"])))
+    rows = []
+    for (metric, part, model), cell in cells.items():
+        sources = [cell]
+        if cell["num"].isna().all() and cell["value"].notna().any():
+            sources = [cells.get((metric, p, model)) for p in ("Precision", "Recall")]
+            if part != "F1" or any(s is None for s in sources):
+                raise InputError(f"micro pooling of {metric} {part} needs num and den, or Precision and Recall rows "
+                                 f"for F1; {model} has neither: use pool='macro'")
+        estimate = _estimate(*_pooled(*sources), resamples, seed)
+        signatures = cell["signature"].unique()
+        if len(signatures) > 1:
+            raise InputError(f"{metric} {part} of {model} mixes {len(signatures)} settings, e.g. {signatures[0]!r} and "
+                             f"{signatures[1]!r}: summarise them apart")
+        n, units, unscored = int(cell["value"].notna().sum()), int(cell["units"].sum()), int(cell["unscored"].sum())
+        coverage = 1 - unscored / units if units else np.nan
+        rows.append({
+            "metric": metric, "part": part, "model": model, "value": estimate.value,
+            "ci_low": estimate.ci_low, "ci_high": estimate.ci_high, "n": n, "unscored": unscored,
+            "signature": f"{signatures[0]}|pool:{pool}|n:{n}|unscored:{unscored}|cluster:{cluster}"
+                         f"|resamples:{resamples}|seed:{seed}",
+            "coverage": coverage, "units": units, "flagged": coverage < MIN_COVERAGE, "clusters": estimate.clusters})
+    return paper_order(pd.DataFrame(rows))
+
+
+def paired(
+    values: pd.DataFrame, metric: str, part: str, a: str, b: str, *,
+    cluster: str = "group", resamples: int = 2000, permutations: int = 9999, seed: int = 7,
+) -> Paired:
+    """Mean difference a - b over triplets, joined by id, with a cluster bootstrap interval and a sign-flip test.
+
+    Under the null hypothesis the two models are exchangeable within a cluster, so its summed difference may change
+    sign. With up to 14 clusters all 2^clusters patterns are listed; beyond, `permutations` random ones are drawn and
+    p = (1 + as extreme) / (1 + drawn). The least p that k clusters can give is 2 / 2^k: 1 with one cluster, 0.5 with
+    two, 0.03 with six. Raises InputError when metric, part or a model is not in the frame.
+    """
+    cell = _checked(values, cluster, metric=metric, part=part)
+    _known(values, "model", a, b)
+    if a == b:
+        raise InputError(f"a and b must be two different models, got {a!r} twice")
+    sides = [cell[cell["model"] == model].set_index("triplet_id") for model in (a, b)]
+    both = sides[0].join(sides[1], how="inner", rsuffix="_b")
+    gaps = both.assign(num=both["value"] - both["value_b"], den=1.0).dropna(subset="num")
+    estimate = _estimate(*_pooled(gaps), resamples, seed)
+    p, exact = _sign_flip(gaps.groupby("cluster")["num"].sum().to_numpy(), permutations, seed)
+    return Paired(metric, part, a, b, estimate.value, estimate.ci_low, estimate.ci_high, p, len(gaps),
+                  estimate.clusters, len(sides[0]) - len(both), len(sides[1]) - len(both), len(both) - len(gaps), exact)
+
+
+def paired_table(
+    values: pd.DataFrame, *, models: Sequence[str] | None = None,
+    cluster: str = "group", resamples: int = 2000, permutations: int = 9999, seed: int = 7,
+) -> pd.DataFrame:
+    """`paired` for every metric, part and pair of models, with `p_holm` over the pairs within one metric and part.
+
+    `models` orders the pairs: a later model is `a`, an earlier one `b`, so that with rising sizes a positive
+    difference is a gain. Left out, the models are taken in natural order of their names.
+    """
+    frame = _checked(values, cluster)
+    models = sorted(frame["model"].unique(), key=natural) if models is None else models
+    rows = [
+        asdict(paired(frame, metric, part, a, b, cluster="cluster", resamples=resamples, permutations=permutations,
+                      seed=seed))
+        for metric, part in paper_order(frame[["metric", "part"]].drop_duplicates()).itertuples(index=False)
+        for b, a in combinations(models, 2)
+    ]
+    table = pd.DataFrame(rows, columns=list(Paired.__slots__))
+    table.insert(table.columns.get_loc("p") + 1, "p_holm", table.groupby(["metric", "part"])["p"].transform(holm))
+    return table
+
+
+def holm(p: Iterable[float]) -> np.ndarray:
+    """Holm's step-down adjustment of p values, in their own order; nan stays nan and is not counted."""
+    p = np.asarray(list(p), dtype=float)
+    adjusted = np.full(len(p), np.nan)
+    order = np.argsort(p, kind="stable")[: int(np.isfinite(p).sum())]
+    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(order), 0, -1)), 1)
+    return adjusted
+
+
+def trend(
+    values: pd.DataFrame, order: Mapping[str, float], *, cluster: str = "group", resamples: int = 2000, seed: int = 7
+) -> pd.DataFrame:
+    """Does each metric rise with model size? `order` maps models to sizes in billions of parameters.
+
+    `slope` is the mean over triplets of the least-squares slope of the value on log2(size): the change per doubling,
+    with a cluster bootstrap interval. `page_l` and `p` are Page's test of the ordered alternative (one-sided: values
+    rise with size), over cluster means, or over triplets when there are fewer than three clusters (`page_over` says
+    which); nan with fewer than three models or two rows. Only triplets with a value for every model count (`n`);
+    `incomplete` says how many were left out.
+    """
+    from scipy.stats import page_trend_test
+
+    frame = _checked(values, cluster)
+    _known(frame, "model", *order)
+    models = sorted(order, key=lambda model: (order[model], natural(model)))
+    sizes = [order[model] for model in models]
+    if len(set(sizes)) < max(2, len(models)) or not all(0 < size < math.inf for size in sizes):
+        raise InputError(f"order must give two or more models different sizes above 0, got {dict(order)}")
+    doublings = np.array([math.log2(size / sizes[0]) for size in sizes])
+    doublings -= doublings.mean()
+    rows = []
+    for (metric, part), cell in frame[frame["model"].isin(models)].groupby(["metric", "part"]):
+        wide = cell.pivot(index=["cluster", "triplet_id"], columns="model", values="value").reindex(columns=models)
+        full = wide.dropna()
+        slopes = (full.to_numpy() * doublings).sum(axis=1) / (doublings**2).sum()
+        estimate = _estimate(*_pooled(full.reset_index().assign(num=slopes, den=1.0)), resamples, seed)
+        means = full.groupby(level="cluster").mean()
+        ranked, over = (means, "clusters") if len(means) >= 3 else (full, "triplets")
+        page = page_trend_test(ranked.to_numpy()) if len(ranked) >= 2 and len(models) >= 3 else None
+        rows.append({
+            "metric": metric, "part": part, "slope": estimate.value, "ci_low": estimate.ci_low,
+            "ci_high": estimate.ci_high, "page_l": page.statistic if page else np.nan,
+            "p": float(page.pvalue) if page else np.nan, "page_over": over, "n": len(full),
+            "incomplete": len(wide) - len(full), "clusters": estimate.clusters})
+    return paper_order(pd.DataFrame(rows))
+
+
+def correlate(
+    x: Sequence[float], y: Sequence[float], cluster: Sequence[object] | None = None, *,
+    resamples: int = 2000, seed: int = 7,
+) -> pd.DataFrame:
+    """Pearson, Spearman and Kendall (tau-b) between two columns: one row each, with a bootstrap interval.
+
+    `cluster` names each row's cluster, drawn whole; left out, rows are drawn singly. Rows where x or y is nan are
+    left out and counted. A constant column gives nan; resamples in which a coefficient is undefined are passed over.
+    """
+    (x, y), codes, left_out = _columns(cluster, x=x, y=y)
+    rows = [
+        {"coefficient": name, **asdict(_estimate(make(x, y, codes), *_count(codes), resamples, seed, left_out))}
+        for name, make in COEFFICIENTS.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def correlate_difference(
+    a: Sequence[float], b: Sequence[float], y: Sequence[float], cluster: Sequence[object] | None = None, *,
+    resamples: int = 2000, seed: int = 7,
+) -> pd.DataFrame:
+    """How much better does `a` go with `y` than `b` does: correlation(a, y) - correlation(b, y), per coefficient.
+
+    Both correlations come from the same rows and the same resamples, so the interval is a paired one.
+    """
+    (a, b, y), codes, left_out = _columns(cluster, a=a, b=b, y=y)
+    rows = []
+    for name, make in COEFFICIENTS.items():
+        of_a, of_b = make(a, y, codes), make(b, y, codes)
+        gap = _estimate(lambda w, f=of_a, g=of_b: f(w) - g(w), *_count(codes), resamples, seed, left_out)
+        once = np.ones((1, gap.clusters))
+        rows.append({"coefficient": name, "a": float(of_a(once)[0]), "b": float(of_b(once)[0]), **asdict(gap)})
+    return pd.DataFrame(rows)
+
+
+def auc(
+    score: Sequence[float], label: Sequence[bool], cluster: Sequence[object] | None = None, *,
+    resamples: int = 2000, seed: int = 7,
+) -> Estimate:
+    """Chance that a random positive (label 1) outscores a random negative (label 0), ties counting half; in [0, 1]."""
+    (score, label), codes, left_out = _columns(cluster, score=score, label=label)
+    if not np.isin(label, (0, 1)).all():
+        raise InputError(f"label must be 0 or 1 (or bool), got {min(set(label) - {0, 1})}")
+
+    def area(weights: np.ndarray) -> np.ndarray:
+        w = weights[:, codes]
+        positives, negatives = (w * label).sum(axis=1), (w * (1 - label)).sum(axis=1)
+        rank_sum = (w * label * _midranks(score, w)).sum(axis=1)
+        return (rank_sum - positives * (positives + 1) / 2) / (positives * negatives)
+    return _estimate(area, *_count(codes), resamples, seed, left_out)
+
+
+def sign_accuracy(
+    difference: Sequence[float], preference: Sequence[float], cluster: Sequence[object] | None = None, *,
+    resamples: int = 2000, seed: int = 7,
+) -> Estimate:
+    """Share of pairs with a preference (not 0) whose difference has its sign; a difference of 0 counts half."""
+    (difference, preference), codes, left_out = _columns(cluster, difference=difference, preference=preference)
+    table = pd.DataFrame({"cluster": codes, "num": (np.sign(difference) * np.sign(preference) + 1) / 2, "den": 1.0})
+    kept = table[preference != 0]
+    return _estimate(*_pooled(kept), resamples, seed, left_out + len(table) - len(kept))
+
+
+def _sign_flip(sums: np.ndarray, permutations: int, seed: int) -> tuple[float, bool]:
+    """Two-sided p of a sum under random signs of its terms, and whether all sign patterns were listed."""
+    if not len(sums):
+        return np.nan, True
+    exact = 2 ** len(sums) <= EXACT
+    if exact:
+        signs = 1 - 2 * (np.arange(2 ** len(sums))[:, None] >> np.arange(len(sums)) & 1)
+    else:
+        signs = 1 - 2 * np.random.default_rng(seed).integers(0, 2, size=(permutations, len(sums)), dtype=np.int8)
+    flipped = np.abs((signs * sums).sum(axis=1))
+    slack = 1e-12 * np.abs(sums).sum()                     # the same sum in another order is still a tie
+    extreme = int((flipped >= abs(sums.sum()) - slack).sum())
+    return (extreme / len(signs) if exact else (1 + extreme) / (1 + permutations)), exact
+
+
+def _checked(values: pd.DataFrame, cluster: str, **only: str) -> pd.DataFrame:
+    """The values frame, verified, its rows in one fixed order, with what to resample by as column `cluster`.
+
+    `only` keeps the rows of one metric and part.
+    """
+    keys = ["metric", "part", "model", "triplet_id"]
+    needed = dict.fromkeys([*keys, cluster, "value", "num", "den", "units", "unscored", "signature"])
+    if absent := [c for c in needed if c not in values]:
+        raise InputError(f"the values frame lacks {', '.join(map(repr, absent))}; it has {list(values.columns)}")
+    for column, name in only.items():
+        _known(values, column, name)
+        values = values[values[column] == name]
+    if values.empty:
+        raise InputError("the values frame has no rows: nothing was scored")
+    for column in dict.fromkeys([*keys, cluster]):
+        if (holes := values[column].isna()).any():
+            raise InputError(f"column {column!r} must be filled, got {int(holes.sum())} empty cells")
+    if (twice := values.duplicated(keys)).any():
+        raise InputError(f"one row per metric, part, model and triplet, got {int(twice.sum())} more, "
+                         f"e.g. {tuple(values.loc[twice, keys].iloc[0])}")
+    if (spread := values.groupby("triplet_id")[cluster].nunique()).max() > 1:
+        raise InputError(f"a triplet must lie in one {cluster}, {spread.idxmax()!r} lies in {spread.max()}")
+    return values.assign(cluster=values[cluster].astype(str)).sort_values(keys, ignore_index=True)
+
+
+def _known(frame: pd.DataFrame, column: str, *names: str) -> None:
+    """InputError when a name is not in the column."""
+    known = sorted(frame[column].unique(), key=natural)
+    if strange := [name for name in names if name not in known]:
+        raise InputError(f"no {column} {strange[0]!r} among the values; there are {', '.join(map(repr, known))}")
+
+
+def _columns(cluster: Sequence[object] | None, **columns: Sequence[float]) -> tuple[list[np.ndarray], np.ndarray, int]:
+    """Finite rows of equally long columns in an order of their own, cluster codes 0.., and how many rows were not."""
+    labels = None if cluster is None else pd.Series(list(cluster))
+    lengths = {name: len(c) for name, c in columns.items()} | ({} if labels is None else {"cluster": len(labels)})
+    if len(set(lengths.values())) > 1:
+        raise InputError(f"columns must be equally long, got {lengths}")
+    if labels is not None and labels.isna().any():
+        raise InputError(f"every row needs a cluster, {int(labels.isna().sum())} have none")
+    arrays = [np.asarray(c, dtype=float) for c in columns.values()]
+    kept = np.isfinite(arrays).all(axis=0)
+    arrays = [a[kept] for a in arrays]
+    names = np.zeros(kept.sum(), dtype=int) if labels is None else pd.factorize(labels[kept].astype(str), sort=True)[0]
+    order = np.lexsort([*arrays[::-1], names])
+    return [a[order] for a in arrays], np.arange(len(order)) if labels is None else names[order], int((~kept).sum())
+
+
+def _count(codes: np.ndarray) -> tuple[int, int]:
+    """How many clusters and rows there are; codes are sorted."""
+    return int(codes[-1]) + 1 if len(codes) else 0, len(codes)
+
+
+def _pooled(*sources: pd.DataFrame) -> tuple[Statistic, int, int]:
+    """sum(num) / sum(den), or the harmonic mean of two such ratios; with how many clusters and rows it rests on."""
+    sums = [source.groupby("cluster")[["num", "den"]].sum() for source in sources]
+    clusters = sorted({c for s in sums for c in s.index[s["den"] > 0]})
+    parts = [s.reindex(clusters, fill_value=0.0).to_numpy().T for s in sums]
+
+    def ratio(weights: np.ndarray) -> np.ndarray:
+        # Products and sums by hand rather than `@`: BLAS adds in an order that differs between machines.
+        ratios = [(weights * num).sum(axis=1) / (weights * den).sum(axis=1) for num, den in parts]
+        if len(ratios) == 1:
+            return ratios[0]
+        total = ratios[0] + ratios[1]
+        return np.where(total > 0, 2 * ratios[0] * ratios[1] / total, total)
+    return ratio, len(clusters), int((sources[0]["den"] > 0).sum())
+
+
+def _estimate(statistic: Statistic, clusters: int, n: int, resamples: int, seed: int, left_out: int = 0) -> Estimate:
+    """The statistic with every cluster counted once, and its 95 % percentile interval over resampled clusters."""
+    value = low = high = math.nan
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if clusters:
+            value = float(statistic(np.ones((1, clusters)))[0])
+        if clusters >= 2:
+            weights, step = _resampled(clusters, resamples, seed), max(1, BLOCK // n)
+            draws = np.concatenate([statistic(weights[i:i + step]) for i in range(0, resamples, step)])
+            draws = draws[np.isfinite(draws)]
+            if len(draws) > resamples / 2:                 # undefined in most resamples: no interval to speak of
+                low, high = map(float, np.quantile(draws, [0.025, 0.975]))
+    return Estimate(value, low, high, n, clusters, left_out)
+
+
+@lru_cache(maxsize=4)
+def _resampled(clusters: int, resamples: int, seed: int) -> np.ndarray:
+    """How often each cluster is drawn, (resamples, clusters); equal for all metrics and models, so they compare."""
+    drawn = np.random.default_rng(seed).integers(clusters, size=(resamples, clusters))
+    flat = (drawn + clusters * np.arange(resamples)[:, None]).ravel()
+    counts = np.bincount(flat, minlength=resamples * clusters).reshape(resamples, clusters).astype(float)
+    counts.flags.writeable = False
+    return counts
+
+
+def _midranks(x: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Rank of each x in a sample holding w[b, i] copies of x[i], ties sharing their middle rank: shape of w."""
+    distinct, place = np.unique(x, return_inverse=True)
+    by_value = np.argsort(place, kind="stable")
+    copies = np.add.reduceat(w[:, by_value], np.searchsorted(place[by_value], np.arange(len(distinct))), axis=1)
+    return (np.cumsum(copies, axis=1) - copies / 2 + 0.5)[:, place]
+
+
+def _weighted_pearson(x: np.ndarray, y: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Pearson's r per row of weights; x and y may be one row or one row per row of weights."""
+    total = w.sum(axis=1, keepdims=True)
+    dx = x - (w * x).sum(axis=1, keepdims=True) / total
+    dy = y - (w * y).sum(axis=1, keepdims=True) / total
+    xx, yy = (w * dx * dx).sum(axis=1), (w * dy * dy).sum(axis=1)
+    flat = (xx <= 1e-24 * total[:, 0]) | (yy <= 1e-24 * total[:, 0])      # constant but for rounding
+    return np.where(flat, np.nan, (w * dx * dy).sum(axis=1) / np.sqrt(xx * yy))
+
+
+def _pearson(x: np.ndarray, y: np.ndarray, codes: np.ndarray) -> Statistic:
+    return lambda weights: _weighted_pearson(x, y, weights[:, codes])
+
+
+def _spearman(x: np.ndarray, y: np.ndarray, codes: np.ndarray) -> Statistic:
+    def rho(weights: np.ndarray) -> np.ndarray:
+        w = weights[:, codes]
+        return _weighted_pearson(_midranks(x, w), _midranks(y, w), w)
+    return rho
+
+
+def _kendall(x: np.ndarray, y: np.ndarray, codes: np.ndarray) -> Statistic:
+    """tau-b from counts of pairs of rows between clusters: a resample is then a quadratic form in its counts."""
+    starts = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]]) if len(codes) else np.array([], dtype=int)
+    dx, dy = (np.sign(v[:, None] - v[None, :]).astype(np.int8) for v in (x, y))
+    agree, in_x, in_y = (
+        np.add.reduceat(np.add.reduceat(pairs, starts, axis=0, dtype=float), starts, axis=1)
+        for pairs in (dx * dy, np.abs(dx), np.abs(dy))
+    )
+
+    def tau(weights: np.ndarray) -> np.ndarray:
+        concordant, untied_x, untied_y = ((weights @ pairs * weights).sum(axis=1) for pairs in (agree, in_x, in_y))
+        return concordant / np.sqrt(untied_x * untied_y)   # whole numbers until here: exact in any order
+    return tau
+
+
+COEFFICIENTS = {"pearson": _pearson, "spearman": _spearman, "kendall": _kendall}

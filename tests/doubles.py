@@ -1,0 +1,37 @@
+"""Stand-ins for a judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ems.judge import Reply, Request
+
+
+class ScriptedJudge:
+    """Plays `replies` in order, or asks one function of the request; keeps prompts in `seen`.
+
+    A reply that is None stands for one that never came. One call too many is a failure of the test.
+    """
+
+    name, signature = "scripted", "judge:scripted"
+
+    def __init__(self, *replies: str | Reply | None | Callable[[Request], str | Reply | None]):
+        self.by_function = replies[0] if len(replies) == 1 and callable(replies[0]) else None
+        self.replies, self.seen, self.requests = list(replies), [], []
+
+    def ask(self, requests: Sequence[Request], progress: str = "") -> list[Reply]:
+        return [self._one(request) for request in requests]
+
+    def __call__(self, prompt: str) -> str | None:
+        return self._one(Request("call", prompt, 256)).text
+
+    def _one(self, request: Request) -> Reply:
+        self.seen.append(request.prompt)
+        self.requests.append(request)
+        if self.by_function:
+            said = self.by_function(request)
+        elif not self.replies:
+            raise AssertionError(f"no reply scripted for call {len(self.seen)} ({request.task}): {request.prompt[:60]!r}")
+        else:
+            said = self.replies.pop(0)
+        return said if isinstance(said, Reply) else Reply(said, "" if isinstance(said, str) else "no reply")

@@ -1,0 +1,506 @@
+import hashlib
+import http.server
+import json
+import math
+import os
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ems import datasets
+from ems.datasets import (
+    check_join,
+    financebench,
+    findver,
+    load_answers,
+    load_triplets,
+    ragchecker_meta,
+    read_ragchecker_claims,
+    source,
+    write_jsonl,
+)
+from ems.types import Answer, InputError, Triplet
+
+MIRROR = Path(os.environ.get("EMS_DATA_MIRROR") or Path(__file__).parents[2] / "shared" / "data")
+needs_mirror = pytest.mark.skipif(not (MIRROR / "findver").is_dir(),
+                                  reason="needs the upstream files; point EMS_DATA_MIRROR at a folder that has them")
+
+T = {"id": "a", "group": "g", "question": "q?", "reference": "r"}
+A = {"triplet_id": "a", "model": "m", "answer": "x"}
+
+
+def lines(*rows):
+    return "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows).encode()
+
+
+def without(row, key):
+    return {k: v for k, v in row.items() if k != key}
+
+
+# ---- reading ------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize(("content", "says"), [
+    (b"", "is empty"),
+    (b"\n  \n\xe2\x80\x83\n", "is empty"),
+    (b"\xef\xbb\xbf", "is empty"),
+    (lines(T, without(T, "group")), "line 2: 'group' missing"),
+    (lines(A), "'id', 'group', 'question', ... missing"),                        # an answers file given for triplets
+    (lines({**T, "reference": 3}), "line 1: 'reference' must be a string, got int '3'"),
+    (lines({**T, "question": None}), "'question' must be a string, got NoneType"),
+    (lines({**T, "reference": ["r"]}), "'reference' must be a string, got list"),
+    (lines({**T, "context": {"text": "c"}}), "'context' must be a string, got dict"),
+    (lines(T, {**T, "id": "b"}, T), "line 3: id 'a' occurred already on line 1"),
+    (lines({**T, "id": " "}), "line 1: 'id' is empty"),
+    (lines(T, '{"id": "b", '), "line 2 is not JSON"),
+    (lines(T, "id,group"), "line 2 is not JSON: Expecting value at column 1"),
+    (lines("[]"), "line 1: an object with id, group, question, reference is needed, got list"),
+    (lines("3"), "got int"),
+    (json.dumps([T], indent=1).encode(), "line 1 is not JSON"),                  # a JSON array is no JSON lines
+    (b"[" * 100_000, "line 1 is not JSON"),
+    (lines(T) + b'{"id": "\xff"}\n', "byte 0xff at offset"),
+    (b"\xef\xbb\xbf" + lines(T) + b"\n\xe9", "(line 3)"),
+    ("\ufeff".encode("utf-16-le") + json.dumps(T).encode("utf-16-le"), "is not UTF-8: byte 0xff at offset 0 (line 1)"),
+    (lines({**T, "reference": "\ud800"}), "'reference' holds half a surrogate pair"),
+    (b'{"results": []}', "'results' is empty"),
+    (b'{"results": [{"query_id": "1", "query": "q", "gt_answer": "r"}]}', "results[0]: 'response' missing"),
+    (b'{"results": [3]}', "results[0]: an object with query_id"),
+])
+def test_bad_triplets_in_one_clear_line(tmp_path, content, says):
+    path = tmp_path / "t.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as error:
+        load_triplets(path)
+    assert says in str(error.value)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_offset_of_a_bad_byte_counts_from_the_start_of_the_file(tmp_path):
+    (tmp_path / "t").write_bytes(b"\xef\xbb\xbf" + b"ab\xff")     # 3 bytes of mark, then 2 good ones
+    with pytest.raises(InputError, match="byte 0xff at offset 5 "):
+        load_triplets(tmp_path / "t")
+
+
+@pytest.mark.parametrize(("content", "says"), [
+    (lines(A, A), "line 2: triplet_id and model 'a', 'm' occurred already on line 1"),
+    (lines({**A, "answer": 12}), "'answer' must be a string, got int '12'"),
+    (lines({**A, "answer": None}), "'answer' must be a string, got NoneType"),
+    (lines({**A, "model": ""}), "'model' is empty"),
+    (lines(T), "'triplet_id', 'model', 'answer' missing"),
+])
+def test_bad_answers_in_one_clear_line(tmp_path, content, says):
+    (tmp_path / "a.jsonl").write_bytes(content)
+    with pytest.raises(InputError) as error:
+        load_answers(tmp_path / "a.jsonl")
+    assert says in str(error.value)
+
+
+def test_no_file_and_a_directory(tmp_path):
+    with pytest.raises(InputError, match="cannot be read: No such file"):
+        load_triplets(tmp_path / "absent.jsonl")
+    with pytest.raises(InputError, match="cannot be read: Is a directory; give a file"):
+        load_answers(tmp_path)
+
+
+def test_what_is_tolerated(tmp_path):
+    odd = "one\u2028two\x85three"                       # line ends to str.splitlines, not to JSON lines
+    rows = [json.dumps({**T, "reference": odd, "source": 7}, ensure_ascii=False), "",
+            json.dumps({**T, "id": "b", "context": None})]
+    (tmp_path / "t").write_bytes(b"\xef\xbb\xbf" + "\r\n".join(rows).encode())
+    assert load_triplets(tmp_path / "t") == [Triplet("a", "g", "q?", odd), Triplet("b", "g", "q?", "r")]
+    (tmp_path / "a").write_bytes(lines({**A, "answer": "", "tokens": 5}, {**A, "model": "n"}))
+    assert load_answers(tmp_path / "a") == [Answer("a", "m", ""), Answer("a", "n", "x")]
+
+
+def test_word_results_in_a_question_is_no_ragchecker_file(tmp_path):
+    (tmp_path / "t").write_bytes(lines({**T, "question": 'what does "results" mean?'}))
+    assert load_triplets(tmp_path / "t")[0].question == 'what does "results" mean?'
+
+
+def test_answer_of_5_mb(tmp_path):
+    long = "growth of 5 % " * 360_000                   # 14 characters each: 5.04 MB
+    write_jsonl(tmp_path / "a", [Answer("a", "m", long)])
+    assert load_answers(tmp_path / "a")[0].answer == long
+
+
+def test_join_reports_gaps_and_refuses_strangers():
+    triplets = [Triplet(i, "g", "q", "r") for i in "abc"]
+    done = [Answer(i, "m", "x") for i in "abc"]
+    assert check_join(triplets, done) == {}
+    assert check_join(triplets, [*done, Answer("b", "n", "")]) == {"n": ["a", "c"]}
+    with pytest.raises(InputError, match=r"2 triplet ids .* not among the 3 triplets: 'x', 'y'; known ids look"):
+        check_join(triplets, [Answer("y", "m", ""), Answer("x", "m", ""), *done])
+    with pytest.raises(InputError, match="'b by m' occur more than once"):
+        check_join(triplets, [*done, done[1]])
+    with pytest.raises(InputError, match="triplet ids must be unique; 'a'"):
+        check_join([*triplets, triplets[0]], done)
+
+
+# ---- writing ------------------------------------------------------------------------------------------------------
+
+def test_written_as_utf8_in_order_and_read_back(tmp_path):
+    triplets = [Triplet("é", "g", "q", "5 €"), Triplet("b", "g", "q", "r", "c")]
+    path = write_jsonl(tmp_path / "new" / "t.jsonl", triplets)
+    assert path.read_text(encoding="utf-8").splitlines() == [
+        '{"id": "é", "group": "g", "question": "q", "reference": "5 €"}',
+        '{"id": "b", "group": "g", "question": "q", "reference": "r", "context": "c"}']
+    assert load_triplets(path) == triplets
+    assert [p.name for p in path.parent.iterdir()] == ["t.jsonl"]
+
+
+def test_own_dictionary_of_a_record_is_used(tmp_path):
+    @dataclass
+    class Result:
+        value: float
+        def to_dict(self):
+            return {"value": None if math.isnan(self.value) else self.value}
+    path = write_jsonl(tmp_path / "r", [Result(math.nan), {"z": 1, "a": 2}])
+    assert path.read_text() == '{"value": null}\n{"z": 1, "a": 2}\n'
+
+
+@pytest.mark.parametrize(("row", "kind"), [
+    ({"x": math.nan}, ValueError), ({"x": "\udc00"}, InputError), ({"x": {1}}, TypeError),
+])
+def test_old_file_stays_when_a_row_cannot_be_written(tmp_path, row, kind):
+    path = write_jsonl(tmp_path / "t", [{"x": 1}])
+    with pytest.raises(kind):
+        write_jsonl(path, [{"x": 2}, row])
+    assert path.read_text() == '{"x": 1}\n'
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_old_file_stays_when_the_disk_is_full(tmp_path, monkeypatch):
+    path = write_jsonl(tmp_path / "t", [{"x": 1}])
+    def full(fd):
+        raise OSError(28, "No space left on device")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InputError, match="cannot be written: No space left"):
+        write_jsonl(path, [{"x": 2}])
+    assert path.read_text() == '{"x": 1}\n'
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_place_that_takes_no_file(tmp_path):
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path, tmp_path / "file" / "t.jsonl"):
+        with pytest.raises(InputError, match="cannot be written"):
+            write_jsonl(place, [{"x": 1}])
+
+
+# ---- RAGChecker's JSON --------------------------------------------------------------------------------------------
+
+ROW = {"query_id": "1", "query": "q", "gt_answer": "r", "response": "x"}
+CHECKED = {**ROW, "response_claims": [["A", "is", "b"], "C is d"], "answer2response": ["Entailment", None],
+           "gt_answer_claims": [], "response2answer": []}
+
+
+def test_ragchecker_input_is_triplets_and_answers(tmp_path):
+    (tmp_path / "mine.json").write_text(json.dumps({"made": "x" * 500, "results": [
+        {**ROW, "retrieved_context": [{"doc_id": "0", "text": "c"}, {"doc_id": "1", "text": "d"}]},
+        {**ROW, "query_id": "2"}]}, indent=1))
+    assert load_triplets(tmp_path / "mine.json") == [Triplet("1", "1", "q", "r", "c\n\nd"), Triplet("2", "2", "q", "r")]
+    assert load_answers(tmp_path / "mine.json") == [Answer("1", "mine", "x"), Answer("2", "mine", "x")]
+    (tmp_path / "twice.json").write_text(json.dumps({"results": [ROW, ROW]}))
+    with pytest.raises(InputError, match="query_id must be unique; '1'"):
+        load_triplets(tmp_path / "twice.json")
+
+
+def test_ragchecker_claims(tmp_path):
+    (tmp_path / "c.json").write_text(json.dumps({"results": [CHECKED]}))
+    row, = read_ragchecker_claims(tmp_path / "c.json")
+    assert row.response_claims == ("A is b", "C is d")
+    assert row.answer2response == ("Entailment", None)
+    assert row.gt_answer_claims == row.response2answer == ()
+    assert row.metrics == {}
+
+
+@pytest.mark.parametrize(("change", "says"), [
+    ({"answer2response": ["Entailment"]}, "one label per claim is needed, got 1 answer2response for 2 response_claims"),
+    ({"answer2response": ["Entailment", "Yes"]}, "must be of Entailment, Neutral, Contradiction, got 'Yes'"),
+    ({"answer2response": ["Entailment", ["Neutral"]]}, "got ['Neutral']"),
+    ({"response2answer": None}, "lists 'gt_answer_claims' and 'response2answer' are needed"),
+    ({"query_id": 1}, "'query_id' must be a string, got int"),
+])
+def test_bad_ragchecker_claims(tmp_path, change, says):
+    (tmp_path / "c.json").write_text(json.dumps({"results": [{**CHECKED, **change}]}))
+    with pytest.raises(InputError) as error:
+        read_ragchecker_claims(tmp_path / "c.json")
+    assert says in str(error.value)
+    assert "results[0]" in str(error.value)
+
+
+def test_something_else_is_no_ragchecker_output(tmp_path):
+    (tmp_path / "c.json").write_bytes(lines(T))
+    with pytest.raises(InputError, match="is not RAGChecker JSON"):
+        read_ragchecker_claims(tmp_path / "c.json")
+
+
+# ---- mirror, cache, download --------------------------------------------------------------------------------------
+
+CONTENT = b'[{"x": 1}]\n' * 400
+NAME = "set/data/a.json"
+
+
+@pytest.fixture
+def pinned(tmp_path, monkeypatch):
+    pin = {"dataset": "set", "repository": "owner/repo", "commit": "c0ffee", "path": "data/a.json",
+           "bytes": str(len(CONTENT)), "sha256": hashlib.sha256(CONTENT).hexdigest()}
+    monkeypatch.setattr(datasets, "pins", lambda: {NAME: pin})
+    monkeypatch.setenv("EMS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("EMS_DATA_MIRROR", raising=False)
+    monkeypatch.setenv("no_proxy", "*")
+    return tmp_path / "cache" / "owner" / "repo" / "c0ffee" / "data" / "a.json"
+
+
+@pytest.fixture
+def server():
+    """A code host on loopback: `replies` maps paths to (status, body, length announced)."""
+    class Host(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            status, body, length = replies.get(self.path, (404, b"", 0))
+            self.send_response(status)
+            self.send_header("Content-Length", str(length))
+            self.end_headers()
+            self.wfile.write(body)
+        def log_message(self, *_):
+            pass
+    replies, asked = {}, []
+    host = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Host)
+    threading.Thread(target=host.serve_forever, args=(0.01,), daemon=True).start()
+    yield f"http://127.0.0.1:{host.server_port}", replies, asked
+    host.shutdown()
+    host.server_close()
+
+
+PATH = "/owner/repo/c0ffee/data/a.json"
+
+
+def test_download_is_verified_kept_and_not_repeated(pinned, server, monkeypatch):
+    url, replies, asked = server
+    replies[PATH] = (200, CONTENT, len(CONTENT))
+    monkeypatch.setenv("EMS_UPSTREAM_URL", url + "/")
+    first, second = source(NAME), source(NAME)
+    assert (first.origin, second.origin, asked) == ("download", "cache", [PATH])
+    assert first.path == second.path == pinned
+    assert pinned.read_bytes() == CONTENT
+    assert first.provenance == {"name": NAME, "repository": "owner/repo", "commit": "c0ffee", "origin": "download",
+                                "sha256": hashlib.sha256(CONTENT).hexdigest(), "note": "as upstream"}
+    pinned.write_bytes(CONTENT[:-1])                    # a spoilt cache is fetched again
+    assert source(NAME, base_url=url).origin == "download"
+    assert pinned.read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize(("reply", "says"), [
+    ((200, CONTENT[:100], len(CONTENT)), "100 bytes came"),                             # cut while it came
+    ((200, CONTENT[:100], 100), "100 bytes came"),
+    ((200, CONTENT + b"x", len(CONTENT) + 1), f"more than {len(CONTENT)} bytes came"),
+    ((200, CONTENT[:-1] + b"x", len(CONTENT)), "is not the pinned file"),               # right size, other content
+    ((404, b"", 0), "HTTP 404"),
+    ((500, b"oops", 4), "HTTP 500"),
+])
+def test_failed_download_leaves_nothing(pinned, server, reply, says):
+    url, replies, _ = server
+    replies[PATH] = reply
+    with pytest.raises(InputError) as error:
+        source(NAME, base_url=url)
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+    assert not [p for p in pinned.parents[4].rglob("*") if p.is_file()]
+
+
+def test_no_network_says_what_to_do(pinned):
+    with pytest.raises(InputError, match=r"in no mirror and no cache.*Connection refused.*set EMS_DATA_MIRROR"):
+        source(NAME, base_url="http://127.0.0.1:9")
+
+
+def test_mirror_comes_first_and_may_differ(pinned, tmp_path, monkeypatch):
+    mirror = tmp_path / "mirror" / NAME
+    mirror.parent.mkdir(parents=True)
+    mirror.write_bytes(b"[3]")
+    monkeypatch.setenv("EMS_DATA_MIRROR", str(tmp_path / "mirror"))
+    found = source(NAME)
+    assert (found.origin, found.rows(), found.provenance["note"]) == ("mirror", [3], "differs from upstream")
+    assert str(tmp_path) not in str(found.provenance)
+    mirror.write_bytes(CONTENT)
+    assert source(NAME).provenance["note"] == "as upstream"
+    with pytest.raises(InputError, match="is not JSON"):
+        source(NAME).rows()
+    monkeypatch.setenv("EMS_DATA_MIRROR", str(tmp_path / "absent"))
+    with pytest.raises(InputError, match=r"EMS_DATA_MIRROR is .*absent', which is no folder"):
+        source(NAME)
+
+
+def test_file_that_is_not_pinned():
+    with pytest.raises(InputError, match=r"other\.json is not pinned in data/upstream\.csv"):
+        source("findver/data/other.json")
+
+
+def test_every_pin_is_whole():
+    pins = datasets.pins()
+    assert {name.split("/")[0] for name in pins} == {"findver", "financebench", "ragchecker"}
+    assert all(len(p["sha256"]) == 64 and len(p["commit"]) == 40 and int(p["bytes"]) > 0 for p in pins.values())
+    assert sum(name.startswith("financebench/results/") for name in pins) == 16
+
+
+# ---- the data sets, made small ------------------------------------------------------------------------------------
+
+def put(root, name, rows):
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(map(json.dumps, rows)) if name.endswith("l") else json.dumps(rows))
+
+
+@pytest.fixture
+def small_findver(tmp_path, monkeypatch):
+    claim = {"subset": "ie", "report": "X-2024_10-Q.json", "entailment_label": True}
+    put(tmp_path, "findver/data/testmini.json", [
+        {**claim, "example_id": "ie-val-0", "statement": "s0", "explanation": "e0"},
+        {**claim, "example_id": "numeric-val-1", "statement": "s1", "explaination": "e1"}])
+    def outputs(kind, stem, rights):
+        header = "<|start_header_id|>assistant<|end_header_id|>\n\n"
+        rows = [{**claim, "example_id": id_, "statement": s, "result": right, "output": [f"{header}so {s}"]}
+                for id_, s, right in zip(("ie-testmini-0", "numeric-testmini-1"), ("s0", "s1"), rights, strict=True)]
+        put(tmp_path, f"findver/outputs/testmini_outputs/rag/processed_{kind}_outputs/{stem}.json", rows[::-1])
+    for stem, _ in datasets.FINDVER_MODELS.values():
+        outputs("cot", stem, (True, False))
+        outputs("do", stem, (False, True))
+    monkeypatch.setenv("EMS_DATA_MIRROR", str(tmp_path))
+    return tmp_path
+
+
+def test_findver_joins_by_id_and_reads_both_spellings(small_findver):
+    triplets, answers, labels = findver()
+    assert [(t.id, t.group, t.reference, t.context) for t in triplets] == [
+        ("ie-testmini-0", "X-2024_10-Q", "e0", None), ("numeric-testmini-1", "X-2024_10-Q", "e1", None)]
+    assert all(t.question.endswith(f"Claim: s{i}") for i, t in enumerate(triplets))
+    assert {(a.triplet_id, a.answer) for a in answers} == {("ie-testmini-0", "so s0"), ("numeric-testmini-1", "so s1")}
+    assert check_join(triplets, answers) == {}
+    assert len(answers) == len(labels) == 6
+    first = labels.set_index("triplet_id").loc["ie-testmini-0"]
+    assert first.correct.all()
+    assert not first.correct_without_cot.any()
+    assert list(first["size"]) == [3.0, 8.0, 70.0]
+
+
+def test_findver_files_that_disagree_are_refused(small_findver):
+    other = {"example_id": "ie-val-0", "statement": "other", "explanation": "e", "report": "X"}
+    put(small_findver, "findver/data/testmini.json", [other])
+    with pytest.raises(InputError, match="is not the claim of that id"):
+        findver()
+
+
+@pytest.mark.parametrize(("raw", "clean"), [
+    ("<|start_header_id|>assistant<|end_header_id|>\n\nYes.", "Yes."),
+    ("<|start_header_id|>assistant<|start_header_id|>assistant<|end_header_id|>\n\nYes.", "Yes."),
+    ("<|start_header_id|>assistant[iV Yes.", "[iV Yes."),                # the header broke off
+    ("Yes.<|python_tag|> No.<|reserved_special_token_198|>", "Yes. No."),
+    ("assets < 5 | 3 <| 4", "assets < 5 | 3 <| 4"),
+])
+def test_chat_tokens_are_taken_off(raw, clean):
+    assert datasets._without_chat_tokens(raw) == clean
+
+
+def test_financebench_labels_are_normalised(tmp_path, monkeypatch):
+    put(tmp_path, "financebench/data/financebench_open_source.jsonl", [
+        {"financebench_id": f"f{i}", "company": "3M", "question": f"q{i}", "answer": f"${i}.00", "question_type": "t"}
+        for i in range(3)])
+    said = [("f2", "q2", "Refusal", "no"), ("f0", "q0", " Correct answer", 0), ("f1", "q1", "Incorrect Answer", " 7 ")]
+    rows = [{"financebench_id": i, "question": q, "label": label, "model_answer": a} for i, q, label, a in said]
+    put(tmp_path, "financebench/results/llama2_sharedStore.jsonl", rows)
+    monkeypatch.setenv("EMS_DATA_MIRROR", str(tmp_path))
+    triplets, answers, labels = financebench(["llama2_sharedStore"])
+    assert triplets[0] == Triplet("f0", "3M", "q0", "$0.00")
+    assert answers == [Answer(i, "llama2_sharedStore", a) for i, a in (("f2", "no"), ("f0", "0"), ("f1", "7"))]
+    assert list(labels.label) == ["refusal", "correct", "incorrect"]
+    assert list(labels.correct) == [False, True, False]
+    assert set(labels.llm) == {"llama2"}
+    assert set(labels.setting) == {"sharedStore"}
+    put(tmp_path, "financebench/results/llama2_sharedStore.jsonl", [{**rows[0], "label": "Maybe"}])
+    with pytest.raises(InputError, match="correct, incorrect or refusal needed, got 'maybe'"):
+        financebench(["llama2_sharedStore"])
+
+
+# ---- the data sets, whole -----------------------------------------------------------------------------------------
+
+@pytest.fixture
+def mirror(monkeypatch):
+    monkeypatch.setenv("EMS_DATA_MIRROR", str(MIRROR))
+
+
+@needs_mirror
+def test_findver_has_the_accuracies_of_its_paper(mirror):
+    triplets, answers, labels = findver()
+    assert (len(triplets), len(answers), len({t.group for t in triplets})) == (700, 2100, 255)
+    assert check_join(triplets, answers) == {}
+    assert all(t.reference.strip() for t in triplets)
+    assert not any("<|start" in a.answer or "<|end" in a.answer for a in answers)
+    assert min(len(a.answer) for a in answers) > 100
+    whole = (100 * labels.groupby("model").correct.mean()).round(1).to_dict()
+    assert whole == {"Llama-3.2-3B": 58.4, "Llama-3.1-8B": 66.4, "Llama-3.1-70B": 75.0}          # table 3, testmini
+    parts = (100 * labels.groupby(["model", "subset"]).correct.mean()).round(1).unstack()
+    parts = parts[["ie", "numeric", "knowledge"]]
+    assert parts.loc[list(datasets.FINDVER_MODELS)].to_numpy().tolist() == [
+        [65.6, 55.6, 53.0], [70.8, 64.0, 64.0], [78.8, 66.8, 80.5]]
+    bare = (100 * labels.groupby("model").correct_without_cot.mean()).round(1)
+    assert (bare["Llama-3.2-3B"], bare["Llama-3.1-8B"]) == (50.6, 61.6)                          # table 5, RAG
+    assert {s["note"] for s in labels.attrs["sources"]} == {"as upstream"}
+    assert len(labels.attrs["sources"]) == 7
+
+
+@needs_mirror
+def test_findver_contexts_where_they_are_pinned(mirror):
+    with_text = [t for t in findver(contexts=True)[0] if t.context]
+    assert len({t.group for t in with_text}) == 8
+    assert all(t.context.startswith("[0] ") for t in with_text)
+
+
+@needs_mirror
+def test_financebench_counts_are_those_of_its_table_2(mirror):
+    triplets, answers, labels = financebench()
+    assert (len(triplets), len(answers), check_join(triplets, answers)) == (150, 1200, {})
+    counts = labels.groupby(["model", "label"]).size().unstack(fill_value=0)[["correct", "incorrect", "refusal"]]
+    assert counts.loc[list(datasets.FINANCEBENCH_SETS)].to_numpy().tolist() == [
+        [14, 5, 131],           # the paper prints 126 refusals; 131 fit its 150 a row and its total of 324
+        [29, 104, 17], [29, 20, 101], [62, 81, 7], [75, 17, 58], [114, 32, 4], [118, 26, 6], [128, 22, 0]]
+    assert counts.sum().tolist() == [569, 307, 324]
+    assert labels.groupby("question_type").size().tolist() == [400, 400, 400]
+
+
+@needs_mirror
+def test_ragchecker_meta_pairs(mirror):
+    pairs = ragchecker_meta()
+    assert len(pairs) == 2 * pairs.instance_id.nunique()
+    assert set(pairs.groupby("instance_id").size()) == {2}
+    assert set(pairs.annotator) == {0, 1}
+    assert not pairs.isna().any().any()
+    assert pairs.overall.between(-2, 2).all()
+    assert pairs.filter(like="rc_").apply(lambda column: column.between(0, 1)).all(axis=None)
+    agreement = (pairs.rc_overall2 - pairs.rc_overall1) * pairs.overall       # both are positive for the second answer
+    assert (agreement > 0).sum() > 3 * (agreement < 0).sum()
+    assert [s["name"].rpartition("/")[2] for s in pairs.attrs["sources"]] == [
+        "human_labeled_data.json", "baseline_ragchecker.json"]
+
+
+@needs_mirror
+def test_ragchecker_worked_example(mirror):
+    folder = MIRROR / "ragchecker" / "examples"
+    triplets, answers = load_triplets(folder / "checking_inputs.json"), load_answers(folder / "checking_inputs.json")
+    assert [t.id for t in triplets] == [a.triplet_id for a in answers] == ["0", "1"]
+    assert triplets[0].context
+    first, second = read_ragchecker_claims(folder / "checking_outputs.json")
+    assert [len(first.response_claims), len(first.gt_answer_claims), len(second.response_claims)] == [11, 22, 5]
+    assert first.answer2response.count("Entailment") / 11 == first.metrics["precision"]         # 8 of 11
+    assert first.response2answer.count("Entailment") / 22 == first.metrics["recall"] == 0.5     # 11 of 22
+    assert second.answer2response.count("Entailment") / 5 == second.metrics["precision"] == 0.8
+
+
+def test_import_is_light():
+    code = ("import sys, ems.datasets, ems.transcripts\n"
+            "print({'pandas', 'numpy', 'pyarrow', 'pypdf', 'bs4', 'yaml'} & set(sys.modules))")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=datasets.DATA.parent)
+    assert done.stdout == "set()\n", done.stderr

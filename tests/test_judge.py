@@ -1,0 +1,567 @@
+"""The judge's client against a server that misbehaves in every way a test can arrange."""
+
+import asyncio
+import json
+import logging
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from email.utils import formatdate
+from pathlib import Path
+
+import pytest
+from doubles import ScriptedJudge
+from loopback import Fault, Loopback, completion, mixed, refusing
+
+import ems.judge
+from ems.judge import STRIKES, JudgeUnavailable, LLMJudge, MissingReplies, Reply, Request, _retry_after, as_judge
+from ems.replies import Replies, StoreError
+from ems.types import InputError
+
+ROOT = Path(__file__).parent.parent
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
+
+
+@pytest.fixture(autouse=True)
+def endpoint(monkeypatch):
+    """No memory of earlier endpoints, no real key or address, and short waits between tries."""
+    monkeypatch.setattr(ems.judge, "_ENDPOINTS", {})
+    monkeypatch.setattr(ems.judge.random, "uniform", lambda low, high: 0.01)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def ask(n: int, task: str = "match", **other) -> list[Request]:
+    return [Request(task, f"question {i}", 16, **other) for i in range(n)]
+
+
+def echo(body: dict) -> str:
+    return "re: " + body["messages"][-1]["content"]
+
+
+def texts(replies: list[Reply]) -> list[str | None]:
+    return [reply.text for reply in replies]
+
+
+def judge_of(server: Loopback, **settings) -> LLMJudge:
+    return LLMJudge("m", base_url=server.url, **settings)
+
+
+def start(code: str, *arguments) -> subprocess.Popen:
+    prelude = ("import sys; sys.path[:0] = ['.', 'tests']\nfrom ems.judge import *\nfrom ems.replies import Replies\n"
+               "url, path = sys.argv[1:3]\n")
+    return subprocess.Popen([sys.executable, "-c", prelude + code, *map(str, arguments)], cwd=ROOT,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+# --- asking ---
+
+def test_replies_come_in_order_and_usage_is_counted():
+    with Loopback(echo, latency=0.01) as server:
+        judge = judge_of(server, store=Replies())
+        asked = ask(20) + ask(20, "score")[::-1] + ask(5)               # the same 20 prompts three times over
+        assert texts(judge.ask(asked)) == ["re: " + r.prompt for r in asked]
+        assert server.count == 20
+        assert texts(judge.ask(ask(5))) == [f"re: question {i}" for i in range(5)]
+        assert server.count == 20 and judge.ask([]) == []
+    match, score = judge.usage()["match"], judge.usage()["score"]
+    assert (match.requests, match.calls, match.shared, match.stored) == (20 + 5 + 5, 20, 5, 5)
+    assert (score.requests, score.calls, score.shared, score.stored) == (20, 0, 20, 0)
+    assert (match.prompt_tokens, match.completion_tokens) == (20 * 2, 20 * 3)     # "question 1" and "re: question 1"
+
+
+def test_body_that_is_sent():
+    with Loopback() as server:
+        judge_of(server, top_p=0.5).ask([Request("t", "p", 16, SCHEMA, sample=2)])
+        judge_of(server, seed=None, temperature=None).ask([Request("t", "p", 16)])
+    shared = {"model": "m", "messages": [{"role": "user", "content": "p"}], "max_tokens": 16}
+    form = {"type": "json_schema", "json_schema": {"name": "reply", "schema": SCHEMA, "strict": True}}
+    assert server.bodies == [
+        {**shared, "temperature": 0.0, "top_p": 0.5, "seed": 7 + 2, "response_format": form}, shared]
+
+
+def test_identical_requests_in_flight_are_asked_once_across_threads():
+    with Loopback(echo, latency=0.3) as server:
+        judge, got = judge_of(server), []
+        threads = [threading.Thread(target=lambda: got.append(texts(judge.ask(ask(4))))) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert server.count == 4 and got == [[f"re: question {i}" for i in range(4)]] * 3
+
+
+def test_workers_bound_the_calls_in_flight_over_all_threads():
+    with Loopback(echo, latency=0.05) as server:
+        judge = judge_of(server, workers=4)
+        threads = [threading.Thread(target=judge.ask, args=(ask(8, sample=i),)) for i in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert server.count == 24 and server.peak == 4
+
+
+def test_inside_a_running_event_loop():
+    async def cell() -> list[Reply]:
+        return judge_of(server).ask(ask(3))
+    with Loopback(echo) as server:
+        assert texts(asyncio.run(cell())) == ["re: question 0", "re: question 1", "re: question 2"]
+
+
+@pytest.mark.parametrize("setting", [
+    {"temperature": 0.5}, {"temperature": None}, {"top_p": 0.9}, {"seed": 8}, {"seed": None}, {"weights": "v2"},
+])
+def test_key_follows_what_can_change_the_reply(setting):
+    request = Request("match", "p", 16)
+    assert LLMJudge("m", **setting).key(request) != LLMJudge("m").key(request)
+    assert LLMJudge("m", **setting).signature != LLMJudge("m").signature
+
+
+def test_key_ignores_what_cannot_change_the_reply():
+    same = LLMJudge("m", base_url="http://other", api_key="k", workers=2, timeout=9, retries=0, temperature=0)
+    assert same.key(Request("score", "p", 16, label="x")) == LLMJudge("m").key(Request("match", "p", 16))
+    other = [Request("match", "q", 16), Request("match", "p", 17), Request("match", "p", 16, SCHEMA),
+             Request("match", "p", 16, sample=1)]
+    assert len({LLMJudge("m").key(r) for r in [Request("match", "p", 16), *other]}) == 5
+
+
+def test_refresh_replaces_what_is_saved():
+    with Loopback(lambda body: f"call {server.count}") as server:
+        store = Replies()
+        assert texts(judge_of(server, store=store).ask(ask(1))) == ["call 1"]
+        assert texts(judge_of(server, store=store, mode="refresh").ask(ask(1))) == ["call 2"]
+        assert texts(judge_of(server, store=store).ask(ask(1))) == ["call 2"]
+
+
+def test_prompts_with_characters_that_no_encoding_has():
+    with Loopback(echo) as server:
+        store = Replies()
+        assert texts(judge_of(server, store=store).ask([Request("t", "a\ud800\0b", 5)])) == ["re: a?\0b"]
+        assert next(store.records()).prompt == "a?\0b"
+
+
+def test_progress_is_shown_only_when_asked_for(capsys):
+    with Loopback() as server:
+        judge_of(server).ask(ask(3), progress="matching points")
+        assert "matching points: 100%" in capsys.readouterr().err
+        judge_of(server).ask(ask(3))
+        assert capsys.readouterr().err == ""
+
+
+# --- faults ---
+
+BAD_SHAPES = ["[]", '"yes"', "null", '{"choices": []}', '{"choices": [{"message": {"content": null}}]}',
+              '{"error": {"message": "overloaded"}}']
+
+
+@pytest.mark.parametrize("fault", [
+    Fault(429), Fault(429, headers={"Retry-After": "0.01"}), Fault(429, headers={"Retry-After": "soon"}),
+    Fault(500), Fault(502, "<html>bad gateway</html>"), Fault(503), Fault(408), Fault(409), Fault(reset=True),
+    Fault(body="<html>welcome</html>"), Fault(body="{\"choices\": [{"), Fault(body="[" * 100_000),
+    *(Fault(body=shape) for shape in BAD_SHAPES),
+], ids=lambda fault: f"{fault.status}-{str(fault.body)[:24]}")
+def test_passing_fault_is_tried_again(fault):
+    with Loopback(echo, faults=[fault, fault]) as server:
+        judge = judge_of(server)
+        assert texts(judge.ask(ask(1))) == ["re: question 0"]
+        assert server.count == 3 and judge.usage()["match"].calls == 3
+
+
+def test_body_whose_end_never_comes():
+    with Loopback(faults=[Fault(body="half", headers={"Content-Length": "99"})]) as server:
+        assert judge_of(server, timeout=0.3).ask(ask(1)) == [Reply(None, "timeout")]
+
+
+@pytest.mark.parametrize("fault, error", [
+    (Fault(500), "http 500"), (Fault(429), "http 429"), (Fault(reset=True), "connection"),
+    (Fault(body="<html>"), "not JSON"), (Fault(body={"choices": []}), "wrong shape"),
+])
+def test_lasting_fault_fails_one_reply_within_the_bound(fault, error):
+    with Loopback(echo, faults=lambda n, body: fault if "question 1" in str(body) else None) as server:
+        judge = judge_of(server, store=Replies(), retries=2)
+        assert [(r.text, r.error) for r in judge.ask(ask(3))] == [
+            ("re: question 0", ""), (None, error), ("re: question 2", "")]
+        assert server.count == 2 + 3 and dict(judge.usage()["match"].failures) == {error: 1}
+        assert len(judge.store) == 2                # what the network broke is asked again next time
+        judge.ask(ask(3))
+        assert server.count == 2 + 3 + 3
+
+
+@pytest.mark.parametrize("status", [400, 405, 413, 422])
+def test_other_refusals_are_not_tried_again(status):
+    with Loopback(faults=lambda n, body: Fault(status)) as server:
+        assert judge_of(server).ask(ask(2)) == [Reply(None, f"http {status}")] * 2
+        assert server.count == 2
+
+
+def test_retry_after_is_honoured():
+    with Loopback(faults=[Fault(429, headers={"Retry-After": "0.4"})]) as server:
+        began = time.monotonic()
+        assert texts(judge_of(server).ask(ask(1))) == ["ok"]
+        assert 0.4 <= time.monotonic() - began < 1.5
+
+
+def test_retry_after_past_the_time_limit_fails_at_once():
+    with Loopback(faults=lambda n, body: Fault(429, headers={"Retry-After": "3600"})) as server:
+        began = time.monotonic()
+        assert judge_of(server, timeout=30).ask(ask(1)) == [Reply(None, "http 429")]
+        assert time.monotonic() - began < 2 and server.count == 1
+
+
+@pytest.mark.parametrize("value, low, high", [
+    ("7", 7, 7), ("0.5", 0.5, 0.5), ("0", 0, 0), ("-3", 0, 0), (formatdate(time.time() - 60, usegmt=True), 0, 0),
+    (formatdate(time.time() + 300, usegmt=True), 200, 301),
+])
+def test_retry_after_as_seconds_or_date(value, low, high):
+    assert low <= _retry_after({"retry-after": value}) <= high
+
+
+@pytest.mark.parametrize("value", ["soon", "", "inf", "nan", "Mon, 99 Foo 2024"])
+def test_retry_after_that_says_nothing(value):
+    assert _retry_after({"retry-after": value}) is None and _retry_after({}) is None
+
+
+@pytest.mark.parametrize("stall", [Fault(delay=20), Fault(drip=0.2)], ids=["silent", "dripping"])
+@pytest.mark.parametrize("workers", [1, 8])
+def test_stall_past_the_limit_fails_alone(stall, workers):
+    with Loopback(echo, faults=lambda n, body: stall if "question 3" in str(body) else None) as server:
+        judge, began = judge_of(server, workers=workers, timeout=0.5), time.monotonic()
+        replies = judge.ask(ask(12))
+        assert time.monotonic() - began < 3
+        assert [r.error for r in replies] == ["timeout" if i == 3 else "" for i in range(12)]
+        assert texts(judge.ask(ask(3))) == ["re: question 0", "re: question 1", "re: question 2"]
+
+
+def test_mixed_faults_change_no_reply():
+    with Loopback(echo, faults=mixed(0.05, seed=3)) as server:
+        replies = judge_of(server, store=Replies()).ask(ask(300))
+        assert texts(replies) == [f"re: question {i}" for i in range(300)]
+        assert 300 < server.count < 300 * 1.12      # every fault costs one more call and nothing else
+
+
+def test_endpoint_that_only_fails_is_given_up():
+    with Loopback(faults=lambda n, body: Fault(503) if n >= 5 else None) as server:
+        judge = judge_of(server, store=Replies(), retries=0, workers=4)
+        with pytest.raises(JudgeUnavailable, match=f"{STRIKES} calls in a row failed.*http 503"):
+            judge.ask(ask(500))
+        assert STRIKES + 5 <= server.count < STRIKES + 20 and len(judge.store) == 5
+
+
+# --- replies that are no answer ---
+
+@pytest.mark.parametrize("reply, error, kept", [
+    (completion("The point is th", finish="length"), "length", "The point is th"),
+    (completion(None, finish="length"), "length", ""),
+    (completion(None, refusal="I can't."), "refusal", "I can't."),
+    (completion("", finish="content_filter"), "refusal", ""),
+])
+def test_cut_off_and_declining_replies_are_kept_but_do_not_count(reply, error, kept):
+    with Loopback(lambda body: reply) as server:
+        judge = judge_of(server, store=Replies())
+        for stored in (False, True):
+            got, = judge.ask(ask(1))
+            assert (got.text, got.error, got.stored) == (None, error, stored)
+        assert server.count == 1 and next(judge.store.records()).text == kept
+
+
+def test_filtered_prompt():
+    blocked = Fault(400, {"error": {"message": "filtered", "code": "content_filter", "param": "prompt"}})
+    with Loopback(faults=lambda n, body: blocked) as server:
+        assert judge_of(server).ask(ask(1)) == [Reply(None, "refusal")]
+
+
+# --- what an endpoint cannot do ---
+
+@pytest.mark.parametrize("refused, used, calls", [
+    ((), "json_schema", 1), (("json_schema",), "json_object", 2), (("json_schema", "json_object"), "text", 3),
+])
+def test_reply_format_falls_back_and_is_remembered(refused, used, calls):
+    with Loopback(faults=refusing(*refused)) as server:
+        store = Replies()
+        assert texts(judge_of(server, store=store).ask([Request("t", "one", 5, SCHEMA)])) == ["ok"]
+        assert server.count == calls
+        assert texts(judge_of(server, store=store).ask([Request("t", "two", 5, SCHEMA)])) == ["ok"]
+        assert server.count == calls + 1            # another judge knows by now
+        assert [r.sent for r in store.records()] == [{"format": used}] * 2
+        assert server.bodies[-1].get("response_format", {}).get("type", "text") == used
+
+
+@pytest.mark.parametrize("refused, dropped, sent", [
+    (("seed",), ["seed"], {"temperature": 0.0, "top_p": 0.5, "max_tokens": 16}),
+    (("temperature", "top_p"), ["temperature", "top_p"], {"seed": 7, "max_tokens": 16}),
+    (("max_tokens",), ["max_tokens"], {"temperature": 0.0, "top_p": 0.5, "seed": 7, "max_completion_tokens": 16}),
+    (("max_tokens", "max_completion_tokens"), ["max_completion_tokens", "max_tokens"],
+     {"temperature": 0.0, "top_p": 0.5, "seed": 7}),
+])
+def test_refused_parameters_are_dropped_and_the_drop_recorded(refused, dropped, sent):
+    with Loopback(faults=refusing(*refused)) as server:
+        judge = judge_of(server, store=Replies(), top_p=0.5)
+        assert texts(judge.ask(ask(1))) == ["ok"] and server.count == len(refused) + 1
+        assert {k: v for k, v in server.bodies[-1].items() if k not in ("model", "messages")} == sent
+        assert next(judge.store.records()).sent == {"format": "text", "dropped": dropped}
+
+
+@pytest.mark.parametrize("error, dropped", [
+    ({"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs are not permitted",
+                  "input": {"temperature": 0}}]}, {"seed"}),
+    ({"error": "Unrecognized request argument supplied: seed"}, {"seed"}),
+    ({"message": "seed is not supported"}, {"seed"}),
+])
+def test_refusals_as_different_servers_word_them(error, dropped):
+    def fault(n: int, body: dict) -> Fault | None:
+        return Fault(422, error) if "seed" in body else None
+    with Loopback(faults=fault) as server:
+        judge = judge_of(server)
+        assert texts(judge.ask(ask(1))) == ["ok"] and judge._endpoint().dropped == dropped
+
+
+@pytest.mark.parametrize("message", [
+    "max_tokens is too large: 4096. This model supports at most 2048 completion tokens.",
+    "This model's maximum context length is 8192 tokens, you requested 9000 (max_tokens 4096).",
+    "temperature must be between 0 and 2",
+    "Something is wrong with your request",
+])
+def test_wrong_value_is_not_taken_for_a_missing_parameter(message):
+    refused = Fault(400, {"error": {"message": message, "param": "max_tokens" if "max_tokens" in message else None}})
+    with Loopback(faults=lambda n, body: refused) as server:
+        judge = judge_of(server)
+        assert judge.ask(ask(1)) == [Reply(None, "http 400")]
+        assert server.count == 1 and judge._endpoint().dropped == set()
+
+
+# --- endpoints that cannot be used ---
+
+@pytest.mark.parametrize("fault, says", [
+    (Fault(401, {"error": {"message": "Incorrect API key provided"}}), "Incorrect API key provided; check OPENAI_API_KEY"),
+    (Fault(403), "check OPENAI_API_KEY"),
+    (Fault(404, {"error": {"message": "The model `m` does not exist"}}), "does not exist; check the model's name"),
+    (Fault(404, "<html>not here</html>"), "check the model's name and the address"),
+    (Fault(429, {"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}}), "exceeded your quota"),
+])
+def test_unusable_endpoint_is_one_early_error_and_loses_nothing(fault, says):
+    with Loopback(echo, faults=lambda n, body: fault if n >= 5 or fault.status == 403 else None) as server:
+        judge = judge_of(server, store=Replies(), workers=4)
+        with pytest.raises(JudgeUnavailable, match=re.escape(says)) as error:
+            judge.ask(ask(200))
+        assert "\n" not in str(error.value) and server.count <= 5 + 2 * 4
+        assert len(judge.store) == (0 if fault.status == 403 else 5)
+
+
+def test_forbidden_prompt_at_a_working_endpoint_fails_alone():
+    with Loopback(echo, faults=lambda n, body: Fault(403) if "question 2" in str(body) else None) as server:
+        assert [r.error for r in judge_of(server, workers=1).ask(ask(4))] == ["", "", "http 403", ""]
+
+
+def test_unreachable_endpoint_is_one_early_error():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://user:word@127.0.0.1:{free.getsockname()[1]}/v1?key=1"
+    began = time.monotonic()
+    with pytest.raises(JudgeUnavailable, match=r"m at http://127.0.0.1:\d+/v1: cannot be reached; check the address"):
+        LLMJudge("m", base_url=url).ask(ask(50))
+    assert time.monotonic() - began < 5
+
+
+def test_address_that_is_none():
+    with pytest.raises(JudgeUnavailable, match="not an address"):
+        LLMJudge("m", base_url="http://[::1").ask(ask(1))
+
+
+def test_no_key_for_the_official_endpoint():
+    with pytest.raises(JudgeUnavailable, match="no key: set OPENAI_API_KEY"):
+        LLMJudge("m").ask(ask(1))
+
+
+@pytest.mark.parametrize("settings, says", [
+    ({"mode": "dead"}, "mode must be one of live, replay, refresh, got 'dead'"),
+    ({"mode": "replay"}, "needs a store"), ({"workers": 0}, "workers must be at least 1"),
+    ({"timeout": 0}, "timeout must be at least"), ({"timeout": float("nan")}, "timeout"), ({"retries": -1}, "retries"),
+    ({"base_url": "localhost:8000/v1"}, "must begin with http:// or https://"), ({"base_url": "http://"}, "base_url"),
+])
+def test_bad_settings(settings, says):
+    with pytest.raises(InputError, match=re.escape(says)):
+        LLMJudge("m", **settings)
+
+
+def test_recording_takes_no_live_replies(tmp_path):
+    (tmp_path / "r.jsonl").write_text("")
+    with pytest.raises(InputError, match="cannot take new replies"):
+        LLMJudge("m", store=Replies(tmp_path / "r.jsonl"))
+
+
+# --- secrets ---
+
+def test_key_appears_nowhere(tmp_path, monkeypatch, caplog, capsys):
+    secret = "sk-planted-0123456789"
+    monkeypatch.setenv("OPENAI_API_KEY", secret)
+    caplog.set_level(logging.DEBUG)
+    scold = Fault(401, {"error": {"message": f"no such key: {secret}"}})
+    faults = [None, Fault(500), Fault(400, {"error": {"message": f"bad {secret}"}}), Fault(reset=True), None, scold]
+    with Loopback(faults=faults) as server:
+        store = Replies(tmp_path / "r.sqlite")
+        judge = judge_of(server, store=store, workers=1)
+        replies = judge.ask(ask(3), "asking")
+        assert server.headers[0]["authorization"] == f"Bearer {secret}"      # it was really used
+        with pytest.raises(JudgeUnavailable) as error:
+            judge.ask([Request("t", "more", 5)])
+        trace = "".join(traceback.format_exception(error.value))
+        assert "no such key: ***" in trace
+    store.export(tmp_path / "r.jsonl", prompts=True)
+    with pytest.raises(MissingReplies):
+        LLMJudge("m", store=store, mode="replay").ask(ask(9))
+    store.export_pending(tmp_path / "batch.jsonl")
+    shown = [repr(judge), str(vars(judge)), trace, str(replies), str(judge.usage()), caplog.text, *capsys.readouterr()]
+    files = [path.read_bytes().decode("latin-1") for path in tmp_path.iterdir()]
+    assert len(files) >= 3 and caplog.text and not [text for text in shown + files if secret in text]
+
+
+@pytest.mark.parametrize("key", ["sk-\n-split", "sk-ключ"])
+def test_key_that_cannot_be_sent_is_not_shown(key):
+    with pytest.raises(JudgeUnavailable, match="has characters that no key has") as error:
+        LLMJudge("m", base_url="http://127.0.0.1:9/v1", api_key=key).ask(ask(1))
+    assert "sk-" not in "".join(traceback.format_exception(error.value))
+
+
+# --- replay ---
+
+def test_replay_never_connects(tmp_path, monkeypatch):
+    with Loopback(echo) as server:
+        judge_of(server, store=Replies(tmp_path / "r.sqlite")).ask(ask(4))
+
+    def connect(*args):
+        raise AssertionError("a replay must not open a connection")
+    monkeypatch.setattr(socket.socket, "connect", connect)
+    monkeypatch.setattr(socket, "getaddrinfo", connect)
+    store = Replies(tmp_path / "r.sqlite")
+    judge = LLMJudge("m", store=store, mode="replay")
+    assert texts(judge.ask(ask(4))) == [f"re: question {i}" for i in range(4)]
+    assert all(reply.stored for reply in judge.ask(ask(4)))
+    wanted = ask(9) + [Request("score", "how good", 5, SCHEMA, label="AAPL-Q1")] * 2
+    with pytest.raises(MissingReplies, match=r"6 replies of m are not saved: 5 match \(\w{12}, .*, \.\.\.\); 1 score") as error:
+        judge.ask(wanted)
+    assert error.value.keys == {"match": [judge.key(r) for r in ask(9)[4:]], "score": [judge.key(wanted[-1])]}
+    assert store.pending() == {"match": 5, "score": 1}
+
+
+def test_replay_needs_no_client(tmp_path):
+    with Loopback(echo) as server:
+        judge_of(server, store=Replies(tmp_path / "r.sqlite")).ask(ask(2))
+    code = ("judge = LLMJudge('m', store=Replies(path), mode='replay')\n"
+            "print([r.text for r in judge.ask([Request('match', 'question 1', 16)])])\n"
+            "print(sorted({'openai', 'httpx2', 'tqdm', 'numpy', 'asyncio'} & set(sys.modules)))")
+    out, err = start(code, "-", tmp_path / "r.sqlite").communicate()
+    assert out == "['re: question 1']\n[]\n", err
+
+
+def test_batch_round_trip_fills_a_replay(tmp_path):
+    store = Replies(tmp_path / "r.sqlite")
+    judge = LLMJudge("m", store=store, mode="replay")
+    with pytest.raises(MissingReplies):
+        judge.ask(ask(6, schema=SCHEMA))
+    store.export_pending(tmp_path / "in.jsonl")
+    sent = [json.loads(line) for line in (tmp_path / "in.jsonl").read_text().splitlines()]
+    done = [{"custom_id": s["custom_id"], "error": None,
+             "response": {"status_code": 200, "body": completion(echo(s["body"]), s["body"])}} for s in sent]
+    done[2]["response"] = {"status_code": 429, "body": {"error": {"message": "busy"}}}
+    (tmp_path / "out.jsonl").write_text("\n".join(map(json.dumps, reversed(done))))
+    assert store.import_batch(tmp_path / "out.jsonl")["imported"] == 5
+    with pytest.raises(MissingReplies) as error:
+        judge.ask(ask(6, schema=SCHEMA))
+    assert error.value.keys == {"match": [sent[2]["custom_id"]]}
+    with Loopback(echo) as server:                  # the one that failed is asked live, and the replay is whole
+        judge_of(server, store=store).ask(ask(6, schema=SCHEMA))
+        assert server.count == 1
+    assert texts(judge.ask(ask(6, schema=SCHEMA))) == [f"re: question {i}" for i in range(6)]
+    assert store.pending() == {}
+
+
+# --- interrupted, killed, crowded, full ---
+
+RUN = ("judge = LLMJudge('m', base_url=url, store=Replies(path), workers=8)\n"
+       "print(len(judge.ask([Request('t', f'question {i}', 5) for i in range(120)])), flush=True)")
+
+
+def test_interrupt_ends_within_two_seconds_and_says_how_to_go_on(tmp_path):
+    with Loopback(echo, faults=lambda n, body: Fault(delay=60) if n >= 20 else None) as server:
+        process = start(RUN, server.url, tmp_path / "r.sqlite")
+        while server.now < 8 or server.count < 28:
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.02)
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=10)
+        assert time.monotonic() - began < 2
+    assert process.returncode != 0 and out == ""
+    assert f"KeyboardInterrupt: stopped with 20 of 120 replies of m received, saved in {tmp_path}/r.sqlite; run" in err
+    assert len(Replies(tmp_path / "r.sqlite")) == 20
+
+
+def test_killed_five_times_it_asks_nothing_twice_but_what_was_in_flight(tmp_path):
+    with Loopback(echo, latency=0.05) as server:
+        for kill in range(5):
+            process, before = start(RUN, server.url, tmp_path / "r.sqlite"), server.count
+            while server.count < before + 12 + kill:
+                time.sleep(0.003)
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+        out, err = start(RUN, server.url, tmp_path / "r.sqlite").communicate()
+        assert out == "120\n", err
+        assert 120 <= server.count <= 120 + 5 * 8
+    assert {r.text for r in Replies(tmp_path / "r.sqlite").records()} == {f"re: question {i}" for i in range(120)}
+
+
+def test_two_processes_share_a_store_without_mixing_replies(tmp_path):
+    code = ("judge = LLMJudge('m', base_url=url, store=Replies(path), workers=4)\n"
+            "print([r.text for r in judge.ask([Request('t', f'question {i}', 5) for i in range(60)])])")
+    with Loopback(lambda body: f"{echo(body)} / call {server.count}", latency=0.01) as server:
+        runs = [start(code, server.url, tmp_path / "r.sqlite") for _ in range(2)]
+        (one, err), (two, _) = [run.communicate() for run in runs]
+        assert one == two and one.count("call") == 60, err      # every call differed: both use the one that was saved
+        assert server.count < 120                               # and each leaves alone what the other has saved
+
+
+def test_full_disk_loses_no_reply_that_was_paid_for(tmp_path):
+    with Loopback(lambda body: "x" * 5000 + echo(body)) as server:
+        store = Replies(tmp_path / "r.sqlite")
+        judge = judge_of(server, store=store, workers=4)
+        store._db.execute("PRAGMA max_page_count = 40")
+        with pytest.raises(StoreError, match=r"database or disk is full.*\d+ replies were received but not saved"):
+            judge.ask(ask(40))
+        assert 0 < len(store) < 40 and server.count < 40
+        store._db.execute("PRAGMA max_page_count = 100000")
+        assert texts(judge.ask(ask(40))) == ["x" * 5000 + f"re: question {i}" for i in range(40)]
+        assert server.count == 40 and len(store) == 40          # none was asked twice
+
+
+# --- other judges ---
+
+def test_plain_functions_and_judges_are_judges():
+    judge = as_judge(str.upper)
+    assert (judge.name, judge.signature) == ("upper", "judge:upper")
+    assert judge.ask([Request("t", "a", 5), Request("t", "b", 5)]) == [Reply("A"), Reply("B")]
+    assert as_judge(lambda prompt: None).ask(ask(1)) == [Reply(None, "not text")]
+    llm, scripted = LLMJudge("m"), ScriptedJudge("yes")
+    assert as_judge(llm) is llm and as_judge(scripted) is scripted
+    with pytest.raises(InputError, match="pass LLMJudge"):
+        as_judge("gpt-4o")
+
+
+def test_scripted_judge_counts_its_calls():
+    judge = ScriptedJudge("yes", None)
+    assert judge.ask(ask(2)) == [Reply("yes"), Reply(None, "no reply")] and judge.seen == ["question 0", "question 1"]
+    with pytest.raises(AssertionError, match="no reply scripted for call 3"):
+        judge.ask(ask(1))
+    assert texts(ScriptedJudge(lambda request: request.prompt[::-1]).ask(ask(1))) == ["0 noitseuq"]
+
+
+def test_signature_names_the_model_and_its_decoding():
+    judge = LLMJudge("m", weights="3f9a")
+    assert judge.signature == "judge:m|temperature:0.0|seed:7|weights:3f9a"
+    assert os.environ.get("OPENAI_API_KEY") is None and "m" in repr(judge)

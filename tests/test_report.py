@@ -1,0 +1,371 @@
+"""Tables to the letter, hostile text made harmless, figures that draw every case and cut long lists."""
+
+import html.parser
+import math
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from ems import report, stats
+from ems.metrics import ems_scores
+from ems.types import EMSResult, InputError
+
+NAN = math.nan
+ROOT = Path(__file__).parent.parent
+PAPER = ROOT / "data/paper/table1.csv"
+SMALL, LARGE = "llama3.2_1b_instruct", "llama3.2_90b_vision_instruct"
+HOSTILE = "<script>alert('x')</script> & \"$5\" to $6 \x1b[31mred\x00 \u202eevil \ud800 | end"
+
+
+def summary(rows):
+    """A summary frame from (metric, part, model, value, low, high, n, unscored, units)."""
+    out = []
+    for metric, part, model, value, low, high, n, unscored, units in rows:
+        coverage = 1 - unscored / units
+        signature = f"{metric}|judge:none|n:{n}|unscored:{unscored}|seed:7"
+        out.append((metric, part, model, value, low, high, n, unscored, signature, coverage, units, coverage < 0.95, 10))
+    return pd.DataFrame(out, columns=[*stats.COLUMNS, "coverage", "units", "flagged", "clusters"])
+
+
+OURS = summary([
+    ("EMS(LLM)", "F1", LARGE, 0.5, 0.45, 0.55, 48, 60, 1000),
+    ("EMS(LLM)", "F1", SMALL, 0.25, 0.2, 0.3, 50, 0, 1000),
+    ("BLEU", "Score", SMALL, 1 / 3, 0.3, 0.4, 50, 0, 50),
+    ("BLEU", "Score", LARGE, 0.0301, NAN, NAN, 50, 0, 50),
+])
+
+
+def result(
+    ref=("r0", "r1", "r2", "r3"), ans=("a0", "a1", "a2"), match=(0, -1, None, 0), score=(0.9, 0.0, None, 0.4), **more
+):
+    scores = ems_scores(match, score, len(ans))
+    fields = {"triplet_id": "T-Q1", "model": "m", "signature": "sig", "reason": scores.reason} | more
+    return EMSResult(
+        ref_points=tuple(ref), ans_points=tuple(ans), match=tuple(match), score=tuple(score), recall=scores.recall,
+        precision=scores.precision, f1=scores.f1, unscored=scores.unscored, ans_score=scores.ans_score,
+        tally=scores.tally, **fields)
+
+
+# --- tables
+
+def test_the_papers_table_is_complete():
+    paper = pd.read_csv(PAPER)
+    assert list(paper.columns) == ["metric", "part", "model", "value"]
+    assert len(paper) == 17 * 3 == len(paper.drop_duplicates(["metric", "part", "model"]))
+    value = paper.set_index(["metric", "part", "model"]).value.sort_index(level=[0, 1], sort_remaining=False)
+    assert value["BLEU", "Score", SMALL] == 0.02
+    assert value["EMS(LLM)", "F1"].tolist() == [0.21, 0.35, 0.40]
+    assert value["RAGChecker", "Recall"].tolist() == [0.15, 0.31, 0.35]
+
+
+def test_table1_cells():
+    table = report.table1(OURS)
+    assert table.to_dict("records") == [
+        {"metric": "BLEU", "part": "Score", SMALL: "0.333 [0.300, 0.400]", LARGE: "0.030",
+         "n": "50", "coverage": "100 %"},
+        {"metric": "EMS(LLM)", "part": "F1", SMALL: "0.250 [0.200, 0.300]", LARGE: "0.500 [0.450, 0.550] †",
+         "n": "50 / 48", "coverage": "100 % / 94.0 %"},
+    ]
+
+
+def test_table1_beside_the_paper():
+    table = report.table1(OURS, pd.read_csv(PAPER)).set_index("metric")
+    assert table[f"paper: {SMALL}"].tolist() == ["0.02 (+0.313, out)", "0.21 (+0.040, in)"]
+    assert table[f"paper: {LARGE}"].tolist() == ["0.03 (+0.000, no interval)", "0.40 (+0.100, out)"]
+
+
+def test_other_models_get_no_paper_column():
+    other = OURS.replace({SMALL: "mine", LARGE: "yours"})
+    table = report.table1(other, pd.read_csv(PAPER))
+    assert list(table.columns) == ["metric", "part", "mine", "yours", "n", "coverage"]
+    with pytest.raises(InputError, match="no model 'theirs' in the summary"):
+        report.table1(other, models=["theirs"])
+
+
+def test_coverage_is_rounded_down():
+    rows = summary([("BLEU", "Score", "m", 0.5, 0.4, 0.6, 9999, 1, 10_000)])
+    assert report.table1(rows).coverage[0] == "99.9 %"
+
+
+def test_saved_csv_follows_the_contract(tmp_path):
+    paths = report.save_table1(OURS, tmp_path / "new", absent={"RAGChecker": "no judge"})
+    assert [p.name for p in paths] == ["table1.csv", "table1.md", "table1.tex"] == sorted(os.listdir(tmp_path / "new"))
+    lines = paths[0].read_text().splitlines()
+    assert lines[0] == "metric,part,model,value,ci_low,ci_high,n,unscored,signature"
+    assert lines[1] == f"BLEU,Score,{SMALL},0.3333333333333333,0.3,0.4,50,0,BLEU|judge:none|n:50|unscored:0|seed:7"
+    assert pd.read_csv(paths[0]).value.tolist() == [1 / 3, 0.0301, 0.25, 0.5]
+    assert lines[2].split(",")[4:6] == ["", ""]                    # no interval is an empty cell
+
+
+def test_saved_markdown_and_latex(tmp_path):
+    rows = OURS.replace({SMALL: "a_b|c & 50%", LARGE: "~^\\#{}$<b>"})
+    _, md, tex = (p.read_text() for p in report.save_table1(rows, tmp_path, absent={"RAGChecker": "no judge: 100%_off"}))
+    table = [line for line in md.splitlines() if line.startswith("|")]
+    assert [len(re.findall(r"(?<!\\)\|", line)) for line in table] == [7] * 4              # six columns, four rows
+    assert "a_b\\|c" in table[0]
+    assert "<b>" not in md
+    assert "- Absent: RAGChecker (no judge: 100%_off)" in md
+    assert "- `EMS(LLM): EMS(LLM)|judge:none|seed:7`" in md
+    for wanted in (r"\toprule", r"\midrule", r"\bottomrule",
+                   r"a\_b\textbar{}c \& 50\%", r"100\%\_off", r"$^{\dagger}$",
+                   r"\textasciitilde{}\textasciicircum{}\textbackslash{}\#\{\}\$\textless{}b\textgreater{}"):
+        assert wanted in tex
+    assert tex.count(r" \\") == 3                                  # a header and two rows
+
+
+def test_a_failed_write_leaves_the_old_table(tmp_path, monkeypatch):
+    report.save_table1(OURS, tmp_path)
+    before = (tmp_path / "table1.csv").read_bytes()
+
+    def full(self, target):
+        raise OSError("No space left on device")
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(OSError, match="No space"):
+        report.save_table1(OURS.assign(value=0.9), tmp_path)
+    assert (tmp_path / "table1.csv").read_bytes() == before
+    assert sorted(os.listdir(tmp_path)) == ["table1.csv", "table1.md", "table1.tex"]
+
+
+def test_side_by_side():
+    paper = pd.DataFrame({
+        "metric": ["BLEU", "ROUGE"], "part": ["Score", "F1"], "model": [SMALL] * 2, "value": [0.3, 0.2]})
+    both = report.side_by_side(OURS[OURS.model == SMALL], paper).set_index("metric")
+    assert list(both.columns) == ["part", "model", "ours", "paper", "gap", "within_ci"]
+    assert both.gap["BLEU"] == 1 / 3 - 0.3
+    assert both.within_ci["BLEU"]
+    assert pd.isna(both.ours["ROUGE"])                             # only in the paper: kept
+    assert pd.isna(both.within_ci["EMS(LLM)"])                     # only ours: kept
+    with pytest.raises(InputError, match="ours has several rows per metric"):
+        report.side_by_side(OURS, paper, on=["metric"])
+
+
+# --- text from outside
+
+class Tags(html.parser.HTMLParser):
+    """Collects the tags and attributes a browser would see."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.open = set(), set(), []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        if tag != "br":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_html_of_hostile_text_is_only_text():
+    page = report.alignment_html(result(
+        ref=[HOSTILE] * 4, ans=[HOSTILE, "a1", HOSTILE], model=HOSTILE, triplet_id=HOSTILE, signature=HOSTILE,
+        reason=HOSTILE))
+    seen = Tags(page)
+    assert seen.tags == {"div", "p", "b", "br", "table", "thead", "tbody", "tr", "th", "td", "small"}
+    assert seen.attributes == {"style"}
+    assert seen.open == []
+    assert "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt; &amp;" in page
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e]", page)
+    page.encode("utf-8")                                            # a lone surrogate would not encode
+
+
+def test_html_shows_every_state():
+    page = report.alignment_html(result(ans=["a0", "a1", "a1"]))
+    rows = re.findall(r"<tr>(.*?)</tr>", page)[1:]
+    assert ["no match" in r for r in rows] == [False, True, False, False, True, True]      # r1 and both a1
+    assert ["unscored" in r for r in rows] == [False, False, True, False, False, False]
+    assert "r0" in rows[0]
+    assert "a0" in rows[0]
+    assert "<b>0.90</b>" in rows[0]
+    assert "a0" in rows[3]                                          # chosen twice, shown twice
+    assert page.count("<b>[repeated]</b>") == 2
+    assert "script" not in page
+    assert "http" not in page
+
+
+def test_html_is_tinted_by_score():
+    tint = {tag: float(alpha) for alpha, tag in re.findall(
+        r"rgba\(0,114,178,([0-9.]+)\)\"><b>([0-9.]+)</b>", report.alignment_html(result()))}
+    assert tint["0.90"] > tint["0.40"]
+
+
+def test_views_cut_long_lists_with_a_count():
+    long = result(ref=["r"] * 500, ans=["a"] * 500, match=[-1] * 500, score=[0.0] * 500)
+    assert "… and 800 more rows" in report.alignment_html(long)
+    assert "… and 940 more rows" in report.alignment_text(long)
+    assert len(report.alignment_text(result(ref=["x" * 5_000_000] * 4))) < 10_000
+
+
+def test_text_by_eye():
+    assert report.alignment_text(result()).splitlines() == [
+        "m on T-Q1",
+        "",
+        "     reference: 4 points                        score         answer: 3 points",
+        "-" * 100,
+        "  0  r0                                          0.90      0  a0",
+        "  1  r1                                        no match       –",
+        "  2  r2                                        unscored       –",
+        "  3  r3                                          0.40      0  a0",
+        "     –                                         no match    1  a1",
+        "     –                                         no match    2  a2",
+        "-" * 100,
+        "EMS-Recall = (0.90 + 0.00 + 0.40) / 3 = 1.30 / 3 = 0.433",
+        "EMS-Precision = (0.90 + 0.00 + 0.00) / 3 = 0.90 / 3 = 0.300",
+        "EMS-F1 = 2 × 0.300 × 0.433 / (0.300 + 0.433) = 0.355",
+        "unscored reference points: 1.",
+        "sig",
+    ]
+
+
+def test_text_fits_a_terminal_and_cannot_command_it():
+    hostile = result(ref=[HOSTILE * 20] * 4, ans=["word " * 90] * 3, signature="x" * 400)
+    lines = report.alignment_text(hostile).splitlines()
+    assert max(map(len, lines)) == 100
+    assert not any(re.search("[\x00-\x1f\x7f]", line) for line in lines)
+
+
+@pytest.mark.parametrize(("given", "says"), [
+    (result(ans=[], match=[-1] * 4, score=[0.0] * 4),
+     ["EMS-Precision = 0.000: no points to divide by", "EMS-F1 = 0.000"]),
+    (result(ref=[], match=[], score=[]),
+     ["EMS-Recall = nan: no points to divide by", "the reference has no points"]),
+    (result(match=[None] * 4, score=[None] * 4),
+     ["EMS-F1 = nan", "unscored reference points: 4. no point could be scored"]),
+])
+def test_the_empty_cases_say_why(given, says):
+    text = report.alignment_text(given)
+    assert all(part in text for part in says)
+
+
+def test_weighted_sums_say_so():
+    scores = ems_scores([0, -1], [0.5, 0.0], 1, ref_weights=[3.0, 1.0])
+    weighted = EMSResult("T", "m", ("r0", "r1"), ("a0",), (0, -1), (0.5, 0.0), scores.recall, scores.precision,
+                         scores.f1, 0, "sig", ans_score=scores.ans_score, tally=scores.tally)
+    assert "EMS-Recall = 1.50 / 4.00 (weighted) = 0.375" in report.alignment_text(weighted)
+
+
+# --- figures
+
+def texts(fig):
+    return [t.get_text() for ax in fig.axes for t in ax.texts]
+
+
+def overlaps(fig):
+    """Pairs of texts of a figure that cover each other."""
+    fig.set_dpi(report.DPI)
+    fig.canvas.draw()
+    boxes = [t.get_window_extent() for ax in fig.axes for t in ax.texts if t.get_text()]
+    outside = [b for b in boxes if b.x0 < 0 or b.x1 > 1600 or b.y0 < 0]
+    return [(a, b) for i, a in enumerate(boxes) for b in boxes[:i] if a.overlaps(b)] + outside
+
+
+LONG = "Revenue rose from $70 billion to $94.9 billion, WITH GROWTH IN EVERY SEGMENT 1,234,567,890 and more to say. " * 4
+
+
+@pytest.mark.parametrize("given", [
+    result(), result(ref=[LONG] * 4, ans=[LONG, HOSTILE, "x" * 400]), result(ans=[], match=[-1] * 4, score=[0.0] * 4),
+    result(ref=[LONG] * 40, ans=[LONG] * 60, match=list(range(20, 60)), score=[i / 40 for i in range(40)]),
+], ids=["small", "long", "empty", "many"])
+def test_alignment_figure_never_overlaps(given):
+    assert overlaps(report.alignment_figure(given)) == []
+
+
+def test_alignment_figure_draws_scores_gaps_and_sums():
+    fig = report.alignment_figure(result())
+    shown = texts(fig)
+    assert {"0.90", "-1", "?", "0.40"} <= set(shown)
+    assert len(fig.axes[0].lines) == 2                              # r0 and r3 both chose a0
+    assert any("EMS-Recall = (0.90 + 0.00 + 0.40) / 3" in t for t in shown)
+    many = report.alignment_figure(result(ref=["r"] * 40, ans=["a"] * 60, match=[0] * 40, score=[1.0] * 40))
+    assert {"… and 26 more, not drawn", "… and 46 more, not drawn"} <= set(texts(many))
+
+
+def test_extraction_figure_links_points_to_their_passages():
+    body = "Revenue was $94.9 billion, up 6%.\nMargins were 46.2%."
+    fig = report.extraction_figure(f"Overview\n{body}\n{body}", ["Revenue was $94.9 billion.", "Margins were 46.2%."] * 2)
+    starts, ends = zip(*[line.get_ydata() for line in fig.axes[0].lines], strict=True)
+    assert len(set(starts)) == len(set(ends)) == 4                  # the repeated points lead to the repeated passages
+    assert overlaps(report.extraction_figure(LONG * 10, [LONG] * 30)) == []
+    assert "no points" in texts(report.extraction_figure("Sorry, no.", []))
+
+
+def values():
+    rows = [("EMS(LLM)", "F1", model, f"{group}-Q{q}", group, 0.1 * q if q < 3 else NAN, 1, 1, 1, 0, "s")
+            for model in (SMALL, LARGE) for group in ("AAPL", "JPM") for q in (1, 2, 3)]
+    return pd.DataFrame(rows, columns=[
+        "metric", "part", "model", "triplet_id", "group", "value", "num", "den", "units", "unscored", "signature"])
+
+
+def test_heatmap_has_a_panel_per_model_on_one_scale():
+    fig = report.heatmap(values(), "EMS(LLM)", "F1")
+    panels = [ax for ax in fig.axes if ax.get_title(loc="left")]
+    assert [ax.get_title(loc="left") for ax in panels] == [SMALL, LARGE]
+    assert {ax.collections[0].get_clim() for ax in panels} == {(0, 1)}
+    assert [t.get_text() for t in panels[0].texts] == ["0.10", "0.20"] * 2                # Q3 is unscored: no number
+    assert [t.get_text() for t in panels[0].get_xticklabels()] == ["Q1", "Q2", "Q3"]
+    one = report.heatmap(values(), "EMS(LLM)", "F1", LARGE)
+    assert [ax.get_title(loc="left") for ax in one.axes if ax.get_title(loc="left")] == [LARGE]
+
+
+def test_heatmap_of_many_groups_asks_for_a_coarser_column():
+    many = pd.concat([values().assign(group=f"doc {i}", subset="ab"[i % 2]) for i in range(41)])
+    with pytest.raises(InputError, match="up to 40 rows, group has 41: name a column with fewer levels as rows="):
+        report.heatmap(many, "EMS(LLM)", "F1")
+    assert len(report.heatmap(many, "EMS(LLM)", "F1", rows="subset").axes) == 3
+    with pytest.raises(InputError, match="no column 'sector'"):
+        report.heatmap(many, "EMS(LLM)", "F1", rows="sector")
+    with pytest.raises(InputError, match="no values of BLEU Score to draw"):
+        report.heatmap(many, "BLEU", "Score")
+
+
+def test_scaling_figure_is_relative_to_the_smallest_model():
+    fig = report.scaling_figure(OURS, {LARGE: 90, SMALL: 1})
+    bleu, ems = fig.axes
+    assert [ax.get_title(loc="left") for ax in (bleu, ems)] == ["BLEU", "EMS(LLM) F1"]
+    assert ems.get_xscale() == "log"
+    assert [t.get_text() for t in ems.get_xticklabels()] == ["1", "90"]
+    assert [0.25 / 0.25, 0.5 / 0.25] in [list(line.get_ydata()) for line in ems.lines]
+    assert {"0.250 → 0.500, ×2.00; intervals apart", "0.250", "0.500"} <= {t.get_text() for t in ems.texts}
+    assert "0.333 → 0.030, ×0.09; no interval" in texts(fig)
+
+
+def test_scaling_figure_with_names_for_sizes():
+    fig = report.scaling_figure(OURS, {LARGE: "with the call", SMALL: "closed book"})
+    ax = fig.axes[1]
+    assert ax.get_xscale() == "linear"
+    assert [t.get_text().replace("\n", " ") for t in ax.get_xticklabels()] == ["with the call", "closed book"]
+    assert "0.500 → 0.250, ×0.50; intervals apart" in texts(fig)
+
+
+def test_scaling_figure_survives_a_metric_that_starts_at_zero_or_misses_a_model():
+    rows = summary([("BLEU", "Score", "a", 0.0, 0.0, 0.0, 9, 0, 9), ("BLEU", "Score", "b", 0.1, 0.0, 0.2, 9, 0, 9),
+                    ("ROUGE", "F1", "a", 0.1, 0.1, 0.2, 9, 0, 9)])
+    assert texts(report.scaling_figure(rows, {"a": 1, "b": 2})).count("nothing to compare with") == 2
+    with pytest.raises(InputError, match="sizes must name models of the summary"):
+        report.scaling_figure(rows, {"c": 1})
+    with pytest.raises(InputError, match="ROUGE has no part 'recall'"):
+        report.scaling_figure(rows, {"a": 1, "b": 2}, parts={"ROUGE": "recall"})
+
+
+def test_saved_figures_are_1600_wide_and_the_same_every_time(tmp_path):
+    one, two = (report.save(report.alignment_figure(result()), tmp_path / "deep" / name) for name in ("1.png", "2.png"))
+    assert one.read_bytes() == two.read_bytes()
+    assert int.from_bytes(one.read_bytes()[16:20], "big") == 1600
+    assert b"Software" not in one.read_bytes()
+
+
+def test_views_of_one_answer_load_nothing_heavy():
+    code = ("import sys; from ems import report; from ems.types import EMSResult\n"
+            "r = EMSResult('t', 'm', ('r',), ('a',), (0,), (1.0,), 1.0, 1.0, 1.0, 0, 's')\n"
+            "report.alignment_text(r), report.alignment_html(r)\n"
+            "print(sorted({'numpy', 'pandas', 'matplotlib', 'scipy', 'seaborn'} & set(sys.modules)))")
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
