@@ -8,10 +8,12 @@ time of a run is calls x latency / workers.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 from ems.judge import LLMJudge, Request
@@ -21,14 +23,18 @@ from tests.loopback import Process
 LATENCY = 0.4                     # seconds the server takes for each reply
 SCHEMA = {"type": "object", "properties": {"index": {"type": "integer"}}, "required": ["index"]}
 LOOKUP = """
-import resource, sys, time
+import re, sys, time
+from pathlib import Path
 from ems.replies import Replies
 keys = [line.strip() for line in open(sys.argv[2])]
 began = time.perf_counter()
 store = Replies(sys.argv[1])
 opened = time.perf_counter()
 assert all(store.get(key) for key in keys)
-print(opened - began, (time.perf_counter() - opened) / len(keys), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+lookup = (time.perf_counter() - opened) / len(keys)
+status = Path("/proc/self/status")                              # Linux; elsewhere the peak is not shown
+peak = int(re.search(r"VmHWM:\\s+(\\d+)", status.read_text())[1]) / 1024 if status.exists() else float("nan")
+print(opened - began, lookup, peak)
 """
 
 
@@ -58,7 +64,8 @@ def measure(folder: Path, rounds: int = 10, stored: int = 100_000) -> list[tuple
             calls = workers * rounds
             wall, cpu = run(server.url, folder / "replies.sqlite", workers, requests(calls, f"share {workers}"))
             ideal = calls * LATENCY / workers
-            rows += [(f"CPU per call, {workers} workers, {calls} calls of {LATENCY * 1000:.0f} ms", f"{cpu / calls * 1000:.2f} ms"),
+            calling = f"{workers} workers, {calls} calls of {LATENCY * 1000:.0f} ms"
+            rows += [(f"CPU per call, {calling}", f"{cpu / calls * 1000:.2f} ms"),
                      (f"wall time and ideal, {workers} workers", f"{wall:.2f} s, {ideal:.2f} s"),
                      (f"share of the ideal reached, {workers} workers", f"{ideal / wall:.1%}")]
         before, distinct = server.stats()["count"], requests(320, "repeated")
@@ -67,9 +74,12 @@ def measure(folder: Path, rounds: int = 10, stored: int = 100_000) -> list[tuple
         rows.append(("requests saved by asking identical ones once", f"{480 - sent} of 480 ({160} were repeats)"))
 
     keys = [reply_key(n=i) for i in range(stored)]
+    with open(folder / "large.jsonl", "w") as file:
+        for key in keys:
+            record = Record(key, "match", "bench", '{"index": 3}', prompt="p" * 2000, date="2024-11-01T00:00:00+00:00")
+            file.write(json.dumps(asdict(record)) + "\n")
     store = Replies(folder / "large.sqlite")
-    for key in keys:
-        store.put(Record(key, "match", "bench", '{"index": 3}', prompt="p" * 2000, date="2024-11-01T00:00:00+00:00"))
+    store.import_(folder / "large.jsonl")
     store.export(folder / "large.jsonl")
     (folder / "keys").write_text("\n".join(keys[::10]))
     for name, file in (("SQLite store", "large.sqlite"), ("recording", "large.jsonl")):

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import nan
 
+from .cost import PER_CLAIM, longest_list
 from .encoder import Encoder
+from .extract import room
 from .judge import Judge, Request, as_judge
 from .metrics import f1
 from .prompting import Prompts, harmless, quoted
 from .reading import read_list, read_word
-from .extract import room
 
 LABELS = ("Entailment", "Neutral", "Contradiction")
 CLAIMS_SCHEMA = {
@@ -111,8 +113,10 @@ class RAGChecker:
     def check(self, triplets: Sequence, answers: Sequence) -> list[Claims]:
         """Claims and labels of each answer; answers are joined to triplets by id."""
         by_id = {t.id: t for t in triplets}
-        refs = self._claims([(by_id[a.triplet_id].question, by_id[a.triplet_id].reference) for a in answers])
-        said = self._claims([(by_id[a.triplet_id].question, a.answer) for a in answers])
+        asked = [by_id[a.triplet_id] for a in answers]
+        both = self._claims([(t.question, t.reference) for t in asked] +
+                            [(t.question, a.answer) for t, a in zip(asked, answers, strict=True)])
+        refs, said = both[:len(answers)], both[len(answers):]
         questions = [(text, claim) for a, ref, own in zip(answers, refs, said, strict=True)
                      for text, side in ((by_id[a.triplet_id].reference, own), (a.answer, ref))
                      for claim in side or ()]
@@ -127,7 +131,8 @@ class RAGChecker:
         for i in asked:
             question, text = (harmless(part) for part in texts[i])
             prompt = self.prompts.fill("claims", question=quoted(question), answer=text)
-            requests.append(Request("claims", prompt, room(text) * 2, CLAIMS_SCHEMA))
+            requests.append(Request("claims", prompt, room(text) * 2, CLAIMS_SCHEMA,
+                                    costliest=partial(longest_list, text, "claims", PER_CLAIM)))
         claims: list[tuple[str, ...] | None] = [()] * len(texts)
         for i, reply in zip(asked, self.judge.ask(requests, "list claims"), strict=True):
             read = None if reply.text is None else read_list(reply.text, "claims")
@@ -141,7 +146,8 @@ class RAGChecker:
         labels: list[str | None] = ["Neutral"] * len(questions)
         asked = [i for i, (text, _) in enumerate(questions) if harmless(text)]
         requests = [Request("entail", self.prompts.fill("entail", text=harmless(questions[i][0]),
-                                                        claim=quoted(questions[i][1])), self.max_tokens)
+                                                        claim=quoted(questions[i][1])), self.max_tokens,
+                            costliest="Neutral")
                     for i in asked]
         for i, reply in zip(asked, self.judge.ask(requests, "check claims"), strict=True):
             labels[i] = None if reply.text is None else read_word(reply.text, LABELS)

@@ -1,4 +1,7 @@
-"""The command line: `ems score | evaluate | reproduce | replies`. Exit 0 done, 2 bad input, 3 coverage too low."""
+"""The command line: `ems score | evaluate | reproduce | prompts | replies`.
+
+Exit 0 done, 2 bad input, 3 coverage too low.
+"""
 
 from __future__ import annotations
 
@@ -56,16 +59,21 @@ def evaluate(args: argparse.Namespace) -> int:
     out = Path(args.output)
     if out.is_dir():
         raise InputError(f"{out} is a directory; give a file to write, such as {out / 'results.jsonl'}")
+    pipeline = _pipeline(args)
+    if args.dry_run:
+        return _plan(pipeline, triplets, answers)
     out.parent.mkdir(parents=True, exist_ok=True)
     part, results = out.with_name(f".{out.name}.{os.getpid()}.part"), []
     try:
         with part.open("w", encoding="utf-8") as file:
-            for result in _pipeline(args).stream(triplets, answers, progress=sys.stderr.isatty()):
+            for result in _results(args, pipeline, triplets, answers):
                 file.write(json.dumps(result.to_dict(), ensure_ascii=False) + "\n")
                 results.append(_slim(result))
         part.replace(out)
     finally:
         part.unlink(missing_ok=True)
+    if pipeline.judges:
+        print(_used(pipeline), file=sys.stderr)
     if args.json:
         print(_summary(results, triplets).to_json(orient="records"))
     else:
@@ -74,8 +82,37 @@ def evaluate(args: argparse.Namespace) -> int:
     return _status(results)
 
 
+def _results(args: argparse.Namespace, pipeline: Any, triplets: Sequence[Any], answers: Sequence[Any]):
+    if not args.scheduler:
+        return pipeline.stream(triplets, answers, progress=sys.stderr.isatty())
+    if pipeline.judges:
+        raise InputError("--scheduler is for evaluation without a judge; a judge scales by its endpoint: more --workers, "
+                         "several servers behind one --base-url, or batch files (--mode replay, ems replies export)")
+    from .cluster import stream
+
+    return stream(args.scheduler, triplets, answers, args.scorer or "local", encoder=args.encoder)
+
+
+def _plan(pipeline: Any, triplets: Sequence[Any], answers: Sequence[Any]) -> int:
+    """Say what an evaluation would ask and cost, without asking."""
+    from .cost import plan_text
+    from .frames import usage
+
+    for _ in pipeline.stream(triplets, answers, progress=sys.stderr.isatty()):
+        pass
+    print(plan_text(usage(*pipeline.judges)))
+    return 0
+
+
+def _used(pipeline: Any) -> str:
+    from .cost import table
+    from .frames import usage
+
+    return table(usage(*pipeline.judges)).to_string(index=False, float_format=lambda v: f"{v:,.2f}", na_rep="unknown")
+
+
 def reproduce(args: argparse.Namespace) -> int:
-    """Run the notebooks of a profile."""
+    """Run the notebooks of a profile, or with --dry-run say what their judges would ask and cost."""
     import yaml
 
     from .runner import reproduce as run
@@ -86,6 +123,11 @@ def reproduce(args: argparse.Namespace) -> int:
             given[name] = yaml.safe_load(value)
         except yaml.YAMLError:
             given[name] = value
+    if args.dry_run:
+        from .runner import plan
+
+        print(plan(args.profile, given=given))
+        return 0
     folder = run(args.profile, only=args.only or (), given=given)
     table = folder / "table1.md"
     if table.exists() and not args.only:
@@ -114,6 +156,18 @@ def replies(args: argparse.Namespace) -> int:
     return 0
 
 
+def prompts(args: argparse.Namespace) -> int:
+    """Make the prompt set `paper` from a copy of the paper."""
+    from .paper_prompts import import_prompts
+
+    readings = [reading.partition("=")[::2] for reading in args.reading or ()]
+    folder, differing = import_prompts(args.source, {name.strip(): choice.strip() for name, choice in readings})
+    print(f"prompt set paper: 5 questions and 5 prompts in {folder}; its README.md says how the paper was read")
+    if differing:
+        print(f"ems: other words than expected in {', '.join(differing)}; look them over there", file=sys.stderr)
+    return 0
+
+
 def _imported(store: Any, path: str) -> dict[str, int]:
     """Read a file of replies, or a batch endpoint's results: each says by its first line which it is."""
     from .datasets import read_text
@@ -127,13 +181,27 @@ def _pipeline(args: argparse.Namespace):
     from .evaluate import build
 
     if args.judge == "none":
-        return build(None, args.scorer or "local", encoder=args.encoder)
+        return build(None, args.scorer or "local", encoder=args.encoder, variant=args.variant)
     from .judge import LLMJudge
+    from .prompting import Prompts
     from .replies import Replies
 
-    judge = LLMJudge(args.judge, store=Replies(args.store, recorded=args.recorded or ()), mode=args.mode,
-                     base_url=args.base_url, workers=args.workers)
-    return build(judge, args.scorer or "llm", encoder=args.encoder)
+    dry = getattr(args, "dry_run", False)
+    store = Replies(None if dry and not Path(args.store).exists() else args.store, recorded=args.recorded or ())
+    prices = dict(zip(("prompt", "completion", "cached"), args.prices or (), strict=False))
+    judge = LLMJudge(args.judge, store=store, mode="dry" if dry else args.mode, base_url=args.base_url,
+                     workers=args.workers, prices=prices, spend_limit=args.spend_limit)
+    scorer = args.scorer or "llm"
+    if dry and scorer != "llm":
+        scorer = "local-pair"                # costs no call either, and loads nothing
+    return build(judge, scorer, encoder=args.encoder, prompts=Prompts.named(args.prompts), variant=args.variant)
+
+
+def _prices(text: str) -> list[float]:
+    numbers = [float(part) for part in text.split(",")]
+    if len(numbers) not in (2, 3):
+        raise ValueError
+    return numbers
 
 
 def _status(results: Sequence[EMSResult]) -> int:
@@ -178,6 +246,8 @@ def _parser() -> argparse.ArgumentParser:
     many.add_argument("triplets", metavar="TRIPLETS", help="{id, group, question, reference} a line, or RAGChecker's JSON")
     many.add_argument("answers", metavar="ANSWERS", help="{triplet_id, model, answer} a line, or RAGChecker's JSON")
     many.add_argument("-o", "--output", required=True, metavar="OUT.jsonl")
+    many.add_argument("--dry-run", action="store_true", help="count calls, tokens and cost without a single call")
+    many.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask cluster, for local and BERTScore evaluation")
     many.set_defaults(run=evaluate)
 
     for command in (one, many):
@@ -190,13 +260,28 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--store", default=STORE, metavar="FILE", help=f"the judge's replies; default {STORE}")
         command.add_argument("--recorded", action="append", metavar="FILE", help="recorded replies to use as well")
         command.add_argument("--mode", default="live", choices=("live", "replay", "refresh"))
+        command.add_argument("--variant", default="faithful", metavar="shared|all|reasoned",
+                             help="another way to ask for matches than the paper's")
+        command.add_argument("--prices", type=_prices, metavar="PROMPT,REPLY[,CACHED]",
+                             help="of the judge, money for a million tokens, such as 2.5,10,1.25")
+        command.add_argument("--spend-limit", type=float, metavar="MONEY", help="stop before the judge costs more")
+        command.add_argument("--prompts", default="kit", metavar="SET",
+                             help="kit, paper (see ems prompts import) or a folder; default kit")
         command.add_argument("--json", action="store_true", help="JSON on standard output")
 
     rerun = commands.add_parser("reproduce", help="run the notebooks of a profile")
     rerun.add_argument("--profile", default="default", metavar="P", help="a name in profiles/ or a .yaml file")
     rerun.add_argument("--only", action="append", metavar="03", help="only the notebooks that begin so")
     rerun.add_argument("-p", dest="parameter", nargs=2, action="append", metavar=("NAME", "VALUE"))
+    rerun.add_argument("--dry-run", action="store_true", help="count calls, tokens and cost without a single call")
     rerun.set_defaults(run=reproduce)
+
+    words = commands.add_parser("prompts", help="the paper's own questions and prompts, from your copy of it")
+    words.set_defaults(run=prompts)
+    words = words.add_subparsers(required=True, metavar="import").add_parser("import", help="make the prompt set paper")
+    words.add_argument("source", metavar="SOURCE", help="arXiv 2503.16575 as PDF, HTML or text")
+    words.add_argument("--reading", action="append", metavar="NAME=CHOICE", help="where the paper says two things: "
+                       "index=1, list=everywhere|plain, versions=counted, answer=bare")
 
     saved = commands.add_parser("replies", help="export, import and count saved replies")
     saved.set_defaults(run=replies)

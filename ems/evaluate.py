@@ -10,12 +10,13 @@ from itertools import islice
 from typing import Any
 
 from .extract import Extractor
+from .judge import MissingReplies
 from .match import Matcher, Points
 from .metrics import ems_scores
 from .score import Scorer
 from .types import Answer, EMSResult, InputError, Triplet
 
-CHUNK = 64          # answers held in memory at once; a chunk's points are matched in one go
+CHUNK = 64          # answers held in memory at once, at least; a chunk's points are matched in one go
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +89,18 @@ class EMS:
         for judge in self.judges:
             if workers is not None and hasattr(judge, "workers"):
                 judge.workers = workers
-        by_id = references_by_id(triplets)
-        for chunk in _chunks(answers, progress):
-            yield from self.score_alignments(self.align(by_id, chunk))
+        by_id, missing = references_by_id(triplets), None
+        # So many at once that a stage keeps every worker busy to its end.
+        size = max([CHUNK, *(2 * getattr(judge, "workers", 0) for judge in self.judges)])
+        for chunk in _chunks(answers, size, progress):
+            try:
+                results = self.score_alignments(self.align(by_id, chunk))
+            except MissingReplies as error:         # a replay notes what is missing of every chunk before it stops
+                missing = error if missing is None else missing | error
+                continue
+            yield from results
+        if missing is not None:
+            raise missing
 
     def align(self, references: dict[str, str], answers: Sequence[Answer]) -> list[Alignment]:
         """Stages 1 and 2: points of both sides and their matches. A text that occurs twice is extracted once."""
@@ -165,12 +175,13 @@ def references_by_id(triplets: Sequence[Triplet]) -> dict[str, str]:
 
 
 def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = None, prompts: Any = None,
-          max_score: int = 10) -> EMS:
+          max_score: int = 10, variant: str = "faithful") -> EMS:
     """The pipeline behind `ems score` and `ems evaluate`.
 
     Without a judge: sentence points, similarity matching and a scorer of rouge, bertscore, local or local-pair. With
     one, extraction and matching are the judge's, and `scorer` may also be llm. `encoder` names the model for
-    bertscore (roberta-large if None). InputError for a scorer that does not go with the rest.
+    bertscore (roberta-large if None), `variant` the way a judge is asked for matches (`match.VARIANTS`). InputError
+    for a scorer or a variant that does not go with the rest.
     """
     from . import extract, match, score
 
@@ -178,10 +189,12 @@ def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = Non
     if scorer not in allowed:
         hint = "; the llm scorer needs a judge" if scorer == "llm" else ""
         raise InputError(f"scorer must be one of {', '.join(allowed)}, got {scorer!r}{hint}")
+    if judge is None and variant != "faithful":
+        raise InputError(f"variant {variant!r} is a way to ask a judge, and there is none")
     if judge is None:
         extractor, matcher = extract.SentenceExtractor(), match.SimilarityMatcher()
     else:
-        extractor, matcher = extract.LLMExtractor(judge, prompts), match.LLMMatcher(judge, prompts)
+        extractor, matcher = extract.LLMExtractor(judge, prompts), match.LLMMatcher(judge, prompts, variant=variant)
     made: dict[str, Callable[[], Scorer]] = {
         "rouge": score.RougeScorer, "local": lambda: score.LocalScorer(), "local-pair": lambda: score.PairScorer(),
         "bertscore": lambda: score.BERTScorer(_encoder(encoder)),
@@ -195,12 +208,12 @@ def _encoder(name: str | None):
     return Encoder(name or "roberta-large")
 
 
-def _chunks(answers: Iterable[Answer], progress: bool) -> Iterator[list[Answer]]:
+def _chunks(answers: Iterable[Answer], size: int, progress: bool) -> Iterator[list[Answer]]:
     from tqdm.auto import tqdm
 
     total = len(answers) if hasattr(answers, "__len__") else None
     source = iter(answers)
     with tqdm(total=total, desc="answers", unit="answer", disable=not progress) as bar:
-        while chunk := list(islice(source, CHUNK)):
+        while chunk := list(islice(source, size)):
             yield chunk
             bar.update(len(chunk))

@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
+from .cost import PER_POINT, longest_list
 from .judge import Judge, Request, as_judge
 from .prompting import Prompts, harmless, numbered
 from .quantities import same
@@ -63,8 +65,10 @@ class LLMExtractor:
         if not self.keep_summaries:
             bodies = self._without_summaries(bodies)
         asked = [i for i, body in enumerate(bodies) if body]
+        schema = self.prompts.schema("extract", POINTS_SCHEMA)
         requests = [
-            Request("extract", self.prompts.fill("extract", answer=bodies[i]), room(bodies[i]), POINTS_SCHEMA)
+            Request("extract", self.prompts.fill("extract", answer=bodies[i]), room(bodies[i]), schema,
+                    costliest=partial(longest_list, bodies[i], "points", PER_POINT))
             for i in asked
         ]
         points: list[tuple[str, ...] | None] = [None if body is None else () for body in bodies]
@@ -81,7 +85,8 @@ class LLMExtractor:
         # With fewer than three blocks there is no body between an opening and a closing.
         asked = [i for i, parts in enumerate(blocks) if len(parts) >= 3]
         requests = [
-            Request("summary", self.prompts.fill("summary", blocks=numbered(blocks[i])), 256, BLOCKS_SCHEMA)
+            Request("summary", self.prompts.fill("summary", blocks=numbered(blocks[i])), 256, BLOCKS_SCHEMA,
+                    costliest='{"blocks": []}')
             for i in asked
         ]
         kept: list[str | None] = list(bodies)
@@ -252,14 +257,14 @@ def remove_summaries(text: str) -> str:
     """
     blocks = blocks_of(text)
     first, last = 0, len(blocks)
-    if len(blocks) >= 3:
-        first = int(_is_summary(blocks[0], "\n\n".join(blocks[1:]), _OPENING))
-        last -= int(_is_summary(blocks[-1], "\n\n".join(blocks[first:-1]), _CLOSING))
+    while last - first >= 3 and _is_summary(blocks[first], "\n\n".join(blocks[first + 1:last]), _OPENING):
+        first += 1
+    while last - first >= 2 and _is_summary(blocks[last - 1], "\n\n".join(blocks[first:last - 1]), _CLOSING):
+        last -= 1
     kept = blocks[first:last]
-    if last == len(blocks) and kept:
-        start = max((m.start() for m in _CLOSING_SENTENCE.finditer(kept[-1])), default=0)
-        head = "\n\n".join([*kept[:-1], kept[-1][:start]])
-        if start and _is_summary(kept[-1][start:].lstrip(), head, _CLOSING):
+    if kept and (starts := [m.start() for m in _CLOSING_SENTENCE.finditer(kept[-1])]):
+        head = "\n\n".join([*kept[:-1], kept[-1][:starts[-1]]])
+        if _is_summary(kept[-1][starts[-1]:].lstrip(), head, _CLOSING):
             return head.rstrip()
     return text if len(kept) == len(blocks) else "\n\n".join(kept)
 

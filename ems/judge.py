@@ -16,18 +16,23 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
+from urllib.parse import urlsplit
 
+from .cost import PER_CALL, Prices, tokens_at_most
 from .replies import Record, Replies, StoreError, encodable, read_choice, reply_key, utc
 from .types import InputError
 
-MODES = ("live", "replay", "refresh")
+MODES = ("live", "replay", "refresh", "dry")
 FORMATS = ("json_schema", "json_object", "text")      # what to ask for, the strictest first
 OPTIONAL = ("seed", "top_p", "temperature", "max_completion_tokens", "max_tokens")   # what a server may refuse
+ABOUT_FORMAT = re.compile(r"response.?format|json.?(mode|object)|schema|grammar|guided|structured", re.IGNORECASE)
+ABOUT_VALUE = re.compile(r"context|too (large|long|many)|exceed|maximum|at (most|least)|between|greater|less",
+                         re.IGNORECASE)
 STRIKES = 32                                          # calls failing in a row after which the endpoint counts as down
 
 
@@ -41,6 +46,7 @@ class Request:
     schema: dict | None = None    # JSON schema the reply should follow; the prompt has to say so in words as well
     sample: int = 0               # number of the repetition, when the same question is asked several times
     label: str = field(default="", compare=False)   # a name for people; changes nothing
+    costliest: str | Callable[[], str] = field(default="", compare=False)   # reply that a dry run should assume
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +79,25 @@ class JudgeUnavailable(InputError):
     """The endpoint cannot be used at all: unreachable, wrong key, no such model, no credit. Nothing saved is lost."""
 
 
+class SpendLimit(JudgeUnavailable):
+    """Another call could cost more than the spend limit leaves. All that was paid for is received and saved."""
+
+
 class MissingReplies(InputError):
     """A replay met requests without a saved reply. They are noted in the store as pending; `keys` has them by task."""
 
-    def __init__(self, message: str, keys: dict[str, list[str]]):
-        super().__init__(message)
-        self.keys = keys
+    def __init__(self, model: str, keys: Mapping[str, Sequence[str]]):
+        self.model, self.keys = model, {task: list(dict.fromkeys(own)) for task, own in sorted(keys.items())}
+        named = "; ".join(f"{len(own)} {task} ({', '.join(k[:12] for k in own[:3])}{', ...' * (len(own) > 3)})"
+                          for task, own in self.keys.items())
+        super().__init__(
+            f"{sum(map(len, self.keys.values()))} replies of {model} are not saved: {named}; ask a live endpoint for "
+            "them (mode 'live'), or write them to a batch file (ems replies export --pending)")
+
+    def __or__(self, other: MissingReplies) -> MissingReplies:
+        """Both together."""
+        tasks = self.keys.keys() | other.keys.keys()
+        return MissingReplies(self.model, {t: self.keys.get(t, []) + other.keys.get(t, []) for t in tasks})
 
 
 @dataclass
@@ -88,12 +107,13 @@ class TaskUsage:
     requests: int = 0             # asked for by the stages
     stored: int = 0               # of these: answered from the store
     shared: int = 0               # of these: identical to another request, asked once
-    calls: int = 0                # HTTP requests sent, retries included
+    calls: int = 0                # HTTP requests sent, retries included; in a dry run those to be sent
     prompt_tokens: int = 0        # of live replies
     completion_tokens: int = 0
     cached_tokens: int = 0
     seconds: float = 0.0          # sum over live replies
     failures: Counter = field(default_factory=Counter)   # requests without a usable reply, by reason
+    cost: float | None = None     # of live replies, in the prices' currency; None without prices
 
 
 class CallableJudge:
@@ -134,13 +154,13 @@ class _Endpoint:
         self.alive = False                     # a reply has come from here
 
     def learn(self, complaint: str, body: dict[str, Any]) -> bool:
-        """Note what a refused body (HTTP 4xx) must do without. False when the complaint is about something else."""
+        """Note what a refused body must do without. False when the complaint is about something else."""
         sent = body.get("response_format", {}).get("type")
-        if sent and re.search(r"response.?format|json.?(mode|object)|schema|grammar|guided|structured", complaint, re.IGNORECASE):
+        if sent and ABOUT_FORMAT.search(complaint):
             self.format = max(self.format, FORMATS.index(sent) + 1)
             return True
-        if re.search(r"context|too (large|long|many)|exceed|maximum|at (most|least)|between|greater|less", complaint, re.IGNORECASE):
-            return False                       # the value is wrong, not the parameter
+        if ABOUT_VALUE.search(complaint):          # the parameter is known, its value is wrong
+            return False
         refused = next((name for name in OPTIONAL if name in body and re.search(rf"\b{name}\b", complaint)), None)
         if refused:
             self.dropped.add(refused)
@@ -165,49 +185,65 @@ class LLMJudge:
     """A model behind an OpenAI-compatible endpoint, with a store of its replies.
 
     mode      "live" asks for what the store lacks, "replay" never touches the network, "refresh" asks for everything
-              and replaces what is saved.
+              and replaces what is saved; "dry" asks nothing and counts what would be asked (see ems/cost.py).
     base_url  and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY. With an address but no key a dummy key is
               sent: local servers want none.
     workers   calls in flight at once, over all threads that use this judge.
     timeout   seconds for one reply, its retries and their waits included; past it that reply alone has failed.
     retries   how often a call is repeated after a dropped connection, 408, 409, 429, 5xx, or an unreadable body. The
               server's Retry-After counts; otherwise the wait doubles from half a second, with jitter.
-    weights   revision of the model's weights, if declared: it enters the key of every reply, like the decoding settings.
+    weights   revision of the model's weights, if declared: it enters every reply's key, like the decoding settings.
+    prices    money for a million tokens: {"prompt": 2.5, "cached": 1.25, "completion": 10}; None or {} = not known.
+    spend_limit   money that this judge may spend, in the currency of the prices; 0 or None = no limit. A call is sent
+              only if all calls under way and this one stay within it at their largest; otherwise SpendLimit.
     """
 
     def __init__(self, model: str, *, store: Replies | None = None, mode: str = "live", base_url: str | None = None,
                  api_key: str | None = None, workers: int = 32, timeout: float = 600.0, retries: int = 6,
                  temperature: float | None = 0.0, top_p: float | None = None, seed: int | None = 7,
-                 weights: str | None = None):
+                 weights: str | None = None, prices: Mapping[str, float] | None = None,
+                 spend_limit: float | None = None):
         if mode not in MODES:
             raise InputError(f"mode must be one of {', '.join(MODES)}, got {mode!r}")
         if mode == "replay" and store is None:
             raise InputError("mode 'replay' needs a store of saved replies; pass store=Replies(path)")
-        if mode != "replay" and store is not None and store.read_only:
+        if mode in ("live", "refresh") and store is not None and store.read_only:
             raise InputError(f"{store.path} is a recording and cannot take new replies; use mode 'replay', or "
                              "Replies('new.sqlite', recorded=[...])")
         for name, value, least in (("workers", workers, 1), ("timeout", timeout, 0.001), ("retries", retries, 0)):
             if not value >= least:
                 raise InputError(f"{name} must be at least {least}, got {value!r}")
+        self.prices, self.spend_limit = Prices.of(prices), spend_limit or None
+        if self.spend_limit is not None and not (self.prices and self.spend_limit > 0):
+            raise InputError(f"a spend limit is an amount of money above 0 and needs prices, got {spend_limit!r} "
+                             f"with prices {prices!r}")
         self.name = self.model = model
         self.store, self.mode = store, mode
         self.workers, self.timeout, self.retries = workers, timeout, retries
         self.temperature = None if temperature is None else float(temperature)
         self.top_p = None if top_p is None else float(top_p)
         self.seed, self.weights = seed, weights
-        shown = (("temperature", self.temperature), ("top_p", self.top_p), ("seed", seed), ("weights", weights))
-        self.signature = "|".join([f"judge:{model}", *(f"{name}:{value}" for name, value in shown if value is not None)])
+        shown = {"judge": model, "temperature": self.temperature, "top_p": self.top_p, "seed": seed, "weights": weights}
+        self.signature = "|".join(f"{name}:{value}" for name, value in shown.items() if value is not None)
         self.base_url = base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
-        if not re.match(r"https?://[^/]", self.base_url):
-            raise InputError(f"base_url must begin with http:// or https://, got {self.base_url!r}")
+        try:
+            address = urlsplit(self.base_url)
+            usable = address.scheme in ("http", "https") and address.hostname and address.port != 0
+        except ValueError:                          # brackets or a port that make no sense
+            usable = False
+        if not usable:
+            raise InputError(f"base_url must be an address such as http://localhost:8000/v1, got {self.base_url!r}")
         self.used: set[str] = set()                 # keys asked for so far: what an export of this run alone needs
-        self._secret = lambda: (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()    # not to be printed by vars()
+        # A function, so that printing this object or its attributes does not show the key.
+        self._secret = lambda: (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
         self._usage: dict[str, TaskUsage] = {}
         self._inflight: dict[str, Future] = {}
         self._unsaved: dict[str, Record] = {}       # replies that a full disk refused: kept, and saved with the next
         self._lock = threading.Lock()
         self._slots = threading.BoundedSemaphore(workers)
         self._strikes = 0
+        self._held: dict[str, float] = {}           # money that each call under way may cost at most
+        self._settled = threading.Condition(self._lock)
         self._client: Any = None
 
     def __repr__(self) -> str:
@@ -235,7 +271,9 @@ class LLMJudge:
         missing = {key: r for key, r in wanted.items() if key not in replies}
         if missing and self.mode == "replay":
             raise self._missing(missing)
-        if missing:
+        if missing and self.mode == "dry":
+            replies.update({key: self._planned(key, request) for key, request in missing.items()})
+        elif missing:
             self._connect()
             replies.update(self._ask_all(missing, progress, len(replies)))
         self.used.update(keys)
@@ -253,26 +291,42 @@ class LLMJudge:
     def usage(self) -> dict[str, TaskUsage]:
         """What each task has asked for and cost so far."""
         with self._lock:
-            return {task: TaskUsage(**{**asdict(u), "failures": Counter(u.failures)}) for task, u in self._usage.items()}
+            return {task: replace(u, failures=u.failures.copy()) for task, u in self._usage.items()}
+
+    def _planned(self, key: str, request: Request) -> Reply:
+        """Count one call of a dry run at its largest and stand in for its reply."""
+        if self.store is None or key not in self.used:     # else a live run has saved it by now
+            with self._lock:
+                self._of(request.task).calls += 1
+                self._count(request.task, *_at_most(request))
+        said = request.costliest() if callable(request.costliest) else request.costliest
+        return Reply(said or None, "" if said else "not asked")
+
+    def _count(self, task: str, prompt: int, completion: int, cached: int = 0, seconds: float = 0.0) -> None:
+        """Add the tokens and the money of one reply."""
+        usage = self._of(task)
+        usage.prompt_tokens += prompt
+        usage.completion_tokens += completion
+        usage.cached_tokens += cached
+        usage.seconds += seconds
+        if self.prices:
+            usage.cost = (usage.cost or 0.0) + self.prices.cost(prompt, cached, completion)
 
     def _of(self, task: str) -> TaskUsage:
         return self._usage.setdefault(task, TaskUsage())
 
     def _saved(self, wanted: dict[str, Request]) -> dict[str, Record]:
-        for key, record in list(self._unsaved.items()):
+        for key, record in self._unsaved.copy().items():
             self.store.put(record, replace=self.mode == "refresh")
-            del self._unsaved[key]
-        return self.store.get_many(wanted) if self.store and self.mode != "refresh" else {}
+            self._unsaved.pop(key, None)
+        return {} if self.store is None or self.mode == "refresh" else self.store.get_many(wanted)
 
     def _missing(self, missing: dict[str, Request]) -> MissingReplies:
         self.store.add_pending((key, r.task, r.label, self._body(r, self._endpoint())) for key, r in missing.items())
         by_task: dict[str, list[str]] = {}
         for key, request in missing.items():
             by_task.setdefault(request.task, []).append(key)
-        named = "; ".join(f"{len(keys)} {task} ({', '.join(k[:12] for k in keys[:3])}{', ...' * (len(keys) > 3)})"
-                          for task, keys in sorted(by_task.items()))
-        return MissingReplies(f"{len(missing)} replies of {self.model} are not saved: {named}; ask a live endpoint for "
-                              "them (mode 'live'), or write them to a batch file (ems replies export --pending)", by_task)
+        return MissingReplies(self.model, by_task)
 
     # --- live ---
 
@@ -295,7 +349,7 @@ class LLMJudge:
                 running[key] = deadline = time.monotonic() + self.timeout
                 try:
                     self._finish(key, future, self._live(key, request, deadline, stop))
-                except BaseException as error:    # noqa: BLE001 - it belongs to the thread that asked
+                except BaseException as error:    # it belongs to the thread that asked
                     self._finish(key, future, error)
                 if running.pop(key, None) is None:
                     return                        # given up on: another thread has taken this one's place
@@ -307,7 +361,8 @@ class LLMJudge:
 
         bar = _bar(progress, stored + len(missing), stored)
         try:
-            for key, request in missing.items():
+            # The longest replies first: a long one that starts last would keep everybody waiting.
+            for key, request in sorted(missing.items(), key=lambda item: -item[1].max_tokens):
                 with self._lock:
                     if (future := self._inflight.get(key)) is None:
                         future = self._inflight[key] = mine[key] = Future()
@@ -319,24 +374,26 @@ class LLMJudge:
                     key, future = done.get(timeout=0.5)
                     replies[key] = future.result()
                     bar.update()
+                now = time.monotonic()
                 for key, deadline in running.copy().items():
-                    if time.monotonic() > deadline + 1 and running.pop(key, None):
+                    if now > deadline + 1 and running.pop(key, None):   # it had its time, however slowly it trickles in
                         self._slots.release()
                         self._finish(key, mine[key], Reply(None, "timeout"))
                         hire(1)
         except BaseException as error:
             stop.set()
             interrupted = isinstance(error, KeyboardInterrupt)
-            patience = time.monotonic() + (1.0 if interrupted else 10.0)
+            patience = time.monotonic() + (0.5 if interrupted else 10.0)
             while running and time.monotonic() < patience:     # replies on their way are paid for: let them be saved
                 time.sleep(0.02)
             if interrupted:
-                kept = f"saved in {self.store.path}" if self.store and self.store.path else "kept in memory only"
-                raise KeyboardInterrupt(f"stopped with {len(replies)} of {len(missing)} replies of {self.model} received, "
-                                        f"{kept}; run the same command again to go on from there") from None
+                raise KeyboardInterrupt(
+                    f"stopped with {len(replies)} of {len(missing)} replies of {self.model} received, saved in "
+                    f"{self._kept()}; run the same command again to go on") from None
             if isinstance(error, StoreError) and self._unsaved:
-                raise StoreError(f"{error}. {len(self._unsaved)} replies were received but not saved: the next ask of "
-                                 "this judge saves them first; when the program ends they are lost", error.record) from None
+                lost = (f"{error}. {len(self._unsaved)} replies were received but not saved: the next ask of this "
+                        "judge saves them first; when the program ends they are lost")
+                raise StoreError(lost, error.record) from None
             raise
         finally:
             bar.close()
@@ -357,35 +414,64 @@ class LLMJudge:
 
     def _live(self, key: str, request: Request, deadline: float, stop: threading.Event) -> Reply:
         """Ask until there is a reply, the retries or the time run out, or the endpoint proves unusable."""
-        if self.store and self.mode != "refresh" and (record := self.store.get(key)):
+        if self.store is not None and self.mode != "refresh" and (record := self.store.get(key)):
             return _reply(record, stored=True)             # another process was faster
         endpoint, tries = self._endpoint(), 0
         while not stop.is_set():
-            body = self._body(request, endpoint)
-            started = time.monotonic()
-            try:
-                choice = self._post(request.task, body, deadline - started)
-            except _Failed as error:
-                failed = error
-                if failed.complaint and endpoint.learn(failed.complaint, body):
-                    continue
-            else:
-                endpoint.alive, self._strikes = True, 0
-                return self._save(key, request, body, choice, time.monotonic() - started)
-            if failed.fatal or (failed.reason == "unreachable" and tries >= min(self.retries, 6 if endpoint.alive else 2)):
+            with self._within_limit(key, request, stop):
+                body = self._body(request, endpoint)
+                started = time.monotonic()
+                try:
+                    choice = self._post(request.task, body, deadline - started)
+                except _Failed as error:
+                    failed = error
+                    if failed.complaint and endpoint.learn(failed.complaint, body):
+                        continue
+                else:
+                    endpoint.alive, self._strikes = True, 0
+                    return self._save(key, request, body, choice, time.monotonic() - started)
+            patience = self.retries if endpoint.alive else min(self.retries, 2)
+            if failed.fatal or (failed.reason == "unreachable" and tries >= patience):
                 raise self._unavailable(failed.fatal or "cannot be reached; check the address and that the server runs")
-            wait = random.uniform(0.5, 1.0) * min(2.0**tries, 30.0) if failed.after is None else failed.after
             if not failed.again:
                 return Reply(None, failed.reason)
+            wait = random.uniform(0.5, 1.0) * min(2.0**tries, 30.0) if failed.after is None else failed.after
             if tries == self.retries or time.monotonic() + wait >= deadline:
                 with self._lock:
                     self._strikes += 1
                 if self._strikes >= STRIKES:
-                    raise self._unavailable(f"{STRIKES} calls in a row failed, the last with {failed.reason!r}; try later")
+                    raise self._unavailable(f"{STRIKES} calls in a row failed, the last with {failed.reason!r}")
                 return Reply(None, failed.reason)
             stop.wait(wait)
             tries += 1
         return Reply(None, "interrupted")
+
+    @contextmanager
+    def _within_limit(self, key: str, request: Request, stop: threading.Event) -> Iterator[None]:
+        """Let a call pass that stays within the spend limit at its largest, once others have settled if need be."""
+        if self.spend_limit is None:
+            yield
+            return
+        most = self.prices.cost(*_at_most(request))
+        with self._settled:
+            while (spent := sum(u.cost or 0.0 for u in self._usage.values())) + sum(self._held.values()) + most > (
+                    self.spend_limit):
+                if not self._held or stop.is_set():
+                    calls = sum(u.calls for u in self._usage.values())
+                    raise SpendLimit(f"spend limit of {self.spend_limit:g} reached: {spent:.6g} spent in {calls} calls "
+                                     f"of {self.model}, the next may cost {most:.2g}; what came is saved in "
+                                     f"{self._kept()}: raise the limit and run the same command again to go on")
+                self._settled.wait(0.5)
+            self._held[key] = most
+        try:
+            yield
+        finally:
+            with self._settled:
+                del self._held[key]
+                self._settled.notify_all()
+
+    def _kept(self) -> str:
+        return str(self.store.path) if self.store is not None and self.store.path else "memory only"
 
     def _post(self, task: str, body: dict[str, Any], seconds: float) -> dict[str, Any]:
         """The one place every live call passes: send one chat completion, return what it says or raise _Failed."""
@@ -418,16 +504,17 @@ class LLMJudge:
         error = body if isinstance(body, dict) else {}
         said = error.get("message") or error.get("detail") or body or ""
         if isinstance(said, list):                 # one entry per field that was found wrong
-            said = "; ".join(f"{'.'.join(map(str, e.get('loc', ())))} {e.get('msg', '')}" for e in said if isinstance(e, dict))
+            said = "; ".join(f"{e.get('loc', '')} {e.get('msg', '')}" for e in said if isinstance(e, dict))
         said = " ".join(f"{error.get('param') or ''} {said}".split())
         if secret := self._secret():
             said = said.replace(secret, "***")
-        reason = f"http {status}"
-        if (status in (401, 402, 404) or (status == 403 and not self._endpoint().alive)
-                or error.get("code") == "insufficient_quota"):
-            todo = {401: "check OPENAI_API_KEY", 403: "check OPENAI_API_KEY", 404: "check the model's name and the address"}
-            return _Failed(reason, fatal=f"{reason}: {said[:200] or 'no message'}; {todo.get(status, 'check the account')}")
-        if error.get("code") == "content_filter":
+        reason, code = f"http {status}", error.get("code")
+        forbidden = status == 403 and not self._endpoint().alive
+        if status in (401, 402, 404) or forbidden or code == "insufficient_quota":
+            todo = {401: "the key in OPENAI_API_KEY", 403: "the key in OPENAI_API_KEY",
+                    404: "the model's name and the address"}.get(status, "the account")
+            return _Failed(reason, fatal=f"{reason}: {said[:200] or 'no message'}; check {todo}")
+        if code == "content_filter":
             return _Failed("refusal", again=False)
         if status in (408, 409, 429) or status >= 500:
             return _Failed(reason, after=_retry_after(headers), complaint=said if status in (500, 501) else "")
@@ -441,10 +528,10 @@ class LLMJudge:
         body = {k: v for k, v in body.items() if v is not None and k not in endpoint.dropped}
         body |= {"model": self.model, "messages": [{"role": "user", "content": encodable(request.prompt)}]}
         form = FORMATS[endpoint.format] if request.schema else "text"
-        if form == "json_schema":
-            body["response_format"] = {"type": form, "json_schema": {"name": "reply", "schema": request.schema, "strict": True}}
-        elif form == "json_object":
+        if form != "text":
             body["response_format"] = {"type": form}
+        if form == "json_schema":
+            body["response_format"][form] = {"name": "reply", "schema": request.schema, "strict": True}
         return body
 
     def _save(self, key: str, request: Request, body: dict, choice: dict, seconds: float) -> Reply:
@@ -452,10 +539,11 @@ class LLMJudge:
                 "dropped": sorted(self._endpoint().dropped - body.keys())}
         record = Record(key=key, task=request.task, model=self.model, label=request.label, seconds=round(seconds, 3),
                         prompt=request.prompt, date=utc(), sent={k: v for k, v in sent.items() if v}, **choice)
+        tokens = record.prompt_tokens, record.completion_tokens, record.cached_tokens
+        if self.prices and not record.prompt_tokens:       # a server that does not count is charged at the most
+            tokens = *_at_most(request), 0
         with self._lock:
-            usage = self._of(request.task)
-            for name in ("prompt_tokens", "completion_tokens", "cached_tokens", "seconds"):
-                setattr(usage, name, getattr(usage, name) + getattr(record, name))
+            self._count(request.task, *tokens, record.seconds)
         if self.store is not None:
             try:
                 record = self.store.put(record, replace=self.mode == "refresh")
@@ -477,21 +565,21 @@ class LLMJudge:
             if self._client is not None:
                 return
             try:
-                import httpx2
                 import openai
             except ImportError:
-                raise InputError("asking a model needs the openai package: pip install 'openai>=3'") from None
+                raise InputError("asking a model needs the openai package: pip install openai") from None
             key = self._secret()
             if not key and "api.openai.com" in self.base_url:
-                raise JudgeUnavailable("no key: set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server, or use mode 'replay'")
+                raise JudgeUnavailable("no key: set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server")
             if not (key.isascii() and key.isprintable()):
                 raise JudgeUnavailable("OPENAI_API_KEY has characters that no key has; set it again")
-            limits = httpx2.Limits(max_connections=None, max_keepalive_connections=self.workers, keepalive_expiry=30.0)
-            try:
-                self._client = openai.OpenAI(api_key=key or "none", base_url=self.base_url, max_retries=0,
-                                             http_client=openai.DefaultHttpxClient(limits=limits))
-            except httpx2.InvalidURL as error:
-                raise self._unavailable(f"not an address ({error})") from None
+            self._client = openai.OpenAI(api_key=key or "none", base_url=self.base_url, max_retries=0)
+
+
+def _at_most(request: Request) -> tuple[int, int]:
+    """Prompt tokens and reply tokens that a call can take at most; where the prompt is bounded, not counted."""
+    schema = json.dumps(request.schema) if request.schema else ""
+    return PER_CALL + tokens_at_most(request.prompt + schema), request.max_tokens
 
 
 def _reply(record: Record, *, stored: bool = False) -> Reply:

@@ -8,14 +8,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from math import nan
 from typing import Protocol
 
 from .judge import Judge, Request, as_judge
 from .prompting import Prompts, numbered, quoted
-from .reading import read_index
+from .reading import read_index, read_indices
 from .similarity import read_point, similarity
+from .types import InputError
 
 Points = tuple[str, ...]
+# Ways to put the question, by name, with the template of each. `faithful` is the paper's, and the default.
+VARIANTS = {
+    "faithful": "match",
+    "shared": "match_shared",         # candidates before the reference point: a server's prefix cache reads them once
+    "all": "match_all",               # all reference points of an answer in one call
+    "reasoned": "match_reasoned",     # a sentence or two of reasoning before the index, as the paper's text has it
+}
+MATCHES_SCHEMA = {
+    "type": "object",
+    "properties": {"matches": {"type": "array", "items": {"type": "integer"}}},
+    "required": ["matches"],
+    "additionalProperties": False,
+}
 
 
 class Matcher(Protocol):
@@ -29,30 +44,66 @@ class Matcher(Protocol):
 class LLMMatcher:
     """One question to the judge per reference point, with all answer points as the menu (eq. 4).
 
-    Without answer points every reference point is unmatched and no call is made. `unread` counts the replies that
-    gave no index, by reason.
+    Without answer points every reference point is unmatched and no call is made. `variant` names another way to ask,
+    see `VARIANTS`; the signature says so. `unread` counts the replies that gave no index, by reason.
     """
 
-    def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *, max_tokens: int = 32):
-        self.judge, self.prompts, self.max_tokens = as_judge(judge), prompts or Prompts(), max_tokens
+    def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *,
+                 variant: str = "faithful", max_tokens: int | None = None):
+        if variant not in VARIANTS:
+            raise InputError(f"variant must be one of {', '.join(VARIANTS)}, got {variant!r}")
+        self.judge, self.prompts, self.variant = as_judge(judge), prompts or Prompts(), variant
+        self.max_tokens = max_tokens or (256 if variant == "reasoned" else 32)
         self.unread: Counter[str] = Counter()
-        self.signature = f"llm:{self.prompts.signature('match')}"
+        named = "" if variant == "faithful" else f",variant={variant}"
+        self.signature = f"llm:{self.prompts.signature(VARIANTS[variant])}{named}"
 
     def __call__(self, pairs: Sequence[tuple[Points, Points]]) -> list[tuple[int | None, ...]]:
-        menus = [numbered(ans) for _, ans in pairs]
+        return self._all_at_once(pairs) if self.variant == "all" else self._one_by_one(pairs)
+
+    def _one_by_one(self, pairs: Sequence[tuple[Points, Points]]) -> list[tuple[int | None, ...]]:
+        menus, template = [self.prompts.menu(ans) for _, ans in pairs], VARIANTS[self.variant]
         asked = [(p, i) for p, (ref, ans) in enumerate(pairs) for i in range(len(ref)) if ans]
         requests = [
-            Request("match", self.prompts.fill("match", reference=quoted(pairs[p][0][i]), candidates=menus[p]),
-                    self.max_tokens)
+            Request("match", self.prompts.fill(template, reference=quoted(pairs[p][0][i]), candidates=menus[p]),
+                    self.max_tokens, costliest=str(self.prompts.first))
             for p, i in asked
         ]
         matches: list[list[int | None]] = [[-1] * len(ref) for ref, _ in pairs]
         for (p, i), reply in zip(asked, self.judge.ask(requests, "match points"), strict=True):
-            index = None if reply.text is None else read_index(reply.text, len(pairs[p][1]))
+            index = None if reply.text is None else read_index(reply.text, len(pairs[p][1]), self.prompts.first)
             if index is None:
                 self.unread[f"match: {reply.error or 'unreadable'}"] += 1
             matches[p][i] = index
         return [tuple(match) for match in matches]
+
+    def _all_at_once(self, pairs: Sequence[tuple[Points, Points]]) -> list[tuple[int | None, ...]]:
+        matches: list[tuple[int | None, ...]] = [(-1,) * len(ref) for ref, _ in pairs]
+        asked = [p for p, (ref, ans) in enumerate(pairs) if ref and ans]
+        first, requests = self.prompts.first, []
+        for p in asked:
+            ref, ans = pairs[p]
+            prompt = self.prompts.fill("match_all", references=numbered(ref), candidates=self.prompts.menu(ans))
+            requests.append(Request("match", prompt, self.max_tokens + 8 * len(ref), MATCHES_SCHEMA,
+                                    costliest=f'{{"matches": {[first] * len(ref)}}}'))
+        for p, reply in zip(asked, self.judge.ask(requests, "match points"), strict=True):
+            ref, ans = pairs[p]
+            found = None if reply.text is None else read_indices(reply.text, "matches", len(ref), len(ans), first)
+            matches[p] = (None,) * len(ref) if found is None else tuple(found)
+            if lost := matches[p].count(None):
+                self.unread[f"match: {reply.error or 'unreadable'}"] += lost
+        return matches
+
+
+def same_choices(one: Sequence[Sequence[int | None]], other: Sequence[Sequence[int | None]]) -> tuple[float, int]:
+    """Share of reference points for which two matchings of the same points choose alike, in [0, 1], and of how many.
+
+    What either leaves unscored does not count; nan when nothing is left. With the results of two variants over the
+    same stored points: `same_choices([r.match for r in results], [r.match for r in others])`.
+    """
+    both = [(a, b) for ours, theirs in zip(one, other, strict=True) for a, b in zip(ours, theirs, strict=True)
+            if a is not None and b is not None]
+    return (sum(a == b for a, b in both) / len(both) if both else nan), len(both)
 
 
 # --- without a judge ---

@@ -4,65 +4,207 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
-from functools import cache
+import sys
+import unicodedata
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from string import Template
+from typing import Any
 
 from .types import InputError
 
-TASKS = ("summary", "extract", "match", "score", "claims", "entail", "answer", "consolidate")
-# Characters that are invisible or steer a terminal or tokenizer; newline and tab stay.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u2069\ufeff]")
+# What each task's template is filled with: the slots it must have, and those it may leave out.
+SLOTS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
+    task: (frozenset(needed.split()), frozenset(optional.split())) for task, needed, optional in (
+        ("summary", "blocks", ""),
+        ("extract", "answer", ""),
+        ("match", "reference candidates", ""),
+        ("score", "reference candidate", "max_score high middle low"),
+        ("claims", "answer", "question"),
+        ("entail", "text claim", ""),
+        ("answer", "question", "context document"),
+        ("consolidate", "question versions", "context document versions_count"),
+    )}
+TASKS = tuple(SLOTS)
+ABOUT = "set.json"        # what a set says of itself, beside its templates; a set without it has all templates
 
 
 class Prompts:
-    """A named set of templates, one text file a task; the kit's own unless a folder is given."""
+    """A named set of templates, one text file a task; the kit's own unless a folder is given.
+
+    A folder's `set.json` may name the tasks that it leaves to the kit (`{"kit": ["claims"]}`) and how candidate
+    points are listed (`{"menu": {"first": 1, "numbered": true, "between": ",\\n"}}`; the kit: from 0, a line each).
+    """
 
     def __init__(self, folder: str | Path | None = None):
         self.folder = None if folder is None else Path(folder)
         self.name = "kit" if self.folder is None else self.folder.name
+        self.about = _about(self.folder)
+        self._menu: dict[str, Any] = self.about.get("menu", {})
+        self.first: int = self._menu.get("first", 0)        # number of the first candidate point
+        self._read: dict[str, tuple[Template, frozenset[str]]] = {}
+
+    @classmethod
+    def named(cls, name: str) -> Prompts:
+        """`kit`; a set in the user's data folder, such as `paper` once it is imported; or a folder of templates."""
+        if name == "kit":
+            return cls()
+        found = next((place for place in (home() / "prompts" / name, Path(name)) if name and place.is_dir()), None)
+        if found is None:
+            hint = "; ems prompts import FILE makes it from your copy of the paper" if name == "paper" else ""
+            raise InputError(f"no prompt set {name!r} in {home() / 'prompts'}, and no folder of that name{hint}")
+        return cls(found)
 
     def template(self, task: str) -> Template:
-        """The template of one task. InputError when the set has none."""
-        return Template(_read(self.folder, task))
+        """The template of one task. InputError when the set has none, or one without the slots that it needs."""
+        return self._parsed(task)[0]
 
     def fill(self, task: str, **values: str) -> str:
-        """Render a template; KeyError on a missing value, ValueError on a spare one."""
-        template = self.template(task)
-        if spare := values.keys() - set(template.get_identifiers()):
+        """Render a template; KeyError on a missing value, ValueError on a spare one that no set could use."""
+        template, slots = self._parsed(task)
+        if spare := values.keys() - slots - SLOTS.get(task, ((), frozenset()))[1]:
             raise ValueError(f"{task}: no slot for {sorted(spare)}")
         return template.substitute(values).strip("\n")
 
+    def menu(self, points: Sequence[str]) -> str:
+        """The candidate points of a matching prompt, one a line, numbered from `first` unless the set says not to."""
+        lines = [quoted(p) for p in points]
+        if self._menu.get("numbered", True):
+            lines = [f"{i}: {line}" for i, line in enumerate(lines, self.first)]
+        return self._menu.get("between", "\n").join(lines)
+
+    def schema(self, task: str, schema: dict) -> dict | None:
+        """The schema to send with a task: none when its prompt asks for another form than JSON."""
+        return schema if "JSON" in self.template(task).template else None
+
+    def questions(self, otherwise: str | Path) -> Path:
+        """The set's own list of questions to put to a document, or `otherwise` when it has none."""
+        own = self.folder / "questions.yaml" if self.folder else None
+        return own if own and own.is_file() else Path(otherwise)
+
     def signature(self, *tasks: str) -> str:
-        """`kit#1a2b3c4d`: the set's name and a hash over the templates of these tasks."""
-        digest = hashlib.sha256("\0".join(_read(self.folder, t) for t in tasks).encode()).hexdigest()
-        return f"{self.name}#{digest[:8]}"
+        """`kit#1a2b3c4d`: the set's name and a hash over its templates of these tasks (and its form of a menu).
+
+        What a set leaves to the kit is signed as the kit's: `paper#1a2b3c4d+kit#5e6f7a8b(summary)`.
+        """
+        own = [t for t in tasks if t not in self._left()]
+        parts = [f"{self.name}#{self._hash(own)}"] if own else []
+        if left := [t for t in tasks if t in self._left()]:
+            parts.append(f"kit#{self._hash(left)}({','.join(left)})")
+        return "+".join(parts)
+
+    def _hash(self, tasks: Sequence[str]) -> str:
+        menu = [json.dumps(self._menu, sort_keys=True)] if self._menu and "match" in tasks else []
+        return hashlib.sha256("\0".join([*(self.template(t).template for t in tasks), *menu]).encode()).hexdigest()[:8]
+
+    def _left(self) -> Sequence[str]:
+        """Tasks that this set leaves to the kit."""
+        return self.about.get("kit", ())
+
+    def _parsed(self, task: str) -> tuple[Template, frozenset[str]]:
+        if task not in self._read:
+            kit = self.folder is None or task in self._left()
+            path = files("ems") / "prompts" / f"{task}.txt" if kit else self.folder / f"{task}.txt"
+            try:
+                template = Template(path.read_text(encoding="utf-8"))
+            except FileNotFoundError:
+                raise InputError(f"prompt set {self.folder or 'kit'} has no {task}.txt; a set needs one file for each "
+                                 f"of {', '.join(TASKS)}, or names those it leaves to the kit in {ABOUT}") from None
+            if not template.is_valid():
+                raise InputError(f"{path}: a dollar sign that begins no slot is written $$")
+            slots = frozenset(template.get_identifiers())
+            needed, optional = SLOTS.get(task, (slots, frozenset()))
+            if wrong := (needed - slots) or (slots - needed - optional):
+                what = "lacks" if wrong <= needed else "has unknown"
+                allowed = ", ".join(f"${slot}" for slot in sorted(needed | optional))
+                raise InputError(f"{path} {what} slots {sorted(wrong)}; {task} is filled with {allowed}")
+            self._read[task] = template, slots
+        return self._read[task]
 
 
-@cache
-def _read(folder: Path | None, task: str) -> str:
-    path = files("ems") / "prompts" / f"{task}.txt" if folder is None else folder / f"{task}.txt"
+def _about(folder: Path | None) -> dict[str, Any]:
+    """What a set says of itself; nothing is an answer."""
+    path = None if folder is None else folder / ABOUT
     try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise InputError(
-            f"prompt set {folder or 'kit'} has no {task}.txt; a set needs one file for each of {', '.join(TASKS)}"
-        ) from None
+        about = json.loads(path.read_text(encoding="utf-8")) if path and path.is_file() else {}
+    except ValueError as error:
+        raise InputError(f"{path} is not JSON ({error}); import the set again, or mend it") from None
+    if not isinstance(about, dict):
+        raise InputError(f"{path} must hold an object, got {about!r:.60}")
+    return about
+
+
+def home() -> Path:
+    """The user's data folder: EMS_HOME, else `ems` in %APPDATA% on Windows, in XDG_DATA_HOME or ~/.local/share."""
+    if named := os.environ.get("EMS_HOME"):
+        return Path(named)
+    if sys.platform == "win32" and (roaming := os.environ.get("APPDATA")):
+        return Path(roaming, "ems")
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share", "ems")
+
+
+# --- what comes from outside ---
+
+_BREAK = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+# Invisible, or steering a terminal, the writing direction or a tokenizer; lone halves of a surrogate pair.
+_HIDDEN = re.compile("[\x00-\x08\x0e-\x1b\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+                     "\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff"
+                     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]|(?<=\ufe0f)\ufe0f+")
+_LIKE_OPEN = "<‹〈⟨〈«≪˂ᐸ❮❰⧼⟪《𝈶"      # what can pass for a tag's opening bracket
+_MARK = "[\u0300-\u036f\u20d0-\u20ff\ufe0f]*"             # accents strewn between the letters
+_TEXT_TAG = re.compile(rf"(?:[{_LIKE_OPEN}]|&(?=(?:lt|#60|#x3c);))"
+                       rf"(?=(?:lt;|#60;|#x3c;)?[\s/\\]*t{_MARK}e{_MARK}x{_MARK}t{_MARK}(?!\w))")
+# Markup that an answer may well contain; every other tag could be some model's special token.
+_HTML = ("a|b|blockquote|br|center|code|dd|del|div|dl|dt|em|font|h[1-6]|hr|i|img|ins|li|mark|ol|p|pre|small|span|"
+         "strong|sub|sup|table|tbody|td|tfoot|th|thead|tr|u|ul")
+_TOKEN = re.compile(rf"<(?=[/\\]?(?!(?:{_HTML})[\s/>])(?:[^\W\d][\w:.▁-]{{0,60}}|0x[0-9a-f]{{2}})"
+                    r"(?:\s[\w:-]{1,40}\s?=[^<>\n]{0,80})?\s?/?>)")
+_BARS = re.compile(r"<\||\|>")
+_BRACKETS = re.compile(r"\[(/?(?:inst|sys|system_prompt|available_tools|tool_calls|tool_results|tool_content|args|"
+                       r"call_id|think|gmask|bos|eos|prefix|middle|suffix|im_start|im_end))\]")
+_LABEL = re.compile(r"^[ \t]*((?:Candidate )?Answer|JSON|Bullet Points|Matched Index|Matching Score)[ \t]*[:：][ \t]*$",
+                    re.MULTILINE | re.IGNORECASE)
+
+
+class _Twins(dict):
+    """Per character, the plain lower-case one that it looks like; looked up once each. Keeps positions."""
+
+    def __missing__(self, code: int) -> int:
+        plain = unicodedata.normalize("NFKD", chr(code)).casefold()
+        plain = "".join(c for c in plain if not unicodedata.combining(c))
+        self[code] = ord(plain) if len(plain) == 1 else code
+        return self[code]
+
+
+_TWINS = _Twins({ord(c): ord(plain) for plain, likes in (
+    ("t", "тТτΤᴛ"), ("e", "еЕεΕᴇ"), ("x", "хХχΧ×"), ("s", "ѕЅ"), ("/", "∕⁄⧸╱"), ("|", "∣ǀ│❘")) for c in likes})
 
 
 def harmless(text: str) -> str:
     """Text from outside, made safe to put between a prompt's tags; its words and figures stay as they are.
 
-    Control and invisible characters go, runs of blanks and of empty lines shrink, and whatever could pass for one of
-    our closing tags or for a chat template's special token loses its bracket.
+    Control and invisible characters go, runs of blanks and of empty lines shrink. What could pass for one of our tags
+    (in any case, spacing or script), for a special token of a chat template, or for a line that is only a prompt's
+    label loses its brackets or gets some. Ordinary text comes out as it went in; twice is the same as once; the time
+    taken grows with the length alone.
     """
-    text = _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    text = _HIDDEN.sub("", _BREAK.sub("\n", text))
     text = re.sub(r"[^\S\n]{3,}", "  ", text)
     text = re.sub(r"\n\s*\n\s*\n+", "\n\n", text)
-    text = re.sub(r"<(?=\s*/?\s*text\b)", "(", text, flags=re.I)
-    return text.replace("<|", "( ").replace("|>", " )").replace("[INST]", "(INST)").replace("[/INST]", "(/INST)").strip()
+    plain = text.lower() if text.isascii() else text.translate(_TWINS)      # as long as `text`: positions agree
+    edits: dict[int, str] = {}
+    for found in (*_TEXT_TAG.finditer(plain), *_TOKEN.finditer(plain)):
+        edits[found.start()] = "("
+    for found in _BARS.finditer(plain):
+        edits[found.start()], edits[found.end() - 1] = ("(", " ") if found[0] == "<|" else (" ", ")")
+    for found in _BRACKETS.finditer(plain):
+        edits[found.start()], edits[found.end() - 1] = "(", ")"
+    if edits:
+        text = "".join(edits.get(i, c) for i, c in enumerate(text))
+    return _LABEL.sub(r"(\1:)", text).strip()
 
 
 def quoted(text: str) -> str:
@@ -70,6 +212,6 @@ def quoted(text: str) -> str:
     return json.dumps(" ".join(harmless(text).split()), ensure_ascii=False)
 
 
-def numbered(points: tuple[str, ...] | list[str]) -> str:
+def numbered(points: Sequence[str]) -> str:
     """Points as numbered lines, from 0."""
     return "\n".join(f"{i}: {quoted(point)}" for i, point in enumerate(points))

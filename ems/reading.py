@@ -5,47 +5,60 @@ from __future__ import annotations
 import ast
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
-_FENCE = re.compile(r"```[\w-]*\n?(.*?)```", re.S)
-_ITEM = re.compile(r"^\s*(?:[-*•]|\(?\d+[.):])\s+(?=\S)")
+# Thinking aloud before the reply proper, with or without its opening tag.
+_THOUGHT = re.compile(r"\A(?:\s*<think(?:ing)?>.*?</think(?:ing)?>|.*</think(?:ing)?>[ \t]*(?:\n|\Z))", re.S | re.I)
+_FENCE = re.compile(r"^[ \t]*(?:```|~~~)[\w+-]*[ \t]*$", re.M)
+_ITEM = re.compile(r"^\s*(?:[-*•–]|\(?\d{1,3}[.):])\s+(?=\S)")
 _LABEL = r"[^\d\n]{0,40}?[:：=]\s*"          # "Answer:", "Matched index:", "得分："
+_MINUS = str.maketrans("−－﹣", "---")
+_QUOTES = "\"'“”‘’"
+_LINES = re.compile(r"(?:\{\s*\"\w+\"\s*:\s*)?\[[ \t]*\n(.*?)\n\s*\](?:\s*\})?", re.S)
+_ENTRY = re.compile(rf"[{_QUOTES}].*[{_QUOTES}]")
+_SEVERAL = re.compile(rf"[{_QUOTES}]\s*,\s*[{_QUOTES}]")       # more than one entry on a line
+DEPTH = 50                                   # brackets within brackets; no honest reply comes near
 
 
 def read_list(reply: str, key: str) -> list[str] | None:
     """The strings of a list: `{key: [...]}`, a bare JSON or Python list, or a bulleted or numbered list.
 
-    A nested list is flattened in order. None when there is no list, when it does not end, or when an entry is
-    neither text nor list. An empty list is an answer: no points.
+    A nested list is flattened in order. None when there is no list, when it does not end, when an entry is neither
+    text nor list, or when there are several different ones. An empty list is an answer: no points.
     """
-    text = _unfenced(reply)
-    data = _json_in(text)
-    if isinstance(data, dict):
-        data = data.get(key)
-    if isinstance(data, list):
-        return _flat(data)
-    if data is None and not re.match(r"\s*[\[{]", text) and '{"' not in text:
-        lines = [line for line in text.splitlines() if line.strip()]
-        items = [_ITEM.sub("", line).strip().strip('"') for line in lines if _ITEM.match(line)]
-        # One introducing line above the list is usual; more prose than list is not a list.
-        if items and len(lines) - len(items) <= 1:
-            return items
-    return None
+    text = _said(reply)
+    if _ITEM.match(text):
+        return _items(text)
+    found = []
+    for data in _values_in(text):
+        data = data.get(key) if isinstance(data, dict) else data
+        if isinstance(data, list) and (points := _flat(data)) is not None and points not in found:
+            found.append(points)
+    if found or text[:1] in ("[", "{") or '{"' in text or re.search(r"[\[{]\s*$", text, re.M):
+        return found[0] if len(found) == 1 else None
+    return _items(text)
 
 
-def read_index(reply: str, n_points: int) -> int | None:
-    """The index on the reply's last line, one of -1 .. n_points - 1; None when absent or off the menu."""
-    number = _last_number(reply)
-    return number if number is not None and -1 <= number < n_points else None
+def read_index(reply: str, n_points: int, first: int = 0) -> int | None:
+    """The 0-based index that the reply's last line names, or -1 for none; None when absent or off the menu.
+
+    The menu counts its `n_points` entries from `first`. An entry repeated with its number, `2: "..."`, names it too.
+    """
+    echo = re.fullmatch(r"(\d{1,9}): *\".*\"", _last_line(reply))
+    number = int(echo[1]) if echo else _last_number(reply)
+    if number is None or number == -1:
+        return number
+    return number - first if 0 <= number - first < n_points else None
 
 
 def read_score(reply: str, max_score: int) -> float | None:
     """The whole number 0 .. max_score on the reply's last line, divided by max_score; None when it is not one.
 
-    "7/10" is read when its second number is max_score.
+    "7/10" and "7 out of 10" are read when their second number is max_score.
     """
     line = _last_line(reply)
-    if out_of := re.fullmatch(rf"(?:{_LABEL})?(\d+)\s*/\s*(\d+)", line):
+    if out_of := re.fullmatch(rf"(?:{_LABEL})?[(*_\[]*(\d{{1,9}})\s*(?:/|out of|of)\s*(\d{{1,9}})[)*_\]]*\.?", line):
         number = int(out_of[1]) if int(out_of[2]) == max_score else None
     else:
         number = _last_number(reply)
@@ -54,74 +67,138 @@ def read_score(reply: str, max_score: int) -> float | None:
 
 def read_word(reply: str, words: tuple[str, ...]) -> str | None:
     """Which of `words` the last line consists of, case aside; None when it is another word or several."""
-    said = re.sub(rf"^{_LABEL}", "", _last_line(reply)).strip(" .\"'").lower()
+    said = re.sub(rf"^{_LABEL}", "", _last_line(reply)).strip(" .*_`" + _QUOTES).lower()
     return next((word for word in words if word.lower() == said), None)
 
 
 def read_numbers(reply: str, key: str, n: int) -> list[int] | None:
     """Distinct numbers 0 .. n - 1 from `{key: [...]}` or a bare list; None when unreadable or any is off the menu."""
-    data = _json_in(_unfenced(reply))
-    if isinstance(data, dict):
-        data = data.get(key)
-    if not isinstance(data, list):
-        return None
-    numbers = [int(x) if isinstance(x, str) and x.strip().isdigit() else x for x in data]
-    if any(not isinstance(x, int) or isinstance(x, bool) or not 0 <= x < n for x in numbers):
-        return None
-    return sorted(set(numbers))
+    for data in _values_in(_said(reply)):
+        data = data.get(key) if isinstance(data, dict) else data
+        if not isinstance(data, list):
+            return None
+        numbers = [int(x) if isinstance(x, str) and x.strip().isdecimal() else x for x in data]
+        if any(not isinstance(x, int) or isinstance(x, bool) or not 0 <= x < n for x in numbers):
+            return None
+        return sorted(set(numbers))
+    return None
 
 
-def _unfenced(reply: str) -> str:
-    fenced = _FENCE.findall(reply)
-    return (fenced[-1] if fenced else reply).strip()
+def read_indices(reply: str, key: str, count: int, n_points: int, first: int = 0) -> list[int | None] | None:
+    """One index for each of `count` reference points, as by `read_index`, from `{key: [...]}` or a bare list.
+
+    None for an entry off the menu; None for all when there is no list of so many entries, or several.
+    """
+    lists = [data.get(key) if isinstance(data, dict) else data for data in _values_in(_said(reply))]
+    if len(lists) != 1 or not isinstance(lists[0], list) or len(lists[0]) != count:
+        return None
+    return [read_index(str(entry), n_points, first) if type(entry) in (int, str) else None for entry in lists[0]]
+
+
+def _said(reply: str) -> str:
+    """The reply without thinking aloud and without the fences around code."""
+    return _FENCE.sub("", _THOUGHT.sub("", reply)).strip()
 
 
 def _last_line(reply: str) -> str:
-    lines = [line.strip() for line in _unfenced(reply).splitlines() if line.strip()]
-    return lines[-1].strip("*_` ") if lines else ""
+    lines = [line.strip() for line in _said(reply).splitlines() if line.strip()]
+    return lines[-1].strip("*_` ").translate(_MINUS) if lines else ""
 
 
 def _last_number(reply: str) -> int | None:
+    """The whole number that the last line consists of, a label aside, or the only one in a closing JSON object."""
     line = _last_line(reply)
-    if named := re.fullmatch(r'\{\s*"?[\w ]+"?\s*:\s*(-?\d+)\s*\}', line):
-        return int(named[1])
-    said = re.fullmatch(rf"(?:{_LABEL})?[\[(*_]*(-?\d{{1,9}})[\])*_]*\s*\.?", line)
+    if line.endswith("}"):
+        values = list(_values_in(_said(reply)))
+        numbers = [v for v in values[-1].values() if type(v) is int] if values and isinstance(values[-1], dict) else []
+        return numbers[0] if len(numbers) == 1 else None
+    said = re.fullmatch(rf"(?:{_LABEL})?[\[(*_`\"\s]*(-?\d{{1,9}})[\])*_`\"]*\s*\.?", line)
     return int(said[1]) if said else None
 
 
-def _json_in(text: str) -> Any:
-    """The first complete JSON object or list in the text, Python literals allowed; None when there is none."""
-    starts = [i for i in (text.find("{"), text.find("[")) if i >= 0]
-    if not starts:
+def _items(text: str) -> list[str] | None:
+    """A bulleted or numbered list, a line an entry; one line may introduce it and one may follow it."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    marked = [bool(_ITEM.match(line)) for line in lines]
+    if not any(marked):
         return None
-    body = text[min(starts):]
-    try:
-        return json.JSONDecoder().raw_decode(body)[0]
-    except json.JSONDecodeError:
-        pass
-    end = max(body.rfind("}"), body.rfind("]")) + 1
-    try:
-        return ast.literal_eval(body[:end])
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return _quoted_lines(body[:end])
+    first, last = marked.index(True), len(marked) - marked[::-1].index(True)
+    if not all(marked[first:last]) or first > 1 or len(lines) - last > 1:
+        return None                # prose in between belongs to nobody knows which entry
+    return [_clean(_ITEM.sub("", line).strip().strip('"')) for line in lines[first:last]]
 
 
-def _quoted_lines(body: str) -> list[str] | None:
-    """A list with one quoted entry a line whose inner quotes were not escaped: take what is between the outer ones."""
-    inside = re.fullmatch(r"(?:\{\s*\"\w+\"\s*:\s*)?\[\s*\n(.*?)\n\s*\]\s*\}?", body, re.S)
-    lines = [line.strip() for line in inside[1].splitlines() if line.strip()] if inside else []
-    if not lines or not all(re.fullmatch(r'".*",?', line) for line in lines):
+def _values_in(text: str) -> Iterator[Any]:
+    """The JSON objects and lists in a text, Python literals allowed, in order; nothing after one that does not end."""
+    at = 0
+    while start := re.compile(r"[\[{]").search(text, at):
+        at = start.start()
+        end = _end(text, at)
+        value = None
+        try:
+            if end is not None:
+                value, at = json.loads(text[at:end], strict=False), end
+        except (ValueError, RecursionError):
+            try:
+                value, at = ast.literal_eval(text[at:end]), end
+            except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+                pass
+        if value is None:
+            if lines := _quoted_lines(text, at):
+                value, at = lines
+            elif end is None:
+                return
+            else:
+                at = end
+        if isinstance(value, (dict, list)):
+            yield value
+
+
+def _end(text: str, start: int) -> int | None:
+    """Where the bracket at `start` is closed, brackets in quotes aside; None when it is not, or nests too deep."""
+    open_, quote, opening = [], "", ("[", "{", ",", ":")
+    for mark in re.compile(r"\\.|[\"'\[\]{}]", re.S).finditer(text, start):
+        sign = mark[0]
+        if quote:
+            quote = "" if sign == quote else quote
+        elif sign == '"' or (sign == "'" and text[max(0, mark.start() - 9):mark.start()].rstrip()[-1:] in opening):
+            quote = sign           # an apostrophe within a word opens nothing
+        elif sign in "[{":
+            open_.append("]" if sign == "[" else "}")
+            if len(open_) > DEPTH:
+                return None
+        elif sign in "]}":
+            if sign != open_.pop():
+                return None
+            if not open_:
+                return mark.end()
+    return None
+
+
+def _quoted_lines(text: str, start: int) -> tuple[list[str], int] | None:
+    """A list with one quoted entry a line whose inner quotes were not escaped: what is between the outer ones.
+
+    With the place where the list ends; None when there is no such list at `start`.
+    """
+    found = _LINES.match(text, start)
+    lines = [line.strip().rstrip(",") for line in found[1].splitlines() if line.strip()] if found else []
+    if not lines or not all(_ENTRY.fullmatch(line) and not _SEVERAL.search(line) for line in lines):
         return None
-    return [line.rstrip(",")[1:-1] for line in lines]
+    return [line[1:-1] for line in lines], found.end()
 
 
 def _flat(data: list[Any]) -> list[str] | None:
     points: list[str] = []
     for item in data:
         if isinstance(item, str):
-            points.append(item.strip())
+            points.append(_clean(item))
         elif isinstance(item, list) and (inner := _flat(item)) is not None:
             points.extend(inner)
         else:
             return None
     return [p for p in points if p]
+
+
+def _clean(point: str) -> str:
+    """Without the halves of surrogate pairs, which no file can hold."""
+    return re.sub("[\ud800-\udfff]", "\ufffd", point).strip()

@@ -89,7 +89,7 @@ def read_choice(body: Any) -> dict[str, Any]:
     if text is None and finish in ("length", "content_filter"):
         text = ""
     if not isinstance(text, str) or not isinstance(finish, str):
-        raise ValueError("no text in choices[0].message.content")    # noqa: TRY004
+        raise ValueError("no text in choices[0].message.content")
     usage = body.get("usage") if isinstance(body.get("usage"), dict) else {}
     details = usage.get("prompt_tokens_details")
     counts = {"prompt_tokens": usage.get("prompt_tokens"), "completion_tokens": usage.get("completion_tokens"),
@@ -369,7 +369,8 @@ def _lines(path: str | os.PathLike) -> Iterator[tuple[int, bytes]]:
                 if line := line.removeprefix(b"\xef\xbb\xbf").strip():
                     yield number, line
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{path}: cannot be read as JSON lines ({getattr(error, 'strerror', None) or error})") from None
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"{path}: cannot be read as JSON lines ({why})") from None
 
 
 def _write_lines(path: str | os.PathLike, lines: Iterable[str]) -> int:

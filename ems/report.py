@@ -76,13 +76,13 @@ def table1(
     A cell reads "0.412 [0.371, 0.455]": value and 95 % interval; "†" follows where coverage is under 95 %. A model
     that the paper has by the same name gets a second column: the paper's value, our gap to it, and whether it lies
     inside our interval. `n` and `coverage` are given once when the models agree, else model by model in column order.
-    `summary` is what `stats.summarise` returns; `models` sets the columns, by default in natural order of names.
+    `summary` is what `stats.summarise` returns; `models` sets the columns, by default `by_size`.
     """
     import pandas as pd
 
-    from .stats import natural, paper_order
+    from .stats import by_size, paper_order
 
-    models = sorted(summary["model"].unique(), key=natural) if models is None else list(models)
+    models = sorted(summary["model"].unique(), key=by_size) if models is None else list(models)
     if strange := [m for m in models if m not in set(summary["model"])]:
         raise InputError(f"no model {strange[0]!r} in the summary; there are {sorted(summary['model'].unique())}")
     cells = {(r.metric, r.part, r.model): r for r in summary.itertuples(index=False)}
@@ -311,7 +311,7 @@ def heatmap(
     plt = _pyplot()
     import seaborn as sns
 
-    from .stats import natural
+    from .stats import by_size, natural
 
     cell = values[(values["metric"] == metric) & (values["part"] == part)]
     cell = cell if model is None else cell[cell["model"] == model]
@@ -326,7 +326,7 @@ def heatmap(
         if len(sides[name]) > MAX_LEVELS:
             raise InputError(f"a heat map takes up to {MAX_LEVELS} {name}s, {given} has {len(sides[name])}: "
                              f"name a column with fewer levels as {name}s=")
-    models = sorted(cell["model"].unique(), key=natural)
+    models = sorted(cell["model"].unique(), key=by_size)
     with plt.rc_context({**STYLE, "hatch.color": "#B0B0B0"}):
         fig, axes = plt.subplots(1, len(models), figsize=(16, 2.2 + 0.42 * len(sides["row"])), sharey=True,
                                  squeeze=False, layout="constrained")
@@ -425,7 +425,7 @@ def _columns_figure(
                 y += height + 0.14
             bottoms.append((y, len(column) - len(shown), middles))
         foot = max(y + (0.3 if rest else 0) for y, rest, _ in bottoms) + 0.2
-        notes = [line for note in notes for line in _wrap(note, 15.2)]
+        notes = [line for note in notes for line in _wrap(note, 15.2, 12)]
         height = foot + 0.24 * len(notes) + 0.2
         fig = plt.figure(figsize=(16, height))
         ax: Axes = fig.add_axes((0, 0, 1, 1), xlim=(0, 16), ylim=(height, 0))
@@ -464,7 +464,7 @@ def _wrap(text: str, inches: float, size: float = 11) -> list[str]:
     def wide(line: str) -> float:
         font.set_text(line)
         return font.get_width_height()[0] / 64 / 72
-    guess = int(1.1 * inches * len(text) / wide(text)) if text else 9      # a little more than fits on average
+    guess = int(1.1 * inches * len(text) / max(wide(text), 0.1))           # a little more than fits on average
     for count in range(max(guess, 9), 8, -2):
         lines = textwrap.wrap(text, count) or [""]
         if max(map(wide, lines)) <= inches:

@@ -20,6 +20,7 @@ from typing import Any
 
 from . import __version__
 from .datasets import read_text
+from .prompting import home
 from .types import InputError
 
 PACKAGES = ("openai", "nltk", "rouge-score", "bert-score", "torch", "transformers", "numpy", "pandas", "scipy",
@@ -103,16 +104,11 @@ def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Mapp
     After a failure the same call goes on with the notebook that failed. InputError when a notebook fails, with its
     last line; the executed copy shows the rest.
     """
-    try:
-        import papermill
-    except ImportError:
-        raise InputError("ems reproduce needs papermill: pip install 'ems-kit[notebooks]'") from None
-    root = project_root(root)
+    papermill, root = _papermill(), project_root(root)
     settings = load_profile(root, profile)
     paths, everything = notebooks(root, only), notebooks(root)
     chosen = parameters_of(paths, settings, given or {}, everything)
-    run = Path(settings.get("common", {}).get("RUN") or f"runs/{Path(profile).stem}")
-    run = root / (given or {}).get("RUN", run)
+    run = _folder(root, profile, settings, given or {})
     (run / "notebooks").mkdir(parents=True, exist_ok=True)
     code, started, done = _code_hash(), time.time(), []
     for number, path in enumerate(paths, 1):
@@ -142,6 +138,48 @@ def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Mapp
     return run
 
 
+def plan(profile: str, *, given: Mapping[str, Any] | None = None, root: Path | None = None) -> str:
+    """What a profile's judges would be asked and cost (`cost.plan_text`), without a single call.
+
+    The notebooks that ask a judge run with MODE = "dry" on a temporary copy of the run: what its store of replies has
+    is not asked again, and nothing in it changes.
+    """
+    import sqlite3
+    from contextlib import closing
+    from tempfile import TemporaryDirectory
+
+    from .cost import merged, plan_text
+
+    papermill, root = _papermill(), project_root(root)
+    settings, everything, given = load_profile(root, profile), notebooks(root), dict(given or {})
+    paths = [p for p in everything if "MODE" in declared(p)]
+    chosen = parameters_of(paths, settings, given, everything)
+    store = _folder(root, profile, settings, given) / "replies.sqlite"
+    with TemporaryDirectory() as folder:
+        if store.exists():
+            with closing(sqlite3.connect(store)) as saved, closing(sqlite3.connect(f"{folder}/{store.name}")) as copy:
+                saved.backup(copy)
+        for path in paths:
+            _say(f"{path.stem}: counting ...")
+            # Every similarity is thrown away: the smallest encoder will do.
+            dry = {"RUN": folder, "MODE": "dry", "ENCODER": "all-MiniLM-L6-v2"}
+            values = {**chosen[path.stem], **{name: dry[name] for name in dry.keys() & declared(path).keys()}}
+            _execute(papermill, path, Path(folder, path.name), values, root)
+        return plan_text(merged(json.loads(p.read_text()) for p in sorted(Path(folder).glob("usage_*.json"))))
+
+
+def _papermill() -> Any:
+    try:
+        import papermill
+    except ImportError:
+        raise InputError("ems reproduce needs papermill: pip install 'ems-kit[notebooks]'") from None
+    return papermill
+
+
+def _folder(root: Path, profile: str, settings: Mapping[str, Any], given: Mapping[str, Any]) -> Path:
+    return root / (given.get("RUN") or settings.get("common", {}).get("RUN") or f"runs/{Path(profile).stem}")
+
+
 def _execute(papermill: Any, path: Path, target: Path, values: Mapping[str, Any], root: Path) -> None:
     from papermill.exceptions import PapermillExecutionError
 
@@ -161,8 +199,8 @@ def _fingerprint(path: Path, values: Mapping[str, Any], code: str, run: Path, ro
     reads = {name: _hash(run / name) for name in _about(path).get("reads", ())}
     named = {v: _hash(root / v) for v in _strings(values) if v and len(v) < 300 and (root / v).exists()
              and not (root / v).is_relative_to(run)}
-    mirror = os.environ.get("EMS_DATA_MIRROR", "")
-    return hashlib.sha256(json.dumps([cells, dict(values), code, reads, named, mirror], sort_keys=True,
+    mirror, prompts = os.environ.get("EMS_DATA_MIRROR", ""), _hash(home() / "prompts" / values.get("PROMPTS", "kit"))
+    return hashlib.sha256(json.dumps([cells, dict(values), code, reads, named, mirror, prompts], sort_keys=True,
                                      default=str).encode()).hexdigest()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from .judge import Judge, Request, as_judge
 from .prompting import Prompts, quoted
@@ -56,7 +56,7 @@ class LLMScorer:
                  "middle": str(round(self.max_score / 2)), "low": str(round(self.max_score / 10))}
         requests = [
             Request("score", self.prompts.fill("score", reference=quoted(ref), candidate=quoted(ans), **scale),
-                    self.max_tokens)
+                    self.max_tokens, costliest="0")
             for ref, ans in pairs
         ]
         scores = []
@@ -75,19 +75,27 @@ class LocalScorer:
     """Whole sides without a judge: how far the other side as a whole covers each point, in [0, 1], both ways.
 
     A point's weight is that of its words and numbers, so longer points count more. `match` names the most similar
-    answer point, for the alignment view. With the question at hand, what it already says weighs little.
+    answer point, for the alignment view. `encoder` (anything with `embed(texts)` -> unit rows, and a `signature`) lets
+    meaning bend the word coverage. With the question at hand, what it already says weighs little.
     """
 
     name = "local"
-    signature = "local:v1"
+
+    def __init__(self, encoder: Any = None):
+        self.encoder = encoder
+        self.signature = "local:v1" + (f"+{encoder.signature}" if encoder else "")
 
     def sides(self, ref_points: Sequence[str], ans_points: Sequence[str], question: str = "") -> Sides:
         """Both sides of one answer; see `Sides`."""
         given, numbers = frozenset(words_of(question)), find_quantities(question)
         ref, ans = ([read_point(p, given, numbers) for p in side] for side in (ref_points, ans_points))
         near = [[overlap(r, a) for a in ans] for r in ref]
-        score = coverage(ref, ans, near)
-        ans_score = coverage(ans, ref, [[row[j] for row in near] for j in range(len(ans))])
+        meaning = None
+        if self.encoder and ref and ans:
+            meaning = self.encoder.embed(list(ref_points)) @ self.encoder.embed(list(ans_points)).T
+        score = coverage(ref, ans, near, meaning)
+        back = [[row[j] for row in near] for j in range(len(ans))]
+        ans_score = coverage(ans, ref, back, None if meaning is None else meaning.T)
         best = [max(range(len(ans)), key=[similarity(r, a) for a in ans].__getitem__, default=-1) for r in ref]
         match = tuple(j if s > 0 else -1 for j, s in zip(best, score, strict=True))
         return Sides(match, tuple(score), tuple(ans_score), tuple(p.weight for p in ref), tuple(p.weight for p in ans))

@@ -11,16 +11,19 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from .quantities import Quantity, find_quantities, same
 
 # The declared constants of the local evaluator: round values, the same for every data set.
 FUNCTION_WORD = 0.1    # weight of a word from _FUNCTION, and of a word that the question already holds
 LONG_WORD = 1.5        # weight of a word of 8 letters or more; 1 at 4 letters, linear between
+NAME = 1.5             # times this for a capitalised word inside a sentence
 WORD_PAIR = 0.5        # weight of two neighbouring words, times the weights of both
 NUMBER = 3.0           # weight of a quantity
 CONTEXT = 1 / 3        # word overlap from which on a number shared by two points is trusted in full
-OPPOSED = 0.3          # what stays of a full agreement when one side negates or reverses the other
+CONTRADICTED = 0.3     # what stays of a point when one just like it says the opposite, or other numbers
+MEANING = 1.0          # how much embeddings, when there are any, bend a coverage; see `coverage`
 
 _FUNCTION = frozenset(re.split(r"\s+", """a about above after again all also although am among an and another any are as at
 be because been before being below between both but by can could did do does doing during each either else ever every for
@@ -44,6 +47,7 @@ _DISCLAIMER = re.compile(
     r"|cannot|can['’]t)\s+(?:be\s+)?(?:to\s+)?(?:determin|answer|verif|confirm|say|find|conclude|assess)\w*"
     r"|\bnot (?:clear|available|enough)\b|\bunclear\b|\bI(?:['’]m| am) sorry|\bI (?:do not|don['’]t) know\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][\w&]+(?: [A-Z][\w&]+)*")       # inside a sentence, not at its beginning
 _FOOTNOTE = re.compile(r"\[\d+(?:\s*[,;–-]\s*\d+)*\]")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")      # scripts written without spaces: each character is a word
 
@@ -75,10 +79,11 @@ def read_point(text: str, given: Collection[str] = (), given_numbers: Sequence[Q
     for start, end in zip([0, *(e for _, e in ends)], [*(s for s, _ in ends), len(text)], strict=True):
         words = words_of(_FOOTNOTE.sub(" ", text[start:end]))
         items.update(words)
-        items.update(f"{a} {b}" for a, b in zip(words, words[1:]))
+        items.update(f"{a} {b}" for a, b in pairwise(words))
     if all(q.unit == "date" for q in quantities) and _DISCLAIMER.search(text):
         items = Counter({f"not said: {item}": n for item, n in items.items()})
-    worth = {item: _worth(item.removeprefix("not said: "), given) for item in items}
+    names = frozenset(w for m in _NAME.finditer(text) for w in words_of(m[0]))
+    worth = {item: _worth(item.removeprefix("not said: "), given, names) for item in items}
     number_worth = tuple(NUMBER * (FUNCTION_WORD if any(same(q, g) for g in given_numbers) else 1) for q in quantities)
     context = sum(worth[item] * n for item, n in items.items())
     return Point(dict(items), worth, quantities, number_worth, len(_NEGATION.findall(text)) % 2 == 1,
@@ -87,10 +92,10 @@ def read_point(text: str, given: Collection[str] = (), given_numbers: Sequence[Q
 
 
 def similarity(a: Point, b: Point) -> float:
-    """Weighted overlap of two points in [0, 1]: 1 for the same content, 0 for none. Symmetric.
+    """Weighted overlap of two points in [0, 1]: 1 for the same content, 0 for none.
 
     A number counts only as far as the words around it agree: "35% growth" is not "35 people". The more alike two points
-    are, the more an opposite direction or a negation on one side takes away.
+    are in words, the more a contradiction takes away.
     """
     context = overlap(a, b)
     # Points of nothing but numbers have no context that could disagree.
@@ -102,7 +107,8 @@ def similarity(a: Point, b: Point) -> float:
             del left[hit]
             shared += 2 * worth
     value = (context * (a.context_weight + b.context_weight) + shared * trust) / (a.weight + b.weight)
-    return min(1.0, value) * (1 - (1 - OPPOSED) * context * opposed(a, b))
+    missing = len(a.quantities) - len(b.quantities) + len(left)
+    return min(1.0, value) * (1 - (1 - CONTRADICTED) * context * contradiction(a, b, missing))
 
 
 def overlap(a: Point, b: Point) -> float:
@@ -110,21 +116,27 @@ def overlap(a: Point, b: Point) -> float:
     if len(b.items) < len(a.items):
         a, b = b, a
     shared = sum(a.worth[item] * min(n, b.items[item]) for item, n in a.items.items() if item in b.items)
-    return 2 * shared / (a.context_weight + b.context_weight) if shared else 0.0
+    return min(1.0, 2 * shared / (a.context_weight + b.context_weight)) if shared else 0.0
 
 
-def opposed(a: Point, b: Point) -> bool:
-    """Whether one point negates what the other says, or says up where the other says down."""
-    return a.negated != b.negated or a.trend * b.trend < 0
+def contradiction(a: Point, b: Point, missing: int) -> float:
+    """How far `b` says otherwise than `a`, in [0, 1]: 1 for a negation or an opposite direction on one side only, else
+    the share of the quantities of `a` that `b` has others in place of; `missing` of them were not found."""
+    if a.negated != b.negated or a.trend * b.trend < 0:
+        return 1.0
+    spare = sum(not any(same(q, other) for q in a.quantities) for other in b.quantities) if missing else 0
+    return min(missing, spare) / len(a.quantities) if spare else 0.0
 
 
-def coverage(points: Sequence[Point], others: Sequence[Point], near: Sequence[Sequence[float]]) -> list[float]:
+def coverage(points: Sequence[Point], others: Sequence[Point], near: Sequence[Sequence[float]],
+             meaning: Sequence[Sequence[float]] | None = None) -> list[float]:
     """Share in [0, 1] of each point's weight that the other side as a whole holds.
 
     `near[i][j]` is the `overlap` of point i and other j. What a side says more often than the other is covered in
     proportion, whatever the order: two mentions against one are half covered each. A quantity counts as far as the
-    points that hold it on the other side resemble this one, and a point that its nearest neighbour negates or reverses
-    loses the more, the nearer that one is.
+    points that hold it on the other side resemble this one. A point that its nearest neighbour contradicts loses the
+    more, the nearer that one is. `meaning[i][j]`, when given, is a cosine similarity of embeddings: a point with a close
+    neighbour in meaning is lifted, one without is lowered, and 0 and 1 stay what they are.
     """
     total, stock = Counter(), Counter()
     for side, counts in ((points, total), (others, stock)):
@@ -132,21 +144,23 @@ def coverage(points: Sequence[Point], others: Sequence[Point], near: Sequence[Se
             for item, n in point.items.items():
                 counts[item] += n
     numbers = Counter((q.value, q.unit, q.tolerance, q.direction) for p in points for q in p.quantities)
-    held_by = [[(q, j) for q in other.quantities] for j, other in enumerate(others)]
-    held_by = [pair for pairs in held_by for pair in pairs]
+    held_by = [(q, j) for j, other in enumerate(others) for q in other.quantities]
     covered = []
-    for point, row in zip(points, near, strict=True):
+    for i, (point, row) in enumerate(zip(points, near, strict=True)):
         held = sum(point.worth[item] * n * min(1.0, stock[item] / total[item])
                    for item, n in point.items.items() if item in stock)
+        missing = 0
         for q, worth in zip(point.quantities, point.number_worth, strict=True):
             found = [j for other, j in held_by if same(q, other)]
+            missing += not found
             if found:
                 trust = min(1.0, max(row[j] for j in found) / CONTEXT) if point.context_weight else 1.0
                 held += worth * trust * min(1.0, len(found) / numbers[q.value, q.unit, q.tolerance, q.direction])
-        nearest = max(range(len(others)), key=row.__getitem__, default=-1)
-        if nearest >= 0 and opposed(point, others[nearest]):
-            held *= 1 - (1 - OPPOSED) * row[nearest]
-        covered.append(min(1.0, held / point.weight))
+        if others:
+            nearest = max(range(len(others)), key=row.__getitem__)
+            held *= 1 - (1 - CONTRADICTED) * row[nearest] * contradiction(point, others[nearest], missing)
+        share = min(1.0, held / point.weight)
+        covered.append(share if meaning is None or not others else share ** (1 + MEANING * (0.5 - max(meaning[i]))))
     return covered
 
 
@@ -186,6 +200,7 @@ def word_weight(word: str) -> float:
     return FUNCTION_WORD if word in _FUNCTION_STEMS else 1 + (LONG_WORD - 1) * min(1.0, max(0, len(word) - 4) / 4)
 
 
-def _worth(item: str, given: Collection[str]) -> float:
-    weights = [FUNCTION_WORD if word in given else word_weight(word) for word in item.split(" ")]
+def _worth(item: str, given: Collection[str], names: Collection[str]) -> float:
+    weights = [FUNCTION_WORD if word in given else word_weight(word) * (NAME if word in names else 1)
+               for word in item.split(" ")]
     return weights[0] if len(weights) == 1 else WORD_PAIR * weights[0] * weights[1]

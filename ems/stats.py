@@ -66,16 +66,25 @@ class Paired:
 
 
 def paper_order(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows in the order of the paper's Table 1, then by model with numbers in names read as numbers (3B < 70B)."""
+    """Rows in the order of the paper's Table 1, then by model, small to large where the names tell (`by_size`)."""
     def rank(column: pd.Series) -> pd.Series:
-        known = {"metric": METRICS, "part": PARTS}.get(column.name, ())
-        return column.map(lambda name: (known.index(name) if name in known else len(known), *natural(name)))
+        if column.name == "model":
+            return column.map(by_size)
+        known = METRICS if column.name == "metric" else PARTS
+        return column.map(lambda name: (known.index(name) if name in known else len(known), natural(name)))
     return frame.sort_values([c for c in ("metric", "part", "model") if c in frame], key=rank, ignore_index=True)
 
 
 def natural(name: object) -> tuple[object, ...]:
     """Sort key under which "Q2" comes before "Q10"."""
     return tuple((int(piece), "") if piece.isdigit() else (-1, piece) for piece in re.split(r"([0-9]+)", str(name)))
+
+
+def by_size(model: object) -> tuple[float, tuple[object, ...]]:
+    """Sort key for model names: the parameter count in the name ("-135M", "_11b"), then the name; no count is last."""
+    said = re.search(r"(?<![a-z0-9.])([0-9]+(?:[.][0-9]+)?)([mb])(?![a-z0-9])", str(model), flags=re.IGNORECASE)
+    count = float(said[1]) * {"m": 1e6, "b": 1e9}[said[2].lower()] if said else math.inf
+    return count, natural(model)
 
 
 def summarise(
@@ -95,7 +104,8 @@ def summarise(
         raise InputError(f"pool must be 'macro' or 'micro', got {pool!r}")
     frame = _checked(values, cluster)
     if pool == "macro":
-        frame = frame.assign(num=frame["value"], den=frame["value"].notna().astype(float))
+        frame = frame.assign(num=frame["value"], den=1.0)
+    frame["den"] = frame["den"].where(frame["num"].notna(), 0.0)       # an unscored answer weighs nothing
     cells = dict(list(frame.groupby(["metric", "part", "model"])))
     rows = []
     for (metric, part, model), cell in cells.items():
@@ -152,10 +162,10 @@ def paired_table(
     """`paired` for every metric, part and pair of models, with `p_holm` over the pairs within one metric and part.
 
     `models` orders the pairs: a later model is `a`, an earlier one `b`, so that with rising sizes a positive
-    difference is a gain. Left out, the models are taken in natural order of their names.
+    difference is a gain. Left out, they are ordered `by_size`.
     """
     frame = _checked(values, cluster)
-    models = sorted(frame["model"].unique(), key=natural) if models is None else models
+    models = sorted(frame["model"].unique(), key=by_size) if models is None else models
     rows = [
         asdict(paired(frame, metric, part, a, b, cluster="cluster", resamples=resamples, permutations=permutations,
                       seed=seed))

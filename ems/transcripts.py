@@ -270,12 +270,13 @@ def find_transcript(company: Mapping[str, str], place: str | Path) -> Transcript
 def build_triplets(
     companies: Sequence[Mapping[str, str]],
     questions: str | Path,
-    references: str | Path,
+    references: str | Path | None,
     transcripts: str | Path | None = None,
 ) -> list[Triplet]:
     """A triplet for each company and question: id `AAPL-Q1`, group the ticker, the question headed by the call's name.
 
-    `questions`: YAML list of {id, topic, question}. `references`: folder of `<TICKER>.yaml`, question id -> text.
+    `questions`: YAML list of {id, topic, question}. `references`: folder of `<TICKER>.yaml`, question id -> text; None
+    leaves them empty, to be written later.
     `transcripts`: a folder or the hub's parquet; each call, checked, becomes the context; without it that is None.
     InputError for a reference or transcript that is missing or no text.
     """
@@ -283,16 +284,16 @@ def build_triplets(
     if not isinstance(asked, list) or not all(isinstance(q, dict) and {"id", "question"} <= q.keys() for q in asked):
         raise InputError(f"{questions}: a list of entries with id, topic and question is needed")
     for company in companies:
-        ticker, path = company["ticker"], Path(references, f"{company['ticker']}.yaml")
-        written = _yaml(path)
+        ticker, path = company["ticker"], Path(references or "", f"{company['ticker']}.yaml")
+        written = {} if references is None else _yaml(path)
         context = find_transcript(company, transcripts).text if transcripts else None
         call = f"{company['company']} ({ticker}), {company['fiscal_period']} earnings call of {company['call_date']}. "
         for q in asked:
             reference = written.get(q["id"]) if isinstance(written, dict) else None
-            if not isinstance(reference, str) or not reference.strip():
+            if references is not None and (not isinstance(reference, str) or not reference.strip()):
                 raise InputError(f"{path} has no text for {q['id']}; it must map every question id to a reference")
             question = call + q["question"].strip()
-            triplets.append(Triplet(f"{ticker}-{q['id']}", ticker, question, reference.strip(), context))
+            triplets.append(Triplet(f"{ticker}-{q['id']}", ticker, question, (reference or "").strip(), context))
     return triplets
 
 

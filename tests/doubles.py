@@ -15,7 +15,7 @@ class ScriptedJudge:
 
     name, signature = "scripted", "judge:scripted"
 
-    def __init__(self, *replies: str | Reply | None | Callable[[Request], str | Reply | None]):
+    def __init__(self, *replies: str | Reply | Callable[[Request], str | Reply | None] | None):
         self.by_function = replies[0] if len(replies) == 1 and callable(replies[0]) else None
         self.replies, self.seen, self.requests = list(replies), [], []
 
@@ -31,7 +31,8 @@ class ScriptedJudge:
         if self.by_function:
             said = self.by_function(request)
         elif not self.replies:
-            raise AssertionError(f"no reply scripted for call {len(self.seen)} ({request.task}): {request.prompt[:60]!r}")
+            which = f"call {len(self.seen)} ({request.task}): {request.prompt[:60]!r}"
+            raise AssertionError(f"no reply scripted for {which}")
         else:
             said = self.replies.pop(0)
         return said if isinstance(said, Reply) else Reply(said, "" if isinstance(said, str) else "no reply")

@@ -66,8 +66,9 @@ class Loopback:
     `faults` are taken one per request, None meaning a proper answer, or asked for as a function (number, body).
     """
 
-    def __init__(self, reply: str | Callable[[dict], str | dict] = "ok", *, latency: float = 0.0, per_token: float = 0.0,
-                 faults: Sequence[Fault | None] | Callable[[int, dict], Fault | None] = (), port: int = 0):
+    def __init__(self, reply: str | Callable[[dict], str | dict] = "ok", *, latency: float = 0.0,
+                 per_token: float = 0.0, port: int = 0,
+                 faults: Sequence[Fault | None] | Callable[[int, dict], Fault | None] = ()):
         self.reply, self.latency, self.per_token, self.faults, self.port = reply, latency, per_token, faults, port
         self.bodies: list[dict] = []
         self.headers: list[dict[str, str]] = []
@@ -174,7 +175,8 @@ def completion(text: str | None, body: dict | None = None, finish: str = "stop",
     """A chat completion as a server sends it; a token is a word here."""
     words = len(body["messages"][-1]["content"].split()) if body else 0
     said = len((text or "").split())
-    return {"id": "chat-1", "object": "chat.completion", "created": 1_700_000_000, "model": (body or {}).get("model", "m"),
+    model = (body or {}).get("model", "m")
+    return {"id": "chat-1", "object": "chat.completion", "created": 1_700_000_000, "model": model,
             "choices": [{"index": 0, "finish_reason": finish,
                          "message": {"role": "assistant", "content": text, **message}}],
             "usage": {"prompt_tokens": words, "completion_tokens": said, "total_tokens": words + said,
@@ -199,7 +201,7 @@ class Process:
 
     def stats(self) -> dict[str, int]:
         """Requests so far and the most at once."""
-        with urllib.request.urlopen(self.url) as answer:    # noqa: S310 - our own loopback address
+        with urllib.request.urlopen(self.url) as answer:
             return json.load(answer)
 
 

@@ -68,10 +68,11 @@ def test_replies_come_in_order_and_usage_is_counted():
         asked = ask(20) + ask(20, "score")[::-1] + ask(5)               # the same 20 prompts three times over
         assert texts(judge.ask(asked)) == ["re: " + r.prompt for r in asked]
         assert server.count == 20
-        assert texts(judge.ask(ask(5))) == [f"re: question {i}" for i in range(5)]
-        assert server.count == 20 and judge.ask([]) == []
+        assert texts(judge.ask(ask(5) * 2)) == [f"re: question {i}" for i in range(5)] * 2
+        assert server.count == 20
+        assert judge.ask([]) == []
     match, score = judge.usage()["match"], judge.usage()["score"]
-    assert (match.requests, match.calls, match.shared, match.stored) == (20 + 5 + 5, 20, 5, 5)
+    assert (match.requests, match.calls, match.shared, match.stored) == (20 + 5 + 10, 20, 5, 10)
     assert (score.requests, score.calls, score.shared, score.stored) == (20, 0, 20, 0)
     assert (match.prompt_tokens, match.completion_tokens) == (20 * 2, 20 * 3)     # "question 1" and "re: question 1"
 
@@ -94,7 +95,8 @@ def test_identical_requests_in_flight_are_asked_once_across_threads():
             thread.start()
         for thread in threads:
             thread.join()
-        assert server.count == 4 and got == [[f"re: question {i}" for i in range(4)]] * 3
+        assert server.count == 4
+        assert got == [[f"re: question {i}" for i in range(4)]] * 3
 
 
 def test_workers_bound_the_calls_in_flight_over_all_threads():
@@ -105,7 +107,8 @@ def test_workers_bound_the_calls_in_flight_over_all_threads():
             thread.start()
         for thread in threads:
             thread.join()
-        assert server.count == 24 and server.peak == 4
+        assert server.count == 24
+        assert server.peak == 4
 
 
 def test_inside_a_running_event_loop():
@@ -171,7 +174,8 @@ def test_passing_fault_is_tried_again(fault):
     with Loopback(echo, faults=[fault, fault]) as server:
         judge = judge_of(server)
         assert texts(judge.ask(ask(1))) == ["re: question 0"]
-        assert server.count == 3 and judge.usage()["match"].calls == 3
+        assert server.count == 3
+        assert judge.usage()["match"].calls == 3
 
 
 def test_body_whose_end_never_comes():
@@ -179,7 +183,7 @@ def test_body_whose_end_never_comes():
         assert judge_of(server, timeout=0.3).ask(ask(1)) == [Reply(None, "timeout")]
 
 
-@pytest.mark.parametrize("fault, error", [
+@pytest.mark.parametrize(("fault", "error"), [
     (Fault(500), "http 500"), (Fault(429), "http 429"), (Fault(reset=True), "connection"),
     (Fault(body="<html>"), "not JSON"), (Fault(body={"choices": []}), "wrong shape"),
 ])
@@ -188,7 +192,8 @@ def test_lasting_fault_fails_one_reply_within_the_bound(fault, error):
         judge = judge_of(server, store=Replies(), retries=2)
         assert [(r.text, r.error) for r in judge.ask(ask(3))] == [
             ("re: question 0", ""), (None, error), ("re: question 2", "")]
-        assert server.count == 2 + 3 and dict(judge.usage()["match"].failures) == {error: 1}
+        assert server.count == 2 + 3
+        assert dict(judge.usage()["match"].failures) == {error: 1}
         assert len(judge.store) == 2                # what the network broke is asked again next time
         judge.ask(ask(3))
         assert server.count == 2 + 3 + 3
@@ -212,10 +217,11 @@ def test_retry_after_past_the_time_limit_fails_at_once():
     with Loopback(faults=lambda n, body: Fault(429, headers={"Retry-After": "3600"})) as server:
         began = time.monotonic()
         assert judge_of(server, timeout=30).ask(ask(1)) == [Reply(None, "http 429")]
-        assert time.monotonic() - began < 2 and server.count == 1
+        assert time.monotonic() - began < 2
+        assert server.count == 1
 
 
-@pytest.mark.parametrize("value, low, high", [
+@pytest.mark.parametrize(("value", "low", "high"), [
     ("7", 7, 7), ("0.5", 0.5, 0.5), ("0", 0, 0), ("-3", 0, 0), (formatdate(time.time() - 60, usegmt=True), 0, 0),
     (formatdate(time.time() + 300, usegmt=True), 200, 301),
 ])
@@ -225,7 +231,8 @@ def test_retry_after_as_seconds_or_date(value, low, high):
 
 @pytest.mark.parametrize("value", ["soon", "", "inf", "nan", "Mon, 99 Foo 2024"])
 def test_retry_after_that_says_nothing(value):
-    assert _retry_after({"retry-after": value}) is None and _retry_after({}) is None
+    assert _retry_after({"retry-after": value}) is None
+    assert _retry_after({}) is None
 
 
 @pytest.mark.parametrize("stall", [Fault(delay=20), Fault(drip=0.2)], ids=["silent", "dripping"])
@@ -251,12 +258,20 @@ def test_endpoint_that_only_fails_is_given_up():
         judge = judge_of(server, store=Replies(), retries=0, workers=4)
         with pytest.raises(JudgeUnavailable, match=f"{STRIKES} calls in a row failed.*http 503"):
             judge.ask(ask(500))
-        assert STRIKES + 5 <= server.count < STRIKES + 20 and len(judge.store) == 5
+        assert STRIKES + 5 <= server.count < STRIKES + 20
+        assert len(judge.store) == 5
+
+
+def test_endpoint_that_fails_now_and_then_is_not_given_up():
+    n = 2 * STRIKES + 10
+    with Loopback(echo, faults=lambda number, body: Fault(503) if number % 2 else None) as server:
+        replies = judge_of(server, retries=0, workers=1).ask(ask(n))
+        assert [r.error for r in replies] == ["", "http 503"] * (n // 2)
 
 
 # --- replies that are no answer ---
 
-@pytest.mark.parametrize("reply, error, kept", [
+@pytest.mark.parametrize(("reply", "error", "kept"), [
     (completion("The point is th", finish="length"), "length", "The point is th"),
     (completion(None, finish="length"), "length", ""),
     (completion(None, refusal="I can't."), "refusal", "I can't."),
@@ -268,7 +283,8 @@ def test_cut_off_and_declining_replies_are_kept_but_do_not_count(reply, error, k
         for stored in (False, True):
             got, = judge.ask(ask(1))
             assert (got.text, got.error, got.stored) == (None, error, stored)
-        assert server.count == 1 and next(judge.store.records()).text == kept
+        assert server.count == 1
+        assert next(judge.store.records()).text == kept
 
 
 def test_filtered_prompt():
@@ -279,7 +295,7 @@ def test_filtered_prompt():
 
 # --- what an endpoint cannot do ---
 
-@pytest.mark.parametrize("refused, used, calls", [
+@pytest.mark.parametrize(("refused", "used", "calls"), [
     ((), "json_schema", 1), (("json_schema",), "json_object", 2), (("json_schema", "json_object"), "text", 3),
 ])
 def test_reply_format_falls_back_and_is_remembered(refused, used, calls):
@@ -293,7 +309,7 @@ def test_reply_format_falls_back_and_is_remembered(refused, used, calls):
         assert server.bodies[-1].get("response_format", {}).get("type", "text") == used
 
 
-@pytest.mark.parametrize("refused, dropped, sent", [
+@pytest.mark.parametrize(("refused", "dropped", "sent"), [
     (("seed",), ["seed"], {"temperature": 0.0, "top_p": 0.5, "max_tokens": 16}),
     (("temperature", "top_p"), ["temperature", "top_p"], {"seed": 7, "max_tokens": 16}),
     (("max_tokens",), ["max_tokens"], {"temperature": 0.0, "top_p": 0.5, "seed": 7, "max_completion_tokens": 16}),
@@ -303,12 +319,13 @@ def test_reply_format_falls_back_and_is_remembered(refused, used, calls):
 def test_refused_parameters_are_dropped_and_the_drop_recorded(refused, dropped, sent):
     with Loopback(faults=refusing(*refused)) as server:
         judge = judge_of(server, store=Replies(), top_p=0.5)
-        assert texts(judge.ask(ask(1))) == ["ok"] and server.count == len(refused) + 1
+        assert texts(judge.ask(ask(1))) == ["ok"]
+        assert server.count == len(refused) + 1
         assert {k: v for k, v in server.bodies[-1].items() if k not in ("model", "messages")} == sent
         assert next(judge.store.records()).sent == {"format": "text", "dropped": dropped}
 
 
-@pytest.mark.parametrize("error, dropped", [
+@pytest.mark.parametrize(("error", "dropped"), [
     ({"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs are not permitted",
                   "input": {"temperature": 0}}]}, {"seed"}),
     ({"error": "Unrecognized request argument supplied: seed"}, {"seed"}),
@@ -319,7 +336,8 @@ def test_refusals_as_different_servers_word_them(error, dropped):
         return Fault(422, error) if "seed" in body else None
     with Loopback(faults=fault) as server:
         judge = judge_of(server)
-        assert texts(judge.ask(ask(1))) == ["ok"] and judge._endpoint().dropped == dropped
+        assert texts(judge.ask(ask(1))) == ["ok"]
+        assert judge._endpoint().dropped == dropped
 
 
 @pytest.mark.parametrize("message", [
@@ -333,24 +351,26 @@ def test_wrong_value_is_not_taken_for_a_missing_parameter(message):
     with Loopback(faults=lambda n, body: refused) as server:
         judge = judge_of(server)
         assert judge.ask(ask(1)) == [Reply(None, "http 400")]
-        assert server.count == 1 and judge._endpoint().dropped == set()
+        assert server.count == 1
+        assert judge._endpoint().dropped == set()
 
 
 # --- endpoints that cannot be used ---
 
-@pytest.mark.parametrize("fault, says", [
-    (Fault(401, {"error": {"message": "Incorrect API key provided"}}), "Incorrect API key provided; check OPENAI_API_KEY"),
-    (Fault(403), "check OPENAI_API_KEY"),
+@pytest.mark.parametrize(("fault", "says"), [
+    (Fault(401, {"error": {"message": "Incorrect API key"}}), "Incorrect API key; check the key in OPENAI_API_KEY"),
+    (Fault(403), "check the key in OPENAI_API_KEY"),
     (Fault(404, {"error": {"message": "The model `m` does not exist"}}), "does not exist; check the model's name"),
     (Fault(404, "<html>not here</html>"), "check the model's name and the address"),
-    (Fault(429, {"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}}), "exceeded your quota"),
+    (Fault(429, {"error": {"message": "Your quota is used up", "code": "insufficient_quota"}}), "quota is used up"),
 ])
 def test_unusable_endpoint_is_one_early_error_and_loses_nothing(fault, says):
     with Loopback(echo, faults=lambda n, body: fault if n >= 5 or fault.status == 403 else None) as server:
         judge = judge_of(server, store=Replies(), workers=4)
         with pytest.raises(JudgeUnavailable, match=re.escape(says)) as error:
             judge.ask(ask(200))
-        assert "\n" not in str(error.value) and server.count <= 5 + 2 * 4
+        assert "\n" not in str(error.value)
+        assert server.count <= 5 + 2 * 4
         assert len(judge.store) == (0 if fault.status == 403 else 5)
 
 
@@ -369,21 +389,17 @@ def test_unreachable_endpoint_is_one_early_error():
     assert time.monotonic() - began < 5
 
 
-def test_address_that_is_none():
-    with pytest.raises(JudgeUnavailable, match="not an address"):
-        LLMJudge("m", base_url="http://[::1").ask(ask(1))
-
-
 def test_no_key_for_the_official_endpoint():
     with pytest.raises(JudgeUnavailable, match="no key: set OPENAI_API_KEY"):
         LLMJudge("m").ask(ask(1))
 
 
-@pytest.mark.parametrize("settings, says", [
-    ({"mode": "dead"}, "mode must be one of live, replay, refresh, got 'dead'"),
+@pytest.mark.parametrize(("settings", "says"), [
+    ({"mode": "dead"}, "mode must be one of live, replay, refresh, dry, got 'dead'"),
     ({"mode": "replay"}, "needs a store"), ({"workers": 0}, "workers must be at least 1"),
     ({"timeout": 0}, "timeout must be at least"), ({"timeout": float("nan")}, "timeout"), ({"retries": -1}, "retries"),
-    ({"base_url": "localhost:8000/v1"}, "must begin with http:// or https://"), ({"base_url": "http://"}, "base_url"),
+    *(({"base_url": url}, "must be an address such as http://localhost:8000/v1") for url in (
+        "localhost:8000/v1", "http://", "ftp://host/v1", "http://[::1", "http://host:99999/v1", "http://host:port/v1")),
 ])
 def test_bad_settings(settings, says):
     with pytest.raises(InputError, match=re.escape(says)):
@@ -419,7 +435,9 @@ def test_key_appears_nowhere(tmp_path, monkeypatch, caplog, capsys):
     store.export_pending(tmp_path / "batch.jsonl")
     shown = [repr(judge), str(vars(judge)), trace, str(replies), str(judge.usage()), caplog.text, *capsys.readouterr()]
     files = [path.read_bytes().decode("latin-1") for path in tmp_path.iterdir()]
-    assert len(files) >= 3 and caplog.text and not [text for text in shown + files if secret in text]
+    assert len(files) >= 3
+    assert caplog.text
+    assert not [text for text in shown + files if secret in text]
 
 
 @pytest.mark.parametrize("key", ["sk-\n-split", "sk-ключ"])
@@ -444,7 +462,8 @@ def test_replay_never_connects(tmp_path, monkeypatch):
     assert texts(judge.ask(ask(4))) == [f"re: question {i}" for i in range(4)]
     assert all(reply.stored for reply in judge.ask(ask(4)))
     wanted = ask(9) + [Request("score", "how good", 5, SCHEMA, label="AAPL-Q1")] * 2
-    with pytest.raises(MissingReplies, match=r"6 replies of m are not saved: 5 match \(\w{12}, .*, \.\.\.\); 1 score") as error:
+    says = r"6 replies of m are not saved: 5 match \(\w{12}, .*, \.\.\.\); 1 score"
+    with pytest.raises(MissingReplies, match=says) as error:
         judge.ask(wanted)
     assert error.value.keys == {"match": [judge.key(r) for r in ask(9)[4:]], "score": [judge.key(wanted[-1])]}
     assert store.pending() == {"match": 5, "score": 1}
@@ -495,10 +514,14 @@ def test_interrupt_ends_within_two_seconds_and_says_how_to_go_on(tmp_path):
             assert process.poll() is None, process.communicate()
             time.sleep(0.02)
         began = time.monotonic()
+        subprocess.run([sys.executable, "-c", "pass"], check=True)
+        slow = time.monotonic() - began             # what a bare process takes on this machine just now
+        began = time.monotonic()
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=10)
-        assert time.monotonic() - began < 2
-    assert process.returncode != 0 and out == ""
+        out, err = process.communicate(timeout=60)
+        assert time.monotonic() - began < 2 + 5 * slow
+    assert process.returncode != 0
+    assert out == ""
     assert f"KeyboardInterrupt: stopped with 20 of 120 replies of m received, saved in {tmp_path}/r.sqlite; run" in err
     assert len(Replies(tmp_path / "r.sqlite")) == 20
 
@@ -523,7 +546,8 @@ def test_two_processes_share_a_store_without_mixing_replies(tmp_path):
     with Loopback(lambda body: f"{echo(body)} / call {server.count}", latency=0.01) as server:
         runs = [start(code, server.url, tmp_path / "r.sqlite") for _ in range(2)]
         (one, err), (two, _) = [run.communicate() for run in runs]
-        assert one == two and one.count("call") == 60, err      # every call differed: both use the one that was saved
+        assert one == two, err                                  # every call differed: both use the one that was saved
+        assert one.count("call") == 60
         assert server.count < 120                               # and each leaves alone what the other has saved
 
 
@@ -534,10 +558,12 @@ def test_full_disk_loses_no_reply_that_was_paid_for(tmp_path):
         store._db.execute("PRAGMA max_page_count = 40")
         with pytest.raises(StoreError, match=r"database or disk is full.*\d+ replies were received but not saved"):
             judge.ask(ask(40))
-        assert 0 < len(store) < 40 and server.count < 40
+        assert 0 < len(store) < 40
+        assert server.count < 40
         store._db.execute("PRAGMA max_page_count = 100000")
         assert texts(judge.ask(ask(40))) == ["x" * 5000 + f"re: question {i}" for i in range(40)]
-        assert server.count == 40 and len(store) == 40          # none was asked twice
+        assert server.count == 40
+        assert len(store) == 40
 
 
 # --- other judges ---
@@ -548,14 +574,16 @@ def test_plain_functions_and_judges_are_judges():
     assert judge.ask([Request("t", "a", 5), Request("t", "b", 5)]) == [Reply("A"), Reply("B")]
     assert as_judge(lambda prompt: None).ask(ask(1)) == [Reply(None, "not text")]
     llm, scripted = LLMJudge("m"), ScriptedJudge("yes")
-    assert as_judge(llm) is llm and as_judge(scripted) is scripted
+    assert as_judge(llm) is llm
+    assert as_judge(scripted) is scripted
     with pytest.raises(InputError, match="pass LLMJudge"):
         as_judge("gpt-4o")
 
 
 def test_scripted_judge_counts_its_calls():
     judge = ScriptedJudge("yes", None)
-    assert judge.ask(ask(2)) == [Reply("yes"), Reply(None, "no reply")] and judge.seen == ["question 0", "question 1"]
+    assert judge.ask(ask(2)) == [Reply("yes"), Reply(None, "no reply")]
+    assert judge.seen == ["question 0", "question 1"]
     with pytest.raises(AssertionError, match="no reply scripted for call 3"):
         judge.ask(ask(1))
     assert texts(ScriptedJudge(lambda request: request.prompt[::-1]).ask(ask(1))) == ["0 noitseuq"]
@@ -564,4 +592,5 @@ def test_scripted_judge_counts_its_calls():
 def test_signature_names_the_model_and_its_decoding():
     judge = LLMJudge("m", weights="3f9a")
     assert judge.signature == "judge:m|temperature:0.0|seed:7|weights:3f9a"
-    assert os.environ.get("OPENAI_API_KEY") is None and "m" in repr(judge)
+    assert os.environ.get("OPENAI_API_KEY") is None
+    assert "m" in repr(judge)

@@ -54,7 +54,7 @@ def test_wrong_shapes_are_no_reply(body):
         read_choice(body)
 
 
-@pytest.mark.parametrize("choice, text, finish", [
+@pytest.mark.parametrize(("choice", "text", "finish"), [
     ({"message": {"content": "a"}}, "a", "stop"),
     ({"message": {"content": ""}, "finish_reason": "stop"}, "", "stop"),
     ({"message": {"content": None}, "finish_reason": "length"}, "", "length"),
@@ -77,7 +77,8 @@ def test_first_reply_stays_unless_replaced(tmp_path):
     assert store.put(record(1, "second")).text == "first"
     assert store.put(record(1, "third"), replace=True).text == "third"
     assert Replies(tmp_path / "new" / "r.sqlite").get(key(1)).text == "third"
-    assert store.get(key(2)) is None and len(store) == 1
+    assert store.get(key(2)) is None
+    assert len(store) == 1
 
 
 def test_every_field_comes_back(tmp_path):
@@ -97,7 +98,8 @@ def test_many_keys_at_once():
     for n in range(1200):
         store.put(record(n, str(n)))
     got = store.get_many([key(n) for n in range(0, 2400, 2)])
-    assert len(got) == 600 and got[key(1198)].text == "1198"
+    assert len(got) == 600
+    assert got[key(1198)].text == "1198"
 
 
 # --- killed, crowded, full ---
@@ -105,21 +107,23 @@ def test_many_keys_at_once():
 def test_killed_process_loses_no_committed_reply(tmp_path):
     path = tmp_path / "r.sqlite"
     for attempt in range(3):
-        process = start("store, n = Replies(sys.argv[1]), int(sys.argv[2])\n"
-                        "while True: store.put(record(n, 'x' * 3000)); print(n, flush=True); n += 1", path, attempt * 10**6)
+        code = ("store, n = Replies(sys.argv[1]), int(sys.argv[2])\n"
+                "while True: store.put(record(n, 'x' * 3000)); print(n, flush=True); n += 1")
+        process = start(code, path, attempt * 10**6)
         done = [process.stdout.readline() for _ in range(150)]
         process.send_signal(signal.SIGKILL)
         done += process.communicate()[0].splitlines()
         done = [int(line) for line in done if line.strip()]
         found = Replies(path).get_many(map(key, done))
-        assert len(done) >= 150 and len(found) == len(done)
+        assert len(done) >= 150
+        assert len(found) == len(done)
         assert all(r.text == "x" * 3000 for r in found.values())
     assert sqlite3.connect(path).execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
 def test_several_processes_write_at_once(tmp_path):
-    code = ("store = Replies(sys.argv[1])\n"
-            "for n in range(150): store.put(record(n, sys.argv[2])); store.put(record(10**6 * int(sys.argv[2]) + n, sys.argv[2]))\n"
+    code = ("store, me = Replies(sys.argv[1]), sys.argv[2]\n"
+            "for n in range(150): store.put(record(n, me)); store.put(record(10**6 * int(me) + n, me))\n"
             "print(json.dumps([store.get(key(n)).text for n in range(150)]))")
     workers = [start(code, tmp_path / "r.sqlite", i) for i in (1, 2, 3)]
     seen = [json.loads(out) for out, _ in (w.communicate() for w in workers)]
@@ -139,14 +143,17 @@ def test_full_disk(tmp_path):
             "except StoreError as error: print(n); print(error); print(error.record.text == str(n) * 2000)")
     out, err = start(code, tmp_path / "r.sqlite").communicate()
     saved, message, carried = out.splitlines()
-    assert "cannot be written" in message and "saved before are intact" in message and carried == "True", err
+    assert "cannot be written" in message, err
+    assert "saved before are intact" in message
+    assert carried == "True"
     store = Replies(tmp_path / "r.sqlite")                      # there is room again
-    assert int(saved) > 10 and len(store) == int(saved)
+    assert int(saved) > 10
+    assert len(store) == int(saved)
     assert all(store.get(key(n)).text == str(n) * 2000 for n in range(int(saved)))
     store.put(record(int(saved)))
 
 
-@pytest.mark.parametrize("make, name", [
+@pytest.mark.parametrize(("make", "name"), [
     (lambda folder: (folder / "r").mkdir(), "r"),
     (lambda folder: (folder / "r").write_text("key,text\n" * 300), "r"),
     (lambda folder: (folder / "file").write_text("x"), "file/r"),
@@ -178,8 +185,11 @@ def test_export_and_import(tmp_path, name, prompts):
     other.export(tmp_path / name, prompts=prompts)
     assert (tmp_path / name).read_bytes() == first              # the order of arrival does not matter
     text = (gzip.decompress(first) if name.endswith("gz") else first).decode()
-    assert text.count("\n") == 2 and "数" in text and ("secret" in text) == prompts
-    assert os.listdir(tmp_path).count(name) == 1 and not [f for f in os.listdir(tmp_path) if f.endswith(".part")]
+    assert text.count("\n") == 2
+    assert "数" in text
+    assert ("secret" in text) == prompts
+    assert os.listdir(tmp_path).count(name) == 1
+    assert not [f for f in os.listdir(tmp_path) if f.endswith(".part")]
 
 
 def test_export_of_chosen_keys(tmp_path):
@@ -195,13 +205,14 @@ def test_broken_export_leaves_the_old_file(tmp_path, monkeypatch):
     monkeypatch.setattr(Replies, "get", lambda self, k: next(calls))      # the second record fails
     with pytest.raises(RuntimeError):
         store.export(tmp_path / "r.jsonl")
-    assert (tmp_path / "r.jsonl").read_bytes() == before and os.listdir(tmp_path) == ["r.jsonl"]
+    assert (tmp_path / "r.jsonl").read_bytes() == before
+    assert os.listdir(tmp_path) == ["r.jsonl"]
 
 
 GOOD = json.dumps({"key": key(5), "task": "match", "model": "m", "text": "yes"})
 
 
-@pytest.mark.parametrize("line, says", [
+@pytest.mark.parametrize(("line", "says"), [
     ("{", "line 2: not JSON"), ("[1]", "line 2: not a saved reply"), ("null", "line 2"), ('"x"', "line 2"),
     (GOOD.replace(key(5), "abc"), "64 hexadecimal"), (GOOD.replace('"yes"', "null"), "text cannot be None"),
     (GOOD.replace('"yes"', "7"), "text cannot be 7"), (GOOD.replace('"task"', '"tusk"'), "object with key"),
@@ -215,7 +226,8 @@ def test_malformed_import_changes_nothing(tmp_path, line, says):
     store = filled(record(1, "no"))
     with pytest.raises(InputError, match=says) as error:
         store.import_(file)
-    assert "\n" not in str(error.value) and len(str(error.value)) < 400
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 400
     assert [r.text for r in store.records()] == ["no"]          # line 1 was good, and is not in
 
 
@@ -239,7 +251,8 @@ def test_recording_behind_a_store(tmp_path):
     store.put(record(2, "fresh"))
     store.put(record(3, "fresh"))
     assert [store.get(key(n)).text for n in (1, 2, 3)] == ["recorded", "fresh", "fresh"]
-    assert len(store) == 3 and [r.text for r in store.records()] == ["recorded", "fresh", "fresh"]
+    assert len(store) == 3
+    assert [r.text for r in store.records()] == ["recorded", "fresh", "fresh"]
 
 
 def test_recording_alone_is_read_only(tmp_path):
@@ -247,7 +260,9 @@ def test_recording_alone_is_read_only(tmp_path):
     store = Replies(tmp_path / "r.jsonl")
     with pytest.raises(StoreError, match="read-only") as error:
         store.put(record(3))
-    assert error.value.record == record(3) and len(store) == 2 and os.listdir(tmp_path) == ["r.jsonl"]
+    assert error.value.record == record(3)
+    assert len(store) == 2
+    assert os.listdir(tmp_path) == ["r.jsonl"]
 
 
 def test_recording_written_by_hand_and_a_contradiction(tmp_path):
@@ -298,7 +313,7 @@ def test_batch_results(tmp_path):
     good = {"status_code": 200, "request_id": "r", "body": chat("one")}
     lines = [
         {"id": "batch_req_1", "custom_id": key(0), "response": good, "error": None},
-        {"id": "batch_req_2", "custom_id": key(0), "response": {**good, "body": chat("another")}, "error": None},  # twice
+        {"id": "batch_req_2", "custom_id": key(0), "response": {**good, "body": chat("another")}, "error": None},
         {"custom_id": key(1), "response": {"status_code": 500, "body": {"error": {"message": "busy"}}}, "error": None},
         {"custom_id": key(2), "response": None, "error": {"code": "batch_expired", "message": "not executed in time"}},
         {"custom_id": key(3), "response": {"status_code": 200, "body": {"choices": []}}, "error": None},
@@ -312,7 +327,8 @@ def test_batch_results(tmp_path):
     assert store.import_batch(tmp_path / "out.jsonl") == {
         "imported": 3, "duplicate": 1, "failed": 4, "unknown": 1, "pending": 5}
     assert store.pending() == {"match": 5}                      # 1, 2, 3, 6 failed; 7 never came back
-    assert store.get(key(0)).text == "one" and store.get(key(0)).prompt == "question 0"
+    assert store.get(key(0)).text == "one"
+    assert store.get(key(0)).prompt == "question 0"
     assert store.get(key(0)).date == "2023-11-14T22:13:20+00:00"
     assert store.get(key(4)).finish_reason == "length"
     assert store.import_batch(tmp_path / "out.jsonl")["duplicate"] == 4     # the same file again adds nothing
@@ -326,4 +342,5 @@ def test_malformed_batch_changes_nothing(tmp_path, line):
     store = waiting(1)
     with pytest.raises(InputError, match="line 2: not a batch result"):
         store.import_batch(tmp_path / "out.jsonl")
-    assert len(store) == 0 and store.pending() == {"match": 1}
+    assert len(store) == 0
+    assert store.pending() == {"match": 1}

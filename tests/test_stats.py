@@ -45,6 +45,11 @@ def test_macro_is_the_mean_of_answers_and_micro_the_pooled_ratio():
     assert stats.summarise(values, pool="micro").value[0] == (1 + 0) / (1 + 3)
 
 
+def test_an_unscored_answer_weighs_nothing_in_either_pooling():
+    values = frame([("m", "a", "A", 0.6), ("m", "b", "B", NAN, NAN, 1.0)])
+    assert stats.summarise(values).value[0] == stats.summarise(values, pool="micro").value[0] == 0.6
+
+
 def test_micro_f1_is_the_harmonic_mean_of_pooled_precision_and_recall():
     answers = [("m", "a", "A"), ("m", "b", "B")]
     precision = frame([(*answers[0], 1.0, 1, 1), (*answers[1], 0.0, 0, 3)], part="Precision")        # 1 of 4
@@ -120,6 +125,12 @@ def test_rows_come_in_the_papers_order_and_models_by_number():
     assert list(table.model[:3]) == ["llama-3B", "llama-8B", "llama-70B"]
 
 
+def test_models_are_ordered_by_the_size_in_their_name():
+    names = ["SmolLM2-135M-Instruct", "llama3.2_1b_instruct", "Qwen2.5-Coder-1.5B with the call", "Llama-3.2-3B",
+             "Meta-Llama-3_1-8B-Instruct", "llama3.2_11b_vision_instruct", "Llama-3.1-70B-AWQ-INT4", "gpt-4o", "gpt-10"]
+    assert sorted(names, key=stats.by_size) == [*names[:7], "gpt-4o", "gpt-10"]
+
+
 def test_a_metrics_interval_does_not_depend_on_what_else_is_in_the_frame():
     rng = np.random.default_rng(1)
     one = family({"m": rng.random(12)}, groups=[i // 3 for i in range(12)])
@@ -148,9 +159,9 @@ def test_thousands_of_answers_take_seconds():
     groups = rng.integers(0, 255, 700).tolist()
     values = pd.concat([
         family({m: rng.random(700) for m in "abc"}, groups).assign(metric=f"metric {i}") for i in range(20)])
-    start = time.perf_counter()
+    start = time.process_time()
     assert len(stats.summarise(values)) == 60
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 @pytest.mark.parametrize(("spoil", "says"), [

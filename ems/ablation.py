@@ -1,0 +1,160 @@
+"""Which of the paper's choices help, and which metric notices what was done to a text? (notebook 05)"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from . import stats
+from .agreement import metrics_of
+from .evaluate import EMS
+from .extract import SentenceExtractor
+from .match import Matcher, Points, SimilarityMatcher
+from .score import LocalScorer, PairScorer, Scorer, Sides
+
+BASE = "the paper's choices"
+THRESHOLD = 0.5      # of the all-or-nothing variant
+FALSIFIED = "change numbers"
+
+
+class TwoWay:
+    """Matching from both sides: an answer point has a partner of its own, whether or not that one chose it.
+
+    The paper matches from the reference alone, so that an answer point counts only if a reference point picked it
+    (eq. 7). Here precision is recall with the sides exchanged.
+    """
+
+    def __init__(self, matcher: Matcher, scorer: Scorer):
+        self.matcher, self.scorer, self.name = matcher, scorer, scorer.name
+        self.signature = f"{scorer.signature},matched both ways"
+
+    def sides(self, ref_points: Sequence[str], ans_points: Sequence[str]) -> Sides:
+        """Both sides of one answer; every point weighs 1."""
+        ref, ans = tuple(ref_points), tuple(ans_points)
+        match, back = self.matcher([(ref, ans), (ans, ref)])
+        scores = self._scores(ref, ans, match), self._scores(ans, ref, back)
+        return Sides(match, *scores, (1.0,) * len(ref), (1.0,) * len(ans))
+
+    def _scores(self, points: Points, others: Points, match: Sequence[int | None]) -> tuple[float | None, ...]:
+        pairs = [(p, others[j]) for p, j in zip(points, match, strict=True) if j is not None and j >= 0]
+        found = iter(self.scorer(pairs))
+        return tuple(None if j is None else 0.0 if j < 0 else next(found) for j in match)
+
+
+class AllOrNothing:
+    """Another scorer's scores, 1 from `threshold` on and else 0. Its `sides` are there when the other's are."""
+
+    def __init__(self, scorer: Scorer, threshold: float = THRESHOLD):
+        self.scorer, self.threshold, self.name = scorer, threshold, scorer.name
+        self.signature = f"{scorer.signature},1 from {threshold}"
+        if hasattr(scorer, "sides"):
+            self.sides = self._sides
+
+    def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
+        return self._cut(self.scorer(pairs))
+
+    def _sides(self, ref_points: Sequence[str], ans_points: Sequence[str]) -> Sides:
+        s = self.scorer.sides(ref_points, ans_points)
+        return Sides(s.match, tuple(self._cut(s.score)), tuple(self._cut(s.ans_score)), s.ref_weights, s.ans_weights)
+
+    def _cut(self, scores: Sequence[float | None]) -> list[float | None]:
+        return [None if s is None else float(s >= self.threshold) for s in scores]
+
+
+def variants(form: str = "pair") -> dict[str, EMS]:
+    """The paper's choices, and each of them changed alone, without a judge.
+
+    `form` "pair" is the paper's one-to-one scoring (`PairScorer`), "local" the coverage of whole sides (`LocalScorer`),
+    which has no direction of matching to choose.
+    """
+    if form not in ("pair", "local"):
+        raise ValueError(f"form must be 'pair' or 'local', got {form!r}")
+    matcher = SimilarityMatcher()
+    scorer: Any = PairScorer() if form == "pair" else LocalScorer()
+    points = {
+        BASE: {}, "points of 2 sentences": {"max_sentences": 2}, "points of 3 sentences": {"max_sentences": 3},
+        "points are clauses": {"unit": "clause"}, "points are paragraphs": {"unit": "paragraph"},
+        "repeats dropped": {"dedupe": True}, "summaries kept": {"remove_summary": False}}
+    made = {name: EMS(SentenceExtractor(**how), matcher, scorer) for name, how in points.items()}
+    if form == "pair":
+        made["matched both ways"] = EMS(SentenceExtractor(), matcher, TwoWay(matcher, scorer))
+    made["all-or-nothing scores"] = EMS(SentenceExtractor(), matcher, AllOrNothing(scorer))
+    return made
+
+
+def separation(values: pd.DataFrame, *, part: str = "F1", resamples: int = 1000, seed: int = 7) -> pd.DataFrame:
+    """How well each metric of a values frame tells the models apart, and how stable that is.
+
+    `gap` is the mean difference of the largest model (`stats.by_size`) to the smallest over triplets, divided by its
+    standard deviation: the paired effect size, with its interval over clusters. `order` lists the models by mean
+    score, and `order_kept` is the share of resamples, of whole clusters, in which they come in the same order.
+    """
+    rows = []
+    for metric in values["metric"].drop_duplicates():
+        cell = values[(values["metric"] == metric) & (values["part"] == part)]
+        wide = cell.pivot(index=["group", "triplet_id"], columns="model", values="value").dropna()
+        models = sorted(wide.columns, key=stats.by_size)
+        pair = stats.paired(cell, metric, part, models[-1], models[0], resamples=resamples, seed=seed)
+        deviation = float((wide[models[-1]] - wide[models[0]]).std(ddof=1))
+        sums = wide.groupby(level="group").sum().to_numpy()
+        drawn = np.random.default_rng(seed).integers(len(sums), size=(resamples, len(sums)))
+        ranked = np.argsort(np.vstack([sums.sum(axis=0), sums[drawn].sum(axis=1)]), axis=1)
+        rows.append({"metric": metric, "mean": float(cell["value"].mean()),
+                     **{k: getattr(pair, f) / deviation if deviation else np.nan
+                        for k, f in (("gap", "difference"), ("gap_low", "ci_low"), ("gap_high", "ci_high"))},
+                     "order": " < ".join(wide.columns[ranked[0]]), "n": len(wide),
+                     "order_kept": float((ranked[1:] == ranked[0]).all(axis=1).mean())})
+    return pd.DataFrame(rows)
+
+
+def losses(scores: pd.DataFrame, about: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """What every edit took off every metric: one row per text, edit, dose and metric.
+
+    `scores` and `about` belong to `edits.edited_answers`. `loss` is the unedited reference's score less the edited
+    one's, of the part an edit should show in: precision where more was said than asked ("excess"), else F1; the only
+    part of a metric that has one. Also `touched`, the share of words the edit touched.
+    """
+    table = pd.DataFrame(about).merge(scores, on=["triplet_id", "model"], validate="one_to_one")
+    whole = table[table["edit"] == ""].set_index("triplet_id")
+    parts = {"excess": metrics_of(scores, "Precision")}
+    rows = []
+    for harm, found in table[table["edit"] != ""].groupby("harm", sort=False):
+        for metric, column in parts.get(harm, metrics_of(scores)).items():
+            lost = whole[column].reindex(found["triplet_id"]).to_numpy() - found[column].to_numpy()
+            rows.append(found[["triplet_id", "edit", "harm", "dose", "changes", "touched"]]
+                        .assign(metric=metric, part=column.rsplit(" ", 1)[1], loss=lost))
+    return pd.concat(rows, ignore_index=True)
+
+
+def verdicts(lost: pd.DataFrame, *, resamples: int = 1000, seed: int = 7) -> pd.DataFrame:
+    """Which metric notices which edit: one row per metric and edit, over the texts that allow the edit.
+
+    `loss` is the mean at the largest dose, with its interval over texts; `noticed` the share of texts whose score
+    moves at the smallest dose. An edit that does harm passes in `direction` when the interval lies above 0, and in
+    `proportion` when the mean loss rises with every dose. One that does none, or only changes stop words, passes in
+    direction when at every dose it costs less than changing the same share of numbers, in proportion when at the
+    largest it costs at most half as much.
+    """
+    mean = lost.groupby(["metric", "edit", "dose"])["loss"].mean()
+    top = lost["dose"].max()
+    rng = np.random.default_rng(seed)
+    rows = []
+    for (metric, edit), found in lost.groupby(["metric", "edit"], sort=False):
+        largest = found.loc[found["dose"] == top, "loss"].to_numpy()
+        draws = largest[rng.integers(len(largest), size=(resamples, len(largest)))].mean(axis=1)
+        low, high = np.quantile(draws, [0.025, 0.975]) if len(largest) > 1 else (np.nan, np.nan)
+        by_dose, harm = mean[metric, edit], found["harm"].iloc[0]
+        if harm in ("worse", "excess"):
+            direction, proportion = low > 0, bool((np.diff(by_dose, prepend=0.0) > 0).all())
+        else:
+            number = mean[metric, FALSIFIED]
+            direction, proportion = bool((by_dose < number).all()), by_dose[top] <= number[top] / 2
+        least = found.loc[found["dose"] == found["dose"].min(), "loss"]
+        rows.append({"metric": metric, "edit": edit, "harm": harm, "part": found["part"].iloc[0], "loss": by_dose[top],
+                     "ci_low": low, "ci_high": high, "touched": found.loc[found["dose"] == top, "touched"].mean(),
+                     "noticed": float((least.abs() > 1e-9).mean()), "n": len(largest), "direction": bool(direction),
+                     "proportion": bool(proportion), "passes": bool(direction and proportion)})
+    return pd.DataFrame(rows)

@@ -1,0 +1,180 @@
+"""BLEU, ROUGE, BERTScore, and RAGChecker against its own worked example."""
+
+import json
+import os
+from math import isclose, isnan, log
+from pathlib import Path
+
+import pytest
+from doubles import ScriptedJudge
+
+from ems.baselines import Claims, RAGChecker, bleu, bertscore, ragchecker_scores, rouge
+from ems.datasets import read_ragchecker_claims
+from ems.types import Answer, InputError, Triplet
+
+MIRROR = Path(os.environ.get("EMS_DATA_MIRROR") or Path(__file__).parents[2] / "shared" / "data")
+EXAMPLE = MIRROR / "ragchecker" / "examples" / "checking_outputs.json"
+
+
+def test_bleu_of_a_copy_is_one_and_of_nothing_is_zero():
+    text = "Revenue was $5 billion in the third quarter."
+    assert isclose(bleu([text], [text])[0], 1.0)
+    assert bleu([text, text, ""], ["", "  ", text]) == [0.0, 0.0, 0.0]
+
+
+def test_bleu_by_hand():
+    # answer: a b c d e; reference: a b c d f. Precisions 4/5, 3/4, 2/3, 1/2, equal lengths: no brevity penalty.
+    expected = (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25
+    assert isclose(bleu(["a b c d f"], ["a b c d e"])[0], expected)
+
+
+def test_bleu_punishes_brevity():
+    # answer a b c d of reference a b c d e f: all precisions 1, brevity penalty exp(1 - 6/4).
+    assert isclose(log(bleu(["a b c d e f"], ["a b c d"])[0]), 1 - 6 / 4)
+
+
+def test_rouge_by_hand():
+    scores = rouge(["the cat sat on the mat"], ["the cat lay on a mat"])
+    assert scores["rouge1"][0] == (4 / 6, 4 / 6, pytest.approx(4 / 6))          # the, cat, on, mat
+    assert scores["rouge2"][0] == (1 / 5, 1 / 5, pytest.approx(1 / 5))          # the cat
+    assert scores["rougeL"][0] == (4 / 6, 4 / 6, pytest.approx(4 / 6))          # the cat .. on .. mat
+
+
+def claims(own, ref, a2r, r2a):
+    return Claims("t", "m", own, ref, a2r, r2a)
+
+
+def test_ragchecker_arithmetic_by_hand():
+    got = ragchecker_scores(claims(("a", "b", "c", "d"), ("x", "y"), ("Entailment", "Neutral", "Contradiction", "Entailment"),
+                                   ("Entailment", "Neutral")))
+    assert got == (2 / 4, 1 / 2, 0.5)
+
+
+def test_a_label_that_cannot_be_read_counts_on_neither_side():
+    c = claims(("a", "b"), ("x", "y"), ("Entailment", None), ("Entailment", "Neutral"))
+    assert ragchecker_scores(c)[0] == 1 / 1
+    assert (c.units, c.unscored) == (4, 1)
+
+
+def test_claims_that_cannot_be_read_are_nan_not_zero():
+    c = claims(None, ("x",), (), ("Neutral",))
+    assert all(isnan(v) for v in ragchecker_scores(c))
+    assert (c.units, c.unscored) == (2, 1)
+
+
+def test_an_answer_without_claims_is_zero_and_a_reference_without_claims_is_nan():
+    assert ragchecker_scores(claims((), ("x",), (), ("Neutral",))) == (0.0, 0.0, 0.0)
+    assert all(isnan(v) for v in ragchecker_scores(claims(("a",), (), ("Neutral",), ())))
+
+
+def test_ragchecker_s_worked_example_to_the_printed_digit():
+    if not EXAMPLE.exists():
+        pytest.skip("RAGChecker's worked example is not here: set EMS_DATA_MIRROR to a folder that has it")
+    printed = json.loads(EXAMPLE.read_text())
+    scored = []
+    for checked, result in zip(read_ragchecker_claims(EXAMPLE), printed["results"], strict=True):
+        own = Claims(result["query_id"], "m", tuple(map(str, checked.response_claims)),
+                     tuple(map(str, checked.gt_answer_claims)), tuple(checked.answer2response), tuple(checked.response2answer))
+        scored.append(ragchecker_scores(own))
+        precision, recall, f1 = scored[-1]
+        assert (precision, recall, f1) == pytest.approx([result["metrics"][k] for k in ("precision", "recall", "f1")], abs=0)
+    means = [round(100 * sum(s[i] for s in scored) / len(scored), 1) for i in range(3)]
+    assert means == [printed["metrics"]["overall"][k] for k in ("precision", "recall", "f1")]
+
+
+TRIPLET = Triplet("t", "g", "How did it go?", "Revenue was $5 billion.")
+
+
+def judged(request):
+    if request.task == "claims":
+        return '{"claims": ["Revenue was $5 billion."]}' if "was $5" in request.prompt[-200:] else '{"claims": ["Costs fell.", "Up."]}'
+    return "Entailment" if "Revenue" in request.prompt.splitlines()[-2] else "Label: neutral"
+
+
+def test_both_sides_are_checked_against_each_other():
+    judge = ScriptedJudge(judged)
+    got = RAGChecker(judge).check([TRIPLET], [Answer("t", "m", "Costs fell. Things went up.")])[0]
+    assert got.response_claims == ("Costs fell.", "Up.")
+    assert got.answer2response == ("Neutral", "Neutral")
+    assert got.response2answer == ("Entailment",)
+    against = {r.prompt.split("Claim: ")[1].splitlines()[0]: "went up" in r.prompt for r in judge.requests if r.task == "entail"}
+    assert against == {'"Costs fell."': False, '"Up."': False, '"Revenue was $5 billion."': True}
+
+
+def test_an_empty_answer_has_no_claims_and_costs_no_call():
+    judge = ScriptedJudge(judged)
+    got = RAGChecker(judge).check([TRIPLET], [Answer("t", "m", "")])[0]
+    assert got.response_claims == ()
+    assert got.response2answer == ("Neutral",)
+    assert [r.task for r in judge.requests] == ["claims"]
+    assert ragchecker_scores(got) == (0.0, 0.0, 0.0)
+
+
+def test_an_unreadable_list_of_claims_is_unscored():
+    checker = RAGChecker(ScriptedJudge(lambda r: "I would rather not." if r.task == "claims" else "Neutral"))
+    got = checker.check([TRIPLET], [Answer("t", "m", "Costs fell.")])[0]
+    assert got.response_claims is None
+    assert checker.unread["claims: unreadable"] == 2
+
+
+# --- BERTScore and encoders ---
+
+@pytest.fixture(scope="module")
+def encoder():
+    pytest.importorskip("bert_score", reason="BERTScore needs pip install 'ems-kit[encoder]'")
+    from ems.encoder import Encoder
+
+    try:
+        return Encoder("all-MiniLM-L6-v2")
+    except InputError as error:
+        pytest.skip(str(error))
+
+
+def test_bertscore_of_a_copy_is_one_and_orders_likeness(encoder):
+    reference = "Cloud revenue grew 35% to $11.4 billion."
+    same, near, far = bertscore([reference] * 3, [reference, "Revenue from cloud rose by 35%.", "The weather is nice."], encoder)
+    assert isclose(same, 1.0, abs_tol=1e-5)
+    assert same > near > far
+
+
+def test_bertscore_of_nothing_is_zero(encoder):
+    assert bertscore(["a b c", "  "], ["", "a"], encoder) == [0.0, 0.0]
+
+
+def test_texts_beyond_512_tokens_are_counted(encoder):
+    before = encoder.truncated
+    bertscore(["short text", "short text"], ["word " * 600, "word"], encoder)
+    assert encoder.truncated == before + 1
+
+
+def test_embeddings_keep_order_and_have_unit_length(encoder):
+    import numpy as np
+
+    texts = ["Revenue rose.", "A much longer sentence about the weather in the mountains.", "Sales went up."]
+    vectors = encoder.embed(texts)
+    assert vectors.shape == (3, 384)
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    assert vectors[0] @ vectors[2] > vectors[0] @ vectors[1]
+    assert np.allclose(encoder.embed(texts[::-1])[::-1], vectors, atol=1e-5)
+
+
+def test_wrong_weights_are_refused(tmp_path, monkeypatch):
+    import ems.encoder
+
+    package = tmp_path / "fake_model" / "model"
+    package.mkdir(parents=True)
+    (tmp_path / "fake_model" / "__init__.py").write_text("")
+    (package / "model.safetensors").write_bytes(b"other weights")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(ems.encoder.PACKAGED, "fake", ("fake_model", "model", 6, "0" * 64))
+    with pytest.raises(InputError, match="has SHA-256"):
+        ems.encoder.Encoder("fake")
+
+
+@pytest.mark.parametrize(("name", "words"), [("no/such-model", "layers=N"), ("absent", "pip install absent-package")])
+def test_an_encoder_that_cannot_be_had_says_what_to_do(name, words, monkeypatch):
+    import ems.encoder
+
+    monkeypatch.setitem(ems.encoder.PACKAGED, "absent", ("absent_package", "model", 6, "0" * 64))
+    with pytest.raises(InputError, match=words):
+        ems.encoder.Encoder(name)

@@ -1,0 +1,238 @@
+"""The pipeline with scripted judges: joins by id, unscored never becomes a number, any stages combine."""
+
+import json
+from math import isnan
+
+import pytest
+
+import ems
+from ems.evaluate import EMS, Alignment, alignment_of, build, rescored
+from ems.extract import LLMExtractor, blocks_of, body_blocks
+from ems.match import LLMMatcher
+from ems.metrics import ems_scores
+from ems.score import LLMScorer, RougeScorer
+from ems.types import Answer, EMSResult, InputError, Triplet
+
+REFERENCE = "Revenue was $5 billion. Margin was 20%."
+ANSWER = "Sales came to 5 billion dollars. Costs fell. Margin was 20%."
+
+
+def points(*texts):
+    return json.dumps({"points": list(texts)})
+
+
+class Judge:
+    """Answers by what the prompt asks for: a table of (words in the prompt, reply)."""
+
+    name = "table"
+
+    def __init__(self, table):
+        self.table, self.seen = table, []
+
+    def __call__(self, prompt):
+        self.seen.append(prompt)
+        return next(reply for words, reply in self.table if words in prompt)
+
+
+
+
+def pipeline(table):
+    judge = Judge(table)
+    return EMS(LLMExtractor(judge), LLMMatcher(judge), LLMScorer(judge)), judge
+
+
+GOOD = [
+    (f"<text>\n{REFERENCE}", points("Revenue was $5 billion.", "Margin was 20%.")),
+    (f"<text>\n{ANSWER}", points("Sales came to 5 billion dollars.", "Costs fell.", "Margin was 20%.")),
+    ('Reference point: "Revenue was $5 billion."', "0"),
+    ('Reference point: "Margin was 20%."', "2"),
+    ('Point 1: "Revenue was $5 billion."', "8"),
+    ('Point 1: "Margin was 20%."', "10"),
+]
+
+
+def test_three_stages_by_hand():
+    ems_, judge = pipeline(GOOD)
+    result = ems_.score(REFERENCE, ANSWER)
+    assert result.match == (0, 2)
+    assert result.score == (0.8, 1.0)
+    assert result.recall == (0.8 + 1.0) / 2
+    assert result.precision == (0.8 + 0.0 + 1.0) / 3
+    assert result.unscored == 0
+    assert len(judge.seen) == 2 + 2 + 2            # two texts, two reference points, two pairs
+
+
+@pytest.mark.parametrize(("words", "reply", "match", "unscored"), [
+    ('Reference point: "Margin was 20%."', "maybe 2 or 1", (0, None), 1),      # unreadable index
+    ('Reference point: "Margin was 20%."', "7", (0, None), 1),                 # off the menu
+    ('Point 1: "Margin was 20%."', "excellent", (0, 2), 1),                    # unreadable score
+])
+def test_a_reply_that_cannot_be_read_is_unscored(words, reply, match, unscored):
+    ems_, _ = pipeline([(words, reply), *GOOD])
+    result = ems_.score(REFERENCE, ANSWER)
+    assert result.match == match
+    assert result.score[1] is None
+    assert result.unscored == unscored
+    assert result.recall == 0.8 / 1                # the other point alone
+    assert sum(ems_.unread.values()) == 1
+
+
+def test_unreadable_points_of_the_answer_give_nan_not_zero():
+    ems_, _ = pipeline([(f"<text>\n{ANSWER}", "I'm sorry, I can't do that."), *GOOD])
+    result = ems_.score(REFERENCE, ANSWER)
+    assert isnan(result.recall)
+    assert isnan(result.f1)
+    assert result.unscored == 2                    # both reference points
+    assert result.reason == "the points of the answer could not be read"
+    assert EMSResult.from_dict(json.loads(json.dumps(result.to_dict()))).to_dict() == result.to_dict()
+
+
+def test_an_empty_answer_scores_zero_without_a_call_about_it():
+    ems_, judge = pipeline(GOOD)
+    result = ems_.score(REFERENCE, "  \n ")
+    assert (result.recall, result.precision, result.f1) == (0.0, 0.0, 0.0)
+    assert len(judge.seen) == 1                    # the reference's points only
+
+
+def test_an_empty_reference_is_nan_with_a_reason():
+    result = build(None, "rouge").score("", ANSWER)
+    assert isnan(result.f1)
+    assert result.reason == "the reference has no points"
+
+
+def test_another_scorer_on_the_same_points_and_matches_asks_nobody():
+    ems_, judge = pipeline(GOOD)
+    results = ems_.evaluate([Triplet("t", "g", "q", REFERENCE)], [Answer("t", "m", ANSWER)])
+    asked = len(judge.seen)
+    again = rescored(results, RougeScorer(), ems_)
+    assert len(judge.seen) == asked
+    assert again[0].match == results[0].match
+    assert again[0].score[1] == 1.0                # identical points
+    assert "score:rouge" in again[0].signature
+    assert "score:llm" in results[0].signature
+
+
+def test_rescoring_keeps_unreadable_points_unscored():
+    ems_, _ = pipeline([(f"<text>\n{ANSWER}", "no list"), *GOOD])
+    results = ems_.evaluate([Triplet("t", "g", "q", REFERENCE)], [Answer("t", "m", ANSWER)])
+    assert alignment_of(results[0]).ans_points is None
+    assert isnan(rescored(results, RougeScorer(), ems_)[0].f1)
+
+
+def test_results_keep_the_order_of_the_answers_and_join_by_id():
+    triplets = [Triplet("a", "g", "q", "Revenue was $5 billion."), Triplet("b", "g", "q", "Costs fell by 2%.")]
+    answers = [Answer("b", "m", "Costs fell by 2%."), Answer("a", "m", "Revenue was $5 billion.")]
+    results = build(None, "rouge").evaluate(triplets, answers)
+    assert [r.triplet_id for r in results] == ["b", "a"]
+    assert [r.f1 for r in results] == [1.0, 1.0]
+
+
+def test_many_answers_stream_with_the_same_results():
+    triplets = [Triplet(f"t{i}", "g", "q", f"Revenue was ${i} billion. Costs fell.") for i in range(150)]
+    answers = [Answer(f"t{i}", "m", f"Revenue came to ${i} billion.") for i in range(150)]
+    ems_ = build(None, "local")
+    streamed = list(ems_.stream(triplets, (a for a in answers)))
+    assert streamed == ems_.evaluate(triplets, answers)
+    assert streamed[70] == ems_.evaluate(triplets[70:71], answers[70:71])[0]
+
+
+def test_unknown_and_repeated_ids_are_refused():
+    ems_ = build(None, "rouge")
+    with pytest.raises(InputError, match="'z'"):
+        ems_.evaluate([Triplet("a", "g", "q", "x")], [Answer("z", "m", "y")])
+    with pytest.raises(InputError, match="'a' occurs more than once"):
+        ems_.evaluate([Triplet("a", "g", "q", "x"), Triplet("a", "g", "q", "y")], [])
+
+
+def test_own_stages_combine():
+    class Words:
+        signature = "words"
+
+        def __call__(self, texts):
+            return [tuple(t.split()) for t in texts]
+
+    class Same:
+        signature = "same"
+
+        def __call__(self, pairs):
+            return [tuple(ans.index(p) if p in ans else -1 for p in ref) for ref, ans in pairs]
+
+    class One:
+        name = signature = "one"
+
+        def __call__(self, pairs):
+            return [1.0] * len(pairs)
+
+    result = EMS(Words(), Same(), One()).score("a b c d", "b d x")
+    assert result.recall == 2 / 4
+    assert result.precision == 2 / 3
+    assert "extract:words|match:same|score:one|judge:none" in result.signature
+
+
+def test_unknown_scorer_names_the_choices():
+    with pytest.raises(InputError, match="rouge, bertscore, local, local-pair, got 'bleu'"):
+        build(None, "bleu")
+    with pytest.raises(InputError, match="the llm scorer needs a judge"):
+        build(None, "llm")
+
+
+def test_alignment_survives_json():
+    for alignment in (Alignment("t", "m", ("a",), ("b", "c"), (1,)), Alignment("t", "m", None, ("b",), ())):
+        assert Alignment.from_dict(json.loads(json.dumps(alignment.to_dict()))) == alignment
+
+
+def test_result_shows_itself_in_a_notebook():
+    html = build(None, "local").score(REFERENCE, ANSWER)._repr_html_()
+    assert "Margin was 20%" in html
+
+
+# --- stage 1: the judge's summary removal ---
+
+TEXT = "Overview of it all.\n\nRevenue was $5 billion.\n\nMargin was 20%.\n\nIn short, fine."
+
+
+@pytest.mark.parametrize(("named", "kept"), [
+    ([0, 3], [1, 2]), ([], [0, 1, 2, 3]), ([0], [1, 2, 3]), ([3], [0, 1, 2]),
+    ([1], [0, 1, 2, 3]),                            # a block in the middle is no opening or closing
+    ([0, 2], [1, 2, 3]), ([0, 1, 2, 3], [0, 1, 2, 3]),   # everything named: nothing goes
+])
+def test_only_openings_and_closings_go(named, kept):
+    blocks = blocks_of(TEXT)
+    assert body_blocks(blocks, named) == [blocks[i] for i in kept]
+
+
+def test_a_heading_stays_with_its_paragraph():
+    assert blocks_of("# Results\n\nRevenue rose.\n\nCosts fell.\n\nConclusion\n\nAll well.") == [
+        "# Results\nRevenue rose.", "Costs fell.", "Conclusion\nAll well."]
+
+
+def test_the_judge_s_summary_removal_reaches_the_extraction_prompt():
+    judge = Judge([("numbered blocks", '{"blocks": [0, 3]}'), ("Break the answer", points("Revenue was $5 billion."))])
+    assert LLMExtractor(judge)([TEXT]) == [("Revenue was $5 billion.",)]
+    assert "Overview" not in judge.seen[1]
+    assert "In short" not in judge.seen[1]
+    assert "Margin was 20%" in judge.seen[1]
+
+
+def test_an_unreadable_summary_reply_leaves_the_text_unscored():
+    extractor = LLMExtractor(Judge([("numbered blocks", "the first and the last"), ("Break", points("x"))]))
+    assert extractor([TEXT]) == [None]
+    assert extractor.unread == {"summary: unreadable": 1}
+
+
+def test_summaries_can_be_kept():
+    judge = Judge([("Break the answer", points("x"))])
+    extractor = LLMExtractor(judge, keep_summaries=True)
+    assert extractor([TEXT]) == [("x",)]
+    assert len(judge.seen) == 1
+    assert "summaries kept" in extractor.signature
+
+
+def test_score_helper_of_the_package():
+    assert ems.score_answer("Revenue was $5 billion.", "Revenue was $5 billion.").f1 == 1.0
+
+
+def test_metrics_of_a_result_follow_from_its_alignment():
+    result = build(None, "local-pair").score(REFERENCE, ANSWER)
+    again = ems_scores(result.match, result.score, len(result.ans_points))
+    assert (again.recall, again.precision, again.f1) == (result.recall, result.precision, result.f1)

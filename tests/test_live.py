@@ -1,0 +1,81 @@
+"""The whole judge path once against a real local model server, then replayed from the store to identical values.
+
+SmolLM2-135M is far too small to judge; it is here because it is real: it writes broken lists, wanders off the menu and
+runs into its limits, and none of that may become a number.
+"""
+
+import json
+
+import pytest
+
+pytest.importorskip("xllamacpp", reason="the live test needs xllamacpp (pip install 'ems-kit[test]')")
+
+from model_server import serve, smollm2
+
+from ems.answering import consolidate, write_answers
+from ems.baselines import RAGChecker
+from ems.evaluate import build
+from ems.judge import LLMJudge
+from ems.replies import Replies
+from ems.types import Answer, Triplet
+
+TRIPLETS = [Triplet("t1", "Harbor Foods", "How did Harbor Foods do?",
+                    "Harbor Foods sold $4.2 billion of groceries. It opened 31 stores. Gross margin was 24.1%.",
+                    "Harbor Foods sold groceries for $4.2 billion, opened 31 stores and kept a gross margin of 24.1%.")]
+ANSWERS = [Answer("t1", "one", "Grocery sales of Harbor Foods were $4.2 billion. Gross margin came to 24.1%."),
+           Answer("t1", "empty", "")]
+
+
+@pytest.fixture(scope="module")
+def address():
+    try:
+        model = smollm2()
+    except FileNotFoundError as error:
+        pytest.skip(f"{error} (make setup installs it)")
+    with serve(model) as url:
+        yield url
+
+
+def judged(judge):
+    """Everything a judge is asked: EMS in three stages, and RAGChecker."""
+    results = build(judge, "llm").evaluate(TRIPLETS, ANSWERS)
+    claims = RAGChecker(judge).check(TRIPLETS, ANSWERS)
+    return json.dumps([r.to_dict() for r in results]), [repr(c) for c in claims]
+
+
+def test_live_then_replayed(address, tmp_path):
+    store = Replies(tmp_path / "replies.sqlite")
+    live = LLMJudge("smollm2-135m", store=store, base_url=address, workers=2, timeout=120)
+    first = judged(live)
+    usage = live.usage()
+    assert {"extract", "claims", "entail"} <= usage.keys()
+    assert sum(u.calls for u in usage.values()) > 0
+    assert sum(u.completion_tokens for u in usage.values()) > 0
+    assert len(store) > 0
+
+    store.export(tmp_path / "recorded.jsonl")
+    # An address nobody listens at: a replay must not care.
+    replay = LLMJudge("smollm2-135m", store=Replies(tmp_path / "recorded.jsonl"), mode="replay",
+                      base_url="http://127.0.0.1:9/v1")
+    assert judged(replay) == first
+    assert all(u.calls == 0 for u in replay.usage().values())
+
+
+def test_the_empty_answer_costs_no_call_and_scores_zero(address, tmp_path):
+    judge = LLMJudge("smollm2-135m", store=Replies(tmp_path / "r.sqlite"), base_url=address, workers=2, timeout=120)
+    result = build(judge, "llm").evaluate(TRIPLETS, ANSWERS[1:])[0]
+    assert result.ans_points == ()
+    assert "match" not in judge.usage()
+    assert result.f1 == 0.0 or result.reason == "the points of the reference could not be read"
+
+
+def test_answers_and_consolidated_references_are_written_live(address, tmp_path):
+    judge = LLMJudge("smollm2-135m", store=Replies(tmp_path / "r.sqlite"), base_url=address, workers=2, timeout=120)
+    whole = write_answers(TRIPLETS, judge, model="whole call", max_tokens=60)
+    closed = write_answers(TRIPLETS, judge, model="closed book", context_chars=0, max_tokens=60)
+    assert whole[0].answer
+    assert closed[0].answer
+    assert (whole[0].context_chars, closed[0].context_chars) == (len(TRIPLETS[0].context), 0)
+    assert whole[0].prompt_tokens > closed[0].prompt_tokens
+    reference = consolidate(TRIPLETS, {"t1": [whole[0].answer, closed[0].answer]}, judge, max_tokens=60)
+    assert reference["t1"]

@@ -1,0 +1,111 @@
+"""The notebooks, run by the strict runner on the smoke profile: what comes out, twice the same, never twice the work."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("papermill", reason="running notebooks needs pip install 'ems-kit[notebooks]'")
+
+from ems.runner import declared, load_profile, parameters_of, reproduce
+from ems.runner import notebooks as listed
+from ems.types import InputError
+
+ROOT = Path(__file__).parent.parent
+PRODUCTS = ["triplets.jsonl", "answers.jsonl", "alignments.jsonl", "table1.csv", "table1.md", "table1.tex",
+            "manifest.json", "figures/scaling.png", "figures/heatmap.png", "figures/extraction.png", "figures/alignment.png"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """One run of the smoke profile without a key, without a mirror."""
+    folder = tmp_path_factory.mktemp("smoke")
+    kept = {name: os.environ.pop(name) for name in ("EMS_DATA_MIRROR", "OPENAI_API_KEY") if name in os.environ}
+    os.environ["OPENAI_API_KEY"] = "sk-planted-in-the-environment-000000"
+    try:
+        yield reproduce("smoke", given={"RUN": str(folder)}, root=ROOT)
+    finally:
+        del os.environ["OPENAI_API_KEY"]
+        os.environ.update(kept)
+
+
+def test_everything_promised_is_there(run):
+    assert [name for name in PRODUCTS if not (run / name).exists()] == []
+    assert len(list((run / "notebooks").glob("*.ipynb"))) == 7
+
+
+def test_table_1_has_the_promised_columns_and_metrics(run):
+    import pandas as pd
+
+    table = pd.read_csv(run / "table1.csv")
+    assert list(table.columns) == ["metric", "part", "model", "value", "ci_low", "ci_high", "n", "unscored", "signature"]
+    assert set(table.metric) == {"BLEU", "ROUGE", "BERTScore", "RAGChecker", "EMS(ROUGE)", "EMS(BERTScore)", "EMS(LLM)", "EMS(local)"}
+    assert table.value.dropna().between(0, 1).all()
+    assert table.signature.str.contains("seed:").all()
+    judged = table[table.metric.isin(["RAGChecker", "EMS(LLM)", "EMS(ROUGE)"])]
+    assert judged.signature.str.contains("sha256:cc324af070c2").all()
+
+
+def test_the_manifest_says_what_ran_and_what_it_cost(run):
+    manifest = json.loads((run / "manifest.json").read_text())
+    assert manifest["packages"]["openai"]
+    assert len(manifest["notebooks"]) == 7
+    assert manifest["judge"]["ems"]
+    assert all(task["calls"] == 0 for part in manifest["judge"].values() for model in part.values() for task in model.values())
+
+
+def test_the_key_is_nowhere(run):
+    for path in run.rglob("*"):
+        if path.is_file():
+            assert b"sk-planted-in-the-environment" not in path.read_bytes(), path
+
+
+def test_a_second_run_does_nothing_and_a_changed_parameter_runs_what_depends_on_it(run, capsys):
+    before = {name: (run / name).read_bytes() for name in PRODUCTS if name != "manifest.json"}
+    reproduce("smoke", given={"RUN": str(run)}, root=ROOT)
+    assert capsys.readouterr().err.count("unchanged, skipped") == 7
+    reproduce("smoke", given={"RUN": str(run), "RESAMPLES": 199}, only=["04", "07"], root=ROOT)
+    assert "skipped" not in capsys.readouterr().err
+    reproduce("smoke", given={"RUN": str(run)}, only=["04", "07"], root=ROOT)
+    assert {name: (run / name).read_bytes() for name in before} == before
+
+
+def test_a_lost_product_is_made_again(run, capsys):
+    (run / "table1.tex").unlink()
+    reproduce("smoke", given={"RUN": str(run)}, only=["07"], root=ROOT)
+    assert (run / "table1.tex").exists()
+    assert "skipped" not in capsys.readouterr().err
+
+
+def test_a_failing_notebook_is_named_and_the_run_resumes(run, tmp_path, capsys):
+    project = tmp_path / "project"
+    for name in ("notebooks", "profiles", "data"):
+        shutil.copytree(ROOT / name, project / name)
+    (project / "data" / "paper" / "table1.csv").rename(project / "data" / "paper" / "elsewhere.csv")
+    folder = tmp_path / "out"
+    shutil.copytree(run, folder)
+    with pytest.raises(InputError, match="07_table1.ipynb, cell"):
+        reproduce("smoke", given={"RUN": str(folder)}, only=["07"], root=project)
+    (project / "data" / "paper" / "elsewhere.csv").rename(project / "data" / "paper" / "table1.csv")
+    reproduce("smoke", given={"RUN": str(folder)}, only=["07"], root=project)
+    assert "07_table1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("profile", [p.stem for p in sorted((ROOT / "profiles").glob("*.yaml"))])
+def test_every_profile_names_only_parameters_that_exist(profile):
+    paths = listed(ROOT)
+    assert parameters_of(paths, load_profile(ROOT, profile), {}, paths)
+
+
+def test_unknown_names_and_kinds_are_refused():
+    paths = listed(ROOT)
+    for wrong, words in (({"common": {"NOPE": 1}}, "NOPE"), ({"01_dataset": {"JUDGE": "x"}}, "JUDGE"),
+                         ({"99_more": {}}, "99_more"), ({"04_scaling": {"SEED": "seven"}}, "SEED must be int")):
+        with pytest.raises(InputError, match=words):
+            parameters_of(paths, wrong, {}, paths)
+
+
+def test_declared_parameters_are_read_from_the_tagged_cell():
+    assert declared(ROOT / "notebooks" / "04_scaling.ipynb")["SEED"] == 7
