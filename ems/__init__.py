@@ -10,10 +10,14 @@ Everything is imported on first use, so that `import ems` costs nothing.
 from __future__ import annotations
 
 import importlib
+import warnings
 
 from .types import Answer, EMSResult, InputError, Match, Tally, Triplet
 
 __version__ = "0.1.0"
+
+# A plain text bar does as well where notebook widgets are not installed.
+warnings.filterwarnings("ignore", message="IProgress not found")
 
 _WHERE = {
     "ems_scores": "metrics", "EMS": "evaluate", "build": "evaluate", "rescored": "evaluate",

@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from . import stats
+from . import frames, stats
 from .agreement import metrics_of
 from .evaluate import EMS
 from .extract import SentenceExtractor
 from .match import Matcher, Points, SimilarityMatcher
 from .score import LocalScorer, PairScorer, Scorer, Sides
+from .types import Answer, Triplet
 
 BASE = "the paper's choices"
 THRESHOLD = 0.5      # of the all-or-nothing variant
 FALSIFIED = "change numbers"
+FORMS = ("pair", "local")
 
 
 class TwoWay:
@@ -67,11 +69,12 @@ class AllOrNothing:
 def variants(form: str = "pair") -> dict[str, EMS]:
     """The paper's choices, and each of them changed alone, without a judge.
 
+    Its points have at most two sentences; one is the choice here, two are among the changes.
     `form` "pair" is the paper's one-to-one scoring (`PairScorer`), "local" the coverage of whole sides (`LocalScorer`),
     which has no direction of matching to choose.
     """
-    if form not in ("pair", "local"):
-        raise ValueError(f"form must be 'pair' or 'local', got {form!r}")
+    if form not in FORMS:
+        raise ValueError(f"form must be one of {', '.join(FORMS)}, got {form!r}")
     matcher = SimilarityMatcher()
     scorer: Any = PairScorer() if form == "pair" else LocalScorer()
     points = {
@@ -83,6 +86,15 @@ def variants(form: str = "pair") -> dict[str, EMS]:
         made["matched both ways"] = EMS(SentenceExtractor(), matcher, TwoWay(matcher, scorer))
     made["all-or-nothing scores"] = EMS(SentenceExtractor(), matcher, AllOrNothing(scorer))
     return made
+
+
+def study(triplets: Sequence[Triplet], answers: Sequence[Answer], *, progress: bool = False) -> pd.DataFrame:
+    """The values frame of every variant; its metrics are named "<form>: <choice>"."""
+    from tqdm.auto import tqdm
+
+    named = {f"{form}: {choice}": pipeline for form in FORMS for choice, pipeline in variants(form).items()}
+    return pd.concat([frames.of_results(pipeline.evaluate(triplets, answers), name, triplets)
+                      for name, pipeline in tqdm(named.items(), desc="choices", disable=not progress)], ignore_index=True)
 
 
 def separation(values: pd.DataFrame, *, part: str = "F1", resamples: int = 1000, seed: int = 7) -> pd.DataFrame:
@@ -110,13 +122,34 @@ def separation(values: pd.DataFrame, *, part: str = "F1", resamples: int = 1000,
     return pd.DataFrame(rows)
 
 
+def compare(people: pd.DataFrame, apart: pd.DataFrame) -> pd.DataFrame:
+    """One row per form and choice: agreement with people, separation of the models, and a verdict on the change.
+
+    `people` holds the rows of one measure of `agreement.human_agreement` on `study`'s metrics, compared with each form's
+    `BASE`, `apart` is `separation` of `study`'s values, both indexed by metric. `verdict`: the change "helps" or "harms"
+    when the interval of its paired difference in agreement lies above or below 0, else "no clear difference".
+    """
+    rows = []
+    for metric in apart.index:
+        form, choice = metric.split(": ", 1)
+        human, model, base = people.loc[metric], apart.loc[metric], f"vs {form}: {BASE}"
+        low, high = human.get(f"{base} low"), human.get(f"{base} high")
+        rows.append({"form": form, "choice": choice, "name": f"{choice} ({form})", "agreement": human["value"],
+                     "agreement_low": human["ci_low"], "agreement_high": human["ci_high"], "change": human.get(base),
+                     "change_low": low, "change_high": high, "gap": model["gap"], "gap_low": model["gap_low"],
+                     "gap_high": model["gap_high"], "order_kept": model["order_kept"],
+                     "verdict": "" if choice == BASE else "helps" if low > 0 else "harms" if high < 0 else "no clear difference"})
+    return pd.DataFrame(rows)
+
+
 def losses(scores: pd.DataFrame, about: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """What every edit took off every metric: one row per text, edit, dose and metric.
 
     `scores` and `about` belong to `edits.edited_answers`. `loss` is the unedited reference's score less the edited
     one's, of the part an edit should show in: precision where more was said than asked ("excess"), else F1; the only
-    part of a metric that has one. Also `touched`, the share of words the edit touched.
+    part of a metric that has one. Also `touched`, the share of words the edit touched. Length is no metric here.
     """
+    scores = scores.drop(columns="length Score", errors="ignore")
     table = pd.DataFrame(about).merge(scores, on=["triplet_id", "model"], validate="one_to_one")
     whole = table[table["edit"] == ""].set_index("triplet_id")
     parts = {"excess": metrics_of(scores, "Precision")}
@@ -134,7 +167,7 @@ def verdicts(lost: pd.DataFrame, *, resamples: int = 1000, seed: int = 7) -> pd.
 
     `loss` is the mean at the largest dose, with its interval over texts; `noticed` the share of texts whose score
     moves at the smallest dose. An edit that does harm passes in `direction` when the interval lies above 0, and in
-    `proportion` when the mean loss rises with every dose. One that does none, or only changes stop words, passes in
+    `proportion` when the mean loss rises with the dose and never falls. One that does none, or only changes stop words, passes in
     direction when at every dose it costs less than changing the same share of numbers, in proportion when at the
     largest it costs at most half as much.
     """
@@ -148,7 +181,8 @@ def verdicts(lost: pd.DataFrame, *, resamples: int = 1000, seed: int = 7) -> pd.
         low, high = np.quantile(draws, [0.025, 0.975]) if len(largest) > 1 else (np.nan, np.nan)
         by_dose, harm = mean[metric, edit], found["harm"].iloc[0]
         if harm in ("worse", "excess"):
-            direction, proportion = low > 0, bool((np.diff(by_dose, prepend=0.0) > 0).all())
+            steps = np.diff(by_dose)
+            direction, proportion = low > 0, bool((steps >= 0).all() and steps.sum() > 0)
         else:
             number = mean[metric, FALSIFIED]
             direction, proportion = bool((by_dose < number).all()), by_dose[top] <= number[top] / 2

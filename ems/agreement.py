@@ -48,35 +48,40 @@ def unigram(references: Sequence[str], answers: Sequence[str]) -> list[tuple[flo
     return scores
 
 
+def surface_table(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> pd.DataFrame:
+    """The score table of what any metric has to beat: the answer's length in words, and `unigram`."""
+    reference = {t.id: t.reference for t in triplets}
+    texts = [a.answer for a in answers]
+    scores = unigram([reference[a.triplet_id] for a in answers], texts)
+    return pd.DataFrame({key: [getattr(a, key) for a in answers] for key in KEYS}
+                        | {"length Score": [len(text.split()) for text in texts]} | _parts(UNIGRAM, scores))
+
+
 def score_table(triplets: Sequence[Triplet], answers: Sequence[Answer], *, encoder: Encoder | None = None,
-                ems: bool = True, more: Mapping[str, EMS] | None = None, progress: bool = False) -> pd.DataFrame:
-    """Every metric that needs no judge, for every answer; values in [0, 1] but for "length Score", in words.
+                more: Mapping[str, EMS] | None = None, progress: bool = False) -> pd.DataFrame:
+    """Every metric that needs no judge, for every answer; values in [0, 1] but for "length Score".
 
     With an `encoder` also BERTScore and EMS(BERTScore). EMS(ROUGE) and EMS(BERTScore) share points and matches with
-    EMS(local-pair). `ems=False` leaves the EMS columns out; `more` adds pipelines by name.
+    EMS(local-pair). `more` adds pipelines by name.
     """
     reference = {t.id: t.reference for t in triplets}
     refs, texts = [reference[a.triplet_id] for a in answers], [a.answer for a in answers]
-    columns: dict[str, Sequence[Any]] = {key: [getattr(a, key) for a in answers] for key in KEYS}
-    columns |= {"length Score": [len(text.split()) for text in texts]}
-    columns |= _parts(UNIGRAM, unigram(refs, texts)) | {"BLEU Score": bleu(refs, texts)}
+    columns: dict[str, Sequence[float]] = {"BLEU Score": bleu(refs, texts)}
     for kind, scores in rouge(refs, texts).items():
         columns |= _parts(f"ROUGE-{kind[-1]}", scores)
     if encoder is not None:
         columns["BERTScore Score"] = bertscore(refs, texts, encoder)
-    results: dict[str, list[EMSResult]] = {}
-    if ems:
-        results["EMS(local)"] = build(None, "local").evaluate(triplets, answers, progress=progress)
-        pair = build(None, "local-pair")
-        results["EMS(local-pair)"] = pair.evaluate(triplets, answers, progress=progress)
-        results["EMS(ROUGE)"] = rescored(results["EMS(local-pair)"], RougeScorer(), pair)
-        if encoder is not None:
-            results["EMS(BERTScore)"] = rescored(results["EMS(local-pair)"], BERTScorer(encoder), pair)
+    results = {"EMS(local)": build(None, "local").evaluate(triplets, answers, progress=progress)}
+    pair = build(None, "local-pair")
+    results["EMS(local-pair)"] = pair.evaluate(triplets, answers, progress=progress)
+    results["EMS(ROUGE)"] = rescored(results["EMS(local-pair)"], RougeScorer(), pair)
+    if encoder is not None:
+        results["EMS(BERTScore)"] = rescored(results["EMS(local-pair)"], BERTScorer(encoder), pair)
     for name, pipeline in (more or {}).items():
         results[name] = pipeline.evaluate(triplets, answers, progress=progress)
     for name, rows in results.items():
         columns |= _parts(name, [(r.precision, r.recall, r.f1) for r in rows])
-    return pd.DataFrame(columns)
+    return pd.concat([surface_table(triplets, answers), pd.DataFrame(columns)], axis=1)
 
 
 def of_values(values: pd.DataFrame) -> pd.DataFrame:
@@ -112,8 +117,10 @@ def meta_pairs(meta: pd.DataFrame) -> tuple[list[Triplet], list[Answer], pd.Data
     return triplets, answers, labels, pd.DataFrame(own, columns=[*KEYS, *(f"{RAGCHECKER} {part}" for part in PARTS)])
 
 
-def human_agreement(labels: pd.DataFrame, scores: pd.DataFrame, *, against: Sequence[str] = (UNIGRAM, RAGCHECKER),
-                    resamples: int = 2000, seed: int = 7) -> pd.DataFrame:
+def human_agreement(
+    labels: pd.DataFrame, scores: pd.DataFrame, *, against: Sequence[str] = (UNIGRAM, RAGCHECKER),
+    asked: Sequence[str] = tuple(ASKED), resamples: int = 2000, seed: int = 7,
+) -> pd.DataFrame:
     """How well each metric's preference within a pair goes with the annotators', by RAGChecker's published procedure.
 
     One observation per pair and annotator: the second answer's score less the first's, against the label (-2 .. 2). A
@@ -123,8 +130,8 @@ def human_agreement(labels: pd.DataFrame, scores: pd.DataFrame, *, against: Sequ
     "the other annotator" holds the two annotators' agreement, one observation per pair.
     """
     rows = []
-    for ask, part in ASKED.items():
-        columns = metrics_of(scores, part)
+    for ask in asked:
+        columns = metrics_of(scores, ASKED[ask])
         wide = scores.pivot(index="triplet_id", columns="model", values=list(columns.values()))
         gap = wide.xs("2", axis=1, level=1) - wide.xs("1", axis=1, level=1)
         gap = gap.fillna(gap.median()).reindex(labels["instance_id"])
@@ -154,6 +161,18 @@ def label_agreement(
         rows += _agreement({m: subset[c] for m, c in columns.items()}, subset["correct"].astype(float), subset[cluster],
                            against, resamples, seed, {"subset": name}, ("kendall", "pearson"), "AUC")
     return pd.DataFrame(rows)
+
+
+def shown(row: Mapping[str, float]) -> str:
+    """A value with its interval: "0.62 [0.55, 0.69]"."""
+    return f"{row['value']:.2f} [{row['ci_low']:.2f}, {row['ci_high']:.2f}]"
+
+
+def compared(row: Mapping[str, float], other: str) -> str:
+    """A row's paired difference to another metric, in words that its interval allows."""
+    gap, low, high = (row[f"vs {other}{end}"] for end in ("", " low", " high"))
+    word = "above" if low > 0 else "below" if high < 0 else "not distinguishable from"
+    return f"{word} {other} ({gap:+.2f} [{low:+.2f}, {high:+.2f}])"
 
 
 def _agreement(x: Mapping[str, Any], y: Any, cluster: Any, against: Sequence[str], resamples: int, seed: int,

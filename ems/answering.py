@@ -194,10 +194,10 @@ def _document(text: str) -> dict[str, str]:
 
 
 def _request(task: str, prompt: str, max_tokens: int, label: str) -> Request:
-    """The question, with the longest answer that a dry run should assume: six characters a token, in paragraphs."""
+    """The question, with the longest answer that a dry run should assume: five characters a token, in paragraphs."""
     paragraph = f"{label} said so. " + "figures and reasons " * 10
     return Request(task, prompt, max_tokens, label=label,
-                   costliest=lambda: "\n\n".join([paragraph] * (1 + 6 * max_tokens // len(paragraph))))
+                   costliest=lambda: "\n\n".join([paragraph] * (1 + 5 * max_tokens // len(paragraph))))
 
 
 def _text(reply: Reply, what: str) -> tuple[str, str]:

@@ -8,21 +8,15 @@ from dataclasses import dataclass
 from functools import partial
 from math import nan
 
-from .cost import PER_CLAIM, longest_list
+from .cost import longest_list
 from .encoder import Encoder
-from .extract import room
+from .extract import list_schema, room
 from .judge import Judge, Request, as_judge
 from .metrics import f1
 from .prompting import Prompts, harmless, quoted
 from .reading import read_list, read_word
 
 LABELS = ("Entailment", "Neutral", "Contradiction")
-CLAIMS_SCHEMA = {
-    "type": "object",
-    "properties": {"claims": {"type": "array", "items": {"type": "string"}}},
-    "required": ["claims"],
-    "additionalProperties": False,
-}
 BLEU_SIGNATURE = "bleu:nltk sentence,4-gram,smoothing=method1,words=lower"
 
 
@@ -131,8 +125,8 @@ class RAGChecker:
         for i in asked:
             question, text = (harmless(part) for part in texts[i])
             prompt = self.prompts.fill("claims", question=quoted(question), answer=text)
-            requests.append(Request("claims", prompt, room(text) * 2, CLAIMS_SCHEMA,
-                                    costliest=partial(longest_list, text, "claims", PER_CLAIM)))
+            requests.append(Request("claims", prompt, room(text) * 2, list_schema("claims", text),
+                                    costliest=partial(longest_list, text, list_schema("claims", text))))
         claims: list[tuple[str, ...] | None] = [()] * len(texts)
         for i, reply in zip(asked, self.judge.ask(requests, "list claims"), strict=True):
             read = None if reply.text is None else read_list(reply.text, "claims")

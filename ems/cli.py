@@ -192,7 +192,7 @@ def _pipeline(args: argparse.Namespace):
     judge = LLMJudge(args.judge, store=store, mode="dry" if dry else args.mode, base_url=args.base_url,
                      workers=args.workers, prices=prices, spend_limit=args.spend_limit)
     scorer = args.scorer or "llm"
-    if dry and scorer != "llm":
+    if dry and not scorer.startswith("llm"):
         scorer = "local-pair"                # costs no call either, and loads nothing
     return build(judge, scorer, encoder=args.encoder, prompts=Prompts.named(args.prompts), variant=args.variant)
 
@@ -252,7 +252,7 @@ def _parser() -> argparse.ArgumentParser:
 
     for command in (one, many):
         command.add_argument("--judge", default="none", metavar="none|MODEL", help="default none: no key, no network")
-        command.add_argument("--scorer", metavar="rouge|bertscore|llm|local|local-pair",
+        command.add_argument("--scorer", metavar="rouge|bertscore|llm|llm-expected|local|local-pair",
                              help="default local, with a judge llm")
         command.add_argument("--encoder", metavar="NAME", help="model for bertscore; default roberta-large")
         command.add_argument("--base-url", metavar="URL", help="of the judge; default OPENAI_BASE_URL")

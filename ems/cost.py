@@ -22,14 +22,12 @@ if TYPE_CHECKING:
 Usage = Mapping[str, Mapping[str, Mapping[str, Any]]]      # by model and task, as `frames.usage` gives it
 
 PER_CALL = 64            # tokens a chat template may put around a prompt, a default system message included
-PER_POINT = 50           # characters of text for one point, at least; the prompt asks for one or two sentences
-PER_CLAIM = 25           # the same for a claim, the smallest statement
 # Stages whose replies a stage's prompts are made of: if one of them is only assumed, so is what follows.
 RESTS_ON = {"consolidate": ("answer",), "summary": ("answer", "consolidate"), "claims": ("answer", "consolidate"),
             "extract": ("summary",), "match": ("extract",), "score": ("match",), "entail": ("claims",)}
-ASSUMED = (f"At most (<=): the earlier stage has no reply yet; assumed is a point for every {PER_POINT} and a claim "
-           f"for every {PER_CLAIM} characters of text, and that every point finds a match. Tokens are always at most: "
-           "prompts by a bound on characters, replies by their length limit. Calls repeated after a fault come on top.")
+ASSUMED = ("At most (<=): a stage before has no reply yet; assumed are the longest lists that its schema allows, two "
+           "points or three claims a sentence, and that every point finds a match. Tokens are always at most: prompts "
+           "by a bound on characters, replies by their length limit. Calls repeated after a fault come on top.")
 
 
 def tokens_at_most(text: str) -> int:
@@ -46,10 +44,12 @@ def tokens_at_most(text: str) -> int:
     return math.ceil((len(text) - digits - signs - foreign) / 4 + signs + 1.3 * digits + 2.2 * foreign)
 
 
-def longest_list(text: str, key: str, per_item: int) -> str:
-    """The reply of a judge that breaks a text into as many points as a dry run assumes, half as long again as it."""
-    items = [f"{i} {text[start:start + per_item * 3 // 2]}" for i, start in enumerate(range(0, len(text), per_item))]
-    return json.dumps({key: items})
+def longest_list(text: str, schema: Mapping[str, Any]) -> str:
+    """A reply that breaks a text into as many points as `schema` allows, together half as long again as the text."""
+    (key, entries), = schema["properties"].items()
+    step = len(text) / entries["maxItems"]
+    starts = (int(i * step) for i in range(entries["maxItems"]))
+    return json.dumps({key: [f"{i} {text[at:int(at + 1.5 * step)]}" for i, at in enumerate(starts)]})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Prices:
                              f"differs, cached; got {dict(given)!r:.80}")
         return cls(**{"cached": given["prompt"], **given})
 
-    def cost(self, prompt: int, cached: int, completion: int) -> float:
+    def cost(self, prompt: int, completion: int, cached: int = 0) -> float:
         """Money for so many tokens; `cached` are a part of `prompt`."""
         return ((prompt - cached) * self.prompt + cached * self.cached + completion * self.completion) / 1e6
 

@@ -22,13 +22,13 @@ Change = tuple[tuple[int, int, str], ...]      # replacements (start, end, new t
 _FLIPS = {
     "first": "third", "second": "fourth", "third": "first", "fourth": "second", "Q1": "Q3", "Q2": "Q4", "Q3": "Q1",
     "Q4": "Q2", "January": "July", "March": "December", "April": "October", "June": "September", "July": "January",
-    "September": "June", "October": "April", "December": "March", "quarter": "year", "months": "years",
-    "years": "months", "million": "billion", "billion": "million", "thousand": "million", "$": "€",
+    "September": "June", "October": "April", "December": "March", "months": "years", "years": "months",
+    "million": "billion", "billion": "million", "thousand": "million", "$": "€",
     "%": " basis points", "percent": "basis points", "basis points": "percent",
 }
 _MONTHS = "January|March|April|June|July|September|October|December"
 _UNIT = re.compile(r"\b(?:million|billion|thousand|percent|basis points|months|years)\b|(?<=\d)%|\$(?=\d)|\bQ[1-4]\b"
-                   r"|\b(?:first|second|third|fourth)(?=[ -](?:fiscal )?quarter)|(?<=[a-z] )quarter\b|\b20[0-2]\d\b"
+                   r"|\b(?:first|second|third|fourth)(?=[ -](?:fiscal )?quarter)|\b20[0-2]\d\b"
                    rf"|\b(?:{_MONTHS})\b")
 _AUXILIARY = re.compile(r"\b(?:is|are|was|were|will|would|can|could|should|has|have|had|does|did)\b(?! not\b)")
 _VERB = re.compile(r"\b(?:states?|shows?|confirms?|indicates?|expects?|reports?|reported|said|rose|fell|grew|remains?"

@@ -16,7 +16,7 @@ from .metrics import ems_scores
 from .score import Scorer
 from .types import Answer, EMSResult, InputError, Triplet
 
-CHUNK = 64          # answers held in memory at once, at least; a chunk's points are matched in one go
+CHUNK = 128         # answers held in memory at once, at least; a chunk's points are matched in one go
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +90,8 @@ class EMS:
             if workers is not None and hasattr(judge, "workers"):
                 judge.workers = workers
         by_id, missing = references_by_id(triplets), None
-        # So many at once that a stage keeps every worker busy to its end.
-        size = max([CHUNK, *(2 * getattr(judge, "workers", 0) for judge in self.judges)])
+        # So many at once that a stage keeps every worker busy nearly to its end.
+        size = max([CHUNK, *(4 * getattr(judge, "workers", 0) for judge in self.judges)])
         for chunk in _chunks(answers, size, progress):
             try:
                 results = self.score_alignments(self.align(by_id, chunk))
@@ -179,15 +179,15 @@ def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = Non
     """The pipeline behind `ems score` and `ems evaluate`.
 
     Without a judge: sentence points, similarity matching and a scorer of rouge, bertscore, local or local-pair. With
-    one, extraction and matching are the judge's, and `scorer` may also be llm. `encoder` names the model for
-    bertscore (roberta-large if None), `variant` the way a judge is asked for matches (`match.VARIANTS`). InputError
-    for a scorer or a variant that does not go with the rest.
+    one, extraction and matching are the judge's, and `scorer` may also be llm or llm-expected (see `score.LLMScorer`).
+    `encoder` names the model for bertscore (roberta-large if None), `variant` the way a judge is asked for matches
+    (`match.VARIANTS`). InputError for a scorer or a variant that does not go with the rest.
     """
     from . import extract, match, score
 
-    allowed = ("rouge", "bertscore", "local", "local-pair") + (("llm",) if judge is not None else ())
+    allowed = ("rouge", "bertscore", "local", "local-pair") + (("llm", "llm-expected") if judge is not None else ())
     if scorer not in allowed:
-        hint = "; the llm scorer needs a judge" if scorer == "llm" else ""
+        hint = f"; the {scorer} scorer needs a judge" if scorer in ("llm", "llm-expected") else ""
         raise InputError(f"scorer must be one of {', '.join(allowed)}, got {scorer!r}{hint}")
     if judge is None and variant != "faithful":
         raise InputError(f"variant {variant!r} is a way to ask a judge, and there is none")
@@ -198,7 +198,8 @@ def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = Non
     made: dict[str, Callable[[], Scorer]] = {
         "rouge": score.RougeScorer, "local": lambda: score.LocalScorer(), "local-pair": lambda: score.PairScorer(),
         "bertscore": lambda: score.BERTScorer(_encoder(encoder)),
-        "llm": lambda: score.LLMScorer(judge, prompts, max_score=max_score)}
+        "llm": lambda: score.LLMScorer(judge, prompts, max_score=max_score),
+        "llm-expected": lambda: score.LLMScorer(judge, prompts, max_score=min(max_score, 9), expected=True)}
     return EMS(extractor, matcher, made[scorer]())
 
 

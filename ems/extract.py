@@ -10,21 +10,18 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
-from .cost import PER_POINT, longest_list
+from .cost import longest_list
 from .judge import Judge, Request, as_judge
 from .prompting import Prompts, harmless, numbered
-from .quantities import same
+from .quantities import find_quantities, same
 from .reading import read_list, read_numbers
-from .similarity import read_point, word_weight
+from .similarity import word_weight, words_of
 
-POINTS_SCHEMA = {
-    "type": "object",
-    "properties": {"points": {"type": "array", "items": {"type": "string"}}},
-    "required": ["points"],
-    "additionalProperties": False,
-}
+# A sentence seldom holds more than two points, or three claims. A small judge that starts to repeat itself would
+# otherwise write until its limit, and all it said would be lost; where servers constrain replies, the list ends.
+PER_SENTENCE = {"points": 2, "claims": 3}
 BLOCKS_SCHEMA = {
     "type": "object",
     "properties": {"blocks": {"type": "array", "items": {"type": "integer"}}},
@@ -33,12 +30,22 @@ BLOCKS_SCHEMA = {
 }
 
 
+_SENTENCE_END = re.compile(r"[.!?;]\s|[。！？；]|\n")
+
+
 class Extractor(Protocol):
     """Anything that cuts texts into points; `signature` enters every result."""
 
     signature: str
 
     def __call__(self, texts: Sequence[str]) -> list[tuple[str, ...] | None]: ...
+
+
+def list_schema(key: str, text: str) -> dict[str, Any]:
+    """The shape `{key: [strings]}` of a reply about `text`, with as many entries as the text can hold."""
+    sentences = len(_SENTENCE_END.findall(text)) + 1
+    entries = {"type": "array", "items": {"type": "string"}, "maxItems": PER_SENTENCE[key] * sentences}
+    return {"type": "object", "properties": {key: entries}, "required": [key], "additionalProperties": False}
 
 
 def room(text: str) -> int:
@@ -65,10 +72,10 @@ class LLMExtractor:
         if not self.keep_summaries:
             bodies = self._without_summaries(bodies)
         asked = [i for i, body in enumerate(bodies) if body]
-        schema = self.prompts.schema("extract", POINTS_SCHEMA)
         requests = [
-            Request("extract", self.prompts.fill("extract", answer=bodies[i]), room(bodies[i]), schema,
-                    costliest=partial(longest_list, bodies[i], "points", PER_POINT))
+            Request("extract", self.prompts.fill("extract", answer=bodies[i]), room(bodies[i]),
+                    self.prompts.schema("extract", list_schema("points", bodies[i])),
+                    costliest=partial(longest_list, bodies[i], list_schema("points", bodies[i])))
             for i in asked
         ]
         points: list[tuple[str, ...] | None] = [None if body is None else () for body in bodies]
@@ -140,23 +147,30 @@ def _is_heading(block: str) -> bool:
 
 
 UNITS = ("sentence", "clause", "paragraph")
-# Abbreviations that end in a period without ending a sentence, lower case.
-_ABBREVIATIONS = frozenset("""approx assn ave bros ca cf co col corp dept dr e.g eq est etc fig figs gen gov i.e inc jan feb
-mar apr jun jul aug sep sept oct nov dec jr lt ltd mr mrs ms no nos para pp prof rep rev sen sr st u.k u.s u.s.a vol vs
-a.m p.m""".split())
-_STOP = re.compile(r"[.!?]+[\"'”’)\]*_]*(?:\s*\[\d+(?:[,;–-]\s*\d+)*\])*(?=\s+[\"'“‘(\[*_]*[^\s\"'“‘(\[*_])|[。！？；]+[”」』）]*")
-_CLAUSE = re.compile(r";\s+|,\s+(?=(?:and|but|while|whereas|which|although|though|because|so|with)\s)|\s+[–—]\s+|:\s+(?=\w)")
-_BULLET = re.compile(r"^(?:[-*•–·▪>]+|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4})[.)])\s+")
+# Abbreviations whose period does not end a sentence, lower case.
+_ABBREVIATIONS = frozenset([
+    "approx", "assn", "ave", "bros", "ca", "cf", "co", "col", "corp", "dept", "dr", "e.g", "eq", "est", "fig", "figs",
+    "gen", "gov", "i.e", "inc", "jan", "feb", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec", "jr",
+    "lt", "ltd", "mr", "mrs", "ms", "nos", "para", "pp", "prof", "rep", "rev", "sen", "sr", "st", "u.k", "u.s", "u.s.a",
+    "vol", "vs",
+])
+# A run of stops with its quotes and footnote marks, before a space; or a stop of an unspaced script.
+_STOP = re.compile(r"[.!?]+[\"'”’)\]*_]*(?:\s*\[\d+(?:[,;–-]\s*\d+)*\])*(?=\s+\S)|[。！？；]+[”」』）]*")
+_CLAUSE = re.compile(r";\s+|\s+[–—]\s+|:\s+(?=\w)"
+                     r"|,\s+(?=(?:and|but|while|whereas|which|although|though|because|so|with)\s)")
+_BULLET = re.compile(r"^(?:[-*•–·▪>]+|\(?(?:\d{1,3}|[ivx]{1,4})[.)]|\(?[a-zA-Z]\))\s+")
 _TABLE_RULE = re.compile(r"^\|?[\s:|-]+\|[\s:|-]*$")
 _MARKUP = re.compile(r"\*\*|__|`+|<\|[^|>]*\|>|(?<=\])\([^)\s]*\)|^#{1,6}\s+|^>\s+", re.MULTILINE)
-
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-_OPENING = re.compile(r"[#*\s]*(?:executive summary|summary|overview|introduction|tl;?dr|key takeaways?|at a glance|in brief)\b",
-                      re.IGNORECASE)
-_CLOSING = re.compile(r"[#*\s]*(?:(?:in|final|the)? ?(?:summary|conclusions?|short|sum|essence)\b|overall\b|to (?:sum|conclude)"
-                      r"|taken together|all in all|ultimately\b|final thoughts|key takeaways?|wrap-?up)", re.IGNORECASE)
-_CLOSING_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=(?:In (?:summary|conclusion|short|sum|essence)|Overall|To (?:sum|conclude)"
-                               r"|Taken together|All in all|Ultimately)\b)")
+_HEADED = (r"[#*\s]*(?:(?:executive|final) )?(?:summary|overview|introduction|conclusions?|in brief|at a glance"
+           r"|tl;?dr|(?:final|closing) thoughts|key takeaways?)\**\s*(?:[:\n]|\*\*|$)")
+_CONCLUDES = (r"(?:in (?:summary|conclusion|short|sum|essence)\b|to (?:summari[sz]e|sum up|conclude)\b"
+              r"|(?:overall|ultimately|taken together|all in all),)")
+_OPENING = re.compile(_HEADED, re.IGNORECASE)
+_CLOSING = re.compile(f"{_HEADED}|{_CONCLUDES}", re.IGNORECASE)
+_CLOSING_SENTENCE = re.compile(rf"(?<=[.!?])\s+(?={_CONCLUDES})", re.IGNORECASE)
+REPEATED = 0.9         # a paragraph not marked as a summary is one when the rest holds this share of its words
+SUMMARY_LIMIT = 4000   # characters; a longer block is no summary, whatever it is called
 
 
 class SentenceExtractor:
@@ -186,7 +200,7 @@ class SentenceExtractor:
             parts = [paragraph] if self.unit == "paragraph" else sentences(paragraph)
             if self.unit == "clause":
                 parts = [clause for part in parts for clause in _CLAUSE.split(part)]
-            parts = [part.strip() for part in parts if re.search(r"\w", part)]
+            parts = [_BULLET.sub("", part.strip()) for part in parts if re.search(r"\w", part)]
             step = self.max_sentences
             points.extend(" ".join(parts[i:i + step]) for i in range(0, len(parts), step))
         return tuple(dict.fromkeys(points)) if self.dedupe else tuple(points)
@@ -197,21 +211,19 @@ def paragraphs(text: str) -> list[str]:
 
     Headings are dropped, unless there is nothing else. A table row is written out with its column names.
     """
-    found: list[str] = []
+    found: list[list[str]] = []           # lines of each
     headings: list[str] = []
     columns: list[str] | None = None      # of the table being read; [] while it has no header
     open_paragraph = False                # whether a further line may belong to the last paragraph
     for raw in _CONTROL.sub(" ", text).splitlines():
         line = _MARKUP.sub("", raw.strip()).strip()
         if line.count("|") >= 2:
-            if _TABLE_RULE.match(line):
-                columns = [c.strip() for c in found.pop().split(" ; ")] if columns == [] else columns
-            else:
-                cells = [c.strip() for c in line.strip("|").split("|")]
-                named = columns and len(columns) == len(cells)
-                found.append(", ".join(f"{n} {c}" if i and n else c for i, (n, c) in enumerate(zip(columns, cells)))
-                             if named else " ; ".join(cells))
+            cells = [cell.strip() for cell in line.strip("|").split("|")]
+            if not _TABLE_RULE.match(line):
+                found.append([_row(columns, cells) if columns else " ; ".join(cells)])
                 columns = columns or []
+            elif columns == []:
+                columns = found.pop()[0].split(" ; ")
             open_paragraph = False
             continue
         columns = None
@@ -221,14 +233,14 @@ def paragraphs(text: str) -> list[str]:
             headings.append(line)
             open_paragraph = False
         elif _BULLET.match(line):
-            found.append(_BULLET.sub("", line))
+            found.append([_BULLET.sub("", line)])
             open_paragraph = True
-        elif open_paragraph and (len(found[-1]) > 60 or not line[0].isupper()):
-            found[-1] += " " + line
+        elif open_paragraph and (len(found[-1][-1]) > 60 or not line[0].isupper()):
+            found[-1].append(line)
         else:
-            found.append(line)
+            found.append([line])
             open_paragraph = True
-    return found or headings
+    return [" ".join(lines) for lines in found] or headings
 
 
 def sentences(paragraph: str) -> list[str]:
@@ -239,8 +251,8 @@ def sentences(paragraph: str) -> list[str]:
         word = before[-1].strip("(\"'“‘").lower() if before else ""
         if stop[0][0] == ".":
             following = paragraph[stop.end():stop.end() + 4].lstrip(" \"'“‘([*_")[:1]
-            alone = paragraph[start:stop.start()].strip("( ").isdigit()
-            if word in _ABBREVIATIONS or re.fullmatch("[a-z]", word) or alone or following.islower():
+            list_number = stop.start() - start < 6 and paragraph[start:stop.start()].strip("( ").isdigit()
+            if word in _ABBREVIATIONS or re.fullmatch("[a-z]", word) or list_number or following.islower():
                 continue
         found.append(paragraph[start:stop.end()])
         start = stop.end()
@@ -250,37 +262,56 @@ def sentences(paragraph: str) -> list[str]:
 def remove_summaries(text: str) -> str:
     """The text less an opening and a closing summary (paper, section 2.1): their content is the body's once more.
 
-    A block at either end is a summary when it is headed as one ("Overview", "In conclusion, ...") or when nearly all
-    its words recur in the rest; never when it brings a number that the rest lacks, nor when it is over a third of the
-    text. A closing sentence within the last paragraph ("In summary, ...") goes the same way. Returns `text` unchanged
-    when there is none.
+    A paragraph at either end is a summary when it is headed as one ("Overview", "In conclusion, ...") or when nearly
+    all its words recur in the rest; never when it brings a number that the rest lacks, when it is over a third of the
+    text, or when it only copies sentences: that is a repetition, and stays. A closing sentence within the last
+    paragraph ("In summary, ...") goes the same way. Returns `text` itself when there is none.
     """
     blocks = blocks_of(text)
+    if len(re.findall(r"\n\s*\n", text)) < 2 and not all(re.search(r"[.!?:。]\W*$", block) for block in blocks):
+        blocks = [text]              # lines broken anywhere are not paragraphs
     first, last = 0, len(blocks)
-    while last - first >= 3 and _is_summary(blocks[first], "\n\n".join(blocks[first + 1:last]), _OPENING):
+    # Two at each end at most, so that the work grows with the text alone.
+    while first < 2 and last - first >= 3 and _is_summary(blocks[first], blocks[first + 1:last], _OPENING):
         first += 1
-    while last - first >= 2 and _is_summary(blocks[last - 1], "\n\n".join(blocks[first:last - 1]), _CLOSING):
+    while last > max(first + 1, len(blocks) - 2) and _is_summary(blocks[last - 1], blocks[first:last - 1], _CLOSING):
         last -= 1
-    kept = blocks[first:last]
-    if kept and (starts := [m.start() for m in _CLOSING_SENTENCE.finditer(kept[-1])]):
-        head = "\n\n".join([*kept[:-1], kept[-1][:starts[-1]]])
-        if _is_summary(kept[-1][starts[-1]:].lstrip(), head, _CLOSING):
-            return head.rstrip()
-    return text if len(kept) == len(blocks) else "\n\n".join(kept)
+    start, end = 0, len(text)
+    for block in blocks[:first]:
+        start = text.index(block.splitlines()[-1], start) + len(block.splitlines()[-1])
+    for block in reversed(blocks[last:]):
+        end = text.rindex(block.splitlines()[0], start, end)
+    body = text[start:end]
+    closings = [m.end() for m in _CLOSING_SENTENCE.finditer(body)]
+    if closings and _is_summary(body[closings[-1]:], [body[:closings[-1]]], _CLOSING):
+        body = body[:closings[-1]]
+    return body
 
 
-def _is_summary(block: str, rest: str, heading: re.Pattern[str]) -> bool:
-    if len(block) * 2 > len(rest):
+def _is_summary(block: str, rest: Sequence[str], sign: re.Pattern[str]) -> bool:
+    """Whether `block` is marked by `sign`, or repeats `rest` in other sentences, and has no number of its own."""
+    if len(block) > min(SUMMARY_LIMIT, sum(map(len, rest)) / 2):
         return False
-    inner, outer = read_point(block), read_point(rest)
-    if any(not any(same(q, other) for other in outer.quantities) for q in inner.quantities):
-        return False
-    content = {word: n for word, n in inner.items.items() if " " not in word and word_weight(word) >= 1}
-    repeated = sum(n for word, n in content.items() if word in outer.items) / max(1, sum(content.values()))
-    return repeated >= (0.0 if heading.match(block) else 0.9)
+    if not sign.match(block):
+        words = [word for word in words_of(block) if word_weight(word) >= 1]
+        if _BULLET.match(block) or len(words) < 8 or any(s.strip() in r for s in sentences(block) for r in rest):
+            return False
+        held = {word for text in rest for word in words_of(text)}
+        if sum(word in held for word in words) < REPEATED * len(words):
+            return False
+    numbers = [q for q in find_quantities(block) if re.search(r"\d", block[q.start:q.end])]     # not "three themes"
+    others = [q for text in rest for q in find_quantities(text)] if numbers else []
+    return all(any(same(q, other) for other in others) for q in numbers)
 
 
 def _marked_heading(line: str) -> bool:
     """A line marked as a heading, or a short one that ends in a colon; it says nothing of its own."""
     marked = re.match(r"#{1,6}\s|(?:\*\*|__)[^*_]+(?:\*\*|__):?$", line)
-    return bool(marked or (line.endswith((":", ":**")) and len(line.split()) <= 12)) and not re.search(r"\d[\d.,]*\s*%|\$", line)
+    introduces = line.endswith((":", ":**")) and len(line.split()) <= 12
+    return bool(marked or introduces) and not re.search(r"\d\s*%|\$", line)
+
+
+def _row(columns: Sequence[str], cells: Sequence[str]) -> str:
+    """A table row as text: its first cell, then each further one after the name of its column."""
+    named = zip(columns[1:], cells[1:], strict=False)      # a ragged row keeps what has a name
+    return ", ".join([cells[0], *(f"{name} {cell}".strip() for name, cell in named)])

@@ -24,12 +24,13 @@ from typing import Any, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
 from .cost import PER_CALL, Prices, tokens_at_most
-from .replies import Record, Replies, StoreError, encodable, read_choice, reply_key, utc
+from .replies import Record, Replies, StoreError, encodable, read_chances, read_choice, reply_key, utc
 from .types import InputError
 
 MODES = ("live", "replay", "refresh", "dry")
 FORMATS = ("json_schema", "json_object", "text")      # what to ask for, the strictest first
-OPTIONAL = ("seed", "top_p", "temperature", "max_completion_tokens", "max_tokens")   # what a server may refuse
+# What a server may refuse.
+OPTIONAL = ("seed", "top_p", "temperature", "max_completion_tokens", "max_tokens", "logprobs", "top_logprobs")
 ABOUT_FORMAT = re.compile(r"response.?format|json.?(mode|object)|schema|grammar|guided|structured", re.IGNORECASE)
 ABOUT_VALUE = re.compile(r"context|too (large|long|many)|exceed|maximum|at (most|least)|between|greater|less",
                          re.IGNORECASE)
@@ -45,6 +46,7 @@ class Request:
     max_tokens: int               # limit of the reply's length
     schema: dict | None = None    # JSON schema the reply should follow; the prompt has to say so in words as well
     sample: int = 0               # number of the repetition, when the same question is asked several times
+    chances: int = 0              # how many likely first tokens of the reply to ask the probabilities of
     label: str = field(default="", compare=False)   # a name for people; changes nothing
     costliest: str | Callable[[], str] = field(default="", compare=False)   # reply that a dry run should assume
 
@@ -61,6 +63,7 @@ class Reply:
     seconds: float = 0.0          # of the call that brought the reply
     stored: bool = False          # came from the store: nothing was asked
     cut: str | None = None        # what there is of a text that hit its limit: no judgement, but still an answer
+    chances: Mapping[str, float] = field(default_factory=dict)   # probabilities of likely first tokens, if asked for
 
 
 @runtime_checkable
@@ -255,7 +258,8 @@ class LLMJudge:
         """The store's key of a request: a hash of everything that can change the reply, and of nothing else."""
         return reply_key(model=self.model, weights=self.weights, prompt=encodable(request.prompt),
                          schema=request.schema, temperature=self.temperature, top_p=self.top_p,
-                         max_tokens=request.max_tokens, seed=self.seed, sample=request.sample)
+                         max_tokens=request.max_tokens, seed=self.seed, sample=request.sample,
+                         **({"chances": request.chances} if request.chances else {}))
 
     def ask(self, requests: Sequence[Request], progress: str = "") -> list[Reply]:
         """One reply per request, in order. Identical requests are asked once; each reply is saved as it arrives.
@@ -310,7 +314,7 @@ class LLMJudge:
         usage.cached_tokens += cached
         usage.seconds += seconds
         if self.prices:
-            usage.cost = (usage.cost or 0.0) + self.prices.cost(prompt, cached, completion)
+            usage.cost = (usage.cost or 0.0) + self.prices.cost(prompt, completion, cached)
 
     def _of(self, task: str) -> TaskUsage:
         return self._usage.setdefault(task, TaskUsage())
@@ -349,7 +353,8 @@ class LLMJudge:
                 running[key] = deadline = time.monotonic() + self.timeout
                 try:
                     self._finish(key, future, self._live(key, request, deadline, stop))
-                except BaseException as error:    # it belongs to the thread that asked
+                except BaseException as error:    # it belongs to the thread that asked, and ends the asking
+                    stop.set()
                     self._finish(key, future, error)
                 if running.pop(key, None) is None:
                     return                        # given up on: another thread has taken this one's place
@@ -495,7 +500,7 @@ class LLMJudge:
         except (ValueError, RecursionError):
             raise _Failed("not JSON") from None
         try:
-            return read_choice(data)
+            return {**read_choice(data), **({"chances": read_chances(data)} if "logprobs" in body else {})}
         except ValueError:
             raise _Failed("wrong shape") from None
 
@@ -525,6 +530,8 @@ class LLMJudge:
         limit = "max_completion_tokens" if "max_tokens" in endpoint.dropped else "max_tokens"
         body = {"temperature": self.temperature, "top_p": self.top_p, limit: request.max_tokens,
                 "seed": None if self.seed is None else self.seed + request.sample}
+        if request.chances:
+            body |= {"logprobs": True, "top_logprobs": request.chances}
         body = {k: v for k, v in body.items() if v is not None and k not in endpoint.dropped}
         body |= {"model": self.model, "messages": [{"role": "user", "content": encodable(request.prompt)}]}
         form = FORMATS[endpoint.format] if request.schema else "text"
@@ -536,7 +543,7 @@ class LLMJudge:
 
     def _save(self, key: str, request: Request, body: dict, choice: dict, seconds: float) -> Reply:
         sent = {"format": body.get("response_format", {}).get("type", "text"), "weights": self.weights,
-                "dropped": sorted(self._endpoint().dropped - body.keys())}
+                "dropped": sorted(self._endpoint().dropped - body.keys()), "chances": choice.pop("chances", None)}
         record = Record(key=key, task=request.task, model=self.model, label=request.label, seconds=round(seconds, 3),
                         prompt=request.prompt, date=utc(), sent={k: v for k, v in sent.items() if v}, **choice)
         tokens = record.prompt_tokens, record.completion_tokens, record.cached_tokens
@@ -586,7 +593,8 @@ def _reply(record: Record, *, stored: bool = False) -> Reply:
     """A saved record as a reply: a cut-off or declining text is kept in the store but is no answer."""
     error = {"length": "length", "refusal": "refusal", "content_filter": "refusal"}.get(record.finish_reason, "")
     return Reply(None if error else record.text, error, record.prompt_tokens, record.completion_tokens,
-                 record.cached_tokens, record.seconds, stored, record.text if error == "length" else None)
+                 record.cached_tokens, record.seconds, stored, record.text if error == "length" else None,
+                 record.sent.get("chances", {}))
 
 
 def _retry_after(headers: Any) -> float | None:

@@ -175,10 +175,10 @@ def _without_furniture(text: str) -> str:
         numbers = Counter(int(page[edge]) - n for n, page in enumerate(pages) if page[edge].strip().isdecimal())
         offset, times = max(numbers.items(), key=lambda item: item[1], default=(0, 0))
         heads = Counter(_letters(page[edge]) for page in pages if not page[edge].strip().isdecimal())
-        repeated = {head for head, n in heads.items() if head and n > max(2, len(pages) // 2)}
+        repeated = {head for head, n in heads.items() if head and n > max(1, len(pages) // 2)}
         for n, page in enumerate(pages):
             number = page[edge].strip()
-            if (times > 2 and number.isdecimal() and int(number) - n == offset) or _letters(number) in repeated:
+            if (times > 1 and number.isdecimal() and int(number) - n == offset) or _letters(number) in repeated:
                 page[edge] = ""
     return "\n".join("\n".join(page) for page in pages)
 
@@ -212,16 +212,19 @@ def find_parts(text: str) -> tuple[list[str], dict[str, str]]:
     ends = [*(span and span[0] for span in begins[1:]), found.before("Answer Generation Prompts", begins[4])]
     questions = []
     for i, (span, end) in enumerate(zip(begins, ends, strict=True), 1):
-        questions.append(_reflow(text[span[1]:end], found.words) if span and end else "")
+        questions.append(found.reflowed(span[1], end) if span and end else "")
         if span is None or ((end or i == 5) and not re.search(r"\w{3}.*[.?]$", questions[-1])):
             absent.append(f"question {i} (A.1)")
 
-    titles = sorted((span, task) for task, prompt in PROMPTS.items() for span in found.all(prompt.title))
+    appendix = found.first("Questions designed for") or (0, 0)
+    titles = [(span, task) for task, prompt in PROMPTS.items() for span in found.all(prompt.title) if span > appendix]
     parts: dict[str, str] = {}
+    last = 0
     for caption in found.captions():
-        span, task = max((entry for entry in titles if entry[0][1] <= caption), default=((0, 0), ""))
+        span, task = max((entry for entry in titles if last <= entry[0][0] < caption), default=((0, 0), ""))
         if task and task not in parts:
-            parts[task] = _reflow(text[span[1]:caption], found.words)
+            parts[task] = found.reflowed(span[1], caption)
+        last = caption
     for task, prompt in PROMPTS.items():
         if task in parts:
             absent += [f"{prompt.name}: the place for {re.search('[a-z_]+', slot)[0]}"
@@ -242,7 +245,10 @@ class _Search:
         self.text = text
         self.places = [i for i, c in enumerate(text) if c.isalnum()]
         self.letters = "".join(text[i] for i in self.places).lower()
-        self.words = frozenset(re.findall(r"[a-z]+(?:-[a-z]+)*", text.lower()))
+        unbroken = re.sub(r"[a-z-]+-\n\s*[a-z]+", " ", text.lower())       # halves of broken words are no words
+        lengths = sorted(len(line) for line in text.split("\n") if line.strip()) or [0]
+        self.width = lengths[len(lengths) * 9 // 10]                     # characters of a full line
+        self.words = frozenset(re.findall(r"[a-z]+(?:-[a-z]+)*", unbroken))
 
     def all(self, words: str) -> list[tuple[int, int]]:
         return [self._span(found) for found in re.finditer(_letters(words), self.letters)]
@@ -255,6 +261,10 @@ class _Search:
         """Where the line begins that holds the words next, after a place."""
         span = self.first(words, after) if after else None
         return self.text.rfind("\n", 0, span[0]) + 1 if span else None
+
+    def reflowed(self, start: int, end: int) -> str:
+        """A part of the text, its lines put together."""
+        return _reflow(self.text[start:end], self.words, self.width)
 
     def captions(self) -> list[int]:
         return [self._span(found)[0] for found in re.finditer(r"figure\d{1,2}theprompt", self.letters)]
@@ -269,14 +279,11 @@ _HEAD = re.compile(r"(?:\d{1,2}\. )?(?:[A-Z{][^.!?\":]{0,60}:|Example \d+:?)$")
 _LABELLED = re.compile(r"[A-Z{][^.!?\":]{0,60}:(?: |$)|Example \d+:?$")
 
 
-def _reflow(text: str, words: frozenset[str]) -> str:
+def _reflow(text: str, words: frozenset[str], width: int) -> str:
     """The lines of a part put together to paragraphs, list entries and labels, one a line, however they were broken."""
-    lines = [line.strip() for line in text.strip().split("\n")]
-    widths = sorted(len(line) for line in lines if line) or [0]
-    width = widths[len(widths) * 9 // 10]
     blocks: list[str] = []
     short = True                               # whether a paragraph may have ended before this line
-    for line in lines:
+    for line in map(str.strip, text.strip().split("\n")):
         if not line:
             short = True
             continue
@@ -292,7 +299,7 @@ def _reflow(text: str, words: frozenset[str]) -> str:
         else:
             blocks[-1] += " " + line
         short = len(line) < 0.8 * width
-    return "".join(block + _between(block, after) for block, after in zip(blocks, [*blocks[1:], ""], strict=True))
+    return "".join(block + _between(block, after) for block, after in zip(blocks, [*blocks[1:], ""], strict=False))
 
 
 def _compound(before: str, after: str, words: frozenset[str]) -> bool:
@@ -329,7 +336,7 @@ def templates(prompts: Mapping[str, str], chosen: Mapping[str, str]) -> dict[str
             text = re.sub(r"\bthree\b", "<count>", text, flags=re.I)
         text = text.replace("$", "$$")
         for pattern, slot in {**PROMPTS[task].slots, "<count>": "$versions_count"}.items():
-            text = re.sub(pattern, lambda _, slot=slot: slot + "\n" * slot.startswith("$versions"), text, flags=re.I)
+            text = re.sub(pattern, lambda _, slot=slot: slot + "\n" * (slot == "$versions"), text, flags=re.I)
         made[task] = text.strip() + "\n"
     reasoned, done = re.subn(
         r"Do not include any explanations[^.]*\.", "First compare, in one or two sentences, the candidate keypoints "
@@ -392,7 +399,12 @@ def _write(folder: Path, files: Mapping[str, str]) -> Path:
             Prompts(part).template(task)
         if folder.exists():
             folder.rename(old)
-        part.rename(folder)
+        try:
+            part.rename(folder)
+        except OSError:
+            if old.exists():
+                old.rename(folder)
+            raise
     except OSError as error:
         raise InputError(f"cannot write the prompt set to {folder}: {error.strerror}; "
                          "EMS_HOME names another place") from None

@@ -30,17 +30,17 @@ _UNITS = {"%": ("%", 1), "percent": ("%", 1), "per cent": ("%", 1), "pct": ("%",
           "cities": ("city", 1), "branches": ("branch", 1), "gw": ("watt", 1e9), "gigawatt": ("watt", 1e9),
           "mw": ("watt", 1e6), "megawatt": ("watt", 1e6), "gwh": ("watt hour", 1e9), "mwh": ("watt hour", 1e6),
           "kwh": ("watt hour", 1e3)}
-_COUNTED = ("person people employee countries country cities city branches branch user customer client member subscriber "
-            "share store vehicle unit market state patient location product model phone order transaction account loan "
-            "deal mile ton barrel acre")
+_COUNTED = ("person people employee countries country cities city branches branch user customer client member "
+            "subscriber share store vehicle unit market state patient location product model phone order transaction "
+            "account loan deal mile ton barrel acre")
 
 _SPELT = rf"(?:(?:{'|'.join(_TENS)})[ -](?:{'|'.join(_ONES[1:10])})|{'|'.join(_TENS + _ONES[::-1])}|(?:a[ ])?dozen)"
 _MONTH = rf"((?:{'|'.join(_MONTHS)})(?:uary|ruary|ch|il|e|y|ust|t|tember|ober|ember)?)\.?"
 _YEAR = r"(?:19|20)\d\d"
 _SCALE = r"(?:[ -]?(?i:hundred[ ](?:thousand|million)|hundred|thousand|million|billion|trillion|mm|mn|bn|tn)s?\b" \
          r"|[kmbtKMBT]\b|[ ][KMBT]\b(?![ ][A-Z]))"
-_UNIT = (r"(?:\s?%|[ -]?(?i:(?:percentage|basis)[ ]points?|percent|per[ ]cent|pct|points?|bps?|pp|cents?|dollars?|euros?"
-         r"|yen|yuan|usd|eur|gbp|jpy|rmb|cny|x|times|fold|days?|weeks?|months?|years?|hours?|minutes?|gigawatts?"
+_UNIT = (r"(?:\s?%|[ -]?(?i:(?:percentage|basis)[ ]points?|percent|per[ ]cent|pct|points?|bps?|pp|cents?|dollars?"
+         r"|euros?|yen|yuan|usd|eur|gbp|jpy|rmb|cny|x|times|fold|days?|weeks?|months?|years?|hours?|minutes?|gigawatts?"
          r"|megawatts?|[gmk]wh|[gm]w)\b"
          rf"|(?:[ -](?!(?:and|to|in|of|or|for|by|per|with)\b)[a-z]+){{0,2}}?[ -](?:{_COUNTED.replace(' ', '|')})s?\b)")
 _SCAN = re.compile(rf"""
@@ -55,14 +55,16 @@ _SCAN = re.compile(rf"""
       | (?P<month3>{_MONTH}),?[ ](?:of[ ])?(?P<year3>{_YEAR}) | (?P<iso>{_YEAR}-\d\d-\d\d))\b
   | \b(?:[Qq](?P<q1>[1-4]) | (?P<q2>[1-4])[Qq] | [Hh](?P<h1>[12]) | (?P<h2>[12])[Hh]
       | (?P<ordinal>(?i:{'|'.join(_ORDINALS)}))[ -](?:(?i:fiscal)[ -])?(?P<span>(?i:quarter|half)))
-      (?:(?:,|[ ]of)?[ ]?(?:the[ ])?(?:FY|CY|(?i:fiscal|calendar))?[ ]?(?:year[ ])?['’]?(?P<year4>{_YEAR}|\d\d(?![\d,.%])))?\b
+      (?:(?:,|[ ]of)?[ ]?(?:the[ ])?(?:FY|CY|(?i:fiscal|calendar))?[ ]?(?:year[ ])?['’]?
+         (?P<year4>{_YEAR}|\d\d(?![\d,.%])))?\b
   | \b(?:FY|CY)[ ]?['’]?(?P<year5>{_YEAR}|\d\d)\b
   | (?<![\w$€£.,-])(?P<year6>{_YEAR})(?!\d|[,.]\d)\b(?!{_SCALE}|{_UNIT})
   | \b(?:(?P<half>(?i:half))[ ](?:of|the|our|its|a) | (?i:an?[ ](?P<one>quarter|third|fifth)[ ]of)
       | (?P<times>(?i:two|three))[ -](?P<parts>(?i:quarters|thirds|fifths))[ ]of
       | (?P<multiple>(?i:doubl|tripl|quadrupl))(?i:e[ds]?|ing))\b
   | (?P<minus>\((?=[\d.,]+\))|(?<![\w)])[-−–](?=[\d.$€£]))?
-      (?:(?P<currency>US\$|HK\$|C\$|A\$|[$€£¥]|\b(?:USD|EUR|GBP|JPY|CNY|RMB|CAD|AUD|CHF)\b)[ ]?(?P<minus2>[(-](?=[\d.,]+\)?))?)?
+      (?:(?P<currency>US\$|HK\$|C\$|A\$|[$€£¥]|\b(?:USD|EUR|GBP|JPY|CNY|RMB|CAD|AUD|CHF)\b)[ ]?
+         (?P<minus2>[(-](?=[\d.,]+\)?))?)?
       (?<![\d.,])(?<![^\W\d_])(?<![^\W\d_]-)(?P<digits>(?>\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+))
       \)?(?P<scale>{_SCALE})?(?P<unit>{_UNIT})?(?![^\W\d_]|-[A-Z])
   | \b(?P<spelt>(?i:{_SPELT}))(?P<scale2>{_SCALE})?(?P<unit2>{_UNIT})?\b
@@ -74,8 +76,10 @@ _UP = (r"(?:up|rose|ris(?:e|es|en|ing)|increas\w+|grew|grow(?:s|n|th|ing)?|gain(
 _FILLER = (r"(?:[ ,]+(?:of|by|about|around|approximately|roughly|nearly|almost|over|more|than|some|just|an?|additional"
            r"|another|slightly|was|is|were))*[ ]*")
 _BEFORE = re.compile(rf"\b(?:({_DOWN})|{_UP}){_FILLER}$", re.IGNORECASE)
-_AFTER = re.compile(rf"(?:[ -](?:year|yoy|over|on|annual|sequential|quarter|net))*[ ](?:({_DOWN})|{_UP})\b", re.IGNORECASE)
-_JOIN = re.compile(r"\s*(?:to|and|or|-|–|—)\s*(?:about |approximately )?")
+_AFTER = re.compile(rf"(?:[ -](?:year|yoy|over|on|annual|sequential|quarter|net))*[ ](?:({_DOWN})|{_UP})\b",
+                    re.IGNORECASE)
+_JOIN = re.compile(r"\s*(?:to|-|–|—)\s*(?:about |approximately )?")
+_BETWEEN = re.compile(r"\bbetween (?:about |approximately )?$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,27 +97,32 @@ class Quantity:
     start: int             # span in the text
     end: int
     direction: int = 0     # -1 "down 5%", +1 "up 5%", 0 not said
-    amount: bool = False   # printed with a scale word, decimals or thousands commas: more than a small count
+    scale: float = 1.0     # what its scale word multiplies by: 1e9 for "billion"
+
+    @property
+    def amount(self) -> bool:
+        """Whether it reads like an amount rather than a small count: a scale word, decimals, or 100 and more."""
+        return self.scale != 1 or self.tolerance < 0.5 or abs(self.value) >= 100
 
 
 def find_quantities(text: str) -> list[Quantity]:
     """Every quantity of `text` in order of appearance; both ends of a range carry the shared scale and unit."""
     found: list[Quantity] = []
-    factors: list[float] = []        # scale and unit factor of the last quantity, empty unless it is a plain number
+    number = False                   # whether the last one is a plain number, which may begin a range
     for m in _SCAN.finditer(text):
         if m["skip"]:
             continue
         if not (m["digits"] or m["spelt"]):
             found.append(_special(m))
-            factors = []
+            number = False
             continue
-        q, *now = _number(m)
-        if q.value in (0, 1) and m["spelt"] and q.unit == "" and not q.amount:
+        q, factor = _number(m)
+        if m["spelt"] and q.value in (0, 1) and q.unit == "":
             continue                 # "one of the", "no one": not a count
-        if factors and _JOIN.fullmatch(text, found[-1].end, q.start):
-            found[-1], q = _range(found[-1], factors, q, now)
+        if number and _joined(text, found[-1], q):
+            found[-1], q = _range(found[-1], q, factor)
         found.append(q)
-        factors = now
+        number = True
     return [_directed(q, text) for q in found]
 
 
@@ -121,19 +130,34 @@ def same(a: Quantity, b: Quantity) -> bool:
     """Whether two quantities may be the same number, written or rounded differently.
 
     The coarser printing decides, but never by more than 5 %: 11.4 billion is 11.35 billion, 2 % is not 2.4 %. Opposite
-    directions differ. A bare number may stand for money when it reads like an amount (11.4 billion, 42,146), and for
-    something counted. Dates agree when there is a part that both give and all such parts agree.
+    directions differ. A number without unit may stand for money when it reads like an amount (11.4 billion, 42,146),
+    for something counted, and for a percentage when it is a fraction (0.654); one without scale may come from a table
+    in thousands or millions ("1,577" for "$1,577 million"). Dates agree when there is a part that both give and all
+    such parts agree.
     """
     if a.unit == b.unit == "date":
         parts = [(int(x.value) // 10000, int(x.value) // 100 % 100, int(x.value) % 100) for x in (a, b)]
         both = [x == y for x, y in zip(*parts, strict=True) if x and y]
         return bool(both) and all(both)
-    if a.unit != b.unit and not _may_be(a, b) and not _may_be(b, a):
-        return False
+    if a.unit != b.unit:
+        if a.unit:
+            a, b = b, a
+        fraction = b.unit == "%" and abs(a.value) < 1 and a.tolerance < 0.01
+        money = b.unit in _CURRENCIES.values() and a.amount
+        if a.unit or not (fraction or money or b.unit in _COUNTED):
+            return False
+        a = replace(a, value=100 * a.value, tolerance=100 * a.tolerance) if fraction else a
     if a.direction * b.direction < 0:
         return False
     if (a.value < 0) != (b.value < 0) and 0 in (a.direction, b.direction):
         return False                 # a printed minus is a "down", never a number without direction
+    if (a.scale == 1) != (b.scale == 1) and min(abs(a.value), abs(b.value)) >= 100:
+        mantissas = [replace(q, value=q.value / q.scale, tolerance=q.tolerance / q.scale) for q in (a, b)]
+        return _close(a, b) or _close(*mantissas)
+    return _close(a, b)
+
+
+def _close(a: Quantity, b: Quantity) -> bool:
     x, y = abs(a.value), abs(b.value)
     return abs(x - y) <= min(max(a.tolerance, b.tolerance), 0.05 * max(x, y)) + 1e-9 * max(x, y)
 
@@ -152,13 +176,8 @@ def _plain(q: Quantity) -> Quantity:
     return replace(q, value=abs(q.value), direction=0)
 
 
-def _may_be(bare: Quantity, other: Quantity) -> bool:
-    """Whether `bare`, printed without unit, can be `other`: money, or something counted."""
-    return bare.unit == "" and (other.unit in _COUNTED or bare.amount and other.unit in _CURRENCIES.values())
-
-
-def _number(m: re.Match[str]) -> tuple[Quantity, float, float]:
-    """A number in digits or words, with the factors its scale word and its unit brought in."""
+def _number(m: re.Match[str]) -> tuple[Quantity, float]:
+    """A number in digits or words, and the factor that its unit brought in."""
     scale_text, unit_text = m["scale"] or m["scale2"] or "", m["unit"] or m["unit2"] or ""
     scale = 1.0
     for word in scale_text.strip(" -").lower().split():
@@ -172,26 +191,35 @@ def _number(m: re.Match[str]) -> tuple[Quantity, float, float]:
         unit, end = _CURRENCIES[m["currency"].lower()], m.start("unit") if m["unit"] else end
     elif unit_text:
         name = unit_text.strip(" -").lower()
-        for key in (name, name.removesuffix("s"), re.split("[ -]", name)[-1], re.split("[ -]", name)[-1].removesuffix("s")):
+        last = re.split("[ -]", name)[-1]
+        for key in (name, name.removesuffix("s"), last, last.removesuffix("s")):
             if key in _UNITS:
                 unit, factor = _UNITS[key]
                 break
         else:
             unit = _CURRENCIES.get(key, key)
     sign, base = -1 if m["minus"] or m["minus2"] else 1, scale * factor
-    amount = bool(scale_text) or bool(digits and re.search("[.,]", digits))
-    return Quantity(sign * value * base, unit, tolerance * base, m.start(), end, 0, amount), scale, factor
+    return Quantity(sign * value * base, unit, tolerance * base, m.start(), end, 0, scale), factor
 
 
-def _range(a: Quantity, a_factors: list[float], b: Quantity, b_factors: list[float]) -> tuple[Quantity, Quantity]:
-    """Give both ends of a range ("17.4 to 17.6 billion", "$1 and 2 billion") the scale and the unit of either."""
-    if a.unit and b.unit and a.unit != b.unit:
-        return a, b
-    factor = b_factors[0] if a_factors[0] == 1 and abs(a.value) < 1000 else 1.0
-    factor *= b_factors[1] if not a.unit else 1.0
-    amount = a.amount or b.amount
-    return (replace(a, value=a.value * factor, tolerance=a.tolerance * factor, unit=a.unit or b.unit, amount=amount),
-            replace(b, unit=b.unit or a.unit, amount=amount))
+def _joined(text: str, a: Quantity, b: Quantity) -> bool:
+    """Whether two neighbouring numbers are the ends of a range: "a to b", "a-b", "between a and b"."""
+    if text[a.end:b.start].strip() == "and":
+        return bool(_BETWEEN.search(text, max(0, a.start - 24), a.start))
+    return bool(_JOIN.fullmatch(text, a.end, b.start))
+
+
+def _range(a: Quantity, b: Quantity, factor: float) -> tuple[Quantity, Quantity]:
+    """Give both ends of a range ("17.4 to 17.6 billion", "$1 and 2 billion") the scale and the unit of either.
+
+    `factor` is what the unit of b multiplies by.
+    """
+    if a.unit and a.unit != b.unit and (b.unit or a.unit not in _CURRENCIES.values()):
+        return a, b                  # "5% to $10 billion", "35% to 11,400 million"
+    scale = b.scale if a.scale == 1 and abs(a.value) < 1000 else 1.0
+    by = scale * (1.0 if a.unit else factor)
+    return (replace(a, value=a.value * by, tolerance=a.tolerance * by, unit=a.unit or b.unit, scale=a.scale * scale),
+            replace(b, unit=b.unit or a.unit))
 
 
 def _directed(q: Quantity, text: str) -> Quantity:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ from typing import Any
 _THOUGHT = re.compile(r"\A(?:\s*<think(?:ing)?>.*?</think(?:ing)?>|.*</think(?:ing)?>[ \t]*(?:\n|\Z))", re.S | re.I)
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[\w+-]*[ \t]*$", re.M)
 _ITEM = re.compile(r"^\s*(?:[-*•–]|\(?\d{1,3}[.):])\s+(?=\S)")
-_LABEL = r"[^\d\n]{0,40}?[:：=]\s*"          # "Answer:", "Matched index:", "得分："
+_LABEL = r"[^\d\n{]{0,40}?[:：=]\s*"          # "Answer:", "Matched index:", "得分："
 _MINUS = str.maketrans("−－﹣", "---")
 _QUOTES = "\"'“”‘’"
 _LINES = re.compile(r"(?:\{\s*\"\w+\"\s*:\s*)?\[[ \t]*\n(.*?)\n\s*\](?:\s*\})?", re.S)
@@ -58,7 +59,7 @@ def read_score(reply: str, max_score: int) -> float | None:
     "7/10" and "7 out of 10" are read when their second number is max_score.
     """
     line = _last_line(reply)
-    if out_of := re.fullmatch(rf"(?:{_LABEL})?[(*_\[]*(\d{{1,9}})\s*(?:/|out of|of)\s*(\d{{1,9}})[)*_\]]*\.?", line):
+    if out_of := re.fullmatch(rf"(?:{_LABEL})?[(*_\[\s]*(\d{{1,9}})\s*(?:/|out of|of)\s*(\d{{1,9}})[)*_\]]*\.?", line):
         number = int(out_of[1]) if int(out_of[2]) == max_score else None
     else:
         number = _last_number(reply)
@@ -134,24 +135,27 @@ def _values_in(text: str) -> Iterator[Any]:
     while start := re.compile(r"[\[{]").search(text, at):
         at = start.start()
         end = _end(text, at)
-        value = None
-        try:
-            if end is not None:
-                value, at = json.loads(text[at:end], strict=False), end
-        except (ValueError, RecursionError):
-            try:
-                value, at = ast.literal_eval(text[at:end]), end
-            except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-                pass
-        if value is None:
-            if lines := _quoted_lines(text, at):
-                value, at = lines
-            elif end is None:
-                return
-            else:
-                at = end
+        value = None if end is None else _literal(text[at:end])
+        if value is None and (lines := _quoted_lines(text, at)):
+            value, end = lines
+        if end is None:
+            return
         if isinstance(value, (dict, list)):
             yield value
+        at = end
+
+
+def _literal(piece: str) -> Any:
+    """A piece of JSON, or of Python with its quotes; None when it is neither."""
+    try:
+        return json.loads(piece, strict=False)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        with warnings.catch_warnings(action="ignore"):           # '50\\%' is odd Python, and readable
+            return ast.literal_eval(piece) if "'" in piece or '"' in piece else None
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
 
 
 def _end(text: str, start: int) -> int | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import os
 import re
 import sqlite3
@@ -96,6 +97,15 @@ def read_choice(body: Any) -> dict[str, Any]:
               "cached_tokens": details.get("cached_tokens") if isinstance(details, dict) else 0}
     return {"text": encodable(text), "finish_reason": finish,
             **{name: n if isinstance(n, int) else 0 for name, n in counts.items()}}
+
+
+def read_chances(body: Any) -> dict[str, float]:
+    """Probability in [0, 1] of each likely first token of a chat completion; empty when the endpoint gives none."""
+    try:
+        likely = body["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
+        return {encodable(t["token"]): round(math.exp(t["logprob"]), 6) for t in likely}
+    except (TypeError, KeyError, IndexError, AttributeError, OverflowError):
+        return {}
 
 
 def encodable(text: str) -> str:
@@ -275,8 +285,10 @@ class Replies:
                 (task, label, body), = waiting
                 asked = json.loads(body)
                 created = response["body"].get("created")
-                self.put(Record(key=key, task=task, label=label, model=asked["model"], date=utc(created),
-                                sent={"format": asked.get("response_format", {}).get("type", "text"), "batch": True},
+                sent = {"format": asked.get("response_format", {}).get("type", "text"), "batch": True}
+                if "logprobs" in asked:
+                    sent["chances"] = read_chances(response["body"])
+                self.put(Record(key=key, task=task, label=label, model=asked["model"], date=utc(created), sent=sent,
                                 prompt=asked["messages"][-1]["content"], **choice))
                 count["imported"] += 1
         return {**count, "pending": sum(self.pending().values())}
@@ -366,7 +378,7 @@ def _lines(path: str | os.PathLike) -> Iterator[tuple[int, bytes]]:
     try:
         with (gzip.open if str(path).endswith(".gz") else open)(path, "rb") as file:
             for number, line in enumerate(file, 1):
-                if line := line.removeprefix(b"\xef\xbb\xbf").strip():
+                if line := line.strip():
                     yield number, line
     except (OSError, EOFError, zlib.error) as error:
         why = getattr(error, "strerror", None) or error

@@ -35,6 +35,7 @@ STYLE = {
     "text.hinting": "no_hinting",
 }
 MAX_LEVELS = 40                # rows or columns of a heat map that can still be read
+MOST = 4.0                     # times the first model's value: what rises further is an arrow at the edge
 MAX_BOXES = 14                 # points per side of a figure
 UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 
@@ -218,7 +219,7 @@ def scaling_figure(
     `sizes` maps models to billions of parameters (a logarithmic axis) or, in order, to labels (an ordinal one, when
     the models are no size family). `parts` picks a part per metric; left out, F1, else Score. Bars are the 95 %
     intervals divided by the first model's value; numbers at the points are the values themselves; the line under a
-    title gives the ratio last to first and whether their two intervals touch.
+    title gives the ratio last to first and whether their two intervals touch. An arrow is a value beyond four times.
     """
     plt = _pyplot()
     from matplotlib.patheffects import withStroke
@@ -247,7 +248,8 @@ def scaling_figure(
     centres = [p[0] for line in relative.values() for p in line if math.isfinite(p[0])] or [1.0]
     ends = [end for line in relative.values() for p in line for end in p if math.isfinite(end)] or [1.0]
     span = max(max(centres) - min(centres), 0.2)           # a very wide interval is cut rather than flatten the rest
-    bottom, top = max(min(ends), min(centres) - span), min(max(ends), max(centres) + span)
+    bottom, top = max(min(ends), min(centres) - span), min(max(ends), max(centres) + span, MOST)
+    span = min(span, MOST)
     columns = min(4, len(lines))
     with plt.rc_context(STYLE):
         rows = math.ceil(len(lines) / columns)
@@ -265,9 +267,12 @@ def scaling_figure(
             ax.text(0, 1.02, _verdict(line), transform=ax.transAxes, fontsize=11, va="bottom")
             for k, (at, value, mine) in enumerate(zip(x, line, relative.get(name, []), strict=False)):
                 bars = None if math.isnan(mine[1]) else [[max(0, mine[0] - mine[1])], [max(0, mine[2] - mine[0])]]
-                ax.errorbar(at, mine[0], yerr=bars, color=colour, marker="o", capsize=4, linewidth=1.8, zorder=3)
+                beyond = mine[0] > top                         # off the scale: an arrow at the edge, its value beside it
+                here = top if beyond else mine[0]
+                ax.errorbar(at, here, yerr=None if beyond else bars, color=colour, marker="^" if beyond else "o", capsize=4,
+                            linewidth=1.8, zorder=3)
                 falls = k + 1 < len(x) and not relative[name][k + 1][0] >= mine[0]     # put the number where no line is
-                ax.annotate(f"{value[0]:.3f}", (at, mine[0]), xytext=(8, 6 if falls else -13), fontsize=11, zorder=4,
+                ax.annotate(f"{value[0]:.3f}", (at, here), xytext=(8, 6 if falls else -13), fontsize=11, zorder=4,
                             textcoords="offset points", path_effects=[withStroke(linewidth=3, foreground="white")])
             if billions:
                 ax.set_xscale("log")

@@ -187,7 +187,7 @@ def _execute(papermill: Any, path: Path, target: Path, values: Mapping[str, Any]
     try:
         papermill.execute_notebook(str(path), str(target), parameters=dict(values), cwd=str(root),
                                    kernel_name="python3", progress_bar=False, stderr_file=sys.stderr,
-                                   request_save_on_cell_execute=True)
+                                   request_save_on_cell_execute=True, extra_arguments=["--log-level=40"])
     except PapermillExecutionError as error:
         raise InputError(f"{path.name}, cell {error.exec_count}: {error.ename}: {error.evalue}\n"
                          f"the executed copy shows where: {target}; the same command goes on from here") from None

@@ -7,7 +7,7 @@ reply could not be read. A scorer that judges whole sides has `sides` instead; s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,6 +16,9 @@ from .prompting import Prompts, quoted
 from .quantities import find_quantities
 from .reading import read_score
 from .similarity import coverage, overlap, read_point, similarity, words_of
+from .types import InputError
+
+CHANCES = 20             # likely first tokens to ask for: as many as the official endpoint gives
 
 
 class Scorer(Protocol):
@@ -39,33 +42,53 @@ class Sides:
 
 
 class LLMScorer:
-    """A whole number 0 .. `max_score` from the judge, divided by `max_score` (10 in the paper's examples)."""
+    """A whole number 0 .. `max_score` from the judge, divided by `max_score` (10 in the paper's examples).
+
+    `expected=True` takes the mean of these numbers by the probability that the endpoint gives each as the reply's
+    first token, a finer scale; an endpoint that gives no probabilities leaves the pair unscored. It needs a
+    `max_score` of one digit, since many tokenizers split longer numbers. `unread` counts what could not be read.
+    """
 
     name = "llm"
 
     def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *, max_score: int = 10,
-                 max_tokens: int = 32):
-        if max_score < 1:
-            raise ValueError(f"max_score must be 1 or more, got {max_score}")
+                 max_tokens: int = 32, expected: bool = False):
+        if not 1 <= max_score <= (9 if expected else 10**6):
+            raise InputError(f"max_score must be 1 or more, and 9 or less for an expected score, got {max_score}")
+        self.expected = expected
         self.judge, self.prompts, self.max_score, self.max_tokens = as_judge(judge), prompts or Prompts(), max_score, max_tokens
         self.unread: Counter[str] = Counter()
-        self.signature = f"llm:{self.prompts.signature('score')},max={max_score}"
+        self.signature = f"llm:{self.prompts.signature('score')},max={max_score}" + (",expected" if expected else "")
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         scale = {"max_score": str(self.max_score), "high": str(self.max_score),
                  "middle": str(round(self.max_score / 2)), "low": str(round(self.max_score / 10))}
         requests = [
             Request("score", self.prompts.fill("score", reference=quoted(ref), candidate=quoted(ans), **scale),
-                    self.max_tokens, costliest="0")
+                    self.max_tokens, chances=CHANCES if self.expected else 0, costliest="0")
             for ref, ans in pairs
         ]
         scores = []
         for reply in self.judge.ask(requests, "score pairs"):
-            score = None if reply.text is None else read_score(reply.text, self.max_score)
+            if self.expected:
+                score, wrong = mean_score(reply.chances, self.max_score), "no probabilities"
+            else:
+                score, wrong = None if reply.text is None else read_score(reply.text, self.max_score), "unreadable"
             if score is None:
-                self.unread[f"score: {reply.error or 'unreadable'}"] += 1
+                self.unread[f"score: {reply.error or wrong}"] += 1
             scores.append(score)
         return scores
+
+
+def mean_score(chances: Mapping[str, float], max_score: int) -> float | None:
+    """Mean of the numbers 0 .. max_score among likely first tokens, by probability, divided by `max_score`: in [0, 1].
+
+    None when numbers have less than half of the probability: then the judge is about to say something else.
+    """
+    numbers = [(int(token), p) for token, p in chances.items()
+               if token.strip().isascii() and token.strip().isdigit() and int(token) <= max_score]
+    total = sum(p for _, p in numbers)
+    return sum(n * p for n, p in numbers) / total / max_score if total >= 0.5 else None
 
 
 # --- without a judge ---
@@ -87,7 +110,7 @@ class LocalScorer:
 
     def sides(self, ref_points: Sequence[str], ans_points: Sequence[str], question: str = "") -> Sides:
         """Both sides of one answer; see `Sides`."""
-        given, numbers = frozenset(words_of(question)), find_quantities(question)
+        given, numbers = frozenset(words_of(question)), tuple(find_quantities(question))
         ref, ans = ([read_point(p, given, numbers) for p in side] for side in (ref_points, ans_points))
         near = [[overlap(r, a) for a in ans] for r in ref]
         meaning = None
@@ -96,9 +119,11 @@ class LocalScorer:
         score = coverage(ref, ans, near, meaning)
         back = [[row[j] for row in near] for j in range(len(ans))]
         ans_score = coverage(ans, ref, back, None if meaning is None else meaning.T)
-        best = [max(range(len(ans)), key=[similarity(r, a) for a in ans].__getitem__, default=-1) for r in ref]
-        match = tuple(j if s > 0 else -1 for j, s in zip(best, score, strict=True))
-        return Sides(match, tuple(score), tuple(ans_score), tuple(p.weight for p in ref), tuple(p.weight for p in ans))
+        match = []
+        for r, row, s in zip(ref, near, score, strict=True):
+            alike = [similarity(r, a, context) for a, context in zip(ans, row, strict=True)]
+            match.append(alike.index(max(alike)) if s > 0 else -1)
+        return Sides(tuple(match), tuple(score), tuple(ans_score), tuple(p.weight for p in ref), tuple(p.weight for p in ans))
 
 
 class PairScorer:

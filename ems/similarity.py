@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -21,31 +21,36 @@ LONG_WORD = 1.5        # weight of a word of 8 letters or more; 1 at 4 letters, 
 NAME = 1.5             # times this for a capitalised word inside a sentence
 WORD_PAIR = 0.5        # weight of two neighbouring words, times the weights of both
 NUMBER = 3.0           # weight of a quantity
-CONTEXT = 1 / 3        # word overlap from which on a number shared by two points is trusted in full
+CONTEXT = 0.5          # word overlap from which on a number shared by two points is trusted in full
 CONTRADICTED = 0.3     # what stays of a point when one just like it says the opposite, or other numbers
-MEANING = 1.0          # how much embeddings, when there are any, bend a coverage; see `coverage`
+PARTIAL = 0.8          # power of a point's covered share: below 1, its first half counts more than the rest
+MEANING = 0.6          # with embeddings, that power moves by so much for a neighbour's cosine of 0 to 1
 
-_FUNCTION = frozenset(re.split(r"\s+", """a about above after again all also although am among an and another any are as at
-be because been before being below between both but by can could did do does doing during each either else ever every for
-from further had has have having he her here hers him his how however i if in including into is it its itself just many
-may me might more most much must my of off often on once one only or other our out over own per rather s said same she
-should since so some such t than that the their them then there therefore these they this those though through thus to too
-toward under until upon us used very via was we well were what when where whether which while who whom whose why will with
-within would yet you your"""))
-_NEGATION = re.compile(r"\b(?:not|no|never|none|neither|nor|without|cannot|lack(?:s|ed|ing)?|fail(?:s|ed|ure)?|unable"
-                       r"|\w+n['’]t|refut\w+|incorrect\w*|inaccurate|untrue|false)\b", re.IGNORECASE)
-_FALL = re.compile(r"\b(?:down|fell|fall(?:s|ing|en)?|decreas\w+|declin\w+|drop\w*|lower\w*|reduc\w+|weak\w*|shr[aiu]nk\w*"
-                   r"|slow(?:ed|ing|er|s)?|worse\w*|deteriorat\w+|contract(?:ed|ing|ion)|headwinds?|less|fewer|below)\b",
-                   re.IGNORECASE)
-_RISE = re.compile(r"\b(?:up|rose|ris(?:e|es|en|ing)|increas\w+|grew|grow(?:s|n|th|ing)?|gain\w*|higher|rais\w+|climb\w*"
-                   r"|improv\w+|expand\w*|expansion|strong\w*|strength\w*|accelerat\w+|jump\w*|surg\w+|tailwinds?|above)\b",
-                   re.IGNORECASE)
-_TELL = r"(?:mention|provide|provid|specif|state|contain|includ|indicat|discuss|address|disclos|detail|offer|give|giv)"
+_FUNCTION = frozenset("""a about above after again all also although am among an and another any are as at be because
+been before being below between both but by can could did do does doing during each either else ever every for from
+further had has have having he her here hers him his how however i if in including into is it its itself just many may
+me might more most much must my of off often on once one only or other our out over own per rather s said same she
+should since so some such t than that the their them then there therefore these they this those though through thus to
+too toward under until upon us used very via was we well were what when where whether which while who whom whose why
+will with within would yet you your""".split())  # noqa: SIM905
+_NEGATION = re.compile(
+    r"\b(?:not|no|never|none|neither|nor|without|cannot|lack(?:s|ed|ing)?|fail(?:s|ed|ure)?|unable|\w+n['’]t|refut\w+"
+    r"|incorrect\w*|inaccurate|untrue|false)\b", re.IGNORECASE)
+_FALL = re.compile(
+    r"\b(?:down|fell|fall(?:s|ing|en)?|decreas\w+|declin\w+|drop\w*|lower\w*|reduc\w+|weak\w*|shr[aiu]nk\w*|slow(?:ed|ing"
+    r"|er|s)?|worse\w*|deteriorat\w+|contract(?:ed|ing|ion)|headwinds?|less|fewer|below)\b", re.IGNORECASE)
+_RISE = re.compile(
+    r"\b(?:up|rose|ris(?:e|es|en|ing)|increas\w+|grew|grow(?:s|n|th|ing)?|gain\w*|higher|rais\w+|climb\w*|improv\w+"
+    r"|expand\w*|expansion|strong\w*|strength\w*|accelerat\w+|jump\w*|surg\w+|tailwinds?|above)\b", re.IGNORECASE)
+_TELL = r"(?:mention|provid|specif|state|contain|includ|indicat|discuss|address|disclos|detail|offer|giv)"
+# A sentence that only says that something is not said, or cannot be.
 _DISCLAIMER = re.compile(
-    rf"\b(?:not|n['’]t|never|without)\s+(?:\w+ly\s+)?(?:\w+\s+)?{_TELL}\w*|\bno\s+(?:\w+\s+){{0,2}}(?:mention|information"
-    r"|details?|evidence|indication|reference|data|answer)\b|\b(?:unable|impossible|not possible|difficult|insufficient\s+\w+"
-    r"|cannot|can['’]t)\s+(?:be\s+)?(?:to\s+)?(?:determin|answer|verif|confirm|say|find|conclude|assess)\w*"
-    r"|\bnot (?:clear|available|enough)\b|\bunclear\b|\bI(?:['’]m| am) sorry|\bI (?:do not|don['’]t) know\b", re.IGNORECASE)
+    rf"\b(?:not|never|without|\w+n['’]t)\s+(?:\w+\s+){{0,2}}?{_TELL}\w*"
+    r"|\bno\s+(?:\w+\s+){0,2}?(?:mention|information|details?|evidence|indication|reference|data|answer)\b"
+    r"|\b(?:unable|impossible|not possible|difficult|insufficient\s+\w+|cannot|can['’]t)\s+(?:be\s+)?(?:to\s+)?"
+    r"(?:determin|answer|verif|confirm|say|find|conclude|assess)\w*"
+    r"|\bnot (?:clear|available|enough)\b|\bunclear\b|\bI(?:['’]m| am) sorry|\bI (?:do not|don['’]t) know\b",
+    re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][\w&]+(?: [A-Z][\w&]+)*")       # inside a sentence, not at its beginning
 _FOOTNOTE = re.compile(r"\[\d+(?:\s*[,;–-]\s*\d+)*\]")
@@ -66,7 +71,8 @@ class Point:
     weight: float                      # of items and quantities; positive
 
 
-def read_point(text: str, given: Collection[str] = (), given_numbers: Sequence[Quantity] = ()) -> Point:
+@lru_cache(maxsize=8192)
+def read_point(text: str, given: frozenset[str] = frozenset(), given_numbers: tuple[Quantity, ...] = ()) -> Point:
     """Split a point into words, word pairs and quantities.
 
     The words of a quantity ("billion", "percent") are not counted twice. `given` and `given_numbers` are what the
@@ -74,16 +80,25 @@ def read_point(text: str, given: Collection[str] = (), given_numbers: Sequence[Q
     says that something is not said ("the text does not mention ...") shares its items with points of its kind alone.
     """
     quantities = tuple(find_quantities(text))
+    silent = all(q.unit == "date" for q in quantities) and _DISCLAIMER.search(text)
+    kind = "not said: " if silent else ""
+    names = {word for match in _NAME.finditer(text) for word in words_of(match[0])}
     items: Counter[str] = Counter()
+    worth: dict[str, float] = {}
+    weights: dict[str, float] = {}
     ends = [(q.start, q.end) for q in quantities]
     for start, end in zip([0, *(e for _, e in ends)], [*(s for s, _ in ends), len(text)], strict=True):
         words = words_of(_FOOTNOTE.sub(" ", text[start:end]))
-        items.update(words)
-        items.update(f"{a} {b}" for a, b in pairwise(words))
-    if all(q.unit == "date" for q in quantities) and _DISCLAIMER.search(text):
-        items = Counter({f"not said: {item}": n for item, n in items.items()})
-    names = frozenset(w for m in _NAME.finditer(text) for w in words_of(m[0]))
-    worth = {item: _worth(item.removeprefix("not said: "), given, names) for item in items}
+        for word in words:
+            if word not in weights:
+                name = NAME if word in names else 1
+                weights[word] = FUNCTION_WORD if word in given else word_weight(word) * name
+                worth[kind + word] = weights[word]
+            items[kind + word] += 1
+        for a, b in pairwise(words):
+            pair = f"{kind}{a} {b}"
+            worth[pair] = WORD_PAIR * weights[a] * weights[b]
+            items[pair] += 1
     number_worth = tuple(NUMBER * (FUNCTION_WORD if any(same(q, g) for g in given_numbers) else 1) for q in quantities)
     context = sum(worth[item] * n for item, n in items.items())
     return Point(dict(items), worth, quantities, number_worth, len(_NEGATION.findall(text)) % 2 == 1,
@@ -91,13 +106,13 @@ def read_point(text: str, given: Collection[str] = (), given_numbers: Sequence[Q
                  max(context + sum(number_worth), FUNCTION_WORD))
 
 
-def similarity(a: Point, b: Point) -> float:
+def similarity(a: Point, b: Point, context: float | None = None) -> float:
     """Weighted overlap of two points in [0, 1]: 1 for the same content, 0 for none.
 
     A number counts only as far as the words around it agree: "35% growth" is not "35 people". The more alike two points
-    are in words, the more a contradiction takes away.
+    are in words, the more a contradiction takes away. `context` is their `overlap`, where it is known already.
     """
-    context = overlap(a, b)
+    context = overlap(a, b) if context is None else context
     # Points of nothing but numbers have no context that could disagree.
     trust = min(1.0, context / CONTEXT) if a.context_weight and b.context_weight else 1.0
     left, shared = list(b.quantities), 0.0
@@ -135,8 +150,8 @@ def coverage(points: Sequence[Point], others: Sequence[Point], near: Sequence[Se
     `near[i][j]` is the `overlap` of point i and other j. What a side says more often than the other is covered in
     proportion, whatever the order: two mentions against one are half covered each. A quantity counts as far as the
     points that hold it on the other side resemble this one. A point that its nearest neighbour contradicts loses the
-    more, the nearer that one is. `meaning[i][j]`, when given, is a cosine similarity of embeddings: a point with a close
-    neighbour in meaning is lifted, one without is lowered, and 0 and 1 stay what they are.
+    more, the nearer that one is. `meaning[i][j]`, when given, is a cosine similarity of embeddings: a point with a
+    close neighbour in meaning is lifted, one without is lowered; 0 and 1 stay what they are.
     """
     total, stock = Counter(), Counter()
     for side, counts in ((points, total), (others, stock)):
@@ -160,7 +175,8 @@ def coverage(points: Sequence[Point], others: Sequence[Point], near: Sequence[Se
             nearest = max(range(len(others)), key=row.__getitem__)
             held *= 1 - (1 - CONTRADICTED) * row[nearest] * contradiction(point, others[nearest], missing)
         share = min(1.0, held / point.weight)
-        covered.append(share if meaning is None or not others else share ** (1 + MEANING * (0.5 - max(meaning[i]))))
+        bend = MEANING * (0.5 - float(max(meaning[i]))) if others and meaning is not None else 0.0
+        covered.append(share ** (PARTIAL + bend))
     return covered
 
 
@@ -195,12 +211,7 @@ def stem(word: str) -> str:
 _FUNCTION_STEMS = frozenset(stem(w) for w in _FUNCTION) | _FUNCTION
 
 
+@lru_cache(maxsize=50_000)
 def word_weight(word: str) -> float:
     """Weight of a stem: little for function words, up to LONG_WORD for long ones."""
     return FUNCTION_WORD if word in _FUNCTION_STEMS else 1 + (LONG_WORD - 1) * min(1.0, max(0, len(word) - 4) / 4)
-
-
-def _worth(item: str, given: Collection[str], names: Collection[str]) -> float:
-    weights = [FUNCTION_WORD if word in given else word_weight(word) * (NAME if word in names else 1)
-               for word in item.split(" ")]
-    return weights[0] if len(weights) == 1 else WORD_PAIR * weights[0] * weights[1]

@@ -19,6 +19,7 @@ import threading
 import urllib.request
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -183,11 +184,39 @@ def completion(text: str | None, body: dict | None = None, finish: str = "stop",
                       "prompt_tokens_details": {"cached_tokens": 0}}}
 
 
+def run_batch(source: Path, target: Path, reply: Callable[[dict], str],
+              outcomes: Callable[[int], str] = lambda n: "done") -> int:
+    """A stand-in for a batch endpoint: answers an input file line by line, in another order; returns how many it did.
+
+    `outcomes` says what becomes of line n: done, failed (status 500), refused (an error entry), expired, lost (no line
+    at all), twice, cut (valid JSON of the wrong shape).
+    """
+    lines, done = [], 0
+    for number, line in enumerate(source.read_text(encoding="utf-8").splitlines()):
+        asked, outcome = json.loads(line), outcomes(number)
+        entry = {"id": f"batch-{number}", "custom_id": asked["custom_id"], "error": None,
+                 "response": {"status_code": 200, "request_id": f"r{number}",
+                              "body": completion(reply(asked["body"]), asked["body"])}}
+        if outcome == "failed":
+            entry["response"] = {"status_code": 500, "body": {"error": {"message": "on demand"}}}
+        elif outcome == "refused":
+            entry["error"] = {"code": "server_error", "message": "on demand"}
+        elif outcome == "expired":
+            entry |= {"response": None, "error": {"code": "batch_expired", "message": "not done in time"}}
+        elif outcome == "cut":
+            entry["response"]["body"] = {"object": "chat.completion", "choices": []}
+        done += outcome in ("done", "twice")
+        lines += [json.dumps(entry)] * {"lost": 0, "twice": 2}.get(outcome, 1)
+    target.write_text("".join(line + "\n" for line in reversed(lines)), encoding="utf-8")
+    return done
+
+
 class Process:
     """The same server as a process of its own, for measurements."""
 
-    def __init__(self, **options: float):
-        self.options = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+    def __init__(self, **options: float | bool):
+        self.options = [f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}")
+                        for name, value in options.items()]
 
     def __enter__(self) -> Process:
         self._process = subprocess.Popen([sys.executable, __file__, *self.options], stdout=subprocess.PIPE, text=True)
@@ -210,11 +239,17 @@ def main() -> None:
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before each reply")
     parser.add_argument("--per-token", type=float, default=0.0, help="seconds per word of the reply")
     parser.add_argument("--faults", type=float, default=0.0, help="share of requests that go wrong")
+    parser.add_argument("--malformed", type=float, default=0.0, help="share of replies that are no chat completion")
     parser.add_argument("--words", type=int, default=1, help="length of the reply")
+    parser.add_argument("--judged", action="store_true", help="answer the kit's prompts sensibly (scripted.py)")
     parser.add_argument("--port", type=int, default=0)
     options = parser.parse_args()
-    reply = " ".join(["ok"] * options.words)
-    with Loopback(reply, latency=options.latency, per_token=options.per_token, faults=mixed(options.faults),
+    reply: str | Callable[[dict], str] = " ".join(["ok"] * options.words)
+    if options.judged:
+        sys.path.append(str(Path(__file__).resolve().parent.parent))
+        from scripted import judged as reply
+    faults = mixed(options.malformed, kinds=MIXED[-2:]) if options.malformed else mixed(options.faults)
+    with Loopback(reply, latency=options.latency, per_token=options.per_token, faults=faults,
                   port=options.port) as server:
         print(server.url, flush=True)
         threading.Event().wait()

@@ -321,18 +321,19 @@ def test_batch_results(tmp_path):
         {"id": "vllm-1", "custom_id": key(5), "response": {"body": chat("five")}, "error": None},   # no status code
         {"custom_id": "somebody else's", "response": good, "error": None},
         {"custom_id": key(6), "response": "rubbish", "error": None},
+        {"custom_id": key(7), "response": good, "error": {"code": "cancelled"}},
     ]
     (tmp_path / "out.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    store = waiting(8)
+    store = waiting(9)
     assert store.import_batch(tmp_path / "out.jsonl") == {
-        "imported": 3, "duplicate": 1, "failed": 4, "unknown": 1, "pending": 5}
-    assert store.pending() == {"match": 5}                      # 1, 2, 3, 6 failed; 7 never came back
+        "imported": 3, "duplicate": 1, "failed": 5, "unknown": 1, "pending": 6}
+    assert store.pending() == {"match": 6}                   # 1, 2, 3, 6, 7 failed; 8 never came back
     assert store.get(key(0)).text == "one"
     assert store.get(key(0)).prompt == "question 0"
     assert store.get(key(0)).date == "2023-11-14T22:13:20+00:00"
     assert store.get(key(4)).finish_reason == "length"
     assert store.import_batch(tmp_path / "out.jsonl")["duplicate"] == 4     # the same file again adds nothing
-    assert store.export_pending(tmp_path / "again.jsonl") == 5
+    assert store.export_pending(tmp_path / "again.jsonl") == 6
 
 
 @pytest.mark.parametrize("line", ["{", "[]", "7", '{"id": 3}', '"x"', "null"])

@@ -14,9 +14,9 @@ ROWS = [
     ["types"],
     ["metrics", "cost", "prompting", "reading", "replies", "quantities", "encoder"],
     ["judge", "similarity"],
-    ["extract", "match", "score", "baselines", "answering", "edits", "paper_prompts"],
+    ["extract", "match", "score", "baselines", "answering", "edits"],
     ["evaluate"],
-    ["datasets", "transcripts", "stats", "frames", "agreement", "report", "cluster"],
+    ["datasets", "paper_prompts", "transcripts", "stats", "frames", "agreement", "ablation", "report", "plots", "cluster"],
     ["runner"],
     ["cli"],
 ]

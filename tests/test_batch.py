@@ -1,0 +1,118 @@
+"""The run through batch files: pending requests out, results in, until the replay is whole; with every kind of loss."""
+
+import json
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+import pytest
+from loopback import Loopback, run_batch
+from scripted import judgeable, judged
+
+import ems.judge
+from ems.baselines import RAGChecker
+from ems.cli import main
+from ems.datasets import write_jsonl
+from ems.evaluate import CHUNK, build
+from ems.judge import LLMJudge, MissingReplies
+from ems.replies import Replies
+
+TRIPLETS, ANSWERS = judgeable(8, 11)
+LOSSES = ("failed", "refused", "expired", "lost", "twice", "cut")
+
+
+@pytest.fixture(autouse=True)
+def endpoint(monkeypatch):
+    monkeypatch.setattr(ems.judge, "_ENDPOINTS", {})
+
+
+def losing() -> Callable[[int], str]:
+    """Of all requests of a run every fourth goes wrong, in turn in each of the ways."""
+    outcome = (LOSSES[k // 4 % len(LOSSES)] if k % 4 == 0 else "done" for k in count())
+    return lambda number: next(outcome)
+
+
+def live(files: list[str], tmp_path: Path) -> str:
+    with Loopback(judged) as server:
+        assert main(["evaluate", *files, "-o", str(tmp_path / "live.jsonl"), "--judge", "m", "--base-url", server.url,
+                     "--store", str(tmp_path / "live.sqlite")]) == 0
+    return (tmp_path / "live.jsonl").read_text()
+
+
+def test_three_stages_through_batch_files_end_with_the_values_of_a_live_run(tmp_path, capsys):
+    files = [str(write_jsonl(tmp_path / "t.jsonl", TRIPLETS)), str(write_jsonl(tmp_path / "a.jsonl", ANSWERS))]
+    out, batch, done = tmp_path / "out.jsonl", tmp_path / "batch.jsonl", tmp_path / "done.jsonl"
+    store = ["--store", str(tmp_path / "r.sqlite")]
+    command = ["evaluate", *files, "-o", str(out), "--judge", "m", "--mode", "replay", *store]
+    answered, rounds, outcomes = 0, 0, losing()
+    while main(command) == 2:
+        assert "replies of m are not saved" in capsys.readouterr().err
+        assert not out.exists()
+        assert main(["replies", "export", str(batch), "--pending", *store]) == 0
+        answered += run_batch(batch, done, judged, outcomes)
+        assert main(["replies", "import", str(done), *store]) == 0
+        if rounds == 0:
+            assert main(["replies", "import", str(done), *store]) == 0          # the same file once more does no harm
+            assert "\n0 imported, " in capsys.readouterr().out
+        rounds += 1
+        assert rounds < 20
+    assert out.read_text() == live(files, tmp_path)
+    assert Replies(tmp_path / "r.sqlite").pending() == {}
+    assert rounds > 4                                          # four stages, and what was lost asked again
+    with Loopback(judged) as server:                           # nothing was asked twice: as many replies as a live run
+        judge = LLMJudge("m", base_url=server.url)
+        build(judge, "llm").evaluate(TRIPLETS, ANSWERS)
+        assert answered == server.count == len(Replies(tmp_path / "r.sqlite"))
+
+
+def test_ragchecker_through_batch_files(tmp_path):
+    store = Replies(tmp_path / "r.sqlite")
+    judge, rounds, outcomes = LLMJudge("m", store=store, mode="replay"), [], losing()
+    for _ in range(20):
+        try:
+            claims = RAGChecker(judge).check(TRIPLETS, ANSWERS)
+            break
+        except MissingReplies as error:
+            rounds.append(set(error.keys))
+        store.export_pending(tmp_path / "batch.jsonl")
+        run_batch(tmp_path / "batch.jsonl", tmp_path / "done.jsonl", judged, outcomes)
+        store.import_batch(tmp_path / "done.jsonl")
+    assert rounds[0] == {"claims"}
+    assert rounds[-1] == {"entail"}
+    with Loopback(judged) as server:
+        assert claims == RAGChecker(LLMJudge("m", base_url=server.url)).check(TRIPLETS, ANSWERS)
+
+
+def test_a_replay_notes_what_is_missing_of_every_chunk(tmp_path):
+    triplets, answers = judgeable(CHUNK + 10, 2)               # more than are held in memory at once
+    store = Replies(tmp_path / "r.sqlite")
+    with pytest.raises(MissingReplies, match=f"{2 * len(answers)} replies of m are not saved: {2 * len(answers)} extract"):
+        build(LLMJudge("m", store=store, mode="replay"), "llm").evaluate(triplets, answers)
+    assert store.pending() == {"extract": 2 * len(answers)}
+
+
+def test_an_error_file_leaves_all_of_it_pending(tmp_path):
+    store = Replies(tmp_path / "r.sqlite")
+    with pytest.raises(MissingReplies):
+        build(LLMJudge("m", store=store, mode="replay"), "llm").evaluate(TRIPLETS[:2], ANSWERS[:2])
+    waiting = sum(store.pending().values())
+    store.export_pending(tmp_path / "batch.jsonl")
+    run_batch(tmp_path / "batch.jsonl", tmp_path / "errors.jsonl", judged, lambda n: "expired")
+    assert store.import_batch(tmp_path / "errors.jsonl") == {
+        "imported": 0, "duplicate": 0, "failed": waiting, "unknown": 0, "pending": waiting}
+    store.export_pending(tmp_path / "again.jsonl")
+    assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "batch.jsonl").read_bytes()
+
+
+def test_the_batch_file_is_what_the_endpoints_take(tmp_path):
+    store = Replies(tmp_path / "r.sqlite")
+    with pytest.raises(MissingReplies):
+        build(LLMJudge("m", store=store, mode="replay"), "llm").evaluate(TRIPLETS[:1], ANSWERS[:1])
+    store.export_pending(tmp_path / "batch.jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "batch.jsonl").read_text().splitlines()]
+    assert len({line["custom_id"] for line in lines}) == len(lines) > 0
+    for line in lines:
+        assert line.keys() == {"custom_id", "method", "url", "body"}
+        assert (line["method"], line["url"], line["body"]["model"]) == ("POST", "/v1/chat/completions", "m")
+        assert len(line["custom_id"]) <= 64
+        assert line["body"]["messages"][0]["role"] == "user"

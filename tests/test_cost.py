@@ -1,0 +1,297 @@
+"""Cost before, during and after: a dry run's counts against the real run's, prices, and the spend limit."""
+
+from contextlib import suppress
+
+import pytest
+from loopback import Loopback, completion
+from scripted import judgeable, judged
+from tiny import project
+
+import ems.judge
+from ems import cost, frames
+from ems.baselines import RAGChecker
+from ems.cli import main
+from ems.cost import PER_CALL, Prices, longest_list, tokens_at_most
+from ems.datasets import write_jsonl
+from ems.evaluate import build
+from ems.extract import list_schema
+from ems.judge import JudgeUnavailable, LLMJudge, Request, SpendLimit
+from ems.reading import read_list
+from ems.replies import Replies
+from ems.runner import plan
+from ems.types import InputError
+
+TRIPLETS, ANSWERS = judgeable(10, 12)
+
+
+@pytest.fixture(autouse=True)
+def endpoint(monkeypatch):
+    monkeypatch.setattr(ems.judge, "_ENDPOINTS", {})
+
+
+# --- bounds ---
+
+@pytest.mark.parametrize(("text", "tokens"), [
+    ("", 0), ("abcdefgh", 2), ("12", 3), ("a, b", 2), ("ü", 3), ("four", 1),
+    ("sales of 10%", 5),                         # 9 letters and blanks / 4 + 2 digits x 1.3 + 1 sign = 5.85 -> 6
+])
+def test_tokens_by_hand(text, tokens):
+    letters = sum(c.isascii() and (c.isalpha() or c == " ") for c in text)
+    digits, foreign = sum(c.isdigit() for c in text), sum(not c.isascii() for c in text)
+    signs = len(text) - letters - digits - foreign
+    expected = letters / 4 + 1.3 * digits + signs + 2.2 * foreign
+    assert expected <= tokens_at_most(text) < expected + 1
+
+
+def test_the_longest_list_has_distinct_points_enough():
+    text = "Revenue was $5 billion. " * 100
+    points = read_list(longest_list(text, list_schema("points", text)), "points")
+    assert len(points) == len(set(points)) == 2 * (100 + 1)          # two for each sentence end, and for what follows
+    assert sum(map(len, points)) > len(text)
+
+
+def work(judge):
+    """Everything a judge is asked: EMS in three stages, and RAGChecker."""
+    build(judge, "llm").evaluate(TRIPLETS, ANSWERS)
+    RAGChecker(judge).check(TRIPLETS, ANSWERS)
+    return judge.usage()
+
+
+def test_a_dry_run_bounds_the_real_run_and_asks_nothing(tmp_path):
+    with Loopback(judged) as server:
+        store = Replies(tmp_path / "r.sqlite")
+        planned = work(LLMJudge("m", base_url=server.url, store=store, mode="dry"))
+        assert server.count == 0
+        assert len(store) == 0
+        real = work(LLMJudge("m", base_url=server.url, store=store))
+    assert planned.keys() == real.keys() == {"summary", "extract", "match", "score", "claims", "entail"}
+    for task in ("summary", "extract", "claims"):                 # rest on no other stage: exact
+        assert (planned[task].requests, planned[task].calls) == (real[task].requests, real[task].calls)
+    for task in ("match", "score", "entail"):
+        assert 0 < real[task].calls <= planned[task].calls
+        assert real[task].requests <= planned[task].requests
+    for task in real:
+        assert real[task].prompt_tokens <= planned[task].prompt_tokens
+        assert real[task].completion_tokens <= planned[task].completion_tokens
+
+
+def test_a_dry_run_is_exact_where_the_store_has_the_stage_before(tmp_path):
+    with Loopback(judged) as server:
+        store = Replies(tmp_path / "r.sqlite")
+        pipeline = build(LLMJudge("m", base_url=server.url, store=store), "llm")
+        pipeline.align({t.id: t.reference for t in TRIPLETS}, ANSWERS)           # stages 1 and 2 are there
+        dry = LLMJudge("m", base_url=server.url, store=store, mode="dry")
+        build(dry, "llm").evaluate(TRIPLETS, ANSWERS)
+        planned = dry.usage()
+        live = LLMJudge("m", base_url=server.url, store=store)
+        build(live, "llm").evaluate(TRIPLETS, ANSWERS)
+        done = live.usage()
+        assert planned["match"].calls == planned["extract"].calls == 0
+        assert planned["score"].calls == done["score"].calls > 0
+        for task in done:
+            assert (planned[task].requests, planned[task].stored) == (done[task].requests, done[task].stored)
+        again = LLMJudge("m", base_url=server.url, store=store, mode="dry", prices={"prompt": 1, "completion": 1})
+        build(again, "llm").evaluate(TRIPLETS, ANSWERS)
+    assert "<=" not in cost.plan_text(frames.usage(again)).partition("At most")[0]
+    assert sum(u.calls for u in again.usage().values()) == 0
+
+
+def test_a_dry_run_counts_what_each_call_can_take_at_most():
+    judge = LLMJudge("m", mode="dry", prices={"prompt": 2, "cached": 1, "completion": 10})
+    judge.ask([Request("t", "word" * 10, 16), Request("t", "word" * 10, 16), Request("t", "other", 100)])
+    usage = judge.usage()["t"]
+    assert (usage.requests, usage.shared, usage.calls) == (3, 1, 2)
+    assert usage.prompt_tokens == (PER_CALL + 10) + (PER_CALL + 2)
+    assert usage.completion_tokens == 16 + 100
+    assert usage.cost == pytest.approx((150 - 10 + 0) * 2 / 1e6 + 116 * 10 / 1e6)
+
+
+def test_an_unknown_price_is_said_to_be_unknown():
+    judge = LLMJudge("m", mode="dry")
+    judge.ask([Request("match", "p", 16)])
+    shown = cost.plan_text(frames.usage(judge))
+    assert "unknown" in shown
+    assert judge.usage()["match"].cost is None
+    assert cost.plan_text({}) == "no judge is asked: nothing to pay"
+
+
+# --- prices and the limit ---
+
+def test_money_by_hand():
+    prices = Prices.of({"prompt": 2.5, "cached": 1.25, "completion": 10})
+    assert prices.cost(1_000_000, 20_000, cached=400_000) == pytest.approx(0.6 * 2.5 + 0.4 * 1.25 + 0.02 * 10)
+    assert Prices.of({"prompt": 2, "completion": 8}).cached == 2
+    assert Prices.of(None) is Prices.of({}) is None
+
+
+@pytest.mark.parametrize("given", [
+    {"prompt": 2}, {"prompt": 2, "completion": "8"}, {"prompt": 2, "completion": -1}, {"prompt": 2, "completion": True},
+    {"prompt": 2, "completion": float("nan")}, {"prompt": 2, "completion": 8, "input": 1},
+])
+def test_bad_prices(given):
+    with pytest.raises(InputError, match="prices must be numbers of money for a million tokens"):
+        LLMJudge("m", prices=given)
+
+
+@pytest.mark.parametrize("settings", [
+    {"spend_limit": 5}, {"spend_limit": -1, "prices": {"prompt": 1, "completion": 1}},
+])
+def test_bad_limits(settings):
+    with pytest.raises(InputError, match="a spend limit is an amount of money above 0 and needs prices"):
+        LLMJudge("m", **settings)
+
+
+ONE = {"prompt": 1e6, "completion": 1e6}         # a token costs 1
+
+
+def questions(n):
+    return [Request("t", f"question {i}", 16) for i in range(n)]
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_the_limit_holds_to_the_cent_and_the_next_run_goes_on(tmp_path, workers):
+    # A call may cost 64 + 4 prompt tokens and 16 reply tokens = 84, and does cost 2 + 1 = 3. After five calls there
+    # are 100 - 5 x 3 = 85 left, room for a sixth; the 82 left after it are too few.
+    with Loopback("yes") as server:
+        judge = LLMJudge("m", base_url=server.url, store=Replies(tmp_path / "r.sqlite"), prices=ONE, spend_limit=100,
+                         workers=workers)
+        says = r"limit of 100 reached: 18 spent in 6 calls of m, the next may cost 84; .*r.sqlite: raise the limit"
+        with pytest.raises(SpendLimit, match=says) as error:
+            judge.ask(questions(20))
+        assert isinstance(error.value, JudgeUnavailable)
+        assert server.count == 6
+        assert judge.usage()["t"].cost == 18
+        again = LLMJudge("m", base_url=server.url, store=judge.store, prices=ONE, spend_limit=1000)
+        assert [r.text for r in again.ask(questions(20))] == ["yes"] * 20
+        assert server.count == 20
+
+
+def test_a_limit_that_allows_no_call_sends_none():
+    with Loopback("yes") as server:
+        with pytest.raises(SpendLimit, match="0 spent in 0 calls"):
+            LLMJudge("m", base_url=server.url, prices=ONE, spend_limit=10).ask(questions(3))
+        assert server.count == 0
+
+
+def test_calls_under_way_count_at_their_largest():
+    with Loopback("yes", latency=0.05) as server:
+        judge = LLMJudge("m", base_url=server.url, prices=ONE, spend_limit=84 * 3, workers=16)
+        with suppress(SpendLimit):
+            judge.ask(questions(60))
+        assert server.peak <= 3
+        assert judge.usage()["t"].cost <= 84 * 3
+
+
+def test_a_server_that_counts_nothing_is_charged_at_the_most():
+    silent = completion("yes")
+    del silent["usage"]
+    with Loopback(lambda body: silent) as server:
+        judge = LLMJudge("m", base_url=server.url, prices=ONE)
+        judge.ask(questions(1))
+    assert judge.usage()["t"].cost == 64 + 4 + 16
+
+
+def test_cached_tokens_cost_less():
+    said = completion("yes")
+    said["usage"] = {"prompt_tokens": 100, "completion_tokens": 10, "prompt_tokens_details": {"cached_tokens": 80}}
+    with Loopback(lambda body: said) as server:
+        judge = LLMJudge("m", base_url=server.url, prices={"prompt": 10, "cached": 1, "completion": 100})
+        judge.ask(questions(1))
+    assert judge.usage()["t"].cost == pytest.approx((20 * 10 + 80 * 1 + 10 * 100) / 1e6)
+
+
+# --- tables ---
+
+def test_the_table_sums_each_model_and_all():
+    used = {"requests": 4, "stored": 1, "shared": 1, "calls": 3, "prompt_tokens": 100, "cached_tokens": 10,
+            "completion_tokens": 20, "seconds": 2.0, "failures": {"length": 1}, "cost": 0.5}
+    usage = {"a": {"match": used, "score": used}, "b": {"match": {**used, "cost": None}}}
+    table = cost.table(usage).set_index(["model", "task"])
+    assert [" ".join(row) for row in table.index] == ["a match", "a score", "a all", "b match", "b all", "all all"]
+    assert table.loc[("a", "all"), "cost"] == 1.0
+    assert table.loc[("a", "all"), "unread"] == 2
+    assert table.cost.isna().tolist() == [False, False, False, True, True, True]
+    assert table.loc[("all", "all"), "calls"] == 3 * 3
+    both = cost.merged([{"a": {"match": used}}, {"a": {"match": used}, "b": {"match": used}}])
+    assert both["a"]["match"]["calls"] == 6
+    assert both["a"]["match"]["failures"] == {"length": 2}
+    assert both["b"]["match"] == used
+
+
+# --- the commands ---
+
+@pytest.fixture
+def files(tmp_path):
+    return [str(write_jsonl(tmp_path / "t.jsonl", TRIPLETS)), str(write_jsonl(tmp_path / "a.jsonl", ANSWERS)),
+            "-o", str(tmp_path / "out.jsonl"), "--store", str(tmp_path / "r.sqlite"), "--judge", "m"]
+
+
+def test_evaluate_dry_and_then_live_with_a_limit(files, tmp_path, capsys):
+    with Loopback(judged) as server:
+        asked = ["evaluate", *files, "--base-url", server.url, "--prices", "2.5,10,1.25"]
+        assert main([*asked, "--dry-run"]) == 0
+        shown = capsys.readouterr().out
+        assert "match" in shown
+        assert server.count == 0
+        assert {p.name for p in tmp_path.iterdir()} == {"t.jsonl", "a.jsonl"}
+        assert main([*asked, "--spend-limit", "0.01"]) == 2
+        assert "spend limit of 0.01 reached" in capsys.readouterr().err
+        assert not (tmp_path / "out.jsonl").exists()
+        assert main([*asked, "--spend-limit", "10"]) == 0
+        used = capsys.readouterr().err
+        assert "completion_tokens" in used
+        assert len((tmp_path / "out.jsonl").read_text().splitlines()) == len(ANSWERS)
+
+
+@pytest.mark.parametrize("prices", ["2.5", "a,b", "1,2,3,4"])
+def test_prices_that_are_none_are_refused(files, prices, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["evaluate", *files, "--prices", prices])
+    assert stop.value.code == 2
+    assert "--prices" in capsys.readouterr().err
+
+
+def test_a_profile_is_counted_by_its_own_notebooks(tmp_path):
+    pytest.importorskip("papermill", reason="profiles need papermill (pip install 'ems-kit[notebooks]')")
+    project(tmp_path, "01_ask: {N: 5}", _01_ask=[
+        'RUN = "runs/x"  # folder\nMODE = "live"  # mode\nN = 3  # questions',
+        "import json\nfrom pathlib import Path\nfrom ems import frames\nfrom ems.judge import LLMJudge, Request\n"
+        "from ems.replies import Replies",
+        'judge = LLMJudge("m", mode=MODE, store=Replies(f"{RUN}/replies.sqlite"))\n'
+        'judge.ask([Request("match", f"question {i}", 16) for i in range(N)])\n'
+        'Path(f"{RUN}/usage_x.json").write_text(json.dumps(frames.usage(judge)))'])
+    with Loopback("1") as server:                # two of the five are in the run's store already
+        LLMJudge("m", base_url=server.url, store=Replies(tmp_path / "runs/p/replies.sqlite")).ask(
+            [Request("match", f"question {i}", 16) for i in range(2)])
+    shown = plan("p", root=tmp_path)
+    assert [line.split()[:7] for line in shown.splitlines()[1:2]] == [["m", "match", "=", "5", "2", "=", "3"]]
+    assert len(Replies(tmp_path / "runs/p/replies.sqlite")) == 2
+    assert not (tmp_path / "runs/p/usage_x.json").exists()
+
+
+# --- live ---
+
+def test_the_bounds_hold_on_a_real_server(tmp_path):
+    pytest.importorskip("xllamacpp", reason="the live test needs xllamacpp (pip install 'ems-kit[test]')")
+    from model_server import serve, smollm2
+    try:
+        model = smollm2()
+    except FileNotFoundError as error:
+        pytest.skip(f"{error} (make setup installs it)")
+    triplets, answers = judgeable(1, 3)
+    with serve(model) as url:
+        store = Replies(tmp_path / "r.sqlite")
+        usage = []
+        for mode in ("dry", "live"):
+            judge = LLMJudge("smollm2-135m", mode=mode, store=store, base_url=url, workers=2)
+            build(judge, "llm").evaluate(triplets, answers)
+            usage.append(judge.usage())
+    planned, real = usage
+    assert real["extract"].calls == planned["extract"].calls == 2
+    assert real.keys() <= planned.keys()
+    for task, used in real.items():
+        assert used.requests <= planned[task].requests
+        assert 0 < used.prompt_tokens <= planned[task].prompt_tokens
+        assert 0 < used.completion_tokens <= planned[task].completion_tokens
+    # The bound is of use: the prompts of a stage that rests on no other take more than half of it.
+    assert real["extract"].prompt_tokens > planned["extract"].prompt_tokens / 2

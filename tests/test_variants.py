@@ -1,0 +1,205 @@
+"""Cheaper and other ways to ask for matches: named, signed apart, never the default."""
+
+import json
+from math import isnan
+
+import pytest
+from doubles import ScriptedJudge
+from loopback import Loopback, completion, refusing
+from scripted import judgeable, judged
+
+from ems.evaluate import build
+from ems.judge import LLMJudge, MissingReplies, Reply
+from ems.match import VARIANTS, LLMMatcher, same_choices
+from ems.prompting import Prompts
+from ems.reading import read_indices
+from ems.replies import Replies
+from ems.score import LLMScorer, mean_score
+from ems.types import InputError
+
+REF = ("Revenue was $5 billion.", "Margin was 20%.", "No dividend is paid.")
+ANS = ("Margin came to 20%.", "Sales were 5 billion dollars.")
+
+
+def test_the_default_is_the_papers_way():
+    assert LLMMatcher(ScriptedJudge()).signature == LLMMatcher(ScriptedJudge(), variant="faithful").signature
+    assert "variant" not in build(ScriptedJudge(), "llm").signature
+
+
+def test_each_variant_signs_itself():
+    signatures = {LLMMatcher(ScriptedJudge(), variant=v).signature for v in VARIANTS}
+    assert len(signatures) == len(VARIANTS)
+    for variant in set(VARIANTS) - {"faithful"}:
+        assert f"variant={variant}" in build(ScriptedJudge(), "llm", variant=variant).signature
+
+
+@pytest.mark.parametrize(("judge", "variant", "says"), [
+    (ScriptedJudge(), "cheap", "variant must be one of faithful, shared, all, reasoned, got 'cheap'"),
+    (None, "shared", "variant 'shared' is a way to ask a judge, and there is none"),
+])
+def test_bad_variants(judge, variant, says):
+    with pytest.raises(InputError, match=says):
+        build(judge, "llm" if judge else "local", variant=variant)
+
+
+def test_shared_prompts_differ_only_after_the_candidates():
+    judge = ScriptedJudge("1", "0", "-1")
+    assert LLMMatcher(judge, variant="shared")([(REF, ANS)]) == [(1, 0, -1)]
+    after = judge.seen[0].index("$5 billion.") - len('Reference point: "Revenue was ')
+    assert judge.seen[0][:after] == judge.seen[1][:after] == judge.seen[2][:after]
+    assert "Candidate points:\n0: \"Margin came to 20%.\"\n1: " in judge.seen[0][:after]
+    assert judge.seen[1].endswith('Reference point: "Margin was 20%."\nAnswer:')
+
+
+def test_all_in_one_call():
+    judge = ScriptedJudge('{"matches": [1, 0, -1]}', '{"matches": [0]}')
+    assert LLMMatcher(judge, variant="all")([(REF, ANS), (REF, ()), (REF[:1], ANS), ((), ANS)]) == [
+        (1, 0, -1), (-1, -1, -1), (0,), ()]
+    assert len(judge.seen) == 2
+    assert 'Reference points:\n0: "Revenue was $5 billion."\n1: "Margin was 20%."\n2: "No dividend' in judge.seen[0]
+
+
+@pytest.mark.parametrize(("reply", "indices"), [
+    ('{"matches": [1, 0, -1]}', [1, 0, -1]),
+    ("[1, 0, -1]", [1, 0, -1]),
+    ('```json\n{"matches": [1, "0", -1]}\n```', [1, 0, -1]),
+    ('{"matches": [1, 7, -1]}', [1, None, -1]),             # off the menu of two: that entry alone
+    ('{"matches": [1, 0.5, -1]}', [1, None, -1]),
+    ('{"matches": [1, true, -1]}', [1, None, -1]),
+    ('{"matches": [1, 0]}', None),                          # which one is missing nobody knows
+    ('{"matches": [1, 0, -1, 1]}', None),
+    ("[1, 0, -1] or [0, 0, -1]", None),
+    ('{"matches": [1, 0', None), ("1, 0, -1", None), ("", None), ("I cannot.", None), ('{"matches": 1}', None),
+])
+def test_lists_of_indices(reply, indices):
+    assert read_indices(reply, "matches", count=3, n_points=2) == indices
+
+
+def test_lists_of_indices_on_a_menu_from_one():
+    assert read_indices("[1, 2, -1, 0]", "matches", count=4, n_points=2, first=1) == [0, 1, -1, None]
+
+
+def test_what_cannot_be_read_is_unscored_and_counted():
+    matcher = LLMMatcher(ScriptedJudge("none of them", Reply(None, "length"), '{"matches": [0, 5, -1]}'), variant="all")
+    assert matcher([(REF, ANS)] * 3) == [(None,) * 3, (None,) * 3, (0, None, -1)]
+    assert matcher.unread == {"match: unreadable": 3 + 1, "match: length": 3}
+
+
+def test_reasoning_may_say_numbers_but_the_last_line_counts():
+    judge = ScriptedJudge("Candidate 1 speaks of sales, 0 of margins.\n1", "Both are about 20%.\n0", "I choose 1 of 2")
+    assert LLMMatcher(judge, variant="reasoned")([(REF, ANS)]) == [(1, 0, None)]
+    assert {r.max_tokens for r in judge.requests} == {256}
+    assert "alone on the last line" in judge.seen[0]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_examples_in_the_prompts_are_readable_and_consistent(variant):
+    template = Prompts().template(VARIANTS[variant]).template
+    examples = template.split("\nExample\n")[1:]
+    assert examples
+    if variant == "all":
+        said = json.loads(examples[0].partition("\nJSON: ")[2].splitlines()[0])
+        assert len(said["matches"]) == examples[0].partition("Candidate points:")[0].count('": ') + 3
+    for example in examples if variant != "all" else ():
+        lines = example.partition("\n\n")[0].splitlines()
+        menu = [line for line in lines if line[:1].isdigit() and ': "' in line]
+        index = int(lines[-1].rpartition(" ")[2])
+        assert -1 <= index < len(menu)
+
+
+def test_agreement_by_hand():
+    # Of 2 + 3 reference points one is unscored on one side, and of the other four three are chosen alike.
+    assert same_choices([(0, 1), (2, None, -1)], [(0, 0), (2, 1, -1)]) == (3 / 4, 4)
+    share, of = same_choices([(None,)], [(0,)])
+    assert isnan(share)
+    assert of == 0
+    with pytest.raises(ValueError, match="zip"):
+        same_choices([(0,)], [(0, 1)])
+
+
+def test_agreement_with_the_faithful_variant_on_stored_replies(tmp_path):
+    triplets, answers = judgeable(4, 5)
+    with Loopback(judged) as server:
+        for variant in VARIANTS:
+            judge = LLMJudge("m", base_url=server.url, store=Replies(tmp_path / "r.sqlite"))
+            build(judge, "rouge", variant=variant).evaluate(triplets, answers)
+            if variant == "all":
+                assert judge.usage()["match"].calls == len(answers)
+    chosen, calls = {}, {}
+    for variant in VARIANTS:
+        judge = LLMJudge("m", store=Replies(tmp_path / "r.sqlite"), mode="replay")
+        results = build(judge, "rouge", variant=variant).evaluate(triplets, answers)
+        chosen[variant], calls[variant] = [r.match for r in results], judge.usage()["match"].requests
+    assert [same_choices(chosen["faithful"], chosen[v]) for v in VARIANTS] == [(1.0, 4 * 5)] * 4
+    assert calls == {"faithful": 20, "shared": 20, "all": 4, "reasoned": 20}
+
+
+# --- expected scores ---
+
+@pytest.mark.parametrize(("chances", "score"), [
+    ({"7": 0.5, "8": 0.5}, 7.5 / 9),
+    ({"9": 0.6, " 8": 0.2, "The": 0.2}, (9 * 0.6 + 8 * 0.2) / 0.8 / 9),       # over what is a number alone
+    ({"0": 1.0}, 0.0), ({"9": 0.5}, 1.0),
+    ({"9": 0.4, "I": 0.6}, None),                                             # more likely to say something else
+    ({"12": 0.9}, None), ({"\u0667": 0.9}, None), ({"": 1.0}, None), ({}, None),
+])
+def test_mean_score_by_hand(chances, score):
+    assert mean_score(chances, 9) == (score if score is None else pytest.approx(score))
+
+
+def test_expected_scores_are_signed_and_need_one_digit():
+    judge = ScriptedJudge(Reply("7", chances={"7": 0.5, "8": 0.5}), Reply("7"), Reply(None, "refusal"))
+    scorer = LLMScorer(judge, max_score=9, expected=True)
+    assert scorer([("a", "b")] * 3) == [pytest.approx(7.5 / 9), None, None]
+    assert scorer.unread == {"score: no probabilities": 1, "score: refusal": 1}
+    assert [r.chances for r in judge.requests] == [20] * 3
+    assert scorer.signature == LLMScorer(judge, max_score=9).signature + ",expected"
+    assert "max=9,expected" in build(judge, "llm-expected").signature
+    with pytest.raises(InputError, match="9 or less for an expected score, got 10"):
+        LLMScorer(judge, expected=True)
+
+
+def likely(body):
+    said = completion("7", body)
+    if "logprobs" in body:
+        said["choices"][0]["logprobs"] = {"content": [{"token": "7", "logprob": -0.7, "top_logprobs": [
+            {"token": "7", "logprob": -0.6931472}, {"token": "8", "logprob": -0.6931472}]}]}
+    return said
+
+
+def test_probabilities_are_asked_for_stored_and_replayed(tmp_path):
+    store, scores = Replies(tmp_path / "r.sqlite"), []
+    with Loopback(likely) as server:
+        for mode in ("live", "replay"):
+            judge = LLMJudge("m", base_url=server.url, store=store, mode=mode)
+            scores += LLMScorer(judge, max_score=9, expected=True)([("a", "b")])
+        assert (server.bodies[0]["logprobs"], server.bodies[0]["top_logprobs"], server.count) == (True, 20, 1)
+        LLMScorer(LLMJudge("m", base_url=server.url, store=store), max_score=9)([("a", "b")])
+        assert server.count == 2                                              # another question: another key
+        assert "logprobs" not in server.bodies[1]
+    assert scores == [pytest.approx(7.5 / 9)] * 2
+    store.export(tmp_path / "r.jsonl")
+    again = LLMJudge("m", store=Replies(tmp_path / "r.jsonl"), mode="replay")
+    assert LLMScorer(again, max_score=9, expected=True)([("a", "b")]) == scores[:1]
+
+
+def test_an_endpoint_without_probabilities_leaves_pairs_unscored(tmp_path):
+    with Loopback("7", faults=refusing("logprobs", "top_logprobs")) as server:
+        judge = LLMJudge("plain", base_url=server.url, store=Replies(tmp_path / "r.sqlite"))
+        scorer = LLMScorer(judge, max_score=9, expected=True)
+        assert scorer([("a", "b")]) == [None]
+    assert scorer.unread == {"score: no probabilities": 1}
+    assert next(judge.store.records()).sent["dropped"] == ["logprobs", "top_logprobs"]
+
+
+def test_probabilities_come_back_from_a_batch(tmp_path):
+    store = Replies(tmp_path / "r.sqlite")
+    scorer = LLMScorer(LLMJudge("m", store=store, mode="replay"), max_score=9, expected=True)
+    with pytest.raises(MissingReplies):
+        scorer([("a", "b")])
+    store.export_pending(tmp_path / "in.jsonl")
+    asked = json.loads((tmp_path / "in.jsonl").read_text())
+    done = {"custom_id": asked["custom_id"], "error": None, "response": {"status_code": 200, "body": likely(asked["body"])}}
+    (tmp_path / "out.jsonl").write_text(json.dumps(done))
+    store.import_batch(tmp_path / "out.jsonl")
+    assert scorer([("a", "b")]) == [pytest.approx(7.5 / 9)]
