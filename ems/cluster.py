@@ -33,7 +33,7 @@ def stream(address: str, triplets: Sequence[Triplet], answers: Sequence[Answer],
     references_by_id(triplets)
     by_id, rest, under_way = {t.id: t for t in triplets}, iter(answers), deque()
     try:
-        client = Client(address, timeout=10, set_as_default=False)
+        client = Client(address, timeout=5, set_as_default=False)
     except (OSError, ValueError, ImportError) as error:
         raise InputError(f"no Dask scheduler at {address}: {str(error) or type(error).__name__}; start one with "
                          "'dask scheduler' and give its address, such as tcp://host:8786") from None

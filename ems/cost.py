@@ -125,7 +125,7 @@ def plan_text(usage: Usage) -> str:
         tasks = usage.get(row["model"], every) if row["task"] == "all" else [row["task"]]
         sign = "<=" if any(_assumed(task, planned) for task in tasks) else "="
         bound = "<=" if row["calls"] else "="
-        cost = "unknown" if math.isnan(row["cost"]) else f"{bound} {row['cost']:,.2f}"
+        cost = "= 0.00" if not row["calls"] else "unknown" if math.isnan(row["cost"]) else f"<= {row['cost']:,.2f}"
         lines.append((row["model"], row["task"], f"{sign} {row['requests']:,}", f"{row['stored']:,}",
                       f"{sign} {row['calls']:,}", f"{bound} {row['prompt_tokens']:,}",
                       f"{bound} {row['completion_tokens']:,}", cost))
@@ -134,7 +134,7 @@ def plan_text(usage: Usage) -> str:
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     shown = ["  ".join(cell.ljust(w) if i < 2 else cell.rjust(w)
                        for i, (cell, w) in enumerate(zip(line, widths, strict=True))).rstrip() for line in lines]
-    return "\n".join([*shown, ASSUMED])
+    return "\n".join([*shown, ASSUMED] if planned else shown)
 
 
 def _assumed(task: str, planned: set[str]) -> bool:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from math import nan
-from typing import Protocol
+from typing import Any, Protocol
 
 from .judge import Judge, Request, as_judge
 from .prompting import Prompts, numbered, quoted
 from .reading import read_index, read_indices
-from .similarity import read_point, similarity
+from .similarity import bent, read_point, similarity
 from .types import InputError
 
 Points = tuple[str, ...]
@@ -112,22 +112,26 @@ def same_choices(one: Sequence[Sequence[int | None]], other: Sequence[Sequence[i
 class SimilarityMatcher:
     """The most similar answer point of each reference point, or -1 when none reaches `threshold` in (0, 1].
 
-    Ties go to the earlier point. Deterministic; needs no judge.
+    Ties go to the earlier point. `encoder`, when given, has `embed(texts)` -> unit rows and a `signature`: then the
+    points' meaning counts beside their words. Deterministic; needs no judge.
     """
 
-    def __init__(self, *, threshold: float = 0.25):
+    def __init__(self, *, threshold: float = 0.2, encoder: Any = None):
         if not 0 < threshold <= 1:
             raise ValueError(f"threshold must be in (0, 1], got {threshold}")
-        self.threshold = threshold
-        self.signature = f"similarity:v1,threshold={threshold}"
+        self.threshold, self.encoder = threshold, encoder
+        self.signature = f"similarity:v1,threshold={threshold}" + (f"+{encoder.signature}" if encoder else "")
 
     def __call__(self, pairs: Sequence[tuple[Points, Points]]) -> list[tuple[int | None, ...]]:
         return [self._match(ref, ans) for ref, ans in pairs]
 
     def _match(self, ref: Points, ans: Points) -> tuple[int, ...]:
-        if not ans:
+        if not ref or not ans:
             return (-1,) * len(ref)
         answers = [read_point(p) for p in ans]
         rows = [[similarity(point, answer) for answer in answers] for point in map(read_point, ref)]
-        best = [max(range(len(ans)), key=row.__getitem__) for row in rows]
+        if self.encoder:
+            cosines = self.encoder.embed(list(ref)) @ self.encoder.embed(list(ans)).T
+            rows = [[bent(*pair) for pair in zip(row, c, strict=True)] for row, c in zip(rows, cosines, strict=True)]
+        best = [row.index(max(row)) for row in rows]
         return tuple(j if row[j] >= self.threshold else -1 for j, row in zip(best, rows, strict=True))

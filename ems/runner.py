@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import platform
+import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -133,6 +134,8 @@ def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Mapp
         done.append(report)
         _say(f"{title}: {report['seconds']} s")
     _write_json(run / "manifest.json", _manifest(profile, run, done, code, time.time() - started))
+    if run == root / "runs" / "default" and not only:       # the figures that the project shows
+        shutil.copytree(run / "figures", root / "figures", dirs_exist_ok=True)
     if not only:
         _say(f"done in {time.time() - started:.0f} s: {os.path.relpath(run)}")
     return run

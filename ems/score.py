@@ -123,7 +123,8 @@ class LocalScorer:
         for r, row, s in zip(ref, near, score, strict=True):
             alike = [similarity(r, a, context) for a, context in zip(ans, row, strict=True)]
             match.append(alike.index(max(alike)) if s > 0 else -1)
-        return Sides(tuple(match), tuple(score), tuple(ans_score), tuple(p.weight for p in ref), tuple(p.weight for p in ans))
+        return Sides(tuple(match), tuple(score), tuple(ans_score),
+                     tuple(p.weight for p in ref), tuple(p.weight for p in ans))
 
 
 class PairScorer:

@@ -24,7 +24,7 @@ NUMBER = 3.0           # weight of a quantity
 CONTEXT = 0.5          # word overlap from which on a number shared by two points is trusted in full
 CONTRADICTED = 0.3     # what stays of a point when one just like it says the opposite, or other numbers
 PARTIAL = 0.8          # power of a point's covered share: below 1, its first half counts more than the rest
-MEANING = 0.6          # with embeddings, that power moves by so much for a neighbour's cosine of 0 to 1
+MEANING = 0.75         # with embeddings: how much that power changes between a cosine of 0 and one of 1
 
 _FUNCTION = frozenset("""a about above after again all also although am among an and another any are as at be because
 been before being below between both but by can could did do does doing during each either else ever every for from
@@ -150,8 +150,7 @@ def coverage(points: Sequence[Point], others: Sequence[Point], near: Sequence[Se
     `near[i][j]` is the `overlap` of point i and other j. What a side says more often than the other is covered in
     proportion, whatever the order: two mentions against one are half covered each. A quantity counts as far as the
     points that hold it on the other side resemble this one. A point that its nearest neighbour contradicts loses the
-    more, the nearer that one is. `meaning[i][j]`, when given, is a cosine similarity of embeddings: a point with a
-    close neighbour in meaning is lifted, one without is lowered; 0 and 1 stay what they are.
+    more, the nearer that one is. `meaning[i][j]` is a cosine similarity of embeddings, if there are any; see `bent`.
     """
     total, stock = Counter(), Counter()
     for side, counts in ((points, total), (others, stock)):
@@ -175,9 +174,14 @@ def coverage(points: Sequence[Point], others: Sequence[Point], near: Sequence[Se
             nearest = max(range(len(others)), key=row.__getitem__)
             held *= 1 - (1 - CONTRADICTED) * row[nearest] * contradiction(point, others[nearest], missing)
         share = min(1.0, held / point.weight)
-        bend = MEANING * (0.5 - float(max(meaning[i]))) if others and meaning is not None else 0.0
-        covered.append(share ** (PARTIAL + bend))
+        cosine = None if meaning is None or not others else max(meaning[i])
+        covered.append(bent(share ** PARTIAL, cosine))
     return covered
+
+
+def bent(value: float, cosine: float | None) -> float:
+    """A value in [0, 1] lifted by a close meaning and lowered by a distant one; 0, 1 and a cosine of 0.5 leave it."""
+    return value if cosine is None else value ** (1 + MEANING * (0.5 - float(cosine)))
 
 
 def words_of(text: str) -> list[str]:

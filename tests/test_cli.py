@@ -138,7 +138,7 @@ def test_a_directory_and_a_missing_file(pair, tmp_path, capsys):
     assert main(["score", "--reference", str(tmp_path), "--answer", pair[3]]) == 2
     assert "directory" in capsys.readouterr().err
     assert main(["score", "--reference", "absent.txt", "--answer", pair[3]]) == 2
-    assert "no such file" in capsys.readouterr().err
+    assert "no such file" in capsys.readouterr().err.lower()
 
 
 def test_an_unreachable_judge_is_one_line(pair, tmp_path, capsys):

