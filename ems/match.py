@@ -131,7 +131,8 @@ class SimilarityMatcher:
         answers = [read_point(p) for p in ans]
         rows = [[similarity(point, answer) for answer in answers] for point in map(read_point, ref)]
         if self.encoder:
-            cosines = self.encoder.embed(list(ref)) @ self.encoder.embed(list(ans)).T
+            embedded = self.encoder.embed([*ref, *ans])
+            cosines = embedded[:len(ref)] @ embedded[len(ref):].T
             rows = [[bent(*pair) for pair in zip(row, c, strict=True)] for row, c in zip(rows, cosines, strict=True)]
         best = [row.index(max(row)) for row in rows]
         return tuple(j if row[j] >= self.threshold else -1 for j, row in zip(best, rows, strict=True))

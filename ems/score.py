@@ -115,7 +115,8 @@ class LocalScorer:
         near = [[overlap(r, a) for a in ans] for r in ref]
         meaning = None
         if self.encoder and ref and ans:
-            meaning = self.encoder.embed(list(ref_points)) @ self.encoder.embed(list(ans_points)).T
+            rows = self.encoder.embed([*ref_points, *ans_points])
+            meaning = rows[:len(ref)] @ rows[len(ref):].T
         score = coverage(ref, ans, near, meaning)
         back = [[row[j] for row in near] for j in range(len(ans))]
         ans_score = coverage(ans, ref, back, None if meaning is None else meaning.T)

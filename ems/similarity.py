@@ -63,6 +63,7 @@ class Point:
 
     items: dict[str, int]              # stems and pairs of neighbouring stems, with their counts
     worth: dict[str, float]            # weight of one mention of each item
+    names: frozenset[str]              # the stems among them that are capitalised inside a sentence
     quantities: tuple[Quantity, ...]
     number_worth: tuple[float, ...]    # weight of each quantity
     negated: bool                      # an odd number of negations
@@ -101,7 +102,7 @@ def read_point(text: str, given: frozenset[str] = frozenset(), given_numbers: tu
             items[pair] += 1
     number_worth = tuple(NUMBER * (FUNCTION_WORD if any(same(q, g) for g in given_numbers) else 1) for q in quantities)
     context = sum(worth[item] * n for item, n in items.items())
-    return Point(dict(items), worth, quantities, number_worth, len(_NEGATION.findall(text)) % 2 == 1,
+    return Point(dict(items), worth, frozenset(names), quantities, number_worth, len(_NEGATION.findall(text)) % 2 == 1,
                  bool(_RISE.search(text)) - bool(_FALL.search(text)), context,
                  max(context + sum(number_worth), FUNCTION_WORD))
 
@@ -158,24 +159,33 @@ def coverage(points: Sequence[Point], others: Sequence[Point], near: Sequence[Se
             for item, n in point.items.items():
                 counts[item] += n
     numbers = Counter((q.value, q.unit, q.tolerance, q.direction) for p in points for q in p.quantities)
+    holders = {name: [j for j, other in enumerate(others) if name in other.items] for p in points for name in p.names}
     held_by = [(q, j) for j, other in enumerate(others) for q in other.quantities]
     covered = []
     for i, (point, row) in enumerate(zip(points, near, strict=True)):
-        held = sum(point.worth[item] * n * min(1.0, stock[item] / total[item])
-                   for item, n in point.items.items() if item in stock)
+        full = held = 0.0              # what the other side holds, and what is left when mentions are shared out
+        for item, n in point.items.items():
+            if item in stock:
+                worth = point.worth[item] * n
+                if item in point.names:
+                    worth *= min(1.0, max(row[j] for j in holders[item]) / CONTEXT)
+                full += worth
+                held += worth * min(1.0, stock[item] / total[item])
         missing = 0
         for q, worth in zip(point.quantities, point.number_worth, strict=True):
             found = [j for other, j in held_by if same(q, other)]
             missing += not found
             if found:
-                trust = min(1.0, max(row[j] for j in found) / CONTEXT) if point.context_weight else 1.0
-                held += worth * trust * min(1.0, len(found) / numbers[q.value, q.unit, q.tolerance, q.direction])
+                worth *= min(1.0, max(row[j] for j in found) / CONTEXT) if point.context_weight else 1.0
+                full += worth
+                held += worth * min(1.0, len(found) / numbers[q.value, q.unit, q.tolerance, q.direction])
+        alone = held / full if full else 0.0
         if others:
             nearest = max(range(len(others)), key=row.__getitem__)
-            held *= 1 - (1 - CONTRADICTED) * row[nearest] * contradiction(point, others[nearest], missing)
-        share = min(1.0, held / point.weight)
+            full *= 1 - (1 - CONTRADICTED) * row[nearest] * contradiction(point, others[nearest], missing)
+        share = min(1.0, full / point.weight)
         cosine = None if meaning is None or not others else max(meaning[i])
-        covered.append(bent(share ** PARTIAL, cosine))
+        covered.append(bent(share ** PARTIAL, cosine) * alone)
     return covered
 
 
