@@ -97,28 +97,32 @@ def study(triplets: Sequence[Triplet], answers: Sequence[Answer], *, progress: b
                       for name, pipeline in tqdm(named.items(), desc="choices", disable=not progress)], ignore_index=True)
 
 
-def separation(values: pd.DataFrame, *, part: str = "F1", resamples: int = 1000, seed: int = 7) -> pd.DataFrame:
+def separation(values: pd.DataFrame, *, part: str = "F1", cluster: str = "group", resamples: int = 1000,
+               seed: int = 7) -> pd.DataFrame:
     """How well each metric of a values frame tells the models apart, and how stable that is.
 
     `gap` is the mean difference of the largest model (`stats.by_size`) to the smallest over triplets, divided by its
     standard deviation: the paired effect size, with its interval over clusters. `order` lists the models by mean
-    score, and `order_kept` is the share of resamples, of whole clusters, in which they come in the same order.
+    score, and `order_kept` is the share of resamples, of whole clusters, in which they come in the same order; nan, like
+    the interval, with fewer than two clusters.
     """
     rows = []
     for metric in values["metric"].drop_duplicates():
         cell = values[(values["metric"] == metric) & (values["part"] == part)]
-        wide = cell.pivot(index=["group", "triplet_id"], columns="model", values="value").dropna()
+        cell = cell.assign(cluster=cell[cluster].astype(str))
+        wide = cell.pivot(index=["cluster", "triplet_id"], columns="model", values="value").dropna()
         models = sorted(wide.columns, key=stats.by_size)
-        pair = stats.paired(cell, metric, part, models[-1], models[0], resamples=resamples, seed=seed)
+        pair = stats.paired(cell, metric, part, models[-1], models[0], cluster="cluster", resamples=resamples,
+                            seed=seed)
         deviation = float((wide[models[-1]] - wide[models[0]]).std(ddof=1))
-        sums = wide.groupby(level="group").sum().to_numpy()
+        sums = wide.groupby(level="cluster").sum().to_numpy()
         drawn = np.random.default_rng(seed).integers(len(sums), size=(resamples, len(sums)))
         ranked = np.argsort(np.vstack([sums.sum(axis=0), sums[drawn].sum(axis=1)]), axis=1)
         rows.append({"metric": metric, "mean": float(cell["value"].mean()),
                      **{k: getattr(pair, f) / deviation if deviation else np.nan
                         for k, f in (("gap", "difference"), ("gap_low", "ci_low"), ("gap_high", "ci_high"))},
                      "order": " < ".join(wide.columns[ranked[0]]), "n": len(wide),
-                     "order_kept": float((ranked[1:] == ranked[0]).all(axis=1).mean())})
+                     "order_kept": float((ranked[1:] == ranked[0]).all(axis=1).mean()) if len(sums) > 1 else np.nan})
     return pd.DataFrame(rows)
 
 

@@ -21,7 +21,7 @@ from .baselines import bertscore, bleu, rouge
 from .evaluate import EMS, build, rescored
 from .judge import Reply, Request
 from .metrics import f1
-from .score import BERTScorer, RougeScorer
+from .score import BERTScorer, LocalScorer, RougeScorer
 from .types import Answer, EMSResult, InputError, Triplet
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ def score_table(triplets: Sequence[Triplet], answers: Sequence[Answer], *, encod
                 more: Mapping[str, EMS] | None = None, progress: bool = False) -> pd.DataFrame:
     """Every metric that needs no judge, for every answer; values in [0, 1] but for "length Score".
 
-    With an `encoder` also BERTScore and EMS(BERTScore). EMS(ROUGE) and EMS(BERTScore) share points and matches with
-    EMS(local-pair). `more` adds pipelines by name.
+    With an `encoder` also BERTScore, EMS(BERTScore) and EMS(local, encoder), whose words are weighed by meaning.
+    EMS(ROUGE) and EMS(BERTScore) share points and matches with EMS(local-pair). `more` adds pipelines by name.
     """
     reference = {t.id: t.reference for t in triplets}
     refs, texts = [reference[a.triplet_id] for a in answers], [a.answer for a in answers]
@@ -71,7 +71,11 @@ def score_table(triplets: Sequence[Triplet], answers: Sequence[Answer], *, encod
         columns |= _parts(f"ROUGE-{kind[-1]}", scores)
     if encoder is not None:
         columns["BERTScore Score"] = bertscore(refs, texts, encoder)
-    results = {"EMS(local)": build(None, "local").evaluate(triplets, answers, progress=progress)}
+    local = build(None, "local")
+    results = {"EMS(local)": local.evaluate(triplets, answers, progress=progress)}
+    if encoder is not None:
+        meant = EMS(local.extractor, local.matcher, LocalScorer(encoder))
+        results["EMS(local, encoder)"] = meant.evaluate(triplets, answers, progress=progress)
     pair = build(None, "local-pair")
     results["EMS(local-pair)"] = pair.evaluate(triplets, answers, progress=progress)
     results["EMS(ROUGE)"] = rescored(results["EMS(local-pair)"], RougeScorer(), pair)

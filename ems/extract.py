@@ -282,9 +282,10 @@ def remove_summaries(text: str) -> str:
     for block in reversed(blocks[last:]):
         end = text.rindex(block.splitlines()[0], start, end)
     body = text[start:end]
-    closings = [m.end() for m in _CLOSING_SENTENCE.finditer(body)]
-    if closings and _is_summary(body[closings[-1]:], [body[:closings[-1]]], _CLOSING):
-        body = body[:closings[-1]]
+    if closings := [m.end() for m in _CLOSING_SENTENCE.finditer(body)]:
+        head, tail = body[:closings[-1]], body[closings[-1]:]
+        if len(tail) <= SUMMARY_LIMIT and len(sentences(tail)) == 1 and _is_summary(tail, [head], _CLOSING):
+            return head
     return body
 
 

@@ -119,6 +119,8 @@ def choices_figure(choices: pd.DataFrame) -> Figure:
             ax.set_xlabel(label, fontsize=11)
             ax.grid(axis="y", color="#EFEFEF", zorder=0)
         axes[2].set_xlim(0, 1.04)
+        if choices["order_kept"].isna().all():
+            axes[2].text(0.5, 0.5, "one group alone:\nnothing to draw again", transform=axes[2].transAxes, ha="center", color=GREY)
         axes[0].set_yticks(range(len(order)), order)
         fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
         fig.suptitle("Which of the paper's choices help? One changed at a time; dotted: none changed; bars: 95 % intervals\n",
@@ -129,7 +131,7 @@ def choices_figure(choices: pd.DataFrame) -> Figure:
 
 FORMS = {"pair": "one point to one point, the paper's form (EMS(local-pair))", "local": "whole sides (EMS(local))"}
 HARMS = {"worse": "content lost or falsified:\nshould cost", "excess": "said too much:\nshould cost precision",
-         "none": "content unchanged:\nshould cost little", "control": "control:\nshould cost little"}
+         "none": "content unchanged:\nshould cost little", "control": "control:\nlittle"}
 
 
 def notice_figure(verdicts: pd.DataFrame, metrics: Sequence[str] = ()) -> Figure:

@@ -148,10 +148,10 @@ def coverage(points: Sequence[Point], others: Sequence[Point], near: Sequence[Se
              meaning: Sequence[Sequence[float]] | None = None) -> list[float]:
     """Share in [0, 1] of each point's weight that the other side as a whole holds.
 
-    `near[i][j]` is the `overlap` of point i and other j. What a side says more often than the other is covered in
-    proportion, whatever the order: two mentions against one are half covered each. A quantity counts as far as the
-    points that hold it on the other side resemble this one. A point that its nearest neighbour contradicts loses the
-    more, the nearer that one is. `meaning[i][j]` is a cosine similarity of embeddings, if there are any; see `bent`.
+    `near[i][j]` is the `overlap` of point i and other j. A name or a quantity counts as far as the points that hold it
+    on the other side resemble this one. A point that its nearest neighbour contradicts loses the more, the nearer that
+    one is. What a side says more often than the other is covered in proportion, whatever the order: two mentions
+    against one are half covered each. `meaning[i][j]` is a cosine similarity of embeddings, if there are any (`bent`).
     """
     total, stock = Counter(), Counter()
     for side, counts in ((points, total), (others, stock)):
@@ -179,13 +179,13 @@ def coverage(points: Sequence[Point], others: Sequence[Point], near: Sequence[Se
                 worth *= min(1.0, max(row[j] for j in found) / CONTEXT) if point.context_weight else 1.0
                 full += worth
                 held += worth * min(1.0, len(found) / numbers[q.value, q.unit, q.tolerance, q.direction])
-        alone = held / full if full else 0.0
+        unrepeated = held / full if full else 0.0
         if others:
             nearest = max(range(len(others)), key=row.__getitem__)
             full *= 1 - (1 - CONTRADICTED) * row[nearest] * contradiction(point, others[nearest], missing)
         share = min(1.0, full / point.weight)
         cosine = None if meaning is None or not others else max(meaning[i])
-        covered.append(bent(share ** PARTIAL, cosine) * alone)
+        covered.append(bent(share ** PARTIAL, cosine) * unrepeated)
     return covered
 
 

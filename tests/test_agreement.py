@@ -364,6 +364,10 @@ def test_separation_by_hand():
     assert row.gap == pytest.approx(np.mean(gaps) / np.std(gaps, ddof=1))
     assert row.order == "m-1b < m-8b"
     assert row.order_kept == 1.0                            # every resample has the larger model ahead
+    one_group = ablation.separation(values.assign(group="g"), resamples=20).iloc[0]
+    assert math.isnan(one_group.order_kept)                 # nothing to draw again
+    assert math.isnan(one_group.gap_low)
+    assert ablation.separation(values.assign(group="g"), cluster="triplet_id", resamples=20).iloc[0].order_kept == 1.0
 
 
 def fake_scores(about, loss):

@@ -45,7 +45,7 @@ def judged(judge):
 
 def test_live_then_replayed(address, tmp_path):
     store = Replies(tmp_path / "replies.sqlite")
-    live = LLMJudge("smollm2-135m", store=store, base_url=address, workers=2, timeout=120)
+    live = LLMJudge("smollm2-135m", store=store, base_url=address, workers=2, timeout=600)
     first = judged(live)
     usage = live.usage()
     assert {"extract", "claims", "entail"} <= usage.keys()
@@ -62,7 +62,7 @@ def test_live_then_replayed(address, tmp_path):
 
 
 def test_the_empty_answer_costs_no_call_and_scores_zero(address, tmp_path):
-    judge = LLMJudge("smollm2-135m", store=Replies(tmp_path / "r.sqlite"), base_url=address, workers=2, timeout=120)
+    judge = LLMJudge("smollm2-135m", store=Replies(tmp_path / "r.sqlite"), base_url=address, workers=2, timeout=600)
     result = build(judge, "llm").evaluate(TRIPLETS, ANSWERS[1:])[0]
     assert result.ans_points == ()
     assert "match" not in judge.usage()
@@ -70,7 +70,7 @@ def test_the_empty_answer_costs_no_call_and_scores_zero(address, tmp_path):
 
 
 def test_answers_and_consolidated_references_are_written_live(address, tmp_path):
-    judge = LLMJudge("smollm2-135m", store=Replies(tmp_path / "r.sqlite"), base_url=address, workers=2, timeout=120)
+    judge = LLMJudge("smollm2-135m", store=Replies(tmp_path / "r.sqlite"), base_url=address, workers=2, timeout=600)
     whole = write_answers(TRIPLETS, judge, model="whole call", max_tokens=60)
     closed = write_answers(TRIPLETS, judge, model="closed book", context_chars=0, max_tokens=60)
     assert whole[0].answer
@@ -79,3 +79,26 @@ def test_answers_and_consolidated_references_are_written_live(address, tmp_path)
     assert whole[0].prompt_tokens > closed[0].prompt_tokens
     reference = consolidate(TRIPLETS, {"t1": [whole[0].answer, closed[0].answer]}, judge, max_tokens=60)
     assert reference["t1"]
+
+
+def test_a_judge_asked_again_is_compared_with_itself_and_the_stored_replies_say_the_same(address, tmp_path):
+    pytest.importorskip("krippendorff")
+    from ems.agreement import Repeated, model_spread, reliability
+    from ems.evaluate import EMS
+    from ems.extract import SentenceExtractor
+    from ems.match import SimilarityMatcher
+    from ems.score import LLMScorer
+
+    def raters(judge):
+        return {f"repetition {i}": EMS(SentenceExtractor(), SimilarityMatcher(), LLMScorer(Repeated(judge, i))).evaluate(
+            TRIPLETS, ANSWERS) for i in range(3)}
+
+    store = Replies(tmp_path / "r.sqlite")
+    live = LLMJudge("smollm2-135m", store=store, base_url=address, workers=2, timeout=600, temperature=0.8)
+    first = raters(live)
+    assert live.usage()["score"].calls >= 3 * 2              # two matched points, asked three times
+    found = reliability(first).set_index("level")
+    assert found.loc["match index", "n"] == 2 * 3            # three reference points in two answers, matched the same each time
+    assert set(model_spread(first).raters) == {3}
+    replayed = raters(LLMJudge("smollm2-135m", store=store, mode="replay", temperature=0.8))
+    assert reliability(replayed).equals(reliability(first))

@@ -118,6 +118,7 @@ def test_opening_summaries_go(opening):
     "\n\nRevenue rose 5% to $5 billion in the third quarter on strong phone demand.",   # a repetition, word by word
     "\n\nManagement expects supply to improve next year.",
     "\n\n- Phone demand rose.",
+    " Overall, demand held. Management expects supply to improve.",              # the last word is something else
     "\n\nOverall costs rose with wages.",                                        # "overall" inside the sentence
 ])
 def test_what_is_no_summary_stays(ending):

@@ -137,10 +137,16 @@ def test_coverage_draws_on_the_whole_other_side():
 
 
 def test_two_mentions_against_one_are_half_covered():
-    half = 0.5 ** PARTIAL
-    assert covered(["gamma", "gamma"], ["gamma"]) == [half, half]
+    assert covered(["gamma", "gamma"], ["gamma"]) == [0.5, 0.5]
     assert covered(["gamma"], ["gamma", "gamma"]) == [1.0]
-    assert covered(["margin 46%", "margin 46%"], ["margin 46%"]) == pytest.approx([half, half])
+    assert covered(["margin 46%", "margin 46%"], ["margin 46%"]) == pytest.approx([0.5, 0.5])
+
+
+def test_a_name_counts_in_its_context_only():
+    ref = ["Margins in India rose on exports.", "Debt held by Brazil fell after auctions."]
+    swapped = [ref[0].replace("India", "Brazil"), ref[1].replace("Brazil", "India")]
+    assert all(value < 0.9 for value in covered(ref, swapped))
+    assert covered(ref, ref[::-1]) == [1.0, 1.0]
 
 
 def test_a_contradicting_neighbour_leaves_the_declared_share():
@@ -148,6 +154,7 @@ def test_a_contradicting_neighbour_leaves_the_declared_share():
     p, o = read_point(ref), read_point(ans)
     near = overlap(p, o)
     held = sum(p.worth[item] * n for item, n in p.items.items() if item in o.items)
+    assert p.names == {"asia"}                       # near enough (CONTEXT) to count in full
     assert covered([ref], [ans])[0] == pytest.approx((held * (1 - (1 - CONTRADICTED) * near) / p.weight) ** PARTIAL)
 
 
