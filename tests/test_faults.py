@@ -100,7 +100,9 @@ def test_a_model_that_always_refuses_gives_no_number_and_exit_3(tmp_path, capsys
 def start(folder: Path, url: str, workers: int = 8) -> subprocess.Popen:
     command = [sys.executable, "-m", "ems.cli", "evaluate", *files(folder), "-o", str(folder / "out.jsonl"), "--judge", "m",
                "--base-url", url, "--store", str(folder / "r.sqlite"), "--workers", str(workers)]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            # a test run in the background ignores interrupts, and its children would inherit that
+                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 
 
 def test_killed_five_times_it_finishes_and_asks_nothing_twice_but_what_was_in_flight(tmp_path):

@@ -53,11 +53,16 @@ def judge_of(server: Loopback, **settings) -> LLMJudge:
     return LLMJudge("m", base_url=server.url, **settings)
 
 
+def heed_interrupts() -> None:
+    """A test run in the background ignores interrupts, and its children would inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def start(code: str, *arguments) -> subprocess.Popen:
     prelude = ("import sys; sys.path[:0] = ['.', 'tests']\nfrom ems.judge import *\nfrom ems.replies import Replies\n"
                "url, path = sys.argv[1:3]\n")
     return subprocess.Popen([sys.executable, "-c", prelude + code, *map(str, arguments)], cwd=ROOT,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts)
 
 
 # --- asking ---
