@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -194,10 +195,10 @@ def _document(text: str) -> dict[str, str]:
 
 
 def _request(task: str, prompt: str, max_tokens: int, label: str) -> Request:
-    """The question, with the longest answer that a dry run should assume: five characters a token, in paragraphs."""
-    paragraph = f"{label} said so. " + "figures and reasons " * 10
-    return Request(task, prompt, max_tokens, label=label,
-                   costliest=lambda: "\n\n".join([paragraph] * (1 + 5 * max_tokens // len(paragraph))))
+    """The question, with an answer for dry runs to assume: at its longest five characters a token, in paragraphs."""
+    paragraph = "A statement of figures and reasons is taken to be as long as this sentence about one. " * 4
+    return Request(task, prompt, max_tokens, label=label, assumed=lambda share: "\n\n".join(
+        [f"By {label}.", *[paragraph] * math.ceil(share * 5 * max_tokens / len(paragraph))]))
 
 
 def _text(reply: Reply, what: str) -> tuple[str, str]:

@@ -11,10 +11,11 @@ from math import nan
 from .cost import longest_list
 from .encoder import Encoder
 from .extract import list_schema, room
-from .judge import Judge, Request, as_judge
+from .judge import Judge, Request, as_judge, batch_size, through
 from .metrics import f1
 from .prompting import Prompts, harmless, quoted
 from .reading import read_list, read_word
+from .types import Answer, Triplet
 
 LABELS = ("Entailment", "Neutral", "Contradiction")
 BLEU_SIGNATURE = "bleu:nltk sentence,4-gram,smoothing=method1,words=lower"
@@ -104,9 +105,13 @@ class RAGChecker:
         self.unread: Counter[str] = Counter()
         self.signature = f"ragchecker:{self.prompts.signature('claims', 'entail')}|{self.judge.signature}"
 
-    def check(self, triplets: Sequence, answers: Sequence) -> list[Claims]:
+    def check(self, triplets: Sequence[Triplet], answers: Sequence[Answer]) -> list[Claims]:
         """Claims and labels of each answer; answers are joined to triplets by id."""
-        by_id = {t.id: t for t in triplets}
+        by_id, size = {t.id: t for t in triplets}, batch_size(self.judge)
+        batches = (answers[i:i + size] for i in range(0, len(answers), size))
+        return list(through(batches, lambda batch: self._check(by_id, batch)))
+
+    def _check(self, by_id: dict[str, Triplet], answers: Sequence[Answer]) -> list[Claims]:
         asked = [by_id[a.triplet_id] for a in answers]
         both = self._claims([(t.question, t.reference) for t in asked] +
                             [(t.question, a.answer) for t, a in zip(asked, answers, strict=True)])
@@ -126,7 +131,7 @@ class RAGChecker:
             question, text = (harmless(part) for part in texts[i])
             prompt = self.prompts.fill("claims", question=quoted(question), answer=text)
             requests.append(Request("claims", prompt, room(text) * 2, list_schema("claims", text),
-                                    costliest=partial(longest_list, text, list_schema("claims", text))))
+                                    assumed=partial(longest_list, text, list_schema("claims", text))))
         claims: list[tuple[str, ...] | None] = [()] * len(texts)
         for i, reply in zip(asked, self.judge.ask(requests, "list claims"), strict=True):
             read = None if reply.text is None else read_list(reply.text, "claims")
@@ -141,7 +146,7 @@ class RAGChecker:
         asked = [i for i, (text, _) in enumerate(questions) if harmless(text)]
         requests = [Request("entail", self.prompts.fill("entail", text=harmless(questions[i][0]),
                                                         claim=quoted(questions[i][1])), self.max_tokens,
-                            costliest="Neutral")
+                            assumed="Neutral")
                     for i in asked]
         for i, reply in zip(asked, self.judge.ask(requests, "check claims"), strict=True):
             labels[i] = None if reply.text is None else read_word(reply.text, LABELS)

@@ -59,9 +59,9 @@ def evaluate(args: argparse.Namespace) -> int:
     out = Path(args.output)
     if out.is_dir():
         raise InputError(f"{out} is a directory; give a file to write, such as {out / 'results.jsonl'}")
-    pipeline = _pipeline(args)
     if args.dry_run:
-        return _plan(pipeline, triplets, answers)
+        return _plan(args, triplets, answers)
+    pipeline = _pipeline(args)
     out.parent.mkdir(parents=True, exist_ok=True)
     part, results = out.with_name(f".{out.name}.{os.getpid()}.part"), []
     try:
@@ -93,14 +93,19 @@ def _results(args: argparse.Namespace, pipeline: Any, triplets: Sequence[Any], a
     return stream(args.scheduler, triplets, answers, args.scorer or "local", encoder=args.encoder)
 
 
-def _plan(pipeline: Any, triplets: Sequence[Any], answers: Sequence[Any]) -> int:
+def _plan(args: argparse.Namespace, triplets: Sequence[Any], answers: Sequence[Any]) -> int:
     """Say what an evaluation would ask and cost, without asking."""
     from .cost import plan_text
     from .frames import usage
 
-    for _ in pipeline.stream(triplets, answers, progress=sys.stderr.isatty()):
-        pass
-    print(plan_text(usage(*pipeline.judges)))
+    counted = []
+    for mode in ("dry", "likely"):
+        args.mode = mode
+        pipeline = _pipeline(args)
+        for _ in pipeline.stream(triplets, answers):
+            pass
+        counted.append(usage(*pipeline.judges))
+    print(plan_text(*counted))
     return 0
 
 
@@ -186,10 +191,10 @@ def _pipeline(args: argparse.Namespace):
     from .prompting import Prompts
     from .replies import Replies
 
-    dry = getattr(args, "dry_run", False)
+    dry = args.mode in ("dry", "likely")
     store = Replies(None if dry and not Path(args.store).exists() else args.store, recorded=args.recorded or ())
     prices = dict(zip(("prompt", "completion", "cached"), args.prices or (), strict=False))
-    judge = LLMJudge(args.judge, store=store, mode="dry" if dry else args.mode, base_url=args.base_url,
+    judge = LLMJudge(args.judge, store=store, mode=args.mode, base_url=args.base_url,
                      workers=args.workers, prices=prices, spend_limit=args.spend_limit)
     scorer = args.scorer or "llm"
     if dry and not scorer.startswith("llm"):

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import islice
 
-from .evaluate import CHUNK, EMS, build, references_by_id
+from .evaluate import EMS, build, references_by_id
+from .judge import CHUNK
 from .types import Answer, EMSResult, InputError, Triplet
 
 AHEAD = 4                # partitions under way for each thread of the cluster, so that memory stays flat

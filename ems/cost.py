@@ -1,7 +1,8 @@
 """What judging costs: bounds before (a dry run), a limit while it runs, and a table of what was used.
 
 A dry run is the ordinary run with a judge in mode "dry": it takes what the store has and, for the rest, assumes the
-costliest reply that could be read, so that every later stage is counted at its largest.
+costliest reply that could be read, so that every later stage is counted at its largest. In mode "likely" it assumes
+lists half as long, which is what judges tend to write; where both agree on the calls, their number is exact.
 """
 
 from __future__ import annotations
@@ -22,12 +23,11 @@ if TYPE_CHECKING:
 Usage = Mapping[str, Mapping[str, Mapping[str, Any]]]      # by model and task, as `frames.usage` gives it
 
 PER_CALL = 64            # tokens a chat template may put around a prompt, a default system message included
-# Stages whose replies a stage's prompts are made of: if one of them is only assumed, so is what follows.
-RESTS_ON = {"consolidate": ("answer",), "summary": ("answer", "consolidate"), "claims": ("answer", "consolidate"),
-            "extract": ("summary",), "match": ("extract",), "score": ("match",), "entail": ("claims",)}
-ASSUMED = ("At most (<=): a stage before has no reply yet; assumed are the longest lists that its schema allows, two "
-           "points or three claims a sentence, and that every point finds a match. Tokens are always at most: prompts "
-           "by a bound on characters, replies by their length limit. Calls repeated after a fault come on top.")
+LIKELY = 0.5             # share of the longest lists and answers that a likely run has: a point a sentence
+LIKELY_TOKENS = 0.8      # share of the bound below that texts in English take
+ASSUMED = ("One number is exact; else likely (<= at most): a stage before has no reply yet, and assumed are lists half as "
+           "long (as long) as its schema allows, which is two points or three claims a sentence, and that each point "
+           "finds a match. Calls repeated after a fault come on top.")
 
 
 def tokens_at_most(text: str) -> int:
@@ -44,12 +44,16 @@ def tokens_at_most(text: str) -> int:
     return math.ceil((len(text) - digits - signs - foreign) / 4 + signs + 1.3 * digits + 2.2 * foreign)
 
 
-def longest_list(text: str, schema: Mapping[str, Any]) -> str:
-    """A reply that breaks a text into as many points as `schema` allows, together half as long again as the text."""
+def longest_list(text: str, schema: Mapping[str, Any], share: float = 1.0) -> str:
+    """A reply that breaks a text into as many points as `schema` allows, or a share of them.
+
+    Its longest form is together half as long again as the text, others in proportion down to the text itself.
+    """
     (key, entries), = schema["properties"].items()
-    step = len(text) / entries["maxItems"]
-    starts = (int(i * step) for i in range(entries["maxItems"]))
-    return json.dumps({key: [f"{i} {text[at:int(at + 1.5 * step)]}" for i, at in enumerate(starts)]})
+    n = math.ceil(share * entries["maxItems"])
+    step = len(text) / n
+    starts = (int(i * step) for i in range(n))
+    return json.dumps({key: [f"{i} {text[at:int(at + (0.5 + share) * step) + 1]}" for i, at in enumerate(starts)]})
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,27 +120,22 @@ def merged(parts: Iterable[Usage]) -> Usage:
     return whole
 
 
-def plan_text(usage: Usage) -> str:
-    """What a dry run counted, for people: exact numbers with =, bounds with <=."""
-    every = {task for tasks in usage.values() for task in tasks}
-    planned = {task for tasks in usage.values() for task, u in tasks.items() if u["calls"]}
-    lines = [("model", "stage", "wanted", "stored", "calls", "prompt tokens", "reply tokens", "cost")]
-    for row in table(usage).to_dict("records"):
-        tasks = usage.get(row["model"], every) if row["task"] == "all" else [row["task"]]
-        sign = "<=" if any(_assumed(task, planned) for task in tasks) else "="
-        bound = "<=" if row["calls"] else "="
-        cost = "= 0.00" if not row["calls"] else "unknown" if math.isnan(row["cost"]) else f"<= {row['cost']:,.2f}"
-        lines.append((row["model"], row["task"], f"{sign} {row['requests']:,}", f"{row['stored']:,}",
-                      f"{sign} {row['calls']:,}", f"{bound} {row['prompt_tokens']:,}",
-                      f"{bound} {row['completion_tokens']:,}", cost))
+def plan_text(most: Usage, likely: Usage) -> str:
+    """What two dry runs counted, for people: one number where they agree, else the likely one and the bound."""
+    likely_rows = table(likely).set_index(["model", "task"])
+    lines = [("model", "stage", "stored", "calls", "prompt tokens", "reply tokens", "cost")]
+    for row in table(most).to_dict("records"):
+        guess = likely_rows.loc[(row["model"], row["task"])]
+        cells = [_cell(guess[name], row[name], ",.0f") for name in ("calls", "prompt_tokens", "completion_tokens")]
+        cost = "0.00" if not row["calls"] else "unknown" if math.isnan(row["cost"]) else _cell(guess.cost, row["cost"], ",.2f")
+        lines.append((row["model"], row["task"], f"{row['stored']:,}", *cells, cost))
     if len(lines) == 1:
         return "no judge is asked: nothing to pay"
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     shown = ["  ".join(cell.ljust(w) if i < 2 else cell.rjust(w)
                        for i, (cell, w) in enumerate(zip(line, widths, strict=True))).rstrip() for line in lines]
-    return "\n".join([*shown, ASSUMED] if planned else shown)
+    return "\n".join([*shown, ASSUMED] if "<=" in "".join(shown) else shown)
 
 
-def _assumed(task: str, planned: set[str]) -> bool:
-    """Whether a stage's prompts rest on replies that are not there yet."""
-    return any(before in planned or _assumed(before, planned) for before in RESTS_ON.get(task, ()))
+def _cell(likely: float, most: float, form: str) -> str:
+    return f"{most:{form}}" if likely == most else f"{likely:{form}} (<= {most:{form}})"

@@ -10,13 +10,11 @@ from itertools import islice
 from typing import Any
 
 from .extract import Extractor
-from .judge import MissingReplies
+from .judge import batch_size, through
 from .match import Matcher, Points
 from .metrics import ems_scores
 from .score import Scorer
 from .types import Answer, EMSResult, InputError, Triplet
-
-CHUNK = 128         # answers held in memory at once, at least; a chunk's points are matched in one go
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +87,9 @@ class EMS:
         for judge in self.judges:
             if workers is not None and hasattr(judge, "workers"):
                 judge.workers = workers
-        by_id, missing = references_by_id(triplets), None
-        # So many at once that a stage keeps every worker busy nearly to its end.
-        size = max([CHUNK, *(4 * getattr(judge, "workers", 0) for judge in self.judges)])
-        for chunk in _chunks(answers, size, progress):
-            try:
-                results = self.score_alignments(self.align(by_id, chunk))
-            except MissingReplies as error:         # a replay notes what is missing of every chunk before it stops
-                missing = error if missing is None else missing | error
-                continue
-            yield from results
-        if missing is not None:
-            raise missing
+        by_id = references_by_id(triplets)
+        chunks = _chunks(answers, batch_size(*self.judges), progress)
+        yield from through(chunks, lambda chunk: self.score_alignments(self.align(by_id, chunk)))
 
     def align(self, references: dict[str, str], answers: Sequence[Answer]) -> list[Alignment]:
         """Stages 1 and 2: points of both sides and their matches. A text that occurs twice is extracted once."""

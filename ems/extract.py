@@ -75,7 +75,7 @@ class LLMExtractor:
         requests = [
             Request("extract", self.prompts.fill("extract", answer=bodies[i]), room(bodies[i]),
                     self.prompts.schema("extract", list_schema("points", bodies[i])),
-                    costliest=partial(longest_list, bodies[i], list_schema("points", bodies[i])))
+                    assumed=partial(longest_list, bodies[i], list_schema("points", bodies[i])))
             for i in asked
         ]
         points: list[tuple[str, ...] | None] = [None if body is None else () for body in bodies]
@@ -93,7 +93,7 @@ class LLMExtractor:
         asked = [i for i, parts in enumerate(blocks) if len(parts) >= 3]
         requests = [
             Request("summary", self.prompts.fill("summary", blocks=numbered(blocks[i])), 256, BLOCKS_SCHEMA,
-                    costliest='{"blocks": []}')
+                    assumed='{"blocks": []}')
             for i in asked
         ]
         kept: list[str | None] = list(bodies)

@@ -16,24 +16,25 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
-from .cost import PER_CALL, Prices, tokens_at_most
+from .cost import LIKELY, LIKELY_TOKENS, PER_CALL, Prices, tokens_at_most
 from .replies import Record, Replies, StoreError, encodable, read_chances, read_choice, reply_key, utc
 from .types import InputError
 
-MODES = ("live", "replay", "refresh", "dry")
+MODES = ("live", "replay", "refresh", "dry", "likely")
 FORMATS = ("json_schema", "json_object", "text")      # what to ask for, the strictest first
 # What a server may refuse.
 OPTIONAL = ("seed", "top_p", "temperature", "max_completion_tokens", "max_tokens", "logprobs", "top_logprobs")
 ABOUT_FORMAT = re.compile(r"response.?format|json.?(mode|object)|schema|grammar|guided|structured", re.IGNORECASE)
 ABOUT_VALUE = re.compile(r"context|too (large|long|many)|exceed|maximum|at (most|least)|between|greater|less",
                          re.IGNORECASE)
+CHUNK = 128                                           # answers laid before a judge at once, at least
 STRIKES = 32                                          # calls failing in a row after which the endpoint counts as down
 
 
@@ -48,7 +49,8 @@ class Request:
     sample: int = 0               # number of the repetition, when the same question is asked several times
     chances: int = 0              # how many likely first tokens of the reply to ask the probabilities of
     label: str = field(default="", compare=False)   # a name for people; changes nothing
-    costliest: str | Callable[[], str] = field(default="", compare=False)   # reply that a dry run should assume
+    # The reply that a dry run assumes; a function is told how much of the longest one, from 0 to 1.
+    assumed: str | Callable[[float], str] = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,28 @@ class CallableJudge:
         return replies
 
 
+def batch_size(*judges: Any) -> int:
+    """How many answers to lay before judges at once: so many that every worker is busy nearly to a stage's end.
+
+    Fewer in a dry run, whose assumed lists are long.
+    """
+    if any(getattr(judge, "mode", "") in ("dry", "likely") for judge in judges):
+        return 8
+    return max([CHUNK, *(4 * getattr(judge, "workers", 0) for judge in judges)])
+
+
+def through(batches: Iterable[Any], work: Callable[[Any], Iterable[Any]]) -> Iterator[Any]:
+    """The results of all batches in order. A replay notes what is missing of every batch before it stops."""
+    missing: MissingReplies | None = None
+    for batch in batches:
+        try:
+            yield from work(batch)
+        except MissingReplies as error:
+            missing = error if missing is None else missing | error
+    if missing is not None:
+        raise missing
+
+
 def as_judge(judge: Judge | Callable[[str], str]) -> Judge:
     """The judge itself, or a plain function from prompt to reply made into one."""
     if isinstance(judge, Judge):
@@ -188,7 +212,8 @@ class LLMJudge:
     """A model behind an OpenAI-compatible endpoint, with a store of its replies.
 
     mode      "live" asks for what the store lacks, "replay" never touches the network, "refresh" asks for everything
-              and replaces what is saved; "dry" asks nothing and counts what would be asked (see ems/cost.py).
+              and replaces what is saved; "dry" asks nothing and counts what would be asked at most,
+              "likely" the same at a guess (see ems/cost.py).
     base_url  and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY. With an address but no key a dummy key is
               sent: local servers want none.
     workers   calls in flight at once, over all threads that use this judge.
@@ -222,7 +247,7 @@ class LLMJudge:
                              f"with prices {prices!r}")
         self.name = self.model = model
         self.store, self.mode = store, mode
-        self.workers, self.timeout, self.retries = workers, timeout, retries
+        self.timeout, self.retries = timeout, retries
         self.temperature = None if temperature is None else float(temperature)
         self.top_p = None if top_p is None else float(top_p)
         self.seed, self.weights = seed, weights
@@ -243,7 +268,7 @@ class LLMJudge:
         self._inflight: dict[str, Future] = {}
         self._unsaved: dict[str, Record] = {}       # replies that a full disk refused: kept, and saved with the next
         self._lock = threading.Lock()
-        self._slots = threading.BoundedSemaphore(workers)
+        self.workers = workers
         self._strikes = 0
         self._held: dict[str, float] = {}           # money that each call under way may cost at most
         self._settled = threading.Condition(self._lock)
@@ -251,6 +276,15 @@ class LLMJudge:
 
     def __repr__(self) -> str:
         return f"LLMJudge({self.model!r}, mode={self.mode!r}, store={self.store!r}, workers={self.workers})"
+
+    @property
+    def workers(self) -> int:
+        """Calls in flight at once; may be set between two asks."""
+        return self._workers
+
+    @workers.setter
+    def workers(self, n: int) -> None:
+        self._workers, self._slots = n, threading.BoundedSemaphore(n)
 
     # --- asking ---
 
@@ -275,7 +309,7 @@ class LLMJudge:
         missing = {key: r for key, r in wanted.items() if key not in replies}
         if missing and self.mode == "replay":
             raise self._missing(missing)
-        if missing and self.mode == "dry":
+        if missing and self.mode in ("dry", "likely"):
             replies.update({key: self._planned(key, request) for key, request in missing.items()})
         elif missing:
             self._connect()
@@ -298,12 +332,16 @@ class LLMJudge:
             return {task: replace(u, failures=u.failures.copy()) for task, u in self._usage.items()}
 
     def _planned(self, key: str, request: Request) -> Reply:
-        """Count one call of a dry run at its largest and stand in for its reply."""
+        """Count one call of a dry run and stand in for its reply."""
+        share, said = (1.0 if self.mode == "dry" else LIKELY), request.assumed
+        said = said(share) if callable(said) else said
+        prompt, completion = _at_most(request)
+        if self.mode == "likely":
+            prompt, completion = round(prompt * LIKELY_TOKENS), round(tokens_at_most(said) * LIKELY_TOKENS)
         if self.store is None or key not in self.used:     # else a live run has saved it by now
             with self._lock:
                 self._of(request.task).calls += 1
-                self._count(request.task, *_at_most(request))
-        said = request.costliest() if callable(request.costliest) else request.costliest
+                self._count(request.task, prompt, completion)
         return Reply(said or None, "" if said else "not asked")
 
     def _count(self, task: str, prompt: int, completion: int, cached: int = 0, seconds: float = 0.0) -> None:
@@ -341,7 +379,7 @@ class LLMJudge:
         running: dict[str, float] = {}                     # deadline of each call under way
         mine: dict[str, Future] = {}                       # the others are already being asked by another thread
         replies: dict[str, Reply] = {}
-        stop = threading.Event()
+        stop, slots = threading.Event(), self._slots
 
         def work() -> None:
             while not stop.is_set():
@@ -349,7 +387,7 @@ class LLMJudge:
                     key, request, future = todo.get_nowait()
                 except queue.Empty:
                     return
-                self._slots.acquire()
+                slots.acquire()
                 running[key] = deadline = time.monotonic() + self.timeout
                 try:
                     self._finish(key, future, self._live(key, request, deadline, stop))
@@ -358,7 +396,7 @@ class LLMJudge:
                     self._finish(key, future, error)
                 if running.pop(key, None) is None:
                     return                        # given up on: another thread has taken this one's place
-                self._slots.release()
+                slots.release()
 
         def hire(n: int) -> None:
             for _ in range(n):                    # daemons: a call that hangs must not keep a program from ending
@@ -382,7 +420,7 @@ class LLMJudge:
                 now = time.monotonic()
                 for key, deadline in running.copy().items():
                     if now > deadline + 1 and running.pop(key, None):   # it had its time, however slowly it trickles in
-                        self._slots.release()
+                        slots.release()
                         self._finish(key, mine[key], Reply(None, "timeout"))
                         hire(1)
         except BaseException as error:

@@ -66,7 +66,7 @@ class LLMMatcher:
         asked = [(p, i) for p, (ref, ans) in enumerate(pairs) for i in range(len(ref)) if ans]
         requests = [
             Request("match", self.prompts.fill(template, reference=quoted(pairs[p][0][i]), candidates=menus[p]),
-                    self.max_tokens, costliest=str(self.prompts.first))
+                    self.max_tokens, assumed=str(self.prompts.first))
             for p, i in asked
         ]
         matches: list[list[int | None]] = [[-1] * len(ref) for ref, _ in pairs]
@@ -85,7 +85,7 @@ class LLMMatcher:
             ref, ans = pairs[p]
             prompt = self.prompts.fill("match_all", references=numbered(ref), candidates=self.prompts.menu(ans))
             requests.append(Request("match", prompt, self.max_tokens + 8 * len(ref), MATCHES_SCHEMA,
-                                    costliest=f'{{"matches": {[first] * len(ref)}}}'))
+                                    assumed=f'{{"matches": {[first] * len(ref)}}}'))
         for p, reply in zip(asked, self.judge.ask(requests, "match points"), strict=True):
             ref, ans = pairs[p]
             found = None if reply.text is None else read_indices(reply.text, "matches", len(ref), len(ans), first)

@@ -144,8 +144,8 @@ def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Mapp
 def plan(profile: str, *, given: Mapping[str, Any] | None = None, root: Path | None = None) -> str:
     """What a profile's judges would be asked and cost (`cost.plan_text`), without a single call.
 
-    The notebooks that ask a judge run with MODE = "dry" on a temporary copy of the run: what its store of replies has
-    is not asked again, and nothing in it changes.
+    The notebooks that ask a judge run with MODE = "dry", and once more "likely", on temporary copies of the run: what
+    its store of replies has is not asked again, and nothing in it changes.
     """
     import sqlite3
     from contextlib import closing
@@ -158,17 +158,20 @@ def plan(profile: str, *, given: Mapping[str, Any] | None = None, root: Path | N
     paths = [p for p in everything if "MODE" in declared(p)]
     chosen = parameters_of(paths, settings, given, everything)
     store = _folder(root, profile, settings, given) / "replies.sqlite"
-    with TemporaryDirectory() as folder:
-        if store.exists():
-            with closing(sqlite3.connect(store)) as saved, closing(sqlite3.connect(f"{folder}/{store.name}")) as copy:
-                saved.backup(copy)
-        for path in paths:
-            _say(f"{path.stem}: counting ...")
-            # Every similarity is thrown away: the smallest encoder will do.
-            dry = {"RUN": folder, "MODE": "dry", "ENCODER": "all-MiniLM-L6-v2"}
-            values = {**chosen[path.stem], **{name: dry[name] for name in dry.keys() & declared(path).keys()}}
-            _execute(papermill, path, Path(folder, path.name), values, root)
-        return plan_text(merged(json.loads(p.read_text()) for p in sorted(Path(folder).glob("usage_*.json"))))
+    counted = []
+    for mode in ("dry", "likely"):
+        with TemporaryDirectory() as folder:
+            if store.exists():
+                with closing(sqlite3.connect(store)) as saved, closing(sqlite3.connect(f"{folder}/{store.name}")) as copy:
+                    saved.backup(copy)
+            for path in paths:
+                _say(f"{path.stem}: counting ({mode}) ...")
+                # Every similarity is thrown away: the smallest encoder will do.
+                dry = {"RUN": folder, "MODE": mode, "ENCODER": "all-MiniLM-L6-v2"}
+                values = {**chosen[path.stem], **{name: dry[name] for name in dry.keys() & declared(path).keys()}}
+                _execute(papermill, path, Path(folder, path.name), values, root)
+            counted.append(merged(json.loads(p.read_text()) for p in sorted(Path(folder).glob("usage_*.json"))))
+    return plan_text(*counted)
 
 
 def _papermill() -> Any:
@@ -184,6 +187,7 @@ def _folder(root: Path, profile: str, settings: Mapping[str, Any], given: Mappin
 
 
 def _execute(papermill: Any, path: Path, target: Path, values: Mapping[str, Any], root: Path) -> None:
+    from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
     # The package must be found by the kernel, whichever python its kernel specification names.
@@ -194,6 +198,9 @@ def _execute(papermill: Any, path: Path, target: Path, values: Mapping[str, Any]
     except PapermillExecutionError as error:
         raise InputError(f"{path.name}, cell {error.exec_count}: {error.ename}: {error.evalue}\n"
                          f"the executed copy shows where: {target}; the same command goes on from here") from None
+    except DeadKernelError:
+        raise InputError(f"{path.name}: its kernel died, most often for want of memory; the executed copy ends where it "
+                         f"did: {target}; the same command goes on from here") from None
 
 
 def _fingerprint(path: Path, values: Mapping[str, Any], code: str, run: Path, root: Path) -> str:

@@ -65,7 +65,7 @@ class LLMScorer:
                  "middle": str(round(self.max_score / 2)), "low": str(round(self.max_score / 10))}
         requests = [
             Request("score", self.prompts.fill("score", reference=quoted(ref), candidate=quoted(ans), **scale),
-                    self.max_tokens, chances=CHANCES if self.expected else 0, costliest="0")
+                    self.max_tokens, chances=CHANCES if self.expected else 0, assumed="0")
             for ref, ans in pairs
         ]
         scores = []

@@ -13,8 +13,8 @@ import ems.judge
 from ems.baselines import RAGChecker
 from ems.cli import main
 from ems.datasets import write_jsonl
-from ems.evaluate import CHUNK, build
-from ems.judge import LLMJudge, MissingReplies
+from ems.evaluate import build
+from ems.judge import CHUNK, LLMJudge, MissingReplies
 from ems.replies import Replies
 
 TRIPLETS, ANSWERS = judgeable(8, 11)
@@ -89,6 +89,8 @@ def test_a_replay_notes_what_is_missing_of_every_chunk(tmp_path):
     with pytest.raises(MissingReplies, match=f"{2 * len(answers)} replies of m are not saved: {2 * len(answers)} extract"):
         build(LLMJudge("m", store=store, mode="replay"), "llm").evaluate(triplets, answers)
     assert store.pending() == {"extract": 2 * len(answers)}
+    with pytest.raises(MissingReplies, match=f"{2 * len(answers)} claims"):
+        RAGChecker(LLMJudge("m", store=store, mode="replay")).check(triplets, answers)
 
 
 def test_an_error_file_leaves_all_of_it_pending(tmp_path):

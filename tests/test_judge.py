@@ -403,7 +403,7 @@ def test_no_key_for_the_official_endpoint():
 
 
 @pytest.mark.parametrize(("settings", "says"), [
-    ({"mode": "dead"}, "mode must be one of live, replay, refresh, dry, got 'dead'"),
+    ({"mode": "dead"}, "mode must be one of live, replay, refresh, dry, likely, got 'dead'"),
     ({"mode": "replay"}, "needs a store"), ({"workers": 0}, "workers must be at least 1"),
     ({"timeout": 0}, "timeout must be at least"), ({"timeout": float("nan")}, "timeout"), ({"retries": -1}, "retries"),
     *(({"base_url": url}, "must be an address such as http://localhost:8000/v1") for url in (
