@@ -82,6 +82,8 @@ class Written:
     prompt_tokens: int
     completion_tokens: int
     seconds: float
+    signature: str                # prompt's hash, longest answer in tokens, model as served, decoding, weights
+    date: str                     # UTC
 
 
 def write_answers(
@@ -111,11 +113,12 @@ def write_answers(
         prompt, chars = _with_document(prompts, "answer", context, context_tokens, max_tokens, values)
         requests.append(_request("answer", prompt, max_tokens, f"{t.id} {model}"))
         shown.append(chars)
-    written = []
+    written, signature = [], f"{prompts.signature('answer')}|max_tokens:{max_tokens}|{judge.signature}"
     for t, chars, reply in zip(triplets, shown, judge.ask(requests, f"answers of {model}"), strict=True):
         text, finish = _text(reply, f"{model} on {t.id}")
         written.append(Written(t.id, model, text.strip(), finish, chars, len(t.context or ""),
-                               reply.prompt_tokens, reply.completion_tokens, round(reply.seconds, 1)))
+                               reply.prompt_tokens, reply.completion_tokens, round(reply.seconds, 1),
+                               signature, reply.date))
     return written
 
 

@@ -70,9 +70,10 @@ class Claims:
 
     @property
     def unscored(self) -> int:
-        """Claims without a readable label."""
-        sides = ((self.response_claims, self.answer2response), (self.gt_answer_claims, self.response2answer))
-        return sum(1 if claims is None else labels.count(None) for claims, labels in sides)
+        """Claims without a readable label; all of them when a side could not be read: the answer has no value then."""
+        if self.response_claims is None or self.gt_answer_claims is None:
+            return self.units
+        return (self.answer2response + self.response2answer).count(None)
 
 
 def entailed(labels: Sequence[str | None]) -> tuple[int, int]:

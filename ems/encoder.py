@@ -28,7 +28,7 @@ class Encoder:
     Raises InputError when the package, the folder or the hub cannot be reached, or when weights fail their hash.
     """
 
-    def __init__(self, name: str = "roberta-large", *, layers: int | None = None, batch_size: int = 32):
+    def __init__(self, name: str = "roberta-large", *, layers: int | None = None, batch_size: int = 8):
         self.name, self.batch_size, self.truncated = name, batch_size, 0
         if name in PACKAGED:
             package, folder, self.layers, expected = PACKAGED[name]

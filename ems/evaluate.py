@@ -89,25 +89,31 @@ class EMS:
                 judge.workers = workers
         by_id = references_by_id(triplets)
         chunks = _chunks(answers, batch_size(*self.judges), progress)
-        yield from through(chunks, lambda chunk: self.score_alignments(self.align(by_id, chunk)))
+        matched = not hasattr(self.scorer, "sides")        # such a scorer says itself what matches
+        yield from through(chunks, lambda chunk: self.score_alignments(self.align(by_id, chunk, matched=matched)))
 
-    def align(self, references: dict[str, str], answers: Sequence[Answer]) -> list[Alignment]:
-        """Stages 1 and 2: points of both sides and their matches. A text that occurs twice is extracted once."""
+    def align(self, references: dict[str, str], answers: Sequence[Answer], *, matched: bool = True) -> list[Alignment]:
+        """Stages 1 and 2: points of both sides and their matches, or stage 1 alone unless `matched`.
+
+        A text that occurs twice is extracted once.
+        """
         if unknown := sorted({a.triplet_id for a in answers} - references.keys()):
             raise InputError(f"{len(unknown)} triplet ids of the answers are not among the {len(references)} triplets, "
                              f"e.g. {unknown[0]!r}; give the triplets these answers belong to")
         texts = list(dict.fromkeys([references[a.triplet_id] for a in answers] + [a.answer for a in answers]))
         points = dict(zip(texts, self.extractor(texts), strict=True))
         sides = [(points[references[a.triplet_id]], points[a.answer]) for a in answers]
-        readable = [i for i, (ref, ans) in enumerate(sides) if ref is not None and ans is not None]
-        matched = dict(zip(readable, self.matcher([sides[i] for i in readable]), strict=True))
-        return [Alignment(a.triplet_id, a.model, ref, ans, matched.get(i, (None,) * len(ref or ())))
+        readable = [i for i, (ref, ans) in enumerate(sides) if matched and ref is not None and ans is not None]
+        matches = dict(zip(readable, self.matcher([sides[i] for i in readable]), strict=True))
+        return [Alignment(a.triplet_id, a.model, ref, ans, matches.get(i, (None,) * len(ref or ())))
                 for i, (a, (ref, ans)) in enumerate(zip(answers, sides, strict=True))]
 
     def score_alignments(self, alignments: Sequence[Alignment]) -> list[EMSResult]:
         """Stage 3 on given points and matches, and the metrics."""
         signature = self.signature
         if hasattr(self.scorer, "sides"):
+            if hasattr(self.scorer, "prepare"):
+                self.scorer.prepare(p for a in alignments for p in (*(a.ref_points or ()), *(a.ans_points or ())))
             return [self._whole(a, signature) for a in alignments]
         pairs = [(a.ref_points[i], a.ans_points[j]) for a in alignments
                  for i, j in enumerate(a.match) if j is not None and j >= 0]

@@ -66,6 +66,7 @@ class Reply:
     stored: bool = False          # came from the store: nothing was asked
     cut: str | None = None        # what there is of a text that hit its limit: no judgement, but still an answer
     chances: Mapping[str, float] = field(default_factory=dict)   # probabilities of likely first tokens, if asked for
+    date: str = ""                # when it came, UTC
 
 
 @runtime_checkable
@@ -261,7 +262,7 @@ class LLMJudge:
             usable = False
         if not usable:
             raise InputError(f"base_url must be an address such as http://localhost:8000/v1, got {self.base_url!r}")
-        self.used: set[str] = set()                 # keys asked for so far: what an export of this run alone needs
+        self._planned_keys: set[str] = set()        # what a dry run has counted
         # A function, so that printing this object or its attributes does not show the key.
         self._secret = lambda: (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
         self._usage: dict[str, TaskUsage] = {}
@@ -314,7 +315,6 @@ class LLMJudge:
         elif missing:
             self._connect()
             replies.update(self._ask_all(missing, progress, len(replies)))
-        self.used.update(keys)
         asked = set()
         with self._lock:
             for key, request in zip(keys, requests, strict=True):
@@ -338,10 +338,11 @@ class LLMJudge:
         prompt, completion = _at_most(request)
         if self.mode == "likely":
             prompt, completion = round(prompt * LIKELY_TOKENS), round(tokens_at_most(said) * LIKELY_TOKENS)
-        if self.store is None or key not in self.used:     # else a live run has saved it by now
-            with self._lock:
+        with self._lock:
+            if self.store is None or key not in self._planned_keys:     # else a live run has saved it by now
                 self._of(request.task).calls += 1
                 self._count(request.task, prompt, completion)
+            self._planned_keys.add(key)
         return Reply(said or None, "" if said else "not asked")
 
     def _count(self, task: str, prompt: int, completion: int, cached: int = 0, seconds: float = 0.0) -> None:
@@ -632,7 +633,7 @@ def _reply(record: Record, *, stored: bool = False) -> Reply:
     error = {"length": "length", "refusal": "refusal", "content_filter": "refusal"}.get(record.finish_reason, "")
     return Reply(None if error else record.text, error, record.prompt_tokens, record.completion_tokens,
                  record.cached_tokens, record.seconds, stored, record.text if error == "length" else None,
-                 record.sent.get("chances", {}))
+                 record.sent.get("chances", {}), record.date)
 
 
 def _retry_after(headers: Any) -> float | None:

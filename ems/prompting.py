@@ -22,7 +22,7 @@ SLOTS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
         ("summary", "blocks", ""),
         ("extract", "answer", ""),
         ("match", "reference candidates", ""),
-        ("score", "reference candidate", "max_score high middle low"),
+        ("score", "reference candidate", "max_score middle low"),
         ("claims", "answer", "question"),
         ("entail", "text claim", ""),
         ("answer", "question", "context document"),

@@ -373,7 +373,7 @@ def extraction_figure(text: str, points: Sequence[str]) -> Figure:
     right = [(f"{j}  {visible(p, 260)}", BLUE, "-", "") for j, p in enumerate(points)]
     links = [(i, j, BLUE, 1.4) for j, i in enumerate(origin) if i is not None]
     titles = f"The answer: {len(text.split())} words", f"Its saliency points: {len(points)}"
-    note = "Dotted: no point comes from this passage (a heading, or a summary that was removed)."
+    note = "Dotted: no point comes from this passage (a heading, a removed summary, or left out by the judge)."
     return _columns_figure(titles, left, right, links, [note])
 
 

@@ -1,13 +1,14 @@
 """Stage 3: how well a matched pair agrees, from 0 to 1 (paper, section 2.3, eq. 5).
 
 A scorer is called with (reference point, answer point) pairs and returns a float in [0, 1] for each, or None when its
-reply could not be read. A scorer that judges whole sides has `sides` instead; see `Sides`.
+reply could not be read. A scorer that judges whole sides has `sides` instead (see `Sides`), and may have `prepare`,
+which is told the points of many answers before `sides` is asked for each.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -61,8 +62,8 @@ class LLMScorer:
         self.signature = f"llm:{self.prompts.signature('score')},max={max_score}" + (",expected" if expected else "")
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        scale = {"max_score": str(self.max_score), "high": str(self.max_score),
-                 "middle": str(round(self.max_score / 2)), "low": str(round(self.max_score / 10))}
+        scale = {"max_score": str(self.max_score), "middle": str(round(self.max_score / 2)),
+                 "low": str(round(self.max_score / 10))}
         requests = [
             Request("score", self.prompts.fill("score", reference=quoted(ref), candidate=quoted(ans), **scale),
                     self.max_tokens, chances=CHANCES if self.expected else 0, assumed="0")
@@ -107,6 +108,13 @@ class LocalScorer:
     def __init__(self, encoder: Any = None):
         self.encoder = encoder
         self.signature = "local:v1" + (f"+{encoder.signature}" if encoder else "")
+        self._embedded, self._row = None, {}        # unit rows of the points at hand, and which is whose
+
+    def prepare(self, points: Iterable[str]) -> None:
+        """Embed the points of many answers at once, for the next calls of `sides`: far quicker than one by one."""
+        if self.encoder:
+            self._row = {text: i for i, text in enumerate(dict.fromkeys(points))}
+            self._embedded = self.encoder.embed(list(self._row))
 
     def sides(self, ref_points: Sequence[str], ans_points: Sequence[str], question: str = "") -> Sides:
         """Both sides of one answer; see `Sides`."""
@@ -115,8 +123,10 @@ class LocalScorer:
         near = [[overlap(r, a) for a in ans] for r in ref]
         meaning = None
         if self.encoder and ref and ans:
-            rows = self.encoder.embed([*ref_points, *ans_points])
-            meaning = rows[:len(ref)] @ rows[len(ref):].T
+            if not self._row.keys() >= {*ref_points, *ans_points}:
+                self.prepare([*ref_points, *ans_points])
+            rows, columns = (self._embedded[[self._row[p] for p in side]] for side in (ref_points, ans_points))
+            meaning = rows @ columns.T
         score = coverage(ref, ans, near, meaning)
         back = [[row[j] for row in near] for j in range(len(ans))]
         ans_score = coverage(ans, ref, back, None if meaning is None else meaning.T)

@@ -18,23 +18,23 @@ _MENU = re.compile(r'^(\d+): (".*")$', re.MULTILINE)
 def judged(body: dict) -> str:
     """The reply to one chat completion's prompt."""
     prompt = body["messages"][-1]["content"]
-    question, tail = prompt[:40], prompt.rpartition("\nExample\n")[2].partition("\n\n")[2]
-    if question.startswith("Below is an answer"):
+    if prompt.startswith("Below is an answer"):
         return '{"blocks": []}'
-    if question.startswith(("Break the answer", "List the claims")):
+    if prompt.startswith(("Break the answer", "List the claims")):
         text = prompt.rpartition("<text>\n")[2].partition("\n</text>")[0]
-        return json.dumps({"points" if question.startswith("Break") else "claims": sentences(text)}, ensure_ascii=False)
-    if question.startswith("Decide what a text says"):
-        text, _, claim = prompt.rpartition("<text>\n")[2].partition("\n</text>\nClaim: ")
-        return "Entailment" if shared(claim, text) > 0.6 else "Neutral"
-    if question.startswith("Say how closely"):
-        one, two = re.findall(r'^Point [12]: (".*")$', prompt, re.MULTILINE)[-2:]
+        return json.dumps({"points" if prompt.startswith("Break") else "claims": sentences(text)}, ensure_ascii=False)
+    if prompt.startswith("<text>"):
+        text, _, rest = prompt.partition("\n</text>\n\nClaim: ")
+        return "Entailment" if shared(rest.partition("\n")[0], text) > 0.6 else "Neutral"
+    if prompt.startswith("Point 1: "):
+        one, two = re.findall(r'^Point [12]: (".*")$', prompt, re.MULTILINE)
         return str(round(10 * shared(one, two)))
-    if question.startswith("Find the candidate point"):
-        reference = re.findall(r'^Reference point: (".*")$', tail, re.MULTILINE)[-1]
-        index = str(best(reference, _MENU.findall(tail)))
-        return f"The words decide.\n{index}" if prompt.endswith("Reasoning:") else index
-    if question.startswith("For each reference point"):
+    if prompt.startswith("A reference point is to be found"):
+        reference, = re.findall(r'^Reference point: (".*")$', prompt, re.MULTILINE)
+        index = str(best(reference, _MENU.findall(prompt)))
+        return f"The words decide.\n{index}" if "alone on the last line" in prompt else index
+    if prompt.startswith("For each reference point"):
+        tail = prompt.rpartition("\nExample\n")[2].partition("\n\n")[2]
         references, _, candidates = tail.partition("\nCandidate points:\n")
         menu = _MENU.findall(candidates)
         return json.dumps({"matches": [best(point, menu) for _, point in _MENU.findall(references)]})

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from doubles import ScriptedJudge
 
-from ems.baselines import Claims, RAGChecker, bleu, bertscore, ragchecker_scores, rouge
+from ems.baselines import Claims, RAGChecker, bertscore, bleu, ragchecker_scores, rouge
 from ems.datasets import read_ragchecker_claims
 from ems.types import Answer, InputError, Triplet
 
@@ -59,7 +59,7 @@ def test_a_label_that_cannot_be_read_counts_on_neither_side():
 def test_claims_that_cannot_be_read_are_nan_not_zero():
     c = claims(None, ("x",), (), ("Neutral",))
     assert all(isnan(v) for v in ragchecker_scores(c))
-    assert (c.units, c.unscored) == (2, 1)
+    assert (c.units, c.unscored) == (2, 2)
 
 
 def test_an_answer_without_claims_is_zero_and_a_reference_without_claims_is_nan():
@@ -88,7 +88,7 @@ TRIPLET = Triplet("t", "g", "How did it go?", "Revenue was $5 billion.")
 def judged(request):
     if request.task == "claims":
         return '{"claims": ["Revenue was $5 billion."]}' if "was $5" in request.prompt[-200:] else '{"claims": ["Costs fell.", "Up."]}'
-    return "Entailment" if "Revenue" in request.prompt.splitlines()[-2] else "Label: neutral"
+    return "Entailment" if "Revenue" in request.prompt.split("Claim: ")[1] else "Label: neutral"
 
 
 def test_both_sides_are_checked_against_each_other():

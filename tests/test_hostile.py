@@ -107,6 +107,7 @@ def shape(prompt):
         if line == "</text>":
             inside = False
         if not inside:
+            line = re.sub(r'^(Which candidate says the same as the reference point, )".*"\?', r"\1...?", line)
             outside.append(re.sub(r'^((?:\d+|Reference point|Point \d|Claim|Question): )".*"$', r"\1...", line))
         if line == "<text>":
             inside = True

@@ -13,6 +13,7 @@ from ems.extract import SentenceExtractor, paragraphs, remove_summaries, sentenc
 from ems.match import SimilarityMatcher
 from ems.quantities import find_quantities
 from ems.score import LocalScorer, PairScorer
+from ems.types import Answer, Triplet
 
 FOLDER = Path(__file__).parent.parent / "data" / "q3-2024" / "references"
 REFERENCES = [text for ticker in ("AAPL", "JPM")
@@ -182,6 +183,26 @@ def test_an_encoder_bends_scores_and_enters_the_signature():
     plain = LocalScorer().sides(REF, ANS)
     assert far.score[0] < plain.score[0] < near.score[0]
     assert LocalScorer(Embedder(1)).signature != LocalScorer().signature
+
+
+def test_points_of_many_answers_are_embedded_together_and_no_matcher_is_asked():
+    class Counting(Embedder):
+        asked = ()
+
+        def embed(self, texts):
+            self.asked += (list(texts),)
+            return super().embed(texts)
+
+    def matcher(pairs):
+        raise AssertionError("the scorer says itself what matches")
+
+    encoder = Counting(0.9)
+    triplets = [Triplet(str(i), "g", "", "Revenue rose 6%. Margin fell.") for i in range(2)]
+    answers = [Answer("0", "m", "Margin fell."), Answer("1", "m", "Revenue rose 6%. Costs rose.")]
+    results = EMS(LOCAL.extractor, matcher, LocalScorer(encoder)).evaluate(triplets, answers)
+    assert encoder.asked == (["Revenue rose 6%.", "Margin fell.", "Costs rose."],)
+    single = [LocalScorer(Embedder(0.9)).sides(r.ref_points, r.ans_points) for r in results]
+    assert [r.score for r in results] == [s.score for s in single]
 
 
 @pytest.mark.parametrize("ems", [LOCAL, PAIR], ids=["local", "local-pair"])

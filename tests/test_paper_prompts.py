@@ -137,7 +137,7 @@ Find the same point.
 
 Input Format:
 
-Candidate Keypoint List: [0: "...", 1: "...", 2: "..."]
+Candidate Keypoint List: [0: "...", 1: "...", and so on]
 
 Output Format:
 
@@ -255,7 +255,7 @@ Do this:
 Question:
 $question
 """)
-    scored = prompts.fill("score", reference='"a"', candidate='"b"', max_score="20", high="20", middle="10", low="2")
+    scored = prompts.fill("score", reference='"a"', candidate='"b"', max_score="20", middle="10", low="2")
     assert scored == ('Score 20: the same. Output is at most 20, and a point may cost $4.\n\nKeypoint 1:\n"a"\n\n'
                       'Keypoint 2:\n"b"\n\nMatching Score:')
 

@@ -12,7 +12,7 @@ from ems.prompting import SLOTS, TASKS, Prompts, harmless, home, numbered, quote
 from ems.types import InputError
 
 FILLED = dict.fromkeys("answer reference candidate question text claim context document versions".split(), "x") | {
-    "blocks": "0: x", "candidates": "0: x", "max_score": "10", "high": "10", "middle": "5", "low": "1", "versions_count": "2"}
+    "blocks": "0: x", "candidates": "0: x", "max_score": "10", "middle": "5", "low": "1", "versions_count": "2"}
 
 
 def folder_with(tmp_path, name="mine", **templates):
@@ -52,7 +52,7 @@ def test_a_missing_value_and_a_spare_one_are_errors():
 
 def test_a_set_may_leave_out_what_is_optional(tmp_path):
     mine = Prompts(folder_with(tmp_path, score="$reference $candidate"))
-    assert mine.fill("score", reference="a", candidate="b", max_score="10", high="10", middle="5", low="1") == "a b"
+    assert mine.fill("score", reference="a", candidate="b", max_score="10", middle="5", low="1") == "a b"
     with pytest.raises(ValueError, match="no slot"):
         mine.fill("score", reference="a", candidate="b", points="c")
 
