@@ -104,7 +104,8 @@ class EMS:
         points = dict(zip(texts, self.extractor(texts), strict=True))
         sides = [(points[references[a.triplet_id]], points[a.answer]) for a in answers]
         readable = [i for i, (ref, ans) in enumerate(sides) if matched and ref is not None and ans is not None]
-        matches = dict(zip(readable, self.matcher([sides[i] for i in readable]), strict=True))
+        found = self.matcher([sides[i] for i in readable]) if readable else []
+        matches = dict(zip(readable, found, strict=True))
         return [Alignment(a.triplet_id, a.model, ref, ans, matches.get(i, (None,) * len(ref or ())))
                 for i, (a, (ref, ans)) in enumerate(zip(answers, sides, strict=True))]
 

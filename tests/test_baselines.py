@@ -87,7 +87,8 @@ TRIPLET = Triplet("t", "g", "How did it go?", "Revenue was $5 billion.")
 
 def judged(request):
     if request.task == "claims":
-        return '{"claims": ["Revenue was $5 billion."]}' if "was $5" in request.prompt[-200:] else '{"claims": ["Costs fell.", "Up."]}'
+        own = ["Revenue was $5 billion."] if "was $5" in request.prompt[-200:] else ["Costs fell.", "Up."]
+        return json.dumps({"claims": own})
     return "Entailment" if "Revenue" in request.prompt.split("Claim: ")[1] else "Label: neutral"
 
 

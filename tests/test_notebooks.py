@@ -41,7 +41,8 @@ def test_table_1_has_the_promised_columns_and_metrics(run):
 
     table = pd.read_csv(run / "table1.csv")
     assert list(table.columns) == ["metric", "part", "model", "value", "ci_low", "ci_high", "n", "unscored", "signature"]
-    assert set(table.metric) == {"BLEU", "ROUGE", "BERTScore", "RAGChecker", "EMS(ROUGE)", "EMS(BERTScore)", "EMS(LLM)", "EMS(local)"}
+    assert set(table.metric) == {"BLEU", "ROUGE", "BERTScore", "RAGChecker", "EMS(ROUGE)", "EMS(BERTScore)", "EMS(LLM)",
+                                 "EMS(local)"}
     assert table.value.dropna().between(0, 1).all()
     assert table.signature.str.contains("seed:").all()
     judged = table[table.metric.isin(["RAGChecker", "EMS(LLM)", "EMS(ROUGE)"])]
