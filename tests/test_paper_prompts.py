@@ -265,7 +265,7 @@ def test_the_list_to_choose_from_stands_in_brackets_with_numbers_from_0(tmp_path
     filled = prompts.fill("match", reference='"r"', candidates=prompts.menu(["a", "b"]))
     assert '[\n0: "a",\n1: "b"\n]' in filled
     assert '[\n"Bread sold.",\n"Milk sold well."\n]\n\nMatched Index:\n1\n' in filled
-    assert '[0: "...", 1: "...", 2: "..."]' in filled
+    assert '[0: "...", 1: "...", and so on]' in filled
 
 
 def test_the_index_may_count_from_1(tmp_path):
@@ -273,7 +273,7 @@ def test_the_index_may_count_from_1(tmp_path):
     filled = prompts.fill("match", reference='"r"', candidates=prompts.menu(["a", "b"]))
     assert '[\n1: "a",\n2: "b"\n]' in filled
     assert "Matched Index:\n2\n" in filled
-    assert '[1: "...", 2: "...", 3: "..."]' in filled
+    assert '[1: "...", 2: "...", and so on]' in filled
     matcher = LLMMatcher(ScriptedJudge("2", "-1", "0", "3"), prompts)
     assert matcher([(("r", "s", "t", "u"), ("a", "b"))]) == [(1, -1, None, None)]
 
