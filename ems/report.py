@@ -74,9 +74,10 @@ def table1(
 ) -> pd.DataFrame:
     """Table 1 for display: a row per metric and part in the paper's order, a column per model, then n and coverage.
 
-    A cell reads "0.412 [0.371, 0.455]": value and 95 % interval; "†" follows where coverage is under 95 %. A model
-    that the paper has by the same name gets a second column: the paper's value, our gap to it, and whether it lies
-    inside our interval. `n` and `coverage` are given once when the models agree, else model by model in column order.
+    A cell reads "0.412 [0.371, 0.455]": value and 95 % interval; "†" follows where coverage, or the share of answers with
+    a value, is under 95 %. A model that the paper has by the same name gets a second column: the paper's value, our gap
+    to it, and whether it lies inside our interval. `n` and `coverage` are given once when the models agree, else model by
+    model in column order.
     `summary` is what `stats.summarise` returns; `models` sets the columns, by default `by_size`.
     """
     import pandas as pd
@@ -138,7 +139,7 @@ def save_table1(
 
     table = table1(summary, paper, models)
     notes = ["Brackets: 95 % bootstrap interval over whole clusters. n: answers with a value.",
-             "Coverage: share of points that a readable reply covers; † marks coverage under 95 %."]
+             "Coverage: share of points that a readable reply covers; † marks less than 95 % of them, or of the answers."]
     if any(column.startswith("paper: ") for column in table):
         notes.append("paper: the printed value of the model to its left (ours minus it; in or out of our interval).")
     if summary["ci_low"].isna().any():

@@ -95,7 +95,8 @@ def summarise(
     `pool="macro"` is the mean of per-answer values, as in the paper's table; answers without a value are left out.
     `"micro"` is sum(num) / sum(den); where F1 has no sums it is the harmonic mean of pooled Precision and Recall,
     taken anew in every resample. `n` counts answers with a value, `unscored` the points (not answers) that no
-    readable reply covers, `coverage` = 1 - unscored / units (nan without units); `flagged` when under 95 %.
+    readable reply covers, `coverage` = 1 - unscored / units (nan without units); `flagged` when it, or the share of answers
+    with a value, is under 95 %.
 
     `ci_low` and `ci_high` are nan with fewer than two clusters that have a value. Signatures gain pool, n, unscored,
     cluster, resamples and seed. Raises InputError for a broken frame, or one that mixes settings within a cell.
@@ -127,7 +128,8 @@ def summarise(
             "ci_low": estimate.ci_low, "ci_high": estimate.ci_high, "n": n, "unscored": unscored,
             "signature": f"{signatures[0]}|pool:{pool}|n:{n}|unscored:{unscored}|cluster:{cluster}"
                          f"|resamples:{resamples}|seed:{seed}",
-            "coverage": coverage, "units": units, "flagged": coverage < MIN_COVERAGE, "clusters": estimate.clusters})
+            "coverage": coverage, "units": units,
+            "flagged": coverage < MIN_COVERAGE or n / len(cell) < MIN_COVERAGE, "clusters": estimate.clusters})
     return paper_order(pd.DataFrame(rows))
 
 

@@ -101,6 +101,13 @@ def test_flag(unscored, flagged):                          # of 100 points: a co
     assert bool(row.flagged) is flagged
 
 
+def test_a_lost_answer_with_few_points_among_many_is_flagged():
+    values = frame([("m", "a", "A", 0.5, 1, 2, 999, 0), ("m", "b", "B", NAN, 0, 0, 1, 1)])
+    row = stats.summarise(values).iloc[0]
+    assert row.coverage == 0.999
+    assert row.flagged
+
+
 @pytest.mark.parametrize(("rows", "value"), [
     ([("m", "a", "A", 0.3)], 0.3),                                    # one answer
     ([("m", "a", "A", 0.2), ("m", "b", "A", 0.4)], 0.3),              # two answers, one company
