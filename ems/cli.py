@@ -1,4 +1,4 @@
-"""The command line: `ems score | evaluate | reproduce | prompts | replies`.
+"""The command line: `ems score | evaluate | triplets | reproduce | prompts | replies`.
 
 Exit 0 done, 2 bad input, 3 coverage too low.
 """
@@ -51,9 +51,9 @@ def score(args: argparse.Namespace) -> int:
 
 def evaluate(args: argparse.Namespace) -> int:
     """Many answers: a line per answer into OUT, a table per model onto the screen."""
-    from .datasets import check_join, load_answers, load_triplets
+    from .datasets import check_join, load_answers
 
-    triplets, answers = load_triplets(args.triplets), load_answers(args.answers)
+    triplets, answers = _triplets(args.triplets), load_answers(args.answers)
     for model, missing in check_join(triplets, answers).items():
         print(f"ems: {model} left {len(missing)} of {len(triplets)} triplets unanswered, e.g. {missing[0]}", file=sys.stderr)
     out = Path(args.output)
@@ -80,6 +80,30 @@ def evaluate(args: argparse.Namespace) -> int:
         print(_shown(_summary(results, triplets)))
         print(f"{len(results)} results in {out}")
     return _status(results)
+
+
+def triplets(args: argparse.Namespace) -> int:
+    """Write the kit's own questions and references to a file, for a system of one's own to answer."""
+    from .datasets import write_jsonl
+    from .runner import project_root
+    from .transcripts import own_triplets
+
+    own = own_triplets(project_root(), args.transcripts)
+    write_jsonl(args.file, own)
+    print(f"{len(own)} triplets{' with their calls' if args.transcripts else ''} written to {args.file}")
+    return 0
+
+
+def _triplets(source: str) -> list[Any]:
+    """Those of a file, or by its name the kit's own set."""
+    from .datasets import load_triplets
+    from .transcripts import OWN, own_triplets
+
+    if source != OWN or Path(source).exists():
+        return load_triplets(source)
+    from .runner import project_root
+
+    return own_triplets(project_root())
 
 
 def _results(args: argparse.Namespace, pipeline: Any, triplets: Sequence[Any], answers: Sequence[Any]):
@@ -248,7 +272,8 @@ def _parser() -> argparse.ArgumentParser:
     one.set_defaults(run=score)
 
     many = commands.add_parser("evaluate", help="many answers: JSON lines in, JSON lines out")
-    many.add_argument("triplets", metavar="TRIPLETS", help="{id, group, question, reference} a line, or RAGChecker's JSON")
+    many.add_argument("triplets", metavar="TRIPLETS", help="{id, group, question, reference} a line, or RAGChecker's JSON, "
+                      "or q3-2024: the kit's own fifty")
     many.add_argument("answers", metavar="ANSWERS", help="{triplet_id, model, answer} a line, or RAGChecker's JSON")
     many.add_argument("-o", "--output", required=True, metavar="OUT.jsonl")
     many.add_argument("--dry-run", action="store_true", help="count calls, tokens and cost without a single call")
@@ -273,6 +298,11 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--prompts", default="kit", metavar="SET",
                              help="kit, paper (see ems prompts import) or a folder; default kit")
         command.add_argument("--json", action="store_true", help="JSON on standard output")
+
+    own = commands.add_parser("triplets", help="write the kit's own fifty questions and references to a file")
+    own.add_argument("file", metavar="OUT.jsonl")
+    own.add_argument("--transcripts", metavar="DIR", help="folder or parquet file with the calls: each goes in as context")
+    own.set_defaults(run=triplets)
 
     rerun = commands.add_parser("reproduce", help="run the notebooks of a profile")
     rerun.add_argument("--profile", default="default", metavar="P", help="a name in profiles/ or a .yaml file")

@@ -1,4 +1,7 @@
-"""Text encoders for BERTScore and embeddings: loaded late, checked by hash, named in the signature."""
+"""Text encoders for BERTScore and embeddings: loaded late, checked by hash, named in the signature.
+
+They compute in float64: in float32 the last digits depend on how the threads, or the processor, split a sum.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ class Encoder:
                 raise InputError(f"encoder {name}: say which layer BERTScore should read (layers=N); "
                                  f"known without: {', '.join([*PACKAGED, *LAYERS])}")
         digest = f"#{self.sha256[:8]}" if self.sha256 else ""
-        self.signature = f"{name}{digest},layer={self.layers},rescale=no"
+        self.signature = f"{name}{digest},layer={self.layers},rescale=no,float64"
         self._scorer = self._model = None
 
     def bertscore(self, references: Sequence[str], candidates: Sequence[str]) -> tuple[list[float], ...]:
@@ -65,13 +68,13 @@ class Encoder:
         return columns
 
     def embed(self, texts: Sequence[str]):
-        """Unit-length mean-pooled embeddings, a float32 array of shape (len(texts), width)."""
+        """Unit-length mean-pooled embeddings, a float64 array of shape (len(texts), width)."""
         import numpy as np
         import torch
 
         scorer = self._load_scorer()
         if not texts:
-            return np.zeros((0, scorer._model.config.hidden_size), dtype=np.float32)
+            return np.zeros((0, scorer._model.config.hidden_size), dtype=np.float64)
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))   # like lengths together: less padding
         rows: list = [None] * len(texts)
         for start in range(0, len(order), self.batch_size):
@@ -102,6 +105,7 @@ class Encoder:
                 first = str(error).strip().splitlines()[0]
                 raise InputError(f"encoder {self.name} cannot be loaded ({first}); without a hub in reach use "
                                  f"{', '.join(PACKAGED)} or a folder") from None
+            self._scorer._model.double()
         return self._scorer
 
 

@@ -14,6 +14,9 @@ _THOUGHT = re.compile(r"\A(?:\s*<think(?:ing)?>.*?</think(?:ing)?>|.*</think(?:i
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[\w+-]*[ \t]*$", re.M)
 _ITEM = re.compile(r"^\s*(?:[-*•–]|\(?\d{1,3}[.):])\s+(?=\S)")
 _LABEL = r"[^\d\n{]{0,40}?[:：=]\s*"          # "Answer:", "Matched index:", "得分："
+# "The number of the chosen one is", but not "The margin is", nor anything with a negation.
+_IS = (r"(?!.*\b(?:not|no|none|never|neither|nor)\b)(?=[^\d]*\b(?:number|index|match|choice|answer|score)\b)"
+       r"(?:the|my) [^\d\n{,;:]{1,60}? is ")
 _MINUS = str.maketrans("−－﹣", "---")
 _QUOTES = "\"'“”‘’"
 _LINES = re.compile(r"(?:\{\s*\"\w+\"\s*:\s*)?\[[ \t]*\n(.*?)\n\s*\](?:\s*\})?", re.S)
@@ -107,13 +110,16 @@ def _last_line(reply: str) -> str:
 
 
 def _last_number(reply: str) -> int | None:
-    """The whole number that the last line consists of, a label aside, or the only one in a closing JSON object."""
+    """The whole number that the last line consists of, or the only one in a closing JSON object.
+
+    A label before it is passed over, and so is a plain sentence that ends in the number: "The best match is 3."
+    """
     line = _last_line(reply)
     if line.endswith("}"):
         values = list(_values_in(_said(reply)))
         numbers = [v for v in values[-1].values() if type(v) is int] if values and isinstance(values[-1], dict) else []
         return numbers[0] if len(numbers) == 1 else None
-    said = re.fullmatch(rf"(?:{_LABEL})?[\[(*_`\"\s]*(-?\d{{1,9}})[\])*_`\"]*\s*\.?", line)
+    said = re.fullmatch(rf"(?:{_LABEL}|(?i:{_IS}))?[\[(*_`\"\s]*(-?\d{{1,9}})[\])*_`\"]*\s*\.?", line)
     return int(said[1]) if said else None
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from .datasets import read_text
 from .types import InputError, Triplet, duplicates
 
+OWN = "q3-2024"            # name of the kit's own calls, questions and references
 HUB_COLUMNS = ("symbol", "date", "content", "structured_content")
 COMPANY_COLUMNS = ("ticker", "company", "names", "symbols", "fiscal_period", "call_date", "transcript", "min_chars")
 ENGLISH = frozenset(("the", "of", "and", "to", "in", "that", "we", "our", "is", "for", "on", "you", "as", "with", "it"))
@@ -295,6 +296,13 @@ def build_triplets(
             question = call + q["question"].strip()
             triplets.append(Triplet(f"{ticker}-{q['id']}", ticker, question, (reference or "").strip(), context))
     return triplets
+
+
+def own_triplets(root: Path, transcripts: str | Path | None = None) -> list[Triplet]:
+    """The kit's own fifty: five questions to each of ten calls, with the references in `root`/data. See build_triplets."""
+    data = root / "data"
+    return build_triplets(load_companies(data / "companies.csv"), data / "questions.yaml", data / OWN / "references",
+                          transcripts)
 
 
 def _yaml(path: str | Path) -> Any:

@@ -78,6 +78,21 @@ def test_evaluate_writes_a_line_per_answer_and_a_table(files, tmp_path, capsys):
     assert "Recall" in capsys.readouterr().out
 
 
+def test_the_kits_own_fifty_questions_are_a_data_set_of_their_own(tmp_path, capsys, monkeypatch):
+    written = tmp_path / "own.jsonl"
+    assert main(["triplets", str(written)]) == 0
+    own = [json.loads(line) for line in written.read_text(encoding="utf-8").splitlines()]
+    assert len(own) == 50 and len({row["group"] for row in own}) == 10
+    assert {row["id"]: row["question"][:9] for row in own}["NVDA-Q2"] == "NVIDIA (N"
+    assert all("context" not in row for row in own)
+    answers = tmp_path / "answers.jsonl"
+    answers.write_text(json.dumps({"triplet_id": own[7]["id"], "model": "m", "answer": own[7]["reference"]}) + "\n")
+    monkeypatch.chdir(tmp_path)          # no file q3-2024 here: the name means the kit's own
+    assert main(["evaluate", "q3-2024", str(answers), "-o", str(tmp_path / "out.jsonl")]) == 0
+    assert json.loads((tmp_path / "out.jsonl").read_text())["f1"] == 1.0
+    assert "left 49 of 50" in capsys.readouterr().err
+
+
 def test_replies_round_trip(tmp_path, capsys):
     from ems.replies import Record, Replies
 

@@ -98,6 +98,17 @@ def test_read_index(reply, index):
     assert read_index(reply, n_points=5) == index
 
 
+@pytest.mark.parametrize(("reply", "index"), [
+    ("Both name it.\nThe number of the chosen one is 1.", 1), ("The best match is **3**", 3), ("My choice is -1.", -1),
+    ("The matching candidate is number 1.", None), ("The chosen one is not 1.", None), ("The best match is 1 or 2.", None),
+    ("The best match is 1, and the second is 2.", None), ("None of them is 1", None), ("Revenue is 4", None),
+    ("The candidate with no match is 2", None), ("The best of 3 is 1.", None), ("The best match is 9.", None),
+    ("The margin is 4%.", None), ("The margin is 4.", None), ("The best match is 1.\nIt says the same.", None),
+])
+def test_read_index_from_a_sentence_that_ends_in_it(reply, index):
+    assert read_index(reply, n_points=5) == index
+
+
 @pytest.mark.parametrize(("reply", "index"), [("1", 0), ("5", 4), ("-1", -1), ("0", None), ("6", None), ('5: "x"', 4)])
 def test_read_index_of_a_menu_that_counts_from_one(reply, index):
     assert read_index(reply, n_points=5, first=1) == index
@@ -106,7 +117,7 @@ def test_read_index_of_a_menu_that_counts_from_one(reply, index):
 @pytest.mark.parametrize(("reply", "score"), [
     ("7", 0.7), ("0", 0.0), ("10", 1.0), ("Score: 7", 0.7), ("**7**", 0.7), ("7.", 0.7), ("7/10", 0.7), ("Score: 7/10", 0.7),
     ("7 / 10.", 0.7), ("7 out of 10", 0.7), ("**Score:** 7/10", 0.7), ("Output: 10", 1.0), ("得分：7", 0.7), ("Punktzahl: 3", 0.3),
-    ("Both say 35%.\n8", 0.8), ('{"score": 8}', 0.8), ("Matching Score:\n8", 0.8),
+    ("Both say 35%.\n8", 0.8), ('{"score": 8}', 0.8), ("Matching Score:\n8", 0.8), ("The score is 8.", 0.8),
     ("11", None), ("11/10", None), ("11 of 10", None), ("-3", None), ("−3", None), ("7/100", None), ("70%", None), ("0.7", None),
     ("7.5", None), ("7 or 8", None), ("7-8", None), ("Score: high", None), ("seven", None), ("", None), ("10 (exact match)", None),
     ("I'm sorry, I can't score this.", None), ('{"score": 7, "max": 10}', None), ("1" * 30, None), ("7: \"a\"", None),
