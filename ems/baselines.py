@@ -144,8 +144,9 @@ class RAGChecker:
     def _labels(self, questions: Sequence[tuple[str, str]]) -> list[str | None]:
         """What each text says of each claim; an empty text leaves every claim open, without a call."""
         labels: list[str | None] = ["Neutral"] * len(questions)
-        asked = [i for i, (text, _) in enumerate(questions) if harmless(text)]
-        requests = [Request("entail", self.prompts.fill("entail", text=harmless(questions[i][0]),
+        clean = {text: harmless(text) for text in {text for text, _ in questions}}     # once, not for each of its claims
+        asked = [i for i, (text, _) in enumerate(questions) if clean[text]]
+        requests = [Request("entail", self.prompts.fill("entail", text=clean[questions[i][0]],
                                                         claim=quoted(questions[i][1])), self.max_tokens,
                             assumed="Neutral")
                     for i in asked]

@@ -166,10 +166,8 @@ def plan(profile: str, *, given: Mapping[str, Any] | None = None, root: Path | N
                     saved.backup(copy)
             for path in paths:
                 _say(f"{path.stem}: counting ({mode}) ...")
-                # Every similarity is thrown away: the smallest encoder will do.
-                dry = {"RUN": folder, "MODE": mode, "ENCODER": "all-MiniLM-L6-v2"}
-                values = {**chosen[path.stem], **{name: dry[name] for name in dry.keys() & declared(path).keys()}}
-                _execute(papermill, path, Path(folder, path.name), values, root)
+                values = {**chosen[path.stem], "RUN": folder, "MODE": mode}
+                _execute(papermill, path, Path(folder, path.name), values, root, quiet=True)
             counted.append(merged(json.loads(p.read_text()) for p in sorted(Path(folder).glob("usage_*.json"))))
     return plan_text(*counted)
 
@@ -186,14 +184,15 @@ def _folder(root: Path, profile: str, settings: Mapping[str, Any], given: Mappin
     return root / (given.get("RUN") or settings.get("common", {}).get("RUN") or f"runs/{Path(profile).stem}")
 
 
-def _execute(papermill: Any, path: Path, target: Path, values: Mapping[str, Any], root: Path) -> None:
+def _execute(papermill: Any, path: Path, target: Path, values: Mapping[str, Any], root: Path, *,
+             quiet: bool = False) -> None:
     from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
     # The package must be found by the kernel, whichever python its kernel specification names.
     try:
         papermill.execute_notebook(str(path), str(target), parameters=dict(values), cwd=str(root),
-                                   kernel_name="python3", progress_bar=False, stderr_file=sys.stderr,
+                                   kernel_name="python3", progress_bar=False, stderr_file=None if quiet else sys.stderr,
                                    request_save_on_cell_execute=True, extra_arguments=["--log-level=40"])
     except PapermillExecutionError as error:
         raise InputError(f"{path.name}, cell {error.exec_count}: {error.ename}: {error.evalue}\n"

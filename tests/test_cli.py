@@ -82,7 +82,8 @@ def test_the_kits_own_fifty_questions_are_a_data_set_of_their_own(tmp_path, caps
     written = tmp_path / "own.jsonl"
     assert main(["triplets", str(written)]) == 0
     own = [json.loads(line) for line in written.read_text(encoding="utf-8").splitlines()]
-    assert len(own) == 50 and len({row["group"] for row in own}) == 10
+    assert len(own) == 50
+    assert len({row["group"] for row in own}) == 10
     assert {row["id"]: row["question"][:9] for row in own}["NVDA-Q2"] == "NVIDIA (N"
     assert all("context" not in row for row in own)
     answers = tmp_path / "answers.jsonl"

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("papermill", reason="running notebooks needs pip install 'ems-kit[notebooks]'")
 
-from ems.runner import declared, load_profile, parameters_of, reproduce
+from ems.runner import declared, load_profile, parameters_of, plan, reproduce
 from ems.runner import notebooks as listed
 from ems.types import InputError
 
@@ -110,3 +110,11 @@ def test_unknown_names_and_kinds_are_refused():
 
 def test_declared_parameters_are_read_from_the_tagged_cell():
     assert declared(ROOT / "notebooks" / "04_scaling.ipynb")["SEED"] == 7
+
+
+def test_a_dry_run_of_the_notebooks_counts_every_stage_of_an_unknown_judge():
+    shown = plan("smoke", given={"JUDGE": "nobody", "REPLIES": []}, root=ROOT)
+    rows = {line.split()[1]: line.split() for line in shown.splitlines() if line.startswith("nobody ")}
+    assert set(rows) == {"claims", "entail", "summary", "extract", "match", "score", "all"}
+    assert rows["claims"][3] == rows["extract"][3] == "6"      # two references and four answers, each once: exact
+    assert rows["all"][-1] == "unknown"                        # without prices
