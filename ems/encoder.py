@@ -1,6 +1,7 @@
 """Text encoders for BERTScore and embeddings: loaded late, checked by hash, named in the signature.
 
-They compute in float64: in float32 the last digits depend on how the threads, or the processor, split a sum.
+They compute in float64, and BERTScore is kept to ten decimals: beyond them stands only how the threads, or the processor,
+split a sum, which in float32 is seen from the seventh on. So equal texts have equal scores everywhere.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ class Encoder:
     def bertscore(self, references: Sequence[str], candidates: Sequence[str]) -> tuple[list[float], ...]:
         """BERTScore precision, recall and F1 of each candidate against its reference; no idf, no rescaling.
 
-        Values are cosine similarities, in [-1, 1] and in practice above 0. An empty text on either side gives 0.
+        Values are cosine similarities, in [-1, 1] and in practice above 0, to ten decimals. An empty text on either side
+        gives 0.
         """
         pairs = [i for i, (r, c) in enumerate(zip(references, candidates, strict=True)) if r.strip() and c.strip()]
         columns = tuple([0.0] * len(references) for _ in range(3))
@@ -64,7 +66,7 @@ class Encoder:
             self.truncated += sum(len(ids) > MAX_TOKENS for ids in scorer._tokenizer([*refs, *cands])["input_ids"])
             for column, values in zip(columns, scorer.score(cands, refs, batch_size=self.batch_size), strict=True):
                 for i, value in zip(pairs, values.tolist(), strict=True):
-                    column[i] = value
+                    column[i] = round(value, 10)
         return columns
 
     def embed(self, texts: Sequence[str]):

@@ -130,7 +130,7 @@ def save_table1(
     summary: pd.DataFrame, folder: str | os.PathLike[str], paper: pd.DataFrame | None = None, *,
     absent: Mapping[str, str] | None = None, models: Sequence[str] | None = None,
 ) -> list[Path]:
-    """Write table1.csv (tidy, twelve decimals), table1.md and table1.tex (booktabs) into `folder`; returns the three paths.
+    """Write table1.csv (tidy, unrounded), table1.md and table1.tex (booktabs) into `folder`; returns the three paths.
 
     `absent` maps a metric that the run has no rows for to the reason, listed under the table with the signatures.
     Each file is replaced as a whole or not at all.
@@ -165,8 +165,7 @@ def save_table1(
            *("% " + s for s in settings)]
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    # Beyond twelve decimals is the order in which sums were taken, which no two machines agree on.
-    csv = ordered[list(COLUMNS)].round(12).to_csv(index=False, lineterminator="\n")
+    csv = ordered[list(COLUMNS)].to_csv(index=False, lineterminator="\n")
     files = {"table1.csv": csv, "table1.md": "\n".join(lines) + "\n", "table1.tex": "\n".join(tex) + "\n"}
     for name, text in files.items():
         _replace(folder / name, text.encode("utf-8"))

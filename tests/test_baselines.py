@@ -2,16 +2,20 @@
 
 import json
 import os
+import subprocess
+import sys
 from math import isclose, isnan, log
 from pathlib import Path
 
 import pytest
+import yaml
 from doubles import ScriptedJudge
 
 from ems.baselines import Claims, RAGChecker, bertscore, bleu, ragchecker_scores, rouge
 from ems.datasets import read_ragchecker_claims
 from ems.types import Answer, InputError, Triplet
 
+ROOT = Path(__file__).parents[1]
 MIRROR = Path(os.environ.get("EMS_DATA_MIRROR") or Path(__file__).parents[2] / "shared" / "data")
 EXAMPLE = MIRROR / "ragchecker" / "examples" / "checking_outputs.json"
 
@@ -140,6 +144,18 @@ def test_bertscore_of_a_copy_is_one_and_orders_likeness(encoder):
 
 def test_bertscore_of_nothing_is_zero(encoder):
     assert bertscore(["a b c", "  "], ["", "a"], encoder) == [0.0, 0.0]
+
+
+def test_bertscore_is_the_same_to_the_last_digit_with_other_threads_and_instructions(encoder):
+    references = yaml.safe_load((ROOT / "data" / "q3-2024" / "references" / "AAPL.yaml").read_text(encoding="utf-8"))
+    texts = list(references.values())
+    code = ("import json, sys\nfrom ems.encoder import Encoder\n"
+            "print(json.dumps(Encoder('all-MiniLM-L6-v2').bertscore(*json.load(sys.stdin))))")
+    plain = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "ATEN_CPU_CAPABILITY": "default",
+             "ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2"}
+    done = subprocess.run([sys.executable, "-c", code], input=json.dumps([texts[:-1], texts[1:]]), text=True,
+                          capture_output=True, check=True, env={**os.environ, **plain})
+    assert json.loads(done.stdout) == [list(column) for column in encoder.bertscore(texts[:-1], texts[1:])]
 
 
 def test_texts_beyond_512_tokens_are_counted(encoder):
