@@ -6,13 +6,9 @@ The `openai` package is imported when the first live call is made, never for a r
 
 from __future__ import annotations
 
-import email.utils
 import json
-import math
-import os
 import queue
 import random
-import re
 import threading
 import time
 from collections import Counter
@@ -21,19 +17,13 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
-from urllib.parse import urlsplit
 
 from .cost import LIKELY, LIKELY_TOKENS, PER_CALL, Prices, tokens_at_most
-from .replies import Record, Replies, StoreError, encodable, read_chances, read_choice, reply_key, utc
+from .endpoint import Endpoint, Failed
+from .replies import Record, Replies, StoreError, encodable, reply_key, utc
 from .types import InputError
 
 MODES = ("live", "replay", "refresh", "dry", "likely")
-FORMATS = ("json_schema", "json_object", "text")      # what to ask for, the strictest first
-# What a server may refuse.
-OPTIONAL = ("seed", "top_p", "temperature", "max_completion_tokens", "max_tokens", "logprobs", "top_logprobs")
-ABOUT_FORMAT = re.compile(r"response.?format|json.?(mode|object)|schema|grammar|guided|structured", re.IGNORECASE)
-ABOUT_VALUE = re.compile(r"context|too (large|long|many)|exceed|maximum|at (most|least)|between|greater|less",
-                         re.IGNORECASE)
 CHUNK = 128                                           # answers laid before a judge at once, at least
 STRIKES = 32                                          # calls failing in a row after which the endpoint counts as down
 
@@ -173,42 +163,6 @@ def as_judge(judge: Judge | Callable[[str], str]) -> Judge:
                      "for a model behind an endpoint pass LLMJudge(name)")
 
 
-class _Endpoint:
-    """What has been learned about one model at one address: shared by every judge of this process that asks it."""
-
-    def __init__(self):
-        self.format = 0                        # index into FORMATS of the strictest one that works
-        self.dropped: set[str] = set()         # parameters the server refused
-        self.alive = False                     # a reply has come from here
-
-    def learn(self, complaint: str, body: dict[str, Any]) -> bool:
-        """Note what a refused body must do without. False when the complaint is about something else."""
-        sent = body.get("response_format", {}).get("type")
-        if sent and ABOUT_FORMAT.search(complaint):
-            self.format = max(self.format, FORMATS.index(sent) + 1)
-            return True
-        if ABOUT_VALUE.search(complaint):          # the parameter is known, its value is wrong
-            return False
-        refused = next((name for name in OPTIONAL if name in body and re.search(rf"\b{name}\b", complaint)), None)
-        if refused:
-            self.dropped.add(refused)
-        return refused is not None
-
-
-_ENDPOINTS: dict[tuple[str, str], _Endpoint] = {}
-
-
-@dataclass(eq=False)
-class _Failed(Exception):
-    """A call that brought no reply."""
-
-    reason: str                   # becomes Reply.error
-    again: bool = True            # worth another try
-    after: float | None = None    # seconds the server asks to wait before that
-    fatal: str = ""               # why no other call can succeed either
-    complaint: str = ""           # what the server says is wrong with the request
-
-
 class LLMJudge:
     """A model behind an OpenAI-compatible endpoint, with a store of its replies.
 
@@ -254,17 +208,8 @@ class LLMJudge:
         self.seed, self.weights = seed, weights
         shown = {"judge": model, "temperature": self.temperature, "top_p": self.top_p, "seed": seed, "weights": weights}
         self.signature = "|".join(f"{name}:{value}" for name, value in shown.items() if value is not None)
-        self.base_url = base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
-        try:
-            address = urlsplit(self.base_url)
-            usable = address.scheme in ("http", "https") and address.hostname and address.port != 0
-        except ValueError:                          # brackets or a port that make no sense
-            usable = False
-        if not usable:
-            raise InputError(f"base_url must be an address such as http://localhost:8000/v1, got {self.base_url!r}")
+        self.endpoint = Endpoint(model, base_url, api_key)
         self._planned_keys: set[str] = set()        # what a dry run has counted
-        # A function, so that printing this object or its attributes does not show the key.
-        self._secret = lambda: (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
         self._usage: dict[str, TaskUsage] = {}
         self._inflight: dict[str, Future] = {}
         self._unsaved: dict[str, Record] = {}       # replies that a full disk refused: kept, and saved with the next
@@ -273,7 +218,6 @@ class LLMJudge:
         self._strikes = 0
         self._held: dict[str, float] = {}           # money that each call under way may cost at most
         self._settled = threading.Condition(self._lock)
-        self._client: Any = None
 
     def __repr__(self) -> str:
         return f"LLMJudge({self.model!r}, mode={self.mode!r}, store={self.store!r}, workers={self.workers})"
@@ -313,7 +257,10 @@ class LLMJudge:
         if missing and self.mode in ("dry", "likely"):
             replies.update({key: self._planned(key, request) for key, request in missing.items()})
         elif missing:
-            self._connect()
+            try:
+                self.endpoint.connect()
+            except Failed as error:
+                raise JudgeUnavailable(error.fatal) from None
             replies.update(self._ask_all(missing, progress, len(replies)))
         asked = set()
         with self._lock:
@@ -365,7 +312,7 @@ class LLMJudge:
         return {} if self.store is None or self.mode == "refresh" else self.store.get_many(wanted)
 
     def _missing(self, missing: dict[str, Request]) -> MissingReplies:
-        self.store.add_pending((key, r.task, r.label, self._body(r, self._endpoint())) for key, r in missing.items())
+        self.store.add_pending((key, r.task, r.label, self._body(r)) for key, r in missing.items())
         by_task: dict[str, list[str]] = {}
         for key, request in missing.items():
             by_task.setdefault(request.task, []).append(key)
@@ -460,21 +407,23 @@ class LLMJudge:
         """Ask until there is a reply, the retries or the time run out, or the endpoint proves unusable."""
         if self.store is not None and self.mode != "refresh" and (record := self.store.get(key)):
             return _reply(record, stored=True)             # another process was faster
-        endpoint, tries = self._endpoint(), 0
+        endpoint, tries = self.endpoint, 0
         while not stop.is_set():
             with self._within_limit(key, request, stop):
-                body = self._body(request, endpoint)
+                body = self._body(request)
+                with self._lock:
+                    self._of(request.task).calls += 1
                 started = time.monotonic()
                 try:
-                    choice = self._post(request.task, body, deadline - started)
-                except _Failed as error:
+                    choice = endpoint.post(body, deadline - started)
+                except Failed as error:
                     failed = error
                     if failed.complaint and endpoint.learn(failed.complaint, body):
                         continue
                 else:
-                    endpoint.alive, self._strikes = True, 0
+                    endpoint.learned.alive, self._strikes = True, 0
                     return self._save(key, request, body, choice, time.monotonic() - started)
-            patience = self.retries if endpoint.alive else min(self.retries, 2)
+            patience = self.retries if endpoint.learned.alive else min(self.retries, 2)
             if failed.fatal or (failed.reason == "unreachable" and tries >= patience):
                 raise self._unavailable(failed.fatal or "cannot be reached; check the address and that the server runs")
             if not failed.again:
@@ -517,72 +466,15 @@ class LLMJudge:
     def _kept(self) -> str:
         return str(self.store.path) if self.store is not None and self.store.path else "memory only"
 
-    def _post(self, task: str, body: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """The one place every live call passes: send one chat completion, return what it says or raise _Failed."""
-        import openai
-
-        with self._lock:
-            self._of(task).calls += 1
-        seconds = max(seconds, 0.1)
-        try:
-            raw = self._client.chat.completions.with_raw_response.create(
-                **body, timeout=openai.Timeout(seconds, connect=min(5.0, seconds)))
-        except openai.APIStatusError as error:
-            raise self._refused(error.status_code, error.response.headers, error.body) from None
-        except openai.APIConnectionError as error:
-            cause, late = type(error.__cause__).__name__, isinstance(error, openai.APITimeoutError)
-            if cause in ("ConnectError", "ConnectTimeout"):
-                raise _Failed("unreachable") from None
-            raise _Failed("timeout" if late else "connection", again=not late) from None
-        try:
-            data = json.loads(raw.content)
-        except (ValueError, RecursionError):
-            raise _Failed("not JSON") from None
-        try:
-            return {**read_choice(data), **({"chances": read_chances(data)} if "logprobs" in body else {})}
-        except ValueError:
-            raise _Failed("wrong shape") from None
-
-    def _refused(self, status: int, headers: Any, body: Any) -> _Failed:
-        """What an HTTP error status means: give up on all, on this request, learn from it, or try again."""
-        error = body if isinstance(body, dict) else {}
-        said = error.get("message") or error.get("detail") or body or ""
-        if isinstance(said, list):                 # one entry per field that was found wrong
-            said = "; ".join(f"{e.get('loc', '')} {e.get('msg', '')}" for e in said if isinstance(e, dict))
-        said = " ".join(f"{error.get('param') or ''} {said}".split())
-        if secret := self._secret():
-            said = said.replace(secret, "***")
-        reason, code = f"http {status}", error.get("code")
-        forbidden = status == 403 and not self._endpoint().alive
-        if status in (401, 402, 404) or forbidden or code == "insufficient_quota":
-            todo = {401: "the key in OPENAI_API_KEY", 403: "the key in OPENAI_API_KEY",
-                    404: "the model's name and the address"}.get(status, "the account")
-            return _Failed(reason, fatal=f"{reason}: {said[:200] or 'no message'}; check {todo}")
-        if code == "content_filter":
-            return _Failed("refusal", again=False)
-        if status in (408, 409, 429) or status >= 500:
-            return _Failed(reason, after=_retry_after(headers), complaint=said if status in (500, 501) else "")
-        return _Failed(reason, again=False, complaint=said if status in (400, 415, 422) else "")
-
-    def _body(self, request: Request, endpoint: _Endpoint) -> dict[str, Any]:
-        """The chat completion to send, without what the endpoint is known to refuse."""
-        limit = "max_completion_tokens" if "max_tokens" in endpoint.dropped else "max_tokens"
-        body = {"temperature": self.temperature, "top_p": self.top_p, limit: request.max_tokens,
-                "seed": None if self.seed is None else self.seed + request.sample}
-        if request.chances:
-            body |= {"logprobs": True, "top_logprobs": request.chances}
-        body = {k: v for k, v in body.items() if v is not None and k not in endpoint.dropped}
-        body |= {"model": self.model, "messages": [{"role": "user", "content": encodable(request.prompt)}]}
-        form = FORMATS[endpoint.format] if request.schema else "text"
-        if form != "text":
-            body["response_format"] = {"type": form}
-        if form == "json_schema":
-            body["response_format"][form] = {"name": "reply", "schema": request.schema, "strict": True}
-        return body
+    def _body(self, request: Request) -> dict[str, Any]:
+        """The chat completion to send."""
+        return self.endpoint.body(request.prompt, max_tokens=request.max_tokens, schema=request.schema,
+                                  chances=request.chances, temperature=self.temperature, top_p=self.top_p,
+                                  seed=None if self.seed is None else self.seed + request.sample)
 
     def _save(self, key: str, request: Request, body: dict, choice: dict, seconds: float) -> Reply:
         sent = {"format": body.get("response_format", {}).get("type", "text"), "weights": self.weights,
-                "dropped": sorted(self._endpoint().dropped - body.keys()), "chances": choice.pop("chances", None)}
+                "dropped": sorted(self.endpoint.learned.dropped - body.keys()), "chances": choice.pop("chances", None)}
         record = Record(key=key, task=request.task, model=self.model, label=request.label, seconds=round(seconds, 3),
                         prompt=request.prompt, date=utc(), sent={k: v for k, v in sent.items() if v}, **choice)
         tokens = record.prompt_tokens, record.completion_tokens, record.cached_tokens
@@ -598,29 +490,8 @@ class LLMJudge:
                 raise
         return _reply(record)
 
-    def _endpoint(self) -> _Endpoint:
-        return _ENDPOINTS.setdefault((self.base_url, self.model), _Endpoint())
-
     def _unavailable(self, why: str) -> JudgeUnavailable:
-        where = re.sub(r"//[^/@]*@", "//", self.base_url).partition("?")[0]
-        return JudgeUnavailable(f"{self.model} at {where}: {why}. Replies received so far are kept")
-
-    def _connect(self) -> None:
-        """Make the client, with one pool of connections for all workers."""
-        with self._lock:
-            if self._client is not None:
-                return
-            try:
-                import openai
-            except ImportError:
-                raise InputError("asking a model needs the openai package: pip install openai") from None
-            key = self._secret()
-            if not key and "api.openai.com" in self.base_url:
-                raise JudgeUnavailable("no key: set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server")
-            if not (key.isascii() and key.isprintable()):
-                raise JudgeUnavailable("OPENAI_API_KEY has characters that no key has; set it again")
-            self._client = openai.OpenAI(api_key=key or "none", base_url=self.base_url, max_retries=0)
-
+        return JudgeUnavailable(f"{self.model} at {self.endpoint.where}: {why}. Replies received so far are kept")
 
 def _at_most(request: Request) -> tuple[int, int]:
     """Prompt tokens and reply tokens that a call can take at most; where the prompt is bounded, not counted."""
@@ -634,21 +505,6 @@ def _reply(record: Record, *, stored: bool = False) -> Reply:
     return Reply(None if error else record.text, error, record.prompt_tokens, record.completion_tokens,
                  record.cached_tokens, record.seconds, stored, record.text if error == "length" else None,
                  record.sent.get("chances", {}), record.date)
-
-
-def _retry_after(headers: Any) -> float | None:
-    """Seconds the server asks to wait, from Retry-After as a number or an HTTP date; None when it does not say."""
-    value = headers.get("retry-after")
-    if value is None:
-        return None
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
-        except ValueError:
-            return None
-    return max(0.0, seconds) if math.isfinite(seconds) else None
 
 
 def _bar(text: str, total: int, done: int = 0) -> Any:

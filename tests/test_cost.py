@@ -7,7 +7,7 @@ from loopback import Loopback, completion
 from scripted import judgeable, judged
 from tiny import project
 
-import ems.judge
+import ems.endpoint
 from ems import cost, frames
 from ems.baselines import RAGChecker
 from ems.cli import main
@@ -26,7 +26,7 @@ TRIPLETS, ANSWERS = judgeable(10, 12)
 
 @pytest.fixture(autouse=True)
 def endpoint(monkeypatch):
-    monkeypatch.setattr(ems.judge, "_ENDPOINTS", {})
+    monkeypatch.setattr(ems.endpoint, "LEARNED", {})
 
 
 # --- bounds ---

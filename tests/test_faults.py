@@ -16,6 +16,7 @@ from loopback import MIXED, Fault, Loopback, completion, mixed
 from scripted import judgeable, judged
 from tiny import project
 
+import ems.endpoint
 import ems.judge
 from ems.baselines import RAGChecker
 from ems.cli import main
@@ -33,7 +34,7 @@ TRIPLETS, ANSWERS = judgeable(50, 4)
 @pytest.fixture(autouse=True)
 def endpoint(monkeypatch):
     """No memory of earlier endpoints, and short waits between tries."""
-    monkeypatch.setattr(ems.judge, "_ENDPOINTS", {})
+    monkeypatch.setattr(ems.endpoint, "LEARNED", {})
     monkeypatch.setattr(ems.judge.random, "uniform", lambda low, high: 0.01)
 
 

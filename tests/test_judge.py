@@ -19,8 +19,10 @@ import pytest
 from doubles import ScriptedJudge
 from loopback import Fault, Loopback, completion, mixed, refusing
 
+import ems.endpoint
 import ems.judge
-from ems.judge import STRIKES, JudgeUnavailable, LLMJudge, MissingReplies, Reply, Request, _retry_after, as_judge
+from ems.endpoint import _retry_after
+from ems.judge import STRIKES, JudgeUnavailable, LLMJudge, MissingReplies, Reply, Request, as_judge
 from ems.replies import Replies, StoreError
 from ems.types import InputError
 
@@ -31,7 +33,7 @@ SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
 @pytest.fixture(autouse=True)
 def endpoint(monkeypatch):
     """No memory of earlier endpoints, no real key or address, and short waits between tries."""
-    monkeypatch.setattr(ems.judge, "_ENDPOINTS", {})
+    monkeypatch.setattr(ems.endpoint, "LEARNED", {})
     monkeypatch.setattr(ems.judge.random, "uniform", lambda low, high: 0.01)
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
@@ -345,7 +347,7 @@ def test_refusals_as_different_servers_word_them(error, dropped):
     with Loopback(faults=fault) as server:
         judge = judge_of(server)
         assert texts(judge.ask(ask(1))) == ["ok"]
-        assert judge._endpoint().dropped == dropped
+        assert judge.endpoint.learned.dropped == dropped
 
 
 @pytest.mark.parametrize("message", [
@@ -360,7 +362,7 @@ def test_wrong_value_is_not_taken_for_a_missing_parameter(message):
         judge = judge_of(server)
         assert judge.ask(ask(1)) == [Reply(None, "http 400")]
         assert server.count == 1
-        assert judge._endpoint().dropped == set()
+        assert judge.endpoint.learned.dropped == set()
 
 
 # --- endpoints that cannot be used ---

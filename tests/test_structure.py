@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 # Each module may import those of the rows above it, and its neighbours in its own row that come before it.
 ROWS = [
     ["types"],
-    ["metrics", "cost", "prompting", "reading", "replies", "quantities", "encoder"],
+    ["metrics", "cost", "prompting", "reading", "replies", "endpoint", "quantities", "encoder"],
     ["judge", "similarity"],
     ["extract", "match", "score", "baselines", "answering", "edits"],
     ["evaluate"],
