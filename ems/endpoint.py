@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from .replies import encodable, read_chances, read_choice
+from .replies import BrokenOff, encodable, read_chances, read_choice, read_usage
 from .types import InputError
 
 FORMATS = ("json_schema", "json_object", "text")      # what to ask for, the strictest first
@@ -36,6 +36,7 @@ class Failed(Exception):
     after: float | None = None    # seconds the server asks to wait before that
     fatal: str = ""               # why no other call can succeed either
     complaint: str = ""           # what the server says is wrong with the request
+    tokens: dict[str, int] = field(default_factory=dict)     # what the server counted all the same
 
 
 @dataclass
@@ -135,8 +136,9 @@ class Endpoint:
             raise Failed("not JSON") from None
         try:
             return {**read_choice(data), **({"chances": read_chances(data)} if "logprobs" in body else {})}
-        except ValueError:
-            raise Failed("wrong shape") from None
+        except ValueError as error:
+            reason = "broken off" if isinstance(error, BrokenOff) else "wrong shape"
+            raise Failed(reason, tokens=read_usage(data)) from None
 
     def learn(self, complaint: str, body: dict[str, Any]) -> bool:
         """Note what a refused body must do without. False when the complaint is about something else."""

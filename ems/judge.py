@@ -20,7 +20,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from .cost import LIKELY, LIKELY_TOKENS, PER_CALL, Prices, tokens_at_most
 from .endpoint import Endpoint, Failed
-from .replies import Record, Replies, StoreError, encodable, reply_key, utc
+from .replies import Record, Replies, StoreError, encodable, ending, reply_key, utc
 from .types import InputError
 
 MODES = ("live", "replay", "refresh", "dry", "likely")
@@ -302,6 +302,14 @@ class LLMJudge:
         if self.prices:
             usage.cost = (usage.cost or 0.0) + self.prices.cost(prompt, completion, cached)
 
+    def _count_call(self, request: Request, tokens: Mapping[str, Any], seconds: float = 0.0) -> None:
+        """Add a live call as its server counted it; one that did not count is charged at the most."""
+        counts = tokens["prompt_tokens"], tokens["completion_tokens"], tokens["cached_tokens"]
+        if self.prices and not counts[0]:
+            counts = *_at_most(request), 0
+        with self._lock:
+            self._count(request.task, *counts, seconds)
+
     def _of(self, task: str) -> TaskUsage:
         return self._usage.setdefault(task, TaskUsage())
 
@@ -309,7 +317,12 @@ class LLMJudge:
         for key, record in self._unsaved.copy().items():
             self.store.put(record, replace=self.mode == "refresh")
             self._unsaved.pop(key, None)
-        return {} if self.store is None or self.mode == "refresh" else self.store.get_many(wanted)
+        return self._stored(wanted)
+
+    def _stored(self, keys: Iterable[str]) -> dict[str, Record]:
+        """Saved replies, without those that their server broke off where they can be asked for again."""
+        found = {} if self.store is None or self.mode == "refresh" else self.store.get_many(keys)
+        return {k: r for k, r in found.items() if self.mode == "replay" or ending(r.finish_reason) != "broken off"}
 
     def _missing(self, missing: dict[str, Request]) -> MissingReplies:
         self.store.add_pending((key, r.task, r.label, self._body(r)) for key, r in missing.items())
@@ -405,7 +418,7 @@ class LLMJudge:
 
     def _live(self, key: str, request: Request, deadline: float, stop: threading.Event) -> Reply:
         """Ask until there is a reply, the retries or the time run out, or the endpoint proves unusable."""
-        if self.store is not None and self.mode != "refresh" and (record := self.store.get(key)):
+        if record := self._stored([key]).get(key):
             return _reply(record, stored=True)             # another process was faster
         endpoint, tries = self.endpoint, 0
         while not stop.is_set():
@@ -418,6 +431,8 @@ class LLMJudge:
                     choice = endpoint.post(body, deadline - started)
                 except Failed as error:
                     failed = error
+                    if any(failed.tokens.values()):        # paid for, of no use as it is
+                        self._count_call(request, failed.tokens)
                     if failed.complaint and endpoint.learn(failed.complaint, body):
                         continue
                 else:
@@ -477,11 +492,7 @@ class LLMJudge:
                 "dropped": sorted(self.endpoint.learned.dropped - body.keys()), "chances": choice.pop("chances", None)}
         record = Record(key=key, task=request.task, model=self.model, label=request.label, seconds=round(seconds, 3),
                         prompt=request.prompt, date=utc(), sent={k: v for k, v in sent.items() if v}, **choice)
-        tokens = record.prompt_tokens, record.completion_tokens, record.cached_tokens
-        if self.prices and not record.prompt_tokens:       # a server that does not count is charged at the most
-            tokens = *_at_most(request), 0
-        with self._lock:
-            self._count(request.task, *tokens, record.seconds)
+        self._count_call(request, choice, record.seconds)
         if self.store is not None:
             try:
                 record = self.store.put(record, replace=self.mode == "refresh")
@@ -501,7 +512,7 @@ def _at_most(request: Request) -> tuple[int, int]:
 
 def _reply(record: Record, *, stored: bool = False) -> Reply:
     """A saved record as a reply: a cut-off or declining text is kept in the store but is no answer."""
-    error = {"length": "length", "refusal": "refusal", "content_filter": "refusal"}.get(record.finish_reason, "")
+    error = ending(record.finish_reason)
     return Reply(None if error else record.text, error, record.prompt_tokens, record.completion_tokens,
                  record.cached_tokens, record.seconds, stored, record.text if error == "length" else None,
                  record.sent.get("chances", {}), record.date)

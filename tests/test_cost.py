@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 import pytest
-from loopback import Loopback, completion
+from loopback import Fault, Loopback, completion
 from scripted import judgeable, judged
 from tiny import project
 
@@ -218,6 +218,27 @@ def test_a_server_that_counts_nothing_is_charged_at_the_most():
         judge = LLMJudge("m", base_url=server.url, prices=ONE)
         judge.ask(questions(1))
     assert judge.usage()["t"].cost == 64 + 4 + 16
+
+
+def test_what_a_useless_body_counts_is_counted():
+    broken = completion("1", finish="error")
+    broken["usage"] = {"prompt_tokens": 60, "completion_tokens": 16}
+    silent = completion("1", finish="error")
+    del silent["usage"]
+    with Loopback("yes", faults=[Fault(body=broken), Fault(body=silent)]) as server:
+        judge = LLMJudge("m", base_url=server.url, prices=ONE)
+        assert judge.ask(questions(1))[0].text == "yes"
+    assert judge.usage()["t"].cost == 60 + 16 + 2 + 1                # the silent one is taken to cost nothing
+    assert judge.usage()["t"].calls == 3
+
+
+def test_reasoning_that_only_the_total_holds_is_paid_for():
+    said = completion("yes")
+    said["usage"] = {"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 135}
+    with Loopback(lambda body: said) as server:
+        judge = LLMJudge("m", base_url=server.url, prices=ONE)
+        judge.ask(questions(1))
+    assert judge.usage()["t"].cost == 135
 
 
 def test_cached_tokens_cost_less():

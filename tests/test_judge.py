@@ -23,7 +23,7 @@ import ems.endpoint
 import ems.judge
 from ems.endpoint import _retry_after
 from ems.judge import STRIKES, JudgeUnavailable, LLMJudge, MissingReplies, Reply, Request, as_judge
-from ems.replies import Replies, StoreError
+from ems.replies import Record, Replies, StoreError
 from ems.types import InputError
 
 ROOT = Path(__file__).parent.parent
@@ -174,6 +174,7 @@ BAD_SHAPES = ["[]", '"yes"', "null", '{"choices": []}', '{"choices": [{"message"
 @pytest.mark.parametrize("fault", [
     Fault(429), Fault(429, headers={"Retry-After": "0.01"}), Fault(429, headers={"Retry-After": "soon"}),
     Fault(500), Fault(502, "<html>bad gateway</html>"), Fault(503), Fault(408), Fault(409), Fault(reset=True),
+    Fault(body=completion("1", finish="error")), Fault(body=completion("1", finish="abort")),
     Fault(body="<html>welcome</html>"), Fault(body="{\"choices\": [{"), Fault(body="[" * 100_000),
     *(Fault(body=shape) for shape in BAD_SHAPES),
 ], ids=lambda fault: f"{fault.status}-{str(fault.body)[:24]}")
@@ -286,6 +287,9 @@ def test_endpoint_that_fails_now_and_then_is_not_given_up():
     (completion(None, finish="length"), "length", ""),
     (completion(None, refusal="I can't."), "refusal", "I can't."),
     (completion("", finish="content_filter"), "refusal", ""),
+    (completion("1", finish="model_length"), "length", "1"),
+    (completion(None, reasoning_content="The point is th"), "no text", ""),
+    (completion(None, finish="tool_calls", tool_calls=[{"type": "function"}]), "no text", ""),
 ])
 def test_cut_off_and_declining_replies_are_kept_but_do_not_count(reply, error, kept):
     with Loopback(lambda body: reply) as server:
@@ -295,6 +299,15 @@ def test_cut_off_and_declining_replies_are_kept_but_do_not_count(reply, error, k
             assert (got.text, got.error, got.stored) == (None, error, stored)
         assert server.count == 1
         assert next(judge.store.records()).text == kept
+
+
+def test_what_a_server_once_broke_off_is_asked_again_but_not_in_a_replay():
+    with Loopback(echo) as server:
+        judge = judge_of(server, store=Replies())
+        judge.store.put(Record(key=judge.key(ask(1)[0]), task="match", model="m", text="1", finish_reason="error"))
+        assert LLMJudge("m", store=judge.store, mode="replay").ask(ask(1))[0].error == "broken off"
+        assert texts(judge.ask(ask(1))) == texts(judge.ask(ask(1))) == ["re: question 0"]
+        assert server.count == 1
 
 
 def test_filtered_prompt():
