@@ -19,13 +19,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
 from .cost import LIKELY, LIKELY_TOKENS, PER_CALL, Prices, tokens_at_most
-from .endpoint import Endpoint, Failed
-from .replies import Record, Replies, StoreError, encodable, ending, reply_key, utc
+from .endpoint import ABOUT_VALUE, Endpoint, Failed
+from .replies import FINAL, Record, Replies, StoreError, encodable, ending, reply_key, utc
 from .types import InputError
 
 MODES = ("live", "replay", "refresh", "dry", "likely")
 CHUNK = 128                                           # answers laid before a judge at once, at least
-STRIKES = 32                                          # calls failing in a row after which the endpoint counts as down
+STRIKES = 32                                          # requests failing in a row after which the endpoint counts as down
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,7 @@ class Reply:
     cut: str | None = None        # what there is of a text that hit its limit: no judgement, but still an answer
     chances: Mapping[str, float] = field(default_factory=dict)   # probabilities of likely first tokens, if asked for
     date: str = ""                # when it came, UTC
+    said: str = field(default="", compare=False)     # the server's words about a failure, shortened, for people
 
 
 @runtime_checkable
@@ -80,20 +81,25 @@ class SpendLimit(JudgeUnavailable):
 
 
 class MissingReplies(InputError):
-    """A replay met requests without a saved reply. They are noted in the store as pending; `keys` has them by task."""
+    """A replay met requests without a saved reply; `keys` has them by task.
 
-    def __init__(self, model: str, keys: Mapping[str, Sequence[str]]):
+    They are noted in the store as pending, unless it is a recording, which takes nothing.
+    """
+
+    def __init__(self, model: str, keys: Mapping[str, Sequence[str]], noted: bool = True):
+        self.noted = noted        # as pending, in a store that keeps them
         self.model, self.keys = model, {task: list(dict.fromkeys(own)) for task, own in sorted(keys.items())}
         named = "; ".join(f"{len(own)} {task} ({', '.join(k[:12] for k in own[:3])}{', ...' * (len(own) > 3)})"
                           for task, own in self.keys.items())
         super().__init__(
-            f"{sum(map(len, self.keys.values()))} replies of {model} are not saved: {named}; ask a live endpoint for "
-            "them (mode 'live'), or write them to a batch file (ems replies export --pending)")
+            f"{sum(map(len, self.keys.values()))} replies of {model} are not saved: {named}; " + (
+                "ask a live endpoint for them (mode 'live'), or write them to a batch file (ems replies export --pending)"
+                if noted else "to ask for them, name a .sqlite store and give this one as recorded replies (--recorded)"))
 
     def __or__(self, other: MissingReplies) -> MissingReplies:
         """Both together."""
         tasks = self.keys.keys() | other.keys.keys()
-        return MissingReplies(self.model, {t: self.keys.get(t, []) + other.keys.get(t, []) for t in tasks})
+        return MissingReplies(self.model, {t: self.keys.get(t, []) + other.keys.get(t, []) for t in tasks}, self.noted)
 
 
 @dataclass
@@ -174,7 +180,8 @@ class LLMJudge:
     workers   calls in flight at once, over all threads that use this judge.
     timeout   seconds for one reply, its retries and their waits included; past it that reply alone has failed.
     retries   how often a call is repeated after a dropped connection, 408, 409, 429, 5xx, or an unreadable body. The
-              server's Retry-After counts; otherwise the wait doubles from half a second, with jitter.
+              wait doubles from half a second, with jitter. A server that names a time to come back (Retry-After) is
+              heeded, however often, until `timeout`.
     weights   revision of the model's weights, if declared: it enters every reply's key, like the decoding settings.
     prices    money for a million tokens: {"prompt": 2.5, "cached": 1.25, "completion": 10}; None or {} = not known.
     spend_limit   money that this judge may spend, in the currency of the prices; 0 or None = no limit. A call is sent
@@ -207,20 +214,27 @@ class LLMJudge:
         self.top_p = None if top_p is None else float(top_p)
         self.seed, self.weights = seed, weights
         shown = {"judge": model, "temperature": self.temperature, "top_p": self.top_p, "seed": seed, "weights": weights}
-        self.signature = "|".join(f"{name}:{value}" for name, value in shown.items() if value is not None)
+        self._settings = "|".join(f"{name}:{value}" for name, value in shown.items() if value is not None)
+        self._dropped: set[str] = set()             # of these settings, what replies came without
         self.endpoint = Endpoint(model, base_url, api_key)
         self._planned_keys: set[str] = set()        # what a dry run has counted
         self._usage: dict[str, TaskUsage] = {}
         self._inflight: dict[str, Future] = {}
         self._unsaved: dict[str, Record] = {}       # replies that a full disk refused: kept, and saved with the next
+        self.complaints: dict[str, str] = {}        # a server's last words about each kind of failure
         self._lock = threading.Lock()
         self.workers = workers
         self._strikes = 0
-        self._held: dict[str, float] = {}           # money that each call under way may cost at most
+        self._held: dict[object, float] = {}          # money that each call under way may cost at most
         self._settled = threading.Condition(self._lock)
 
     def __repr__(self) -> str:
         return f"LLMJudge({self.model!r}, mode={self.mode!r}, store={self.store!r}, workers={self.workers})"
+
+    @property
+    def signature(self) -> str:
+        """The model and its decoding, with what the server refused of it when the replies used so far were made."""
+        return self._settings + (f"|dropped:{','.join(sorted(self._dropped))}" if self._dropped else "")
 
     @property
     def workers(self) -> int:
@@ -250,7 +264,7 @@ class LLMJudge:
         wanted: dict[str, Request] = {}
         for key, request in zip(keys, requests, strict=True):
             wanted.setdefault(key, request)
-        replies = {key: _reply(record, stored=True) for key, record in self._saved(wanted).items()}
+        replies = {key: self._reply(record, stored=True) for key, record in self._saved(wanted).items()}
         missing = {key: r for key, r in wanted.items() if key not in replies}
         if missing and self.mode == "replay":
             raise self._missing(missing)
@@ -329,7 +343,7 @@ class LLMJudge:
         by_task: dict[str, list[str]] = {}
         for key, request in missing.items():
             by_task.setdefault(request.task, []).append(key)
-        return MissingReplies(self.model, by_task)
+        return MissingReplies(self.model, by_task, noted=not self.store.read_only)
 
     # --- live ---
 
@@ -351,7 +365,7 @@ class LLMJudge:
                 slots.acquire()
                 running[key] = deadline = time.monotonic() + self.timeout
                 try:
-                    self._finish(key, future, self._live(key, request, deadline, stop))
+                    self._finish(key, future, self._live(key, request, deadline, stop), stop)
                 except BaseException as error:    # it belongs to the thread that asked, and ends the asking
                     stop.set()
                     self._finish(key, future, error)
@@ -382,7 +396,7 @@ class LLMJudge:
                 for key, deadline in running.copy().items():
                     if now > deadline + 1 and running.pop(key, None):   # it had its time, however slowly it trickles in
                         slots.release()
-                        self._finish(key, mine[key], Reply(None, "timeout"))
+                        self._finish(key, mine[key], Reply(None, "timeout"), stop)
                         hire(1)
         except BaseException as error:
             stop.set()
@@ -405,12 +419,23 @@ class LLMJudge:
                 self._finish(key, future, Reply(None, "interrupted"))
         return replies
 
-    def _finish(self, key: str, future: Future, outcome: Reply | BaseException) -> None:
-        """Hand an outcome to everyone who waits for it; the first one counts."""
+    def _finish(self, key: str, future: Future, outcome: Reply | BaseException, stop: threading.Event | None = None) -> None:
+        """Hand an outcome to everyone who waits for it; the first one counts.
+
+        Replies that fail one after the other, for whatever reason that is not their own, end the asking: `stop`.
+        """
         with self._lock:
             if future.done():
                 return
             self._inflight.pop(key, None)
+            if stop is not None and isinstance(outcome, Reply) and not outcome.stored and outcome.error != "interrupted":
+                self._strikes = self._strikes + 1 if _strike(outcome) else 0
+                if outcome.said:
+                    self.complaints[outcome.error] = outcome.said
+                if self._strikes >= STRIKES:
+                    stop.set()
+                    words = f": {outcome.said}" if outcome.said else ""
+                    outcome = self._unavailable(f"{STRIKES} calls in a row failed, the last with {outcome.error!r}{words}")
             if isinstance(outcome, BaseException):
                 future.set_exception(outcome)
             else:
@@ -419,10 +444,10 @@ class LLMJudge:
     def _live(self, key: str, request: Request, deadline: float, stop: threading.Event) -> Reply:
         """Ask until there is a reply, the retries or the time run out, or the endpoint proves unusable."""
         if record := self._stored([key]).get(key):
-            return _reply(record, stored=True)             # another process was faster
+            return self._reply(record, stored=True)        # another process was faster
         endpoint, tries = self.endpoint, 0
         while not stop.is_set():
-            with self._within_limit(key, request, stop):
+            with self._within_limit(request, stop):
                 body = self._body(request)
                 with self._lock:
                     self._of(request.task).calls += 1
@@ -436,30 +461,32 @@ class LLMJudge:
                     if failed.complaint and endpoint.learn(failed.complaint, body):
                         continue
                 else:
-                    endpoint.learned.alive, self._strikes = True, 0
+                    endpoint.learned.alive = True
                     return self._save(key, request, body, choice, time.monotonic() - started)
             patience = self.retries if endpoint.learned.alive else min(self.retries, 2)
             if failed.fatal or (failed.reason == "unreachable" and tries >= patience):
-                raise self._unavailable(failed.fatal or "cannot be reached; check the address and that the server runs")
-            if not failed.again:
-                return Reply(None, failed.reason)
-            wait = random.uniform(0.5, 1.0) * min(2.0**tries, 30.0) if failed.after is None else failed.after
-            if tries == self.retries or time.monotonic() + wait >= deadline:
-                with self._lock:
-                    self._strikes += 1
-                if self._strikes >= STRIKES:
-                    raise self._unavailable(f"{STRIKES} calls in a row failed, the last with {failed.reason!r}")
-                return Reply(None, failed.reason)
+                raise self._unavailable(failed.fatal or "cannot be reached; check the address and that the server runs"
+                                        + (f" ({failed.said})" if failed.said else ""))
+            if failed.after:       # a wait that the server names is no failure; not all workers are to return at once
+                wait = failed.after + random.uniform(0.0, max(1.0, failed.after / 2))
+            else:
+                wait = random.uniform(0.5, 1.0) * min(2.0**tries, 30.0)
+            used_up = tries == self.retries and not failed.after
+            if not failed.again or used_up or time.monotonic() + wait >= deadline:
+                return Reply(None, failed.reason, said=failed.said)
             stop.wait(wait)
-            tries += 1
+            tries += not failed.after
         return Reply(None, "interrupted")
 
     @contextmanager
-    def _within_limit(self, key: str, request: Request, stop: threading.Event) -> Iterator[None]:
+    def _within_limit(self, request: Request, stop: threading.Event) -> Iterator[None]:
         """Let a call pass that stays within the spend limit at its largest, once others have settled if need be."""
         if self.spend_limit is None:
             yield
             return
+        if {"max_tokens", "max_completion_tokens"} <= self.endpoint.learned.dropped:
+            raise SpendLimit(f"{self.model} at {self.endpoint.where} takes no limit on a reply's length, so that no spend "
+                             "limit can be kept; ask without one (spend_limit 0), or another endpoint")
         most = self.prices.cost(*_at_most(request))
         with self._settled:
             while (spent := sum(u.cost or 0.0 for u in self._usage.values())) + sum(self._held.values()) + most > (
@@ -470,12 +497,12 @@ class LLMJudge:
                                      f"of {self.model}, the next may cost {most:.2g}; what came is saved in "
                                      f"{self._kept()}: raise the limit and run the same command again to go on")
                 self._settled.wait(0.5)
-            self._held[key] = most
+            self._held[call := object()] = most        # not by key: one given up on may be asked again meanwhile
         try:
             yield
         finally:
             with self._settled:
-                del self._held[key]
+                del self._held[call]
                 self._settled.notify_all()
 
     def _kept(self) -> str:
@@ -499,23 +526,30 @@ class LLMJudge:
             except StoreError:
                 self._unsaved[key] = record
                 raise
-        return _reply(record)
+        return self._reply(record)
+
+    def _reply(self, record: Record, *, stored: bool = False) -> Reply:
+        """A saved record as a reply: a cut-off or declining text is kept in the store but is no answer."""
+        self._dropped.update(name for name in ("seed", "temperature", "top_p")
+                             if name in record.sent.get("dropped", ()) and getattr(self, name) is not None)
+        error = ending(record.finish_reason)
+        return Reply(None if error else record.text, error, record.prompt_tokens, record.completion_tokens,
+                     record.cached_tokens, record.seconds, stored, record.text if error == "length" else None,
+                     record.sent.get("chances", {}), record.date)
 
     def _unavailable(self, why: str) -> JudgeUnavailable:
         return JudgeUnavailable(f"{self.model} at {self.endpoint.where}: {why}. Replies received so far are kept")
+
+def _strike(reply: Reply) -> bool:
+    """Whether a failure speaks against the endpoint; one that is about the request's own size does not."""
+    own = reply.error == "http 413" or (reply.error in ("http 400", "http 422") and ABOUT_VALUE.search(reply.said))
+    return reply.error not in ("", *FINAL) and not own
+
 
 def _at_most(request: Request) -> tuple[int, int]:
     """Prompt tokens and reply tokens that a call can take at most; where the prompt is bounded, not counted."""
     schema = json.dumps(request.schema) if request.schema else ""
     return PER_CALL + tokens_at_most(request.prompt + schema), request.max_tokens
-
-
-def _reply(record: Record, *, stored: bool = False) -> Reply:
-    """A saved record as a reply: a cut-off or declining text is kept in the store but is no answer."""
-    error = ending(record.finish_reason)
-    return Reply(None if error else record.text, error, record.prompt_tokens, record.completion_tokens,
-                 record.cached_tokens, record.seconds, stored, record.text if error == "length" else None,
-                 record.sent.get("chances", {}), record.date)
 
 
 def _bar(text: str, total: int, done: int = 0) -> Any:

@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 import pytest
-from loopback import Fault, Loopback, completion
+from loopback import Fault, Loopback, completion, refusing
 from scripted import judgeable, judged
 from tiny import project
 
@@ -209,6 +209,25 @@ def test_calls_under_way_count_at_their_largest():
             judge.ask(questions(60))
         assert server.peak <= 3
         assert judge.usage()["t"].cost <= 84 * 3
+
+
+def test_no_limit_can_be_kept_where_the_length_of_a_reply_cannot():
+    with Loopback("yes", faults=refusing("max_tokens", "max_completion_tokens")) as server:
+        with pytest.raises(SpendLimit, match=f"m at {server.url} takes no limit on a reply's length"):
+            LLMJudge("m", base_url=server.url, prices=ONE, spend_limit=1000).ask(questions(3))
+        assert not [body for body in server.bodies if not {"max_tokens", "max_completion_tokens"} & body.keys()]
+        assert LLMJudge("m", base_url=server.url, prices=ONE).ask(questions(1))[0].text == "yes"
+
+
+def test_a_question_given_up_on_can_be_asked_again_while_the_old_call_trickles_in():
+    with Loopback("yes") as server:
+        LLMJudge("m", base_url=server.url).ask(questions(1))            # what is imported first takes its time
+    with Loopback("yes", faults=[Fault(drip=0.01)]) as server:          # of some 300 bytes
+        judge = LLMJudge("m", base_url=server.url, store=Replies(), timeout=1, prices=ONE, spend_limit=1000)
+        assert judge.ask(questions(1))[0].error == "timeout"
+        judge.timeout, server.latency = 60, 4
+        assert judge.ask(questions(1))[0].text == "yes"
+    assert judge._held == {}
 
 
 def test_a_server_that_counts_nothing_is_charged_at_the_most():
