@@ -46,8 +46,9 @@ class LLMScorer:
     """A whole number 0 .. `max_score` from the judge, divided by `max_score` (10 in the paper's examples).
 
     `expected=True` takes the mean of these numbers by the probability that the endpoint gives each as the reply's
-    first token, a finer scale; an endpoint that gives no probabilities leaves the pair unscored. It needs a
-    `max_score` of one digit, since many tokenizers split longer numbers. `unread` counts what could not be read.
+    first token, a finer scale; an endpoint that gives no probabilities leaves the pair unscored, and so does a reply
+    that was cut or declined, whatever its first token. It needs a `max_score` of one digit, since many tokenizers split
+    longer numbers. `unread` counts what could not be read.
     """
 
     name = "llm"
@@ -71,10 +72,12 @@ class LLMScorer:
         ]
         scores = []
         for reply in self.judge.ask(requests, "score pairs"):
-            if self.expected:
-                score, wrong = mean_score(reply.chances, self.max_score), "no probabilities"
+            wrong = "no probabilities" if self.expected else "unreadable"
+            if reply.text is None:
+                score = None
             else:
-                score, wrong = None if reply.text is None else read_score(reply.text, self.max_score), "unreadable"
+                score = (mean_score(reply.chances, self.max_score) if self.expected
+                         else read_score(reply.text, self.max_score))
             if score is None:
                 self.unread[f"score: {reply.error or wrong}"] += 1
             scores.append(score)
