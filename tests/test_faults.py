@@ -186,6 +186,22 @@ def test_a_key_in_the_environment_appears_nowhere_after_a_run(tmp_path, monkeypa
     assert SECRET not in "".join(capfd.readouterr())
 
 
+def test_a_notebook_whose_judge_left_questions_open_is_run_again(tmp_path, capfd):
+    pytest.importorskip("papermill", reason="profiles need papermill (pip install 'ems-kit[notebooks]')")
+    busy, declined = Fault(400, {"error": {"message": "come back"}}), completion(None, refusal="No.")
+
+    def fault(number: int, body: dict) -> Fault | None:
+        asked = body["messages"][-1]["content"]
+        return busy if asked == "question 1" and number < 6 else Fault(body=declined) if asked == "question 2" else None
+
+    with Loopback("1", faults=fault) as server:
+        project(tmp_path, f"common: {{URL: '{server.url}'}}", _01_ask=['RUN = "runs/p"  # folder\nURL = ""  # address', ASK])
+        for says, calls in (("1 questions had no reply (http 400 1): the same command asks again", 6), ("s\n", 7), ("skipped", 7)):
+            reproduce("p", root=tmp_path)
+            assert says in capfd.readouterr().err
+            assert server.count == calls              # what the model declined is not asked again
+
+
 def test_two_percent_of_malformed_bodies_cost_as_many_more_calls():
     with Loopback(judged, faults=mixed(0.02, seed=1, kinds=MIXED[-2:])) as server:
         judge = judge_of(server)
