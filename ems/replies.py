@@ -17,7 +17,7 @@ import threading
 import time
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -426,9 +426,9 @@ def _lines(path: str | os.PathLike) -> Iterator[tuple[int, bytes]]:
 def _write_lines(path: str | os.PathLike, lines: Iterable[str]) -> int:
     """Write a file so that it is there whole or not at all; returns the number of lines."""
     path, count = Path(path), 0
-    path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with open(part, "wb") as raw:
             # A fixed time stamp and no name inside, so that the same replies give the same bytes.
             file = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else raw
@@ -441,11 +441,15 @@ def _write_lines(path: str | os.PathLike, lines: Iterable[str]) -> int:
     except OSError as error:
         raise StoreError(f"{path}: cannot be written ({error.strerror or error})") from None
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):           # there is none where its folder is none
+            part.unlink(missing_ok=True)
     return count
 
 
 def utc(seconds: Any = None) -> str:
-    """Seconds since 1970 as an ISO 8601 date in UTC; the present when they are no number."""
-    when = seconds if isinstance(seconds, (int, float)) else time.time()
-    return datetime.fromtimestamp(when, UTC).isoformat(timespec="seconds")
+    """Seconds since 1970 as an ISO 8601 date in UTC; the present when they are none.
+
+    A number too large for a date within 3,000 years is taken for milliseconds, as some batch endpoints give them.
+    """
+    when = seconds if type(seconds) in (int, float) and 0 <= seconds < 1e14 else time.time()
+    return datetime.fromtimestamp(when / 1000 if when > 1e11 else when, UTC).isoformat(timespec="seconds")

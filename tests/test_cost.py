@@ -312,12 +312,40 @@ def test_evaluate_dry_and_then_live_with_a_limit(files, tmp_path, capsys):
         assert len((tmp_path / "out.jsonl").read_text().splitlines()) == len(ANSWERS)
 
 
+def test_a_dry_run_of_a_refresh_counts_what_the_store_has(files, capsys):
+    with Loopback(judged) as server:
+        asked = ["evaluate", *files, "--base-url", server.url]
+        assert main(asked) == 0
+        before = server.count
+        capsys.readouterr()
+        assert main([*asked, "--mode", "refresh", "--dry-run"]) == 0
+        planned = {row[1]: int(row[3]) for row in map(str.split, capsys.readouterr().out.splitlines()) if row[0] == "m"}
+        assert server.count == before
+        assert main([*asked, "--mode", "refresh"]) == 0
+        used = {row[1]: int(row[5]) for row in map(str.split, capsys.readouterr().err.splitlines()) if row[:1] == ["m"]}
+        for task in ("extract", "summary"):                # rest on no other stage: exact
+            assert planned[task] == used[task] > 0
+
+
 @pytest.mark.parametrize("prices", ["2.5", "a,b", "1,2,3,4"])
 def test_prices_that_are_none_are_refused(files, prices, capsys):
     with pytest.raises(SystemExit) as stop:
         main(["evaluate", *files, "--prices", prices])
     assert stop.value.code == 2
     assert "--prices" in capsys.readouterr().err
+
+
+def test_only_the_notebooks_that_were_named_are_counted(tmp_path):
+    pytest.importorskip("papermill", reason="profiles need papermill (pip install 'ems-kit[notebooks]')")
+    cell = ("import json\nfrom pathlib import Path\nfrom ems import frames\nfrom ems.judge import LLMJudge, Request\n"
+            'judge = LLMJudge("m", mode=MODE)\njudge.ask([Request(TASK, "question", 16)])\n'
+            'Path(f"{RUN}/usage_{TASK}.json").write_text(json.dumps(frames.usage(judge)))')
+    named = {f"_0{n}_ask": [f'RUN = "runs/x"  # folder\nMODE = "live"  # mode\nTASK = "{task}"  # task', cell]
+             for n, task in ((1, "match"), (2, "score"), (3, "claims"))}
+    project(tmp_path, "common: {}", **named)
+    assert [line.split()[1] for line in plan("p", only=["02"], root=tmp_path).splitlines()[1:3]] == ["score", "all"]
+    shown = plan("p", only=["02", "01"], root=tmp_path)
+    assert [line.split()[1] for line in shown.splitlines()[1:4]] == ["match", "score", "all"]
 
 
 def test_a_profile_is_counted_by_its_own_notebooks(tmp_path):

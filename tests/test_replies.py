@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ems.replies import BrokenOff, Record, Replies, StoreError, ending, read_choice, read_usage, reply_key
+from ems.replies import BrokenOff, Record, Replies, StoreError, ending, read_choice, read_usage, reply_key, utc
 from ems.types import InputError
 
 ROOT = Path(__file__).parent.parent
@@ -374,6 +374,20 @@ def test_batch_results(tmp_path):
     assert store.get(key(4)).finish_reason == "length"
     assert store.import_batch(tmp_path / "out.jsonl")["duplicate"] == 4     # the same file again adds nothing
     assert store.export_pending(tmp_path / "again.jsonl") == 6
+
+
+@pytest.mark.parametrize(("created", "year"), [
+    (1_700_000_000, "2023"), (1_700_000_000_000, "2023"), (1_700_000_000.5, "2023"), (1e300, "20"), (-1e300, "20"), ("soon", "20"),
+    (float("nan"), "20"), (True, "20"),
+])
+def test_a_date_of_any_kind(created, year):
+    assert utc(created).startswith(year)
+
+
+def test_a_place_that_cannot_be_written_is_one_clear_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot be written"):
+        Replies().export(tmp_path / "file" / "r.jsonl")
 
 
 @pytest.mark.parametrize("line", ["{", "[]", "7", '{"id": 3}', '"x"', "null"])
