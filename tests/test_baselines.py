@@ -164,6 +164,24 @@ def test_texts_beyond_512_tokens_are_counted(encoder):
     assert encoder.truncated == before + 1
 
 
+def test_a_tokenizer_that_names_no_limit_is_cut_at_512_too(encoder, tmp_path):
+    from ems.encoder import Encoder
+
+    for file in Path(encoder._source).iterdir():                # the same model, its tokenizer without model_max_length
+        (tmp_path / file.name).symlink_to(file)
+    config = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    (tmp_path / "tokenizer_config.json").unlink()
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({k: v for k, v in config.items() if k != "model_max_length"}))
+    if (tmp_path / "tokenizer.json").exists():                  # it may hold a limit of its own
+        whole = json.loads((tmp_path / "tokenizer.json").read_text())
+        (tmp_path / "tokenizer.json").unlink()
+        (tmp_path / "tokenizer.json").write_text(json.dumps({**whole, "truncation": None}))
+    endless = Encoder(str(tmp_path), layers=6)
+    texts = ["word " * 600], ["a word or two"]
+    assert bertscore(*texts, endless) == bertscore(*texts, encoder)
+    assert endless.truncated == 1
+
+
 def test_embeddings_keep_order_and_have_unit_length(encoder):
     import numpy as np
 
