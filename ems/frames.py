@@ -49,6 +49,8 @@ def of_claims(claims: Sequence[Claims], triplets: Sequence[Triplet], signature: 
         sides = {"Precision": (precision, *entailed(c.answer2response)), "Recall": (recall, *entailed(c.response2answer)),
                  "F1": (harmonic, nan, nan)}
         for part, (value, num, den) in sides.items():
+            if isnan(value):                   # an unscored answer has no share of a pooled value either
+                num = den = nan
             rows.append(("RAGChecker", part, c.model, c.triplet_id, value, num, den, c.units, c.unscored, signature))
     return _frame(rows, triplets)
 
