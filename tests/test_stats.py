@@ -65,6 +65,21 @@ def test_micro_f1_is_the_harmonic_mean_of_pooled_precision_and_recall():
         stats.summarise(pd.concat([f1, precision]), pool="micro")
 
 
+def test_micro_of_a_model_that_refuses_everything_is_zero_not_nan():
+    """Two answers without a point, to references of three: recall 0 of 6; nothing to divide precision by is 0, as for one."""
+    answers = [("m", "a", "A"), ("m", "b", "B")]
+    parts = [frame([(*a, 0.0, 0.0, 0.0) for a in answers], part="Precision"),
+             frame([(*a, 0.0, 0.0, 3.0) for a in answers], part="Recall"), frame([(*a, 0.0, NAN, NAN) for a in answers])]
+    micro = stats.summarise(pd.concat(parts), pool="micro").set_index("part")
+    assert list(micro.value[["Precision", "Recall", "F1"]]) == [0.0, 0.0, 0.0]
+    assert list(micro.ci_high) == [0.0, 0.0, 0.0]
+    # An answer that could not be scored is no refusal.
+    parts[0] = frame([(*a, NAN, NAN, NAN) for a in answers], part="Precision")
+    micro = stats.summarise(pd.concat(parts), pool="micro").set_index("part")
+    assert math.isnan(micro.value["Precision"])
+    assert math.isnan(micro.value["F1"])
+
+
 def test_the_bootstrap_interval_by_hand():
     # Four companies of one answer: of the 4^4 = 256 resamples 1 sums to 0 and 4 to 0.1 (5/256 < 2.5 %), 10 to 0.2
     # (15/256 > 2.5 %); from above 1 sums to 2.4 and 4 to 2.0 (5/256), 4 to 1.9 (9/256 > 2.5 %).
