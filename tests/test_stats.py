@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import scipy.stats
 
-from ems import stats
+from ems import frames, stats
 from ems.types import InputError
 
 NAN = math.nan
@@ -35,6 +35,28 @@ def family(values_by_model, groups=None):
 
 def shuffled(values):
     return values.sample(frac=1, random_state=5)
+
+
+# --- reading
+
+def test_names_are_read_as_they_stand(tmp_path):
+    """What pandas would take for a number or for missing is a name, in ids, groups and models."""
+    ids, groups, models = ["1.1", "1.10", "007"], ["N/A", "", "nan"], ["None", "7", "70"]
+    rows = [(m, i, g, v) for m in models for i, g, v in zip(ids, groups, [0.25, NAN, 1 / 3], strict=True)]
+    frame(rows).to_csv(tmp_path / "a.csv", index=False)
+    frame(rows, metric="BLEU", part="Score").to_csv(tmp_path / "b.csv", index=False)
+    values = frames.read(tmp_path / "a.csv", tmp_path / "b.csv")
+    assert len(values) == 2 * 3 * 3
+    assert list(values.triplet_id[:3]) == ids
+    assert list(values.group[:3]) == groups
+    assert list(values.model[::3]) == models * 2
+    assert [v if v == v else None for v in values.value[:3]] == [0.25, None, 1 / 3]
+    table = stats.paired_table(values[values.group != ""], models=["7", "70"], resamples=10)
+    assert set(table.a) == {"70"}
+    (tmp_path / "labels.csv").write_text("triplet_id,model,correct\n1.10,7,True\n007,7,False\n")
+    labels = frames.read(tmp_path / "labels.csv")
+    assert list(labels.triplet_id) == ["1.10", "007"]
+    assert labels.correct.dtype == bool
 
 
 # --- summarise
