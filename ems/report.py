@@ -305,33 +305,35 @@ def _verdict(line: list[tuple[float, float, float]]) -> str:
 
 
 def heatmap(
-    values: pd.DataFrame, metric: str, part: str, model: str | None = None, *,
+    values: pd.DataFrame, metric: str, part: str | None = None, model: str | None = None, *,
     rows: str = "group", columns: str | None = None,
 ) -> Figure:
     """Mean value by company (`rows`) and question (`columns`), one panel per model on one scale from 0 to 1.
 
-    `columns` names a column of the values frame; left out, it is the end of the triplet id after the last "-". A cell
-    without a scored answer is hatched. Numbers are printed while they fit: 48 columns over all panels. Raises
-    InputError when a side has over 40 levels: name a coarser column.
+    `part`, left out, is F1, else Score. `columns` names a column of the values frame; left out, it is the end of the triplet
+    id after the last "-". A side with over 40 levels cannot be read and is drawn as one, "all 45": name a coarser column to
+    see more. A cell without a scored answer is hatched. Numbers are printed while they fit: 48 columns over all panels.
+    Raises InputError for a metric, part, model or column that the values do not have.
     """
     plt = _pyplot()
     import seaborn as sns
 
     from .stats import by_size, natural
 
-    cell = values[(values["metric"] == metric) & (values["part"] == part)]
-    cell = cell if model is None else cell[cell["model"] == model]
+    cell = values[values["metric"] == metric]
+    part = part or ("F1" if "F1" in set(cell["part"]) else "Score")
+    cell = cell[(cell["part"] == part) & (cell["model"] == model if model else True)]
     if cell.empty:
-        raise InputError(f"no values of {metric} {part}{f' for {model}' if model else ''} to draw")
+        raise InputError(f"no values of {metric} {part}{f' for {model}' if model else ''} to draw; "
+                         f"there are {', '.join(values['metric'].unique())}")
     if absent := [c for c in (rows, columns) if c is not None and c not in cell]:
         raise InputError(f"no column {absent[0]!r} among the values; there are {list(cell.columns)}")
     cell = cell.assign(row=cell[rows].astype(str), column=(
         cell["triplet_id"].astype(str).str.rsplit("-", n=1).str[-1] if columns is None else cell[columns].astype(str)))
+    for name in ("row", "column"):
+        if (levels := cell[name].nunique()) > MAX_LEVELS:
+            cell = cell.assign(**{name: f"all {levels}"})
     sides = {name: sorted(cell[name].unique(), key=natural) for name in ("row", "column")}
-    for name, given in (("row", rows), ("column", columns or "triplet_id")):
-        if len(sides[name]) > MAX_LEVELS:
-            raise InputError(f"a heat map takes up to {MAX_LEVELS} {name}s, {given} has {len(sides[name])}: "
-                             f"name a column with fewer levels as {name}s=")
     models = sorted(cell["model"].unique(), key=by_size)
     with plt.rc_context({**STYLE, "hatch.color": "#B0B0B0"}):
         fig, axes = plt.subplots(1, len(models), figsize=(16, 2.2 + 0.42 * len(sides["row"])), sharey=True,

@@ -319,15 +319,21 @@ def test_heatmap_has_a_panel_per_model_on_one_scale():
     assert [ax.get_title(loc="left") for ax in one.axes if ax.get_title(loc="left")] == [LARGE]
 
 
-def test_heatmap_of_many_groups_asks_for_a_coarser_column():
+def test_heatmap_of_many_groups_draws_them_as_one():
     many = pd.concat([values().assign(group=f"doc {i}", subset="ab"[i % 2]) for i in range(41)])
-    with pytest.raises(InputError, match="up to 40 rows, group has 41: name a column with fewer levels as rows="):
-        report.heatmap(many, "EMS(LLM)", "F1")
+    first = report.heatmap(many, "EMS(LLM)", "F1").axes[0]
+    assert [t.get_text() for t in first.get_yticklabels()] == ["all 41"]
+    assert [t.get_text() for t in first.texts] == ["0.10", "0.20"]
     assert len(report.heatmap(many, "EMS(LLM)", "F1", rows="subset").axes) == 3
     with pytest.raises(InputError, match="no column 'sector'"):
         report.heatmap(many, "EMS(LLM)", "F1", rows="sector")
-    with pytest.raises(InputError, match="no values of BLEU Score to draw"):
-        report.heatmap(many, "BLEU", "Score")
+    with pytest.raises(InputError, match=r"no values of BLEU Score to draw; there are EMS\(LLM\)"):
+        report.heatmap(many, "BLEU")
+
+
+def test_heatmap_of_a_metric_with_one_value_needs_no_part():
+    fig = report.heatmap(values().assign(metric="BLEU", part="Score"), "BLEU")
+    assert fig.axes[-1].get_ylabel() == "BLEU Score, 0 to 1"
 
 
 def test_scaling_figure_is_relative_to_the_smallest_model():
