@@ -48,27 +48,6 @@ def visible(text: str, limit: int = 10_000) -> str:
 
 # --- tables
 
-def side_by_side(
-    ours: pd.DataFrame, paper: pd.DataFrame, on: Sequence[str] = ("metric", "part", "model")
-) -> pd.DataFrame:
-    """Our value beside the paper's, joined on the columns `on`: ours, paper, gap = ours - paper, within_ci.
-
-    `within_ci` says whether the paper's printed value lies in our interval; missing where there is none. A row that
-    only one side has stays, with nan on the other. Raises InputError when `on` does not tell the rows apart.
-    """
-    on = list(on)
-    for name, frame in (("ours", ours), ("paper", paper)):
-        if frame.duplicated(on).any():
-            raise InputError(f"{name} has several rows per {', '.join(on)}: add what tells them apart to on=")
-    left = ours[[*on, "value", "ci_low", "ci_high"]].rename(columns={"value": "ours"})
-    both = left.merge(paper[[*on, "value"]].rename(columns={"value": "paper"}), on=on, how="outer", sort=False)
-    both["gap"] = both["ours"] - both["paper"]
-    inside = both["paper"].between(both["ci_low"], both["ci_high"]).astype("boolean")
-    both["within_ci"] = inside.mask(both[["paper", "ci_low", "ci_high"]].isna().any(axis=1))
-    from .stats import paper_order
-    return paper_order(both[[*on, "ours", "paper", "gap", "within_ci"]])
-
-
 def table1(
     summary: pd.DataFrame, paper: pd.DataFrame | None = None, models: Sequence[str] | None = None
 ) -> pd.DataFrame:

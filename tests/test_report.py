@@ -133,19 +133,6 @@ def test_a_failed_write_leaves_the_old_table(tmp_path, monkeypatch):
     assert sorted(os.listdir(tmp_path)) == ["table1.csv", "table1.md", "table1.tex"]
 
 
-def test_side_by_side():
-    paper = pd.DataFrame({
-        "metric": ["BLEU", "ROUGE"], "part": ["Score", "F1"], "model": [SMALL] * 2, "value": [0.3, 0.2]})
-    both = report.side_by_side(OURS[OURS.model == SMALL], paper).set_index("metric")
-    assert list(both.columns) == ["part", "model", "ours", "paper", "gap", "within_ci"]
-    assert both.gap["BLEU"] == 1 / 3 - 0.3
-    assert both.within_ci["BLEU"]
-    assert pd.isna(both.ours["ROUGE"])                             # only in the paper: kept
-    assert pd.isna(both.within_ci["EMS(LLM)"])                     # only ours: kept
-    with pytest.raises(InputError, match="ours has several rows per metric"):
-        report.side_by_side(OURS, paper, on=["metric"])
-
-
 # --- text from outside
 
 class Tags(html.parser.HTMLParser):
