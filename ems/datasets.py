@@ -107,7 +107,7 @@ def write_jsonl(path: str | Path, rows: Iterable[Any]) -> Path:
     lines = [json.dumps(_plain(row), ensure_ascii=False, allow_nan=False) + "\n" for row in rows]
     if broken := [number for number, line in enumerate(lines, 1) if not _encodable(line)]:
         raise InputError(f"{path}: row {broken[0]} holds half a surrogate pair, which UTF-8 cannot; mend the text")
-    return _replace(Path(path), "".join(lines).encode())
+    return write_file(Path(path), "".join(lines).encode())
 
 
 def _plain(row: Any) -> Any:
@@ -117,7 +117,7 @@ def _plain(row: Any) -> Any:
     return {k: v for k, v in plain.items() if k != "context" or v is not None}
 
 
-def _replace(path: Path, content: bytes) -> Path:
+def write_file(path: Path, content: bytes) -> Path:
     """Put `content` at `path` in one step: readers see the old file or the new one, and no fragment stays behind."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -310,7 +310,7 @@ def source(name: str, base_url: str | None = None) -> Source:
     if path.is_file() and _sha256(path.read_bytes()) == pin["sha256"]:
         return Source(name, path, "cache", pin["sha256"], pin)
     base = base_url or os.environ.get("EMS_UPSTREAM_URL") or UPSTREAM_URL
-    _replace(path, _download(f"{base.rstrip('/')}/{pin['repository']}/{pin['commit']}/{pin['path']}", name, pin))
+    write_file(path, _download(f"{base.rstrip('/')}/{pin['repository']}/{pin['commit']}/{pin['path']}", name, pin))
     return Source(name, path, "download", pin["sha256"], pin)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .agreement import ASKED, PEOPLE, RAGCHECKER
-from .report import BLUE, GREEN, GREY, ORANGE, PINK, STYLE, _pyplot
+from .figures import BLUE, GREEN, GREY, ORANGE, PINK, STYLE, _pyplot
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -121,7 +121,7 @@ def choices_figure(choices: pd.DataFrame) -> Figure:
             ax.set_title(title, fontsize=13)
             ax.set_xlabel(label, fontsize=11)
             ax.grid(axis="y", color="#EFEFEF", zorder=0)
-        axes[2].set_xlim(0, 1.04)
+        axes[2].set_xlim(-0.04, 1.04)
         if choices["order_kept"].isna().all():
             axes[2].text(0.5, 0.5, "one model or one group alone:\nno order to draw again", ha="center", color=GREY,
                          transform=axes[2].transAxes)
