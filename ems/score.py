@@ -14,9 +14,8 @@ from typing import Any, Protocol
 
 from .judge import Judge, Request, as_judge
 from .prompting import Prompts, quoted
-from .quantities import find_quantities
 from .reading import read_score
-from .similarity import coverage, overlap, read_point, similarity, words_of
+from .similarity import coverage, overlap, read_point, similarity
 from .types import InputError
 
 CHANCES = 20             # likely first tokens to ask for: as many as the official endpoint gives
@@ -103,7 +102,7 @@ class LocalScorer:
 
     A point's weight is that of its words and numbers, so longer points count more. `match` names the most similar
     answer point, for the alignment view. `encoder` (anything with `embed(texts)` -> unit rows, and a `signature`) lets
-    meaning bend the word coverage. With the question at hand, what it already says weighs little.
+    meaning bend the word coverage.
     """
 
     name = "local"
@@ -119,10 +118,9 @@ class LocalScorer:
             self._row = {text: i for i, text in enumerate(dict.fromkeys(points))}
             self._embedded = self.encoder.embed(list(self._row))
 
-    def sides(self, ref_points: Sequence[str], ans_points: Sequence[str], question: str = "") -> Sides:
+    def sides(self, ref_points: Sequence[str], ans_points: Sequence[str]) -> Sides:
         """Both sides of one answer; see `Sides`."""
-        given, numbers = frozenset(words_of(question)), tuple(find_quantities(question))
-        ref, ans = ([read_point(p, given, numbers) for p in side] for side in (ref_points, ans_points))
+        ref, ans = ([read_point(p) for p in side] for side in (ref_points, ans_points))
         near = [[overlap(r, a) for a in ans] for r in ref]
         meaning = None
         if self.encoder and ref and ans:

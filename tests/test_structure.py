@@ -16,7 +16,8 @@ ROWS = [
     ["judge", "similarity"],
     ["extract", "match", "score", "baselines", "answering", "edits"],
     ["evaluate"],
-    ["datasets", "paper_prompts", "transcripts", "stats", "frames", "agreement", "ablation", "report", "plots", "cluster"],
+    ["datasets", "paper_prompts", "transcripts", "stats", "frames", "agreement", "ablation", "report", "figures", "plots",
+     "cluster"],
     ["runner"],
     ["cli"],
 ]
