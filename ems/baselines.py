@@ -104,7 +104,11 @@ class RAGChecker:
     def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *, max_tokens: int = 32):
         self.judge, self.prompts, self.max_tokens = as_judge(judge), prompts or Prompts(), max_tokens
         self.unread: Counter[str] = Counter()
-        self.signature = f"ragchecker:{self.prompts.signature('claims', 'entail')}|{self.judge.signature}"
+
+    @property
+    def signature(self) -> str:
+        """Prompts, and the judge as its server let it be asked so far."""
+        return f"ragchecker:{self.prompts.signature('claims', 'entail')}|{self.judge.signature}"
 
     def check(self, triplets: Sequence[Triplet], answers: Sequence[Answer]) -> list[Claims]:
         """Claims and labels of each answer; answers are joined to triplets by id."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .baselines import Claims, entailed, ragchecker_scores
+from .cost import merged
 from .types import Answer, EMSResult, Triplet
 
 if TYPE_CHECKING:
@@ -74,10 +75,11 @@ def read(*paths: str | Path) -> pd.DataFrame:
 
 
 def usage(*judges: Any) -> dict[str, dict[str, Any]]:
-    """What judges were asked and cost, by model and task, JSON-ready; for the manifest."""
+    """What judges were asked and cost, by model and task, JSON-ready; for the manifest. Judges of one name are summed."""
     from dataclasses import asdict
 
-    return {j.name: {task: {**asdict(u), "failures": dict(u.failures)} for task, u in j.usage().items()} for j in judges}
+    return merged({j.name: {task: {**asdict(u), "failures": dict(u.failures)} for task, u in j.usage().items()}}
+                  for j in judges)
 
 
 def _frame(rows: Sequence[tuple], triplets: Sequence[Triplet]) -> pd.DataFrame:

@@ -97,7 +97,7 @@ class Prompts:
         return "+".join(parts)
 
     def _hash(self, tasks: Sequence[str]) -> str:
-        menu = [json.dumps(self._menu, sort_keys=True)] if self._menu and "match" in tasks else []
+        menu = [json.dumps(self._menu, sort_keys=True)] if self._menu and any(t.startswith("match") for t in tasks) else []
         return hashlib.sha256("\0".join([*(self.template(t).template for t in tasks), *menu]).encode()).hexdigest()[:8]
 
     def _left(self) -> Sequence[str]:

@@ -1,5 +1,6 @@
 """Cost before, during and after: a dry run's counts against the real run's, prices, and the spend limit."""
 
+from collections import Counter
 from contextlib import suppress
 
 import pytest
@@ -15,7 +16,7 @@ from ems.cost import PER_CALL, Prices, longest_list, tokens_at_most
 from ems.datasets import write_jsonl
 from ems.evaluate import build
 from ems.extract import list_schema
-from ems.judge import JudgeUnavailable, LLMJudge, Request, SpendLimit
+from ems.judge import JudgeUnavailable, LLMJudge, Request, SpendLimit, TaskUsage
 from ems.reading import read_list
 from ems.replies import Replies
 from ems.runner import plan
@@ -103,6 +104,13 @@ class Spent:
 
     def __init__(self, usage):
         self.usage = lambda: usage
+
+
+def test_two_judges_of_one_name_are_summed():
+    one, two = TaskUsage(calls=2, failures=Counter(timeout=1)), TaskUsage(calls=3, failures=Counter(timeout=1))
+    usage = frames.usage(Spent({"match": one}), Spent({"match": two, "score": one}))
+    assert {task: u["calls"] for task, u in usage["m"].items()} == {"match": 5, "score": 2}
+    assert usage["m"]["match"]["failures"] == {"timeout": 2}
 
 
 def test_a_dry_run_is_exact_where_the_store_has_the_stage_before(tmp_path):

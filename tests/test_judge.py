@@ -22,6 +22,7 @@ from loopback import Fault, Loopback, completion, mixed, refusing
 import ems.endpoint
 import ems.judge
 from ems.agreement import Repeated
+from ems.baselines import RAGChecker
 from ems.endpoint import _retry_after
 from ems.evaluate import EMS
 from ems.extract import SentenceExtractor
@@ -681,6 +682,10 @@ def test_signature_says_what_the_server_made_of_it_live_and_replayed():
     LLMScorer(replayed)([("Revenue was $5 billion.", "Revenue was $5 billion.")])
     assert live.signature == replayed.signature == "judge:m|temperature:0.0|seed:7|dropped:seed,temperature"
     assert results[0].signature.endswith(live.signature)
+    checker = RAGChecker(LLMJudge("m", store=live.store, mode="replay"))
+    assert "dropped" not in checker.signature
+    LLMScorer(checker.judge)([("Revenue was $5 billion.", "Revenue was $5 billion.")])
+    assert checker.signature.endswith(live.signature)
 
 
 def test_scripted_judge_counts_its_calls():

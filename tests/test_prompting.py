@@ -104,9 +104,12 @@ def test_signatures_tell_sets_templates_and_menus_apart(tmp_path):
     assert Prompts().signature("match").startswith("kit#")
     assert Prompts().signature("match") != Prompts().signature("extract")
     assert Prompts(one).signature("match").startswith("one#")
-    two = folder_with(tmp_path, "two", match="$reference: $candidates")
+    two = folder_with(tmp_path, "two", match="$reference: $candidates", match_all="$references $candidates")
     assert Prompts(one).signature("match").split("#")[1] != Prompts(two).signature("match").split("#")[1]
 
+    whole = Prompts(two).signature("match_all")
+    (two / "set.json").write_text('{"menu": {"first": 1}}')
+    assert Prompts(two).signature("match_all") != whole
     plain = Prompts(one).signature("match"), Prompts(one).signature("extract")
     (one / "set.json").write_text('{"kit": ["summary"], "menu": {"first": 1}}')
     assert Prompts(one).signature("extract") == plain[1]
