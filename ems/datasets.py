@@ -118,7 +118,10 @@ def _plain(row: Any) -> Any:
 
 
 def write_file(path: Path, content: bytes) -> Path:
-    """Put `content` at `path` in one step: readers see the old file or the new one, and no fragment stays behind."""
+    """Put `content` at `path` in one step: readers see the old file or the new one, and no fragment stays behind.
+
+    Folders are made. InputError when it cannot be written.
+    """
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
