@@ -14,7 +14,7 @@ from .evaluate import EMS
 from .extract import SentenceExtractor
 from .match import Matcher, Points, SimilarityMatcher
 from .score import LocalScorer, PairScorer, Scorer, Sides
-from .types import Answer, Triplet
+from .types import Answer, InputError, Triplet
 
 BASE = "the paper's choices"
 THRESHOLD = 0.5      # of the all-or-nothing variant
@@ -97,33 +97,53 @@ def study(triplets: Sequence[Triplet], answers: Sequence[Answer], *, progress: b
                       for name, pipeline in tqdm(named.items(), desc="choices", disable=not progress)], ignore_index=True)
 
 
-def separation(values: pd.DataFrame, *, part: str = "F1", cluster: str = "group", resamples: int = 1000,
-               seed: int = 7) -> pd.DataFrame:
+def separation(values: pd.DataFrame, *, part: str = "F1", models: Sequence[str] | None = None, cluster: str = "group",
+               resamples: int = 1000, seed: int = 7) -> pd.DataFrame:
     """How well each metric of a values frame tells the models apart, and how stable that is.
 
-    `gap` is the mean difference of the largest model (`stats.by_size`) to the smallest over triplets, divided by its
-    standard deviation: the paired effect size, with its interval over clusters. `order` lists the models by mean
-    score, and `order_kept` is the share of resamples, of whole clusters, in which they come in the same order; nan, like
-    the interval, with fewer than two clusters.
+    `models` gives them in order, by default `stats.by_size`; a pair of equal size has no order there, so say it. `gap` is
+    the mean difference of the `last` of them to the `first` over triplets, divided by its standard deviation: the paired
+    effect size, with its interval over clusters; nan with one model alone. `order` lists the models by mean score, and
+    `order_kept` is the share of resamples, of whole clusters, in which they come in the same order. A tie is no order:
+    it is kept in no resample that has one, and in none at all when the whole has one. nan, like the interval, with fewer
+    than two clusters, and with one model alone.
     """
+    known = sorted(values["model"].unique(), key=stats.by_size)
+    models = known if models is None else list(models)
+    if strange := [m for m in models if m not in known]:
+        raise InputError(f"no model {strange[0]!r} among the values; there are {known}")
+    first, last = models[0], models[-1]
     rows = []
     for metric in values["metric"].drop_duplicates():
-        cell = values[(values["metric"] == metric) & (values["part"] == part)]
+        cell = values[(values["metric"] == metric) & (values["part"] == part) & values["model"].isin(models)]
         cell = cell.assign(cluster=cell[cluster].astype(str))
-        wide = cell.pivot(index=["cluster", "triplet_id"], columns="model", values="value").dropna()
-        models = sorted(wide.columns, key=stats.by_size)
-        pair = stats.paired(cell, metric, part, models[-1], models[0], cluster="cluster", resamples=resamples,
-                            seed=seed)
-        deviation = float((wide[models[-1]] - wide[models[0]]).std(ddof=1))
-        sums = wide.groupby(level="cluster").sum().to_numpy()
-        drawn = np.random.default_rng(seed).integers(len(sums), size=(resamples, len(sums)))
-        ranked = np.argsort(np.vstack([sums.sum(axis=0), sums[drawn].sum(axis=1)]), axis=1)
-        rows.append({"metric": metric, "mean": float(cell["value"].mean()),
-                     **{k: getattr(pair, f) / deviation if deviation else np.nan
-                        for k, f in (("gap", "difference"), ("gap_low", "ci_low"), ("gap_high", "ci_high"))},
-                     "order": " < ".join(wide.columns[ranked[0]]), "n": len(wide),
-                     "order_kept": float((ranked[1:] == ranked[0]).all(axis=1).mean()) if len(sums) > 1 else np.nan})
+        gap = dict.fromkeys(("gap", "gap_low", "gap_high"), np.nan)
+        if len(models) > 1:
+            pair = stats.paired(cell, metric, part, last, first, cluster="cluster", resamples=resamples, seed=seed)
+            both = cell.pivot(index="triplet_id", columns="model", values="value")
+            if deviation := float((both[last] - both[first]).std(ddof=1)):
+                gap = dict(zip(gap, (x / deviation for x in (pair.difference, pair.ci_low, pair.ci_high)), strict=True))
+        rows.append({"metric": metric, "mean": float(cell["value"].mean()), "first": first, "last": last, **gap,
+                     **_order(cell, resamples, seed)})
     return pd.DataFrame(rows)
+
+
+def _order(cell: pd.DataFrame, resamples: int, seed: int) -> dict[str, Any]:
+    """`separation`'s order, n and order_kept, over the triplets that have a value for every model."""
+    wide = cell.pivot(index=["cluster", "triplet_id"], columns="model", values="value").dropna()
+    sums, kept = wide.groupby(level="cluster").sum().to_numpy(), np.nan
+    totals = sums.sum(axis=0, keepdims=True)
+    if min(sums.shape) > 1:
+        drawn = np.random.default_rng(seed).integers(len(sums), size=(resamples, len(sums)))
+        totals = np.vstack([totals, sums[drawn].sum(axis=1)])
+    ranked = np.argsort(totals, axis=1, kind="stable")
+    steps = np.diff(np.take_along_axis(totals, ranked, axis=1), axis=1)
+    apart = steps > 1e-12 * np.abs(totals).max(axis=1, keepdims=True)      # the same sum in another order is still a tie
+    if len(totals) > 1:
+        kept = float((apart[0].all() & apart.all(axis=1) & (ranked == ranked[0]).all(axis=1))[1:].mean())
+    names = wide.columns[ranked[0]]
+    order = names[0] + "".join(f" {'<' if a else '='} {name}" for a, name in zip(apart[0], names[1:], strict=True))
+    return {"order": order, "n": len(wide), "order_kept": kept}
 
 
 def compare(people: pd.DataFrame, apart: pd.DataFrame) -> pd.DataFrame:
@@ -141,7 +161,8 @@ def compare(people: pd.DataFrame, apart: pd.DataFrame) -> pd.DataFrame:
         rows.append({"form": form, "choice": choice, "name": f"{choice} ({form})", "agreement": human["value"],
                      "agreement_low": human["ci_low"], "agreement_high": human["ci_high"], "change": human.get(base),
                      "change_low": low, "change_high": high, "gap": model["gap"], "gap_low": model["gap_low"],
-                     "gap_high": model["gap_high"], "order_kept": model["order_kept"],
+                     "gap_high": model["gap_high"], "first": model["first"], "last": model["last"],
+                     "order_kept": model["order_kept"],
                      "verdict": "" if choice == BASE else "helps" if low > 0 else "harms" if high < 0 else "no clear difference"})
     return pd.DataFrame(rows)
 
@@ -173,7 +194,7 @@ def verdicts(lost: pd.DataFrame, *, resamples: int = 1000, seed: int = 7) -> pd.
     moves at the smallest dose. An edit that does harm passes in `direction` when the interval lies above 0, and in
     `proportion` when the mean loss rises with the dose and never falls. One that does none, or only changes stop words, passes in
     direction when at every dose it costs less than changing the same share of numbers, in proportion when at the
-    largest it costs at most half as much.
+    largest it costs at most half as much; missing where no text has a number to change. `passes`: both.
     """
     mean = lost.groupby(["metric", "edit", "dose"])["loss"].mean()
     top = lost["dose"].max()
@@ -186,13 +207,16 @@ def verdicts(lost: pd.DataFrame, *, resamples: int = 1000, seed: int = 7) -> pd.
         by_dose, harm = mean[metric, edit], found["harm"].iloc[0]
         if harm in ("worse", "excess"):
             steps = np.diff(by_dose)
-            direction, proportion = low > 0, bool((steps >= 0).all() and steps.sum() > 0)
-        else:
+            direction, proportion = bool(low > 0), bool((steps >= 0).all() and steps.sum() > 0)
+        elif (metric, FALSIFIED) in mean:
             number = mean[metric, FALSIFIED]
-            direction, proportion = bool((by_dose < number).all()), by_dose[top] <= number[top] / 2
+            direction, proportion = bool((by_dose < number).all()), bool(by_dose[top] <= number[top] / 2)
+        else:
+            direction = proportion = pd.NA
         least = found.loc[found["dose"] == found["dose"].min(), "loss"]
         rows.append({"metric": metric, "edit": edit, "harm": harm, "part": found["part"].iloc[0], "loss": by_dose[top],
                      "ci_low": low, "ci_high": high, "touched": found.loc[found["dose"] == top, "touched"].mean(),
-                     "noticed": float((least.abs() > 1e-9).mean()), "n": len(largest), "direction": bool(direction),
-                     "proportion": bool(proportion), "passes": bool(direction and proportion)})
-    return pd.DataFrame(rows)
+                     "noticed": float((least.abs() > 1e-9).mean()), "n": len(largest), "direction": direction,
+                     "proportion": proportion})
+    found = pd.DataFrame(rows).astype({"direction": "boolean", "proportion": "boolean"})
+    return found.assign(passes=found["direction"] & found["proportion"])

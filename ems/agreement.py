@@ -209,7 +209,11 @@ class Repeated:
 
     def __init__(self, judge: Any, sample: int):
         self.judge, self.sample, self.name = judge, sample, judge.name
-        self.signature = f"{judge.signature},sample={sample}"
+
+    @property
+    def signature(self) -> str:
+        """The judge's own, and the number of the repetition."""
+        return f"{self.judge.signature},sample={self.sample}"
 
     def ask(self, requests: Sequence[Request], progress: str = "") -> list[Reply]:
         """As the judge's own `ask`."""

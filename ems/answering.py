@@ -11,6 +11,7 @@ from typing import Any
 
 from .judge import Judge, LLMJudge, Reply, Request
 from .prompting import Prompts, harmless
+from .reading import without_thought
 from .replies import Replies
 from .types import InputError, Triplet
 
@@ -76,7 +77,7 @@ class Written:
     triplet_id: str
     model: str
     answer: str
-    finish_reason: str            # "length": the answer hit its token limit and ends where it was cut
+    finish_reason: str            # "length": the answer hit its token limit and ends where it was cut; "refusal": it is ""
     context_chars: int            # characters of the document that the model was shown, 0 = closed book
     context_of: int               # characters the document has
     prompt_tokens: int
@@ -100,8 +101,10 @@ def write_answers(
 
     The question has to name the company and the call. The document is shown from its beginning: `context_chars` of it
     at most (None = whole, 0 = none: closed book), and no more than fits into a model that reads `context_tokens`
-    (0 = no limit) and writes `max_tokens`. Raises InputError when a document is wanted and missing, or when a reply
-    did not come: an answer that was never written must not be scored as an empty one.
+    (0 = no limit) and writes `max_tokens`. A model that declines has answered nothing: "", with the finish reason
+    "refusal". What it thinks aloud before its answer (`<think>`) is left out. Raises InputError when a document is
+    wanted and missing, or when a reply did not come or its tokens went before the first word of an answer: an answer
+    that was never written must not be scored as an empty one.
     """
     prompts = prompts or Prompts()
     requests, shown = [], []
@@ -113,10 +116,11 @@ def write_answers(
         prompt, chars = _with_document(prompts, "answer", context, context_tokens, max_tokens, values)
         requests.append(_request("answer", prompt, max_tokens, f"{t.id} {model}"))
         shown.append(chars)
+    replies = judge.ask(requests, f"answers of {model}")
     written, signature = [], f"{prompts.signature('answer')}|max_tokens:{max_tokens}|{judge.signature}"
-    for t, chars, reply in zip(triplets, shown, judge.ask(requests, f"answers of {model}"), strict=True):
-        text, finish = _text(reply, f"{model} on {t.id}")
-        written.append(Written(t.id, model, text.strip(), finish, chars, len(t.context or ""),
+    for t, chars, reply in zip(triplets, shown, replies, strict=True):
+        text, finish = _text(reply, f"{model} on {t.id}", max_tokens)
+        written.append(Written(t.id, model, text, finish, chars, len(t.context or ""),
                                reply.prompt_tokens, reply.completion_tokens, round(reply.seconds, 1),
                                signature, reply.date))
     return written
@@ -134,8 +138,8 @@ def consolidate(
     """The paper's reference procedure: several answers to each question made into one by a model, by triplet id.
 
     `versions[triplet_id]` holds the answers; the paper's prompt speaks of three and lists two, and any number from
-    two up is taken. As much of the document is shown as fits. Raises InputError for fewer answers than two, or when a
-    reply did not come.
+    two up is taken. As much of the document is shown as fits; a model that declines gives "". Raises InputError for fewer
+    answers than two, or when a reply did not come.
     """
     prompts = prompts or Prompts()
     requests = []
@@ -149,7 +153,7 @@ def consolidate(
         prompt, _ = _with_document(prompts, "consolidate", context, context_tokens, max_tokens, values)
         requests.append(_request("consolidate", prompt, max_tokens, t.id))
     replies = judge.ask(requests, "consolidated references")
-    return {t.id: _text(reply, t.id)[0].strip() for t, reply in zip(triplets, replies, strict=True)}
+    return {t.id: _text(reply, t.id, max_tokens)[0] for t, reply in zip(triplets, replies, strict=True)}
 
 
 def write_references(
@@ -204,8 +208,15 @@ def _request(task: str, prompt: str, max_tokens: int, label: str) -> Request:
         [f"By {label}.", *[paragraph] * math.ceil(share * 5 * max_tokens / len(paragraph))]))
 
 
-def _text(reply: Reply, what: str) -> tuple[str, str]:
-    """The reply's text and finish reason. An answer cut at its token limit is still an answer."""
+def _text(reply: Reply, what: str, max_tokens: int) -> tuple[str, str]:
+    """The reply's text and finish reason. One cut at its token limit, or declined (""), is still an answer."""
+    if reply.error == "refusal":
+        return "", "refusal"
     if reply.text is None and reply.cut is None:
-        raise InputError(f"no answer by {what}: {reply.error}; run again to ask for what is missing")
-    return (reply.text, "stop") if reply.text is not None else (reply.cut, "length")
+        hint = ("the model sent no text, only what it thought or called" if reply.error == "no text" else
+                f"{reply.error}{f' ({reply.said})' if reply.said else ''}; run again to ask for what is missing")
+        raise InputError(f"no answer by {what}: {hint}")
+    text = without_thought(reply.cut if reply.text is None else reply.text)
+    if reply.text is None and not text:
+        raise InputError(f"no answer by {what}: its {max_tokens} tokens went before the first word of one; raise max_tokens")
+    return text, "stop" if reply.text is not None else "length"

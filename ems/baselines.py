@@ -86,15 +86,15 @@ def ragchecker_scores(claims: Claims) -> tuple[float, float, float]:
     """RAGChecker's overall precision, recall and F1, each in [0, 1] (Ru et al., 2024).
 
     Precision is the share of response claims that the reference entails, recall the share of reference claims that
-    the response entails. A response without claims has precision 0 and recall 0; nan when the reference has no
-    claims, a side's claims could not be read, or no label of a side could be.
+    the response entails. As upstream computes it, a response without claims has precision 0 and the recall its text has
+    by the labels: a judge may find no claim in a text and still say that it entails one. nan when the reference has no
+    claims (upstream: 0), a side's claims could not be read, or no label of a side could be.
     """
     if claims.response_claims is None or claims.gt_answer_claims is None or not claims.gt_answer_claims:
         return nan, nan, nan
-    if not claims.response_claims:
-        return 0.0, 0.0, 0.0
     (right, of), (covered, out_of) = entailed(claims.answer2response), entailed(claims.response2answer)
-    precision, recall = right / of if of else nan, covered / out_of if out_of else nan
+    precision = 0.0 if not claims.response_claims else right / of if of else nan
+    recall = covered / out_of if out_of else nan
     return precision, recall, f1(recall, precision)
 
 
@@ -104,7 +104,11 @@ class RAGChecker:
     def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *, max_tokens: int = 32):
         self.judge, self.prompts, self.max_tokens = as_judge(judge), prompts or Prompts(), max_tokens
         self.unread: Counter[str] = Counter()
-        self.signature = f"ragchecker:{self.prompts.signature('claims', 'entail')}|{self.judge.signature}"
+
+    @property
+    def signature(self) -> str:
+        """Prompts, and the judge as its server let it be asked so far."""
+        return f"ragchecker:{self.prompts.signature('claims', 'entail')}|{self.judge.signature}"
 
     def check(self, triplets: Sequence[Triplet], answers: Sequence[Answer]) -> list[Claims]:
         """Claims and labels of each answer; answers are joined to triplets by id."""

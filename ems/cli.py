@@ -33,20 +33,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:      # `ems ... | head` has read enough
         sys.stdout = open(os.devnull, "w")
         return 0
+    except OSError as error:
+        if error.filename is None:
+            raise
+        print(f"ems: {error.filename} cannot be written or read ({error.strerror}); name another place", file=sys.stderr)
+        return 2
 
 
 def score(args: argparse.Namespace) -> int:
     """One answer against one reference."""
     from .datasets import read_text
 
-    result = _pipeline(args).score(read_text(args.reference), read_text(args.answer))
+    reference, answer = read_text(args.reference), read_text(args.answer)
+    if not reference.strip():
+        raise InputError(f"{args.reference} is empty; nothing can be scored against it")
+    pipeline = _pipeline(args)
+    result = pipeline.score(reference, answer)
     if args.json:
         print(json.dumps(result.to_dict(), ensure_ascii=False))
     else:
         from .report import alignment_text
 
         print(alignment_text(result))
-    return _status([result])
+    return _status([result], pipeline)
 
 
 def evaluate(args: argparse.Namespace) -> int:
@@ -62,10 +71,14 @@ def evaluate(args: argparse.Namespace) -> int:
     if args.dry_run:
         return _plan(args, triplets, answers)
     pipeline = _pipeline(args)
-    out.parent.mkdir(parents=True, exist_ok=True)
     part, results = out.with_name(f".{out.name}.{os.getpid()}.part"), []
     try:
-        with part.open("w", encoding="utf-8") as file:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        file = part.open("w", encoding="utf-8")      # before a judge is asked for anything
+    except OSError as error:
+        raise InputError(f"{out} cannot be written ({error.strerror}); give another file with -o") from None
+    try:
+        with file:
             for result in _results(args, pipeline, triplets, answers):
                 file.write(json.dumps(result.to_dict(), ensure_ascii=False) + "\n")
                 results.append(_slim(result))
@@ -79,7 +92,7 @@ def evaluate(args: argparse.Namespace) -> int:
     else:
         print(_shown(_summary(results, triplets)))
         print(f"{len(results)} results in {out}")
-    return _status(results)
+    return _status(results, pipeline)
 
 
 def triplets(args: argparse.Namespace) -> int:
@@ -122,7 +135,7 @@ def _plan(args: argparse.Namespace, triplets: Sequence[Any], answers: Sequence[A
     from .cost import plan_text
     from .frames import usage
 
-    counted = []
+    counted, args.fresh = [], args.mode == "refresh"
     for mode in ("dry", "likely"):
         args.mode = mode
         pipeline = _pipeline(args)
@@ -155,7 +168,7 @@ def reproduce(args: argparse.Namespace) -> int:
     if args.dry_run:
         from .runner import plan
 
-        print(plan(args.profile, given=given))
+        print(plan(args.profile, only=args.only or (), given=given))
         return 0
     folder = run(args.profile, only=args.only or (), given=given)
     table = folder / "table1.md"
@@ -216,7 +229,10 @@ def _pipeline(args: argparse.Namespace):
     from .replies import Replies
 
     dry = args.mode in ("dry", "likely")
-    store = Replies(None if dry and not Path(args.store).exists() else args.store, recorded=args.recorded or ())
+    if dry and args.fresh:
+        store = None                         # a refresh takes nothing from it
+    else:
+        store = Replies(None if dry and not Path(args.store).exists() else args.store, recorded=args.recorded or ())
     prices = dict(zip(("prompt", "completion", "cached"), args.prices or (), strict=False))
     judge = LLMJudge(args.judge, store=store, mode=args.mode, base_url=args.base_url,
                      workers=args.workers, prices=prices, spend_limit=args.spend_limit)
@@ -233,11 +249,18 @@ def _prices(text: str) -> list[float]:
     return numbers
 
 
-def _status(results: Sequence[EMSResult]) -> int:
+def _status(results: Sequence[EMSResult], pipeline: Any) -> int:
+    """The exit status, and one line on stderr when it is not 0: what is unscored, why, and in whose words."""
     units = sum(max(len(r.match), r.unscored) for r in results)
     unscored = sum(r.unscored for r in results)
+    if results and not units:
+        print(f"ems: nothing could be scored: {results[0].reason or 'no points'}", file=sys.stderr)
+        return 3
     if units and 1 - unscored / units < COVERAGE:
-        print(f"ems: {unscored} of {units} points are unscored; the values speak for the rest only", file=sys.stderr)
+        why = ", ".join(f"{reason} {n}" for reason, n in pipeline.unread.most_common())
+        words = [f" ({said})" for judge in pipeline.judges for said in getattr(judge, "complaints", {}).values()]
+        print(f"ems: {unscored} of {units} points are unscored; the values speak for the rest only"
+              + (f". Without a usable reply: {why}{words[-1] if words else ''}" if why else ""), file=sys.stderr)
         return 3
     return 0
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError
 from functools import cache
 from itertools import islice
 
@@ -23,8 +24,8 @@ def stream(address: str, triplets: Sequence[Triplet], answers: Sequence[Answer],
     """As `build(None, scorer).stream`, with the work done by the cluster whose scheduler is at `address`.
 
     Results come in the order of the answers and are the same as on one machine: the partitions are its chunks. The
-    workers need this package in this version. InputError when dask is missing, nobody answers at the address, or the
-    workers cannot import the package.
+    workers need this package in this version. InputError when dask is missing, nobody answers at the address or it is
+    lost, or the workers cannot import the package.
     """
     try:
         from distributed import Client, KilledWorker
@@ -53,6 +54,9 @@ def stream(address: str, triplets: Sequence[Triplet], answers: Sequence[Answer],
             except ImportError as error:
                 raise InputError(f"a worker of {address} cannot import what it needs ({error}); install this version "
                                  "of ems-kit on every worker") from None
+            except CancelledError:
+                raise InputError(f"the Dask scheduler at {address} was lost halfway; start it again, and run the same "
+                                 "command anew") from None
             except KilledWorker as error:
                 raise InputError(f"a partition took several workers of {address} down with it ({error}); give them "
                                  "more memory") from None

@@ -32,12 +32,13 @@ ASSUMED = ("One number is exact; else likely (<= at most): a stage before has no
 
 
 def tokens_at_most(text: str) -> int:
-    """A bound on the tokens of a text, for no tokenizer in particular; 0 for an empty text.
+    """A bound on the tokens of a text in English, for no tokenizer in particular; 0 for an empty text.
 
     A token for every four letters or blanks and for every sign, 1.3 for a digit (some tokenizers take digits one by
     one, with the blank before them), 2.2 for a character beyond ASCII. Measured with the vocabularies of SmolLM2 and
     Qwen2.5 on the kit's prompts, references, transcripts, model answers and company reports: they took 0.6 to 0.9 of
-    it, the prompts 0.7 to 0.9; Chinese took 0.2 to 0.95.
+    it, the prompts 0.7 to 0.9; Chinese took 0.2 to 0.95. Words of other languages in Latin letters, and English all in
+    capitals, can take more than this bound.
     """
     ascii_ = text.encode("ascii", "ignore")
     digits = len(ascii_) - len(ascii_.translate(None, DIGITS))

@@ -59,12 +59,12 @@ def load_triplets(path: str | Path) -> list[Triplet]:
     """Triplets from JSON lines `{id, group, question, reference, context?}`, or from RAGChecker's input JSON.
 
     Blank lines and unknown keys are ignored. InputError names file and line for anything malformed: a missing key, a
-    value that is no string, an id given twice, a file without rows.
+    value that is no string, an empty id or group, an id given twice, a file without rows.
     """
     text = read_text(path)
     if (results := _results(path, text)) is not None:
         return _ragchecker(path, results)[0]
-    rows = _rows(path, text, ("id", "group", "question", "reference"), key=("id",), optional="context")
+    rows = _rows(path, text, ("id", "group", "question", "reference"), key=("id",), optional="context", named=("group",))
     return [Triplet(**row) for row in rows]
 
 
@@ -107,7 +107,7 @@ def write_jsonl(path: str | Path, rows: Iterable[Any]) -> Path:
     lines = [json.dumps(_plain(row), ensure_ascii=False, allow_nan=False) + "\n" for row in rows]
     if broken := [number for number, line in enumerate(lines, 1) if not _encodable(line)]:
         raise InputError(f"{path}: row {broken[0]} holds half a surrogate pair, which UTF-8 cannot; mend the text")
-    return _replace(Path(path), "".join(lines).encode())
+    return write_file(Path(path), "".join(lines).encode())
 
 
 def _plain(row: Any) -> Any:
@@ -117,8 +117,11 @@ def _plain(row: Any) -> Any:
     return {k: v for k, v in plain.items() if k != "context" or v is not None}
 
 
-def _replace(path: Path, content: bytes) -> Path:
-    """Put `content` at `path` in one step: readers see the old file or the new one, and no fragment stays behind."""
+def write_file(path: Path, content: bytes) -> Path:
+    """Put `content` at `path` in one step: readers see the old file or the new one, and no fragment stays behind.
+
+    Folders are made. InputError when it cannot be written.
+    """
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -143,8 +146,12 @@ def _some(items: Sequence[str], n: int = 3) -> str:
     return ", ".join(repr(i) for i in items[:n]) + (", ..." if len(items) > n else "")
 
 
-def _rows(path: str | Path, text: str, required: Sequence[str], key: Sequence[str], optional: str = "") -> list[dict]:
-    """The wanted keys of every JSON line, checked. Lines end at newlines only: U+2028 may stand inside a string."""
+def _rows(path: str | Path, text: str, required: Sequence[str], key: Sequence[str], optional: str = "",
+          named: Sequence[str] = ()) -> list[dict]:
+    """The wanted keys of every JSON line, checked; `key` (once only) and `named` must not be empty.
+
+    Lines end at newlines only: U+2028 may stand inside a string.
+    """
     rows, first = [], {}
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
@@ -156,7 +163,7 @@ def _rows(path: str | Path, text: str, required: Sequence[str], key: Sequence[st
             reason = f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else error
             raise InputError(f"{where} is not JSON: {reason}; one object per line is needed") from None
         row = _checked(where, row, required, optional)
-        if empty := [k for k in key if not row[k].strip()]:
+        if empty := [k for k in (*key, *named) if not row[k].strip()]:
             raise InputError(f"{where}: {empty[0]!r} is empty; it must name something")
         said = tuple(row[k] for k in key)
         if said in first:
@@ -239,7 +246,11 @@ def _ragchecker(path: str | Path, results: list) -> tuple[list[Triplet], list[An
     for number, row in enumerate(results):
         where = f"{path}, results[{number}]"
         id_, query, reference, response = _checked(where, row, ("query_id", "query", "gt_answer", "response")).values()
+        if not id_.strip():
+            raise InputError(f"{where}: 'query_id' is empty; it must name something")
         documents = row.get("retrieved_context") or []
+        if not isinstance(documents, list):
+            raise InputError(f"{where}: 'retrieved_context' must be a list of objects with 'text', got {str(documents)[:40]!r}")
         context = "\n\n".join(_checked(f"{where}, retrieved_context", d, ("text",))["text"] for d in documents) or None
         triplets.append(Triplet(id_, id_, query, reference, context))
         answers.append(Answer(id_, Path(path).stem, response))
@@ -302,7 +313,7 @@ def source(name: str, base_url: str | None = None) -> Source:
     if path.is_file() and _sha256(path.read_bytes()) == pin["sha256"]:
         return Source(name, path, "cache", pin["sha256"], pin)
     base = base_url or os.environ.get("EMS_UPSTREAM_URL") or UPSTREAM_URL
-    _replace(path, _download(f"{base.rstrip('/')}/{pin['repository']}/{pin['commit']}/{pin['path']}", name, pin))
+    write_file(path, _download(f"{base.rstrip('/')}/{pin['repository']}/{pin['commit']}/{pin['path']}", name, pin))
     return Source(name, path, "download", pin["sha256"], pin)
 
 

@@ -108,6 +108,9 @@ class Encoder:
                 raise InputError(f"encoder {self.name} cannot be loaded ({first}); without a hub in reach use "
                                  f"{', '.join(PACKAGED)} or a folder") from None
             self._scorer._model.double()
+            # Some tokenizers name no limit and report 1e30 tokens, which their fast part cannot take.
+            tokenizer = self._scorer._tokenizer
+            tokenizer.model_max_length = min(tokenizer.model_max_length, MAX_TOKENS)
         return self._scorer
 
 

@@ -111,15 +111,15 @@ class EMS:
 
     def score_alignments(self, alignments: Sequence[Alignment]) -> list[EMSResult]:
         """Stage 3 on given points and matches, and the metrics."""
-        signature = self.signature
         if hasattr(self.scorer, "sides"):
             if hasattr(self.scorer, "prepare"):
                 self.scorer.prepare(p for a in alignments for p in (*(a.ref_points or ()), *(a.ans_points or ())))
+            signature = self.signature
             return [self._whole(a, signature) for a in alignments]
         pairs = [(a.ref_points[i], a.ans_points[j]) for a in alignments
                  for i, j in enumerate(a.match) if j is not None and j >= 0]
         scores = iter(self.scorer(pairs))
-        results = []
+        results, signature = [], self.signature      # read now: a judge's says what its server made of the questions
         for a in alignments:
             score = tuple(None if j is None else 0.0 if j < 0 else next(scores) for j in a.match)
             results.append(_result(a, a.match, score, signature))

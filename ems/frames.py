@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import isnan, nan
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .baselines import Claims, entailed, ragchecker_scores
+from .cost import merged
 from .types import Answer, EMSResult, Triplet
 
 if TYPE_CHECKING:
     import pandas as pd
 
+NAMES = ("metric", "part", "model", "triplet_id", "instance_id", "group", "signature")       # text, in values and labels
 COLUMNS = ["metric", "part", "model", "triplet_id", "group", "value", "num", "den", "units", "unscored", "signature"]
 
 
@@ -49,15 +52,34 @@ def of_claims(claims: Sequence[Claims], triplets: Sequence[Triplet], signature: 
         sides = {"Precision": (precision, *entailed(c.answer2response)), "Recall": (recall, *entailed(c.response2answer)),
                  "F1": (harmonic, nan, nan)}
         for part, (value, num, den) in sides.items():
+            if isnan(value):                   # an unscored answer has no share of a pooled value either
+                num = den = nan
             rows.append(("RAGChecker", part, c.model, c.triplet_id, value, num, den, c.units, c.unscored, signature))
     return _frame(rows, triplets)
 
 
+def read(*paths: str | Path) -> pd.DataFrame:
+    """Values frames, or a data set's labels, from csv files, one below the other.
+
+    Names are text as they stand there, whatever they look like: "1.10", "7", "N/A" and "None" are names. An empty cell of
+    any other column is nan.
+    """
+    import pandas as pd
+
+    tables = []
+    for path in paths:
+        numbers = [column for column in pd.read_csv(path, nrows=0) if column not in NAMES]
+        tables.append(pd.read_csv(path, dtype=dict.fromkeys(NAMES, str), keep_default_na=False,
+                                  na_values=dict.fromkeys(numbers, "")))
+    return pd.concat(tables, ignore_index=True)
+
+
 def usage(*judges: Any) -> dict[str, dict[str, Any]]:
-    """What judges were asked and cost, by model and task, JSON-ready; for the manifest."""
+    """What judges were asked and cost, by model and task, JSON-ready; for the manifest. Judges of one name are summed."""
     from dataclasses import asdict
 
-    return {j.name: {task: {**asdict(u), "failures": dict(u.failures)} for task, u in j.usage().items()} for j in judges}
+    return merged({j.name: {task: {**asdict(u), "failures": dict(u.failures)} for task, u in j.usage().items()}}
+                  for j in judges)
 
 
 def _frame(rows: Sequence[tuple], triplets: Sequence[Triplet]) -> pd.DataFrame:

@@ -6,13 +6,9 @@ The `openai` package is imported when the first live call is made, never for a r
 
 from __future__ import annotations
 
-import email.utils
 import json
-import math
-import os
 import queue
 import random
-import re
 import threading
 import time
 from collections import Counter
@@ -21,21 +17,15 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
-from urllib.parse import urlsplit
 
 from .cost import LIKELY, LIKELY_TOKENS, PER_CALL, Prices, tokens_at_most
-from .replies import Record, Replies, StoreError, encodable, read_chances, read_choice, reply_key, utc
+from .endpoint import ABOUT_VALUE, Endpoint, Failed
+from .replies import FINAL, Record, Replies, StoreError, encodable, ending, reply_key, utc
 from .types import InputError
 
 MODES = ("live", "replay", "refresh", "dry", "likely")
-FORMATS = ("json_schema", "json_object", "text")      # what to ask for, the strictest first
-# What a server may refuse.
-OPTIONAL = ("seed", "top_p", "temperature", "max_completion_tokens", "max_tokens", "logprobs", "top_logprobs")
-ABOUT_FORMAT = re.compile(r"response.?format|json.?(mode|object)|schema|grammar|guided|structured", re.IGNORECASE)
-ABOUT_VALUE = re.compile(r"context|too (large|long|many)|exceed|maximum|at (most|least)|between|greater|less",
-                         re.IGNORECASE)
 CHUNK = 128                                           # answers laid before a judge at once, at least
-STRIKES = 32                                          # calls failing in a row after which the endpoint counts as down
+STRIKES = 32                                          # requests failing in a row after which the endpoint counts as down
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +57,7 @@ class Reply:
     cut: str | None = None        # what there is of a text that hit its limit: no judgement, but still an answer
     chances: Mapping[str, float] = field(default_factory=dict)   # probabilities of likely first tokens, if asked for
     date: str = ""                # when it came, UTC
+    said: str = field(default="", compare=False)     # the server's words about a failure, shortened, for people
 
 
 @runtime_checkable
@@ -90,20 +81,25 @@ class SpendLimit(JudgeUnavailable):
 
 
 class MissingReplies(InputError):
-    """A replay met requests without a saved reply. They are noted in the store as pending; `keys` has them by task."""
+    """A replay met requests without a saved reply; `keys` has them by task.
 
-    def __init__(self, model: str, keys: Mapping[str, Sequence[str]]):
+    They are noted in the store as pending, unless it is a recording, which takes nothing.
+    """
+
+    def __init__(self, model: str, keys: Mapping[str, Sequence[str]], noted: bool = True):
+        self.noted = noted        # as pending, in a store that keeps them
         self.model, self.keys = model, {task: list(dict.fromkeys(own)) for task, own in sorted(keys.items())}
         named = "; ".join(f"{len(own)} {task} ({', '.join(k[:12] for k in own[:3])}{', ...' * (len(own) > 3)})"
                           for task, own in self.keys.items())
         super().__init__(
-            f"{sum(map(len, self.keys.values()))} replies of {model} are not saved: {named}; ask a live endpoint for "
-            "them (mode 'live'), or write them to a batch file (ems replies export --pending)")
+            f"{sum(map(len, self.keys.values()))} replies of {model} are not saved: {named}; " + (
+                "ask a live endpoint for them (mode 'live'), or write them to a batch file (ems replies export --pending)"
+                if noted else "to ask for them, name a .sqlite store and give this one as recorded replies (--recorded)"))
 
     def __or__(self, other: MissingReplies) -> MissingReplies:
         """Both together."""
         tasks = self.keys.keys() | other.keys.keys()
-        return MissingReplies(self.model, {t: self.keys.get(t, []) + other.keys.get(t, []) for t in tasks})
+        return MissingReplies(self.model, {t: self.keys.get(t, []) + other.keys.get(t, []) for t in tasks}, self.noted)
 
 
 @dataclass
@@ -173,42 +169,6 @@ def as_judge(judge: Judge | Callable[[str], str]) -> Judge:
                      "for a model behind an endpoint pass LLMJudge(name)")
 
 
-class _Endpoint:
-    """What has been learned about one model at one address: shared by every judge of this process that asks it."""
-
-    def __init__(self):
-        self.format = 0                        # index into FORMATS of the strictest one that works
-        self.dropped: set[str] = set()         # parameters the server refused
-        self.alive = False                     # a reply has come from here
-
-    def learn(self, complaint: str, body: dict[str, Any]) -> bool:
-        """Note what a refused body must do without. False when the complaint is about something else."""
-        sent = body.get("response_format", {}).get("type")
-        if sent and ABOUT_FORMAT.search(complaint):
-            self.format = max(self.format, FORMATS.index(sent) + 1)
-            return True
-        if ABOUT_VALUE.search(complaint):          # the parameter is known, its value is wrong
-            return False
-        refused = next((name for name in OPTIONAL if name in body and re.search(rf"\b{name}\b", complaint)), None)
-        if refused:
-            self.dropped.add(refused)
-        return refused is not None
-
-
-_ENDPOINTS: dict[tuple[str, str], _Endpoint] = {}
-
-
-@dataclass(eq=False)
-class _Failed(Exception):
-    """A call that brought no reply."""
-
-    reason: str                   # becomes Reply.error
-    again: bool = True            # worth another try
-    after: float | None = None    # seconds the server asks to wait before that
-    fatal: str = ""               # why no other call can succeed either
-    complaint: str = ""           # what the server says is wrong with the request
-
-
 class LLMJudge:
     """A model behind an OpenAI-compatible endpoint, with a store of its replies.
 
@@ -220,7 +180,8 @@ class LLMJudge:
     workers   calls in flight at once, over all threads that use this judge.
     timeout   seconds for one reply, its retries and their waits included; past it that reply alone has failed.
     retries   how often a call is repeated after a dropped connection, 408, 409, 429, 5xx, or an unreadable body. The
-              server's Retry-After counts; otherwise the wait doubles from half a second, with jitter.
+              wait doubles from half a second, with jitter. A server that names a time to come back (Retry-After) is
+              heeded, however often, until `timeout`.
     weights   revision of the model's weights, if declared: it enters every reply's key, like the decoding settings.
     prices    money for a million tokens: {"prompt": 2.5, "cached": 1.25, "completion": 10}; None or {} = not known.
     spend_limit   money that this judge may spend, in the currency of the prices; 0 or None = no limit. A call is sent
@@ -253,30 +214,27 @@ class LLMJudge:
         self.top_p = None if top_p is None else float(top_p)
         self.seed, self.weights = seed, weights
         shown = {"judge": model, "temperature": self.temperature, "top_p": self.top_p, "seed": seed, "weights": weights}
-        self.signature = "|".join(f"{name}:{value}" for name, value in shown.items() if value is not None)
-        self.base_url = base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
-        try:
-            address = urlsplit(self.base_url)
-            usable = address.scheme in ("http", "https") and address.hostname and address.port != 0
-        except ValueError:                          # brackets or a port that make no sense
-            usable = False
-        if not usable:
-            raise InputError(f"base_url must be an address such as http://localhost:8000/v1, got {self.base_url!r}")
+        self._settings = "|".join(f"{name}:{value}" for name, value in shown.items() if value is not None)
+        self._dropped: set[str] = set()             # of these settings, what replies came without
+        self.endpoint = Endpoint(model, base_url, api_key)
         self._planned_keys: set[str] = set()        # what a dry run has counted
-        # A function, so that printing this object or its attributes does not show the key.
-        self._secret = lambda: (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
         self._usage: dict[str, TaskUsage] = {}
         self._inflight: dict[str, Future] = {}
         self._unsaved: dict[str, Record] = {}       # replies that a full disk refused: kept, and saved with the next
+        self.complaints: dict[str, str] = {}        # a server's last words about each kind of failure
         self._lock = threading.Lock()
         self.workers = workers
         self._strikes = 0
-        self._held: dict[str, float] = {}           # money that each call under way may cost at most
+        self._held: dict[object, float] = {}          # money that each call under way may cost at most
         self._settled = threading.Condition(self._lock)
-        self._client: Any = None
 
     def __repr__(self) -> str:
         return f"LLMJudge({self.model!r}, mode={self.mode!r}, store={self.store!r}, workers={self.workers})"
+
+    @property
+    def signature(self) -> str:
+        """The model and its decoding, with what the server refused of it when the replies used so far were made."""
+        return self._settings + (f"|dropped:{','.join(sorted(self._dropped))}" if self._dropped else "")
 
     @property
     def workers(self) -> int:
@@ -306,14 +264,17 @@ class LLMJudge:
         wanted: dict[str, Request] = {}
         for key, request in zip(keys, requests, strict=True):
             wanted.setdefault(key, request)
-        replies = {key: _reply(record, stored=True) for key, record in self._saved(wanted).items()}
+        replies = {key: self._reply(record, stored=True) for key, record in self._saved(wanted).items()}
         missing = {key: r for key, r in wanted.items() if key not in replies}
         if missing and self.mode == "replay":
             raise self._missing(missing)
         if missing and self.mode in ("dry", "likely"):
             replies.update({key: self._planned(key, request) for key, request in missing.items()})
         elif missing:
-            self._connect()
+            try:
+                self.endpoint.connect()
+            except Failed as error:
+                raise JudgeUnavailable(error.fatal) from None
             replies.update(self._ask_all(missing, progress, len(replies)))
         asked = set()
         with self._lock:
@@ -355,6 +316,14 @@ class LLMJudge:
         if self.prices:
             usage.cost = (usage.cost or 0.0) + self.prices.cost(prompt, completion, cached)
 
+    def _count_call(self, request: Request, tokens: Mapping[str, Any], seconds: float = 0.0) -> None:
+        """Add a live call as its server counted it; one that did not count is charged at the most."""
+        counts = tokens["prompt_tokens"], tokens["completion_tokens"], tokens["cached_tokens"]
+        if self.prices and not counts[0]:
+            counts = *_at_most(request), 0
+        with self._lock:
+            self._count(request.task, *counts, seconds)
+
     def _of(self, task: str) -> TaskUsage:
         return self._usage.setdefault(task, TaskUsage())
 
@@ -362,14 +331,19 @@ class LLMJudge:
         for key, record in self._unsaved.copy().items():
             self.store.put(record, replace=self.mode == "refresh")
             self._unsaved.pop(key, None)
-        return {} if self.store is None or self.mode == "refresh" else self.store.get_many(wanted)
+        return self._stored(wanted)
+
+    def _stored(self, keys: Iterable[str]) -> dict[str, Record]:
+        """Saved replies, without those that their server broke off where they can be asked for again."""
+        found = {} if self.store is None or self.mode == "refresh" else self.store.get_many(keys)
+        return {k: r for k, r in found.items() if self.mode == "replay" or ending(r.finish_reason) != "broken off"}
 
     def _missing(self, missing: dict[str, Request]) -> MissingReplies:
-        self.store.add_pending((key, r.task, r.label, self._body(r, self._endpoint())) for key, r in missing.items())
+        self.store.add_pending((key, r.task, r.label, self._body(r)) for key, r in missing.items())
         by_task: dict[str, list[str]] = {}
         for key, request in missing.items():
             by_task.setdefault(request.task, []).append(key)
-        return MissingReplies(self.model, by_task)
+        return MissingReplies(self.model, by_task, noted=not self.store.read_only)
 
     # --- live ---
 
@@ -391,7 +365,7 @@ class LLMJudge:
                 slots.acquire()
                 running[key] = deadline = time.monotonic() + self.timeout
                 try:
-                    self._finish(key, future, self._live(key, request, deadline, stop))
+                    self._finish(key, future, self._live(key, request, deadline, stop), stop)
                 except BaseException as error:    # it belongs to the thread that asked, and ends the asking
                     stop.set()
                     self._finish(key, future, error)
@@ -422,7 +396,7 @@ class LLMJudge:
                 for key, deadline in running.copy().items():
                     if now > deadline + 1 and running.pop(key, None):   # it had its time, however slowly it trickles in
                         slots.release()
-                        self._finish(key, mine[key], Reply(None, "timeout"))
+                        self._finish(key, mine[key], Reply(None, "timeout"), stop)
                         hire(1)
         except BaseException as error:
             stop.set()
@@ -445,12 +419,23 @@ class LLMJudge:
                 self._finish(key, future, Reply(None, "interrupted"))
         return replies
 
-    def _finish(self, key: str, future: Future, outcome: Reply | BaseException) -> None:
-        """Hand an outcome to everyone who waits for it; the first one counts."""
+    def _finish(self, key: str, future: Future, outcome: Reply | BaseException, stop: threading.Event | None = None) -> None:
+        """Hand an outcome to everyone who waits for it; the first one counts.
+
+        Replies that fail one after the other, for whatever reason that is not their own, end the asking: `stop`.
+        """
         with self._lock:
             if future.done():
                 return
             self._inflight.pop(key, None)
+            if stop is not None and isinstance(outcome, Reply) and not outcome.stored and outcome.error != "interrupted":
+                self._strikes = self._strikes + 1 if _strike(outcome) else 0
+                if outcome.said:
+                    self.complaints[outcome.error] = outcome.said
+                if self._strikes >= STRIKES:
+                    stop.set()
+                    words = f": {outcome.said}" if outcome.said else ""
+                    outcome = self._unavailable(f"{STRIKES} calls in a row failed, the last with {outcome.error!r}{words}")
             if isinstance(outcome, BaseException):
                 future.set_exception(outcome)
             else:
@@ -458,44 +443,50 @@ class LLMJudge:
 
     def _live(self, key: str, request: Request, deadline: float, stop: threading.Event) -> Reply:
         """Ask until there is a reply, the retries or the time run out, or the endpoint proves unusable."""
-        if self.store is not None and self.mode != "refresh" and (record := self.store.get(key)):
-            return _reply(record, stored=True)             # another process was faster
-        endpoint, tries = self._endpoint(), 0
+        if record := self._stored([key]).get(key):
+            return self._reply(record, stored=True)        # another process was faster
+        endpoint, tries = self.endpoint, 0
         while not stop.is_set():
-            with self._within_limit(key, request, stop):
-                body = self._body(request, endpoint)
+            with self._within_limit(request, stop):
+                body = self._body(request)
+                with self._lock:
+                    self._of(request.task).calls += 1
                 started = time.monotonic()
                 try:
-                    choice = self._post(request.task, body, deadline - started)
-                except _Failed as error:
+                    choice = endpoint.post(body, deadline - started)
+                except Failed as error:
                     failed = error
+                    if any(failed.tokens.values()):        # paid for, of no use as it is
+                        self._count_call(request, failed.tokens)
                     if failed.complaint and endpoint.learn(failed.complaint, body):
                         continue
                 else:
-                    endpoint.alive, self._strikes = True, 0
+                    endpoint.learned.alive = True
                     return self._save(key, request, body, choice, time.monotonic() - started)
-            patience = self.retries if endpoint.alive else min(self.retries, 2)
+            patience = self.retries if endpoint.learned.alive else min(self.retries, 2)
             if failed.fatal or (failed.reason == "unreachable" and tries >= patience):
-                raise self._unavailable(failed.fatal or "cannot be reached; check the address and that the server runs")
-            if not failed.again:
-                return Reply(None, failed.reason)
-            wait = random.uniform(0.5, 1.0) * min(2.0**tries, 30.0) if failed.after is None else failed.after
-            if tries == self.retries or time.monotonic() + wait >= deadline:
-                with self._lock:
-                    self._strikes += 1
-                if self._strikes >= STRIKES:
-                    raise self._unavailable(f"{STRIKES} calls in a row failed, the last with {failed.reason!r}")
-                return Reply(None, failed.reason)
+                raise self._unavailable(failed.fatal or "cannot be reached; check the address and that the server runs"
+                                        + (f" ({failed.said})" if failed.said else ""))
+            if failed.after:       # a wait that the server names is no failure; not all workers are to return at once
+                wait = failed.after + random.uniform(0.0, max(1.0, failed.after / 2))
+            else:
+                wait = random.uniform(0.5, 1.0) * min(2.0**tries, 30.0)
+            used_up = tries == self.retries and not failed.after
+            if not failed.again or used_up or time.monotonic() + wait >= deadline:
+                return Reply(None, failed.reason, said=failed.said)
             stop.wait(wait)
-            tries += 1
+            tries += not failed.after
         return Reply(None, "interrupted")
 
     @contextmanager
-    def _within_limit(self, key: str, request: Request, stop: threading.Event) -> Iterator[None]:
+    def _within_limit(self, request: Request, stop: threading.Event) -> Iterator[None]:
         """Let a call pass that stays within the spend limit at its largest, once others have settled if need be."""
         if self.spend_limit is None:
             yield
             return
+        if {"max_tokens", "max_completion_tokens"} <= self.endpoint.learned.dropped:
+            raise SpendLimit(f"{self.model} at {self.endpoint.where} takes no limit on a reply's length, so that no spend "
+                             "limit can be kept; ask without one (spend_limit 0), or another endpoint")
         most = self.prices.cost(*_at_most(request))
         with self._settled:
             while (spent := sum(u.cost or 0.0 for u in self._usage.values())) + sum(self._held.values()) + most > (
@@ -506,149 +497,59 @@ class LLMJudge:
                                      f"of {self.model}, the next may cost {most:.2g}; what came is saved in "
                                      f"{self._kept()}: raise the limit and run the same command again to go on")
                 self._settled.wait(0.5)
-            self._held[key] = most
+            self._held[call := object()] = most        # not by key: one given up on may be asked again meanwhile
         try:
             yield
         finally:
             with self._settled:
-                del self._held[key]
+                del self._held[call]
                 self._settled.notify_all()
 
     def _kept(self) -> str:
         return str(self.store.path) if self.store is not None and self.store.path else "memory only"
 
-    def _post(self, task: str, body: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """The one place every live call passes: send one chat completion, return what it says or raise _Failed."""
-        import openai
-
-        with self._lock:
-            self._of(task).calls += 1
-        seconds = max(seconds, 0.1)
-        try:
-            raw = self._client.chat.completions.with_raw_response.create(
-                **body, timeout=openai.Timeout(seconds, connect=min(5.0, seconds)))
-        except openai.APIStatusError as error:
-            raise self._refused(error.status_code, error.response.headers, error.body) from None
-        except openai.APIConnectionError as error:
-            cause, late = type(error.__cause__).__name__, isinstance(error, openai.APITimeoutError)
-            if cause in ("ConnectError", "ConnectTimeout"):
-                raise _Failed("unreachable") from None
-            raise _Failed("timeout" if late else "connection", again=not late) from None
-        try:
-            data = json.loads(raw.content)
-        except (ValueError, RecursionError):
-            raise _Failed("not JSON") from None
-        try:
-            return {**read_choice(data), **({"chances": read_chances(data)} if "logprobs" in body else {})}
-        except ValueError:
-            raise _Failed("wrong shape") from None
-
-    def _refused(self, status: int, headers: Any, body: Any) -> _Failed:
-        """What an HTTP error status means: give up on all, on this request, learn from it, or try again."""
-        error = body if isinstance(body, dict) else {}
-        said = error.get("message") or error.get("detail") or body or ""
-        if isinstance(said, list):                 # one entry per field that was found wrong
-            said = "; ".join(f"{e.get('loc', '')} {e.get('msg', '')}" for e in said if isinstance(e, dict))
-        said = " ".join(f"{error.get('param') or ''} {said}".split())
-        if secret := self._secret():
-            said = said.replace(secret, "***")
-        reason, code = f"http {status}", error.get("code")
-        forbidden = status == 403 and not self._endpoint().alive
-        if status in (401, 402, 404) or forbidden or code == "insufficient_quota":
-            todo = {401: "the key in OPENAI_API_KEY", 403: "the key in OPENAI_API_KEY",
-                    404: "the model's name and the address"}.get(status, "the account")
-            return _Failed(reason, fatal=f"{reason}: {said[:200] or 'no message'}; check {todo}")
-        if code == "content_filter":
-            return _Failed("refusal", again=False)
-        if status in (408, 409, 429) or status >= 500:
-            return _Failed(reason, after=_retry_after(headers), complaint=said if status in (500, 501) else "")
-        return _Failed(reason, again=False, complaint=said if status in (400, 415, 422) else "")
-
-    def _body(self, request: Request, endpoint: _Endpoint) -> dict[str, Any]:
-        """The chat completion to send, without what the endpoint is known to refuse."""
-        limit = "max_completion_tokens" if "max_tokens" in endpoint.dropped else "max_tokens"
-        body = {"temperature": self.temperature, "top_p": self.top_p, limit: request.max_tokens,
-                "seed": None if self.seed is None else self.seed + request.sample}
-        if request.chances:
-            body |= {"logprobs": True, "top_logprobs": request.chances}
-        body = {k: v for k, v in body.items() if v is not None and k not in endpoint.dropped}
-        body |= {"model": self.model, "messages": [{"role": "user", "content": encodable(request.prompt)}]}
-        form = FORMATS[endpoint.format] if request.schema else "text"
-        if form != "text":
-            body["response_format"] = {"type": form}
-        if form == "json_schema":
-            body["response_format"][form] = {"name": "reply", "schema": request.schema, "strict": True}
-        return body
+    def _body(self, request: Request) -> dict[str, Any]:
+        """The chat completion to send."""
+        return self.endpoint.body(request.prompt, max_tokens=request.max_tokens, schema=request.schema,
+                                  chances=request.chances, temperature=self.temperature, top_p=self.top_p,
+                                  seed=None if self.seed is None else self.seed + request.sample)
 
     def _save(self, key: str, request: Request, body: dict, choice: dict, seconds: float) -> Reply:
         sent = {"format": body.get("response_format", {}).get("type", "text"), "weights": self.weights,
-                "dropped": sorted(self._endpoint().dropped - body.keys()), "chances": choice.pop("chances", None)}
+                "dropped": sorted(self.endpoint.learned.dropped - body.keys()), "chances": choice.pop("chances", None)}
         record = Record(key=key, task=request.task, model=self.model, label=request.label, seconds=round(seconds, 3),
                         prompt=request.prompt, date=utc(), sent={k: v for k, v in sent.items() if v}, **choice)
-        tokens = record.prompt_tokens, record.completion_tokens, record.cached_tokens
-        if self.prices and not record.prompt_tokens:       # a server that does not count is charged at the most
-            tokens = *_at_most(request), 0
-        with self._lock:
-            self._count(request.task, *tokens, record.seconds)
+        self._count_call(request, choice, record.seconds)
         if self.store is not None:
             try:
                 record = self.store.put(record, replace=self.mode == "refresh")
             except StoreError:
                 self._unsaved[key] = record
                 raise
-        return _reply(record)
+        return self._reply(record)
 
-    def _endpoint(self) -> _Endpoint:
-        return _ENDPOINTS.setdefault((self.base_url, self.model), _Endpoint())
+    def _reply(self, record: Record, *, stored: bool = False) -> Reply:
+        """A saved record as a reply: a cut-off or declining text is kept in the store but is no answer."""
+        self._dropped.update(name for name in ("seed", "temperature", "top_p")
+                             if name in record.sent.get("dropped", ()) and getattr(self, name) is not None)
+        error = ending(record.finish_reason)
+        return Reply(None if error else record.text, error, record.prompt_tokens, record.completion_tokens,
+                     record.cached_tokens, record.seconds, stored, record.text if error == "length" else None,
+                     record.sent.get("chances", {}), record.date)
 
     def _unavailable(self, why: str) -> JudgeUnavailable:
-        where = re.sub(r"//[^/@]*@", "//", self.base_url).partition("?")[0]
-        return JudgeUnavailable(f"{self.model} at {where}: {why}. Replies received so far are kept")
+        return JudgeUnavailable(f"{self.model} at {self.endpoint.where}: {why}. Replies received so far are kept")
 
-    def _connect(self) -> None:
-        """Make the client, with one pool of connections for all workers."""
-        with self._lock:
-            if self._client is not None:
-                return
-            try:
-                import openai
-            except ImportError:
-                raise InputError("asking a model needs the openai package: pip install openai") from None
-            key = self._secret()
-            if not key and "api.openai.com" in self.base_url:
-                raise JudgeUnavailable("no key: set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server")
-            if not (key.isascii() and key.isprintable()):
-                raise JudgeUnavailable("OPENAI_API_KEY has characters that no key has; set it again")
-            self._client = openai.OpenAI(api_key=key or "none", base_url=self.base_url, max_retries=0)
+def _strike(reply: Reply) -> bool:
+    """Whether a failure speaks against the endpoint; one that is about the request's own size does not."""
+    own = reply.error == "http 413" or (reply.error in ("http 400", "http 422") and ABOUT_VALUE.search(reply.said))
+    return reply.error not in ("", *FINAL) and not own
 
 
 def _at_most(request: Request) -> tuple[int, int]:
     """Prompt tokens and reply tokens that a call can take at most; where the prompt is bounded, not counted."""
     schema = json.dumps(request.schema) if request.schema else ""
     return PER_CALL + tokens_at_most(request.prompt + schema), request.max_tokens
-
-
-def _reply(record: Record, *, stored: bool = False) -> Reply:
-    """A saved record as a reply: a cut-off or declining text is kept in the store but is no answer."""
-    error = {"length": "length", "refusal": "refusal", "content_filter": "refusal"}.get(record.finish_reason, "")
-    return Reply(None if error else record.text, error, record.prompt_tokens, record.completion_tokens,
-                 record.cached_tokens, record.seconds, stored, record.text if error == "length" else None,
-                 record.sent.get("chances", {}), record.date)
-
-
-def _retry_after(headers: Any) -> float | None:
-    """Seconds the server asks to wait, from Retry-After as a number or an HTTP date; None when it does not say."""
-    value = headers.get("retry-after")
-    if value is None:
-        return None
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
-        except ValueError:
-            return None
-    return max(0.0, seconds) if math.isfinite(seconds) else None
 
 
 def _bar(text: str, total: int, done: int = 0) -> Any:

@@ -63,8 +63,13 @@ def ems_scores(
     `ans_score`, `ref_weights`, `ans_weights` serve scorers that judge the answer side on its own or weigh points;
     left out, they are eq. 7 and 1 for every point.
 
-    Degenerate cases: no answer points give 0, 0, 0; no reference points, or none that could be scored, give nan
-    with a `reason`. Raises ValueError for lists of different lengths, an index off the list, a score out of range.
+    A reply about a match that was lost may have named any answer point. Those that no other reference point is known to
+    have chosen count as not chosen, 0: lost matches lower precision. With 9 of 10 lost and the tenth at 1, recall is 1 and
+    precision 0.1; `unscored` says how many, and coverage shows it.
+
+    Degenerate cases: no answer points give 0, 0, 0; no reference points, or none that could be scored, give nan for all
+    three with a `reason` (precision keeps its value only where `ans_score` judges the answer side on its own).
+    Raises ValueError for lists of different lengths, an index off the list, a score out of range.
     """
     if len(match) != len(score):
         raise ValueError(f"match and score must have one entry per reference point, got {len(match)} and {len(score)}")
@@ -91,6 +96,8 @@ def ems_scores(
 
     ref_sum, ref_n = _weighted(s_ref, ref_weights)
     ans_sum, ans_n = _weighted(s_ans, ans_weights)
+    if ans_score is None and not ref_n:                    # nothing is known of any choice: no zeros either
+        ans_sum = ans_n = 0.0
     recall = ref_sum / ref_n if ref_n else math.nan
     precision = ans_sum / ans_n if ans_n else math.nan
     reason = "" if ref_n and ans_n else "no point could be scored"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .agreement import ASKED, PEOPLE, RAGCHECKER
-from .report import BLUE, GREEN, GREY, ORANGE, PINK, STYLE, _pyplot
+from .figures import BLUE, GREEN, GREY, ORANGE, PINK, STYLE, _pyplot
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,11 +91,14 @@ def choices_figure(choices: pd.DataFrame) -> Figure:
     """What changing one choice does, from `ablation.compare`: agreement with people, gap and order of the models.
 
     Rows are choices, colours the forms of the evaluator, dotted lines the paper's choices in each form. The first panel
-    shows paired differences, whose intervals say whether a change matters: filled where they leave 0 out.
+    shows paired differences, whose intervals say whether a change matters: filled where they leave 0 out. The gap is that
+    of the `last` model to the `first`, both named under the panel; with one model there is none.
     """
     plt = _pyplot()
+    first, last = (textwrap.shorten(choices[end].iloc[0], 44, placeholder="…") for end in ("first", "last"))
+    between = f"{last}\nless {first}, in standard deviations" if first != last else "one model alone: no gap"
     panels = {"change": ("Agrees better or worse with people", "change of Spearman with RAGChecker's annotators"),
-              "gap": ("Tells the models apart", "gap of largest to smallest, in standard deviations"),
+              "gap": ("Tells the models apart", between),
               "order_kept": ("Gives the same order again", "share of resamples with the same order of models")}
     order = list(dict.fromkeys(choices["choice"]))[::-1]
     looks = dict(zip(dict.fromkeys(choices["form"]), ((BLUE, "o"), (GREEN, "s")), strict=False))
@@ -118,9 +121,10 @@ def choices_figure(choices: pd.DataFrame) -> Figure:
             ax.set_title(title, fontsize=13)
             ax.set_xlabel(label, fontsize=11)
             ax.grid(axis="y", color="#EFEFEF", zorder=0)
-        axes[2].set_xlim(0, 1.04)
+        axes[2].set_xlim(-0.04, 1.04)
         if choices["order_kept"].isna().all():
-            axes[2].text(0.5, 0.5, "one group alone:\nnothing to draw again", transform=axes[2].transAxes, ha="center", color=GREY)
+            axes[2].text(0.5, 0.5, "one model or one group alone:\nno order to draw again", ha="center", color=GREY,
+                         transform=axes[2].transAxes)
         axes[0].set_yticks(range(len(order)), order)
         fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
         fig.suptitle("Which of the paper's choices help? One changed at a time; dotted: none changed; bars: 95 % intervals\n",
@@ -135,7 +139,8 @@ HARMS = {"worse": "content lost or falsified:\nshould cost", "excess": "said too
 
 
 def notice_figure(verdicts: pd.DataFrame, metrics: Sequence[str] = ()) -> Figure:
-    """Who notices what: the mean loss at the largest dose in points of 100, by metric and edit; a cross marks a failure.
+    """Who notices what: the mean loss at the largest dose in points of 100, by metric and edit; a cross marks a failure, a
+    question mark what has no verdict.
 
     `verdicts` is `ablation.verdicts`' frame. Colour is the loss, so that a good metric is dark on the left, where the
     edit does harm, and pale on the right, where it does none.
@@ -153,9 +158,10 @@ def notice_figure(verdicts: pd.DataFrame, metrics: Sequence[str] = ()) -> Figure
             for j, edit in enumerate(edits):
                 if (metric, edit) in cells.index:
                     row = cells.loc[(metric, edit)]
-                    colour = "white" if row["loss"] > 0.35 else "black" if row["passes"] else "#B00000"
-                    ax.text(j, i, f"{100 * row['loss']:.1f}" + ("" if row["passes"] else " ✗"), ha="center", va="center",
-                            fontsize=12, color=colour, fontweight="normal" if row["passes"] else "bold")
+                    mark = {True: "", False: " ✗"}.get(row["passes"], " ?")
+                    colour = "white" if row["loss"] > 0.35 else "#B00000" if mark == " ✗" else "black"
+                    ax.text(j, i, f"{100 * row['loss']:.1f}{mark}", ha="center", va="center", fontsize=12, color=colour,
+                            fontweight="bold" if mark == " ✗" else "normal")
         ax.set_xticks(range(len(edits)), [textwrap.fill(e, 11) for e in edits], fontsize=11)
         passed = verdicts.groupby("metric")["passes"].sum()
         ax.set_yticks(range(len(metrics)), [f"{m}   {passed[m]}/{len(edits)}" for m in metrics])

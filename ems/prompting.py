@@ -97,7 +97,7 @@ class Prompts:
         return "+".join(parts)
 
     def _hash(self, tasks: Sequence[str]) -> str:
-        menu = [json.dumps(self._menu, sort_keys=True)] if self._menu and "match" in tasks else []
+        menu = [json.dumps(self._menu, sort_keys=True)] if self._menu and any(t.startswith("match") for t in tasks) else []
         return hashlib.sha256("\0".join([*(self.template(t).template for t in tasks), *menu]).encode()).hexdigest()[:8]
 
     def _left(self) -> Sequence[str]:
@@ -113,6 +113,8 @@ class Prompts:
             except FileNotFoundError:
                 raise InputError(f"prompt set {self.folder or 'kit'} has no {task}.txt; a set needs one file for each "
                                  f"of {', '.join(TASKS)}, or names those it leaves to the kit in {ABOUT}") from None
+            except UnicodeDecodeError as error:
+                raise InputError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
             if not template.is_valid():
                 raise InputError(f"{path}: a dollar sign that begins no slot is written $$")
             slots = frozenset(template.get_identifiers())
@@ -134,6 +136,11 @@ def _about(folder: Path | None) -> dict[str, Any]:
         raise InputError(f"{path} is not JSON ({error}); import the set again, or mend it") from None
     if not isinstance(about, dict):
         raise InputError(f"{path} must hold an object, got {about!r:.60}")
+    menu = about.get("menu", {})
+    kinds = {"first": int, "numbered": bool, "between": str}
+    if not isinstance(menu, dict) or any(type(value) is not kinds.get(name) for name, value in menu.items()):
+        raise InputError(f"{path}: menu may have first (a whole number), numbered (true or false) and between (text), "
+                         f"got {menu!r:.80}")
     return about
 
 

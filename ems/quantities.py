@@ -39,35 +39,40 @@ _MONTH = rf"((?:{'|'.join(_MONTHS)})(?:uary|ruary|ch|il|e|y|ust|t|tember|ober|em
 _YEAR = r"(?:19|20)\d\d"
 _SCALE = r"(?:[ -]?(?i:hundred[ ](?:thousand|million)|hundred|thousand|million|billion|trillion|mm|mn|bn|tn)s?\b" \
          r"|[kmbtKMBT]\b|[ ][KMBT]\b(?![ ][A-Z]))"
-_UNIT = (r"(?:\s?%|[ -]?(?i:(?:percentage|basis)[ ]points?|percent|per[ ]cent|pct|points?|bps?|pp|cents?|dollars?"
-         r"|euros?|yen|yuan|usd|eur|gbp|jpy|rmb|cny|x|times|fold|days?|weeks?|months?|years?|hours?|minutes?|gigawatts?"
-         r"|megawatts?|[gmk]wh|[gm]w)\b"
-         rf"|(?:[ -](?!(?:and|to|in|of|or|for|by|per|with)\b)[a-z]+){{0,2}}?[ -](?:{_COUNTED.replace(' ', '|')})s?\b)")
+_SHARE = r"(?:\s?%|[ -]?(?i:(?:percentage|basis)[ ]points?|percent|per[ ]cent|pct|points?|bps?|pp)\b)"
+_NAMED = (rf"(?:{_SHARE}|[ -]?(?i:cents?|dollars?|euros?|yen|yuan|usd|eur|gbp|jpy|rmb|cny|x|times|fold|days?|weeks?|months?"
+          r"|years?|hours?|minutes?|gigawatts?|megawatts?|[gmk]wh|[gm]w)\b)")
+# Between a number and what it counts may stand two words, but none that begins another phrase: "2025 the market will".
+_UNIT = (rf"(?:{_NAMED}|(?:[ -](?!(?:and|to|in|of|or|for|by|per|with|the|our|its|their|this|these)\b)[a-z]+){{0,2}}?"
+         rf"[ -](?:{_COUNTED.replace(' ', '|')})s?\b)")
+# A year after one of these is one whatever it seems to count: "In 2024 customers spent", not 2024 customers.
+_WHEN = "|".join(rf"(?<=\b{word[0].upper()}{word[1:]}[ ])|(?<=\b{word}[ ])" for word in ("in", "since", "by", "during", "fiscal"))
 _SCAN = re.compile(rf"""
     (?P<skip>\[\d+(?:\s*[,;–-]\s*\d+)*\]                             # footnote marks
       | ^[ \t]*(?:[-*•>\#]+[ \t]*)?\**\(?\d{{1,2}}[.)]\**(?=\s)        # list numbers
+      | (?<![|$])(?<![|$][ ])\([1-9]\)(?!{_SCALE}|{_SHARE})           # "(1) cloud, (2) pricing": no accountant's minus
       | \b(?i:paragraphs?|para|tables?|figures?|pages?|sections?|notes?|items?|steps?|exhibit|appendix|chapter|id)
-        (?:[ ]ids?)?[ ]?[=:\#]?[ ]?\d+(?:(?:,[ ]?|[ ]?(?:and|to|&|-|–)[ ]?)\d+)*\b(?![.]\d|%|[ ][mb]illion))
+        (?:[ ]ids?)?[ ]?[=:\#]?[ ]?\d+(?:(?:,[ ]?|[ ]?(?:and|to|&|-|–)[ ]?)\d+)*\b(?![.]\d|{_SCALE}|(?![ ]points?\b){_NAMED}))
   | \b(?P<versus>(?i:year[ -]o(?:ver|n)[ -]year|yoy|y/y|year[ -]ago|quarter[ -]o(?:ver|n)[ -]quarter|qoq|q/q
       |sequential(?:ly)?|month[ -]over[ -]month))\b
-  | \b(?:(?P<month>{_MONTH})[ ](?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?:,?[ ](?P<year1>{_YEAR}))?(?!\d|[ ]?%|[.]\d)
+  | \b(?:(?P<month>{_MONTH})[ ](?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?:,?[ ](?P<year1>{_YEAR}))?(?!\d|[ ]?%|[.]\d|{_SCALE})
       | (?P<day2>\d{{1,2}})(?:st|nd|rd|th)?[ ](?P<month2>{_MONTH})(?:,?[ ](?P<year2>{_YEAR}))?
       | (?P<month3>{_MONTH}),?[ ](?:of[ ])?(?P<year3>{_YEAR}) | (?P<iso>{_YEAR}-\d\d-\d\d))\b
   | \b(?:[Qq](?P<q1>[1-4]) | (?P<q2>[1-4])[Qq] | [Hh](?P<h1>[12]) | (?P<h2>[12])[Hh]
       | (?P<ordinal>(?i:{'|'.join(_ORDINALS)}))[ -](?:(?i:fiscal)[ -])?(?P<span>(?i:quarter|half)))
       (?:(?:,|[ ]of)?[ ]?(?:the[ ])?(?:FY|CY|(?i:fiscal|calendar))?[ ]?(?:year[ ])?['’]?
-         (?P<year4>{_YEAR}|\d\d(?![\d,.%])))?\b
+         (?P<year4>{_YEAR}|(?<![ ])\d\d(?![\d,.%])|(?<=[ ])[0-3]\d(?![\d,.]|{_SCALE}|{_UNIT})))?\b
   | \b(?:FY|CY)[ ]?['’]?(?P<year5>{_YEAR}|\d\d)\b
-  | (?<![\w$€£.,-])(?P<year6>{_YEAR})(?!\d|[,.]\d)\b(?!{_SCALE}|{_UNIT})
+  | (?:(?<![\w$€£.,-])|(?<=\b(?:19|20)\d\d-))(?P<when>{_WHEN})?
+      (?P<year6>{_YEAR})(?!\d|[,.]\d)\b(?!{_SCALE}|{_SHARE})(?(when)|(?!{_UNIT}))
   | \b(?:(?P<half>(?i:half))[ ](?:of|the|our|its|a) | (?i:an?[ ](?P<one>quarter|third|fifth)[ ]of)
       | (?P<times>(?i:two|three))[ -](?P<parts>(?i:quarters|thirds|fifths))[ ]of
       | (?P<multiple>(?i:doubl|tripl|quadrupl))(?i:e[ds]?|ing))\b
-  | (?P<minus>\((?=[\d.,]+\))|(?<![\w)])[-−–](?=[\d.$€£]))?
-      (?:(?P<currency>US\$|HK\$|C\$|A\$|[$€£¥]|\b(?:USD|EUR|GBP|JPY|CNY|RMB|CAD|AUD|CHF)\b)[ ]?
-         (?P<minus2>[(-](?=[\d.,]+\)?))?)?
-      (?<![\d.,])(?<![^\W\d_])(?<![^\W\d_]-)(?P<digits>(?>\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+))
+  | (?P<minus>\((?!{_YEAR}\))(?=[\d.,]+\))|(?<![\w)])[-−–](?=[\d.$€£]))?
+      (?:(?P<currency>US\$|HK\$|C\$|A\$|[$€£¥]|\b(?:USD|EUR|GBP|JPY|CNY|RMB|CAD|AUD|CHF))[ ]?
+         (?P<minus2>[(-](?=[\d.,]+\)?))?|(?<![\d.,])(?<![^\W\d_])(?<![^\W\d_]-))(?P<digits>(?>\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+))
       \)?(?P<scale>{_SCALE})?(?P<unit>{_UNIT})?(?![^\W\d_]|-[A-Z])
-  | \b(?P<spelt>(?i:{_SPELT}))(?P<scale2>{_SCALE})?(?P<unit2>{_UNIT})?\b
+  | \b(?P<spelt>(?i:{_SPELT}))(?P<and_half>[ ]and[ ]a[ ]half)?(?:[ ]\(\d+\))?(?P<scale2>{_SCALE})?(?P<unit2>{_UNIT})?(?!\w)
 """, re.VERBOSE | re.MULTILINE)
 _DOWN = (r"(?:down|fell|fall(?:s|ing|en)?|decreas\w+|declin\w+|drop\w*|lower(?:ed|ing)?|reduc\w+|contract(?:ed|ion)"
          r"|shr[aiu]nk|loss(?:es)?|lost|negative|minus|cut|headwinds?|outflows?|plung\w+|slump\w*)")
@@ -186,6 +191,8 @@ def _number(m: re.Match[str]) -> tuple[Quantity, float]:
         value, tolerance = float(digits.replace(",", "")), 0.5 * 10.0 ** -len(digits.partition(".")[2])
     else:
         value, tolerance = float(sum(_WORDS.get(w, 0) for w in re.split("[ -]", m["spelt"].lower()))), 0.5
+        if m["and_half"]:
+            value, tolerance = value + 0.5, 0.05
     end, unit, factor = m.end(), "", 1.0
     if m["currency"]:                # "$5 per share", "$5 million loan": what follows is not the unit
         unit, end = _CURRENCIES[m["currency"].lower()], m.start("unit") if m["unit"] else end

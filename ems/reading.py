@@ -6,14 +6,19 @@ import ast
 import json
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 # Thinking aloud before the reply proper, with or without its opening tag.
 _THOUGHT = re.compile(r"\A(?:\s*<think(?:ing)?>.*?</think(?:ing)?>|.*</think(?:ing)?>[ \t]*(?:\n|\Z))", re.S | re.I)
+_THINKING = re.compile(r"<think(?:ing)?>", re.I)
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[\w+-]*[ \t]*$", re.M)
 _ITEM = re.compile(r"^\s*(?:[-*•–]|\(?\d{1,3}[.):])\s+(?=\S)")
 _LABEL = r"[^\d\n{]{0,40}?[:：=]\s*"          # "Answer:", "Matched index:", "得分："
+# Labels and fields of numbers that are something else than the answer: "Maximum", "Error code", "No match".
+_OTHER = re.compile(r"(?<![^\W_])(?:no|not|none|never|neither|nor|without|error|code|status|confidence|certainty|probability|"
+                    r"max\w*|min\w*|total|scale|range|out of|count|candidates|reference|number of(?! the))(?![^\W_])", re.I)
+_ANSWER = re.compile(r"(?<![^\W_])(?:number|index|match|matching|choice|answer|score)(?![^\W_])", re.I)
 # "The number of the chosen one is", but not "The margin is", nor anything with a negation.
 _IS = (r"(?!.*\b(?:not|no|none|never|neither|nor)\b)(?=[^\d]*\b(?:number|index|match|choice|answer|score)\b)"
        r"(?:the|my) [^\d\n{,;:]{1,60}? is ")
@@ -48,9 +53,9 @@ def read_index(reply: str, n_points: int, first: int = 0) -> int | None:
     """The 0-based index that the reply's last line names, or -1 for none; None when absent or off the menu.
 
     The menu counts its `n_points` entries from `first`. An entry repeated with its number, `2: "..."`, names it too.
+    None as well when the reply names other numbers in the same way (`_stated`).
     """
-    echo = re.fullmatch(r"(\d{1,9}): *\".*\"", _last_line(reply))
-    number = int(echo[1]) if echo else _last_number(reply)
+    number = _stated(reply, [_BARE, _ECHO])
     if number is None or number == -1:
         return number
     return number - first if 0 <= number - first < n_points else None
@@ -59,13 +64,10 @@ def read_index(reply: str, n_points: int, first: int = 0) -> int | None:
 def read_score(reply: str, max_score: int) -> float | None:
     """The whole number 0 .. max_score on the reply's last line, divided by max_score; None when it is not one.
 
-    "7/10" and "7 out of 10" are read when their second number is max_score.
+    "7/10" and "7 out of 10" are read when their second number is max_score. The judge is asked for a whole number: 7.5
+    is none, 7.0 in JSON is. None as well when the reply states other numbers in the same way (`_stated`).
     """
-    line = _last_line(reply)
-    if out_of := re.fullmatch(rf"(?:{_LABEL})?[(*_\[\s]*(\d{{1,9}})\s*(?:/|out of|of)\s*(\d{{1,9}})[)*_\]]*\.?", line):
-        number = int(out_of[1]) if int(out_of[2]) == max_score else None
-    else:
-        number = _last_number(reply)
+    number = _stated(reply, [_BARE, re.compile(_OUT_OF % max_score)])
     return number / max_score if number is not None and 0 <= number <= max_score else None
 
 
@@ -76,7 +78,11 @@ def read_word(reply: str, words: tuple[str, ...]) -> str | None:
 
 
 def read_numbers(reply: str, key: str, n: int) -> list[int] | None:
-    """Distinct numbers 0 .. n - 1 from `{key: [...]}` or a bare list; None when unreadable or any is off the menu."""
+    """Distinct numbers 0 .. n - 1 from `{key: [...]}` or a bare list; None when unreadable or any is off the menu.
+
+    None as well when there are several different lists: one may belong to the prose around the other.
+    """
+    found: list[list[int]] = []
     for data in _values_in(_said(reply)):
         data = data.get(key) if isinstance(data, dict) else data
         if not isinstance(data, list):
@@ -84,8 +90,9 @@ def read_numbers(reply: str, key: str, n: int) -> list[int] | None:
         numbers = [int(x) if isinstance(x, str) and x.strip().isdecimal() else x for x in data]
         if any(not isinstance(x, int) or isinstance(x, bool) or not 0 <= x < n for x in numbers):
             return None
-        return sorted(set(numbers))
-    return None
+        if (numbers := sorted(set(numbers))) not in found:
+            found.append(numbers)
+    return found[0] if len(found) == 1 else None
 
 
 def read_indices(reply: str, key: str, count: int, n_points: int, first: int = 0) -> list[int | None] | None:
@@ -99,28 +106,79 @@ def read_indices(reply: str, key: str, count: int, n_points: int, first: int = 0
     return [read_index(str(entry), n_points, first) if type(entry) in (int, str) else None for entry in lists[0]]
 
 
+def without_thought(text: str) -> str:
+    """The text without thinking aloud before it; "" when the thought was cut before it ended."""
+    text = _THOUGHT.sub("", text).strip()
+    return "" if _THINKING.match(text) else text
+
+
 def _said(reply: str) -> str:
     """The reply without thinking aloud and without the fences around code."""
     return _FENCE.sub("", _THOUGHT.sub("", reply)).strip()
 
 
+def _lines_of(text: str) -> list[str]:
+    return [line.strip().strip("*_` ").translate(_MINUS) for line in text.splitlines() if line.strip()]
+
+
 def _last_line(reply: str) -> str:
-    lines = [line.strip() for line in _said(reply).splitlines() if line.strip()]
-    return lines[-1].strip("*_` ").translate(_MINUS) if lines else ""
+    return (_lines_of(_said(reply)) or [""])[-1]
 
 
-def _last_number(reply: str) -> int | None:
-    """The whole number that the last line consists of, or the only one in a closing JSON object.
+_BARE = re.compile(rf"(?P<label>{_LABEL}|(?i:{_IS}))?[\[(*_`\"\s]*(?P<number>-?\d{{1,9}})[\])*_`\"]*\s*\.?")
+_ECHO = re.compile(r"(?P<number>\d{1,9})(?P<label>:) *\".*\"")
+_OUT_OF = rf"(?P<label>{_LABEL})?[(*_\[\s]*(?P<number>\d{{1,9}})\s*(?:/|out of|of)\s*0*%d[)*_\]]*\.?"
 
-    A label before it is passed over, and so is a plain sentence that ends in the number: "The best match is 3."
+
+def _stated(reply: str, forms: Sequence[re.Pattern[str]]) -> int | None:
+    """The whole number that the last line consists of, in one of `forms`, or that a closing JSON object holds.
+
+    A label before it is passed over, and so is a plain sentence that ends in the number: "The best match is 3." None
+    when it is not the one thing said: an earlier line states another number and either line has a label ("Score: 3",
+    then "Maximum: 10"; of two bare lines the last counts), the label is that of something else (`_OTHER`), or the
+    object has other numbers in it.
     """
-    line = _last_line(reply)
-    if line.endswith("}"):
-        values = list(_values_in(_said(reply)))
-        numbers = [v for v in values[-1].values() if type(v) is int] if values and isinstance(values[-1], dict) else []
-        return numbers[0] if len(numbers) == 1 else None
-    said = re.fullmatch(rf"(?:{_LABEL}|(?i:{_IS}))?[\[(*_`\"\s]*(-?\d{{1,9}})[\])*_`\"]*\s*\.?", line)
-    return int(said[1]) if said else None
+    text = _said(reply)
+    *before, last = _lines_of(text) or [""]
+    if last.endswith("}"):
+        values = list(_values_in(text))
+        numbers = {_field(value) for value in values if isinstance(value, dict)}
+        number = numbers.pop() if values and isinstance(values[-1], dict) and len(numbers) == 1 else None
+        before, label = _lines_of(text[:text.find("{")]), "{"
+    else:
+        number, label = _line(last, forms)
+    if number is None or _OTHER.search(label):
+        return None
+    for line in before:
+        earlier, name = _line(line, forms)
+        if earlier not in (None, number) and (label or name):
+            return None
+    return number
+
+
+def _line(line: str, forms: Sequence[re.Pattern[str]]) -> tuple[int | None, str]:
+    """The whole number that a line states, and its label; None and "" for another line."""
+    said = next((found for form in forms if (found := form.fullmatch(line))), None)
+    return (int(said["number"]), said["label"] or "") if said else (None, "")
+
+
+def _field(data: dict[Any, Any]) -> int | None:
+    """The whole number in a JSON object of one field, or in the one of several that is named as the answer.
+
+    Beside it there may be text, such as a reason, but no other number. A number in quotes is a number.
+    """
+    named = {key: value for key, value in data.items() if not _OTHER.search(str(key)) and _ANSWER.search(str(key))}
+    fields = named if len(data) > 1 else {key: value for key, value in data.items() if not _OTHER.search(str(key))}
+    if len(fields) != 1 or any(_whole(v) is not None or not isinstance(v, str | None) for k, v in data.items() if k not in fields):
+        return None
+    return _whole(*fields.values())
+
+
+def _whole(value: Any) -> int | None:
+    """A whole number in any of the forms that JSON gives it; None for every other value."""
+    if isinstance(value, str) and re.fullmatch(r"\s*-?\d{1,9}\s*", value.translate(_MINUS)):
+        return int(value.translate(_MINUS))
+    return int(value) if type(value) is int or (type(value) is float and value.is_integer()) else None
 
 
 def _items(text: str) -> list[str] | None:

@@ -17,7 +17,7 @@ import threading
 import time
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -35,7 +35,7 @@ class Record:
     task: str                     # what was asked: extract, match, ...
     model: str
     text: str                     # what the model said, cut off or refusing as it may be
-    finish_reason: str = "stop"   # as the server says; "refusal" when the model declined; "length" = cut off
+    finish_reason: str = "stop"   # as the server says (see `ending`); "refusal" = declined, "no text" = none was sent
     prompt_tokens: int = 0        # as the server counts; 0 when it does not say
     completion_tokens: int = 0
     cached_tokens: int = 0        # prompt tokens the server did not have to read again
@@ -49,6 +49,12 @@ class Record:
 COLUMNS = tuple(f.name for f in fields(Record))
 _SUMS = ("prompt_tokens", "completion_tokens", "cached_tokens", "seconds")
 _TYPES = {**dict.fromkeys(_SUMS, (int, float)), "sent": dict, "prompt": (str, type(None))}    # the others are text
+# How servers say that a reply ended otherwise than by itself; whatever is not named here is a whole reply.
+_ENDINGS = {**dict.fromkeys(("length", "model_length", "max_tokens"), "length"),        # OpenAI; Mistral; Gemini
+            **dict.fromkeys(("refusal", "content_filter", "safety", "prohibited_content", "blocklist"), "refusal"),
+            **dict.fromkeys(("error", "abort", "insufficient_system_resource"), "broken off"),   # Mistral; vLLM; DeepSeek
+            "no text": "no text"}
+FINAL = ("length", "refusal", "no text")              # what is a reply, however useless: saved, and not asked again
 _KEY = re.compile(r"[0-9a-f]{64}")
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, task TEXT, model TEXT, text TEXT, finish_reason TEXT,
@@ -75,28 +81,57 @@ def reply_key(**settings: Any) -> str:
     return sha256(json.dumps(dict(sorted(settings.items())), allow_nan=False).encode()).hexdigest()
 
 
+class BrokenOff(ValueError):
+    """A chat completion that the server gave up on halfway: no reply, and worth another try."""
+
+
+def ending(finish_reason: str) -> str:
+    """What a finish reason means for a reply: "length" (cut), "refusal", "broken off", "no text", or "" for whole."""
+    return _ENDINGS.get(finish_reason.lower(), "")
+
+
 def read_choice(body: Any) -> dict[str, Any]:
-    """Text, finish reason and token counts out of a chat completion; ValueError when it has not that shape."""
+    """Text, finish reason and token counts out of a chat completion; ValueError when it has not that shape.
+
+    A message without text is a reply when the server says why it ended; a model that thought, or called a tool, and
+    then stopped has the finish reason "no text". BrokenOff when the server reports an error within the reply.
+    """
     try:
         choice = body["choices"][0]
-        message, finish = choice["message"], choice.get("finish_reason") or "stop"
-        text, refusal = message.get("content"), message.get("refusal")
+        message, said = choice["message"], choice.get("finish_reason")
+        text, refusal, error = message.get("content"), message.get("refusal"), choice.get("error")
     except (TypeError, KeyError, IndexError, AttributeError):
         raise ValueError("no choices[0].message") from None
+    finish = said or "stop"
     if isinstance(text, list):           # some servers send a list of parts
         text = "".join(part["text"] for part in text if isinstance(part, dict) and isinstance(part.get("text"), str))
     if refusal and not text:
         text, finish = str(refusal), "refusal"
-    if text is None and finish in ("length", "content_filter"):
-        text = ""
+    if error or (isinstance(finish, str) and ending(finish) == "broken off"):
+        raise BrokenOff("an error within choices[0]")
+    if text is None and said and isinstance(said, str):
+        text, finish = "", finish if ending(finish) else "no text"
     if not isinstance(text, str) or not isinstance(finish, str):
         raise ValueError("no text in choices[0].message.content")
-    usage = body.get("usage") if isinstance(body.get("usage"), dict) else {}
+    return {"text": encodable(text), "finish_reason": finish, **read_usage(body)}
+
+
+def read_usage(body: Any) -> dict[str, int]:
+    """Token counts of a chat completion, each 0 when the server does not say, or says what no count can be.
+
+    Some servers leave a model's reasoning out of the completion and in the total: what is paid for is the larger.
+    """
+    usage = body.get("usage") if isinstance(body, dict) else None
+    usage = usage if isinstance(usage, dict) else {}
     details = usage.get("prompt_tokens_details")
-    counts = {"prompt_tokens": usage.get("prompt_tokens"), "completion_tokens": usage.get("completion_tokens"),
-              "cached_tokens": details.get("cached_tokens") if isinstance(details, dict) else 0}
-    return {"text": encodable(text), "finish_reason": finish,
-            **{name: n if isinstance(n, int) else 0 for name, n in counts.items()}}
+    details = details if isinstance(details, dict) else {}
+    prompt, completion, total = (_count(usage.get(name)) for name in ("prompt_tokens", "completion_tokens", "total_tokens"))
+    return {"prompt_tokens": prompt, "completion_tokens": max(completion, total - prompt) if prompt else completion,
+            "cached_tokens": min(prompt, _count(details.get("cached_tokens")))}
+
+
+def _count(n: Any) -> int:
+    return n if type(n) is int and 0 <= n < 2**53 else 0
 
 
 def read_chances(body: Any) -> dict[str, float]:
@@ -177,6 +212,9 @@ class Replies:
                for v in (getattr(record, name) for name in COLUMNS)]
         try:
             with self._writing():
+                # What a server broke off is no reply, and makes room for one.
+                self._db.executemany("DELETE FROM replies WHERE key = ? AND lower(finish_reason) = ?",
+                                     [(record.key, said) for said, means in _ENDINGS.items() if means == "broken off"])
                 done = self._db.execute(f"INSERT OR {'REPLACE' if replace else 'IGNORE'} INTO replies "
                                         f"VALUES ({','.join('?' * len(row))})", row).rowcount
                 self._db.execute("DELETE FROM pending WHERE key = ?", [record.key])
@@ -388,9 +426,9 @@ def _lines(path: str | os.PathLike) -> Iterator[tuple[int, bytes]]:
 def _write_lines(path: str | os.PathLike, lines: Iterable[str]) -> int:
     """Write a file so that it is there whole or not at all; returns the number of lines."""
     path, count = Path(path), 0
-    path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with open(part, "wb") as raw:
             # A fixed time stamp and no name inside, so that the same replies give the same bytes.
             file = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else raw
@@ -403,11 +441,15 @@ def _write_lines(path: str | os.PathLike, lines: Iterable[str]) -> int:
     except OSError as error:
         raise StoreError(f"{path}: cannot be written ({error.strerror or error})") from None
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):           # there is none where its folder is none
+            part.unlink(missing_ok=True)
     return count
 
 
 def utc(seconds: Any = None) -> str:
-    """Seconds since 1970 as an ISO 8601 date in UTC; the present when they are no number."""
-    when = seconds if isinstance(seconds, (int, float)) else time.time()
-    return datetime.fromtimestamp(when, UTC).isoformat(timespec="seconds")
+    """Seconds since 1970 as an ISO 8601 date in UTC; the present when they are none.
+
+    A number too large for a date within 3,000 years is taken for milliseconds, as some batch endpoints give them.
+    """
+    when = seconds if type(seconds) in (int, float) and 0 <= seconds < 1e14 else time.time()
+    return datetime.fromtimestamp(when / 1000 if when > 1e11 else when, UTC).isoformat(timespec="seconds")

@@ -14,7 +14,8 @@ import platform
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from typing import Any
 from . import __version__
 from .datasets import read_text
 from .prompting import home
+from .replies import FINAL
 from .types import InputError
 
 PACKAGES = ("openai", "nltk", "rouge-score", "bert-score", "torch", "transformers", "numpy", "pandas", "scipy",
@@ -102,8 +104,9 @@ def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Mapp
               root: Path | None = None) -> Path:
     """Run a profile; returns its folder `runs/<profile>`. Executed copies go to `<run>/notebooks/`.
 
-    After a failure the same call goes on with the notebook that failed. InputError when a notebook fails, with its
-    last line; the executed copy shows the rest.
+    After a failure the same call goes on with the notebook that failed. A notebook whose judge left questions without
+    a reply (a timeout, a server's fault) is not done: the same call runs it again and asks for what is missing.
+    InputError when a notebook fails, with its last line; the executed copy shows the rest.
     """
     papermill, root = _papermill(), project_root(root)
     settings = load_profile(root, profile)
@@ -122,16 +125,21 @@ def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Mapp
             done.append(json.loads(stamp.read_text())["report"])
             continue
         _say(f"{title} ...")
-        began = time.time()
+        began, usage = time.time(), _usage_files(run)
         _execute(papermill, path, run / "notebooks" / path.name, values, root)
         writes = _about(path).get("writes", ())
         if absent := [name for name in writes if not (run / name).exists()]:
             raise InputError(f"{path.name} ended without writing {absent}; see {run / 'notebooks' / path.name}")
-        # Inputs are hashed again: a live notebook fills the reply store while it runs.
         report = {"notebook": path.stem, "seconds": round(time.time() - began, 1), "parameters": values}
+        done.append(report)
+        if lost := _unanswered(file for file, age in _usage_files(run).items() if usage.get(file) != age):
+            stamp.unlink(missing_ok=True)
+            _say(f"{title}: {report['seconds']} s; {sum(lost.values())} questions had no reply ("
+                 + ", ".join(f"{reason} {n}" for reason, n in lost.most_common()) + "): the same command asks again")
+            continue
+        # Inputs are hashed again: a live notebook fills the reply store while it runs.
         _write_json(stamp, {"fingerprint": _fingerprint(path, values, code, run, root),
                             "writes": {name: _hash(run / name) for name in writes}, "report": report})
-        done.append(report)
         _say(f"{title}: {report['seconds']} s")
     _write_json(run / "manifest.json", _manifest(profile, run, done, code, time.time() - started))
     if run == root / "runs" / "default" and not only:       # the figures that the project shows
@@ -141,11 +149,13 @@ def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Mapp
     return run
 
 
-def plan(profile: str, *, given: Mapping[str, Any] | None = None, root: Path | None = None) -> str:
+def plan(profile: str, *, only: Sequence[str] = (), given: Mapping[str, Any] | None = None,
+         root: Path | None = None) -> str:
     """What a profile's judges would be asked and cost (`cost.plan_text`), without a single call.
 
     The notebooks that ask a judge run with MODE = "dry", and once more "likely", on temporary copies of the run: what
-    its store of replies has is not asked again, and nothing in it changes.
+    its store of replies has is not asked again, and nothing in it changes. Only what those of `only` ask is counted;
+    the ones before them run as well, since they write what those read.
     """
     import sqlite3
     from contextlib import closing
@@ -155,7 +165,8 @@ def plan(profile: str, *, given: Mapping[str, Any] | None = None, root: Path | N
 
     papermill, root = _papermill(), project_root(root)
     settings, everything, given = load_profile(root, profile), notebooks(root), dict(given or {})
-    paths = [p for p in everything if "MODE" in declared(p)]
+    counting = [p for p in notebooks(root, only) if "MODE" in declared(p)]
+    paths = [p for p in everything if "MODE" in declared(p) and counting and p <= counting[-1]]
     chosen = parameters_of(paths, settings, given, everything)
     store = _folder(root, profile, settings, given) / "replies.sqlite"
     counted = []
@@ -164,12 +175,28 @@ def plan(profile: str, *, given: Mapping[str, Any] | None = None, root: Path | N
             if store.exists():
                 with closing(sqlite3.connect(store)) as saved, closing(sqlite3.connect(f"{folder}/{store.name}")) as copy:
                     saved.backup(copy)
+            usage: list[Path] = []
             for path in paths:
                 _say(f"{path.stem}: counting ({mode}) ...")
-                values = {**chosen[path.stem], "RUN": folder, "MODE": mode}
+                values, before = {**chosen[path.stem], "RUN": folder, "MODE": mode}, _usage_files(Path(folder))
                 _execute(papermill, path, Path(folder, path.name), values, root, quiet=True)
-            counted.append(merged(json.loads(p.read_text()) for p in sorted(Path(folder).glob("usage_*.json"))))
+                usage += [p for p in _usage_files(Path(folder)) if p not in before and path in counting]
+            counted.append(merged(json.loads(p.read_text()) for p in usage))
     return plan_text(*counted)
+
+
+def _usage_files(run: Path) -> dict[Path, int]:
+    """What the notebooks of a run wrote about their judges (`frames.usage`), and when."""
+    return {p: p.stat().st_mtime_ns for p in sorted(run.glob("usage_*.json"))}
+
+
+def _unanswered(files: Iterable[Path]) -> Counter[str]:
+    """Questions without a reply by reason, as usage files have it, other than those whose reply is no use: it is saved."""
+    lost: Counter[str] = Counter()
+    for tasks in (tasks for file in files for tasks in json.loads(file.read_text()).values()):
+        for used in tasks.values():
+            lost.update({reason: n for reason, n in used["failures"].items() if reason not in FINAL})
+    return lost
 
 
 def _papermill() -> Any:

@@ -14,9 +14,8 @@ from typing import Any, Protocol
 
 from .judge import Judge, Request, as_judge
 from .prompting import Prompts, quoted
-from .quantities import find_quantities
 from .reading import read_score
-from .similarity import coverage, overlap, read_point, similarity, words_of
+from .similarity import coverage, overlap, read_point, similarity
 from .types import InputError
 
 CHANCES = 20             # likely first tokens to ask for: as many as the official endpoint gives
@@ -46,8 +45,9 @@ class LLMScorer:
     """A whole number 0 .. `max_score` from the judge, divided by `max_score` (10 in the paper's examples).
 
     `expected=True` takes the mean of these numbers by the probability that the endpoint gives each as the reply's
-    first token, a finer scale; an endpoint that gives no probabilities leaves the pair unscored. It needs a
-    `max_score` of one digit, since many tokenizers split longer numbers. `unread` counts what could not be read.
+    first token, a finer scale; an endpoint that gives no probabilities leaves the pair unscored, and so does a reply
+    that was cut or declined, whatever its first token. It needs a `max_score` of one digit, since many tokenizers split
+    longer numbers. `unread` counts what could not be read.
     """
 
     name = "llm"
@@ -71,10 +71,12 @@ class LLMScorer:
         ]
         scores = []
         for reply in self.judge.ask(requests, "score pairs"):
-            if self.expected:
-                score, wrong = mean_score(reply.chances, self.max_score), "no probabilities"
+            wrong = "no probabilities" if self.expected else "unreadable"
+            if reply.text is None:
+                score = None
             else:
-                score, wrong = None if reply.text is None else read_score(reply.text, self.max_score), "unreadable"
+                score = (mean_score(reply.chances, self.max_score) if self.expected
+                         else read_score(reply.text, self.max_score))
             if score is None:
                 self.unread[f"score: {reply.error or wrong}"] += 1
             scores.append(score)
@@ -100,7 +102,7 @@ class LocalScorer:
 
     A point's weight is that of its words and numbers, so longer points count more. `match` names the most similar
     answer point, for the alignment view. `encoder` (anything with `embed(texts)` -> unit rows, and a `signature`) lets
-    meaning bend the word coverage. With the question at hand, what it already says weighs little.
+    meaning bend the word coverage.
     """
 
     name = "local"
@@ -116,10 +118,9 @@ class LocalScorer:
             self._row = {text: i for i, text in enumerate(dict.fromkeys(points))}
             self._embedded = self.encoder.embed(list(self._row))
 
-    def sides(self, ref_points: Sequence[str], ans_points: Sequence[str], question: str = "") -> Sides:
+    def sides(self, ref_points: Sequence[str], ans_points: Sequence[str]) -> Sides:
         """Both sides of one answer; see `Sides`."""
-        given, numbers = frozenset(words_of(question)), tuple(find_quantities(question))
-        ref, ans = ([read_point(p, given, numbers) for p in side] for side in (ref_points, ans_points))
+        ref, ans = ([read_point(p) for p in side] for side in (ref_points, ans_points))
         near = [[overlap(r, a) for a in ans] for r in ref]
         meaning = None
         if self.encoder and ref and ans:

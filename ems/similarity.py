@@ -16,7 +16,7 @@ from itertools import pairwise
 from .quantities import Quantity, find_quantities, same
 
 # The declared constants of the local evaluator: round values, the same for every data set.
-FUNCTION_WORD = 0.1    # weight of a word from _FUNCTION, and of a word that the question already holds
+FUNCTION_WORD = 0.1    # weight of a word from _FUNCTION, and the least weight of a point
 LONG_WORD = 1.5        # weight of a word of 8 letters or more; 1 at 4 letters, linear between
 NAME = 1.5             # times this for a capitalised word inside a sentence
 WORD_PAIR = 0.5        # weight of two neighbouring words, times the weights of both
@@ -65,7 +65,6 @@ class Point:
     worth: dict[str, float]            # weight of one mention of each item
     names: frozenset[str]              # the stems among them that are capitalised inside a sentence
     quantities: tuple[Quantity, ...]
-    number_worth: tuple[float, ...]    # weight of each quantity
     negated: bool                      # an odd number of negations
     trend: int                         # -1 only falling words, +1 only rising ones, 0 none or both
     context_weight: float              # of all items
@@ -73,12 +72,11 @@ class Point:
 
 
 @lru_cache(maxsize=8192)
-def read_point(text: str, given: frozenset[str] = frozenset(), given_numbers: tuple[Quantity, ...] = ()) -> Point:
+def read_point(text: str) -> Point:
     """Split a point into words, word pairs and quantities.
 
-    The words of a quantity ("billion", "percent") are not counted twice. `given` and `given_numbers` are what the
-    question holds already: repeating them shows nothing, so they weigh as little as function words. A point that only
-    says that something is not said ("the text does not mention ...") shares its items with points of its kind alone.
+    The words of a quantity ("billion", "percent") are not counted twice. A point that only says that something is not
+    said ("the text does not mention ...") shares its items with points of its kind alone.
     """
     quantities = tuple(find_quantities(text))
     silent = all(q.unit == "date" for q in quantities) and _DISCLAIMER.search(text)
@@ -92,19 +90,17 @@ def read_point(text: str, given: frozenset[str] = frozenset(), given_numbers: tu
         words = words_of(_FOOTNOTE.sub(" ", text[start:end]))
         for word in words:
             if word not in weights:
-                name = NAME if word in names else 1
-                weights[word] = FUNCTION_WORD if word in given else word_weight(word) * name
+                weights[word] = word_weight(word) * (NAME if word in names else 1)
                 worth[kind + word] = weights[word]
             items[kind + word] += 1
         for a, b in pairwise(words):
             pair = f"{kind}{a} {b}"
             worth[pair] = WORD_PAIR * weights[a] * weights[b]
             items[pair] += 1
-    number_worth = tuple(NUMBER * (FUNCTION_WORD if any(same(q, g) for g in given_numbers) else 1) for q in quantities)
     context = sum(worth[item] * n for item, n in items.items())
-    return Point(dict(items), worth, frozenset(names), quantities, number_worth, len(_NEGATION.findall(text)) % 2 == 1,
+    return Point(dict(items), worth, frozenset(names), quantities, len(_NEGATION.findall(text)) % 2 == 1,
                  bool(_RISE.search(text)) - bool(_FALL.search(text)), context,
-                 max(context + sum(number_worth), FUNCTION_WORD))
+                 max(context + NUMBER * len(quantities), FUNCTION_WORD))
 
 
 def similarity(a: Point, b: Point, context: float | None = None) -> float:
@@ -117,11 +113,11 @@ def similarity(a: Point, b: Point, context: float | None = None) -> float:
     # Points of nothing but numbers have no context that could disagree.
     trust = min(1.0, context / CONTEXT) if a.context_weight and b.context_weight else 1.0
     left, shared = list(b.quantities), 0.0
-    for q, worth in zip(a.quantities, a.number_worth, strict=True):
+    for q in a.quantities:
         hit = next((i for i, other in enumerate(left) if same(q, other)), None)
         if hit is not None:
             del left[hit]
-            shared += 2 * worth
+            shared += 2 * NUMBER
     value = (context * (a.context_weight + b.context_weight) + shared * trust) / (a.weight + b.weight)
     missing = len(a.quantities) - len(b.quantities) + len(left)
     return min(1.0, value) * (1 - (1 - CONTRADICTED) * context * contradiction(a, b, missing))
@@ -172,11 +168,12 @@ def coverage(points: Sequence[Point], others: Sequence[Point], near: Sequence[Se
                 full += worth
                 held += worth * min(1.0, stock[item] / total[item])
         missing = 0
-        for q, worth in zip(point.quantities, point.number_worth, strict=True):
+        for q in point.quantities:
             found = [j for other, j in held_by if same(q, other)]
             missing += not found
             if found:
-                worth *= min(1.0, max(row[j] for j in found) / CONTEXT) if point.context_weight else 1.0
+                trust = min(1.0, max(row[j] for j in found) / CONTEXT) if point.context_weight else 1.0
+                worth = NUMBER * trust
                 full += worth
                 held += worth * min(1.0, len(found) / numbers[q.value, q.unit, q.tolerance, q.direction])
         unrepeated = held / full if full else 0.0

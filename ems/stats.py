@@ -93,10 +93,10 @@ def summarise(
     """Value and interval per metric, part and model: table1.csv's columns, then coverage, units, flagged, clusters.
 
     `pool="macro"` is the mean of per-answer values, as in the paper's table; answers without a value are left out.
-    `"micro"` is sum(num) / sum(den); where F1 has no sums it is the harmonic mean of pooled Precision and Recall,
-    taken anew in every resample. `n` counts answers with a value, `unscored` the points (not answers) that no
-    readable reply covers, `coverage` = 1 - unscored / units (nan without units); `flagged` when it, or the share of answers
-    with a value, is under 95 %.
+    `"micro"` is sum(num) / sum(den), 0 where all answers have a value and none has a point to divide by (only refusals);
+    where F1 has no sums it is the harmonic mean of pooled Precision and Recall, taken anew in every resample. `n` counts
+    answers with a value, `unscored` the points (not answers) that no readable reply covers, `coverage` = 1 - unscored /
+    units (nan without units); `flagged` when it, or the share of answers with a value, is under 95 %.
 
     `ci_low` and `ci_high` are nan with fewer than two clusters that have a value. Signatures gain pool, n, unscored,
     cluster, resamples and seed. Raises InputError for a broken frame, or one that mixes settings within a cell.
@@ -106,7 +106,6 @@ def summarise(
     frame = _checked(values, cluster)
     if pool == "macro":
         frame = frame.assign(num=frame["value"], den=1.0)
-    frame["den"] = frame["den"].where(frame["num"].notna(), 0.0)       # an unscored answer weighs nothing
     cells = dict(list(frame.groupby(["metric", "part", "model"])))
     rows = []
     for (metric, part, model), cell in cells.items():
@@ -358,19 +357,27 @@ def _count(codes: np.ndarray) -> tuple[int, int]:
 
 
 def _pooled(*sources: pd.DataFrame) -> tuple[Statistic, int, int]:
-    """sum(num) / sum(den), or the harmonic mean of two such ratios; with how many clusters and rows it rests on."""
-    sums = [source.groupby("cluster")[["num", "den"]].sum() for source in sources]
-    clusters = sorted({c for s in sums for c in s.index[s["den"] > 0]})
+    """sum(num) / sum(den), or the harmonic mean of two such ratios; with how many clusters and rows it rests on.
+
+    A row without `num`, an unscored answer, weighs nothing. Where the rows drawn have nothing to divide by, they are
+    refusals, and the ratio is 0.
+    """
+    sources = [source.dropna(subset="num").assign(rows=1.0) for source in sources]
+    sums = [source.groupby("cluster")[["num", "den", "rows"]].sum() for source in sources]
+    clusters = sorted({c for s in sums for c in s.index})
     parts = [s.reindex(clusters, fill_value=0.0).to_numpy().T for s in sums]
 
     def ratio(weights: np.ndarray) -> np.ndarray:
         # Products and sums by hand rather than `@`: BLAS adds in an order that differs between machines.
-        ratios = [(weights * num).sum(axis=1) / (weights * den).sum(axis=1) for num, den in parts]
+        ratios = []
+        for num, den, rows in parts:
+            below, drawn = (weights * den).sum(axis=1), (weights * rows).sum(axis=1)
+            ratios.append(np.where((below == 0) & (drawn > 0), 0.0, (weights * num).sum(axis=1) / below))
         if len(ratios) == 1:
             return ratios[0]
         total = ratios[0] + ratios[1]
         return np.where(total > 0, 2 * ratios[0] * ratios[1] / total, total)
-    return ratio, len(clusters), int((sources[0]["den"] > 0).sum())
+    return ratio, len(clusters), max(map(len, sources))
 
 
 def _estimate(statistic: Statistic, clusters: int, n: int, resamples: int, seed: int, left_out: int = 0) -> Estimate:

@@ -279,11 +279,15 @@ def build_triplets(
     `questions`: YAML list of {id, topic, question}. `references`: folder of `<TICKER>.yaml`, question id -> text; None
     leaves them empty, to be written later.
     `transcripts`: a folder or the hub's parquet; each call, checked, becomes the context; without it that is None.
-    InputError for a reference or transcript that is missing or no text.
+    InputError for a question, reference or transcript that is missing or no text, and for an id given twice.
     """
     asked, triplets = _yaml(questions), []
     if not isinstance(asked, list) or not all(isinstance(q, dict) and {"id", "question"} <= q.keys() for q in asked):
         raise InputError(f"{questions}: a list of entries with id, topic and question is needed")
+    if off := [q["id"] for q in asked if not isinstance(q["question"], str) or not q["question"].strip()]:
+        raise InputError(f"{questions}: the question of {off[0]} must be a text; write it there")
+    if twice := duplicates([str(q["id"]) for q in asked]):
+        raise InputError(f"{questions}: id {twice[0]} occurs more than once")
     for company in companies:
         ticker, path = company["ticker"], Path(references or "", f"{company['ticker']}.yaml")
         written = {} if references is None else _yaml(path)

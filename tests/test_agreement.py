@@ -11,7 +11,7 @@ import pytest
 import scipy.stats
 from doubles import ScriptedJudge
 
-from ems import ablation, agreement, datasets, edits, plots
+from ems import ablation, agreement, datasets, edits, frames, plots
 from ems.evaluate import EMS, build
 from ems.extract import SentenceExtractor
 from ems.judge import Request
@@ -370,6 +370,41 @@ def test_separation_by_hand():
     assert ablation.separation(values.assign(group="g"), cluster="triplet_id", resamples=20).iloc[0].order_kept == 1.0
 
 
+def by_model(**scores):
+    """A values frame of one metric: per model its F1 on triplets t0, t1, ..., each in a group of its own."""
+    rows = [("M", "F1", model, f"t{i}", f"g{i}", v, v, 1.0, 1, 0, "s") for model, vs in scores.items() for i, v in enumerate(vs)]
+    return pd.DataFrame(rows, columns=frames.COLUMNS)
+
+
+def test_the_gap_is_between_the_first_and_the_last_model_given():
+    # The same size in two names: by name the one without the call is last, though the other is the one to look at.
+    values = by_model(**{"q-1b (closed book)": [0.2, 0.3, 0.4], "q-1b": [0.6, 0.5, 0.7], "s-0.1b": [0.1, 0.1, 0.1]})
+    assert ablation.separation(values, resamples=20).iloc[0]["last"] == "q-1b (closed book)"
+    row = ablation.separation(values, models=["s-0.1b", "q-1b (closed book)", "q-1b"], resamples=20).iloc[0]
+    gaps = [0.5, 0.4, 0.6]
+    assert (row["first"], row["last"]) == ("s-0.1b", "q-1b")
+    assert row.gap == pytest.approx(np.mean(gaps) / np.std(gaps, ddof=1))
+    with pytest.raises(InputError, match="no model 'q-7b' among the values"):
+        ablation.separation(values, models=["s-0.1b", "q-7b"])
+
+
+def test_a_tie_is_no_order():
+    flat = ablation.separation(by_model(a=[0.0] * 3, b=[0.0] * 3), resamples=50).iloc[0]
+    assert (flat.order, flat.order_kept) == ("a = b", 0.0)
+    # b is ahead on t0 alone: in the resamples without t0, (2/3)^3 = 0.30 of them, the two are level.
+    some = ablation.separation(by_model(a=[0.1, 0.2, 0.3], b=[0.2, 0.2, 0.3]), resamples=4000).iloc[0]
+    assert some.order == "a < b"
+    assert some.order_kept == pytest.approx(1 - (2 / 3) ** 3, abs=0.03)
+
+
+def test_one_model_has_no_gap_and_no_order():
+    row = ablation.separation(by_model(a=[0.1, 0.2, 0.3]), resamples=20).iloc[0]
+    assert (row.order, row.n) == ("a", 3)
+    assert math.isnan(row.gap)
+    assert math.isnan(row.gap_high)
+    assert math.isnan(row.order_kept)
+
+
 def fake_scores(about, loss):
     """A score table in which an edit costs loss(edit, dose)."""
     rows = [(b["triplet_id"], b["model"], 1.0 - (loss(b["edit"], b["dose"]) if b["edit"] else 0.0)) for b in about]
@@ -396,6 +431,18 @@ def test_verdicts(loss, failing):
     assert set(lost.edit) == {e.name for e in edits.EDITS}
     found = ablation.verdicts(lost, resamples=50).set_index("edit")
     assert set(found.index[~found.passes]) == failing
+
+
+def test_without_a_number_to_change_what_should_cost_little_has_no_verdict():
+    triplets = [Triplet(i, i, "q", "The company expects strong demand for it. Management remains confident in it.") for i in "12"]
+    _, about = edits.edited_answers(triplets)
+    lost = ablation.losses(fake_scores(about, lambda edit, dose: dose), about)
+    found = ablation.verdicts(lost, resamples=50).set_index("edit")
+    assert "change numbers" not in found.index
+    assert found.passes["delete points"]
+    assert pd.isna(found.passes["change stop words"])
+    pytest.importorskip("matplotlib")
+    assert "75.0 ?" in [t.get_text() for t in plots.notice_figure(found.reset_index()).axes[0].texts]
 
 
 BY_HARM = {e.name: e.harm for e in edits.EDITS}
@@ -457,10 +504,15 @@ def test_choices_are_compared_with_their_own_form():
     for form, low, high in (("pair", -0.2, -0.05), ("local", -0.1, 0.3)):
         people[f"vs {form}: {ablation.BASE}"] = 0.1
         people[f"vs {form}: {ablation.BASE} low"], people[f"vs {form}: {ablation.BASE} high"] = low, high
-    apart = pd.DataFrame({"gap": 1.0, "gap_low": 0.5, "gap_high": 1.5, "order_kept": 0.9}, index=metrics)
+    apart = pd.DataFrame({"gap": 1.0, "gap_low": 0.5, "gap_high": 1.5, "first": "small", "last": "large", "order_kept": 0.9},
+                         index=metrics)
     choices = ablation.compare(people, apart)
     assert list(choices["verdict"]) == ["", "harms", "", "no clear difference"]
-    assert {t.get_text().strip() for t in plots.choices_figure(choices).axes[0].texts} == {"0.50", "0.60"}
+    axes = plots.choices_figure(choices).axes
+    assert {t.get_text().strip() for t in axes[0].texts} == {"0.50", "0.60"}
+    assert axes[1].get_xlabel() == "large\nless small, in standard deviations"
+    alone = plots.choices_figure(choices.assign(last="small", gap=np.nan, gap_low=np.nan, gap_high=np.nan, order_kept=np.nan))
+    assert alone.axes[1].get_xlabel() == "one model alone: no gap"
 
 
 # --- the committed numbers

@@ -132,6 +132,36 @@ def test_an_answer_that_never_came_is_an_error_and_a_cut_one_is_marked():
     assert (cut.answer, cut.finish_reason) == ("It sold", "length")
 
 
+def test_tokens_that_went_before_a_word_of_an_answer_are_an_error_and_no_zero():
+    for text in (None, "<think>\nhmm", " "):
+        said = completion(text, finish="length", reasoning_content="hmm")
+        with Loopback(lambda body, said=said: said) as server:
+            with pytest.raises(InputError, match="its 50 tokens went before .*raise max_tokens"):
+                write_answers(TRIPLETS[:1], Model("m", base_url=server.url).judge(), model="m", max_tokens=50)
+    with Loopback(lambda body: completion(None, reasoning_content="hmm")) as server:
+        with pytest.raises(InputError, match="no answer by m on A-Q1: the model sent no text"):
+            write_answers(TRIPLETS[:1], Model("m", base_url=server.url).judge(), model="m")
+
+
+def test_a_refusal_is_an_empty_answer():
+    written = write_answers(TRIPLETS, ScriptedJudge(Reply(None, "refusal"), "It sold milk."), model="m")
+    assert [(w.answer, w.finish_reason) for w in written] == [("", "refusal"), ("It sold milk.", "stop")]
+
+
+@pytest.mark.parametrize(("said", "answer"), [
+    ("<think>\nMaybe 9 billion?\n</think>\n\nIt sold milk.", "It sold milk."), ("Maybe?\n</think>\nIt sold milk.", "It sold milk."),
+    ("It sold <think> tanks.", "It sold <think> tanks."), (Reply(None, "length", cut="<think>a</think>It so"), "It so"),
+])
+def test_what_a_model_thinks_is_no_part_of_its_answer(said, answer):
+    assert write_answers(TRIPLETS[:1], ScriptedJudge(said), model="m")[0].answer == answer
+    assert consolidate(TRIPLETS[:1], {"A-Q1": ["x", "y"]}, ScriptedJudge(said)) == {"A-Q1": answer}
+
+
+def test_an_answer_that_failed_says_it_in_the_servers_words():
+    with pytest.raises(InputError, match=r"A-Q1: http 400 \(no such thing\); run again"):
+        write_answers(TRIPLETS[:1], ScriptedJudge(Reply(None, "http 400", said="no such thing")), model="m")
+
+
 def test_an_answer_says_how_it_came_about():
     judge = ScriptedJudge(Reply("It sold.", date="2026-11-20T10:00:00+00:00"))
     written = write_answers(TRIPLETS[:1], judge, model="m", max_tokens=100)[0]

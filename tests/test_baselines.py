@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from math import isclose, isnan, log
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 import yaml
 from doubles import ScriptedJudge
 
+from ems import frames
 from ems.baselines import Claims, RAGChecker, bertscore, bleu, ragchecker_scores, rouge
 from ems.datasets import read_ragchecker_claims
 from ems.types import Answer, InputError, Triplet
@@ -68,7 +70,19 @@ def test_claims_that_cannot_be_read_are_nan_not_zero():
 
 def test_an_answer_without_claims_is_zero_and_a_reference_without_claims_is_nan():
     assert ragchecker_scores(claims((), ("x",), (), ("Neutral",))) == (0.0, 0.0, 0.0)
+    # The judge lists no claim and yet finds one of two entailed by the text: 1 / 2, as upstream has it.
+    assert ragchecker_scores(claims((), ("x", "y"), (), ("Entailment", "Neutral"))) == (0.0, 1 / 2, 0.0)
     assert all(isnan(v) for v in ragchecker_scores(claims(("a",), (), ("Neutral",), ())))
+
+
+def test_an_unscored_answer_has_no_share_of_a_pooled_value():
+    lost = claims(None, ("x", "y"), (), ("Entailment", "Neutral"))        # its own claims could not be read
+    read = claims(("a",), ("x", "y"), ("Neutral",), ("Entailment", "Entailment"))
+    values = frames.of_claims([lost, replace(read, model="n")], [Triplet("t", "g", "q", "r")], "s")
+    recall = values[values.part == "Recall"].set_index("model")
+    assert isnan(recall.num["m"])
+    assert isnan(recall.den["m"])
+    assert (recall.num["n"], recall.den["n"]) == (2, 2)
 
 
 def test_ragchecker_s_worked_example_to_the_printed_digit():
@@ -162,6 +176,24 @@ def test_texts_beyond_512_tokens_are_counted(encoder):
     before = encoder.truncated
     bertscore(["short text", "short text"], ["word " * 600, "word"], encoder)
     assert encoder.truncated == before + 1
+
+
+def test_a_tokenizer_that_names_no_limit_is_cut_at_512_too(encoder, tmp_path):
+    from ems.encoder import Encoder
+
+    for file in Path(encoder._source).iterdir():                # the same model, its tokenizer without model_max_length
+        (tmp_path / file.name).symlink_to(file)
+    config = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    (tmp_path / "tokenizer_config.json").unlink()
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({k: v for k, v in config.items() if k != "model_max_length"}))
+    if (tmp_path / "tokenizer.json").exists():                  # it may hold a limit of its own
+        whole = json.loads((tmp_path / "tokenizer.json").read_text())
+        (tmp_path / "tokenizer.json").unlink()
+        (tmp_path / "tokenizer.json").write_text(json.dumps({**whole, "truncation": None}))
+    endless = Encoder(str(tmp_path), layers=6)
+    texts = ["word " * 600], ["a word or two"]
+    assert bertscore(*texts, endless) == bertscore(*texts, encoder)
+    assert endless.truncated == 1
 
 
 def test_embeddings_keep_order_and_have_unit_length(encoder):

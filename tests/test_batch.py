@@ -9,7 +9,7 @@ import pytest
 from loopback import Loopback, run_batch
 from scripted import judgeable, judged
 
-import ems.judge
+import ems.endpoint
 from ems.baselines import RAGChecker
 from ems.cli import main
 from ems.datasets import write_jsonl
@@ -23,7 +23,7 @@ LOSSES = ("failed", "refused", "expired", "lost", "twice", "cut")
 
 @pytest.fixture(autouse=True)
 def endpoint(monkeypatch):
-    monkeypatch.setattr(ems.judge, "_ENDPOINTS", {})
+    monkeypatch.setattr(ems.endpoint, "LEARNED", {})
 
 
 def losing() -> Callable[[int], str]:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from loopback import Fault, Loopback
 
 from ems.cli import main
 
@@ -148,6 +149,47 @@ def test_bad_commands_are_one_line_and_exit_2(command, words, capsys, monkeypatc
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert words in error
+
+
+@pytest.mark.parametrize("out", ["file/out.jsonl", "file/deeper/out.jsonl", "closed/out.jsonl"])
+def test_a_place_that_cannot_be_written_is_one_line(files, tmp_path, capsys, out):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "closed").mkdir(mode=0o500)
+    if out.startswith("closed") and os.access(tmp_path / "closed", os.W_OK):
+        pytest.skip("this user may write everywhere")
+    assert main(["evaluate", *files, "-o", str(tmp_path / out)]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert f"{tmp_path / out} cannot be written" in error
+    assert main(["triplets", str(tmp_path / out)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_an_empty_reference_and_one_without_points(pair, tmp_path, capsys, monkeypatch):
+    (tmp_path / "empty.txt").write_text(" \n")
+    assert main(["score", "--reference", str(tmp_path / "empty.txt"), "--answer", pair[3]]) == 2
+    assert capsys.readouterr().err == f"ems: {tmp_path / 'empty.txt'} is empty; nothing can be scored against it\n"
+    from doubles import ScriptedJudge
+
+    import ems.judge
+    monkeypatch.setattr(ems.judge, "LLMJudge", lambda *a, **k: ScriptedJudge('{"points": []}', '{"points": ["a"]}'))
+    assert main(["score", *pair, "--judge", "m", "--store", str(tmp_path / "s.sqlite")]) == 3
+    assert "ems: nothing could be scored: " in capsys.readouterr().err
+
+
+def test_what_was_not_read_is_said_with_the_servers_words(pair, tmp_path, capsys):
+    refused = Fault(400, {"error": {"message": "Invalid model: m"}})
+    with Loopback(faults=lambda n, body: refused) as server:
+        assert main(["score", *pair, "--judge", "m", "--base-url", server.url, "--store", str(tmp_path / "s.sqlite")]) == 3
+    assert "Without a usable reply: extract: http 400 2 (Invalid model: m)" in capsys.readouterr().err
+
+
+def test_a_replay_over_a_recording_does_not_speak_of_batch_files(pair, tmp_path, capsys):
+    (tmp_path / "r.jsonl").write_text("")
+    assert main(["score", *pair, "--judge", "m", "--mode", "replay", "--store", str(tmp_path / "r.jsonl")]) == 2
+    error = capsys.readouterr().err
+    assert "name a .sqlite store and give this one as recorded replies (--recorded)" in error
+    assert "--pending" not in error
 
 
 def test_a_directory_and_a_missing_file(pair, tmp_path, capsys):

@@ -54,6 +54,15 @@ def test_bertscore_on_the_cluster(cluster):
     assert plain(stream(cluster.scheduler_address, TRIPLETS[few], ANSWERS[few], "bertscore", encoder=encoder)) == plain(alone)
 
 
+def test_a_scheduler_that_is_lost_is_one_clear_error():
+    local = distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=50)
+    results = stream(local.scheduler_address, TRIPLETS, iter(ANSWERS * 20))
+    next(results)
+    local.close()
+    with pytest.raises(InputError, match=f"the Dask scheduler at {local.scheduler_address} was lost"):
+        list(results)
+
+
 def test_bad_choices_are_one_clear_error(cluster, tmp_path, capsys):
     with pytest.raises(InputError, match="no Dask scheduler at tcp://127.0.0.1:9"):
         next(stream("tcp://127.0.0.1:9", TRIPLETS, ANSWERS))

@@ -1,13 +1,14 @@
 """Cost before, during and after: a dry run's counts against the real run's, prices, and the spend limit."""
 
+from collections import Counter
 from contextlib import suppress
 
 import pytest
-from loopback import Loopback, completion
+from loopback import Fault, Loopback, completion, refusing
 from scripted import judgeable, judged
 from tiny import project
 
-import ems.judge
+import ems.endpoint
 from ems import cost, frames
 from ems.baselines import RAGChecker
 from ems.cli import main
@@ -15,7 +16,7 @@ from ems.cost import PER_CALL, Prices, longest_list, tokens_at_most
 from ems.datasets import write_jsonl
 from ems.evaluate import build
 from ems.extract import list_schema
-from ems.judge import JudgeUnavailable, LLMJudge, Request, SpendLimit
+from ems.judge import JudgeUnavailable, LLMJudge, Request, SpendLimit, TaskUsage
 from ems.reading import read_list
 from ems.replies import Replies
 from ems.runner import plan
@@ -26,7 +27,7 @@ TRIPLETS, ANSWERS = judgeable(10, 12)
 
 @pytest.fixture(autouse=True)
 def endpoint(monkeypatch):
-    monkeypatch.setattr(ems.judge, "_ENDPOINTS", {})
+    monkeypatch.setattr(ems.endpoint, "LEARNED", {})
 
 
 # --- bounds ---
@@ -103,6 +104,13 @@ class Spent:
 
     def __init__(self, usage):
         self.usage = lambda: usage
+
+
+def test_two_judges_of_one_name_are_summed():
+    one, two = TaskUsage(calls=2, failures=Counter(timeout=1)), TaskUsage(calls=3, failures=Counter(timeout=1))
+    usage = frames.usage(Spent({"match": one}), Spent({"match": two, "score": one}))
+    assert {task: u["calls"] for task, u in usage["m"].items()} == {"match": 5, "score": 2}
+    assert usage["m"]["match"]["failures"] == {"timeout": 2}
 
 
 def test_a_dry_run_is_exact_where_the_store_has_the_stage_before(tmp_path):
@@ -211,6 +219,25 @@ def test_calls_under_way_count_at_their_largest():
         assert judge.usage()["t"].cost <= 84 * 3
 
 
+def test_no_limit_can_be_kept_where_the_length_of_a_reply_cannot():
+    with Loopback("yes", faults=refusing("max_tokens", "max_completion_tokens")) as server:
+        with pytest.raises(SpendLimit, match=f"m at {server.url} takes no limit on a reply's length"):
+            LLMJudge("m", base_url=server.url, prices=ONE, spend_limit=1000).ask(questions(3))
+        assert not [body for body in server.bodies if not {"max_tokens", "max_completion_tokens"} & body.keys()]
+        assert LLMJudge("m", base_url=server.url, prices=ONE).ask(questions(1))[0].text == "yes"
+
+
+def test_a_question_given_up_on_can_be_asked_again_while_the_old_call_trickles_in():
+    with Loopback("yes") as server:
+        LLMJudge("m", base_url=server.url).ask(questions(1))            # what is imported first takes its time
+    with Loopback("yes", faults=[Fault(drip=0.01)]) as server:          # of some 300 bytes
+        judge = LLMJudge("m", base_url=server.url, store=Replies(), timeout=1, prices=ONE, spend_limit=1000)
+        assert judge.ask(questions(1))[0].error == "timeout"
+        judge.timeout, server.latency = 60, 4
+        assert judge.ask(questions(1))[0].text == "yes"
+    assert judge._held == {}
+
+
 def test_a_server_that_counts_nothing_is_charged_at_the_most():
     silent = completion("yes")
     del silent["usage"]
@@ -218,6 +245,27 @@ def test_a_server_that_counts_nothing_is_charged_at_the_most():
         judge = LLMJudge("m", base_url=server.url, prices=ONE)
         judge.ask(questions(1))
     assert judge.usage()["t"].cost == 64 + 4 + 16
+
+
+def test_what_a_useless_body_counts_is_counted():
+    broken = completion("1", finish="error")
+    broken["usage"] = {"prompt_tokens": 60, "completion_tokens": 16}
+    silent = completion("1", finish="error")
+    del silent["usage"]
+    with Loopback("yes", faults=[Fault(body=broken), Fault(body=silent)]) as server:
+        judge = LLMJudge("m", base_url=server.url, prices=ONE)
+        assert judge.ask(questions(1))[0].text == "yes"
+    assert judge.usage()["t"].cost == 60 + 16 + 2 + 1                # the silent one is taken to cost nothing
+    assert judge.usage()["t"].calls == 3
+
+
+def test_reasoning_that_only_the_total_holds_is_paid_for():
+    said = completion("yes")
+    said["usage"] = {"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 135}
+    with Loopback(lambda body: said) as server:
+        judge = LLMJudge("m", base_url=server.url, prices=ONE)
+        judge.ask(questions(1))
+    assert judge.usage()["t"].cost == 135
 
 
 def test_cached_tokens_cost_less():
@@ -272,12 +320,40 @@ def test_evaluate_dry_and_then_live_with_a_limit(files, tmp_path, capsys):
         assert len((tmp_path / "out.jsonl").read_text().splitlines()) == len(ANSWERS)
 
 
+def test_a_dry_run_of_a_refresh_counts_what_the_store_has(files, capsys):
+    with Loopback(judged) as server:
+        asked = ["evaluate", *files, "--base-url", server.url]
+        assert main(asked) == 0
+        before = server.count
+        capsys.readouterr()
+        assert main([*asked, "--mode", "refresh", "--dry-run"]) == 0
+        planned = {row[1]: int(row[3]) for row in map(str.split, capsys.readouterr().out.splitlines()) if row[0] == "m"}
+        assert server.count == before
+        assert main([*asked, "--mode", "refresh"]) == 0
+        used = {row[1]: int(row[5]) for row in map(str.split, capsys.readouterr().err.splitlines()) if row[:1] == ["m"]}
+        for task in ("extract", "summary"):                # rest on no other stage: exact
+            assert planned[task] == used[task] > 0
+
+
 @pytest.mark.parametrize("prices", ["2.5", "a,b", "1,2,3,4"])
 def test_prices_that_are_none_are_refused(files, prices, capsys):
     with pytest.raises(SystemExit) as stop:
         main(["evaluate", *files, "--prices", prices])
     assert stop.value.code == 2
     assert "--prices" in capsys.readouterr().err
+
+
+def test_only_the_notebooks_that_were_named_are_counted(tmp_path):
+    pytest.importorskip("papermill", reason="profiles need papermill (pip install 'ems-kit[notebooks]')")
+    cell = ("import json\nfrom pathlib import Path\nfrom ems import frames\nfrom ems.judge import LLMJudge, Request\n"
+            'judge = LLMJudge("m", mode=MODE)\njudge.ask([Request(TASK, "question", 16)])\n'
+            'Path(f"{RUN}/usage_{TASK}.json").write_text(json.dumps(frames.usage(judge)))')
+    named = {f"_0{n}_ask": [f'RUN = "runs/x"  # folder\nMODE = "live"  # mode\nTASK = "{task}"  # task', cell]
+             for n, task in ((1, "match"), (2, "score"), (3, "claims"))}
+    project(tmp_path, "common: {}", **named)
+    assert [line.split()[1] for line in plan("p", only=["02"], root=tmp_path).splitlines()[1:3]] == ["score", "all"]
+    shown = plan("p", only=["02", "01"], root=tmp_path)
+    assert [line.split()[1] for line in shown.splitlines()[1:4]] == ["match", "score", "all"]
 
 
 def test_a_profile_is_counted_by_its_own_notebooks(tmp_path):

@@ -31,6 +31,7 @@ needs_mirror = pytest.mark.skipif(not (MIRROR / "findver").is_dir(),
 
 T = {"id": "a", "group": "g", "question": "q?", "reference": "r"}
 A = {"triplet_id": "a", "model": "m", "answer": "x"}
+R = {"query_id": "1", "query": "q?", "gt_answer": "r", "response": "x"}
 
 
 def lines(*rows):
@@ -55,6 +56,7 @@ def without(row, key):
     (lines({**T, "context": {"text": "c"}}), "'context' must be a string, got dict"),
     (lines(T, {**T, "id": "b"}, T), "line 3: id 'a' occurred already on line 1"),
     (lines({**T, "id": " "}), "line 1: 'id' is empty"),
+    (lines(T, {**T, "id": "b", "group": ""}), "line 2: 'group' is empty; it must name something"),
     (lines(T, '{"id": "b", '), "line 2 is not JSON"),
     (lines(T, "id,group"), "line 2 is not JSON: Expecting value at column 1"),
     (lines("[]"), "line 1: an object with id, group, question, reference is needed, got list"),
@@ -68,6 +70,9 @@ def without(row, key):
     (b'{"results": []}', "'results' is empty"),
     (b'{"results": [{"query_id": "1", "query": "q", "gt_answer": "r"}]}', "results[0]: 'response' missing"),
     (b'{"results": [3]}', "results[0]: an object with query_id"),
+    (json.dumps({"results": [{**R, "query_id": ""}]}).encode(), "results[0]: 'query_id' is empty"),
+    (json.dumps({"results": [{**R, "retrieved_context": 5}]}).encode(), "'retrieved_context' must be a list of objects"),
+    (json.dumps({"results": [{**R, "retrieved_context": ["d"]}]}).encode(), "an object with text is needed, got str"),
 ])
 def test_bad_triplets_in_one_clear_line(tmp_path, content, says):
     path = tmp_path / "t.jsonl"

@@ -16,6 +16,7 @@ from loopback import MIXED, Fault, Loopback, completion, mixed
 from scripted import judgeable, judged
 from tiny import project
 
+import ems.endpoint
 import ems.judge
 from ems.baselines import RAGChecker
 from ems.cli import main
@@ -33,7 +34,7 @@ TRIPLETS, ANSWERS = judgeable(50, 4)
 @pytest.fixture(autouse=True)
 def endpoint(monkeypatch):
     """No memory of earlier endpoints, and short waits between tries."""
-    monkeypatch.setattr(ems.judge, "_ENDPOINTS", {})
+    monkeypatch.setattr(ems.endpoint, "LEARNED", {})
     monkeypatch.setattr(ems.judge.random, "uniform", lambda low, high: 0.01)
 
 
@@ -183,6 +184,22 @@ def test_a_key_in_the_environment_appears_nowhere_after_a_run(tmp_path, monkeypa
     assert not [p for p in written if SECRET.encode() in p.read_bytes()]
     assert SECRET not in str(error.value)
     assert SECRET not in "".join(capfd.readouterr())
+
+
+def test_a_notebook_whose_judge_left_questions_open_is_run_again(tmp_path, capfd):
+    pytest.importorskip("papermill", reason="profiles need papermill (pip install 'ems-kit[notebooks]')")
+    busy, declined = Fault(400, {"error": {"message": "come back"}}), completion(None, refusal="No.")
+
+    def fault(number: int, body: dict) -> Fault | None:
+        asked = body["messages"][-1]["content"]
+        return busy if asked == "question 1" and number < 6 else Fault(body=declined) if asked == "question 2" else None
+
+    with Loopback("1", faults=fault) as server:
+        project(tmp_path, f"common: {{URL: '{server.url}'}}", _01_ask=['RUN = "runs/p"  # folder\nURL = ""  # address', ASK])
+        for says, calls in (("1 questions had no reply (http 400 1): the same command asks again", 6), ("s\n", 7), ("skipped", 7)):
+            reproduce("p", root=tmp_path)
+            assert says in capfd.readouterr().err
+            assert server.count == calls              # what the model declined is not asked again
 
 
 def test_two_percent_of_malformed_bodies_cost_as_many_more_calls():

@@ -19,10 +19,18 @@ import pytest
 from doubles import ScriptedJudge
 from loopback import Fault, Loopback, completion, mixed, refusing
 
+import ems.endpoint
 import ems.judge
-from ems.judge import STRIKES, JudgeUnavailable, LLMJudge, MissingReplies, Reply, Request, _retry_after, as_judge
-from ems.replies import Replies, StoreError
-from ems.types import InputError
+from ems.agreement import Repeated
+from ems.baselines import RAGChecker
+from ems.endpoint import _retry_after
+from ems.evaluate import EMS
+from ems.extract import SentenceExtractor
+from ems.judge import STRIKES, JudgeUnavailable, LLMJudge, MissingReplies, Reply, Request, as_judge
+from ems.match import SimilarityMatcher
+from ems.replies import Record, Replies, StoreError
+from ems.score import LLMScorer
+from ems.types import Answer, InputError, Triplet
 
 ROOT = Path(__file__).parent.parent
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
@@ -31,7 +39,7 @@ SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
 @pytest.fixture(autouse=True)
 def endpoint(monkeypatch):
     """No memory of earlier endpoints, no real key or address, and short waits between tries."""
-    monkeypatch.setattr(ems.judge, "_ENDPOINTS", {})
+    monkeypatch.setattr(ems.endpoint, "LEARNED", {})
     monkeypatch.setattr(ems.judge.random, "uniform", lambda low, high: 0.01)
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
@@ -172,6 +180,7 @@ BAD_SHAPES = ["[]", '"yes"', "null", '{"choices": []}', '{"choices": [{"message"
 @pytest.mark.parametrize("fault", [
     Fault(429), Fault(429, headers={"Retry-After": "0.01"}), Fault(429, headers={"Retry-After": "soon"}),
     Fault(500), Fault(502, "<html>bad gateway</html>"), Fault(503), Fault(408), Fault(409), Fault(reset=True),
+    Fault(body=completion("1", finish="error")), Fault(body=completion("1", finish="abort")),
     Fault(body="<html>welcome</html>"), Fault(body="{\"choices\": [{"), Fault(body="[" * 100_000),
     *(Fault(body=shape) for shape in BAD_SHAPES),
 ], ids=lambda fault: f"{fault.status}-{str(fault.body)[:24]}")
@@ -226,6 +235,30 @@ def test_retry_after_past_the_time_limit_fails_at_once():
         assert server.count == 1
 
 
+def test_a_wait_that_the_server_names_uses_up_no_try():
+    busy = Fault(429, headers={"Retry-After": "0.02"})
+    with Loopback(echo, faults=[busy] * 5) as server:
+        assert texts(judge_of(server, retries=0).ask(ask(1))) == ["re: question 0"]
+        assert server.count == 6
+
+
+def test_a_named_wait_of_nothing_falls_back_to_ones_own(monkeypatch):
+    waits = []
+    monkeypatch.setattr(ems.judge.random, "uniform", lambda low, high: waits.append((low, high)) or 0.001)
+    with Loopback(faults=lambda n, body: Fault(429, headers={"Retry-After": "0"})) as server:
+        assert judge_of(server, retries=3).ask(ask(1)) == [Reply(None, "http 429")]
+        assert server.count == 4
+    assert set(waits) == {(0.5, 1.0)}
+
+
+def test_not_all_workers_come_back_at_once(monkeypatch):
+    spread = []
+    monkeypatch.setattr(ems.judge.random, "uniform", lambda low, high: spread.append((low, high)) or 0.01)
+    with Loopback(faults=[Fault(429, headers={"Retry-After": "0.1"})]) as server:
+        judge_of(server).ask(ask(1))
+    assert spread == [(0.0, 1.0)]
+
+
 @pytest.mark.parametrize(("value", "seconds"), [
     ("7", 7), ("0.5", 0.5), ("0", 0), ("-3", 0), ("Fri, 15 Nov 2024 12:00:00 GMT", 0),
 ])
@@ -270,6 +303,32 @@ def test_endpoint_that_only_fails_is_given_up():
         assert len(judge.store) == 5
 
 
+def test_endpoint_that_refuses_everything_is_given_up_in_its_own_words(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
+    refused = Fault(400, {"error": {"message": "Invalid model: m\nfor sk-planted-0123456789 " + "x" * 500}})
+    with Loopback(faults=lambda n, body: refused) as server:
+        says = r"32 calls in a row failed.*'http 400': Invalid model: m for \*\*\* xxx"
+        with pytest.raises(JudgeUnavailable, match=says) as error:
+            judge_of(server, workers=4).ask(ask(300))
+        assert server.count < STRIKES + 20
+    assert len(str(error.value)) < 400
+
+
+def test_endpoint_that_hangs_is_given_up():
+    with Loopback(faults=lambda n, body: Fault(delay=30)) as server:
+        with pytest.raises(JudgeUnavailable, match="32 calls in a row failed, the last with 'timeout'"):
+            judge_of(server, workers=16, timeout=0.2).ask(ask(300))
+        assert server.count <= STRIKES + 2 * 16
+
+
+def test_questions_too_long_for_a_model_do_not_speak_against_its_endpoint():
+    long = Fault(400, {"error": {"message": "This model's maximum context length is 8192 tokens."}})
+    with Loopback(echo, faults=lambda n, body: long if n < 2 * STRIKES else None) as server:
+        replies = judge_of(server, workers=1).ask(ask(2 * STRIKES + 1))
+    assert [r.error for r in replies] == ["http 400"] * 2 * STRIKES + [""]
+    assert replies[0].said.startswith("This model's maximum")
+
+
 def test_endpoint_that_fails_now_and_then_is_not_given_up():
     n = 2 * STRIKES + 10
     with Loopback(echo, faults=lambda number, body: Fault(503) if number % 2 else None) as server:
@@ -284,6 +343,9 @@ def test_endpoint_that_fails_now_and_then_is_not_given_up():
     (completion(None, finish="length"), "length", ""),
     (completion(None, refusal="I can't."), "refusal", "I can't."),
     (completion("", finish="content_filter"), "refusal", ""),
+    (completion("1", finish="model_length"), "length", "1"),
+    (completion(None, reasoning_content="The point is th"), "no text", ""),
+    (completion(None, finish="tool_calls", tool_calls=[{"type": "function"}]), "no text", ""),
 ])
 def test_cut_off_and_declining_replies_are_kept_but_do_not_count(reply, error, kept):
     with Loopback(lambda body: reply) as server:
@@ -293,6 +355,15 @@ def test_cut_off_and_declining_replies_are_kept_but_do_not_count(reply, error, k
             assert (got.text, got.error, got.stored) == (None, error, stored)
         assert server.count == 1
         assert next(judge.store.records()).text == kept
+
+
+def test_what_a_server_once_broke_off_is_asked_again_but_not_in_a_replay():
+    with Loopback(echo) as server:
+        judge = judge_of(server, store=Replies())
+        judge.store.put(Record(key=judge.key(ask(1)[0]), task="match", model="m", text="1", finish_reason="error"))
+        assert LLMJudge("m", store=judge.store, mode="replay").ask(ask(1))[0].error == "broken off"
+        assert texts(judge.ask(ask(1))) == texts(judge.ask(ask(1))) == ["re: question 0"]
+        assert server.count == 1
 
 
 def test_filtered_prompt():
@@ -345,7 +416,7 @@ def test_refusals_as_different_servers_word_them(error, dropped):
     with Loopback(faults=fault) as server:
         judge = judge_of(server)
         assert texts(judge.ask(ask(1))) == ["ok"]
-        assert judge._endpoint().dropped == dropped
+        assert judge.endpoint.learned.dropped == dropped
 
 
 @pytest.mark.parametrize("message", [
@@ -360,7 +431,7 @@ def test_wrong_value_is_not_taken_for_a_missing_parameter(message):
         judge = judge_of(server)
         assert judge.ask(ask(1)) == [Reply(None, "http 400")]
         assert server.count == 1
-        assert judge._endpoint().dropped == set()
+        assert judge.endpoint.learned.dropped == set()
 
 
 # --- endpoints that cannot be used ---
@@ -395,6 +466,19 @@ def test_unreachable_endpoint_is_one_early_error():
     with pytest.raises(JudgeUnavailable, match=r"m at http://127.0.0.1:\d+/v1: cannot be reached; check the address"):
         judge.ask(ask(50))
     assert judge._of("match").calls == 3            # the first and two more, a second or two in all
+
+
+def test_a_server_that_does_not_speak_https_is_told_apart_from_one_that_is_down():
+    def serve():
+        line, _ = plain.accept()
+        line.recv(1000)
+        line.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        line.close()
+    with socket.create_server(("127.0.0.1", 0)) as plain:
+        threading.Thread(target=serve, daemon=True).start()
+        judge = LLMJudge("m", base_url=f"https://127.0.0.1:{plain.getsockname()[1]}/v1", retries=0)
+        with pytest.raises(JudgeUnavailable, match=r"cannot be reached; .* \(.*SSL.*\)"):
+            judge.ask(ask(1))
 
 
 def test_no_key_for_the_official_endpoint():
@@ -588,6 +672,22 @@ def test_plain_functions_and_judges_are_judges():
         as_judge("gpt-4o")
 
 
+def test_signature_says_what_the_server_made_of_it_live_and_replayed():
+    with Loopback("5", faults=refusing("temperature", "seed", "max_tokens")) as server:
+        live = judge_of(server, store=Replies())
+        results = EMS(SentenceExtractor(), SimilarityMatcher(), LLMScorer(live)).evaluate(
+            [Triplet("t", "g", "q", "Revenue was $5 billion.")], [Answer("t", "m", "Revenue was $5 billion.")])
+    replayed = LLMJudge("m", store=live.store, mode="replay")
+    assert "dropped" not in replayed.signature
+    LLMScorer(replayed)([("Revenue was $5 billion.", "Revenue was $5 billion.")])
+    assert live.signature == replayed.signature == "judge:m|temperature:0.0|seed:7|dropped:seed,temperature"
+    assert results[0].signature.endswith(live.signature)
+    checker = RAGChecker(LLMJudge("m", store=live.store, mode="replay"))
+    assert "dropped" not in checker.signature
+    LLMScorer(checker.judge)([("Revenue was $5 billion.", "Revenue was $5 billion.")])
+    assert checker.signature.endswith(live.signature)
+
+
 def test_scripted_judge_counts_its_calls():
     judge = ScriptedJudge("yes", None)
     assert judge.ask(ask(2)) == [Reply("yes"), Reply(None, "no reply")]
@@ -600,5 +700,6 @@ def test_scripted_judge_counts_its_calls():
 def test_signature_names_the_model_and_its_decoding():
     judge = LLMJudge("m", weights="3f9a")
     assert judge.signature == "judge:m|temperature:0.0|seed:7|weights:3f9a"
+    assert Repeated(judge, 2).signature == judge.signature + ",sample=2"
     assert os.environ.get("OPENAI_API_KEY") is None
     assert "m" in repr(judge)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import ems
 from ems.metrics import answer_scores, ems_scores, f1
+from ems.types import Tally
 
 
 def test_the_paper_s_figure_2_shape():
@@ -81,9 +82,20 @@ def test_an_answer_point_with_one_scored_choice_keeps_that_score():
 def test_all_unscored_is_nan_not_zero():
     got = ems_scores([None, None], [None, None], 2)
     assert isnan(got.recall)
-    assert got.precision == 0.0            # nobody is known to have chosen either answer point
+    assert isnan(got.precision)            # whether anybody chose either answer point is not known
     assert isnan(got.f1)
     assert got.unscored == 2
+    assert got.tally == Tally(0.0, 0.0, 0.0, 0.0, 2)
+    assert got.reason == "no point could be scored"
+    # Matched, but no score could be read: point 2 of the answer is known to be nobody's, and still there is no number.
+    assert isnan(ems_scores([0, 1], [None, None], 3).precision)
+    # A scorer that judges the answer side on its own keeps it.
+    assert ems_scores([None], [None], 2, ans_score=[0.5, 1.0]).precision == (0.5 + 1.0) / 2
+
+
+def test_lost_matches_lower_precision_as_the_docstring_says():
+    got = ems_scores([0] + [None] * 9, [1.0] + [None] * 9, 10)
+    assert (got.recall, got.precision, got.unscored) == (1.0, 1 / 10, 9)
 
 
 def test_f1_by_hand():
@@ -138,7 +150,7 @@ def test_against_a_plain_reading_of_the_equations(alignment):
             ans.append(0.0)
         elif known:
             ans.append(max(known))
-    for mine, theirs in ((got.recall, ref), (got.precision, ans)):
+    for mine, theirs in ((got.recall, ref), (got.precision, ans if ref else [])):
         assert isnan(mine) if not theirs else isclose(mine, sum(theirs) / len(theirs), abs_tol=1e-12)
     assert got.unscored == len(match) - len(ref)
     if got.recall == got.recall and got.precision == got.precision and got.recall + got.precision:

@@ -118,3 +118,94 @@ def test_a_dry_run_of_the_notebooks_counts_every_stage_of_an_unknown_judge():
     assert set(rows) == {"claims", "entail", "summary", "extract", "match", "score", "all"}
     assert rows["claims"][3] == rows["extract"][3] == "6"      # two references and four answers, each once: exact
     assert rows["all"][-1] == "unknown"                        # without prices
+
+
+def cells_of(number, **given):
+    """Run a notebook's code in this process, its parameters replaced by those given."""
+    path = next((ROOT / "notebooks").glob(f"{number}_*.ipynb"))
+    names = {}
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)
+            if "parameters" in cell["metadata"].get("tags", ()):
+                names.update(given)
+    return names
+
+
+NUMBERS = "Revenue rose 5% to $10 billion. Costs fell 3%. Cash was $2 billion."
+WORDS = "The company expects strong demand for its products. Management remains confident about the year ahead."
+
+
+@pytest.mark.parametrize(("groups", "models", "text", "more"), [
+    ([f"{i:03d}" for i in range(45)], ["base", "rag"], NUMBERS, {"HEATMAP": "BLEU", "QUESTIONS": "correct"}),
+    (["N/A", "7", "1.10"], ["None"], WORDS, {}),
+], ids=["many groups, labels without rows", "one model, no numbers, names that look like other things"])
+def test_a_users_own_data_reach_table_1(tmp_path, monkeypatch, groups, models, text, more):
+    import matplotlib
+
+    from ems import baselines, frames
+    from ems.datasets import write_jsonl
+    from ems.evaluate import build
+    from ems.types import Answer, Triplet
+
+    matplotlib.use("Agg")
+    monkeypatch.chdir(ROOT)
+    triplets = [Triplet(f"{i}.10", group, "q", text) for i, group in enumerate(groups)]
+    answers = [Answer(t.id, model, text[:40 + 10 * k]) for t in triplets for k, model in enumerate(models)]
+    write_jsonl(tmp_path / "triplets.jsonl", triplets)
+    write_jsonl(tmp_path / "answers.jsonl", answers)
+    (tmp_path / "labels.csv").write_text("triplet_id,model,correct\n")
+    bleu = baselines.bleu([text] * len(answers), [a.answer for a in answers])
+    frames.of_values("BLEU", "Score", answers, bleu, triplets, "s").to_csv(tmp_path / "values_baselines.csv", index=False)
+    found = frames.of_results(build(None, "local").evaluate(triplets, answers), "EMS(local)", triplets)
+    found.to_csv(tmp_path / "values_ems.csv", index=False)
+    cells_of("04", RUN=str(tmp_path), RESAMPLES=50, **more)
+    if len(groups) < 40:                               # notebook 5 is slow, and looks at no group but to draw it again
+        cells_of("05", RUN=str(tmp_path), RESAMPLES=20, RECOMPUTE="no", TEXTS=2)
+    table = cells_of("07", RUN=str(tmp_path), RESAMPLES=50)["summary"]
+    assert set(table.model) == set(models)
+    assert set(table.n) == {len(groups)}
+
+
+def small_values(groups, **scores):
+    """Values of one metric, a triplet a group, written as notebooks 2 and 3 write them."""
+    import pandas as pd
+
+    from ems import frames
+
+    rows = [("EMS(local)", "F1", model, f"t{i}", f"g{i}", score + i / 100, score, 1.0, 1, 0, "s")
+            for model, score in scores.items() for i in range(groups)]
+    return pd.DataFrame(rows, columns=frames.COLUMNS)
+
+
+@pytest.mark.parametrize(("groups", "better"), [(3, "no metric"), (6, "EMS(local)")])
+def test_models_are_told_apart_only_where_p_can_say_so(tmp_path, monkeypatch, groups, better):
+    """Every answer of one model beats the other's: the interval leaves out 0; p is 2 / 2^3 = 0.25, then 2 / 2^6 = 0.03."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    monkeypatch.chdir(ROOT)
+    values = small_values(groups, low=0.1, high=0.5)
+    values.to_csv(tmp_path / "values_ems.csv", index=False)
+    values.assign(metric="BLEU", part="Score", value=0.5).to_csv(tmp_path / "values_baselines.csv", index=False)
+    (tmp_path / "labels.csv").write_text("triplet_id,model,correct\n")
+    names = cells_of("04", RUN=str(tmp_path), RESAMPLES=50, SIZES={"low": "low", "high": "high"})
+    assert set(names["paired"].ci_low.round(9)) == {0.0, 0.4}
+    assert f"**high** beside **low**: better by {better}; worse by none" in names["lines"][0]
+
+
+def test_signs_of_a_weak_judge_count_what_was_read_and_found():
+    """Six points: two found at 0, one at 1, one without a match, two that could not be read."""
+    import pandas as pd
+
+    from ems.types import EMSResult
+
+    one = EMSResult("t", "m", ("r",) * 6, ("a", "b"), (0, 0, 1, -1, None, None),
+                    (1.0, 1.0, 0.5, 0.0, None, None), 0.5, 0.5, 0.5, 2, "s")
+    path = next((ROOT / "notebooks").glob("03_*.ipynb"))
+    sources = ["".join(c["source"]) for c in json.loads(path.read_text(encoding="utf-8"))["cells"]]
+    names = {"pd": pd, "results": {"EMS(LLM)": [one]}}
+    exec(next(source for source in sources if source.startswith("signs = ")), names)
+    found = names["signs"].iloc[0]
+    assert found["unmatched"] == 1 / 4
+    assert found["commonest index"] == 2 / 3

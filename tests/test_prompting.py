@@ -76,6 +76,21 @@ def test_a_set_without_a_template_says_so_unless_it_leaves_the_task_to_the_kit(t
     assert Prompts(folder).template("score").template == Prompts().template("score").template
 
 
+def test_a_template_that_is_not_utf8_says_so(tmp_path):
+    folder = folder_with(tmp_path)
+    (folder / "extract.txt").write_bytes(b"$answer \xff")
+    with pytest.raises(InputError, match=r"extract\.txt is not UTF-8 text \(byte 8\)"):
+        Prompts(folder).template("extract")
+
+
+@pytest.mark.parametrize("menu", ['{"first": "1"}', '{"first": true}', "[]", '{"numbered": 1}', '{"between": null}', '{"last": 1}'])
+def test_a_malformed_menu_is_refused(tmp_path, menu):
+    folder = folder_with(tmp_path)
+    (folder / "set.json").write_text(f'{{"menu": {menu}}}')
+    with pytest.raises(InputError, match=r"set\.json: menu may have first"):
+        Prompts(folder)
+
+
 @pytest.mark.parametrize("about", ["{", "[]", '"kit"'])
 def test_what_a_set_says_of_itself_must_be_an_object(tmp_path, about):
     folder = folder_with(tmp_path)
@@ -89,9 +104,12 @@ def test_signatures_tell_sets_templates_and_menus_apart(tmp_path):
     assert Prompts().signature("match").startswith("kit#")
     assert Prompts().signature("match") != Prompts().signature("extract")
     assert Prompts(one).signature("match").startswith("one#")
-    two = folder_with(tmp_path, "two", match="$reference: $candidates")
+    two = folder_with(tmp_path, "two", match="$reference: $candidates", match_all="$references $candidates")
     assert Prompts(one).signature("match").split("#")[1] != Prompts(two).signature("match").split("#")[1]
 
+    whole = Prompts(two).signature("match_all")
+    (two / "set.json").write_text('{"menu": {"first": 1}}')
+    assert Prompts(two).signature("match_all") != whole
     plain = Prompts(one).signature("match"), Prompts(one).signature("extract")
     (one / "set.json").write_text('{"kit": ["summary"], "menu": {"first": 1}}')
     assert Prompts(one).signature("extract") == plain[1]

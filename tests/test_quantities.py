@@ -49,6 +49,24 @@ def one(text):
     ("-5%", [(-5, "%")]),
     ("$(5.2) million", [(-5.2e6, "USD")]),
     ("(1,234)", [(-1234, "")]),
+    ("(250)", [(-250, "")]),
+    ("| $ | (29) | $ | (6) |", [(-29, ""), (-6, "")]),
+    ("(18)%", [(-18, "%")]),
+    ("a result of (5) million", [(-5e6, "")]),
+    ("twelve (12) months", [(12, "month")]),          # said twice, meant once
+    ("two and a half billion dollars", [(2.5e9, "USD")]),
+    ("one and a half percent", [(1.5, "%")]),
+    ("USD1.5bn", [(1.5e9, "USD")]),
+    ("The company notes 14 percent", [(14, "%")]),
+    ("The CFO notes 2 trillion", [(2e12, "")]),
+    ("hired 2000 employees", [(2000, "person")]),
+    ("In 2024 customers spent 12%", [(2024_00_00, "date"), (12, "%")]),
+    ("2025 the market grew 3%", [(2025_00_00, "date"), (3, "%")]),
+    ("Q2 50 basis points", [(14_00, "date"), (0.5, "%")]),
+    ("third quarter 42 million users", [(15_00, "date"), (42e6, "user")]),
+    ("In Q1 30 new stores opened", [(13_00, "date"), (30, "store")]),
+    ("In June 15 million users joined", [(15e6, "user")]),
+    ("2024-2025", [(2024_00_00, "date"), (2025_00_00, "date")]),
     ("grew strongly (35%)", [(35, "%")]),             # an aside, not an accountant's minus
 ])
 def test_value_and_unit(text, expected):
@@ -74,7 +92,8 @@ def test_both_ends_of_a_range_share_scale_and_unit(text, expected):
 @pytest.mark.parametrize(("text", "value"), [
     ("Q3 2024", 2024_15_00), ("3Q24", 2024_15_00), ("third quarter of fiscal 2024", 2024_15_00),
     ("the third quarter", 15_00), ("H1 2025", 2025_17_00), ("the second half", 18_00),
-    ("FY2025", 2025_00_00), ("fiscal 2025", 2025_00_00), ("in 2025", 2025_00_00),
+    ("FY2025", 2025_00_00), ("(2024)", 2024_00_00), ("Q3 24 results", 2024_15_00),
+    ("fiscal 2025", 2025_00_00), ("in 2025", 2025_00_00),
     ("December 31, 2023", 2023_12_31), ("31 December 2023", 2023_12_31), ("2023-12-31", 2023_12_31),
     ("October 2024", 2024_10_00), ("May 5", 5_05),
 ])
@@ -90,7 +109,7 @@ def test_comparison_spans(text, months):
 @pytest.mark.parametrize("text", [
     "", "no numbers here", "[4]", "as shown [2, 3]", "1. First", "Step 3: done", "paragraph 93", "Table 2",
     "paragraphs 93, 94 and 95", "10-K", "COVID-19", "M4", "GPT-4", "first place", "the 1st of them", "one of the",
-    "no one", "mid-2025", "财报", "\x00\x01",
+    "no one", "mid-2025", "(1) cloud, (2) pricing", "Table 3 and note 4", "Paragraph 116 points out", "财报", "\x00\x01",
 ])
 def test_not_quantities(text):
     assert find_quantities(text) == []

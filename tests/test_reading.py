@@ -93,6 +93,16 @@ def test_read_list(reply, points):
     ("1 or 2", None), ("1, 2", None), ("1-2", None), ("Reference 3: 2", None), ('{"reference": 1, "index": 2}', None),
     ("2\n(it names 31 stores)", None), ("Candidate 2 says the same.", None), ("two", None), ("No match.", None),
     ("", None), ("I cannot decide.", None), ("無", None), ("true", None), ('{"index": true}', None), ('{"index": 2', None),
+    # a number is read when it is the one thing said
+    ('{"index": "2"}', 2), ('{"index": 2.0}', 2), ('{"index": "−1"}', -1), ('{"index": 2.5}', None), ('{"n": 2}', 2),
+    ('{"best_match": 2, "reason": "both say so"}', 2), ('{"index": 2, "note": null}', 2),
+    ('{"match": null, "reference": 2}', None), ('{"index": "none", "candidates": 4}', None), ('{"match": "2", "closest": 3}', None),
+    ('{"index": "-1", "closest": 2}', None), ('{"match": "none", "index": 2}', None), ('{"reason": "none", "n": 2}', None),
+    ('{"total": 4}', None), ('{"index": 2}\n{"index": 3}', None), ('{"index": 2}\n{"index": 2}', 2),
+    ('Match: 1\n{"index": 2}', None),
+    ("Match: 1\nTotal candidates: 4", None), ("Match: 1\nCandidate: 4", None), ("Total candidates: 4", None), ("No match: 0", None),
+    ("Match: 2\nAnswer: 2", 2), ("2\nAnswer: 2", 2), ("2\nAnswer: 3", None), ("Closest: 2\n3", None), ("Number of the match: 2", 2),
+    ("Number of matches: 2", None), ('0: "a"\n1: "b"', None), ('1: "b"\n1', 1), ("Noted: 2", 2),
 ])
 def test_read_index(reply, index):
     assert read_index(reply, n_points=5) == index
@@ -120,6 +130,14 @@ def test_read_index_of_a_menu_that_counts_from_one(reply, index):
     ("Both say 35%.\n8", 0.8), ('{"score": 8}', 0.8), ("Matching Score:\n8", 0.8), ("The score is 8.", 0.8),
     ("11", None), ("11/10", None), ("11 of 10", None), ("-3", None), ("−3", None), ("7/100", None), ("70%", None), ("0.7", None),
     ("7.5", None), ("7 or 8", None), ("7-8", None), ("Score: high", None), ("seven", None), ("", None), ("10 (exact match)", None),
+    ("7/010", 0.7), ('{"score": 7.0}', 0.7), ('{"score": "7"}', 0.7), ('{"score": 7.5}', None),
+    ('{"score": 7, "reason": "as 1"}', 0.7),
+    ('{"score": 7.5, "max_score": 10}', None), ('{"score": null, "max_score": 10}', None),
+    ('{"score": "3", "max_score": 10}', None),
+    ('{"max_score": 10}', None), ('{"score": 1e400}', None), ('{"score": [7], "rating": "7"}', None),
+    ("Score: 3\nMaximum: 10", None), ("Score: 3\nOut of: 10", None), ("Score: 3\nScale: 10", None), ("3\nConfidence: 9", None),
+    ("Score: 3/10\nRating: 4/10", None), ("Score: 3/10\n3", 0.3), ("Error code: 5", None), ("Max score: 10/10", None),
+    ("5\n6", 0.6), ("Points: 7", 0.7), ("The maximum score is 10", None), ("The total score is 8.", None),
     ("I'm sorry, I can't score this.", None), ('{"score": 7, "max": 10}', None), ("1" * 30, None), ("7: \"a\"", None),
 ])
 def test_read_score(reply, score):
@@ -140,6 +158,9 @@ def test_read_word(reply, word):
     ('{"blocks": [0, 4]}', [0, 4]), ("[4, 0, 4]", [0, 4]), ('{"blocks": []}', []), ('{"blocks": ["0"]}', [0]),
     ('```json\n{"blocks": [0]}\n```', [0]), ("Blocks: [0]", [0]),
     ('{"blocks": [5]}', None), ('{"blocks": [-1]}', None), ('{"blocks": [true]}', None), ('{"blocks": [0.5]}', None),
+    ('Block [0] opens the text, but brings a figure.\n{"blocks": []}', None),
+    ('{"blocks": [0]}\nOn reflection:\n{"blocks": [4]}', None),
+    ('{"blocks": [0]}\n{"blocks": [0]}', [0]),
     ('{"blocks": ["³"]}', None), ('{"blocks": 0}', None), ('{"points": [0]}', None), ("none", None), ("", None), ("[0, 1", None),
 ])
 def test_read_numbers(reply, numbers):

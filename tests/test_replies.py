@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ems.replies import Record, Replies, StoreError, read_choice, reply_key
+from ems.replies import BrokenOff, Record, Replies, StoreError, ending, read_choice, read_usage, reply_key, utc
 from ems.types import InputError
 
 ROOT = Path(__file__).parent.parent
@@ -62,6 +62,10 @@ def test_wrong_shapes_are_no_reply(body):
     ({"message": {"content": None, "refusal": "I can't."}, "finish_reason": "stop"}, "I can't.", "refusal"),
     ({"message": {"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}}, "ab", "stop"),
     ({"message": {"content": "\ud800"}}, "?", "stop"),
+    ({"message": {"content": None}, "finish_reason": "MAX_TOKENS"}, "", "MAX_TOKENS"),
+    ({"message": {"content": None, "reasoning_content": "hm"}, "finish_reason": "stop"}, "", "no text"),
+    ({"message": {"content": None, "tool_calls": []}, "finish_reason": "tool_calls"}, "", "no text"),
+    ({"message": {"content": "a"}, "finish_reason": "some other"}, "a", "some other"),
 ])
 def test_read_choice(choice, text, finish):
     got = read_choice({"choices": [choice], "usage": {"prompt_tokens": 3, "completion_tokens": None}})
@@ -69,7 +73,43 @@ def test_read_choice(choice, text, finish):
     assert (got["prompt_tokens"], got["completion_tokens"], got["cached_tokens"]) == (3, 0, 0)
 
 
+@pytest.mark.parametrize("choice", [
+    {"message": {"content": "1"}, "finish_reason": "error"}, {"message": {"content": None}, "finish_reason": "abort"},
+    {"message": {"content": "1"}, "finish_reason": "stop", "error": {"code": 502, "message": "upstream died"}},
+    {"message": {"content": "1"}, "finish_reason": "insufficient_system_resource"},
+])
+def test_what_the_server_broke_off_is_no_reply(choice):
+    with pytest.raises(BrokenOff):
+        read_choice({"choices": [choice]})
+
+
+@pytest.mark.parametrize(("reason", "means"), [
+    ("stop", ""), ("end_turn", ""), ("length", "length"), ("model_length", "length"), ("MAX_TOKENS", "length"),
+    ("content_filter", "refusal"), ("SAFETY", "refusal"), ("abort", "broken off"), ("no text", "no text"),
+])
+def test_what_finish_reasons_mean(reason, means):
+    assert ending(reason) == means
+
+
+@pytest.mark.parametrize(("usage", "counts"), [
+    (None, (0, 0, 0)), ({"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}, (3, 2, 0)),
+    ({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 135}, (32, 103, 0)),     # reasoning in the total alone
+    ({"completion_tokens": 2, "total_tokens": 5}, (0, 2, 0)),                               # the prompt is not known
+    ({"prompt_tokens": 2**70, "completion_tokens": -5}, (0, 0, 0)), ({"prompt_tokens": True, "completion_tokens": "9"}, (0, 0, 0)),
+    ({"prompt_tokens": 3, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 2**70}}, (3, 1, 0)),
+    ({"prompt_tokens": 3, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 9}}, (3, 1, 3)),
+])
+def test_token_counts(usage, counts):
+    assert tuple(read_usage({"usage": usage}).values()) == counts
+
+
 # --- one reply at a time ---
+
+def test_a_reply_that_was_broken_off_makes_room_for_a_whole_one():
+    store = Replies()
+    store.put(Record(key=key(0), task="t", model="m", text="1", finish_reason="ERROR"))
+    assert store.put(Record(key=key(0), task="t", model="m", text="10")).text == store.get(key(0)).text == "10"
+
 
 def test_first_reply_stays_unless_replaced(tmp_path):
     store = Replies(tmp_path / "new" / "r.sqlite")
@@ -334,6 +374,20 @@ def test_batch_results(tmp_path):
     assert store.get(key(4)).finish_reason == "length"
     assert store.import_batch(tmp_path / "out.jsonl")["duplicate"] == 4     # the same file again adds nothing
     assert store.export_pending(tmp_path / "again.jsonl") == 6
+
+
+@pytest.mark.parametrize(("created", "year"), [
+    (1_700_000_000, "2023"), (1_700_000_000_000, "2023"), (1_700_000_000.5, "2023"), (1e300, "20"), (-1e300, "20"), ("soon", "20"),
+    (float("nan"), "20"), (True, "20"),
+])
+def test_a_date_of_any_kind(created, year):
+    assert utc(created).startswith(year)
+
+
+def test_a_place_that_cannot_be_written_is_one_clear_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot be written"):
+        Replies().export(tmp_path / "file" / "r.jsonl")
 
 
 @pytest.mark.parametrize("line", ["{", "[]", "7", '{"id": 3}', '"x"', "null"])

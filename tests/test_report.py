@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from ems import report, stats
+from ems import figures, report, stats
 from ems.metrics import ems_scores
 from ems.types import EMSResult, InputError
 
@@ -124,26 +124,13 @@ def test_a_failed_write_leaves_the_old_table(tmp_path, monkeypatch):
     report.save_table1(OURS, tmp_path)
     before = (tmp_path / "table1.csv").read_bytes()
 
-    def full(self, target):
-        raise OSError("No space left on device")
-    monkeypatch.setattr(Path, "replace", full)
-    with pytest.raises(OSError, match="No space"):
+    def full(part, target):
+        raise OSError(28, "No space left on device")
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(InputError, match="table1.csv cannot be written: No space left on device"):
         report.save_table1(OURS.assign(value=0.9), tmp_path)
     assert (tmp_path / "table1.csv").read_bytes() == before
     assert sorted(os.listdir(tmp_path)) == ["table1.csv", "table1.md", "table1.tex"]
-
-
-def test_side_by_side():
-    paper = pd.DataFrame({
-        "metric": ["BLEU", "ROUGE"], "part": ["Score", "F1"], "model": [SMALL] * 2, "value": [0.3, 0.2]})
-    both = report.side_by_side(OURS[OURS.model == SMALL], paper).set_index("metric")
-    assert list(both.columns) == ["part", "model", "ours", "paper", "gap", "within_ci"]
-    assert both.gap["BLEU"] == 1 / 3 - 0.3
-    assert both.within_ci["BLEU"]
-    assert pd.isna(both.ours["ROUGE"])                             # only in the paper: kept
-    assert pd.isna(both.within_ci["EMS(LLM)"])                     # only ours: kept
-    with pytest.raises(InputError, match="ours has several rows per metric"):
-        report.side_by_side(OURS, paper, on=["metric"])
 
 
 # --- text from outside
@@ -262,7 +249,7 @@ def texts(fig):
 
 def overlaps(fig):
     """Texts of a figure of boxes that cover each other, leave the page, or leave their box."""
-    fig.set_dpi(report.DPI)
+    fig.set_dpi(figures.DPI)
     fig.canvas.draw()
     boxes = [t.get_window_extent() for ax in fig.axes for t in ax.texts if t.get_text()]
     limits = {45: 630, 980: 1565}                                   # where a box's text starts: where it has to end
@@ -278,27 +265,27 @@ LONG = "Revenue rose from $70 billion to $94.9 billion, WITH GROWTH IN EVERY SEG
     result(ref=[LONG] * 40, ans=[LONG] * 60, match=list(range(20, 60)), score=[i / 40 for i in range(40)]),
 ], ids=["small", "long", "empty", "many"])
 def test_alignment_figure_never_overlaps(given):
-    assert overlaps(report.alignment_figure(given)) == []
+    assert overlaps(figures.alignment_figure(given)) == []
 
 
 def test_alignment_figure_draws_scores_gaps_and_sums():
-    fig = report.alignment_figure(result())
+    fig = figures.alignment_figure(result())
     shown = texts(fig)
     assert {"0.90", "-1", "?", "0.40"} <= set(shown)
     assert len(fig.axes[0].lines) == 2                              # r0 and r3 both chose a0
     assert any("EMS-Recall = (0.90 + 0.00 + 0.40) / 3" in t for t in shown)
-    many = report.alignment_figure(result(ref=["r"] * 40, ans=["a"] * 60, match=[0] * 40, score=[1.0] * 40))
+    many = figures.alignment_figure(result(ref=["r"] * 40, ans=["a"] * 60, match=[0] * 40, score=[1.0] * 40))
     assert {"… and 26 more, not drawn", "… and 46 more, not drawn"} <= set(texts(many))
 
 
 def test_extraction_figure_links_points_to_their_passages():
     body = "Revenue was $94.9 billion, up 6%.\nMargins were 46.2%."
     points = ["Revenue was $94.9 billion.", "Margins were 46.2%."]
-    fig = report.extraction_figure(f"Overview\n{body}\n{body}", points * 2)
+    fig = figures.extraction_figure(f"Overview\n{body}\n{body}", points * 2)
     starts, ends = zip(*[line.get_ydata() for line in fig.axes[0].lines], strict=True)
     assert len(set(starts)) == len(set(ends)) == 4                  # the repeated points lead to the repeated passages
-    assert overlaps(report.extraction_figure(LONG * 10, [LONG] * 30)) == []
-    assert "no points" in texts(report.extraction_figure("Sorry, no.", []))
+    assert overlaps(figures.extraction_figure(LONG * 10, [LONG] * 30)) == []
+    assert "no points" in texts(figures.extraction_figure("Sorry, no.", []))
 
 
 def values():
@@ -309,29 +296,35 @@ def values():
 
 
 def test_heatmap_has_a_panel_per_model_on_one_scale():
-    fig = report.heatmap(values(), "EMS(LLM)", "F1")
+    fig = figures.heatmap(values(), "EMS(LLM)", "F1")
     panels = [ax for ax in fig.axes if ax.get_title(loc="left")]
     assert [ax.get_title(loc="left") for ax in panels] == [SMALL, LARGE]
     assert {ax.collections[0].get_clim() for ax in panels} == {(0, 1)}
     assert [t.get_text() for t in panels[0].texts] == ["0.10", "0.20"] * 2                # Q3 is unscored: no number
     assert [t.get_text() for t in panels[0].get_xticklabels()] == ["Q1", "Q2", "Q3"]
-    one = report.heatmap(values(), "EMS(LLM)", "F1", LARGE)
+    one = figures.heatmap(values(), "EMS(LLM)", "F1", LARGE)
     assert [ax.get_title(loc="left") for ax in one.axes if ax.get_title(loc="left")] == [LARGE]
 
 
-def test_heatmap_of_many_groups_asks_for_a_coarser_column():
+def test_heatmap_of_many_groups_draws_them_as_one():
     many = pd.concat([values().assign(group=f"doc {i}", subset="ab"[i % 2]) for i in range(41)])
-    with pytest.raises(InputError, match="up to 40 rows, group has 41: name a column with fewer levels as rows="):
-        report.heatmap(many, "EMS(LLM)", "F1")
-    assert len(report.heatmap(many, "EMS(LLM)", "F1", rows="subset").axes) == 3
+    first = figures.heatmap(many, "EMS(LLM)", "F1").axes[0]
+    assert [t.get_text() for t in first.get_yticklabels()] == ["all 41"]
+    assert [t.get_text() for t in first.texts] == ["0.10", "0.20"]
+    assert len(figures.heatmap(many, "EMS(LLM)", "F1", rows="subset").axes) == 3
     with pytest.raises(InputError, match="no column 'sector'"):
-        report.heatmap(many, "EMS(LLM)", "F1", rows="sector")
-    with pytest.raises(InputError, match="no values of BLEU Score to draw"):
-        report.heatmap(many, "BLEU", "Score")
+        figures.heatmap(many, "EMS(LLM)", "F1", rows="sector")
+    with pytest.raises(InputError, match=r"no values of BLEU Score to draw; there are EMS\(LLM\)"):
+        figures.heatmap(many, "BLEU")
+
+
+def test_heatmap_of_a_metric_with_one_value_needs_no_part():
+    fig = figures.heatmap(values().assign(metric="BLEU", part="Score"), "BLEU")
+    assert fig.axes[-1].get_ylabel() == "BLEU Score, 0 to 1"
 
 
 def test_scaling_figure_is_relative_to_the_smallest_model():
-    fig = report.scaling_figure(OURS, {LARGE: 90, SMALL: 1})
+    fig = figures.scaling_figure(OURS, {LARGE: 90, SMALL: 1})
     bleu, ems = fig.axes
     assert [ax.get_title(loc="left") for ax in (bleu, ems)] == ["BLEU", "EMS(LLM) F1"]
     assert ems.get_xscale() == "log"
@@ -342,7 +335,7 @@ def test_scaling_figure_is_relative_to_the_smallest_model():
 
 
 def test_scaling_figure_with_names_for_sizes():
-    fig = report.scaling_figure(OURS, {LARGE: "with the call", SMALL: "closed book"})
+    fig = figures.scaling_figure(OURS, {LARGE: "with the call", SMALL: "closed book"})
     ax = fig.axes[1]
     assert ax.get_xscale() == "linear"
     assert [t.get_text().replace("\n", " ") for t in ax.get_xticklabels()] == ["with the call", "closed book"]
@@ -352,15 +345,29 @@ def test_scaling_figure_with_names_for_sizes():
 def test_scaling_figure_survives_a_metric_that_starts_at_zero_or_misses_a_model():
     rows = summary([("BLEU", "Score", "a", 0.0, 0.0, 0.0, 9, 0, 9), ("BLEU", "Score", "b", 0.1, 0.0, 0.2, 9, 0, 9),
                     ("ROUGE", "F1", "a", 0.1, 0.1, 0.2, 9, 0, 9)])
-    assert texts(report.scaling_figure(rows, {"a": 1, "b": 2})).count("nothing to compare with") == 2
+    said = texts(figures.scaling_figure(rows, {"a": 1, "b": 2}))
+    assert {"0.000 → 0.100: no ratio to 0", "1: 0.000\n2: 0.100", "nothing to compare with"} <= set(said)
     with pytest.raises(InputError, match="sizes must name models of the summary"):
-        report.scaling_figure(rows, {"c": 1})
+        figures.scaling_figure(rows, {"c": 1})
     with pytest.raises(InputError, match="ROUGE has no part 'recall'"):
-        report.scaling_figure(rows, {"a": 1, "b": 2}, parts={"ROUGE": "recall"})
+        figures.scaling_figure(rows, {"a": 1, "b": 2}, parts={"ROUGE": "recall"})
+
+
+def test_scaling_figure_marks_what_the_edge_cuts():
+    rows = summary([("BLEU", "Score", "a", 0.1, 0.09, 0.11, 9, 0, 9), ("BLEU", "Score", "b", 0.2, 0.1, 0.9, 9, 0, 9),
+                    ("ROUGE", "F1", "a", 0.1, 0.09, 0.11, 9, 0, 9), ("ROUGE", "F1", "b", 0.5, 0.4, 0.6, 9, 0, 9)])
+    fig = figures.scaling_figure(rows, {"a": 1, "b": 2})
+    marks = [{(line.get_marker(), line.get_markerfacecolor()) for line in ax.lines} for ax in fig.axes]
+    assert any(mark == "^" and face == "white" for mark, face in marks[0])          # a bar up to 9 times
+    assert any(mark == "^" and face != "white" for mark, face in marks[1])          # a value of 5 times
+    assert not any(mark == "^" and face == "white" for mark, face in marks[1])
+    assert "beyond the edge (×4 here)" in fig.get_supxlabel()
+    plain = figures.scaling_figure(OURS, {LARGE: 90, SMALL: 1})
+    assert "edge" not in plain.get_supxlabel()
 
 
 def test_saved_figures_are_1600_wide_and_the_same_every_time(tmp_path):
-    one, two = (report.save(report.alignment_figure(result()), tmp_path / "deep" / name) for name in ("1.png", "2.png"))
+    one, two = (figures.save(figures.alignment_figure(result()), tmp_path / "deep" / name) for name in ("1.png", "2.png"))
     assert one.read_bytes() == two.read_bytes()
     assert int.from_bytes(one.read_bytes()[16:20], "big") == 1600
     assert b"Software" not in one.read_bytes()

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import scipy.stats
 
-from ems import stats
+from ems import frames, stats
 from ems.types import InputError
 
 NAN = math.nan
@@ -37,6 +37,28 @@ def shuffled(values):
     return values.sample(frac=1, random_state=5)
 
 
+# --- reading
+
+def test_names_are_read_as_they_stand(tmp_path):
+    """What pandas would take for a number or for missing is a name, in ids, groups and models."""
+    ids, groups, models = ["1.1", "1.10", "007"], ["N/A", "", "nan"], ["None", "7", "70"]
+    rows = [(m, i, g, v) for m in models for i, g, v in zip(ids, groups, [0.25, NAN, 1 / 3], strict=True)]
+    frame(rows).to_csv(tmp_path / "a.csv", index=False)
+    frame(rows, metric="BLEU", part="Score").to_csv(tmp_path / "b.csv", index=False)
+    values = frames.read(tmp_path / "a.csv", tmp_path / "b.csv")
+    assert len(values) == 2 * 3 * 3
+    assert list(values.triplet_id[:3]) == ids
+    assert list(values.group[:3]) == groups
+    assert list(values.model[::3]) == models * 2
+    assert [v if v == v else None for v in values.value[:3]] == [0.25, None, 1 / 3]
+    table = stats.paired_table(values[values.group != ""], models=["7", "70"], resamples=10)
+    assert set(table.a) == {"70"}
+    (tmp_path / "labels.csv").write_text("triplet_id,model,correct\n1.10,7,True\n007,7,False\n")
+    labels = frames.read(tmp_path / "labels.csv")
+    assert list(labels.triplet_id) == ["1.10", "007"]
+    assert labels.correct.dtype == bool
+
+
 # --- summarise
 
 def test_macro_is_the_mean_of_answers_and_micro_the_pooled_ratio():
@@ -63,6 +85,21 @@ def test_micro_f1_is_the_harmonic_mean_of_pooled_precision_and_recall():
     assert (micro.ci_low["F1"], micro.ci_high["F1"]) == (0, 1)
     with pytest.raises(InputError, match="needs num and den, or Precision and Recall"):
         stats.summarise(pd.concat([f1, precision]), pool="micro")
+
+
+def test_micro_of_a_model_that_refuses_everything_is_zero_not_nan():
+    """Two answers without a point, to references of three: recall 0 of 6; nothing to divide precision by is 0, as for one."""
+    answers = [("m", "a", "A"), ("m", "b", "B")]
+    parts = [frame([(*a, 0.0, 0.0, 0.0) for a in answers], part="Precision"),
+             frame([(*a, 0.0, 0.0, 3.0) for a in answers], part="Recall"), frame([(*a, 0.0, NAN, NAN) for a in answers])]
+    micro = stats.summarise(pd.concat(parts), pool="micro").set_index("part")
+    assert list(micro.value[["Precision", "Recall", "F1"]]) == [0.0, 0.0, 0.0]
+    assert list(micro.ci_high) == [0.0, 0.0, 0.0]
+    # An answer that could not be scored is no refusal.
+    parts[0] = frame([(*a, NAN, NAN, NAN) for a in answers], part="Precision")
+    micro = stats.summarise(pd.concat(parts), pool="micro").set_index("part")
+    assert math.isnan(micro.value["Precision"])
+    assert math.isnan(micro.value["F1"])
 
 
 def test_the_bootstrap_interval_by_hand():

@@ -12,11 +12,12 @@ ROOT = Path(__file__).parent.parent
 # Each module may import those of the rows above it, and its neighbours in its own row that come before it.
 ROWS = [
     ["types"],
-    ["metrics", "cost", "prompting", "reading", "replies", "quantities", "encoder"],
+    ["metrics", "cost", "prompting", "reading", "replies", "endpoint", "quantities", "encoder"],
     ["judge", "similarity"],
     ["extract", "match", "score", "baselines", "answering", "edits"],
     ["evaluate"],
-    ["datasets", "paper_prompts", "transcripts", "stats", "frames", "agreement", "ablation", "report", "plots", "cluster"],
+    ["datasets", "paper_prompts", "transcripts", "stats", "frames", "agreement", "ablation", "report", "figures", "plots",
+     "cluster"],
     ["runner"],
     ["cli"],
 ]

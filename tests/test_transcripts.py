@@ -333,6 +333,9 @@ def test_triplets_for_each_company_and_question(tmp_path, written):
     ("references/ACM.yaml", "Q1: [", "ACM.yaml is not YAML"),
     ("q.yaml", "Q1: What?", "a list of entries with id, topic and question is needed"),
     ("q.yaml", "- {id: Q1}", "a list of entries with id, topic and question is needed"),
+    ("q.yaml", "- {id: Q1, question: }", "the question of Q1 must be a text; write it there"),
+    ("q.yaml", "- {id: Q1, question: What}\n- {id: Q2, question: 5}", "the question of Q2 must be a text"),
+    ("q.yaml", "- {id: Q1, question: What}\n- {id: Q1, question: Why}", "id Q1 occurs more than once"),
 ])
 def test_bad_questions_and_references(tmp_path, written, file, content, says):
     put(tmp_path / file, content)

@@ -149,11 +149,12 @@ def test_mean_score_by_hand(chances, score):
 
 
 def test_expected_scores_are_signed_and_need_one_digit():
-    judge = ScriptedJudge(Reply("7", chances={"7": 0.5, "8": 0.5}), Reply("7"), Reply(None, "refusal"))
+    judge = ScriptedJudge(Reply("7", chances={"7": 0.5, "8": 0.5}), Reply("7"), Reply(None, "refusal", chances={"7": 0.9}),
+                          Reply(None, "length", cut="7 because", chances={"7": 0.9}))
     scorer = LLMScorer(judge, max_score=9, expected=True)
-    assert scorer([("a", "b")] * 3) == [pytest.approx(7.5 / 9), None, None]
-    assert scorer.unread == {"score: no probabilities": 1, "score: refusal": 1}
-    assert [r.chances for r in judge.requests] == [20] * 3
+    assert scorer([("a", "b")] * 4) == [pytest.approx(7.5 / 9), None, None, None]
+    assert scorer.unread == {"score: no probabilities": 1, "score: refusal": 1, "score: length": 1}
+    assert [r.chances for r in judge.requests] == [20] * 4
     assert scorer.signature == LLMScorer(judge, max_score=9).signature + ",expected"
     assert "max=9,expected" in build(judge, "llm-expected").signature
     with pytest.raises(InputError, match="9 or less for an expected score, got 10"):

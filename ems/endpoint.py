@@ -1,0 +1,205 @@
+"""One model at one address, in the HTTP dialect of OpenAI-compatible servers: what is sent, what an answer means.
+
+The `openai` package is imported when the first call is made.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import json
+import math
+import os
+import re
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from .replies import BrokenOff, encodable, read_chances, read_choice, read_usage
+from .types import InputError
+
+FORMATS = ("json_schema", "json_object", "text")      # what to ask for, the strictest first
+# What a server may refuse.
+OPTIONAL = ("seed", "top_p", "temperature", "max_completion_tokens", "max_tokens", "logprobs", "top_logprobs")
+ABOUT_FORMAT = re.compile(r"response.?format|json.?(mode|object)|schema|grammar|guided|structured", re.IGNORECASE)
+ABOUT_VALUE = re.compile(r"context|too (large|long|many)|exceed|maximum|at (most|least)|between|greater|less",
+                         re.IGNORECASE)
+SHOWN = 200              # characters of a server's words in an error
+
+
+@dataclass(eq=False)
+class Failed(Exception):
+    """A call that brought no reply."""
+
+    reason: str                   # becomes Reply.error
+    again: bool = True            # worth another try
+    after: float | None = None    # seconds the server asks to wait before that
+    fatal: str = ""               # why no other call can succeed either
+    complaint: str = ""           # what the server says is wrong with the request, to learn from
+    said: str = ""                # its words or the cause, shortened, for people
+    tokens: dict[str, int] = field(default_factory=dict)     # what the server counted all the same
+
+
+@dataclass
+class Learned:
+    """What is known of one model at one address: shared by every endpoint object of this process."""
+
+    format: int = 0                                    # index into FORMATS of the strictest one that works
+    dropped: set[str] = field(default_factory=set)     # parameters the server refused
+    alive: bool = False                                # a reply has come from here
+
+
+LEARNED: dict[tuple[str, str], Learned] = {}
+
+
+class Endpoint:
+    """A model at an address: `base_url` and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY.
+
+    InputError for what is no address.
+    """
+
+    def __init__(self, model: str, base_url: str | None = None, api_key: str | None = None):
+        self.model = model
+        self.base_url = base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
+        try:
+            address = urlsplit(self.base_url)
+            usable = address.scheme in ("http", "https") and address.hostname and address.port != 0
+        except ValueError:                          # brackets or a port that make no sense
+            usable = False
+        if not usable:
+            raise InputError(f"base_url must be an address such as http://localhost:8000/v1, got {self.base_url!r}")
+        # A function, so that printing this object or its attributes does not show the key.
+        self._secret = lambda: (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
+        self._client: Any = None
+        self._lock = threading.Lock()
+
+    @property
+    def where(self) -> str:
+        """The address for people, without what may be a secret in it."""
+        return re.sub(r"//[^/@]*@", "//", self.base_url).partition("?")[0]
+
+    @property
+    def learned(self) -> Learned:
+        """What is known of this model at this address."""
+        return LEARNED.setdefault((self.base_url, self.model), Learned())
+
+    def connect(self) -> None:
+        """Make the client, with one pool of connections for all workers. Failed when there is no key to send."""
+        with self._lock:
+            if self._client is not None:
+                return
+            try:
+                import openai
+            except ImportError:
+                raise InputError("asking a model needs the openai package: pip install openai") from None
+            key = self._secret()
+            if not key and "api.openai.com" in self.base_url:
+                raise Failed("no key", fatal="no key: set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server")
+            if not (key.isascii() and key.isprintable()):
+                raise Failed("no key", fatal="OPENAI_API_KEY has characters that no key has; set it again")
+            self._client = openai.OpenAI(api_key=key or "none", base_url=self.base_url, max_retries=0)
+
+    def body(self, prompt: str, *, max_tokens: int, schema: dict | None = None, chances: int = 0,
+             temperature: float | None = None, top_p: float | None = None, seed: int | None = None) -> dict[str, Any]:
+        """The chat completion to send, without what the endpoint is known to refuse."""
+        learned = self.learned
+        limit = "max_completion_tokens" if "max_tokens" in learned.dropped else "max_tokens"
+        body = {"temperature": temperature, "top_p": top_p, limit: max_tokens, "seed": seed}
+        if chances:
+            body |= {"logprobs": True, "top_logprobs": chances}
+        body = {k: v for k, v in body.items() if v is not None and k not in learned.dropped}
+        body |= {"model": self.model, "messages": [{"role": "user", "content": encodable(prompt)}]}
+        form = FORMATS[learned.format] if schema else "text"
+        if form != "text":
+            body["response_format"] = {"type": form}
+        if form == "json_schema":
+            body["response_format"][form] = {"name": "reply", "schema": schema, "strict": True}
+        return body
+
+    def post(self, body: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """The one place every live call passes: send one chat completion, return what it says or raise Failed."""
+        import openai
+
+        seconds = max(seconds, 0.1)
+        try:
+            raw = self._client.chat.completions.with_raw_response.create(
+                **body, timeout=openai.Timeout(seconds, connect=min(5.0, seconds)))
+        except openai.APIStatusError as error:
+            raise self._refused(error.status_code, error.response.headers, error.body) from None
+        except openai.APIConnectionError as error:
+            cause, late = type(error.__cause__).__name__, isinstance(error, openai.APITimeoutError)
+            if cause in ("ConnectError", "ConnectTimeout"):
+                raise Failed("unreachable", said=self._shown(str(error.__cause__))) from None
+            raise Failed("timeout" if late else "connection", again=not late) from None
+        try:
+            data = json.loads(raw.content)
+        except (ValueError, RecursionError):
+            raise Failed("not JSON") from None
+        try:
+            return {**read_choice(data), **({"chances": read_chances(data)} if "logprobs" in body else {})}
+        except ValueError as error:
+            reason = "broken off" if isinstance(error, BrokenOff) else "wrong shape"
+            raise Failed(reason, tokens=read_usage(data), said=self._shown(_words(data))) from None
+
+    def learn(self, complaint: str, body: dict[str, Any]) -> bool:
+        """Note what a refused body must do without. False when the complaint is about something else."""
+        learned, sent = self.learned, body.get("response_format", {}).get("type")
+        if sent and ABOUT_FORMAT.search(complaint):
+            learned.format = max(learned.format, FORMATS.index(sent) + 1)
+            return True
+        if ABOUT_VALUE.search(complaint):          # the parameter is known, its value is wrong
+            return False
+        refused = next((name for name in OPTIONAL if name in body and re.search(rf"\b{name}\b", complaint)), None)
+        if refused:
+            learned.dropped.add(refused)
+        return refused is not None
+
+    def _refused(self, status: int, headers: Any, body: Any) -> Failed:
+        """What an HTTP error status means: give up on all, on this request, learn from it, or try again."""
+        error = body if isinstance(body, dict) else {}
+        complaint, reason, code = self._masked(_words(body)), f"http {status}", error.get("code")
+        said = complaint[:SHOWN]
+        forbidden = status == 403 and not self.learned.alive
+        if status in (401, 402, 404) or forbidden or code == "insufficient_quota":
+            todo = {401: "the key in OPENAI_API_KEY", 403: "the key in OPENAI_API_KEY",
+                    404: "the model's name and the address"}.get(status, "the account")
+            return Failed(reason, fatal=f"{reason}: {said or 'no message'}; check {todo}")
+        if code == "content_filter":
+            return Failed("refusal", again=False)
+        if status in (408, 409, 429) or status >= 500:
+            return Failed(reason, after=_retry_after(headers), complaint=complaint if status in (500, 501) else "", said=said)
+        return Failed(reason, again=False, complaint=complaint if status in (400, 415, 422) else "", said=said)
+
+    def _masked(self, text: str) -> str:
+        secret = self._secret()
+        return text.replace(secret, "***") if secret else text
+
+    def _shown(self, text: str) -> str:
+        return self._masked(" ".join(text.split()))[:SHOWN]
+
+
+def _words(body: Any) -> str:
+    """What a body that brings no reply says is wrong, on one line: with or without an `error` around it."""
+    error = body if isinstance(body, dict) else {}
+    if isinstance(error.get("error"), dict):
+        error = body = error["error"]
+    said = error.get("message") or error.get("detail") or error.get("error") or ("" if "choices" in error else body) or ""
+    if isinstance(said, list):                 # one entry per field that was found wrong
+        said = "; ".join(f"{e.get('loc', '')} {e.get('msg', '')}" for e in said if isinstance(e, dict))
+    return " ".join(f"{error.get('param') or ''} {said}".split())
+
+
+def _retry_after(headers: Any) -> float | None:
+    """Seconds the server asks to wait, from Retry-After as a number or an HTTP date; None when it does not say."""
+    value = headers.get("retry-after")
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
+        except ValueError:
+            return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None
