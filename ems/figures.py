@@ -164,14 +164,15 @@ def _verdict(line: list[tuple[float, float, float]]) -> str:
 
 
 def heatmap(
-    values: pd.DataFrame, metric: str, part: str | None = None, model: str | None = None, *,
+    values: pd.DataFrame, metric: str, part: str | None = None, models: Sequence[str] | None = None, *,
     rows: str = "group", columns: str | None = None,
 ) -> Figure:
     """Mean value by company (`rows`) and question (`columns`), one panel per model on one scale from 0 to 1.
 
-    `part`, left out, is F1, else Score. `columns` names a column of the values frame; left out, it is the end of the triplet
-    id after the last "-". A side with over 40 levels cannot be read and is drawn as one, "all 45": name a coarser column to
-    see more. A cell without a scored answer is hatched. Numbers are printed while they fit: 48 columns over all panels.
+    `part`, left out, is F1, else Score. `models` names the panels in order; left out, it is all models by size. `columns`
+    names a column of the values frame; left out, it is the end of the triplet id after the last "-". A side with over 40
+    levels cannot be read and is drawn as one, "all 45": name a coarser column to see more. A cell without a scored answer
+    is hatched. Numbers are printed while they fit: 48 columns over all panels.
     Raises InputError for a metric, part, model or column that the values do not have.
     """
     plt = _pyplot()
@@ -181,9 +182,14 @@ def heatmap(
 
     cell = values[values["metric"] == metric]
     part = part or ("F1" if "F1" in set(cell["part"]) else "Score")
-    cell = cell[(cell["part"] == part) & (cell["model"] == model if model else True)]
+    cell = cell[cell["part"] == part]
+    known = sorted(cell["model"].unique(), key=by_size)
+    models = known if models is None else list(models)
+    if strange := [m for m in models if m not in known]:
+        raise InputError(f"no values of {metric} {part} for {strange[0]} to draw; there are {', '.join(known) or 'none'}")
+    cell = cell[cell["model"].isin(models)]
     if cell.empty:
-        raise InputError(f"no values of {metric} {part}{f' for {model}' if model else ''} to draw; "
+        raise InputError(f"no values of {metric} {part} to draw; "
                          f"there are {', '.join(values['metric'].unique())}")
     if absent := [c for c in (rows, columns) if c is not None and c not in cell]:
         raise InputError(f"no column {absent[0]!r} among the values; there are {list(cell.columns)}")
@@ -193,7 +199,6 @@ def heatmap(
         if (levels := cell[name].nunique()) > MAX_LEVELS:
             cell = cell.assign(**{name: f"all {levels}"})
     sides = {name: sorted(cell[name].unique(), key=natural) for name in ("row", "column")}
-    models = sorted(cell["model"].unique(), key=by_size)
     with plt.rc_context({**STYLE, "hatch.color": "#B0B0B0"}):
         fig, axes = plt.subplots(1, len(models), figsize=(16, 2.2 + 0.42 * len(sides["row"])), sharey=True,
                                  squeeze=False, layout="constrained")

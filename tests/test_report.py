@@ -302,7 +302,7 @@ def test_heatmap_has_a_panel_per_model_on_one_scale():
     assert {ax.collections[0].get_clim() for ax in panels} == {(0, 1)}
     assert [t.get_text() for t in panels[0].texts] == ["0.10", "0.20"] * 2                # Q3 is unscored: no number
     assert [t.get_text() for t in panels[0].get_xticklabels()] == ["Q1", "Q2", "Q3"]
-    one = figures.heatmap(values(), "EMS(LLM)", "F1", LARGE)
+    one = figures.heatmap(values(), "EMS(LLM)", "F1", [LARGE])
     assert [ax.get_title(loc="left") for ax in one.axes if ax.get_title(loc="left")] == [LARGE]
 
 
