@@ -286,9 +286,11 @@ def _columns_figure(
     spare = [j for j in range(len(right)) if j not in linked][: MAX_BOXES - len(linked)]
     sides = [(left, shown_left, 0.3, 6.35), (right, sorted(linked + spare), 9.65, 9.65)]
     with plt.rc_context(STYLE):
+        heads = [_wrap(title, 5.95, 15.5) for title in titles]       # bold is wider
+        top = 0.85 + 0.26 * (max(map(len, heads)) - 1)
         boxes, bottoms = [], []
         for column, shown, x, tag_x in sides:
-            y, middles = 0.85, {}
+            y, middles = top, {}
             for i in shown:
                 lines = _wrap(column[i][0], 5.75)
                 height = 0.2 * len(lines) + 0.2
@@ -302,8 +304,8 @@ def _columns_figure(
         fig = plt.figure(figsize=(16, height))
         ax: Axes = fig.add_axes((0, 0, 1, 1), xlim=(0, 16), ylim=(height, 0))
         ax.axis("off")
-        for (_, _, x, _), title, (y, rest, middles) in zip(sides, titles, bottoms, strict=True):
-            ax.text(x, 0.5, title, fontsize=14, fontweight="bold", va="center")
+        for (_, _, x, _), head, (y, rest, middles) in zip(sides, heads, bottoms, strict=True):
+            ax.text(x, top - 0.22, "\n".join(head), fontsize=14, fontweight="bold", va="bottom", linespacing=1.2)
             if rest or not middles:
                 left_out = f"… and {rest} more, not drawn" if rest else "no points"
                 ax.text(x, y + 0.05, left_out, style="italic", va="center")

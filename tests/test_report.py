@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -263,7 +264,8 @@ LONG = "Revenue rose from $70 billion to $94.9 billion, WITH GROWTH IN EVERY SEG
 @pytest.mark.parametrize("given", [
     result(), result(ref=[LONG] * 4, ans=[LONG, HOSTILE, "x" * 400]), result(ans=[], match=[-1] * 4, score=[0.0] * 4),
     result(ref=[LONG] * 40, ans=[LONG] * 60, match=list(range(20, 60)), score=[i / 40 for i in range(40)]),
-], ids=["small", "long", "empty", "many"])
+    replace(result(), model="a model of a family of long names, 1.5B, quantised, closed book"),
+], ids=["small", "long", "empty", "many", "long name"])
 def test_alignment_figure_never_overlaps(given):
     assert overlaps(figures.alignment_figure(given)) == []
 
