@@ -24,6 +24,7 @@ from loopback import Process, completion  # noqa: E402
 from scripted import judgeable, judged, sentences  # noqa: E402
 
 from ems.datasets import write_jsonl  # noqa: E402
+from ems.endpoint import Endpoint  # noqa: E402
 from ems.judge import LLMJudge  # noqa: E402
 from ems.replies import Replies, read_choice  # noqa: E402
 from ems.types import Answer, Triplet  # noqa: E402
@@ -144,10 +145,10 @@ def local_rows(folder: Path) -> Rows:
                f"{len(answers) / wall:.0f}, {memory:.0f} MiB")
 
 
-class Filled(LLMJudge):
-    """A judge whose endpoint is a function, to fill a store quickly."""
+class Filled(Endpoint):
+    """An endpoint that is a function, to fill a store quickly."""
 
-    def _post(self, task: str, body: dict[str, Any], seconds: float) -> dict[str, Any]:
+    def post(self, body: dict[str, Any], seconds: float) -> dict[str, Any]:
         return read_choice(completion(judged(body), body))
 
 
@@ -171,7 +172,8 @@ def stream_rows(folder: Path, n: int = 10_000) -> Rows:
     """Ten thousand answers evaluated from the store."""
     from ems.evaluate import build
 
-    judge = Filled("bench", store=Replies(folder / "r.sqlite"), base_url="http://localhost/v1", workers=4)
+    judge = LLMJudge("bench", store=Replies(folder / "r.sqlite"), base_url="http://localhost/v1", workers=4)
+    judge.endpoint = Filled("bench", "http://localhost/v1", None)
     for _ in build(judge, "llm").stream(*judgeable(n, 3)):
         pass
     stored = len(judge.store)
