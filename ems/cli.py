@@ -6,6 +6,7 @@ Exit 0 done, 2 bad input, 3 coverage too low.
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import os
 import sys
@@ -34,6 +35,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout = open(os.devnull, "w")
         return 0
     except OSError as error:
+        if error.errno == errno.ENOSPC:
+            print("ems: the disk is full; make room and give the same command again: no saved reply is lost", file=sys.stderr)
+            return 2
         if error.filename is None:
             raise
         print(f"ems: {error.filename} cannot be written or read ({error.strerror}); name another place", file=sys.stderr)

@@ -1,5 +1,6 @@
 """The command line as a stranger uses it: two files, JSON lines, and every kind of bad input."""
 
+import errno
 import json
 import os
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from loopback import Fault, Loopback
 
+import ems.cli
 from ems.cli import main
 
 ROOT = Path(__file__).parent.parent
@@ -163,6 +165,16 @@ def test_a_place_that_cannot_be_written_is_one_line(files, tmp_path, capsys, out
     assert f"{tmp_path / out} cannot be written" in error
     assert main(["triplets", str(tmp_path / out)]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_disk_that_fills_while_results_are_written_is_one_line(files, tmp_path, capsys, monkeypatch):
+    full = OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr(ems.cli, "_slim", lambda result: (_ for _ in ()).throw(full))
+    assert main(["evaluate", *files, "-o", str(tmp_path / "out.jsonl")]) == 2
+    error = capsys.readouterr().err
+    assert "the disk is full; make room and give the same command again" in error
+    assert "Traceback" not in error
+    assert [path.name for path in tmp_path.iterdir() if "out.jsonl" in path.name] == []
 
 
 def test_an_empty_reference_and_one_without_points(pair, tmp_path, capsys, monkeypatch):
