@@ -1,7 +1,7 @@
 """Text encoders for BERTScore and embeddings: loaded late, checked by hash, named in the signature.
 
 They compute in float64, and BERTScore is kept to ten decimals: beyond them stands only how the threads, or the processor,
-split a sum, which in float32 is seen from the seventh on. So equal texts have equal scores everywhere.
+split a sum, which in float32 is seen from the seventh on. So a score does not depend on the machine.
 """
 
 from __future__ import annotations
