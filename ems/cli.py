@@ -166,7 +166,7 @@ def reproduce(args: argparse.Namespace) -> int:
     given: dict[str, Any] = {}
     for name, value in args.parameter or ():
         try:
-            given[name] = yaml.safe_load(value)
+            given[name] = yaml.safe_load(value) if value else ""          # YAML would read nothing as null
         except yaml.YAMLError:
             given[name] = value
     if args.dry_run:

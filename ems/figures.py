@@ -34,7 +34,7 @@ STYLE = {
     "text.hinting": "no_hinting",
 }
 MAX_LEVELS = 40                # rows or columns of a heat map that can still be read
-MOST = 4.0                     # times the first model's value: what rises further is an arrow at the edge
+MOST = 4.0                     # times the first model's value: where one rises further, all are drawn on a logarithmic scale
 MAX_BOXES = 14                 # points per side of a figure
 
 
@@ -64,9 +64,9 @@ def scaling_figure(
     `sizes` maps models to billions of parameters (a logarithmic axis) or, in order, to labels (an ordinal one, when
     the models are no size family). `parts` picks a part per metric; left out, F1, else Score. Bars are the 95 %
     intervals divided by the first model's value; numbers at the points are the values themselves; the line under a
-    title gives the ratio last to first and whether their two intervals touch. A filled arrow at the edge is a value beyond
-    it, four times at most, an open one a bar that was cut there. Where the first value is 0 there is nothing to divide by:
-    the values stand in the panel as numbers.
+    title gives the ratio last to first and whether their two intervals touch. Where a value is over four times the first,
+    ratios are drawn on a logarithmic scale; a filled arrow at its foot is a value of 0. An open arrow at an edge is a bar
+    that was cut there. Where the first value is 0 there is nothing to divide by: the values stand in the panel as numbers.
     """
     plt = _pyplot()
     from matplotlib.patheffects import withStroke
@@ -94,10 +94,15 @@ def scaling_figure(
                 for name, line in lines.items() if line[0][0] > 0}
     centres = [p[0] for line in relative.values() for p in line if math.isfinite(p[0])] or [1.0]
     ends = [end for line in relative.values() for p in line for end in p if math.isfinite(end)] or [1.0]
-    span = max(max(centres) - min(centres), 0.2)           # a very wide interval is cut rather than flatten the rest
-    bottom, top = max(min(ends), min(centres) - span), min(max(ends), max(centres) + span, MOST)
-    span = min(span, MOST)
-    columns, cut = min(4, len(lines)), False
+    steep = max(centres) > MOST
+    # a very wide interval is cut rather than flatten the rest
+    if steep:
+        bottom = max(min(*centres, *ends), min(c for c in centres if c > 0) / MOST)
+        top = min(max(*centres, *ends), max(centres) * MOST)
+    else:
+        span = max(max(centres) - min(centres), 0.2)
+        bottom, top = max(min(ends), min(centres) - span), min(max(ends), max(centres) + span)
+    columns, cut, zero = min(4, len(lines)), False, False
     with plt.rc_context(STYLE):
         rows = math.ceil(len(lines) / columns)
         fig, axes = plt.subplots(rows, columns, figsize=(16, 1.8 + 3.6 * rows), sharex=True, sharey=True, squeeze=False,
@@ -118,16 +123,15 @@ def scaling_figure(
                         fontsize=11, linespacing=1.6, path_effects=[withStroke(linewidth=3, foreground="white")])
             for k, (at, value, mine) in enumerate(zip(x, line, relative.get(name, []), strict=False)):
                 low, high = max(mine[1], bottom), min(mine[2], top)
-                bars = None if math.isnan(mine[1]) else [[max(0, mine[0] - low)], [max(0, high - mine[0])]]
-                beyond = mine[0] > top                         # off the scale: an arrow at the edge, its value beside it
-                here = top if beyond else mine[0]
-                ax.errorbar(at, here, yerr=None if beyond else bars, color=colour, marker="^" if beyond else "o", capsize=4,
-                            linewidth=1.8, zorder=3)
-                for edge, mark, past in ((top, "^", mine[2] > top and not beyond), (bottom, "v", mine[1] < bottom)):
+                beyond = mine[0] < bottom                      # 0 on a logarithmic scale: an arrow at its foot
+                here = bottom if beyond else mine[0]
+                bars = None if math.isnan(mine[1]) else [[max(0, here - low)], [max(0, high - here)]]
+                ax.errorbar(at, here, yerr=bars, color=colour, marker="v" if beyond else "o", capsize=4, linewidth=1.8, zorder=3)
+                for edge, mark, past in ((top, "^", mine[2] > top), (bottom, "v", mine[1] < bottom and not beyond)):
                     if past:
                         ax.plot(at, edge, mark, color=colour, markerfacecolor="white", markersize=9, zorder=3)
-                        cut = True
-                cut |= beyond
+                zero |= beyond
+                cut |= mine[2] > top or mine[1] < bottom and not beyond
                 falls = k + 1 < len(x) and not relative[name][k + 1][0] >= mine[0]     # put the number where no line is
                 ax.annotate(f"{value[0]:.3f}", (at, here), xytext=(8, 6 if falls else -13), fontsize=11, zorder=4,
                             textcoords="offset points", path_effects=[withStroke(linewidth=3, foreground="white")])
@@ -140,13 +144,18 @@ def scaling_figure(
             ax.margins(x=0.22)
         for ax in list(axes.flat)[len(lines):]:
             ax.set_visible(False)
-        axes[0, 0].set_ylim(bottom - 0.08 * span, top + 0.05 * span)
+        if steep:
+            axes[0, 0].set_yscale("log", base=4)
+            axes[0, 0].yaxis.set_major_formatter("{x:g}")
+            axes[0, 0].set_ylim(bottom / 1.3, top * 1.2)
+        else:
+            axes[0, 0].set_ylim(bottom - 0.08 * span, top + 0.05 * span)
         first = f"the {labels[0]} B model" if billions else labels[0]
         fig.suptitle(f"Which metric tells the models apart? Value relative to {first}, 95 % intervals; "
                      "the other metrics in grey", x=0.01, ha="left", fontsize=14)
-        edge = f"; ▲ value, △ interval beyond the edge (×{top:.3g} here)" if cut else ""
+        edge = ("; ▼ value of 0" if zero else "") + ("; △ ▽ interval beyond the edge" if cut else "")
         fig.supxlabel(f"{'model size, billions of parameters (log scale)' if billions else 'model'}{edge}")
-        fig.supylabel("value ÷ value of the first model")
+        fig.supylabel(f"value ÷ value of the first model{' (log scale)' if steep else ''}")
     plt.close(fig)
     return fig
 

@@ -153,6 +153,16 @@ def test_bad_commands_are_one_line_and_exit_2(command, words, capsys, monkeypatc
     assert words in error
 
 
+@pytest.mark.parametrize(("typed", "value"), [("", ""), ('""', ""), ("7", 7), ("[AAPL]", ["AAPL"]), ("no", False)])
+def test_a_parameter_is_yaml_and_nothing_is_an_empty_string(typed, value, monkeypatch):
+    from ems import runner
+
+    seen = {}
+    monkeypatch.setattr(runner, "plan", lambda profile, *, only, given: seen.update(given))
+    assert main(["reproduce", "--dry-run", "-p", "JUDGE", typed]) == 0
+    assert seen == {"JUDGE": value}
+
+
 @pytest.mark.parametrize("out", ["file/out.jsonl", "file/deeper/out.jsonl", "closed/out.jsonl"])
 def test_a_place_that_cannot_be_written_is_one_line(files, tmp_path, capsys, out):
     (tmp_path / "file").write_text("")

@@ -357,15 +357,32 @@ def test_scaling_figure_survives_a_metric_that_starts_at_zero_or_misses_a_model(
 
 def test_scaling_figure_marks_what_the_edge_cuts():
     rows = summary([("BLEU", "Score", "a", 0.1, 0.09, 0.11, 9, 0, 9), ("BLEU", "Score", "b", 0.2, 0.1, 0.9, 9, 0, 9),
-                    ("ROUGE", "F1", "a", 0.1, 0.09, 0.11, 9, 0, 9), ("ROUGE", "F1", "b", 0.5, 0.4, 0.6, 9, 0, 9)])
+                    ("ROUGE", "F1", "a", 0.1, 0.09, 0.11, 9, 0, 9), ("ROUGE", "F1", "b", 0.3, 0.2, 0.4, 9, 0, 9)])
     fig = figures.scaling_figure(rows, {"a": 1, "b": 2})
-    marks = [{(line.get_marker(), line.get_markerfacecolor()) for line in ax.lines} for ax in fig.axes]
-    assert any(mark == "^" and face == "white" for mark, face in marks[0])          # a bar up to 9 times
-    assert any(mark == "^" and face != "white" for mark, face in marks[1])          # a value of 5 times
-    assert not any(mark == "^" and face == "white" for mark, face in marks[1])
-    assert "beyond the edge (×4 here)" in fig.get_supxlabel()
+    assert [open_arrows(ax) for ax in fig.axes] == [["^"], []]                      # a bar up to 9 times, one up to 4
+    assert fig.axes[0].get_yscale() == "linear"
+    assert "△ ▽ interval beyond the edge" in fig.get_supxlabel()
     plain = figures.scaling_figure(OURS, {LARGE: 90, SMALL: 1})
     assert "edge" not in plain.get_supxlabel()
+
+
+def test_scaling_figure_of_steep_rises_is_logarithmic_and_hides_none():
+    rows = summary([("BLEU", "Score", "a", 0.01, 0.0, 0.02, 9, 0, 9), ("BLEU", "Score", "b", 0.6, 0.5, 0.7, 9, 0, 9),
+                    ("ROUGE", "F1", "a", 0.1, 0.09, 0.11, 9, 0, 9), ("ROUGE", "F1", "b", 0.0, 0.0, 0.0, 9, 0, 9)])
+    fig = figures.scaling_figure(rows, {"a": 1, "b": 2})
+    bleu, rouge = fig.axes
+    assert bleu.get_yscale() == "log"
+    bottom, top = bleu.get_ylim()
+    assert bottom < 0.25 < 1 < 60 < top                                             # the lowest value above 0, through 4
+    assert open_arrows(bleu) == ["v"]                                               # the interval that reaches 0
+    assert open_arrows(rouge) == []
+    assert [line.get_ydata()[0] for line in rouge.lines if line.get_marker() == "v"] == [0.25]
+    assert "▼ value of 0; △ ▽ interval beyond the edge" in fig.get_supxlabel()
+    assert "(log scale)" in fig.get_supylabel()
+
+
+def open_arrows(ax):
+    return [line.get_marker() for line in ax.lines if line.get_marker() in {"^", "v"} and line.get_markerfacecolor() == "white"]
 
 
 def test_saved_figures_are_1600_wide_and_the_same_every_time(tmp_path):
