@@ -215,3 +215,22 @@ def test_signs_of_a_weak_judge_count_what_was_read_and_found():
     found = names["signs"].iloc[0]
     assert found["unmatched"] == 1 / 4
     assert found["commonest index"] == 2 / 3
+
+
+@pytest.mark.parametrize(("judge", "index", "score", "says"), [
+    ("j", 0.9, 0.2, "weak judge: read the rows that it has a hand in as a demonstration"),
+    ("j", 0.2, 0.9, "weak judge: read the rows that it has a hand in as a demonstration"),
+    ("j", 0.5, 0.5, "do not speak against its rows"),
+    ("", 0.9, 0.9, "every row of EMS is local"),
+])
+def test_the_notebook_says_plainly_what_its_judge_is_worth(judge, index, score, says):
+    import pandas as pd
+
+    path = next((ROOT / "notebooks").glob("03_*.ipynb"))
+    sources = ["".join(c["source"]) for c in json.loads(path.read_text(encoding="utf-8"))["cells"]]
+    names = {"JUDGE": judge, "Markdown": str, "f1": pd.DataFrame({"EMS(LLM)": [0.1, 0.2, 0.3], "EMS(local)": [0.1, 0.3, 0.2]}),
+             "signs": pd.DataFrame([("EMS(LLM)", 0.25, index, score), ("EMS(local)", 0.1, 0.1, 0.1)],
+                                   columns=["metric", "unmatched", "commonest index", "commonest score"])}
+    exec(next(source for source in sources if 'signs.set_index("metric")' in source), names)
+    assert says in names["said"]
+    assert ("25 % of the reference's points" in names["said"]) == ("as EMS(local) does with 0.50" in names["said"]) == bool(judge)
