@@ -57,14 +57,16 @@ def _pyplot() -> Any:
 
 
 def scaling_figure(
-    summary: pd.DataFrame, sizes: Mapping[str, float | str], parts: Mapping[str, str] | None = None
+    summary: pd.DataFrame, sizes: Mapping[str, float | str], parts: Mapping[str, str] | None = None,
+    paired: pd.DataFrame | None = None,
 ) -> Figure:
     """Who notices model size: one panel per metric, its value relative to the first model's, the others in grey.
 
     `sizes` maps models to billions of parameters (a logarithmic axis) or, in order, to labels (an ordinal one, when
     the models are no size family). `parts` picks a part per metric; left out, F1, else Score. Bars are the 95 %
     intervals divided by the first model's value; numbers at the points are the values themselves; the line under a
-    title gives the ratio last to first and whether their two intervals touch. Where a value is over four times the first,
+    title gives the ratio last to first, and from `paired` (`stats.paired_table`) Holm's p of their difference over the
+    triplets both have a value for; left out, it says whether their two intervals touch. Where a value is over four times the first,
     ratios are drawn on a logarithmic scale; a filled arrow at its foot is a value of 0. An open arrow at an edge is a bar
     that was cut there. Where the first value is 0 there is nothing to divide by: the values stand in the panel as numbers.
     """
@@ -81,14 +83,19 @@ def scaling_figure(
     labels = [f"{sizes[m]:g}" if billions else str(sizes[m]) for m in models]
     x = [float(sizes[m]) for m in models] if billions else list(range(len(models)))
     known = [m for m in METRICS if m in set(summary["metric"])] + sorted(set(summary["metric"]) - set(METRICS))
-    lines = {}
+    lines, tested = {}, {}
     for metric in known:
         offered = set(summary.loc[summary["metric"] == metric, "part"])
         part = (parts or {}).get(metric, "F1" if "F1" in offered else "Score")
         if part not in offered:
             raise InputError(f"{metric} has no part {part!r} in the summary; it has {', '.join(sorted(offered))}")
         cells = [have.loc[(metric, part, m)] if (metric, part, m) in have.index else None for m in models]
-        lines[metric if part == "Score" else f"{metric} {part}"] = [
+        name = metric if part == "Score" else f"{metric} {part}"
+        if paired is not None:
+            row = paired[(paired["metric"] == metric) & (paired["part"] == part)
+                         & paired["a"].isin([models[0], models[-1]]) & paired["b"].isin([models[0], models[-1]])]
+            tested[name] = float(row["p_holm"].iloc[0]) if len(row) else math.nan
+        lines[name] = [
             (math.nan,) * 3 if c is None else tuple(map(float, c[["value", "ci_low", "ci_high"]])) for c in cells]
     relative = {name: [[v / line[0][0] for v in point] for point in line]
                 for name, line in lines.items() if line[0][0] > 0}
@@ -116,7 +123,7 @@ def scaling_figure(
                 ax.plot(x, [p[0] for p in points], **look, linestyle="-" if billions else "",
                         marker="" if billions or mine else "_")
             ax.set_title(name, color=colour, fontsize=14, pad=24)
-            ax.text(0, 1.02, _verdict(line), transform=ax.transAxes, fontsize=11, va="bottom")
+            ax.text(0, 1.02, _verdict(line, tested.get(name)), transform=ax.transAxes, fontsize=11, va="bottom")
             if name not in relative:
                 values = [f"{label}: {p[0]:.3f}".replace("nan", "–") for label, p in zip(labels, line, strict=True)]
                 ax.text(0.5, 0.5, "\n".join(values), transform=ax.transAxes, ha="center", va="center", color=colour, zorder=4,
@@ -160,13 +167,15 @@ def scaling_figure(
     return fig
 
 
-def _verdict(line: list[tuple[float, float, float]]) -> str:
+def _verdict(line: list[tuple[float, float, float]], p: float | None = None) -> str:
     first, last = line[0], line[-1]
     if math.isnan(first[0]) or math.isnan(last[0]):
         return "nothing to compare with"
     if first[0] <= 0:
         return f"{first[0]:.3f} → {last[0]:.3f}: no ratio to 0"
     ratio = f"{first[0]:.3f} → {last[0]:.3f}, ×{last[0] / first[0]:.2f}"
+    if p is not None:
+        return f"{ratio}; no paired test" if math.isnan(p) else f"{ratio}; paired p {'< 0.001' if p < 0.001 else f'= {p:.2g}'}"
     if math.isnan(first[1]) or math.isnan(last[1]):
         return f"{ratio}; no interval"
     return f"{ratio}; intervals {'apart' if last[1] > first[2] or last[2] < first[1] else 'overlap'}"

@@ -336,6 +336,20 @@ def test_scaling_figure_is_relative_to_the_smallest_model():
     assert "0.333 → 0.030, ×0.09; no interval" in texts(fig)
 
 
+def test_scaling_figure_names_the_paired_p_of_last_and_first():
+    import pandas as pd
+
+    rows = summary([("BLEU", "Score", m, v, v - 0.01, v + 0.01, 9, 0, 9) for m, v in (("a", 0.1), ("b", 0.2), ("c", 0.3))]
+                   + [("ROUGE", "F1", m, 0.1, 0.09, 0.11, 9, 0, 9) for m in "abc"]
+                   + [("BERTScore", "Score", m, 0.1, 0.09, 0.11, 9, 0, 9) for m in "abc"])
+    paired = pd.DataFrame([("BLEU", "Score", "b", "a", 0.5), ("BLEU", "Score", "c", "a", 0.1251), ("BLEU", "Score", "c", "b", 0.9),
+                           ("ROUGE", "F1", "c", "a", 0.0002), ("ROUGE", "Recall", "c", "a", 0.7)],
+                          columns=["metric", "part", "a", "b", "p_holm"])
+    said = texts(figures.scaling_figure(rows, {"a": 1, "b": 2, "c": 3}, paired=paired))
+    assert {"0.100 → 0.300, ×3.00; paired p = 0.13", "0.100 → 0.100, ×1.00; paired p < 0.001",
+            "0.100 → 0.100, ×1.00; no paired test"} <= set(said)
+
+
 def test_scaling_figure_with_names_for_sizes():
     fig = figures.scaling_figure(OURS, {LARGE: "with the call", SMALL: "closed book"})
     ax = fig.axes[1]
