@@ -66,9 +66,10 @@ def scaling_figure(
     the models are no size family). `parts` picks a part per metric; left out, F1, else Score. Bars are the 95 %
     intervals divided by the first model's value; numbers at the points are the values themselves; the line under a
     title gives the ratio last to first, and from `paired` (`stats.paired_table`) Holm's p of their difference over the
-    triplets both have a value for; left out, it says whether their two intervals touch. Where a value is over four times the first,
-    ratios are drawn on a logarithmic scale; a filled arrow at its foot is a value of 0. An open arrow at an edge is a bar
-    that was cut there. Where the first value is 0 there is nothing to divide by: the values stand in the panel as numbers.
+    triplets both have a value for; left out, it says whether their two intervals touch. Where a value is over four times
+    the first, ratios are drawn on a logarithmic scale; a filled arrow at its foot is a value of 0. An open arrow at an edge
+    is a bar that was cut there. Where the first value is 0 there is nothing to divide by: the values stand in the panel as
+    numbers.
     """
     plt = _pyplot()
     from matplotlib.patheffects import withStroke
@@ -137,8 +138,8 @@ def scaling_figure(
                 for edge, mark, past in ((top, "^", mine[2] > top), (bottom, "v", mine[1] < bottom and not beyond)):
                     if past:
                         ax.plot(at, edge, mark, color=colour, markerfacecolor="white", markersize=9, zorder=3)
+                        cut = True
                 zero |= beyond
-                cut |= mine[2] > top or mine[1] < bottom and not beyond
                 falls = k + 1 < len(x) and not relative[name][k + 1][0] >= mine[0]     # put the number where no line is
                 ax.annotate(f"{value[0]:.3f}", (at, here), xytext=(8, 6 if falls else -13), fontsize=11, zorder=4,
                             textcoords="offset points", path_effects=[withStroke(linewidth=3, foreground="white")])

@@ -337,8 +337,6 @@ def test_scaling_figure_is_relative_to_the_smallest_model():
 
 
 def test_scaling_figure_names_the_paired_p_of_last_and_first():
-    import pandas as pd
-
     rows = summary([("BLEU", "Score", m, v, v - 0.01, v + 0.01, 9, 0, 9) for m, v in (("a", 0.1), ("b", 0.2), ("c", 0.3))]
                    + [("ROUGE", "F1", m, 0.1, 0.09, 0.11, 9, 0, 9) for m in "abc"]
                    + [("BERTScore", "Score", m, 0.1, 0.09, 0.11, 9, 0, 9) for m in "abc"])
