@@ -23,11 +23,11 @@ sys.path.append(str(Path(__file__).parent.parent / "tests"))
 from loopback import Process, completion  # noqa: E402
 from scripted import judgeable, judged, sentences  # noqa: E402
 
-from ems.datasets import write_jsonl  # noqa: E402
-from ems.endpoint import Endpoint  # noqa: E402
-from ems.judge import LLMJudge  # noqa: E402
-from ems.replies import Replies, read_choice  # noqa: E402
-from ems.types import Answer, Triplet  # noqa: E402
+from ems.io import write_jsonl
+from ems.judge.client import LLMJudge
+from ems.judge.store import Replies, read_choice
+from ems.judge.wire import Endpoint
+from ems.types import Answer, Triplet
 
 from . import client  # noqa: E402
 
@@ -38,7 +38,7 @@ Rows = Iterator[tuple[str, str]]
 
 def real_texts() -> tuple[list[Triplet], list[Answer]]:
     """The fifty references of the data set, and as answers to them the same without every third sentence."""
-    from ems.transcripts import build_triplets, load_companies
+    from ems.study.calls import build_triplets, load_companies
 
     data = ROOT / "data"
     triplets = build_triplets(load_companies(data / "companies.csv"), data / "questions.yaml", data / "q3-2024" / "references")
@@ -58,7 +58,7 @@ def asked(judge: LLMJudge, wall: float, what: str) -> Rows:
 def judged_rows(folder: Path) -> Rows:
     """Fifty answers end to end against a server of 400 ms and 10 ms a token."""
     from ems.baselines import RAGChecker
-    from ems.evaluate import build
+    from ems.pipeline import build
 
     triplets, answers = real_texts()
     with Process(latency=LATENCY, per_token=PER_TOKEN, judged=True) as server:
@@ -85,8 +85,8 @@ def judged_rows(folder: Path) -> Rows:
 def field_rows(folder: Path) -> Rows:
     """A hundred pairs of RAGChecker's published set, if its file is at hand; the same server."""
     from ems.baselines import RAGChecker
-    from ems.datasets import ragchecker_meta
-    from ems.evaluate import build
+    from ems.pipeline import build
+    from ems.study.upstream import ragchecker_meta
 
     os.environ.setdefault("EMS_DATA_MIRROR", str(ROOT.parent / "shared" / "data"))
     if not (Path(os.environ["EMS_DATA_MIRROR"]) / "ragchecker").is_dir():
@@ -156,9 +156,9 @@ STREAM = """
 import resource, sys, time
 sys.path.append("tests")
 from scripted import judgeable
-from ems.evaluate import build
-from ems.judge import LLMJudge
-from ems.replies import Replies
+from ems.pipeline import build
+from ems.judge.client import LLMJudge
+from ems.judge.store import Replies
 triplets, answers = judgeable(int(sys.argv[2]), 3)
 pipeline = build(LLMJudge("bench", store=Replies(sys.argv[1]), mode="replay"), "llm")
 began = time.perf_counter()
@@ -170,7 +170,7 @@ for n, result in enumerate(pipeline.stream(triplets, iter(answers)), 1):
 
 def stream_rows(folder: Path, n: int = 10_000) -> Rows:
     """Ten thousand answers evaluated from the store."""
-    from ems.evaluate import build
+    from ems.pipeline import build
 
     judge = LLMJudge("bench", store=Replies(folder / "r.sqlite"), base_url="http://localhost/v1", workers=4)
     judge.endpoint = Filled("bench", "http://localhost/v1", None)

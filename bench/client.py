@@ -16,8 +16,9 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from ems.judge import LLMJudge, Request
-from ems.replies import Record, Replies, reply_key
+from ems.judge.client import LLMJudge
+from ems.judge.store import Record, Replies, reply_key
+from ems.types import Request
 from tests.loopback import Process
 
 LATENCY = 0.4                     # seconds the server takes for each reply
@@ -25,7 +26,7 @@ SCHEMA = {"type": "object", "properties": {"index": {"type": "integer"}}, "requi
 LOOKUP = """
 import re, sys, time
 from pathlib import Path
-from ems.replies import Replies
+from ems.judge.store import Replies
 keys = [line.strip() for line in open(sys.argv[2])]
 began = time.perf_counter()
 store = Replies(sys.argv[1])

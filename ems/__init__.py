@@ -19,14 +19,21 @@ __version__ = "0.1.0"
 # A plain text bar does as well where notebook widgets are not installed.
 warnings.filterwarnings("ignore", message="IProgress not found")
 
-_WHERE = {
-    "ems_scores": "metrics", "EMS": "evaluate", "build": "evaluate", "rescored": "evaluate",
-    "LLMExtractor": "extract", "SentenceExtractor": "extract", "remove_summaries": "extract",
-    "LLMMatcher": "match", "SimilarityMatcher": "match",
-    "LLMScorer": "score", "RougeScorer": "score", "BERTScorer": "score", "LocalScorer": "score", "PairScorer": "score",
-    "RAGChecker": "baselines", "Encoder": "encoder", "LLMJudge": "judge", "as_judge": "judge", "Replies": "replies",
-    "Prompts": "prompting", "load_triplets": "datasets", "load_answers": "datasets",
-}
+_WHERE = {name: module for module, names in {
+    "metrics": ("ems_scores",),
+    "pipeline": ("EMS", "build", "rescored"),
+    "extract": ("LLMExtractor",),
+    "local.sentences": ("SentenceExtractor", "remove_summaries"),
+    "match": ("LLMMatcher",),
+    "local.scorers": ("SimilarityMatcher", "LocalScorer", "PairScorer"),
+    "score": ("LLMScorer", "RougeScorer", "BERTScorer"),
+    "baselines": ("RAGChecker",),
+    "local.encoder": ("Encoder",),
+    "judge.client": ("LLMJudge",),
+    "prompting": ("as_judge", "Prompts"),
+    "judge.store": ("Replies",),
+    "data": ("load_triplets", "load_answers"),
+}.items() for name in names}
 
 __all__ = ["Answer", "EMSResult", "InputError", "Match", "Tally", "Triplet", "score_answer", "__version__", *_WHERE]
 
@@ -43,7 +50,7 @@ def __dir__() -> list[str]:
 
 def score_answer(reference: str, answer: str, *, judge=None, scorer: str = "local") -> EMSResult:
     """Evaluate one answer; `judge` None needs no key and no network. See `evaluate.build` for the choices."""
-    from .evaluate import build
+    from .pipeline import build
 
     return build(judge, scorer).score(reference, answer)
 

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from functools import partial
 from math import nan
 
-from .cost import longest_list
-from .encoder import Encoder
 from .extract import list_schema, room
-from .judge import Judge, Request, as_judge, batch_size, through
+from .judge.budget import longest_list
+from .local.encoder import Encoder
 from .metrics import f1
-from .prompting import Prompts, harmless, quoted
+from .pipeline import batch_size, through
+from .prompting import Prompts, as_judge
 from .reading import read_list, read_word
-from .types import Answer, Triplet
+from .sanitise import harmless, quoted
+from .types import Answer, Judge, Request, Triplet
 
 LABELS = ("Entailment", "Neutral", "Contradiction")
 BLEU_SIGNATURE = "bleu:nltk sentence,4-gram,smoothing=method1,words=lower"

@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def score(args: argparse.Namespace) -> int:
     """One answer against one reference."""
-    from .datasets import read_text
+    from .io import read_text
 
     reference, answer = read_text(args.reference), read_text(args.answer)
     if not reference.strip():
@@ -64,7 +64,7 @@ def score(args: argparse.Namespace) -> int:
 
 def evaluate(args: argparse.Namespace) -> int:
     """Many answers: a line per answer into OUT, a table per model onto the screen."""
-    from .datasets import check_join, load_answers
+    from .data import check_join, load_answers
 
     triplets, answers = _triplets(args.triplets), load_answers(args.answers)
     for model, missing in check_join(triplets, answers).items():
@@ -101,9 +101,9 @@ def evaluate(args: argparse.Namespace) -> int:
 
 def triplets(args: argparse.Namespace) -> int:
     """Write the kit's own questions and references to a file, for a system of one's own to answer."""
-    from .datasets import write_jsonl
-    from .runner import project_root
-    from .transcripts import own_triplets
+    from .io import write_jsonl
+    from .study.calls import own_triplets
+    from .study.runner import project_root
 
     own = own_triplets(project_root(), args.transcripts)
     write_jsonl(args.file, own)
@@ -113,12 +113,12 @@ def triplets(args: argparse.Namespace) -> int:
 
 def _triplets(source: str) -> list[Any]:
     """Those of a file, or by its name the kit's own set."""
-    from .datasets import load_triplets
-    from .transcripts import OWN, own_triplets
+    from .data import load_triplets
+    from .study.calls import OWN, own_triplets
 
     if source != OWN or Path(source).exists():
         return load_triplets(source)
-    from .runner import project_root
+    from .study.runner import project_root
 
     return own_triplets(project_root())
 
@@ -129,15 +129,15 @@ def _results(args: argparse.Namespace, pipeline: Any, triplets: Sequence[Any], a
     if pipeline.judges:
         raise InputError("--scheduler is for evaluation without a judge; a judge scales by its endpoint: more --workers, "
                          "several servers behind one --base-url, or batch files (--mode replay, ems replies export)")
-    from .cluster import stream
+    from .study.cluster import stream
 
     return stream(args.scheduler, triplets, answers, args.scorer or "local", encoder=args.encoder)
 
 
 def _plan(args: argparse.Namespace, triplets: Sequence[Any], answers: Sequence[Any]) -> int:
     """Say what an evaluation would ask and cost, without asking."""
-    from .cost import plan_text
-    from .frames import usage
+    from .data import usage
+    from .judge.budget import plan_text
 
     counted, args.fresh = [], args.mode == "refresh"
     for mode in ("dry", "likely"):
@@ -151,8 +151,8 @@ def _plan(args: argparse.Namespace, triplets: Sequence[Any], answers: Sequence[A
 
 
 def _used(pipeline: Any) -> str:
-    from .cost import table
-    from .frames import usage
+    from .data import usage
+    from .judge.budget import table
 
     return table(usage(*pipeline.judges)).to_string(index=False, float_format=lambda v: f"{v:,.2f}", na_rep="unknown")
 
@@ -161,7 +161,7 @@ def reproduce(args: argparse.Namespace) -> int:
     """Run the notebooks of a profile, or with --dry-run say what their judges would ask and cost."""
     import yaml
 
-    from .runner import reproduce as run
+    from .study.runner import reproduce as run
 
     given: dict[str, Any] = {}
     for name, value in args.parameter or ():
@@ -170,7 +170,7 @@ def reproduce(args: argparse.Namespace) -> int:
         except yaml.YAMLError:
             given[name] = value
     if args.dry_run:
-        from .runner import plan
+        from .study.runner import plan
 
         print(plan(args.profile, only=args.only or (), given=given))
         return 0
@@ -183,7 +183,7 @@ def reproduce(args: argparse.Namespace) -> int:
 
 def replies(args: argparse.Namespace) -> int:
     """Export, import and count saved replies and the requests that wait for one."""
-    from .replies import Replies
+    from .judge.store import Replies
 
     if args.action != "import" and not Path(args.store).exists():
         raise InputError(f"{args.store}: no such store of replies; --store names one, as made by a run with a judge")
@@ -204,7 +204,7 @@ def replies(args: argparse.Namespace) -> int:
 
 def prompts(args: argparse.Namespace) -> int:
     """Make the prompt set `paper` from a copy of the paper."""
-    from .paper_prompts import import_prompts
+    from .study.paper_prompts import import_prompts
 
     readings = [reading.partition("=")[::2] for reading in args.reading or ()]
     folder, differing = import_prompts(args.source, {name.strip(): choice.strip() for name, choice in readings})
@@ -216,7 +216,7 @@ def prompts(args: argparse.Namespace) -> int:
 
 def _imported(store: Any, path: str) -> dict[str, int]:
     """Read a file of replies, or a batch endpoint's results: each says by its first line which it is."""
-    from .datasets import read_text
+    from .io import read_text
 
     first = "" if path.endswith(".gz") else next((line for line in read_text(path).splitlines() if line.strip()), "")
     return store.import_batch(path) if '"custom_id"' in first else {"imported": store.import_(path)}
@@ -224,13 +224,13 @@ def _imported(store: Any, path: str) -> dict[str, int]:
 
 def _pipeline(args: argparse.Namespace):
     """The stages that the options name."""
-    from .evaluate import build
+    from .pipeline import build
 
     if args.judge == "none":
         return build(None, args.scorer or "local", encoder=args.encoder, variant=args.variant)
-    from .judge import LLMJudge
+    from .judge.client import LLMJudge
+    from .judge.store import Replies
     from .prompting import Prompts
-    from .replies import Replies
 
     dry = args.mode in ("dry", "likely")
     if dry and args.fresh:
@@ -277,7 +277,7 @@ def _slim(result: EMSResult) -> EMSResult:
 
 
 def _summary(results: Sequence[EMSResult], triplets: Sequence[Any]):
-    from .frames import of_results
+    from .data import of_results
     from .stats import summarise
 
     return summarise(of_results(results, "EMS", triplets))

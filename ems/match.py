@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from math import nan
-from typing import Any, Protocol
+from typing import Protocol
 
-from .judge import Judge, Request, as_judge
-from .prompting import Prompts, numbered, quoted
+from .prompting import Prompts, as_judge
 from .reading import read_index, read_indices
-from .similarity import bent, read_point, similarity
-from .types import InputError
+from .sanitise import numbered, quoted
+from .types import InputError, Judge, Request
 
 Points = tuple[str, ...]
 # Ways to put the question, by name, with the template of each. `faithful` is the paper's, and the default.
@@ -104,35 +103,3 @@ def same_choices(one: Sequence[Sequence[int | None]], other: Sequence[Sequence[i
     both = [(a, b) for ours, theirs in zip(one, other, strict=True) for a, b in zip(ours, theirs, strict=True)
             if a is not None and b is not None]
     return (sum(a == b for a, b in both) / len(both) if both else nan), len(both)
-
-
-# --- without a judge ---
-
-
-class SimilarityMatcher:
-    """The most similar answer point of each reference point, or -1 when none reaches `threshold` in (0, 1].
-
-    Ties go to the earlier point. `encoder`, when given, has `embed(texts)` -> unit rows and a `signature`: then the
-    points' meaning counts beside their words. Deterministic; needs no judge.
-    """
-
-    def __init__(self, *, threshold: float = 0.2, encoder: Any = None):
-        if not 0 < threshold <= 1:
-            raise ValueError(f"threshold must be in (0, 1], got {threshold}")
-        self.threshold, self.encoder = threshold, encoder
-        self.signature = f"similarity:v1,threshold={threshold}" + (f"+{encoder.signature}" if encoder else "")
-
-    def __call__(self, pairs: Sequence[tuple[Points, Points]]) -> list[tuple[int | None, ...]]:
-        return [self._match(ref, ans) for ref, ans in pairs]
-
-    def _match(self, ref: Points, ans: Points) -> tuple[int, ...]:
-        if not ref or not ans:
-            return (-1,) * len(ref)
-        answers = [read_point(p) for p in ans]
-        rows = [[similarity(point, answer) for answer in answers] for point in map(read_point, ref)]
-        if self.encoder:
-            embedded = self.encoder.embed([*ref, *ans])
-            cosines = embedded[:len(ref)] @ embedded[len(ref):].T
-            rows = [[bent(*pair) for pair in zip(row, c, strict=True)] for row, c in zip(rows, cosines, strict=True)]
-        best = [row.index(max(row)) for row in rows]
-        return tuple(j if row[j] >= self.threshold else -1 for j, row in zip(best, rows, strict=True))

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import re
-import sys
-import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 from typing import Any
 
-from .types import InputError
+from .io import home, progress_bar
+from .sanitise import quoted
+from .types import InputError, Judge, Reply, Request
 
 # What each task's template is filled with: the slots it must have, and those it may leave out.
 SLOTS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
@@ -144,81 +142,30 @@ def _about(folder: Path | None) -> dict[str, Any]:
     return about
 
 
-def home() -> Path:
-    """The user's data folder: EMS_HOME, else `ems` in %APPDATA% on Windows, in XDG_DATA_HOME or ~/.local/share."""
-    if named := os.environ.get("EMS_HOME"):
-        return Path(named)
-    if sys.platform == "win32" and (roaming := os.environ.get("APPDATA")):
-        return Path(roaming, "ems")
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share", "ems")
+class CallableJudge:
+    """A plain function from prompt to reply, as a judge. Its exceptions pass through."""
+
+    def __init__(self, function: Callable[[str], str]):
+        self.function = function
+        self.name = getattr(function, "name", None) or getattr(function, "__name__", type(function).__name__)
+        self.signature = f"judge:{self.name}"
+
+    def ask(self, requests: Sequence[Request], progress: str = "") -> list[Reply]:
+        """Ask one after the other."""
+        replies = []
+        with progress_bar(progress, len(requests)) as bar:
+            for request in requests:
+                text = self.function(request.prompt)
+                replies.append(Reply(text) if isinstance(text, str) else Reply(None, "not text"))
+                bar.update()
+        return replies
 
 
-# --- what comes from outside ---
-
-_BREAK = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-# Invisible, or steering a terminal, the writing direction or a tokenizer; lone halves of a surrogate pair.
-_HIDDEN = re.compile("[\x00-\x08\x0e-\x1b\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
-                     "\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff"
-                     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]|(?<=\ufe0f)\ufe0f+")
-_LIKE_OPEN = "<‹〈⟨〈«≪˂ᐸ❮❰⧼⟪《𝈶"      # what can pass for a tag's opening bracket
-_MARK = "[\u0300-\u036f\u20d0-\u20ff\ufe0f]*"             # accents strewn between the letters
-_TEXT_TAG = re.compile(rf"(?:[{_LIKE_OPEN}]|&(?=(?:lt|#60|#x3c);))"
-                       rf"(?=(?:lt;|#60;|#x3c;)?[\s/\\]*t{_MARK}e{_MARK}x{_MARK}t{_MARK}(?!\w))")
-# Markup that an answer may well contain; every other tag could be some model's special token.
-_HTML = ("a|b|blockquote|br|center|code|dd|del|div|dl|dt|em|font|h[1-6]|hr|i|img|ins|li|mark|ol|p|pre|small|span|"
-         "strong|sub|sup|table|tbody|td|tfoot|th|thead|tr|u|ul")
-_TOKEN = re.compile(rf"<(?=[/\\]?(?!(?:{_HTML})[\s/>])(?:[^\W\d][\w:.▁-]{{0,60}}|0x[0-9a-f]{{2}})"
-                    r"(?:\s[\w:-]{1,40}\s?=[^<>\n]{0,80})?\s?/?>)")
-_BARS = re.compile(r"<\||\|>")
-_BRACKETS = re.compile(r"\[(/?(?:inst|sys|system_prompt|available_tools|tool_calls|tool_results|tool_content|args|"
-                       r"call_id|think|gmask|bos|eos|prefix|middle|suffix|im_start|im_end))\]")
-_LABEL = re.compile(r"^[ \t]*((?:Candidate )?Answer|JSON|Bullet Points|Matched Index|Matching Score)[ \t]*[:：][ \t]*$",
-                    re.MULTILINE | re.IGNORECASE)
-
-
-class _Twins(dict):
-    """Per character, the plain lower-case one that it looks like; looked up once each. Keeps positions."""
-
-    def __missing__(self, code: int) -> int:
-        plain = unicodedata.normalize("NFKD", chr(code)).casefold()
-        plain = "".join(c for c in plain if not unicodedata.combining(c))
-        self[code] = ord(plain) if len(plain) == 1 else code
-        return self[code]
-
-
-_TWINS = _Twins({ord(c): ord(plain) for plain, likes in (
-    ("t", "тТτΤᴛ"), ("e", "еЕεΕᴇ"), ("x", "хХχΧ×"), ("s", "ѕЅ"), ("/", "∕⁄⧸╱"), ("|", "∣ǀ│❘")) for c in likes})
-
-
-def harmless(text: str) -> str:
-    """Text from outside, made safe to put between a prompt's tags; its words and figures stay as they are.
-
-    Control and invisible characters go, runs of blanks and of empty lines shrink. What could pass for one of our tags
-    (in any case, spacing or script), for a special token of a chat template, or for a line that is only a prompt's
-    label loses its brackets or gets some. Ordinary text comes out as it went in; twice is the same as once; the time
-    taken grows with the length alone.
-    """
-    text = _HIDDEN.sub("", _BREAK.sub("\n", text))
-    text = re.sub(r"[^\S\n]{3,}", "  ", text)
-    text = re.sub(r"\n\s*\n\s*\n+", "\n\n", text)
-    plain = text.lower() if text.isascii() else text.translate(_TWINS)      # as long as `text`: positions agree
-    edits: dict[int, str] = {}
-    for found in (*_TEXT_TAG.finditer(plain), *_TOKEN.finditer(plain)):
-        edits[found.start()] = "("
-    for found in _BARS.finditer(plain):
-        edits[found.start()], edits[found.end() - 1] = ("(", " ") if found[0] == "<|" else (" ", ")")
-    for found in _BRACKETS.finditer(plain):
-        edits[found.start()], edits[found.end() - 1] = "(", ")"
-    if edits:
-        text = "".join(edits.get(i, c) for i, c in enumerate(text))
-    return _LABEL.sub(r"(\1:)", text).strip()
-
-
-def quoted(text: str) -> str:
-    """One point on one line, as a JSON string: no line break or quote in it can end it early."""
-    return json.dumps(" ".join(harmless(text).split()), ensure_ascii=False)
-
-
-def numbered(points: Sequence[str]) -> str:
-    """Points as numbered lines, from 0."""
-    return "\n".join(f"{i}: {quoted(point)}" for i, point in enumerate(points))
+def as_judge(judge: Judge | Callable[[str], str]) -> Judge:
+    """The judge itself, or a plain function from prompt to reply made into one."""
+    if isinstance(judge, Judge):
+        return judge
+    if callable(judge):
+        return CallableJudge(judge)
+    raise InputError(f"a judge is an LLMJudge or a function from prompt to reply, got {judge!r:.60}; "
+                     "for a model behind an endpoint pass LLMJudge(name)")

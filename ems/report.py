@@ -16,11 +16,14 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .datasets import write_file
+from .io import write_file
 from .types import EMSResult, InputError, duplicates
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+
 
 UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 
@@ -30,8 +33,6 @@ def visible(text: str, limit: int = 10_000) -> str:
     line = UNSAFE.sub("\ufffd", re.sub(r"\s+", " ", text[: 2 * limit])).strip()
     return line if len(line) <= limit and len(text) <= 2 * limit else line[: limit - 1].rstrip() + "…"
 
-
-# --- tables
 
 def table1(
     summary: pd.DataFrame, paper: pd.DataFrame | None = None, models: Sequence[str] | None = None
@@ -141,8 +142,6 @@ def _tex(text: str) -> str:
                "–": "--", "…": r"\ldots{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
     return "".join(special.get(c, "\\" + c if c in "&%$#_{}" else c) for c in visible(text))
 
-
-# --- one answer's alignment
 
 def _arithmetic(result: EMSResult) -> list[str]:
     """The three metrics, each with what it was divided from (eq. 6, 8 and 9)."""

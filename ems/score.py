@@ -8,15 +8,14 @@ which is told the points of many answers before `sides` is asked for each.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-from .judge import Judge, Request, as_judge
-from .prompting import Prompts, quoted
+from .prompting import Prompts, as_judge
 from .reading import read_score
-from .similarity import coverage, overlap, read_point, similarity
-from .types import InputError
+from .sanitise import quoted
+from .types import InputError, Judge, Request
 
 CHANCES = 20             # likely first tokens to ask for: as many as the official endpoint gives
 
@@ -92,61 +91,6 @@ def mean_score(chances: Mapping[str, float], max_score: int) -> float | None:
                if token.strip().isascii() and token.strip().isdigit() and int(token) <= max_score]
     total = sum(p for _, p in numbers)
     return sum(n * p for n, p in numbers) / total / max_score if total >= 0.5 else None
-
-
-# --- without a judge ---
-
-
-class LocalScorer:
-    """Whole sides without a judge: how far the other side as a whole covers each point, in [0, 1], both ways.
-
-    A point's weight is that of its words and numbers, so longer points count more. `match` names the most similar
-    answer point, for the alignment view. `encoder` (anything with `embed(texts)` -> unit rows, and a `signature`) lets
-    meaning bend the word coverage.
-    """
-
-    name = "local"
-
-    def __init__(self, encoder: Any = None):
-        self.encoder = encoder
-        self.signature = "local:v1" + (f"+{encoder.signature}" if encoder else "")
-        self._embedded, self._row = None, {}        # unit rows of the points at hand, and which is whose
-
-    def prepare(self, points: Iterable[str]) -> None:
-        """Embed the points of many answers at once, for the next calls of `sides`: far quicker than one by one."""
-        if self.encoder:
-            self._row = {text: i for i, text in enumerate(dict.fromkeys(points))}
-            self._embedded = self.encoder.embed(list(self._row))
-
-    def sides(self, ref_points: Sequence[str], ans_points: Sequence[str]) -> Sides:
-        """Both sides of one answer; see `Sides`."""
-        ref, ans = ([read_point(p) for p in side] for side in (ref_points, ans_points))
-        near = [[overlap(r, a) for a in ans] for r in ref]
-        meaning = None
-        if self.encoder and ref and ans:
-            if not self._row.keys() >= {*ref_points, *ans_points}:
-                self.prepare([*ref_points, *ans_points])
-            rows, columns = (self._embedded[[self._row[p] for p in side]] for side in (ref_points, ans_points))
-            meaning = rows @ columns.T
-        score = coverage(ref, ans, near, meaning)
-        back = [[row[j] for row in near] for j in range(len(ans))]
-        ans_score = coverage(ans, ref, back, None if meaning is None else meaning.T)
-        match = []
-        for r, row, s in zip(ref, near, score, strict=True):
-            alike = [similarity(r, a, context) for a, context in zip(ans, row, strict=True)]
-            match.append(alike.index(max(alike)) if s > 0 else -1)
-        return Sides(tuple(match), tuple(score), tuple(ans_score),
-                     tuple(p.weight for p in ref), tuple(p.weight for p in ans))
-
-
-class PairScorer:
-    """The paper's one-to-one form without a judge: `similarity` of the two points, in [0, 1]."""
-
-    name = "local-pair"
-    signature = "local-pair:v1"
-
-    def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        return [similarity(read_point(ref), read_point(ans)) for ref, ans in pairs]
 
 
 class RougeScorer:

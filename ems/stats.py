@@ -29,7 +29,6 @@ COLUMNS = ("metric", "part", "model", "value", "ci_low", "ci_high", "n", "unscor
 MIN_COVERAGE = 0.95            # below it a number is flagged
 EXACT = 2**14                  # up to so many sign patterns the permutation test lists them all
 BLOCK = 4_000_000              # numbers held at a time while resampling rows: 32 MB
-
 Statistic = Callable[[np.ndarray], np.ndarray]     # (resamples, clusters) counts -> one value per resample
 
 

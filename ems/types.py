@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 
 class InputError(ValueError):
@@ -110,3 +110,69 @@ def duplicates(items: Sequence[str]) -> list[str]:
             twice[item] = None
         seen.add(item)
     return list(twice)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question to the judge."""
+
+    task: str                     # what it is for: extract, match, score, ... (usage is counted by it)
+    prompt: str
+    max_tokens: int               # limit of the reply's length
+    schema: dict | None = None    # JSON schema the reply should follow; the prompt has to say so in words as well
+    sample: int = 0               # number of the repetition, when the same question is asked several times
+    chances: int = 0              # how many likely first tokens of the reply to ask the probabilities of
+    label: str = field(default="", compare=False)   # a name for people; changes nothing
+    # The reply that a dry run assumes; a function is told how much of the longest one, from 0 to 1.
+    assumed: str | Callable[[float], str] = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back. `text` None means no usable reply, and `error` says why."""
+
+    text: str | None
+    error: str = ""               # "length", "refusal", "timeout", "connection", "http 500", "not JSON", ...
+    prompt_tokens: int = 0        # as the server counts; 0 when it does not say
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    seconds: float = 0.0          # of the call that brought the reply
+    stored: bool = False          # came from the store: nothing was asked
+    cut: str | None = None        # what there is of a text that hit its limit: no judgement, but still an answer
+    chances: Mapping[str, float] = field(default_factory=dict)   # probabilities of likely first tokens, if asked for
+    date: str = ""                # when it came, UTC
+    said: str = field(default="", compare=False)     # the server's words about a failure, shortened, for people
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Anything with a name, a signature and `ask`."""
+
+    name: str                     # the model, for people
+    signature: str                # everything that can change its replies
+
+    def ask(self, requests: Sequence[Request], progress: str = "") -> list[Reply]:
+        """One reply per request, in the same order; a bar with the words `progress` is shown if there are any."""
+        ...
+
+
+class MissingReplies(InputError):
+    """A replay met requests without a saved reply; `keys` has them by task.
+
+    They are noted in the store as pending, unless it is a recording, which takes nothing.
+    """
+
+    def __init__(self, model: str, keys: Mapping[str, Sequence[str]], noted: bool = True):
+        self.noted = noted        # as pending, in a store that keeps them
+        self.model, self.keys = model, {task: list(dict.fromkeys(own)) for task, own in sorted(keys.items())}
+        named = "; ".join(f"{len(own)} {task} ({', '.join(k[:12] for k in own[:3])}{', ...' * (len(own) > 3)})"
+                          for task, own in self.keys.items())
+        super().__init__(
+            f"{sum(map(len, self.keys.values()))} replies of {model} are not saved: {named}; " + (
+                "ask a live endpoint for them (mode 'live'), or write them to a batch file (ems replies export --pending)"
+                if noted else "to ask for them, name a .sqlite store and give this one as recorded replies (--recorded)"))
+
+    def __or__(self, other: MissingReplies) -> MissingReplies:
+        """Both together."""
+        tasks = self.keys.keys() | other.keys.keys()
+        return MissingReplies(self.model, {t: self.keys.get(t, []) + other.keys.get(t, []) for t in tasks}, self.noted)

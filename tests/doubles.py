@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ems.judge import Reply, Request
+from ems.types import Reply, Request
 
 
 class ScriptedJudge:

@@ -11,13 +11,14 @@ import pytest
 import scipy.stats
 from doubles import ScriptedJudge
 
-from ems import ablation, agreement, datasets, edits, frames, plots
-from ems.evaluate import EMS, build
-from ems.extract import SentenceExtractor
-from ems.judge import Request
-from ems.match import SimilarityMatcher
-from ems.score import LLMScorer, LocalScorer, PairScorer
-from ems.types import Answer, EMSResult, InputError, Triplet
+from ems import data as frames
+from ems.local.scorers import LocalScorer, PairScorer, SimilarityMatcher
+from ems.local.sentences import SentenceExtractor
+from ems.pipeline import EMS, build
+from ems.score import LLMScorer
+from ems.study import ablation, agreement, edits, plots
+from ems.study import upstream as datasets
+from ems.types import Answer, EMSResult, InputError, Request, Triplet
 
 MIRROR = Path(os.environ.get("EMS_DATA_MIRROR") or Path(__file__).parents[2] / "shared" / "data")
 
@@ -462,7 +463,7 @@ def test_losses_look_at_precision_where_more_was_said_than_asked():
 
 def test_the_local_evaluator_passes_every_edit():
     """On two real references of the project: every edit in the right direction, and a number over a stop word."""
-    from ems import transcripts
+    from ems.study import calls as transcripts
 
     companies = [c for c in transcripts.load_companies(datasets.DATA / "companies.csv") if c["ticker"] in ("AAPL", "JPM")]
     triplets = transcripts.build_triplets(companies, datasets.DATA / "questions.yaml", datasets.DATA / "q3-2024/references", None)

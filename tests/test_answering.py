@@ -9,12 +9,12 @@ import yaml
 from doubles import ScriptedJudge
 from loopback import Loopback, completion
 
-from ems.answering import CHARS_PER_TOKEN, Model, consolidate, write_answers, write_references
-from ems.judge import JudgeUnavailable, Reply
+from ems.judge.client import JudgeUnavailable
+from ems.judge.store import Replies
 from ems.prompting import Prompts
-from ems.replies import Replies
-from ems.runner import load_profile, notebooks, parameters_of
-from ems.types import InputError, Triplet
+from ems.study.runner import load_profile, notebooks, parameters_of
+from ems.study.writers import CHARS_PER_TOKEN, Model, consolidate, write_answers, write_references
+from ems.types import InputError, Reply, Triplet
 
 ROOT = Path(__file__).parent.parent
 CALL = " ".join(["The call."] * 100)

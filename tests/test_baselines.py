@@ -12,9 +12,9 @@ import pytest
 import yaml
 from doubles import ScriptedJudge
 
-from ems import frames
+from ems import data as frames
 from ems.baselines import Claims, RAGChecker, bertscore, bleu, ragchecker_scores, rouge
-from ems.datasets import read_ragchecker_claims
+from ems.data import read_ragchecker_claims
 from ems.types import Answer, InputError, Triplet
 
 ROOT = Path(__file__).parents[1]
@@ -141,7 +141,7 @@ def test_an_unreadable_list_of_claims_is_unscored():
 @pytest.fixture(scope="module")
 def encoder():
     pytest.importorskip("bert_score", reason="BERTScore needs pip install 'ems-kit[encoder]'")
-    from ems.encoder import Encoder
+    from ems.local.encoder import Encoder
 
     try:
         return Encoder("all-MiniLM-L6-v2")
@@ -163,7 +163,7 @@ def test_bertscore_of_nothing_is_zero(encoder):
 def test_bertscore_is_the_same_to_the_last_digit_with_other_threads_and_instructions(encoder):
     references = yaml.safe_load((ROOT / "data" / "q3-2024" / "references" / "AAPL.yaml").read_text(encoding="utf-8"))
     texts = list(references.values())
-    code = ("import json, sys\nfrom ems.encoder import Encoder\n"
+    code = ("import json, sys\nfrom ems.local.encoder import Encoder\n"
             "print(json.dumps(Encoder('all-MiniLM-L6-v2').bertscore(*json.load(sys.stdin))))")
     plain = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "ATEN_CPU_CAPABILITY": "default",
              "ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2"}
@@ -179,7 +179,7 @@ def test_texts_beyond_512_tokens_are_counted(encoder):
 
 
 def test_a_tokenizer_that_names_no_limit_is_cut_at_512_too(encoder, tmp_path):
-    from ems.encoder import Encoder
+    from ems.local.encoder import Encoder
 
     for file in Path(encoder._source).iterdir():                # the same model, its tokenizer without model_max_length
         (tmp_path / file.name).symlink_to(file)
@@ -208,22 +208,22 @@ def test_embeddings_keep_order_and_have_unit_length(encoder):
 
 
 def test_wrong_weights_are_refused(tmp_path, monkeypatch):
-    import ems.encoder
+    import ems.local.encoder
 
     package = tmp_path / "fake_model" / "model"
     package.mkdir(parents=True)
     (tmp_path / "fake_model" / "__init__.py").write_text("")
     (package / "model.safetensors").write_bytes(b"other weights")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setitem(ems.encoder.PACKAGED, "fake", ("fake_model", "model", 6, "0" * 64))
+    monkeypatch.setitem(ems.local.encoder.PACKAGED, "fake", ("fake_model", "model", 6, "0" * 64))
     with pytest.raises(InputError, match="has SHA-256"):
-        ems.encoder.Encoder("fake")
+        ems.local.encoder.Encoder("fake")
 
 
 @pytest.mark.parametrize(("name", "words"), [("no/such-model", "layers=N"), ("absent", "pip install absent-package")])
 def test_an_encoder_that_cannot_be_had_says_what_to_do(name, words, monkeypatch):
-    import ems.encoder
+    import ems.local.encoder
 
-    monkeypatch.setitem(ems.encoder.PACKAGED, "absent", ("absent_package", "model", 6, "0" * 64))
+    monkeypatch.setitem(ems.local.encoder.PACKAGED, "absent", ("absent_package", "model", 6, "0" * 64))
     with pytest.raises(InputError, match=words):
-        ems.encoder.Encoder(name)
+        ems.local.encoder.Encoder(name)

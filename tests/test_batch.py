@@ -9,13 +9,14 @@ import pytest
 from loopback import Loopback, run_batch
 from scripted import judgeable, judged
 
-import ems.endpoint
+import ems.judge.wire
 from ems.baselines import RAGChecker
 from ems.cli import main
-from ems.datasets import write_jsonl
-from ems.evaluate import build
-from ems.judge import CHUNK, LLMJudge, MissingReplies
-from ems.replies import Replies
+from ems.io import write_jsonl
+from ems.judge.client import LLMJudge
+from ems.judge.store import Replies
+from ems.pipeline import CHUNK, build
+from ems.types import MissingReplies
 
 TRIPLETS, ANSWERS = judgeable(8, 11)
 LOSSES = ("failed", "refused", "expired", "lost", "twice", "cut")
@@ -23,7 +24,7 @@ LOSSES = ("failed", "refused", "expired", "lost", "twice", "cut")
 
 @pytest.fixture(autouse=True)
 def endpoint(monkeypatch):
-    monkeypatch.setattr(ems.endpoint, "LEARNED", {})
+    monkeypatch.setattr(ems.judge.wire, "LEARNED", {})
 
 
 def losing() -> Callable[[int], str]:

@@ -98,7 +98,7 @@ def test_the_kits_own_fifty_questions_are_a_data_set_of_their_own(tmp_path, caps
 
 
 def test_replies_round_trip(tmp_path, capsys):
-    from ems.replies import Record, Replies
+    from ems.judge.store import Record, Replies
 
     store = tmp_path / "a.sqlite"
     Replies(store).put(Record(key="0" * 64, task="match", model="m", text="1"))
@@ -155,7 +155,7 @@ def test_bad_commands_are_one_line_and_exit_2(command, words, capsys, monkeypatc
 
 @pytest.mark.parametrize(("typed", "value"), [("", ""), ('""', ""), ("7", 7), ("[AAPL]", ["AAPL"]), ("no", False)])
 def test_a_parameter_is_yaml_and_nothing_is_an_empty_string(typed, value, monkeypatch):
-    from ems import runner
+    from ems.study import runner
 
     seen = {}
     monkeypatch.setattr(runner, "plan", lambda profile, *, only, given: seen.update(given))
@@ -193,8 +193,8 @@ def test_an_empty_reference_and_one_without_points(pair, tmp_path, capsys, monke
     assert capsys.readouterr().err == f"ems: {tmp_path / 'empty.txt'} is empty; nothing can be scored against it\n"
     from doubles import ScriptedJudge
 
-    import ems.judge
-    monkeypatch.setattr(ems.judge, "LLMJudge", lambda *a, **k: ScriptedJudge('{"points": []}', '{"points": ["a"]}'))
+    import ems.judge.client
+    monkeypatch.setattr(ems.judge.client, "LLMJudge", lambda *a, **k: ScriptedJudge('{"points": []}', '{"points": ["a"]}'))
     assert main(["score", *pair, "--judge", "m", "--store", str(tmp_path / "s.sqlite")]) == 3
     assert "ems: nothing could be scored: " in capsys.readouterr().err
 
@@ -247,10 +247,10 @@ def test_a_five_megabyte_answer(tmp_path, capsys):
 def test_low_coverage_is_exit_3(pair, tmp_path, monkeypatch, capsys):
     from doubles import ScriptedJudge
 
-    import ems.judge
+    import ems.judge.client
     points = '{"points": ["Revenue was $5 billion."]}'
     replies = iter([points, points, "no idea"])
-    monkeypatch.setattr(ems.judge, "LLMJudge", lambda *a, **k: ScriptedJudge(*replies))
+    monkeypatch.setattr(ems.judge.client, "LLMJudge", lambda *a, **k: ScriptedJudge(*replies))
     assert main(["score", *pair, "--judge", "m", "--store", str(tmp_path / "s.sqlite")]) == 3
     assert "1 of 1 points are unscored" in capsys.readouterr().err
 

@@ -8,10 +8,9 @@ import pytest
 from scripted import judgeable
 
 from ems.cli import main
-from ems.cluster import stream
-from ems.datasets import write_jsonl
-from ems.evaluate import build
-from ems.judge import CHUNK
+from ems.io import write_jsonl
+from ems.pipeline import CHUNK, build
+from ems.study.cluster import stream
 from ems.types import InputError
 
 distributed = pytest.importorskip("distributed", reason="the cluster test needs dask: pip install 'ems-kit[dask]'")

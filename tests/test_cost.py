@@ -8,26 +8,27 @@ from loopback import Fault, Loopback, completion, refusing
 from scripted import judgeable, judged
 from tiny import project
 
-import ems.endpoint
-from ems import cost, frames
+import ems.judge.wire
+from ems import data as frames
 from ems.baselines import RAGChecker
 from ems.cli import main
-from ems.cost import PER_CALL, Prices, longest_list, tokens_at_most
-from ems.datasets import write_jsonl
-from ems.evaluate import build
 from ems.extract import list_schema
-from ems.judge import JudgeUnavailable, LLMJudge, Request, SpendLimit, TaskUsage
+from ems.io import write_jsonl
+from ems.judge import budget as cost
+from ems.judge.budget import PER_CALL, Prices, longest_list, tokens_at_most
+from ems.judge.client import JudgeUnavailable, LLMJudge, SpendLimit, TaskUsage
+from ems.judge.store import Replies
+from ems.pipeline import build
 from ems.reading import read_list
-from ems.replies import Replies
-from ems.runner import plan
-from ems.types import InputError
+from ems.study.runner import plan
+from ems.types import InputError, Request
 
 TRIPLETS, ANSWERS = judgeable(10, 12)
 
 
 @pytest.fixture(autouse=True)
 def endpoint(monkeypatch):
-    monkeypatch.setattr(ems.endpoint, "LEARNED", {})
+    monkeypatch.setattr(ems.judge.wire, "LEARNED", {})
 
 
 # --- bounds ---
@@ -345,7 +346,7 @@ def test_prices_that_are_none_are_refused(files, prices, capsys):
 
 def test_only_the_notebooks_that_were_named_are_counted(tmp_path):
     pytest.importorskip("papermill", reason="profiles need papermill (pip install 'ems-kit[notebooks]')")
-    cell = ("import json\nfrom pathlib import Path\nfrom ems import frames\nfrom ems.judge import LLMJudge, Request\n"
+    cell = ("import json\nfrom pathlib import Path\nfrom ems import data as frames\nfrom ems.judge.client import LLMJudge\nfrom ems.types import Request\n"
             'judge = LLMJudge("m", mode=MODE)\njudge.ask([Request(TASK, "question", 16)])\n'
             'Path(f"{RUN}/usage_{TASK}.json").write_text(json.dumps(frames.usage(judge)))')
     named = {f"_0{n}_ask": [f'RUN = "runs/x"  # folder\nMODE = "live"  # mode\nTASK = "{task}"  # task', cell]
@@ -360,8 +361,8 @@ def test_a_profile_is_counted_by_its_own_notebooks(tmp_path):
     pytest.importorskip("papermill", reason="profiles need papermill (pip install 'ems-kit[notebooks]')")
     project(tmp_path, "01_ask: {N: 5}", _01_ask=[
         'RUN = "runs/x"  # folder\nMODE = "live"  # mode\nN = 3  # questions',
-        "import json\nfrom pathlib import Path\nfrom ems import frames\nfrom ems.judge import LLMJudge, Request\n"
-        "from ems.replies import Replies",
+        "import json\nfrom pathlib import Path\nfrom ems import data as frames\nfrom ems.judge.client import LLMJudge\nfrom ems.types import Request\n"
+        "from ems.judge.store import Replies",
         'judge = LLMJudge("m", mode=MODE, store=Replies(f"{RUN}/replies.sqlite"))\n'
         'judge.ask([Request("match", f"question {i}", 16) for i in range(N)])\n'
         'Path(f"{RUN}/usage_x.json").write_text(json.dumps(frames.usage(judge)))'])

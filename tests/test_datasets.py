@@ -11,18 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from ems import datasets
-from ems.datasets import (
-    check_join,
-    financebench,
-    findver,
-    load_answers,
-    load_triplets,
-    ragchecker_meta,
-    read_ragchecker_claims,
-    source,
-    write_jsonl,
-)
+from ems.data import check_join, load_answers, load_triplets, read_ragchecker_claims
+from ems.io import write_jsonl
+from ems.study import upstream as datasets
+from ems.study.upstream import financebench, findver, ragchecker_meta, source
 from ems.types import Answer, InputError, Triplet
 
 MIRROR = Path(os.environ.get("EMS_DATA_MIRROR") or Path(__file__).parents[2] / "shared" / "data")
@@ -505,7 +497,7 @@ def test_ragchecker_worked_example(mirror):
 
 
 def test_import_is_light():
-    code = ("import sys, ems.datasets, ems.transcripts\n"
+    code = ("import sys, ems.study.upstream, ems.study.calls\n"
             "print({'pandas', 'numpy', 'pyarrow', 'pypdf', 'bs4', 'yaml'} & set(sys.modules))")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=datasets.DATA.parent)
     assert done.stdout == "set()\n", done.stderr

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from ems import edits
-from ems.edits import EDITS, apply, edited_answers, sentence_spans
-from ems.quantities import find_quantities, same
+from ems.local.quantities import find_quantities, same
+from ems.study import edits
+from ems.study.edits import EDITS, apply, edited_answers, sentence_spans
 from ems.types import Triplet
 
 TEXT = """Overview of the quarter:

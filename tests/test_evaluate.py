@@ -6,10 +6,10 @@ from math import isnan
 import pytest
 
 import ems
-from ems.evaluate import EMS, Alignment, alignment_of, build, rescored
 from ems.extract import LLMExtractor, blocks_of, body_blocks
 from ems.match import LLMMatcher
 from ems.metrics import ems_scores
+from ems.pipeline import EMS, Alignment, alignment_of, build, rescored
 from ems.score import LLMScorer, RougeScorer
 from ems.types import Answer, EMSResult, InputError, Triplet
 

@@ -16,15 +16,15 @@ from loopback import MIXED, Fault, Loopback, completion, mixed
 from scripted import judgeable, judged
 from tiny import project
 
-import ems.endpoint
-import ems.judge
+import ems.judge.client
+import ems.judge.wire
 from ems.baselines import RAGChecker
 from ems.cli import main
-from ems.datasets import write_jsonl
-from ems.evaluate import build
-from ems.judge import LLMJudge
-from ems.replies import Replies
-from ems.runner import reproduce
+from ems.io import write_jsonl
+from ems.judge.client import LLMJudge
+from ems.judge.store import Replies
+from ems.pipeline import build
+from ems.study.runner import reproduce
 from ems.types import InputError
 
 ROOT = Path(__file__).parent.parent
@@ -34,8 +34,8 @@ TRIPLETS, ANSWERS = judgeable(50, 4)
 @pytest.fixture(autouse=True)
 def endpoint(monkeypatch):
     """No memory of earlier endpoints, and short waits between tries."""
-    monkeypatch.setattr(ems.endpoint, "LEARNED", {})
-    monkeypatch.setattr(ems.judge.random, "uniform", lambda low, high: 0.01)
+    monkeypatch.setattr(ems.judge.wire, "LEARNED", {})
+    monkeypatch.setattr(ems.judge.client.random, "uniform", lambda low, high: 0.01)
 
 
 def files(folder: Path) -> list[str]:
@@ -154,8 +154,8 @@ def interrupted(folder: Path) -> float:
 
 
 SECRET = "sk-planted-in-the-environment-0123456789"
-ASK = ("from ems.judge import LLMJudge, Request\nfrom ems.replies import Replies\nimport json\nfrom pathlib import Path\n"
-       "from ems import frames\n"
+ASK = ("from ems.judge.client import LLMJudge\nfrom ems.types import Request\nfrom ems.judge.store import Replies\nimport json\nfrom pathlib import Path\n"
+       "from ems import data as frames\n"
        'judge = LLMJudge("m", base_url=URL, store=Replies(f"{RUN}/replies.sqlite"))\n'
        'replies = judge.ask([Request("match", f"question {i}", 16) for i in range(6)], "asking")\n'
        'Path(f"{RUN}/usage_x.json").write_text(json.dumps(frames.usage(judge)))\nprint(judge, vars(judge))\njudge, replies')

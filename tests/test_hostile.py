@@ -8,11 +8,12 @@ import unicodedata
 import pytest
 
 from ems.baselines import RAGChecker
-from ems.evaluate import build
 from ems.extract import LLMExtractor
 from ems.match import LLMMatcher
-from ems.prompting import Prompts, harmless, numbered, quoted
+from ems.pipeline import build
+from ems.prompting import Prompts
 from ems.reading import read_index, read_list, read_score
+from ems.sanitise import harmless, numbered, quoted
 from ems.score import LLMScorer
 from ems.types import Answer, Triplet
 
@@ -79,7 +80,7 @@ class Recorder:
         self.prompts = []
 
     def ask(self, requests, progress=""):
-        from ems.judge import Reply
+        from ems.types import Reply
 
         self.prompts += [(r.task, r.prompt) for r in requests]
         said = {"summary": '{"blocks": []}', "extract": '{"points": ["a"]}', "claims": '{"claims": ["a"]}', "match": "0",

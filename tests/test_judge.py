@@ -19,18 +19,19 @@ import pytest
 from doubles import ScriptedJudge
 from loopback import Fault, Loopback, completion, mixed, refusing
 
-import ems.endpoint
-import ems.judge
-from ems.agreement import Repeated
+import ems.judge.client
+import ems.judge.wire
 from ems.baselines import RAGChecker
-from ems.endpoint import _retry_after
-from ems.evaluate import EMS
-from ems.extract import SentenceExtractor
-from ems.judge import STRIKES, JudgeUnavailable, LLMJudge, MissingReplies, Reply, Request, as_judge
-from ems.match import SimilarityMatcher
-from ems.replies import Record, Replies, StoreError
+from ems.judge.client import STRIKES, JudgeUnavailable, LLMJudge
+from ems.judge.store import Record, Replies, StoreError
+from ems.judge.wire import _retry_after
+from ems.local.scorers import SimilarityMatcher
+from ems.local.sentences import SentenceExtractor
+from ems.pipeline import EMS
+from ems.prompting import as_judge
 from ems.score import LLMScorer
-from ems.types import Answer, InputError, Triplet
+from ems.study.agreement import Repeated
+from ems.types import Answer, InputError, MissingReplies, Reply, Request, Triplet
 
 ROOT = Path(__file__).parent.parent
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
@@ -39,8 +40,8 @@ SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
 @pytest.fixture(autouse=True)
 def endpoint(monkeypatch):
     """No memory of earlier endpoints, no real key or address, and short waits between tries."""
-    monkeypatch.setattr(ems.endpoint, "LEARNED", {})
-    monkeypatch.setattr(ems.judge.random, "uniform", lambda low, high: 0.01)
+    monkeypatch.setattr(ems.judge.wire, "LEARNED", {})
+    monkeypatch.setattr(ems.judge.client.random, "uniform", lambda low, high: 0.01)
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
 
@@ -67,7 +68,7 @@ def heed_interrupts() -> None:
 
 
 def start(code: str, *arguments) -> subprocess.Popen:
-    prelude = ("import sys; sys.path[:0] = ['.', 'tests']\nfrom ems.judge import *\nfrom ems.replies import Replies\n"
+    prelude = ("import sys; sys.path[:0] = ['.', 'tests']\nfrom ems.judge.client import *\nfrom ems.types import *\nfrom ems.judge.store import Replies\n"
                "url, path = sys.argv[1:3]\n")
     return subprocess.Popen([sys.executable, "-c", prelude + code, *map(str, arguments)], cwd=ROOT,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts)
@@ -244,7 +245,7 @@ def test_a_wait_that_the_server_names_uses_up_no_try():
 
 def test_a_named_wait_of_nothing_falls_back_to_ones_own(monkeypatch):
     waits = []
-    monkeypatch.setattr(ems.judge.random, "uniform", lambda low, high: waits.append((low, high)) or 0.001)
+    monkeypatch.setattr(ems.judge.client.random, "uniform", lambda low, high: waits.append((low, high)) or 0.001)
     with Loopback(faults=lambda n, body: Fault(429, headers={"Retry-After": "0"})) as server:
         assert judge_of(server, retries=3).ask(ask(1)) == [Reply(None, "http 429")]
         assert server.count == 4
@@ -253,7 +254,7 @@ def test_a_named_wait_of_nothing_falls_back_to_ones_own(monkeypatch):
 
 def test_not_all_workers_come_back_at_once(monkeypatch):
     spread = []
-    monkeypatch.setattr(ems.judge.random, "uniform", lambda low, high: spread.append((low, high)) or 0.01)
+    monkeypatch.setattr(ems.judge.client.random, "uniform", lambda low, high: spread.append((low, high)) or 0.01)
     with Loopback(faults=[Fault(429, headers={"Retry-After": "0.1"})]) as server:
         judge_of(server).ask(ask(1))
     assert spread == [(0.0, 1.0)]

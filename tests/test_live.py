@@ -14,14 +14,15 @@ pytest.importorskip("xllamacpp", reason="the live test needs xllamacpp (pip inst
 from model_server import serve, smollm2
 from test_hostile import ATTACKS
 
-from ems.answering import consolidate, write_answers
 from ems.baselines import RAGChecker
-from ems.evaluate import EMS, build
-from ems.extract import SentenceExtractor
-from ems.judge import LLMJudge
-from ems.match import LLMMatcher, SimilarityMatcher
-from ems.replies import Replies
+from ems.judge.client import LLMJudge
+from ems.judge.store import Replies
+from ems.local.scorers import SimilarityMatcher
+from ems.local.sentences import SentenceExtractor
+from ems.match import LLMMatcher
+from ems.pipeline import EMS, build
 from ems.score import LLMScorer
+from ems.study.writers import consolidate, write_answers
 from ems.types import Answer, Triplet
 
 TRIPLETS = [Triplet("t1", "Harbor Foods", "How did Harbor Foods do?",
@@ -88,7 +89,7 @@ def test_answers_and_consolidated_references_are_written_live(address, tmp_path)
 
 def test_a_judge_asked_again_is_compared_with_itself_and_the_stored_replies_say_the_same(address, tmp_path):
     pytest.importorskip("krippendorff")
-    from ems.agreement import Repeated, model_spread, reliability
+    from ems.study.agreement import Repeated, model_spread, reliability
 
     def raters(judge):
         return {f"repetition {i}": EMS(SentenceExtractor(), SimilarityMatcher(), LLMScorer(Repeated(judge, i))).evaluate(

@@ -9,10 +9,9 @@ import pytest
 import yaml
 
 from ems import EMS
-from ems.extract import SentenceExtractor, paragraphs, remove_summaries, sentences
-from ems.match import SimilarityMatcher
-from ems.quantities import find_quantities
-from ems.score import LocalScorer, PairScorer
+from ems.local.quantities import find_quantities
+from ems.local.scorers import LocalScorer, PairScorer, SimilarityMatcher
+from ems.local.sentences import SentenceExtractor, paragraphs, remove_summaries, sentences
 from ems.types import Answer, Triplet
 
 FOLDER = Path(__file__).parent.parent / "data" / "q3-2024" / "references"

@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("papermill", reason="running notebooks needs pip install 'ems-kit[notebooks]'")
 
-from ems.runner import declared, load_profile, parameters_of, plan, reproduce
-from ems.runner import notebooks as listed
+from ems.study.runner import declared, load_profile, parameters_of, plan, reproduce
+from ems.study.runner import notebooks as listed
 from ems.types import InputError
 
 ROOT = Path(__file__).parent.parent
@@ -143,9 +143,10 @@ WORDS = "The company expects strong demand for its products. Management remains 
 def test_a_users_own_data_reach_table_1(tmp_path, monkeypatch, groups, models, text, more):
     import matplotlib
 
-    from ems import baselines, frames
-    from ems.datasets import write_jsonl
-    from ems.evaluate import build
+    from ems import baselines
+    from ems import data as frames
+    from ems.io import write_jsonl
+    from ems.pipeline import build
     from ems.types import Answer, Triplet
 
     matplotlib.use("Agg")
@@ -171,7 +172,7 @@ def small_values(groups, **scores):
     """Values of one metric, a triplet a group, written as notebooks 2 and 3 write them."""
     import pandas as pd
 
-    from ems import frames
+    from ems import data as frames
 
     rows = [("EMS(local)", "F1", model, f"t{i}", f"g{i}", score + i / 100, score, 1.0, 1, 0, "s")
             for model, score in scores.items() for i in range(groups)]

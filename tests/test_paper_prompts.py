@@ -14,16 +14,16 @@ import pytest
 from doubles import ScriptedJudge
 from typeset import pdf
 
-from ems import paper_prompts
-from ems.answering import Model, consolidate, write_answers
 from ems.baselines import RAGChecker
 from ems.cli import main
-from ems.evaluate import build
 from ems.extract import LLMExtractor
 from ems.match import LLMMatcher
-from ems.paper_prompts import PROMPTS, READINGS, find_parts, import_prompts, paper_text, readings_table
+from ems.pipeline import build
 from ems.prompting import SLOTS, Prompts
 from ems.score import LLMScorer
+from ems.study import paper_prompts
+from ems.study.paper_prompts import PROMPTS, READINGS, find_parts, import_prompts, paper_text, readings_table
+from ems.study.writers import Model, consolidate, write_answers
 from ems.types import Answer, InputError, Triplet
 
 ROOT = Path(__file__).parent.parent

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ems.prompting import SLOTS, TASKS, Prompts, harmless, home, numbered, quoted
+from ems.io import home
+from ems.prompting import SLOTS, TASKS, Prompts
+from ems.sanitise import harmless, numbered, quoted
 from ems.types import InputError
 
 FILLED = dict.fromkeys("answer reference candidate question text claim context document versions".split(), "x") | {

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from ems.quantities import find_quantities, missing_quantities, same
+from ems.local.quantities import find_quantities, missing_quantities, same
 
 
 def read(text):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ems.transcripts import build_triplets, find_transcript, load_companies
+from ems.study.calls import build_triplets, find_transcript, load_companies
 
 ROOT = Path(__file__).parent.parent
 MIRROR = Path(os.environ.get("EMS_DATA_MIRROR") or ROOT.parent / "shared" / "data")
@@ -31,7 +31,7 @@ def test_questions_do_not_repeat_one_another():
 
 @pytest.mark.parametrize("ticker", TICKERS)
 def test_every_number_of_a_reference_occurs_in_its_call(ticker):
-    from ems.quantities import missing_quantities
+    from ems.local.quantities import missing_quantities
 
     folder = MIRROR / "transcripts"
     if not folder.is_dir():

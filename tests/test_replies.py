@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ems.replies import BrokenOff, Record, Replies, StoreError, ending, read_choice, read_usage, reply_key, utc
+from ems.judge.store import BrokenOff, Record, Replies, StoreError, ending, read_choice, read_usage, reply_key, utc
 from ems.types import InputError
 
 ROOT = Path(__file__).parent.parent

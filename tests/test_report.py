@@ -12,8 +12,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from ems import figures, report, stats
+from ems import report, stats
 from ems.metrics import ems_scores
+from ems.study import figures
 from ems.types import EMSResult, InputError
 
 NAN = math.nan

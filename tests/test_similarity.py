@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ems.similarity import (
+from ems.local.words import (
     CONTRADICTED,
     FUNCTION_WORD,
     LONG_WORD,

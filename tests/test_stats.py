@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 import scipy.stats
 
-from ems import frames, stats
+from ems import data as frames
+from ems import stats
 from ems.types import InputError
 
 NAN = math.nan

@@ -6,15 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ems import datasets, transcripts
-from ems.transcripts import (
-    build_triplets,
-    check_transcript,
-    find_transcript,
-    load_companies,
-    read_hub,
-    read_transcript,
-)
+from ems.study import calls as transcripts
+from ems.study import upstream as datasets
+from ems.study.calls import build_triplets, check_transcript, find_transcript, load_companies, read_hub, read_transcript
 from ems.types import InputError
 
 MIRROR = Path(os.environ.get("EMS_DATA_MIRROR") or Path(__file__).parents[2] / "shared" / "data") / "transcripts"

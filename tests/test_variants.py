@@ -8,14 +8,14 @@ from doubles import ScriptedJudge
 from loopback import Loopback, completion, refusing
 from scripted import judgeable, judged
 
-from ems.evaluate import build
-from ems.judge import LLMJudge, MissingReplies, Reply
+from ems.judge.client import LLMJudge
+from ems.judge.store import Replies
 from ems.match import VARIANTS, LLMMatcher, same_choices
+from ems.pipeline import build
 from ems.prompting import Prompts
 from ems.reading import read_indices
-from ems.replies import Replies
 from ems.score import LLMScorer, mean_score
-from ems.types import InputError
+from ems.types import InputError, MissingReplies, Reply
 
 REF = ("Revenue was $5 billion.", "Margin was 20%.", "No dividend is paid.")
 ANS = ("Margin came to 20%.", "Sales were 5 billion dollars.")

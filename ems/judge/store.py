@@ -24,7 +24,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from .types import InputError
+from ..types import InputError
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,4 @@
-"""Triplets and answers: reading, writing and joining them, and the public data sets the kit speaks.
-
-Files of other projects are pinned in `data/upstream.csv` (repository, commit, path, size, SHA-256) and found, in this
-order, in the folder `EMS_DATA_MIRROR`, in the cache, and at the code host.
-"""
+"""Public data sets that the study speaks: pinned downloads, and their answers, labels and human scores."""
 
 from __future__ import annotations
 
@@ -11,21 +7,24 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, is_dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .types import Answer, InputError, Triplet, duplicates
+from ..data import some
+from ..io import read_text, write_file
+from ..types import Answer, InputError, Triplet
 
 if TYPE_CHECKING:
     import pandas as pd
 
-DATA = Path(__file__).resolve().parent.parent / "data"
-UPSTREAM_URL = "https://raw.githubusercontent.com"       # <this>/<repository>/<commit>/<path>
-ENTAILMENT = ("Entailment", "Neutral", "Contradiction", None)
 
+
+
+DATA = Path(__file__).resolve().parents[2] / "data"
+UPSTREAM_URL = "https://raw.githubusercontent.com"       # <this>/<repository>/<commit>/<path>
 FINDVER_MODELS = {                  # name -> (upstream's file, billions of parameters)
     "Llama-3.2-3B": ("Llama-3_2-3B-Instruct", 3.0),
     "Llama-3.1-8B": ("Meta-Llama-3_1-8B-Instruct", 8.0),
@@ -37,226 +36,6 @@ FINANCEBENCH_SETS = (               # the configurations of the paper's table 2,
     "gpt-4-1106-preview_singleStore", "claude-2_inContext_reverse", "gpt-4-1106-preview_inContext_reverse",
     "gpt-4-1106-preview_oracle",
 )
-
-
-def read_text(path: str | Path) -> str:
-    """The text of a UTF-8 file, without a byte order mark. InputError when it cannot be read or is not UTF-8."""
-    try:
-        raw = Path(path).read_bytes()
-    except OSError as error:
-        hint = "; give a file" if isinstance(error, IsADirectoryError) else ""
-        raise InputError(f"{path} cannot be read: {error.strerror or error}{hint}") from None
-    mark = 3 if raw.startswith(b"\xef\xbb\xbf") else 0
-    try:
-        return raw[mark:].decode()
-    except UnicodeDecodeError as error:
-        at = error.start + mark
-        raise InputError(f"{path} is not UTF-8: byte 0x{raw[at]:02x} at offset {at} (line {raw.count(10, 0, at) + 1}); "
-                         "save it as UTF-8") from None
-
-
-def load_triplets(path: str | Path) -> list[Triplet]:
-    """Triplets from JSON lines `{id, group, question, reference, context?}`, or from RAGChecker's input JSON.
-
-    Blank lines and unknown keys are ignored. InputError names file and line for anything malformed: a missing key, a
-    value that is no string, an empty id or group, an id given twice, a file without rows.
-    """
-    text = read_text(path)
-    if (results := _results(path, text)) is not None:
-        return _ragchecker(path, results)[0]
-    rows = _rows(path, text, ("id", "group", "question", "reference"), key=("id",), optional="context", named=("group",))
-    return [Triplet(**row) for row in rows]
-
-
-def load_answers(path: str | Path) -> list[Answer]:
-    """Answers from JSON lines `{triplet_id, model, answer}`, or from RAGChecker's input JSON (model: the file's stem).
-
-    As strict as `load_triplets`; each (triplet_id, model) may occur once. An empty answer is valid: a refusal.
-    """
-    text = read_text(path)
-    if (results := _results(path, text)) is not None:
-        return _ragchecker(path, results)[1]
-    return [Answer(**row) for row in _rows(path, text, ("triplet_id", "model", "answer"), key=("triplet_id", "model"))]
-
-
-def check_join(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> dict[str, list[str]]:
-    """The triplets each model left unanswered, `{model: [triplet id, ...]}`; models that answered all are absent.
-
-    InputError when an answer names a triplet that does not exist, or an id or a (triplet_id, model) is repeated.
-    """
-    ids = [t.id for t in triplets]
-    if twice := duplicates(ids):
-        raise InputError(f"triplet ids must be unique; {_some(twice)} occur more than once")
-    if twice := duplicates([f"{a.triplet_id} by {a.model}" for a in answers]):
-        raise InputError(f"each model may answer a triplet once; {_some(twice)} occur more than once")
-    if unknown := sorted({a.triplet_id for a in answers} - set(ids)):
-        raise InputError(f"{len(unknown)} triplet ids of the answers are not among the {len(ids)} triplets: "
-                         f"{_some(unknown)}; known ids look like {_some(ids)}")
-    answered: dict[str, set[str]] = {}
-    for a in answers:
-        answered.setdefault(a.model, set()).add(a.triplet_id)
-    return {model: missing for model, done in answered.items() if (missing := [i for i in ids if i not in done])}
-
-
-def write_jsonl(path: str | Path, rows: Iterable[Any]) -> Path:
-    """Write records or mappings as JSON lines: UTF-8, keys in their own order, the whole file or nothing.
-
-    A record's `to_dict()` is used where it has one; a triplet without context leaves the key out. ValueError for nan
-    and infinity, which JSON cannot hold; InputError for text that is not Unicode or a place that takes no file.
-    """
-    lines = [json.dumps(_plain(row), ensure_ascii=False, allow_nan=False) + "\n" for row in rows]
-    if broken := [number for number, line in enumerate(lines, 1) if not _encodable(line)]:
-        raise InputError(f"{path}: row {broken[0]} holds half a surrogate pair, which UTF-8 cannot; mend the text")
-    return write_file(Path(path), "".join(lines).encode())
-
-
-def _plain(row: Any) -> Any:
-    if hasattr(row, "to_dict"):
-        return row.to_dict()
-    plain = asdict(row) if is_dataclass(row) else row
-    return {k: v for k, v in plain.items() if k != "context" or v is not None}
-
-
-def write_file(path: Path, content: bytes) -> Path:
-    """Put `content` at `path` in one step: readers see the old file or the new one, and no fragment stays behind.
-
-    Folders are made. InputError when it cannot be written.
-    """
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with open(part, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(part, path)
-        finally:
-            part.unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
-    return path
-
-
-def _encodable(text: str) -> bool:
-    return text.isascii() or not re.search("[\ud800-\udfff]", text)
-
-
-def _some(items: Sequence[str], n: int = 3) -> str:
-    return ", ".join(repr(i) for i in items[:n]) + (", ..." if len(items) > n else "")
-
-
-def _rows(path: str | Path, text: str, required: Sequence[str], key: Sequence[str], optional: str = "",
-          named: Sequence[str] = ()) -> list[dict]:
-    """The wanted keys of every JSON line, checked; `key` (once only) and `named` must not be empty.
-
-    Lines end at newlines only: U+2028 may stand inside a string.
-    """
-    rows, first = [], {}
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        where = f"{path}, line {number}"
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            reason = f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else error
-            raise InputError(f"{where} is not JSON: {reason}; one object per line is needed") from None
-        row = _checked(where, row, required, optional)
-        if empty := [k for k in (*key, *named) if not row[k].strip()]:
-            raise InputError(f"{where}: {empty[0]!r} is empty; it must name something")
-        said = tuple(row[k] for k in key)
-        if said in first:
-            raise InputError(f"{where}: {' and '.join(key)} {_some(said)} occurred already on line {first[said]}")
-        first[said] = number
-        rows.append(row)
-    if not rows:
-        raise InputError(f"{path} is empty; one JSON object per line with {', '.join(required)} is needed")
-    return rows
-
-
-def _checked(where: str, row: Any, required: Sequence[str], optional: str = "") -> dict[str, str]:
-    """The required (and the optional) keys of a JSON object, all of them strings."""
-    if not isinstance(row, dict):
-        raise InputError(f"{where}: an object with {', '.join(required)} is needed, got {type(row).__name__}")
-    if missing := [k for k in required if k not in row]:
-        raise InputError(f"{where}: {_some(missing)} missing; {', '.join(required)} are needed, got {_some(list(row))}")
-    wanted = [*required, optional] if row.get(optional) is not None else required
-    for name in wanted:
-        value = row[name]
-        if not isinstance(value, str):
-            raise InputError(f"{where}: {name!r} must be a string, got {type(value).__name__} {str(value)[:40]!r}")
-        if not _encodable(value):
-            raise InputError(f"{where}: {name!r} holds half a surrogate pair, which is no text; mend it")
-    return {name: row[name] for name in wanted}
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedClaims:
-    """One row of RAGChecker's output: the claims of both sides and the entailment label of each."""
-
-    query_id: str
-    response_claims: tuple[str, ...]
-    gt_answer_claims: tuple[str, ...]
-    answer2response: tuple[str | None, ...]    # per response claim: does the reference answer entail it?
-    response2answer: tuple[str | None, ...]    # per reference claim: does the response entail it?
-    metrics: Mapping[str, float]               # RAGChecker's own numbers, as printed there; may be empty
-
-
-def read_ragchecker_claims(path: str | Path) -> list[CheckedClaims]:
-    """The claims and labels of a RAGChecker output JSON. A claim triple becomes one string, its parts spaced.
-
-    Labels are Entailment, Neutral or Contradiction, None where absent. InputError when claims and labels differ in
-    number, a label is off the list, or the file is not such an output.
-    """
-    rows, results = [], _results(path, read_text(path))
-    if results is None:
-        raise InputError(f"{path} is not RAGChecker JSON: an object with a list 'results' is needed")
-    for number, row in enumerate(results):
-        where, read = f"{path}, results[{number}]", {}
-        query_id = _checked(where, row, ("query_id",))["query_id"]
-        for claims, labels in (("response_claims", "answer2response"), ("gt_answer_claims", "response2answer")):
-            if not isinstance(row.get(claims), list) or not isinstance(row.get(labels), list):
-                raise InputError(f"{where}: lists {claims!r} and {labels!r} are needed; let RAGChecker check first")
-            if len(row[claims]) != len(row[labels]):
-                raise InputError(f"{where}: one label per claim is needed, got {len(row[labels])} {labels} for "
-                                 f"{len(row[claims])} {claims}")
-            if off := [label for label in row[labels] if label not in ENTAILMENT]:
-                raise InputError(f"{where}: {labels} must be of {', '.join(ENTAILMENT[:3])}, got {off[0]!r}")
-            read[claims] = tuple(c if isinstance(c, str) else " ".join(map(str, c)) for c in row[claims])
-            read[labels] = tuple(row[labels])
-        rows.append(CheckedClaims(query_id, **read, metrics=row.get("metrics") or {}))
-    return rows
-
-
-def _results(path: str | Path, text: str) -> list | None:
-    """The rows of RAGChecker's `{"results": [...]}`, None when the text is something else."""
-    try:
-        whole = json.loads(text) if '"results"' in text else None
-    except (ValueError, RecursionError):
-        return None
-    results = whole.get("results") if isinstance(whole, dict) else None
-    if results == []:
-        raise InputError(f"{path}: 'results' is empty; RAGChecker's JSON needs at least one row")
-    return results if isinstance(results, list) else None
-
-
-def _ragchecker(path: str | Path, results: list) -> tuple[list[Triplet], list[Answer]]:
-    triplets, answers = [], []
-    for number, row in enumerate(results):
-        where = f"{path}, results[{number}]"
-        id_, query, reference, response = _checked(where, row, ("query_id", "query", "gt_answer", "response")).values()
-        if not id_.strip():
-            raise InputError(f"{where}: 'query_id' is empty; it must name something")
-        documents = row.get("retrieved_context") or []
-        if not isinstance(documents, list):
-            raise InputError(f"{where}: 'retrieved_context' must be a list of objects with 'text', got {str(documents)[:40]!r}")
-        context = "\n\n".join(_checked(f"{where}, retrieved_context", d, ("text",))["text"] for d in documents) or None
-        triplets.append(Triplet(id_, id_, query, reference, context))
-        answers.append(Answer(id_, Path(path).stem, response))
-    if twice := duplicates([t.id for t in triplets]):
-        raise InputError(f"{path}: query_id must be unique; {_some(twice)} occur more than once")
-    return triplets, answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +81,7 @@ def source(name: str, base_url: str | None = None) -> Source:
     InputError when the name is not pinned, or nothing has the file.
     """
     if name not in pins():
-        raise InputError(f"{name} is not pinned in data/upstream.csv; there are {_some(sorted(pins()))}")
+        raise InputError(f"{name} is not pinned in data/upstream.csv; there are {some(sorted(pins()))}")
     pin, mirror = pins()[name], os.environ.get("EMS_DATA_MIRROR")
     if mirror and not Path(mirror).is_dir():
         raise InputError(f"EMS_DATA_MIRROR is {mirror!r}, which is no folder; correct it or unset it")

@@ -16,16 +16,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from . import stats
-from .baselines import bertscore, bleu, rouge
-from .evaluate import EMS, build, rescored
-from .judge import Reply, Request
-from .metrics import f1
-from .score import BERTScorer, LocalScorer, RougeScorer
-from .types import Answer, EMSResult, InputError, Triplet
+from .. import stats
+from ..baselines import bertscore, bleu, rouge
+from ..local.scorers import LocalScorer
+from ..metrics import f1
+from ..pipeline import EMS, build, rescored
+from ..score import BERTScorer, RougeScorer
+from ..types import Answer, EMSResult, InputError, Reply, Request, Triplet
 
 if TYPE_CHECKING:
-    from .encoder import Encoder
+    from ..local.encoder import Encoder
+
+
+
 
 KEYS = ["triplet_id", "model"]
 PARTS = ("Precision", "Recall", "F1")
@@ -34,8 +37,6 @@ ASKED = {"overall": "F1", "completeness": "Recall", "correctness": "Precision"}
 UNIGRAM, RAGCHECKER, PEOPLE = "unigram", "RAGChecker", "the other annotator"
 CORRELATIONS = ("pearson", "spearman")
 
-
-# --- scores of answers, as a wide table
 
 def unigram(references: Sequence[str], answers: Sequence[str]) -> list[tuple[float, float, float]]:
     """Precision, recall and F1 of the bag of lower-case words (a-z, 0-9), each in [0, 1]; 0 when either has none."""
@@ -103,8 +104,6 @@ def metrics_of(scores: pd.DataFrame, part: str = "F1") -> dict[str, str]:
     columns = [c.rsplit(" ", 1) for c in scores.columns if c.endswith((*PARTS, "Score"))]
     return {metric: f"{metric} {name}" for metric, name in columns if name in (part, "Score")}
 
-
-# --- agreement with people
 
 def meta_pairs(meta: pd.DataFrame) -> tuple[list[Triplet], list[Answer], pd.DataFrame, pd.DataFrame]:
     """RAGChecker's pairs (`datasets.ragchecker_meta`) as triplets, answers "1" and "2", labels, and its own scores.
@@ -198,8 +197,6 @@ def _agreement(x: Mapping[str, Any], y: Any, cluster: Any, against: Sequence[str
             rows.append(row)
     return rows
 
-
-# --- agreement of a judge with itself and with another
 
 class Repeated:
     """The same judge asked once more: its requests carry the number of the repetition, so replies are kept apart.

@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .datasets import read_text
-from .prompting import ABOUT, Prompts, home
-from .types import InputError
+from ..io import home, read_text
+from ..prompting import ABOUT, Prompts
+from ..types import InputError
 
 NAME = "paper"
 LEFT_TO_KIT = ("summary", "claims", "entail")       # tasks that the paper has no prompt for
@@ -116,9 +116,6 @@ def import_prompts(source: str | Path, readings: Mapping[str, str] | None = None
     return _write(home() / "prompts" / NAME, files), differing
 
 
-# --- from a copy to its text ---
-
-
 def paper_text(source: str | Path) -> str:
     """The text of a copy, pages set apart by form feeds; what a file holds counts, not its name."""
     path = Path(source)
@@ -199,9 +196,6 @@ def _plain(text: str) -> str:
     text = re.sub(r"(?m)^ *(?:#{1,6}|>) +", "", text)
     text = re.sub(r"(?m)^ *[•◦▪∗·–*] *", "- ", text)
     return re.sub(r"(?m)^ *(\d{1,2}\.|-) *\n\s*(?=\S)", r"\1 ", text)      # a list's mark on a line of its own
-
-
-# --- from the text to the parts of the appendix ---
 
 
 def find_parts(text: str) -> tuple[list[str], dict[str, str]]:
@@ -321,9 +315,6 @@ def _letters(text: str) -> str:
 
 def _letters_hash(text: str) -> str:
     return hashlib.sha256(_letters(text).encode()).hexdigest()
-
-
-# --- from the parts to a prompt set ---
 
 
 def templates(prompts: Mapping[str, str], chosen: Mapping[str, str]) -> dict[str, str]:

@@ -12,9 +12,8 @@ from concurrent.futures import CancelledError
 from functools import cache
 from itertools import islice
 
-from .evaluate import EMS, build, references_by_id
-from .judge import CHUNK
-from .types import Answer, EMSResult, InputError, Triplet
+from ..pipeline import CHUNK, EMS, build, references_by_id
+from ..types import Answer, EMSResult, InputError, Triplet
 
 AHEAD = 4                # partitions under way for each thread of the cluster, so that memory stays flat
 

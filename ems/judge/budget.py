@@ -15,13 +15,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .types import InputError
+from ..types import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Usage = Mapping[str, Mapping[str, Mapping[str, Any]]]      # by model and task, as `frames.usage` gives it
 
+
+
+Usage = Mapping[str, Mapping[str, Mapping[str, Any]]]      # by model and task, as `frames.usage` gives it
 DIGITS, SIGNS = string.digits.encode(), string.punctuation.encode()
 PER_CALL = 64            # tokens a chat template may put around a prompt, a default system message included
 LIKELY = 0.5             # share of the longest lists and answers that a likely run has: a point a sentence

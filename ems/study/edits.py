@@ -12,13 +12,12 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from .extract import sentences
-from .quantities import find_quantities
-from .types import Answer, Triplet
+from ..local.quantities import find_quantities
+from ..local.sentences import sentences
+from ..types import Answer, Triplet
 
 DOSES = (0.1, 0.25, 0.5, 0.75)
 Change = tuple[tuple[int, int, str], ...]      # replacements (start, end, new text) that belong together
-
 _FLIPS = {
     "first": "third", "second": "fourth", "third": "first", "fourth": "second", "Q1": "Q3", "Q2": "Q4", "Q3": "Q1",
     "Q4": "Q2", "January": "July", "March": "December", "April": "October", "June": "September", "July": "January",

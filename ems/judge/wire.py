@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from .replies import BrokenOff, encodable, read_chances, read_choice, read_usage
-from .types import InputError
+from ..types import InputError
+from .store import BrokenOff, encodable, read_chances, read_choice, read_usage
 
 FORMATS = ("json_schema", "json_object", "text")      # what to ask for, the strictest first
 # What a server may refuse.

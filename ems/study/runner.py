@@ -20,11 +20,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from . import __version__
-from .datasets import read_text
-from .prompting import home
-from .replies import FINAL
-from .types import InputError
+from .. import __version__
+from ..io import home, read_text
+from ..judge.store import FINAL
+from ..types import InputError
 
 PACKAGES = ("openai", "nltk", "rouge-score", "bert-score", "torch", "transformers", "numpy", "pandas", "scipy",
             "matplotlib", "seaborn", "papermill", "jupyterlab")
@@ -33,7 +32,7 @@ PACKAGES = ("openai", "nltk", "rouge-score", "bert-score", "torch", "transformer
 def project_root(start: Path | None = None) -> Path:
     """The nearest folder, from `start` upwards or beside the package, that holds notebooks/ and profiles/."""
     start = start or Path.cwd()
-    for folder in (start, *start.parents, Path(__file__).resolve().parent.parent):
+    for folder in (start, *start.parents, Path(__file__).resolve().parents[2]):
         if (folder / "notebooks").is_dir() and (folder / "profiles").is_dir():
             return folder
     raise InputError(f"no notebooks/ and profiles/ in {start} or above; run this inside a clone of the project")
@@ -161,7 +160,7 @@ def plan(profile: str, *, only: Sequence[str] = (), given: Mapping[str, Any] | N
     from contextlib import closing
     from tempfile import TemporaryDirectory
 
-    from .cost import merged, plan_text
+    from ..judge.budget import merged, plan_text
 
     papermill, root = _papermill(), project_root(root)
     settings, everything, given = load_profile(root, profile), notebooks(root), dict(given or {})
@@ -299,7 +298,7 @@ def _hash(path: Path) -> str:
 
 
 def _code_hash() -> str:
-    package = Path(__file__).resolve().parent
+    package = Path(__file__).resolve().parents[1]
     parts = [f"{p.relative_to(package)}:{_hash(p)}" for p in sorted(package.rglob("*")) if p.suffix in (".py", ".txt")]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 

@@ -33,7 +33,6 @@ _UNITS = {"%": ("%", 1), "percent": ("%", 1), "per cent": ("%", 1), "pct": ("%",
 _COUNTED = ("person people employee countries country cities city branches branch user customer client member "
             "subscriber share store vehicle unit market state patient location product model phone order transaction "
             "account loan deal mile ton barrel acre")
-
 _SPELT = rf"(?:(?:{'|'.join(_TENS)})[ -](?:{'|'.join(_ONES[1:10])})|{'|'.join(_TENS + _ONES[::-1])}|(?:a[ ])?dozen)"
 _MONTH = rf"((?:{'|'.join(_MONTHS)})(?:uary|ruary|ch|il|e|y|ust|t|tember|ober|ember)?)\.?"
 _YEAR = r"(?:19|20)\d\d"

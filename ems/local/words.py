@@ -25,7 +25,6 @@ CONTEXT = 0.5          # word overlap from which on a number shared by two point
 CONTRADICTED = 0.3     # what stays of a point when one just like it says the opposite, or other numbers
 PARTIAL = 0.8          # power of a point's covered share: below 1, its first half counts more than the rest
 MEANING = 0.75         # with embeddings: how much that power changes between a cosine of 0 and one of 1
-
 _FUNCTION = frozenset("""a about above after again all also although am among an and another any are as at be because
 been before being below between both but by can could did do does doing during each either else ever every for from
 further had has have having he her here hers him his how however i if in including into is it its itself just many may

@@ -12,7 +12,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from .types import InputError
+from ..types import InputError
 
 # Encoders that come as an installed package: package, folder inside it, layers to use, SHA-256 of model.safetensors.
 PACKAGED = {

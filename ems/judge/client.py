@@ -12,64 +12,20 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
-from .cost import LIKELY, LIKELY_TOKENS, PER_CALL, Prices, tokens_at_most
-from .endpoint import ABOUT_VALUE, Endpoint, Failed
-from .replies import FINAL, Record, Replies, StoreError, encodable, ending, reply_key, utc
-from .types import InputError
+from ..io import progress_bar
+from ..types import InputError, MissingReplies, Reply, Request
+from .budget import LIKELY, LIKELY_TOKENS, PER_CALL, Prices, tokens_at_most
+from .store import FINAL, Record, Replies, StoreError, encodable, ending, reply_key, utc
+from .wire import ABOUT_VALUE, Endpoint, Failed
 
 MODES = ("live", "replay", "refresh", "dry", "likely")
-CHUNK = 128                                           # answers laid before a judge at once, at least
 STRIKES = 32                                          # requests failing in a row after which the endpoint counts as down
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One question to the judge."""
-
-    task: str                     # what it is for: extract, match, score, ... (usage is counted by it)
-    prompt: str
-    max_tokens: int               # limit of the reply's length
-    schema: dict | None = None    # JSON schema the reply should follow; the prompt has to say so in words as well
-    sample: int = 0               # number of the repetition, when the same question is asked several times
-    chances: int = 0              # how many likely first tokens of the reply to ask the probabilities of
-    label: str = field(default="", compare=False)   # a name for people; changes nothing
-    # The reply that a dry run assumes; a function is told how much of the longest one, from 0 to 1.
-    assumed: str | Callable[[float], str] = field(default="", compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What came back. `text` None means no usable reply, and `error` says why."""
-
-    text: str | None
-    error: str = ""               # "length", "refusal", "timeout", "connection", "http 500", "not JSON", ...
-    prompt_tokens: int = 0        # as the server counts; 0 when it does not say
-    completion_tokens: int = 0
-    cached_tokens: int = 0
-    seconds: float = 0.0          # of the call that brought the reply
-    stored: bool = False          # came from the store: nothing was asked
-    cut: str | None = None        # what there is of a text that hit its limit: no judgement, but still an answer
-    chances: Mapping[str, float] = field(default_factory=dict)   # probabilities of likely first tokens, if asked for
-    date: str = ""                # when it came, UTC
-    said: str = field(default="", compare=False)     # the server's words about a failure, shortened, for people
-
-
-@runtime_checkable
-class Judge(Protocol):
-    """Anything with a name, a signature and `ask`."""
-
-    name: str                     # the model, for people
-    signature: str                # everything that can change its replies
-
-    def ask(self, requests: Sequence[Request], progress: str = "") -> list[Reply]:
-        """One reply per request, in the same order; a bar with the words `progress` is shown if there are any."""
-        ...
 
 
 class JudgeUnavailable(InputError):
@@ -78,28 +34,6 @@ class JudgeUnavailable(InputError):
 
 class SpendLimit(JudgeUnavailable):
     """Another call could cost more than the spend limit leaves. All that was paid for is received and saved."""
-
-
-class MissingReplies(InputError):
-    """A replay met requests without a saved reply; `keys` has them by task.
-
-    They are noted in the store as pending, unless it is a recording, which takes nothing.
-    """
-
-    def __init__(self, model: str, keys: Mapping[str, Sequence[str]], noted: bool = True):
-        self.noted = noted        # as pending, in a store that keeps them
-        self.model, self.keys = model, {task: list(dict.fromkeys(own)) for task, own in sorted(keys.items())}
-        named = "; ".join(f"{len(own)} {task} ({', '.join(k[:12] for k in own[:3])}{', ...' * (len(own) > 3)})"
-                          for task, own in self.keys.items())
-        super().__init__(
-            f"{sum(map(len, self.keys.values()))} replies of {model} are not saved: {named}; " + (
-                "ask a live endpoint for them (mode 'live'), or write them to a batch file (ems replies export --pending)"
-                if noted else "to ask for them, name a .sqlite store and give this one as recorded replies (--recorded)"))
-
-    def __or__(self, other: MissingReplies) -> MissingReplies:
-        """Both together."""
-        tasks = self.keys.keys() | other.keys.keys()
-        return MissingReplies(self.model, {t: self.keys.get(t, []) + other.keys.get(t, []) for t in tasks}, self.noted)
 
 
 @dataclass
@@ -116,57 +50,6 @@ class TaskUsage:
     seconds: float = 0.0          # sum over live replies
     failures: Counter = field(default_factory=Counter)   # requests without a usable reply, by reason
     cost: float | None = None     # of live replies, in the prices' currency; None without prices
-
-
-class CallableJudge:
-    """A plain function from prompt to reply, as a judge. Its exceptions pass through."""
-
-    def __init__(self, function: Callable[[str], str]):
-        self.function = function
-        self.name = getattr(function, "name", None) or getattr(function, "__name__", type(function).__name__)
-        self.signature = f"judge:{self.name}"
-
-    def ask(self, requests: Sequence[Request], progress: str = "") -> list[Reply]:
-        """Ask one after the other."""
-        replies = []
-        with _bar(progress, len(requests)) as bar:
-            for request in requests:
-                text = self.function(request.prompt)
-                replies.append(Reply(text) if isinstance(text, str) else Reply(None, "not text"))
-                bar.update()
-        return replies
-
-
-def batch_size(*judges: Any) -> int:
-    """How many answers to lay before judges at once: so many that every worker is busy nearly to a stage's end.
-
-    Fewer in a dry run, whose assumed lists are long.
-    """
-    if any(getattr(judge, "mode", "") in ("dry", "likely") for judge in judges):
-        return 8
-    return max([CHUNK, *(4 * getattr(judge, "workers", 0) for judge in judges)])
-
-
-def through(batches: Iterable[Any], work: Callable[[Any], Iterable[Any]]) -> Iterator[Any]:
-    """The results of all batches in order. A replay notes what is missing of every batch before it stops."""
-    missing: MissingReplies | None = None
-    for batch in batches:
-        try:
-            yield from work(batch)
-        except MissingReplies as error:
-            missing = error if missing is None else missing | error
-    if missing is not None:
-        raise missing
-
-
-def as_judge(judge: Judge | Callable[[str], str]) -> Judge:
-    """The judge itself, or a plain function from prompt to reply made into one."""
-    if isinstance(judge, Judge):
-        return judge
-    if callable(judge):
-        return CallableJudge(judge)
-    raise InputError(f"a judge is an LLMJudge or a function from prompt to reply, got {judge!r:.60}; "
-                     "for a model behind an endpoint pass LLMJudge(name)")
 
 
 class LLMJudge:
@@ -377,7 +260,7 @@ class LLMJudge:
             for _ in range(n):                    # daemons: a call that hangs must not keep a program from ending
                 threading.Thread(target=work, name="ems-judge", daemon=True).start()
 
-        bar = _bar(progress, stored + len(missing), stored)
+        bar = progress_bar(progress, stored + len(missing), stored)
         try:
             # The longest replies first: a long one that starts last would keep everybody waiting.
             for key, request in sorted(missing.items(), key=lambda item: -item[1].max_tokens):
@@ -540,6 +423,7 @@ class LLMJudge:
     def _unavailable(self, why: str) -> JudgeUnavailable:
         return JudgeUnavailable(f"{self.model} at {self.endpoint.where}: {why}. Replies received so far are kept")
 
+
 def _strike(reply: Reply) -> bool:
     """Whether a failure speaks against the endpoint; one that is about the request's own size does not."""
     own = reply.error == "http 413" or (reply.error in ("http 400", "http 422") and ABOUT_VALUE.search(reply.said))
@@ -550,10 +434,3 @@ def _at_most(request: Request) -> tuple[int, int]:
     """Prompt tokens and reply tokens that a call can take at most; where the prompt is bounded, not counted."""
     schema = json.dumps(request.schema) if request.schema else ""
     return PER_CALL + tokens_at_most(request.prompt + schema), request.max_tokens
-
-
-def _bar(text: str, total: int, done: int = 0) -> Any:
-    """A progress bar; an invisible one without a text."""
-    from tqdm.auto import tqdm
-
-    return tqdm(desc=text, total=total, initial=done, unit="reply", disable=not text)

@@ -15,14 +15,17 @@ from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .datasets import write_file
-from .report import _arithmetic, visible
-from .types import EMSResult, InputError
+from ..io import write_file
+from ..report import _arithmetic, visible
+from ..types import EMSResult, InputError
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+
 
 DPI = 100                      # figures are 16 inches wide: 1600 pixels
 # Okabe and Ito's palette, told apart with any colour vision
@@ -74,7 +77,7 @@ def scaling_figure(
     plt = _pyplot()
     from matplotlib.patheffects import withStroke
 
-    from .stats import METRICS
+    from ..stats import METRICS
 
     have = summary.set_index(["metric", "part", "model"])
     if not sizes or any(m not in set(summary["model"]) for m in sizes):
@@ -197,7 +200,7 @@ def heatmap(
     plt = _pyplot()
     import seaborn as sns
 
-    from .stats import by_size, natural
+    from ..stats import by_size, natural
 
     cell = values[values["metric"] == metric]
     part = part or ("F1" if "F1" in set(cell["part"]) else "Score")

@@ -10,11 +10,10 @@ from itertools import islice
 from typing import Any
 
 from .extract import Extractor
-from .judge import batch_size, through
 from .match import Matcher, Points
 from .metrics import ems_scores
 from .score import Scorer
-from .types import Answer, EMSResult, InputError, Triplet
+from .types import Answer, EMSResult, InputError, MissingReplies, Triplet
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,11 +174,15 @@ def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = Non
     """The pipeline behind `ems score` and `ems evaluate`.
 
     Without a judge: sentence points, similarity matching and a scorer of rouge, bertscore, local or local-pair. With
-    one, extraction and matching are the judge's, and `scorer` may also be llm or llm-expected (see `score.LLMScorer`).
+    one, extraction and matching are the judge's, and `scorer` may also be llm or llm-expected (see `LLMScorer`).
     `encoder` names the model for bertscore (roberta-large if None), `variant` the way a judge is asked for matches
-    (`match.VARIANTS`). InputError for a scorer or a variant that does not go with the rest.
+    (`VARIANTS`). InputError for a scorer or a variant that does not go with the rest.
     """
-    from . import extract, match, score
+    from .extract import LLMExtractor
+    from .local.scorers import LocalScorer, PairScorer, SimilarityMatcher
+    from .local.sentences import SentenceExtractor
+    from .match import LLMMatcher
+    from .score import BERTScorer, LLMScorer, RougeScorer
 
     allowed = ("rouge", "bertscore", "local", "local-pair") + (("llm", "llm-expected") if judge is not None else ())
     if scorer not in allowed:
@@ -188,19 +191,19 @@ def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = Non
     if judge is None and variant != "faithful":
         raise InputError(f"variant {variant!r} is a way to ask a judge, and there is none")
     if judge is None:
-        extractor, matcher = extract.SentenceExtractor(), match.SimilarityMatcher()
+        extractor, matcher = SentenceExtractor(), SimilarityMatcher()
     else:
-        extractor, matcher = extract.LLMExtractor(judge, prompts), match.LLMMatcher(judge, prompts, variant=variant)
+        extractor, matcher = LLMExtractor(judge, prompts), LLMMatcher(judge, prompts, variant=variant)
     made: dict[str, Callable[[], Scorer]] = {
-        "rouge": score.RougeScorer, "local": lambda: score.LocalScorer(), "local-pair": lambda: score.PairScorer(),
-        "bertscore": lambda: score.BERTScorer(_encoder(encoder)),
-        "llm": lambda: score.LLMScorer(judge, prompts, max_score=max_score),
-        "llm-expected": lambda: score.LLMScorer(judge, prompts, max_score=min(max_score, 9), expected=True)}
+        "rouge": RougeScorer, "local": lambda: LocalScorer(), "local-pair": lambda: PairScorer(),
+        "bertscore": lambda: BERTScorer(_encoder(encoder)),
+        "llm": lambda: LLMScorer(judge, prompts, max_score=max_score),
+        "llm-expected": lambda: LLMScorer(judge, prompts, max_score=min(max_score, 9), expected=True)}
     return EMS(extractor, matcher, made[scorer]())
 
 
 def _encoder(name: str | None):
-    from .encoder import Encoder
+    from .local.encoder import Encoder
 
     return Encoder(name or "roberta-large")
 
@@ -214,3 +217,28 @@ def _chunks(answers: Iterable[Answer], size: int, progress: bool) -> Iterator[li
         while chunk := list(islice(source, size)):
             yield chunk
             bar.update(len(chunk))
+
+
+CHUNK = 128                                           # answers laid before a judge at once, at least
+
+
+def batch_size(*judges: Any) -> int:
+    """How many answers to lay before judges at once: so many that every worker is busy nearly to a stage's end.
+
+    Fewer in a dry run, whose assumed lists are long.
+    """
+    if any(getattr(judge, "mode", "") in ("dry", "likely") for judge in judges):
+        return 8
+    return max([CHUNK, *(4 * getattr(judge, "workers", 0) for judge in judges)])
+
+
+def through(batches: Iterable[Any], work: Callable[[Any], Iterable[Any]]) -> Iterator[Any]:
+    """The results of all batches in order. A replay notes what is missing of every batch before it stops."""
+    missing: MissingReplies | None = None
+    for batch in batches:
+        try:
+            yield from work(batch)
+        except MissingReplies as error:
+            missing = error if missing is None else missing | error
+    if missing is not None:
+        raise missing

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from . import frames, stats
+from .. import data as frames
+from .. import stats
+from ..local.scorers import LocalScorer, PairScorer, SimilarityMatcher
+from ..local.sentences import SentenceExtractor
+from ..match import Matcher, Points
+from ..pipeline import EMS
+from ..score import Scorer, Sides
+from ..types import Answer, InputError, Triplet
 from .agreement import metrics_of
-from .evaluate import EMS
-from .extract import SentenceExtractor
-from .match import Matcher, Points, SimilarityMatcher
-from .score import LocalScorer, PairScorer, Scorer, Sides
-from .types import Answer, InputError, Triplet
 
 BASE = "the paper's choices"
 THRESHOLD = 0.5      # of the all-or-nothing variant

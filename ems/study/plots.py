@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+
+
 def colour_of(metric: str) -> str:
     """Local EMS green, other EMS blue, RAGChecker pink, n-gram and embedding metrics orange, the rest grey."""
     if metric.startswith("EMS"):

@@ -11,15 +11,14 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from .datasets import read_text
-from .types import InputError, Triplet, duplicates
+from ..io import read_text
+from ..types import InputError, Triplet, duplicates
 
 OWN = "q3-2024"            # name of the kit's own calls, questions and references
 HUB_COLUMNS = ("symbol", "date", "content", "structured_content")
 COMPANY_COLUMNS = ("ticker", "company", "names", "symbols", "fiscal_period", "call_date", "transcript", "min_chars")
 ENGLISH = frozenset(("the", "of", "and", "to", "in", "that", "we", "our", "is", "for", "on", "you", "as", "with", "it"))
 OPENING, CLOSING = 2500, 6000      # characters: an opening names the call, a closing says that it is over
-
 WORD = r"[A-Z][\w.'’]*(?:-[\w.'’]+)*"
 NAME = rf"{WORD}(?: (?:{WORD}|de|van|von)){{1,4}}"
 SPEAKER = re.compile(rf"(?P<alone>Operator)$|(?P<dashed>{WORD}|{NAME}) ?-- ?[A-Z].{{1,110}}$"

@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from .judge import Judge, LLMJudge, Reply, Request
-from .prompting import Prompts, harmless
-from .reading import without_thought
-from .replies import Replies
-from .types import InputError, Triplet
+from ..judge.client import LLMJudge
+from ..judge.store import Replies
+from ..prompting import Prompts
+from ..reading import without_thought
+from ..sanitise import harmless
+from ..types import InputError, Judge, Reply, Request, Triplet
 
 CHARS_PER_TOKEN = 3       # of a transcript, at least: tokenizers in use take 3.5 to 4.5
-
 KINDS = {"prices": (dict, type(None)), "spend_limit": (int, float), "context_tokens": (int,), "max_tokens": (int,),
          "context_chars": (int, type(None))}       # of what a profile says of a model; the rest is text
 

@@ -1,0 +1,91 @@
+"""Matching and scoring without a judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ..match import Points
+from ..score import Sides
+from .words import bent, coverage, overlap, read_point, similarity
+
+
+class SimilarityMatcher:
+    """The most similar answer point of each reference point, or -1 when none reaches `threshold` in (0, 1].
+
+    Ties go to the earlier point. `encoder`, when given, has `embed(texts)` -> unit rows and a `signature`: then the
+    points' meaning counts beside their words. Deterministic; needs no judge.
+    """
+
+    def __init__(self, *, threshold: float = 0.2, encoder: Any = None):
+        if not 0 < threshold <= 1:
+            raise ValueError(f"threshold must be in (0, 1], got {threshold}")
+        self.threshold, self.encoder = threshold, encoder
+        self.signature = f"similarity:v1,threshold={threshold}" + (f"+{encoder.signature}" if encoder else "")
+
+    def __call__(self, pairs: Sequence[tuple[Points, Points]]) -> list[tuple[int | None, ...]]:
+        return [self._match(ref, ans) for ref, ans in pairs]
+
+    def _match(self, ref: Points, ans: Points) -> tuple[int, ...]:
+        if not ref or not ans:
+            return (-1,) * len(ref)
+        answers = [read_point(p) for p in ans]
+        rows = [[similarity(point, answer) for answer in answers] for point in map(read_point, ref)]
+        if self.encoder:
+            embedded = self.encoder.embed([*ref, *ans])
+            cosines = embedded[:len(ref)] @ embedded[len(ref):].T
+            rows = [[bent(*pair) for pair in zip(row, c, strict=True)] for row, c in zip(rows, cosines, strict=True)]
+        best = [row.index(max(row)) for row in rows]
+        return tuple(j if row[j] >= self.threshold else -1 for j, row in zip(best, rows, strict=True))
+
+
+class LocalScorer:
+    """Whole sides without a judge: how far the other side as a whole covers each point, in [0, 1], both ways.
+
+    A point's weight is that of its words and numbers, so longer points count more. `match` names the most similar
+    answer point, for the alignment view. `encoder` (anything with `embed(texts)` -> unit rows, and a `signature`) lets
+    meaning bend the word coverage.
+    """
+
+    name = "local"
+
+    def __init__(self, encoder: Any = None):
+        self.encoder = encoder
+        self.signature = "local:v1" + (f"+{encoder.signature}" if encoder else "")
+        self._embedded, self._row = None, {}        # unit rows of the points at hand, and which is whose
+
+    def prepare(self, points: Iterable[str]) -> None:
+        """Embed the points of many answers at once, for the next calls of `sides`: far quicker than one by one."""
+        if self.encoder:
+            self._row = {text: i for i, text in enumerate(dict.fromkeys(points))}
+            self._embedded = self.encoder.embed(list(self._row))
+
+    def sides(self, ref_points: Sequence[str], ans_points: Sequence[str]) -> Sides:
+        """Both sides of one answer; see `Sides`."""
+        ref, ans = ([read_point(p) for p in side] for side in (ref_points, ans_points))
+        near = [[overlap(r, a) for a in ans] for r in ref]
+        meaning = None
+        if self.encoder and ref and ans:
+            if not self._row.keys() >= {*ref_points, *ans_points}:
+                self.prepare([*ref_points, *ans_points])
+            rows, columns = (self._embedded[[self._row[p] for p in side]] for side in (ref_points, ans_points))
+            meaning = rows @ columns.T
+        score = coverage(ref, ans, near, meaning)
+        back = [[row[j] for row in near] for j in range(len(ans))]
+        ans_score = coverage(ans, ref, back, None if meaning is None else meaning.T)
+        match = []
+        for r, row, s in zip(ref, near, score, strict=True):
+            alike = [similarity(r, a, context) for a, context in zip(ans, row, strict=True)]
+            match.append(alike.index(max(alike)) if s > 0 else -1)
+        return Sides(tuple(match), tuple(score), tuple(ans_score),
+                     tuple(p.weight for p in ref), tuple(p.weight for p in ans))
+
+
+class PairScorer:
+    """The paper's one-to-one form without a judge: `similarity` of the two points, in [0, 1]."""
+
+    name = "local-pair"
+    signature = "local-pair:v1"
+
+    def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
+        return [similarity(read_point(ref), read_point(ans)) for ref, ans in pairs]
