@@ -10,17 +10,13 @@ Everything is imported on first use, so that `import ems` costs nothing.
 from __future__ import annotations
 
 import importlib
-import warnings
 
-from .types import Answer, EMSResult, InputError, Match, Tally, Triplet
+from .types import Answer, EMSResult, InputError, Triplet
 
 __version__ = "0.1.0"
 
-# A plain text bar does as well where notebook widgets are not installed.
-warnings.filterwarnings("ignore", message="IProgress not found")
-
 _WHERE = {name: module for module, names in {
-    "metrics": ("ems_scores",),
+    "metrics": ("ems_scores", "Tally"),
     "pipeline": ("EMS", "build", "rescored"),
     "extract": ("LLMExtractor",),
     "local.sentences": ("SentenceExtractor", "remove_summaries"),
@@ -35,7 +31,7 @@ _WHERE = {name: module for module, names in {
     "data": ("load_triplets", "load_answers"),
 }.items() for name in names}
 
-__all__ = ["Answer", "EMSResult", "InputError", "Match", "Tally", "Triplet", "score_answer", "__version__", *_WHERE]
+__all__ = ["Answer", "EMSResult", "InputError", "Triplet", "score_answer", "__version__", *_WHERE]
 
 
 def __getattr__(name: str):
@@ -53,13 +49,3 @@ def score_answer(reference: str, answer: str, *, judge=None, scorer: str = "loca
     from .pipeline import build
 
     return build(judge, scorer).score(reference, answer)
-
-
-def _repr_html_(self: EMSResult) -> str:
-    """Two aligned columns, matched pairs joined and coloured by score."""
-    from .report import alignment_html
-
-    return alignment_html(self)
-
-
-EMSResult._repr_html_ = _repr_html_

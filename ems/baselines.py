@@ -5,20 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import nan
+from typing import Any
 
 from .extract import list_schema, room
-from .judge.budget import longest_list
-from .local.encoder import Encoder
 from .metrics import f1
 from .pipeline import batch_size, through
 from .prompting import Prompts, as_judge
-from .reading import read_list, read_word
-from .sanitise import harmless, quoted
-from .types import Answer, Judge, Request, Triplet
+from .reading import read_list, read_word, read_words
+from .sanitise import harmless, numbered, quoted
+from .types import Answer, InputError, Judge, Points, Reply, Request, Triplet
 
 LABELS = ("Entailment", "Neutral", "Contradiction")
+CHECKS = {"joint": "entail_all", "single": "entail"}     # ways to check claims, with the template of each
+CLAIMS_PER_CALL = 10         # of a joint check: more, and one lost reply would lose too much
+LABELS_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"labels": {"type": "array", "items": {"type": "string", "enum": list(LABELS)}}},
+    "required": ["labels"],
+    "additionalProperties": False,
+}
 BLEU_SIGNATURE = "bleu:nltk sentence,4-gram,smoothing=method1,words=lower"
 
 
@@ -48,7 +54,7 @@ def rouge(references: Sequence[str], answers: Sequence[str],
     return {kind: [(s[kind].precision, s[kind].recall, s[kind].fmeasure) for s in scored] for kind in kinds}
 
 
-def bertscore(references: Sequence[str], answers: Sequence[str], encoder: Encoder) -> list[float]:
+def bertscore(references: Sequence[str], answers: Sequence[str], encoder: Any) -> list[float]:
     """BERTScore F1 of each whole answer, cut at the encoder's 512 tokens (counted in `encoder.truncated`)."""
     return encoder.bertscore(references, answers)[2]
 
@@ -59,8 +65,8 @@ class Claims:
 
     triplet_id: str
     model: str
-    response_claims: tuple[str, ...] | None       # None = the judge's list could not be read
-    gt_answer_claims: tuple[str, ...] | None
+    response_claims: Points | None                # None = the judge's list could not be read
+    gt_answer_claims: Points | None
     answer2response: tuple[str | None, ...]       # per response claim, what the reference says; None = unscored
     response2answer: tuple[str | None, ...]       # per reference claim, what the response says
 
@@ -100,45 +106,59 @@ def ragchecker_scores(claims: Claims) -> tuple[float, float, float]:
 
 
 class RAGChecker:
-    """Claims from each side, each checked against the other side, by one judge (RAGChecker's overall metrics)."""
+    """Claims from each side, each checked against the other side, by one judge (RAGChecker's overall metrics).
 
-    def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *, max_tokens: int = 32):
-        self.judge, self.prompts, self.max_tokens = as_judge(judge), prompts or Prompts(), max_tokens
+    `check` "joint" lays up to `CLAIMS_PER_CALL` claims of a side before the judge at once, as upstream does; "single"
+    asks about each claim alone. The signature says which. `unread` counts what could not be read.
+    """
+
+    def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *, check: str = "joint",
+                 max_tokens: int = 32):
+        if check not in CHECKS:
+            raise InputError(f"check must be one of {', '.join(CHECKS)}, got {check!r}")
+        self.judge, self.prompts, self.max_tokens, self.check_form = as_judge(judge), prompts or Prompts(), max_tokens, check
         self.unread: Counter[str] = Counter()
 
     @property
     def signature(self) -> str:
         """Prompts, and the judge as its server let it be asked so far."""
-        return f"ragchecker:{self.prompts.signature('claims', 'entail')}|{self.judge.signature}"
+        return f"ragchecker:{self.prompts.signature('claims', CHECKS[self.check_form])}|{self.judge.signature}"
 
     def check(self, triplets: Sequence[Triplet], answers: Sequence[Answer]) -> list[Claims]:
-        """Claims and labels of each answer; answers are joined to triplets by id."""
+        """Claims and labels of each answer; answers are joined to triplets by id. A reference's claims are listed once.
+
+        InputError for an answer to an unknown triplet.
+        """
         by_id, size = {t.id: t for t in triplets}, batch_size(self.judge)
+        if unknown := sorted({a.triplet_id for a in answers} - by_id.keys()):
+            raise InputError(f"{len(unknown)} triplet ids of the answers are not among the {len(by_id)} triplets, "
+                             f"e.g. {unknown[0]!r}; give the triplets these answers belong to")
+        listed: dict[str, Points | None] = {}
         batches = (answers[i:i + size] for i in range(0, len(answers), size))
-        return list(through(batches, lambda batch: self._check(by_id, batch)))
+        return list(through(batches, lambda batch: self._check(by_id, batch, listed)))
 
-    def _check(self, by_id: dict[str, Triplet], answers: Sequence[Answer]) -> list[Claims]:
-        asked = [by_id[a.triplet_id] for a in answers]
-        both = self._claims([(t.question, t.reference) for t in asked] +
-                            [(t.question, a.answer) for t, a in zip(asked, answers, strict=True)])
-        refs, said = both[:len(answers)], both[len(answers):]
-        questions = [(text, claim) for a, ref, own in zip(answers, refs, said, strict=True)
-                     for text, side in ((by_id[a.triplet_id].reference, own), (a.answer, ref))
-                     for claim in side or ()]
-        labels = iter(self._labels(questions))
-        return [Claims(a.triplet_id, a.model, own, ref,
-                       tuple(next(labels) for _ in own or ()), tuple(next(labels) for _ in ref or ()))
-                for a, ref, own in zip(answers, refs, said, strict=True)]
+    def _check(self, by_id: dict[str, Triplet], answers: Sequence[Answer],
+               listed: dict[str, Points | None]) -> list[Claims]:
+        """One batch; `listed` keeps the claims of references, by triplet id, from batch to batch."""
+        wanted = [by_id[i] for i in dict.fromkeys(a.triplet_id for a in answers) if i not in listed]
+        both = self._claims([(t.question, t.reference) for t in wanted]
+                            + [(by_id[a.triplet_id].question, a.answer) for a in answers])
+        listed.update(zip([t.id for t in wanted], both[:len(wanted)], strict=True))
+        sides = []                      # what is checked against which text: the answer's claims, then the reference's
+        for a, claims in zip(answers, both[len(wanted):], strict=True):
+            sides += [(by_id[a.triplet_id].reference, claims), (a.answer, listed[a.triplet_id])]
+        labels = self._labels([(text, claims or ()) for text, claims in sides])
+        return [Claims(a.triplet_id, a.model, sides[2 * i][1], sides[2 * i + 1][1], labels[2 * i], labels[2 * i + 1])
+                for i, a in enumerate(answers)]
 
-    def _claims(self, texts: Sequence[tuple[str, str]]) -> list[tuple[str, ...] | None]:
+    def _claims(self, texts: Sequence[tuple[str, str]]) -> list[Points | None]:
         asked = [i for i, (_, text) in enumerate(texts) if harmless(text)]
         requests = []
         for i in asked:
             question, text = (harmless(part) for part in texts[i])
             prompt = self.prompts.fill("claims", question=quoted(question), answer=text)
-            requests.append(Request("claims", prompt, room(text) * 2, list_schema("claims", text),
-                                    assumed=partial(longest_list, text, list_schema("claims", text))))
-        claims: list[tuple[str, ...] | None] = [()] * len(texts)
+            requests.append(Request("claims", prompt, room(text) * 2, list_schema("claims", text), about=text))
+        claims: list[Points | None] = [()] * len(texts)
         for i, reply in zip(asked, self.judge.ask(requests, "list claims"), strict=True):
             read = None if reply.text is None else read_list(reply.text, "claims")
             if read is None:
@@ -146,17 +166,33 @@ class RAGChecker:
             claims[i] = None if read is None else tuple(read)
         return claims
 
-    def _labels(self, questions: Sequence[tuple[str, str]]) -> list[str | None]:
-        """What each text says of each claim; an empty text leaves every claim open, without a call."""
-        labels: list[str | None] = ["Neutral"] * len(questions)
-        clean = {text: harmless(text) for text in {text for text, _ in questions}}     # once, not for each of its claims
-        asked = [i for i, (text, _) in enumerate(questions) if clean[text]]
-        requests = [Request("entail", self.prompts.fill("entail", text=clean[questions[i][0]],
-                                                        claim=quoted(questions[i][1])), self.max_tokens,
-                            assumed="Neutral")
-                    for i in asked]
-        for i, reply in zip(asked, self.judge.ask(requests, "check claims"), strict=True):
-            labels[i] = None if reply.text is None else read_word(reply.text, LABELS)
-            if labels[i] is None:
-                self.unread[f"entail: {reply.error or 'unreadable'}"] += 1
-        return labels
+    def _labels(self, sides: Sequence[tuple[str, Points]]) -> list[tuple[str | None, ...]]:
+        """What each text says of each of its claims; an empty text leaves every claim open, without a call."""
+        clean = {text: harmless(text) for text in {text for text, _ in sides}}     # once, not for each of its claims
+        labels: list[list[str | None]] = [["Neutral"] * len(claims) for _, claims in sides]
+        step = CLAIMS_PER_CALL if self.check_form == "joint" else 1
+        parts = [(s, i, claims[i:i + step]) for s, (text, claims) in enumerate(sides) if clean[text]
+                 for i in range(0, len(claims), step)]
+        requests = [self._request(clean[sides[s][0]], claims) for s, _, claims in parts]
+        for (s, i, claims), reply in zip(parts, self.judge.ask(requests, "check claims"), strict=True):
+            labels[s][i:i + step] = self._read(reply, len(claims))
+        return [tuple(side) for side in labels]
+
+    def _request(self, text: str, claims: Points) -> Request:
+        if self.check_form == "single":
+            prompt = self.prompts.fill("entail", text=text, claim=quoted(claims[0]))
+            return Request("entail", prompt, self.max_tokens, choices=LABELS)
+        prompt = self.prompts.fill("entail_all", text=text, claims=numbered(claims))
+        return Request("entail", prompt, self.max_tokens + 8 * len(claims), LABELS_SCHEMA, choices=LABELS,
+                       entries=len(claims))
+
+    def _read(self, reply: Reply, count: int) -> list[str | None]:
+        """One label a claim; None for each that could not be read."""
+        read: list[str | None] | None = None
+        if reply.text is not None:
+            read = ([read_word(reply.text, LABELS)] if self.check_form == "single"
+                    else read_words(reply.text, "labels", count, LABELS))
+        read = [None] * count if read is None else read
+        if lost := read.count(None):
+            self.unread[f"entail: {reply.error or 'unreadable'}"] += lost
+        return read

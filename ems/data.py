@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .baselines import Claims, entailed, ragchecker_scores
 from .io import is_encodable, read_text
 from .judge.budget import merged
+from .metrics import tally
 from .types import Answer, EMSResult, InputError, Triplet, duplicates
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ def of_results(results: Sequence[EMSResult], metric: str, triplets: Sequence[Tri
     """Precision, Recall and F1 of EMS results."""
     rows = []
     for r in results:
-        t, units = r.tally, max(len(r.match), r.unscored)
+        t, units = tally(r), max(len(r.match), r.unscored)
         known = not isnan(r.recall)
         for part, value, num, den in (("Precision", r.precision, t.ans_sum, t.ans_n),
                                       ("Recall", r.recall, t.ref_sum, t.ref_n), ("F1", r.f1, nan, nan)):

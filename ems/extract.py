@@ -9,19 +9,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Protocol
 
-from .judge.budget import longest_list
 from .prompting import Prompts, as_judge
 from .reading import read_list, read_numbers
 from .sanitise import harmless, numbered
-from .types import Judge, Request
+from .types import Judge, Points, Request
 
 # A sentence seldom holds more than two points, or three claims. A small judge that starts to repeat itself would
-# otherwise write until its limit, and all it said would be lost; where servers constrain replies, the list ends.
+# otherwise write until its limit, and the whole reply would be lost; where servers constrain replies, the list ends.
 PER_SENTENCE = {"points": 2, "claims": 3}
-BLOCKS_SCHEMA = {
+BLOCKS_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {"blocks": {"type": "array", "items": {"type": "integer"}}},
     "required": ["blocks"],
@@ -35,19 +33,7 @@ class Extractor(Protocol):
 
     signature: str
 
-    def __call__(self, texts: Sequence[str]) -> list[tuple[str, ...] | None]: ...
-
-
-def list_schema(key: str, text: str) -> dict[str, Any]:
-    """The shape `{key: [strings]}` of a reply about `text`, with as many entries as the text can hold."""
-    sentences = len(_SENTENCE_END.findall(text)) + 1
-    entries = {"type": "array", "items": {"type": "string"}, "maxItems": PER_SENTENCE[key] * sentences}
-    return {"type": "object", "properties": {key: entries}, "required": [key], "additionalProperties": False}
-
-
-def room(text: str) -> int:
-    """Tokens granted to a reply that repeats `text` in another shape: about twice what the text itself takes."""
-    return 256 + len(text) // 2
+    def __call__(self, texts: Sequence[str]) -> list[Points | None]: ...
 
 
 class LLMExtractor:
@@ -64,35 +50,31 @@ class LLMExtractor:
         tasks = ("extract",) if keep_summaries else ("summary", "extract")
         self.signature = f"llm:{self.prompts.signature(*tasks)}" + (",summaries kept" if keep_summaries else "")
 
-    def __call__(self, texts: Sequence[str]) -> list[tuple[str, ...] | None]:
+    def __call__(self, texts: Sequence[str]) -> list[Points | None]:
         bodies: list[str | None] = [harmless(text) for text in texts]
         if not self.keep_summaries:
-            bodies = self._without_summaries(bodies)
-        asked = [i for i, body in enumerate(bodies) if body]
-        requests = [
-            Request("extract", self.prompts.fill("extract", answer=bodies[i]), room(bodies[i]),
-                    self.prompts.schema("extract", list_schema("points", bodies[i])),
-                    assumed=partial(longest_list, bodies[i], list_schema("points", bodies[i])))
-            for i in asked
-        ]
-        points: list[tuple[str, ...] | None] = [None if body is None else () for body in bodies]
-        for i, reply in zip(asked, self.judge.ask(requests, "extract points"), strict=True):
-            read = None if reply.text is None else read_list(reply.text, "points")
-            if read is None:
+            bodies = self._without_summaries([body or "" for body in bodies])
+        asked = [(i, body) for i, body in enumerate(bodies) if body]
+        requests = [self._request(body) for _, body in asked]
+        points: list[Points | None] = [None if body is None else () for body in bodies]
+        for (i, _), reply in zip(asked, self.judge.ask(requests, "extract points"), strict=True):
+            listed = None if reply.text is None else read_list(reply.text, "points")
+            if listed is None:
                 self.unread[f"extract: {reply.error or 'unreadable'}"] += 1
-            points[i] = None if read is None else tuple(read)
+            points[i] = None if listed is None else tuple(listed)
         return points
 
-    def _without_summaries(self, bodies: list[str]) -> list[str | None]:
-        """Each text less the opening and closing blocks that the judge calls summaries; None when it can't be read."""
+    def _request(self, body: str) -> Request:
+        schema = self.prompts.schema("extract", list_schema("points", body))
+        return Request("extract", self.prompts.fill("extract", answer=body), room(body), schema, about=body)
+
+    def _without_summaries(self, bodies: Sequence[str]) -> list[str | None]:
+        """Each text less the opening and closing blocks that the judge names; None when its reply can't be read."""
         blocks = [blocks_of(body) for body in bodies]
         # With fewer than three blocks there is no body between an opening and a closing.
         asked = [i for i, parts in enumerate(blocks) if len(parts) >= 3]
-        requests = [
-            Request("summary", self.prompts.fill("summary", blocks=numbered(blocks[i])), 256, BLOCKS_SCHEMA,
-                    assumed='{"blocks": []}')
-            for i in asked
-        ]
+        requests = [Request("summary", self.prompts.fill("summary", blocks=numbered(blocks[i])), 256, BLOCKS_SCHEMA)
+                    for i in asked]
         kept: list[str | None] = list(bodies)
         for i, reply in zip(asked, self.judge.ask(requests, "remove summaries"), strict=True):
             named = None if reply.text is None else read_numbers(reply.text, "blocks", len(blocks[i]))
@@ -100,6 +82,18 @@ class LLMExtractor:
                 self.unread[f"summary: {reply.error or 'unreadable'}"] += 1
             kept[i] = None if named is None else "\n\n".join(body_blocks(blocks[i], named))
         return kept
+
+
+def list_schema(key: str, text: str) -> dict[str, Any]:
+    """The shape `{key: [strings]}` of a reply about `text`, with as many entries as the text can hold."""
+    sentences = len(_SENTENCE_END.findall(text)) + 1
+    entries = {"type": "array", "items": {"type": "string"}, "maxItems": PER_SENTENCE[key] * sentences}
+    return {"type": "object", "properties": {key: entries}, "required": [key], "additionalProperties": False}
+
+
+def room(text: str) -> int:
+    """Tokens granted to a reply that repeats `text` in another shape: about twice what the text itself takes."""
+    return 256 + len(text) // 2
 
 
 def blocks_of(text: str) -> list[str]:
@@ -122,13 +116,13 @@ def body_blocks(blocks: Sequence[str], named: Sequence[int]) -> list[str]:
     A named block in the middle stays: only openings and closings are summaries. If every block is named, all stay: a
     text cannot be only a summary of itself.
     """
-    named = set(named)
-    if len(named) >= len(blocks):
+    summaries = set(named)
+    if len(summaries) >= len(blocks):
         return list(blocks)
     first, last = 0, len(blocks)
-    while first in named:
+    while first in summaries:
         first += 1
-    while last - 1 in named:
+    while last - 1 in summaries:
         last -= 1
     return list(blocks[first:last])
 
@@ -137,4 +131,4 @@ def _is_heading(block: str) -> bool:
     """A block that only names what follows: one short line, marked or without an end of sentence."""
     line = block.strip()
     marked = re.match(r"#{1,6}\s|\*\*[^*]+\*\*:?$", line)
-    return "\n" not in line and bool(marked or (len(line) <= 60 and not re.search(r"[.!?。;,]$|^[-*•\d]", line)))
+    return "\n" not in line and bool(marked or (len(line) <= 60 and not re.search(r"[.!?;。,]$|^[-*•\d]", line)))

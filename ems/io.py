@@ -28,7 +28,7 @@ def home() -> Path:
     return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share", "ems")
 
 
-def progress_bar(text: str, total: int, done: int = 0) -> Any:
+def progress_bar(text: str, total: int | None, done: int = 0) -> Any:
     """A progress bar; an invisible one without a text."""
     from tqdm.auto import tqdm
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from math import nan
-from typing import Protocol
+from typing import Any, Protocol
 
 from .prompting import Prompts, as_judge
 from .reading import read_index, read_indices
 from .sanitise import numbered, quoted
-from .types import InputError, Judge, Request
+from .types import InputError, Judge, Points, Request
 
-Points = tuple[str, ...]
 # Ways to put the question, by name, with the template of each. `faithful` is the paper's, and the default.
 VARIANTS = {
     "faithful": "match",
@@ -24,12 +23,13 @@ VARIANTS = {
     "all": "match_all",               # all reference points of an answer in one call
     "reasoned": "match_reasoned",     # a sentence or two of reasoning before the index, as the paper's text has it
 }
-MATCHES_SCHEMA = {
+MATCHES_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {"matches": {"type": "array", "items": {"type": "integer"}}},
     "required": ["matches"],
     "additionalProperties": False,
 }
+Match = tuple[int | None, ...]
 
 
 class Matcher(Protocol):
@@ -37,7 +37,7 @@ class Matcher(Protocol):
 
     signature: str
 
-    def __call__(self, pairs: Sequence[tuple[Points, Points]]) -> list[tuple[int | None, ...]]: ...
+    def __call__(self, pairs: Sequence[tuple[Points, Points]]) -> list[Match]: ...
 
 
 class LLMMatcher:
@@ -57,44 +57,44 @@ class LLMMatcher:
         named = "" if variant == "faithful" else f",variant={variant}"
         self.signature = f"llm:{self.prompts.signature(VARIANTS[variant])}{named}"
 
-    def __call__(self, pairs: Sequence[tuple[Points, Points]]) -> list[tuple[int | None, ...]]:
+    def __call__(self, pairs: Sequence[tuple[Points, Points]]) -> list[Match]:
         return self._all_at_once(pairs) if self.variant == "all" else self._one_by_one(pairs)
 
-    def _one_by_one(self, pairs: Sequence[tuple[Points, Points]]) -> list[tuple[int | None, ...]]:
-        menus, template = [self.prompts.menu(ans) for _, ans in pairs], VARIANTS[self.variant]
+    def _one_by_one(self, pairs: Sequence[tuple[Points, Points]]) -> list[Match]:
+        menus, template, first = [self.prompts.menu(ans) for _, ans in pairs], VARIANTS[self.variant], self.prompts.first
         asked = [(p, i) for p, (ref, ans) in enumerate(pairs) for i in range(len(ref)) if ans]
         requests = [
             Request("match", self.prompts.fill(template, reference=quoted(pairs[p][0][i]), candidates=menus[p]),
-                    self.max_tokens, assumed=str(self.prompts.first))
+                    self.max_tokens, choices=range(first, first + len(pairs[p][1])))
             for p, i in asked
         ]
         matches: list[list[int | None]] = [[-1] * len(ref) for ref, _ in pairs]
         for (p, i), reply in zip(asked, self.judge.ask(requests, "match points"), strict=True):
-            index = None if reply.text is None else read_index(reply.text, len(pairs[p][1]), self.prompts.first)
+            index = None if reply.text is None else read_index(reply.text, len(pairs[p][1]), first)
             if index is None:
                 self.unread[f"match: {reply.error or 'unreadable'}"] += 1
             matches[p][i] = index
         return [tuple(match) for match in matches]
 
-    def _all_at_once(self, pairs: Sequence[tuple[Points, Points]]) -> list[tuple[int | None, ...]]:
-        matches: list[tuple[int | None, ...]] = [(-1,) * len(ref) for ref, _ in pairs]
+    def _all_at_once(self, pairs: Sequence[tuple[Points, Points]]) -> list[Match]:
+        matches: list[Match] = [(-1,) * len(ref) for ref, _ in pairs]
         asked = [p for p, (ref, ans) in enumerate(pairs) if ref and ans]
         first, requests = self.prompts.first, []
         for p in asked:
             ref, ans = pairs[p]
             prompt = self.prompts.fill("match_all", references=numbered(ref), candidates=self.prompts.menu(ans))
             requests.append(Request("match", prompt, self.max_tokens + 8 * len(ref), MATCHES_SCHEMA,
-                                    assumed=f'{{"matches": {[first] * len(ref)}}}'))
+                                    choices=range(first, first + len(ans)), entries=len(ref)))
         for p, reply in zip(asked, self.judge.ask(requests, "match points"), strict=True):
             ref, ans = pairs[p]
-            found = None if reply.text is None else read_indices(reply.text, "matches", len(ref), len(ans), first)
-            matches[p] = (None,) * len(ref) if found is None else tuple(found)
+            indices = None if reply.text is None else read_indices(reply.text, "matches", len(ref), len(ans), first)
+            matches[p] = (None,) * len(ref) if indices is None else tuple(indices)
             if lost := matches[p].count(None):
                 self.unread[f"match: {reply.error or 'unreadable'}"] += lost
         return matches
 
 
-def same_choices(one: Sequence[Sequence[int | None]], other: Sequence[Sequence[int | None]]) -> tuple[float, int]:
+def same_choices(one: Sequence[Match], other: Sequence[Match]) -> tuple[float, int]:
     """Share of reference points for which two matchings of the same points choose alike, in [0, 1], and of how many.
 
     What either leaves unscored does not count; nan when nothing is left. With the results of two variants over the

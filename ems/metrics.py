@@ -4,45 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
-from .types import Tally
+from .types import EMSResult
 
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The three metrics of one answer, each in [0, 1] or nan, with what they were summed from."""
+    """The three metrics of one answer, each in [0, 1] or nan."""
 
     recall: float
     precision: float
     f1: float
-    unscored: int                      # reference points left out because a reply could not be read
-    ans_score: tuple[float | None, ...]    # s_j of eq. 7; None = left out
-    tally: Tally
-    reason: str = ""                   # why a metric is nan, else empty
-
-
-def f1(recall: float, precision: float) -> float:
-    """Harmonic mean in [0, 1]; 0 when both are 0; nan when either is nan (EMS-F1, eq. 9)."""
-    total = recall + precision
-    return 2 * recall * precision / total if total else total
-
-
-def answer_scores(
-    match: Sequence[int | None], score: Sequence[float | None], n_answer_points: int
-) -> tuple[float | None, ...]:
-    """Carry the reference side's scores over to the answer points (eq. 7).
-
-    An answer point gets the best score of the reference points that chose it and 0 when none did. It is None
-    (unscored) when it was chosen but none of those choices could be scored: a known choice is not a zero.
-    """
-    chosen: list[list[float | None]] = [[] for _ in range(n_answer_points)]
-    for index, value in zip(match, score, strict=True):
-        if index is not None and index >= 0:
-            chosen[index].append(value)
-    return tuple(
-        max((s for s in scores if s is not None), default=None) if scores else 0.0 for scores in chosen
-    )
+    unscored: int                              # reference points left out because a reply could not be read
+    ans_score: tuple[float | None, ...]        # s_j of eq. 7; None = left out
+    reason: str = ""                           # why a metric is nan, else empty
 
 
 def ems_scores(
@@ -51,26 +27,115 @@ def ems_scores(
     n_answer_points: int,
     *,
     ans_score: Sequence[float | None] | None = None,
-    ref_weights: Sequence[float] | None = None,
-    ans_weights: Sequence[float] | None = None,
+    ref_weights: Sequence[float] = (),
+    ans_weights: Sequence[float] = (),
 ) -> Scores:
     """EMS-Recall, EMS-Precision and EMS-F1 of one answer (eq. 5-9).
 
-    `match[i]` is the 0-based answer index chosen for reference point i, -1 for none, None when the reply could not
-    be read; `score[i]` is s_i in [0, 1], None when unscored. An unmatched point scores 0 whatever `score` says
-    (eq. 5). A point that is unscored leaves both the numerator and the denominator of its side.
+    `match[i]` is the 0-based answer index chosen for reference point i, -1 for none, None when the reply could not be
+    read; `score[i]` is s_i in [0, 1], None when unscored. A point that is unscored leaves both the numerator and the
+    denominator of its side. `ans_score`, `ref_weights` and `ans_weights` serve scorers that judge the answer side on
+    its own or weigh points; left out, they are eq. 7 and 1 for every point.
 
-    `ans_score`, `ref_weights`, `ans_weights` serve scorers that judge the answer side on its own or weigh points;
-    left out, they are eq. 7 and 1 for every point.
+    A lost reply about a match may have named any answer point. Those that no other reference point is known to have
+    chosen count as not chosen: lost matches lower precision. With 9 of 10 lost and the tenth at 1, recall is 1 and
+    precision 0.1; `unscored` says how many.
 
-    A reply about a match that was lost may have named any answer point. Those that no other reference point is known to
-    have chosen count as not chosen, 0: lost matches lower precision. With 9 of 10 lost and the tenth at 1, recall is 1 and
-    precision 0.1; `unscored` says how many, and coverage shows it.
-
-    Degenerate cases: no answer points give 0, 0, 0; no reference points, or none that could be scored, give nan for all
-    three with a `reason` (precision keeps its value only where `ans_score` judges the answer side on its own).
+    Degenerate cases: no answer points give 0, 0, 0; no reference points, or none that could be scored, give nan for
+    all three with a `reason` (precision keeps its value only where `ans_score` judges the answer side on its own).
     Raises ValueError for lists of different lengths, an index off the list, a score out of range.
     """
+    _check(match, score, n_answer_points)
+    s_ref = reference_scores(match, score)
+    s_ans = answer_scores(match, s_ref, n_answer_points) if ans_score is None else tuple(ans_score)
+    if len(s_ans) != n_answer_points:
+        raise ValueError(f"ans_score must have one entry per answer point, got {len(s_ans)} for {n_answer_points}")
+    if not s_ref:
+        return Scores(math.nan, math.nan, math.nan, 0, s_ans, "the reference has no points")
+    if n_answer_points == 0:
+        return Scores(0.0, 0.0, 0.0, 0, ())
+
+    recall = mean(s_ref, ref_weights)                                     # eq. 6
+    precision = mean(s_ans, ans_weights)                                  # eq. 8
+    if ans_score is None and math.isnan(recall):                          # no choice is known: no zeros either
+        precision = math.nan
+    reason = "no point could be scored" if math.isnan(recall + precision) else ""
+    return Scores(recall, precision, f1(recall, precision), s_ref.count(None), s_ans, reason)
+
+
+def reference_scores(match: Sequence[int | None], score: Sequence[float | None]) -> tuple[float | None, ...]:
+    """s_i per reference point (eq. 5): its score, 0 without a match whatever `score` says, None where either is lost."""
+    return tuple(0.0 if a == -1 else None if a is None else s for a, s in zip(match, score, strict=True))
+
+
+def answer_scores(
+    match: Sequence[int | None], score: Sequence[float | None], n_answer_points: int
+) -> tuple[float | None, ...]:
+    """s_j per answer point (eq. 7): the best score of the reference points that chose it, 0 when none did.
+
+    None (unscored) when it was chosen but none of those choices could be scored: a known choice is not a zero.
+    """
+    chosen: list[list[float | None]] = [[] for _ in range(n_answer_points)]
+    for index, value in zip(match, score, strict=True):
+        if index is not None and index >= 0:
+            chosen[index].append(value)
+    return tuple(max((s for s in scores if s is not None), default=None) if scores else 0.0 for scores in chosen)
+
+
+def mean(scores: Sequence[float | None], weights: Sequence[float] = ()) -> float:
+    """(Weighted) mean of the scored entries, in [0, 1] (eq. 6, 8); nan when there are none.
+
+    Raises ValueError when there is not one weight per score.
+    """
+    if weights and len(weights) != len(scores):
+        raise ValueError(f"weights must have one entry per point, got {len(weights)} for {len(scores)} points")
+    total, weight = weighted_sum(scores, weights)
+    return total / weight if weight else math.nan
+
+
+def f1(recall: float, precision: float) -> float:
+    """Harmonic mean in [0, 1] (eq. 9); 0 when both are 0; nan when either is nan."""
+    total = recall + precision
+    return 2 * recall * precision / total if total else total
+
+
+def weighted_sum(scores: Sequence[float | None], weights: Sequence[float] = ()) -> tuple[float, float]:
+    """Weighted sum of the scored entries, and the weight they carry; () weighs every entry 1."""
+    pairs = zip(scores, weights or [1.0] * len(scores), strict=True)
+    scored = [(s, w) for s, w in pairs if s is not None]
+    return math.fsum(s * w for s, w in scored), math.fsum(w for _, w in scored)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What one answer adds to a pooled score, so that any pooling or resampling can be redone without a judge.
+
+    `ref_sum / ref_n` is EMS-Recall (eq. 6), `ans_sum / ans_n` EMS-Precision (eq. 8). Addition is element-wise.
+    """
+
+    ref_sum: float                # sum of (weighted) s_i over scored reference points
+    ref_n: float                  # how many of them there are (their weight, for a weighted scorer)
+    ans_sum: float                # sum of (weighted) s_j over scored answer points
+    ans_n: float
+    unscored: int = 0             # reference points without a readable match or score
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+
+def tally(result: EMSResult) -> Tally:
+    """The sums behind a result's recall and precision; all 0 for an answer without metrics."""
+    if result.lost or not result.ref_points:
+        return Tally(0.0, 0.0, 0.0, 0.0, result.unscored)
+    if not result.ans_points:                  # a refusal: recall 0 over all points, no precision to pool
+        return Tally(0.0, math.fsum(result.ref_weights) or float(len(result.ref_points)), 0.0, 0.0)
+    ref_sum, ref_n = weighted_sum(reference_scores(result.match, result.score), result.ref_weights)
+    ans_sum, ans_n = (0.0, 0.0) if math.isnan(result.precision) else weighted_sum(result.ans_score, result.ans_weights)
+    return Tally(ref_sum, ref_n, ans_sum, ans_n, result.unscored)
+
+
+def _check(match: Sequence[int | None], score: Sequence[float | None], n_answer_points: int) -> None:
+    """ValueError for what is no alignment."""
     if len(match) != len(score):
         raise ValueError(f"match and score must have one entry per reference point, got {len(match)} and {len(score)}")
     if n_answer_points < 0:
@@ -80,35 +145,3 @@ def ems_scores(
             raise ValueError(f"match[{i}] must be None or -1..{n_answer_points - 1}, got {index}")
         if value is not None and not 0.0 <= value <= 1.0:
             raise ValueError(f"score[{i}] must be None or in [0, 1], got {value}")
-
-    s_ref = [0.0 if a == -1 else None if a is None else s for a, s in zip(match, score, strict=True)]
-    s_ans = answer_scores(match, s_ref, n_answer_points) if ans_score is None else tuple(ans_score)
-    if len(s_ans) != n_answer_points:
-        raise ValueError(f"ans_score must have one entry per answer point, got {len(s_ans)} for {n_answer_points}")
-    unscored = sum(s is None for s in s_ref)
-
-    if not s_ref:
-        tally = Tally(0.0, 0.0, 0.0, 0.0)
-        return Scores(math.nan, math.nan, math.nan, 0, s_ans, tally, "the reference has no points")
-    if n_answer_points == 0:
-        scored = len(s_ref) if ref_weights is None else math.fsum(ref_weights)
-        return Scores(0.0, 0.0, 0.0, 0, (), Tally(0.0, float(scored), 0.0, 0.0), "")
-
-    ref_sum, ref_n = _weighted(s_ref, ref_weights)
-    ans_sum, ans_n = _weighted(s_ans, ans_weights)
-    if ans_score is None and not ref_n:                    # nothing is known of any choice: no zeros either
-        ans_sum = ans_n = 0.0
-    recall = ref_sum / ref_n if ref_n else math.nan
-    precision = ans_sum / ans_n if ans_n else math.nan
-    reason = "" if ref_n and ans_n else "no point could be scored"
-    tally = Tally(ref_sum, ref_n, ans_sum, ans_n, unscored)
-    return Scores(recall, precision, f1(recall, precision), unscored, s_ans, tally, reason)
-
-
-def _weighted(scores: Sequence[float | None], weights: Sequence[float] | None) -> tuple[float, float]:
-    """Weighted sum of the scored entries and the weight they carry."""
-    weights = [1.0] * len(scores) if weights is None else weights
-    if len(weights) != len(scores):
-        raise ValueError(f"weights must have one entry per point, got {len(weights)} for {len(scores)} points")
-    kept = [(s, w) for s, w in zip(scores, weights, strict=True) if s is not None]
-    return math.fsum(s * w for s, w in kept), math.fsum(w for _, w in kept)

@@ -99,8 +99,9 @@ class Prompts:
         return hashlib.sha256("\0".join([*(self.template(t).template for t in tasks), *menu]).encode()).hexdigest()[:8]
 
     def _left(self) -> Sequence[str]:
-        """Tasks that this set leaves to the kit."""
-        return self.about.get("kit", ())
+        """Tasks that this set leaves to the kit, and their joint forms."""
+        left = list(self.about.get("kit", ()))
+        return left + [f"{task}_all" for task in left]
 
     def _parsed(self, task: str) -> tuple[Template, frozenset[str]]:
         if task not in self._read:

@@ -100,10 +100,25 @@ def read_indices(reply: str, key: str, count: int, n_points: int, first: int = 0
 
     None for an entry off the menu; None for all when there is no list of so many entries, or several.
     """
+    entries = _entries(reply, key, count)
+    return entries and [read_index(entry, n_points, first) for entry in entries]
+
+
+def read_words(reply: str, key: str, count: int, words: tuple[str, ...]) -> list[str | None] | None:
+    """One of `words` for each of `count` questions, as by `read_word`, from `{key: [...]}` or a bare list.
+
+    None for an entry that is none of them; None for all when there is no list of so many entries, or several.
+    """
+    entries = _entries(reply, key, count)
+    return entries and [read_word(entry, words) for entry in entries]
+
+
+def _entries(reply: str, key: str, count: int) -> list[str] | None:
+    """The `count` entries of the one list in a reply to a joint question, as text; "" for what is no number or text."""
     lists = [data.get(key) if isinstance(data, dict) else data for data in _values_in(_said(reply))]
     if len(lists) != 1 or not isinstance(lists[0], list) or len(lists[0]) != count:
         return None
-    return [read_index(str(entry), n_points, first) if type(entry) in (int, str) else None for entry in lists[0]]
+    return [str(entry) if type(entry) in (int, str) else "" for entry in lists[0]]
 
 
 def without_thought(text: str) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .io import write_file
+from .metrics import reference_scores, tally
 from .types import EMSResult, InputError, duplicates
 
 if TYPE_CHECKING:
@@ -145,8 +146,8 @@ def _tex(text: str) -> str:
 
 def _arithmetic(result: EMSResult) -> list[str]:
     """The three metrics, each with what it was divided from (eq. 6, 8 and 9)."""
-    t, said = result.tally, []
-    s_ref = [0.0 if a == -1 else s if a is not None else None for a, s in zip(result.match, result.score, strict=True)]
+    t, said = tally(result), []
+    s_ref = reference_scores(result.match, result.score)
     for name, value, scores, top, below in (
         ("EMS-Recall", result.recall, s_ref, t.ref_sum, t.ref_n),
         ("EMS-Precision", result.precision, result.ans_score, t.ans_sum, t.ans_n),
@@ -174,11 +175,11 @@ def _pairs(result: EMSResult) -> list[tuple[int | None, str, str, int | None, st
     ref = [f"{p} [repeated]" if p in again[0] else p for p in ref]
     ans = [f"{p} [repeated]" if p in again[1] else p for p in ans]
     rows = []
-    for m, point in zip(result.matches, ref, strict=True):
-        matched = m.answer is not None and m.answer >= 0
-        tag = "no match" if m.answer == -1 else "unscored" if m.answer is None or m.score is None else f"{m.score:.2f}"
-        rows.append((m.ref, point, tag, m.answer if matched else None, ans[m.answer] if matched else ""))
-    chosen = {m.answer for m in result.matches}
+    for i, (point, j, s) in enumerate(zip(ref, result.match, result.score, strict=True)):
+        matched = j is not None and j >= 0
+        tag = "no match" if j == -1 else "unscored" if j is None or s is None else f"{s:.2f}"
+        rows.append((i, point, tag, j if matched else None, ans[j] if matched else ""))
+    chosen = set(result.match)
     rows += [(None, "", "no match", j, point) for j, point in enumerate(ans) if j not in chosen]
     return rows
 

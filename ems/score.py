@@ -1,23 +1,21 @@
 """Stage 3: how well a matched pair agrees, from 0 to 1 (paper, section 2.3, eq. 5).
 
 A scorer is called with (reference point, answer point) pairs and returns a float in [0, 1] for each, or None when its
-reply could not be read. A scorer that judges whole sides has `sides` instead (see `Sides`), and may have `prepare`,
-which is told the points of many answers before `sides` is asked for each.
+reply could not be read. A scorer that judges whole sides has `cover` instead, see `WholeScorer`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from .prompting import Prompts, as_judge
 from .reading import read_score
 from .sanitise import quoted
-from .types import InputError, Judge, Request
+from .types import EMSResult, InputError, Judge, Request
 
-CHANCES = 20             # likely first tokens to ask for: as many as the official endpoint gives
+TOP_LOGPROBS = 20        # likely first tokens to ask for: as many as the official endpoint gives
 
 
 class Scorer(Protocol):
@@ -29,15 +27,18 @@ class Scorer(Protocol):
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Sides:
-    """What a scorer of whole sides says of one answer; weights are positive, scores in [0, 1] or None."""
+@runtime_checkable
+class WholeScorer(Protocol):
+    """A scorer that holds each point against the whole other side, both ways. Not the paper's eq. 7.
 
-    match: tuple[int | None, ...]          # per reference point, as in eq. 4
-    score: tuple[float | None, ...]        # per reference point
-    ans_score: tuple[float | None, ...]    # per answer point
-    ref_weights: tuple[float, ...]
-    ans_weights: tuple[float, ...]
+    `cover` fills `score` and `ans_score` (in [0, 1] or None) of alignments whose points could be read, and if it likes
+    the weights (positive) and the nearest points (`match`, `ans_match`) for the reader. It needs no matcher.
+    """
+
+    name: str
+    signature: str
+
+    def cover(self, alignments: Sequence[EMSResult]) -> list[EMSResult]: ...
 
 
 class LLMScorer:
@@ -45,8 +46,8 @@ class LLMScorer:
 
     `expected=True` takes the mean of these numbers by the probability that the endpoint gives each as the reply's
     first token, a finer scale; an endpoint that gives no probabilities leaves the pair unscored, and so does a reply
-    that was cut or declined, whatever its first token. It needs a `max_score` of one digit, since many tokenizers split
-    longer numbers. `unread` counts what could not be read.
+    that was cut or declined, whatever its first token. It needs a `max_score` of one digit, since many tokenizers
+    split longer numbers. `unread` counts what could not be read.
     """
 
     name = "llm"
@@ -55,8 +56,8 @@ class LLMScorer:
                  max_tokens: int = 32, expected: bool = False):
         if not 1 <= max_score <= (9 if expected else 10**6):
             raise InputError(f"max_score must be 1 or more, and 9 or less for an expected score, got {max_score}")
-        self.expected = expected
-        self.judge, self.prompts, self.max_score, self.max_tokens = as_judge(judge), prompts or Prompts(), max_score, max_tokens
+        self.judge, self.prompts = as_judge(judge), prompts or Prompts()
+        self.max_score, self.max_tokens, self.expected = max_score, max_tokens, expected
         self.unread: Counter[str] = Counter()
         self.signature = f"llm:{self.prompts.signature('score')},max={max_score}" + (",expected" if expected else "")
 
@@ -65,29 +66,30 @@ class LLMScorer:
                  "low": str(round(self.max_score / 10))}
         requests = [
             Request("score", self.prompts.fill("score", reference=quoted(ref), candidate=quoted(ans), **scale),
-                    self.max_tokens, chances=CHANCES if self.expected else 0, assumed="0")
+                    self.max_tokens, top_logprobs=TOP_LOGPROBS if self.expected else 0,
+                    choices=range(self.max_score + 1))
             for ref, ans in pairs
         ]
-        scores = []
-        for reply in self.judge.ask(requests, "score pairs"):
-            wrong = "no probabilities" if self.expected else "unreadable"
-            if reply.text is None:
-                score = None
-            else:
-                score = (mean_score(reply.chances, self.max_score) if self.expected
-                         else read_score(reply.text, self.max_score))
-            if score is None:
-                self.unread[f"score: {reply.error or wrong}"] += 1
-            scores.append(score)
-        return scores
+        return [self._read(reply) for reply in self.judge.ask(requests, "score pairs")]
+
+    def _read(self, reply: Any) -> float | None:
+        if reply.text is None:
+            score = None
+        elif self.expected:
+            score = mean_score(reply.probabilities, self.max_score)
+        else:
+            score = read_score(reply.text, self.max_score)
+        if score is None:
+            self.unread[f"score: {reply.error or ('no probabilities' if self.expected else 'unreadable')}"] += 1
+        return score
 
 
-def mean_score(chances: Mapping[str, float], max_score: int) -> float | None:
+def mean_score(probabilities: Mapping[str, float], max_score: int) -> float | None:
     """Mean of the numbers 0 .. max_score among likely first tokens, by probability, divided by `max_score`: in [0, 1].
 
     None when numbers have less than half of the probability: then the judge is about to say something else.
     """
-    numbers = [(int(token), p) for token, p in chances.items()
+    numbers = [(int(token), p) for token, p in probabilities.items()
                if token.strip().isascii() and token.strip().isdigit() and int(token) <= max_score]
     total = sum(p for _, p in numbers)
     return sum(n * p for n, p in numbers) / total / max_score if total >= 0.5 else None
@@ -109,11 +111,11 @@ class RougeScorer:
 
 
 class BERTScorer:
-    """BERTScore F1 of two points, clipped to [0, 1]; see `baselines.Encoder` for the model and its 512-token cut."""
+    """BERTScore F1 of two points, clipped to [0, 1]; see `local.encoder.Encoder` for the model and its 512-token cut."""
 
     name = "bertscore"
 
-    def __init__(self, encoder):
+    def __init__(self, encoder: Any):
         self.encoder = encoder
         self.signature = f"bertscore:{encoder.signature}"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ems.types import Reply, Request
+from ems.score import WholeScorer
+from ems.types import EMSResult, Reply, Request
 
 
 class ScriptedJudge:
@@ -36,3 +37,8 @@ class ScriptedJudge:
         else:
             said = self.replies.pop(0)
         return said if isinstance(said, Reply) else Reply(said, "" if isinstance(said, str) else "no reply")
+
+
+def covered(scorer: WholeScorer, ref: Sequence[str], ans: Sequence[str]) -> EMSResult:
+    """What a scorer of whole sides makes of two lists of points."""
+    return scorer.cover([EMSResult("t", "m", tuple(ref), tuple(ans), (None,) * len(ref))])[0]

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
-from doubles import ScriptedJudge
+from doubles import ScriptedJudge, covered
 
 from ems import data as frames
 from ems.local.scorers import LocalScorer, PairScorer, SimilarityMatcher
@@ -315,7 +315,7 @@ def test_a_judge_that_wavers_is_seen_to_waver():
 def test_matched_both_ways_precision_is_recall_with_the_sides_exchanged():
     matcher, scorer = SimilarityMatcher(), PairScorer()
     ref, ans = ("Revenue rose to $5 billion.", "Costs were flat."), ("Revenue rose to $5 billion.", "It rained on Mars.")
-    sides = ablation.TwoWay(matcher, scorer).sides(ref, ans)
+    sides = covered(ablation.TwoWay(matcher, scorer), ref, ans)
     assert sides.match == (0, -1)
     assert (sides.score, sides.ans_score) == ((1.0, 0.0), (1.0, 0.0))
     # An answer point that nobody chose, yet says what a reference point says, counts from its own side only.
@@ -333,8 +333,7 @@ def test_all_or_nothing():
             return [0.49, 0.5, None]
 
     assert ablation.AllOrNothing(Fixed())([("a", "b")] * 3) == [0.0, 1.0, None]
-    assert not hasattr(ablation.AllOrNothing(Fixed()), "sides")
-    cut = ablation.AllOrNothing(LocalScorer()).sides(("Costs were flat.",), ("Costs were flat.", "It rained on Mars."))
+    cut = covered(ablation.AllOrNothingSides(LocalScorer()), ("Costs were flat.",), ("Costs were flat.", "It rained on Mars."))
     assert (cut.score, cut.ans_score) == ((1.0,), (1.0, 0.0))
 
 

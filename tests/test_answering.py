@@ -14,12 +14,16 @@ from ems.judge.store import Replies
 from ems.prompting import Prompts
 from ems.study.runner import load_profile, notebooks, parameters_of
 from ems.study.writers import CHARS_PER_TOKEN, Model, consolidate, write_answers, write_references
-from ems.types import InputError, Reply, Triplet
+from ems.types import InputError, Record, Reply, Triplet
 
 ROOT = Path(__file__).parent.parent
 CALL = " ".join(["The call."] * 100)
 TRIPLETS = [Triplet("A-Q1", "A", "What did A sell?", "", CALL), Triplet("B-Q1", "B", "What did B sell?", "", CALL)]
 SECRET = "planted-key-0123456789"
+
+
+def cut_reply(text):
+    return Reply(None, "length", Record("k", "answer", "m", text, "length"))
 
 
 def shown(prompt):
@@ -128,7 +132,7 @@ def test_a_missing_document_is_an_error_unless_none_is_wanted():
 def test_an_answer_that_never_came_is_an_error_and_a_cut_one_is_marked():
     with pytest.raises(InputError, match=r"no answer by m on A-Q1: timeout; run again"):
         write_answers(TRIPLETS[:1], ScriptedJudge(Reply(None, "timeout")), model="m")
-    cut = write_answers(TRIPLETS[:1], ScriptedJudge(Reply(None, "length", cut="It sold ")), model="m")[0]
+    cut = write_answers(TRIPLETS[:1], ScriptedJudge(cut_reply("It sold ")), model="m")[0]
     assert (cut.answer, cut.finish_reason) == ("It sold", "length")
 
 
@@ -150,7 +154,7 @@ def test_a_refusal_is_an_empty_answer():
 
 @pytest.mark.parametrize(("said", "answer"), [
     ("<think>\nMaybe 9 billion?\n</think>\n\nIt sold milk.", "It sold milk."), ("Maybe?\n</think>\nIt sold milk.", "It sold milk."),
-    ("It sold <think> tanks.", "It sold <think> tanks."), (Reply(None, "length", cut="<think>a</think>It so"), "It so"),
+    ("It sold <think> tanks.", "It sold <think> tanks."), (cut_reply("<think>a</think>It so"), "It so"),
 ])
 def test_what_a_model_thinks_is_no_part_of_its_answer(said, answer):
     assert write_answers(TRIPLETS[:1], ScriptedJudge(said), model="m")[0].answer == answer
@@ -159,11 +163,11 @@ def test_what_a_model_thinks_is_no_part_of_its_answer(said, answer):
 
 def test_an_answer_that_failed_says_it_in_the_servers_words():
     with pytest.raises(InputError, match=r"A-Q1: http 400 \(no such thing\); run again"):
-        write_answers(TRIPLETS[:1], ScriptedJudge(Reply(None, "http 400", said="no such thing")), model="m")
+        write_answers(TRIPLETS[:1], ScriptedJudge(Reply(None, "http 400", message="no such thing")), model="m")
 
 
 def test_an_answer_says_how_it_came_about():
-    judge = ScriptedJudge(Reply("It sold.", date="2026-11-20T10:00:00+00:00"))
+    judge = ScriptedJudge(Reply("It sold.", record=Record("k", "answer", "m", "It sold.", date="2026-11-20T10:00:00+00:00")))
     written = write_answers(TRIPLETS[:1], judge, model="m", max_tokens=100)[0]
     assert written.signature == f"{Prompts().signature('answer')}|max_tokens:100|{judge.signature}"
     assert written.date == "2026-11-20T10:00:00+00:00"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,7 +14,7 @@ import yaml
 from doubles import ScriptedJudge
 
 from ems import data as frames
-from ems.baselines import Claims, RAGChecker, bertscore, bleu, ragchecker_scores, rouge
+from ems.baselines import CLAIMS_PER_CALL, Claims, RAGChecker, bertscore, bleu, ragchecker_scores, rouge
 from ems.data import read_ragchecker_claims
 from ems.types import Answer, InputError, Triplet
 
@@ -107,17 +108,62 @@ def judged(request):
     if request.task == "claims":
         own = ["Revenue was $5 billion."] if "was $5" in request.prompt[-200:] else ["Costs fell.", "Up."]
         return json.dumps({"claims": own})
-    return "Entailment" if "Revenue" in request.prompt.split("Claim: ")[1] else "Label: neutral"
+    if "Claim: " in request.prompt:
+        return "Entailment" if "Revenue" in request.prompt.split("Claim: ")[1] else "Label: neutral"
+    claims = re.findall(r'^\d+: (".*")$', request.prompt, re.MULTILINE)
+    return json.dumps({"labels": ["Entailment" if "Revenue" in claim else "neutral" for claim in claims]})
 
 
 def test_both_sides_are_checked_against_each_other():
     judge = ScriptedJudge(judged)
-    got = RAGChecker(judge).check([TRIPLET], [Answer("t", "m", "Costs fell. Things went up.")])[0]
+    got = RAGChecker(judge, check="single").check([TRIPLET], [Answer("t", "m", "Costs fell. Things went up.")])[0]
     assert got.response_claims == ("Costs fell.", "Up.")
     assert got.answer2response == ("Neutral", "Neutral")
     assert got.response2answer == ("Entailment",)
     against = {r.prompt.split("Claim: ")[1].splitlines()[0]: "went up" in r.prompt for r in judge.requests if r.task == "entail"}
     assert against == {'"Costs fell."': False, '"Up."': False, '"Revenue was $5 billion."': True}
+
+
+def test_claims_are_checked_together_and_each_label_is_read_for_itself():
+    judge = ScriptedJudge(judged)
+    got = RAGChecker(judge).check([TRIPLET], [Answer("t", "m", "Costs fell. Things went up.")])[0]
+    assert got.answer2response == ("Neutral", "Neutral")
+    assert got.response2answer == ("Entailment",)
+    assert [r.task for r in judge.requests].count("entail") == 2          # one a side, not one a claim
+
+
+@pytest.mark.parametrize(("reply", "labels"), [
+    ('{"labels": ["Entailment", "Contradiction", "Neutral"]}', ("Entailment", "Contradiction", "Neutral")),
+    ('["neutral", "Maybe", "Entailment"]', ("Neutral", None, "Entailment")),      # one lost, the others kept
+    ('{"labels": ["Entailment", "Neutral"]}', (None, None, None)),               # whose is missing is not known
+    ('{"labels": [1, null, "Neutral"]}', (None, None, "Neutral")),
+    ("Entailment", (None, None, None)), ('["Neutral"] ["Neutral", "Neutral", "Neutral"]', (None, None, None)),
+])
+def test_one_label_a_claim_is_read_from_a_joint_reply(reply, labels):
+    claims = {"claims": ["a", "b", "c"]}
+    judge = ScriptedJudge(lambda r: (json.dumps(claims) if "Costs" in r.prompt[-200:] else '{"claims": []}')
+                          if r.task == "claims" else reply)
+    checker = RAGChecker(judge)
+    got = checker.check([TRIPLET], [Answer("t", "m", "Costs fell.")])[0]
+    assert got.answer2response == labels
+    assert got.unscored == labels.count(None)
+    assert checker.unread["entail: unreadable"] == labels.count(None)
+
+
+def test_many_claims_are_checked_in_parts_and_a_lost_reply_loses_its_part_alone():
+    many = [f"Claim {i}." for i in range(CLAIMS_PER_CALL + 3)]
+    calls = iter(["no list", json.dumps({"labels": ["Neutral"] * 3})])
+    judge = ScriptedJudge(lambda r: next(calls) if r.task == "entail" else
+                          json.dumps({"claims": many if "Costs" in r.prompt[-200:] else []}))
+    got = RAGChecker(judge).check([TRIPLET], [Answer("t", "m", "Costs fell.")])[0]
+    assert got.answer2response == (None,) * CLAIMS_PER_CALL + ("Neutral",) * 3
+
+
+def test_an_unknown_way_to_check_and_an_unknown_triplet_are_refused():
+    with pytest.raises(InputError, match="joint, single, got 'both'"):
+        RAGChecker(ScriptedJudge(), check="both")
+    with pytest.raises(InputError, match="'x'"):
+        RAGChecker(ScriptedJudge()).check([TRIPLET], [Answer("x", "m", "a")])
 
 
 def test_an_empty_answer_has_no_claims_and_costs_no_call():

@@ -7,9 +7,11 @@ import pytest
 
 import ems
 from ems.extract import LLMExtractor, blocks_of, body_blocks
+from ems.local.scorers import SimilarityMatcher
+from ems.local.sentences import SentenceExtractor
 from ems.match import LLMMatcher
 from ems.metrics import ems_scores
-from ems.pipeline import EMS, Alignment, alignment_of, build, rescored
+from ems.pipeline import EMS, build, rescored
 from ems.score import LLMScorer, RougeScorer
 from ems.types import Answer, EMSResult, InputError, Triplet
 
@@ -115,7 +117,7 @@ def test_another_scorer_on_the_same_points_and_matches_asks_nobody():
 def test_rescoring_keeps_unreadable_points_unscored():
     ems_, _ = pipeline([(f"<text>\n{ANSWER}", "no list"), *GOOD])
     results = ems_.evaluate([Triplet("t", "g", "q", REFERENCE)], [Answer("t", "m", ANSWER)])
-    assert alignment_of(results[0]).ans_points is None
+    assert (results[0].lost, results[0].ans_points) == (("answer",), ())
     assert isnan(rescored(results, RougeScorer(), ems_)[0].f1)
 
 
@@ -176,9 +178,49 @@ def test_unknown_scorer_names_the_choices():
         build(None, "llm")
 
 
-def test_alignment_survives_json():
-    for alignment in (Alignment("t", "m", ("a",), ("b", "c"), (1,)), Alignment("t", "m", None, ("b",), ())):
-        assert Alignment.from_dict(json.loads(json.dumps(alignment.to_dict()))) == alignment
+def test_results_survive_json():
+    local = build(None, "local").score(REFERENCE, ANSWER)
+    lost = EMSResult("t", "m", (), ("b",), (), lost=("reference",))
+    for result in (local, lost):
+        again = EMSResult.from_dict(json.loads(json.dumps(result.to_dict())))
+        assert again.to_dict() == result.to_dict()
+        assert (again.match, again.ans_score, again.lost) == (result.match, result.ans_score, result.lost)
+    with pytest.raises(InputError, match="not a result"):
+        EMSResult.from_dict({"model": "m"})
+
+
+def test_a_lost_side_keeps_the_words_of_its_reason_out_of_the_logic():
+    """A reference that speaks of answers, or the other way round, loses only the side that was lost."""
+    ems_, _ = pipeline([(f"<text>\n{REFERENCE}", "no list"), *GOOD])
+    result = ems_.evaluate([Triplet("t", "g", "q", REFERENCE)], [Answer("t", "m", ANSWER)])[0]
+    assert (result.lost, result.ref_points, result.ans_points != ()) == (("reference",), (), True)
+    again = rescored([result], RougeScorer(), ems_)[0]
+    assert (again.lost, again.ans_points) == (result.lost, result.ans_points)
+
+
+def test_a_reference_is_extracted_once_however_many_batches_there_are(monkeypatch):
+    monkeypatch.setattr("ems.pipeline.CHUNK", 2)
+
+    class Counting(SentenceExtractor):
+        seen: list[str] = []
+
+        def __call__(self, texts):
+            self.seen += texts
+            return super().__call__(texts)
+
+    answers = [Answer("t", f"m{i}", f"Costs fell by {i}%.") for i in range(7)]
+    EMS(Counting(), SimilarityMatcher(), RougeScorer()).evaluate([Triplet("t", "g", "q", REFERENCE)], answers)
+    assert Counting.seen.count(REFERENCE) == 1
+
+
+def test_a_scorer_of_pairs_needs_a_matcher():
+    with pytest.raises(InputError, match="needs a matcher"):
+        EMS(SentenceExtractor(), None, RougeScorer())
+
+
+def test_without_matches_the_signature_names_no_matcher():
+    assert "|match:none|" in build(None, "local").signature
+    assert "|match:similarity" in build(None, "local-pair").signature
 
 
 def test_result_shows_itself_in_a_notebook():

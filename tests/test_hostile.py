@@ -7,7 +7,7 @@ import unicodedata
 
 import pytest
 
-from ems.baselines import RAGChecker
+from ems.baselines import CHECKS, RAGChecker
 from ems.extract import LLMExtractor
 from ems.match import LLMMatcher
 from ems.pipeline import build
@@ -79,12 +79,16 @@ class Recorder:
     def __init__(self):
         self.prompts = []
 
+    def note(self, prompt):
+        self.prompts.append(("entail", prompt))
+        return "Neutral"
+
     def ask(self, requests, progress=""):
         from ems.types import Reply
 
         self.prompts += [(r.task, r.prompt) for r in requests]
         said = {"summary": '{"blocks": []}', "extract": '{"points": ["a"]}', "claims": '{"claims": ["a"]}', "match": "0",
-                "score": "5", "entail": "Neutral"}
+                "score": "5", "entail": '{"labels": ["Neutral"]}'}
         return [Reply(said[r.task]) for r in requests]
 
 
@@ -94,9 +98,11 @@ def prompts_with(text):
     LLMExtractor(judge, keep_summaries=True)([text])
     LLMMatcher(judge)([((text, "b"), ("a", text, "c"))])
     LLMScorer(judge)([(text, "a"), ("a", text), (text, text)])
-    checker = RAGChecker(judge)
-    checker._claims([(text, text)])
-    checker._labels([(text, "a"), ("a", text)])
+    LLMMatcher(judge, variant="all")([((text, "b"), ("a", text, "c"))])
+    for check in CHECKS:
+        RAGChecker(judge, check=check).check([Triplet("t", "g", text, "a")], [Answer("t", "m", text)])
+        RAGChecker(lambda prompt: json.dumps({"claims": [text]}) if "claims" in prompt[:40] else judge.note(prompt),
+                   check=check).check([Triplet("t", "g", "q", "a")], [Answer("t", "m", "b")])
     judge.prompts.append(("summary", Prompts().fill("summary", blocks=numbered(["a", text]))))
     return judge.prompts
 

@@ -327,7 +327,7 @@ def test_questions_too_long_for_a_model_do_not_speak_against_its_endpoint():
     with Loopback(echo, faults=lambda n, body: long if n < 2 * STRIKES else None) as server:
         replies = judge_of(server, workers=1).ask(ask(2 * STRIKES + 1))
     assert [r.error for r in replies] == ["http 400"] * 2 * STRIKES + [""]
-    assert replies[0].said.startswith("This model's maximum")
+    assert replies[0].message.startswith("This model's maximum")
 
 
 def test_endpoint_that_fails_now_and_then_is_not_given_up():

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from doubles import covered
 
 from ems import EMS
 from ems.local.quantities import find_quantities
@@ -149,10 +150,10 @@ def test_several_reference_points_may_share_an_answer_point():
 
 
 def test_sides_of_degenerate_answers():
-    empty = LocalScorer().sides(REF, ())
+    empty = covered(LocalScorer(), REF, ())
     assert (empty.match, empty.score, empty.ans_score) == ((-1,) * 4, (0.0,) * 4, ())
-    assert LocalScorer().sides((), ANS).ans_score == (0.0,) * 4
-    assert all(w > 0 for w in LocalScorer().sides(("...", "5"), ("",)).ref_weights)
+    assert covered(LocalScorer(), (), ANS).ans_score == (0.0,) * 4
+    assert all(w > 0 for w in covered(LocalScorer(), ("...", "5"), ("",)).ref_weights)
 
 
 class Embedder:
@@ -172,8 +173,8 @@ class Embedder:
 
 
 def test_an_encoder_bends_scores_and_enters_the_signature():
-    near, far = (LocalScorer(Embedder(c)).sides(REF, ANS) for c in (0.9, 0.1))
-    plain = LocalScorer().sides(REF, ANS)
+    near, far = (covered(LocalScorer(Embedder(c)), REF, ANS) for c in (0.9, 0.1))
+    plain = covered(LocalScorer(), REF, ANS)
     assert far.score[0] < plain.score[0] < near.score[0]
     assert LocalScorer(Embedder(1)).signature != LocalScorer().signature
 
@@ -195,7 +196,7 @@ def test_points_of_many_answers_are_embedded_together_and_no_matcher_is_asked():
     answers = [Answer("0", "m", "Margin fell."), Answer("1", "m", "Revenue rose 6%. Costs rose.")]
     results = EMS(LOCAL.extractor, NeverAsked(), LocalScorer(encoder)).evaluate(triplets, answers)
     assert encoder.asked == (["Revenue rose 6%.", "Margin fell.", "Costs rose."],)
-    single = [LocalScorer(Embedder(0.9)).sides(r.ref_points, r.ans_points) for r in results]
+    single = [covered(LocalScorer(Embedder(0.9)), r.ref_points, r.ans_points) for r in results]
     assert [r.score for r in results] == [s.score for s in single]
 
 
@@ -274,7 +275,7 @@ def test_order_and_empty_summaries_cost_nothing():
         parts = list(points(text))
         random.Random(5).shuffle(parts)
         whole = points(text)
-        assert LocalScorer().sides(whole, tuple(parts)).score == pytest.approx((1.0,) * len(whole))
+        assert covered(LocalScorer(), whole, tuple(parts)).score == pytest.approx((1.0,) * len(whole))
         closing = "\n\nIn summary, the call gave a full picture of the topics asked about."
         assert LOCAL.score(text, text.rstrip() + closing).f1 == pytest.approx(1.0)
 

@@ -51,7 +51,7 @@ def result(
     return EMSResult(
         ref_points=tuple(ref), ans_points=tuple(ans), match=tuple(match), score=tuple(score), recall=scores.recall,
         precision=scores.precision, f1=scores.f1, unscored=scores.unscored, ans_score=scores.ans_score,
-        tally=scores.tally, **fields)
+        **fields)
 
 
 # --- tables
@@ -239,7 +239,7 @@ def test_the_empty_cases_say_why(given, says):
 def test_weighted_sums_say_so():
     scores = ems_scores([0, -1], [0.5, 0.0], 1, ref_weights=[3.0, 1.0])
     weighted = EMSResult("T", "m", ("r0", "r1"), ("a0",), (0, -1), (0.5, 0.0), scores.recall, scores.precision,
-                         scores.f1, 0, "sig", ans_score=scores.ans_score, tally=scores.tally)
+                         scores.f1, 0, "sig", ans_score=scores.ans_score, ref_weights=(3.0, 1.0))
     assert "EMS-Recall = 1.50 / 4.00 (weighted) = 0.375" in report.alignment_text(weighted)
 
 

@@ -21,7 +21,8 @@ MAY = {
     "package": {"chain", "judge", "local", "tools"},
 }
 # The stages without a judge are the defaults that `build` names; the version enters every signature.
-ALLOWED = {("pipeline", "local.sentences"), ("pipeline", "local.scorers"), ("pipeline", "local.encoder"), ("pipeline", "__init__"),
+# A result shows itself in a notebook.
+ALLOWED = {("types", "report"), ("pipeline", "local.sentences"), ("pipeline", "local.scorers"), ("pipeline", "local.encoder"), ("pipeline", "__init__"),
            ("study.runner", "__init__")}
 ROOMS = {"data": "tools", "stats": "tools", "report": "tools", "cli": "cli", "__init__": "package", "__main__": "cli"}
 

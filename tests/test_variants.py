@@ -15,7 +15,7 @@ from ems.pipeline import build
 from ems.prompting import Prompts
 from ems.reading import read_indices
 from ems.score import LLMScorer, mean_score
-from ems.types import InputError, MissingReplies, Reply
+from ems.types import InputError, MissingReplies, Record, Reply
 
 REF = ("Revenue was $5 billion.", "Margin was 20%.", "No dividend is paid.")
 ANS = ("Margin came to 20%.", "Sales were 5 billion dollars.")
@@ -148,17 +148,22 @@ def test_mean_score_by_hand(chances, score):
     assert mean_score(chances, 9) == (score if score is None else pytest.approx(score))
 
 
+def likely_reply(text, error, chances):
+    return Reply(text, error, Record("k", "score", "m", text or "7 because", sent={"chances": chances}))
+
+
 def test_expected_scores_are_signed_and_need_one_digit():
-    judge = ScriptedJudge(Reply("7", chances={"7": 0.5, "8": 0.5}), Reply("7"), Reply(None, "refusal", chances={"7": 0.9}),
-                          Reply(None, "length", cut="7 because", chances={"7": 0.9}))
+    judge = ScriptedJudge(likely_reply("7", "", {"7": 0.5, "8": 0.5}), Reply("7"), likely_reply(None, "refusal", {"7": 0.9}),
+                          likely_reply(None, "length", {"7": 0.9}))
     scorer = LLMScorer(judge, max_score=9, expected=True)
     assert scorer([("a", "b")] * 4) == [pytest.approx(7.5 / 9), None, None, None]
     assert scorer.unread == {"score: no probabilities": 1, "score: refusal": 1, "score: length": 1}
-    assert [r.chances for r in judge.requests] == [20] * 4
+    assert [r.top_logprobs for r in judge.requests] == [20] * 4
     assert scorer.signature == LLMScorer(judge, max_score=9).signature + ",expected"
     assert "max=9,expected" in build(judge, "llm-expected").signature
-    with pytest.raises(InputError, match="9 or less for an expected score, got 10"):
-        LLMScorer(judge, expected=True)
+    for made in (lambda: LLMScorer(judge, expected=True), lambda: build(judge, "llm-expected", max_score=10)):
+        with pytest.raises(InputError, match="9 or less for an expected score, got 10"):
+            made()
 
 
 def likely(body):

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..types import InputError
+from ..extract import list_schema
+from ..types import InputError, Request
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,6 +48,21 @@ def tokens_at_most(text: str) -> int:
     signs = len(ascii_) - len(ascii_.translate(None, SIGNS))
     foreign = len(text) - len(ascii_)
     return math.ceil((len(text) - digits - signs - foreign) / 4 + signs + 1.3 * digits + 2.2 * foreign)
+
+
+def assumed(request: Request, share: float) -> str:
+    """The longest reply that could be read (`share` 1), or one with a `share` in (0, 1] of its entries or length."""
+    if request.about:
+        return longest_list(request.about, list_schema("claims" if request.task == "claims" else "points", request.about), share)
+    if request.choices:
+        choice = request.choices[0]
+        key = next(iter(request.schema["properties"])) if request.entries and request.schema else ""
+        return json.dumps({key: [choice] * request.entries}) if request.entries else str(choice)
+    if request.schema:
+        return json.dumps({key: [] for key in request.schema["properties"]})
+    paragraph = "A statement of figures and reasons is taken to be as long as this sentence about one. " * 4
+    paragraphs = [paragraph] * math.ceil(share * 5 * request.max_tokens / len(paragraph))     # five characters a token
+    return "\n\n".join([f"By {request.label}.", *paragraphs])
 
 
 def longest_list(text: str, schema: Mapping[str, Any], share: float = 1.0) -> str:

@@ -20,7 +20,7 @@ from typing import Any
 
 from ..io import progress_bar
 from ..types import InputError, MissingReplies, Reply, Request
-from .budget import LIKELY, LIKELY_TOKENS, PER_CALL, Prices, tokens_at_most
+from .budget import LIKELY, LIKELY_TOKENS, PER_CALL, Prices, assumed, tokens_at_most
 from .store import FINAL, Record, Replies, StoreError, encodable, ending, reply_key, utc
 from .wire import ABOUT_VALUE, Endpoint, Failed
 
@@ -135,7 +135,7 @@ class LLMJudge:
         return reply_key(model=self.model, weights=self.weights, prompt=encodable(request.prompt),
                          schema=request.schema, temperature=self.temperature, top_p=self.top_p,
                          max_tokens=request.max_tokens, seed=self.seed, sample=request.sample,
-                         **({"chances": request.chances} if request.chances else {}))
+                         **({"chances": request.top_logprobs} if request.top_logprobs else {}))
 
     def ask(self, requests: Sequence[Request], progress: str = "") -> list[Reply]:
         """One reply per request, in order. Identical requests are asked once; each reply is saved as it arrives.
@@ -177,17 +177,22 @@ class LLMJudge:
 
     def _planned(self, key: str, request: Request) -> Reply:
         """Count one call of a dry run and stand in for its reply."""
-        share, said = (1.0 if self.mode == "dry" else LIKELY), request.assumed
-        said = said(share) if callable(said) else said
+        share = 1.0 if self.mode == "dry" else LIKELY
+        text = assumed(request, share)
         prompt, completion = _at_most(request)
         if self.mode == "likely":
-            prompt, completion = round(prompt * LIKELY_TOKENS), round(tokens_at_most(said) * LIKELY_TOKENS)
+            prompt, completion = round(prompt * LIKELY_TOKENS), round(tokens_at_most(text) * LIKELY_TOKENS)
         with self._lock:
             if self.store is None or key not in self._planned_keys:     # else a live run has saved it by now
                 self._of(request.task).calls += 1
                 self._count(request.task, prompt, completion)
             self._planned_keys.add(key)
-        return Reply(said or None, "" if said else "not asked")
+        return Reply(text)
+
+    @property
+    def batch(self) -> int:
+        """Answers to lay before it at once: every worker busy nearly to a stage's end; few whose lists are assumed."""
+        return 8 if self.mode in ("dry", "likely") else max(128, 4 * self.workers)
 
     def _count(self, task: str, prompt: int, completion: int, cached: int = 0, seconds: float = 0.0) -> None:
         """Add the tokens and the money of one reply."""
@@ -313,11 +318,11 @@ class LLMJudge:
             self._inflight.pop(key, None)
             if stop is not None and isinstance(outcome, Reply) and not outcome.stored and outcome.error != "interrupted":
                 self._strikes = self._strikes + 1 if _strike(outcome) else 0
-                if outcome.said:
-                    self.complaints[outcome.error] = outcome.said
+                if outcome.message:
+                    self.complaints[outcome.error] = outcome.message
                 if self._strikes >= STRIKES:
                     stop.set()
-                    words = f": {outcome.said}" if outcome.said else ""
+                    words = f": {outcome.message}" if outcome.message else ""
                     outcome = self._unavailable(f"{STRIKES} calls in a row failed, the last with {outcome.error!r}{words}")
             if isinstance(outcome, BaseException):
                 future.set_exception(outcome)
@@ -356,7 +361,7 @@ class LLMJudge:
                 wait = random.uniform(0.5, 1.0) * min(2.0**tries, 30.0)
             used_up = tries == self.retries and not failed.after
             if not failed.again or used_up or time.monotonic() + wait >= deadline:
-                return Reply(None, failed.reason, said=failed.said)
+                return Reply(None, failed.reason, message=failed.said)
             stop.wait(wait)
             tries += not failed.after
         return Reply(None, "interrupted")
@@ -394,7 +399,7 @@ class LLMJudge:
     def _body(self, request: Request) -> dict[str, Any]:
         """The chat completion to send."""
         return self.endpoint.body(request.prompt, max_tokens=request.max_tokens, schema=request.schema,
-                                  chances=request.chances, temperature=self.temperature, top_p=self.top_p,
+                                  chances=request.top_logprobs, temperature=self.temperature, top_p=self.top_p,
                                   seed=None if self.seed is None else self.seed + request.sample)
 
     def _save(self, key: str, request: Request, body: dict, choice: dict, seconds: float) -> Reply:
@@ -416,9 +421,7 @@ class LLMJudge:
         self._dropped.update(name for name in ("seed", "temperature", "top_p")
                              if name in record.sent.get("dropped", ()) and getattr(self, name) is not None)
         error = ending(record.finish_reason)
-        return Reply(None if error else record.text, error, record.prompt_tokens, record.completion_tokens,
-                     record.cached_tokens, record.seconds, stored, record.text if error == "length" else None,
-                     record.sent.get("chances", {}), record.date)
+        return Reply(None if error else record.text, error, record, stored)
 
     def _unavailable(self, why: str) -> JudgeUnavailable:
         return JudgeUnavailable(f"{self.model} at {self.endpoint.where}: {why}. Replies received so far are kept")
@@ -426,7 +429,7 @@ class LLMJudge:
 
 def _strike(reply: Reply) -> bool:
     """Whether a failure speaks against the endpoint; one that is about the request's own size does not."""
-    own = reply.error == "http 413" or (reply.error in ("http 400", "http 422") and ABOUT_VALUE.search(reply.said))
+    own = reply.error == "http 413" or (reply.error in ("http 400", "http 422") and ABOUT_VALUE.search(reply.message))
     return reply.error not in ("", *FINAL) and not own
 
 

@@ -18,33 +18,13 @@ import time
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ..types import InputError
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One reply of a judge, with all that is needed to use it again and to know where it came from."""
-
-    key: str                      # `reply_key` of the request
-    task: str                     # what was asked: extract, match, ...
-    model: str
-    text: str                     # what the model said, cut off or refusing as it may be
-    finish_reason: str = "stop"   # as the server says (see `ending`); "refusal" = declined, "no text" = none was sent
-    prompt_tokens: int = 0        # as the server counts; 0 when it does not say
-    completion_tokens: int = 0
-    cached_tokens: int = 0        # prompt tokens the server did not have to read again
-    seconds: float = 0.0          # from sending to the last byte, without retries
-    date: str = ""                # UTC, ISO 8601
-    sent: dict[str, Any] = field(default_factory=dict)   # reply format used, parameters the server made us drop
-    label: str = ""               # what the caller calls this request
-    prompt: str | None = None     # absent in committed data
-
+from ..types import InputError, Record
 
 COLUMNS = tuple(f.name for f in fields(Record))
 _SUMS = ("prompt_tokens", "completion_tokens", "cached_tokens", "seconds")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from ..match import Points
-from ..score import Sides
-from .words import bent, coverage, overlap, read_point, similarity
+from ..types import EMSResult, Points
+from .words import Point, bent, coverage, overlap, read_point, similarity
 
 
 class SimilarityMatcher:
@@ -42,9 +42,9 @@ class SimilarityMatcher:
 class LocalScorer:
     """Whole sides without a judge: how far the other side as a whole covers each point, in [0, 1], both ways.
 
-    A point's weight is that of its words and numbers, so longer points count more. `match` names the most similar
-    answer point, for the alignment view. `encoder` (anything with `embed(texts)` -> unit rows, and a `signature`) lets
-    meaning bend the word coverage.
+    A point's weight is that of its words and numbers, so longer points count more. `match` and `ans_match` name the
+    most similar point of the other side, for the reader; they do not enter the number. `encoder` (anything with
+    `embed(texts)` -> unit rows, and a `signature`) lets meaning bend the word coverage.
     """
 
     name = "local"
@@ -52,33 +52,38 @@ class LocalScorer:
     def __init__(self, encoder: Any = None):
         self.encoder = encoder
         self.signature = "local:v1" + (f"+{encoder.signature}" if encoder else "")
-        self._embedded, self._row = None, {}        # unit rows of the points at hand, and which is whose
 
-    def prepare(self, points: Iterable[str]) -> None:
-        """Embed the points of many answers at once, for the next calls of `sides`: far quicker than one by one."""
-        if self.encoder:
-            self._row = {text: i for i, text in enumerate(dict.fromkeys(points))}
-            self._embedded = self.encoder.embed(list(self._row))
+    def cover(self, alignments: Sequence[EMSResult]) -> list[EMSResult]:
+        """The alignments with scores, weights and nearest points; see `score.WholeScorer`."""
+        cosines = self._cosines(alignments) if self.encoder else [None] * len(alignments)
+        return [self._covered(a, cosine) for a, cosine in zip(alignments, cosines, strict=True)]
 
-    def sides(self, ref_points: Sequence[str], ans_points: Sequence[str]) -> Sides:
-        """Both sides of one answer; see `Sides`."""
-        ref, ans = ([read_point(p) for p in side] for side in (ref_points, ans_points))
+    def _cosines(self, alignments: Sequence[EMSResult]) -> list[Any]:
+        """Cosine of each reference point and answer point of each alignment; every text embedded once."""
+        texts = list(dict.fromkeys(p for a in alignments for p in (*a.ref_points, *a.ans_points)))
+        row, embedded = {text: i for i, text in enumerate(texts)}, self.encoder.embed(texts)
+        return [embedded[[row[p] for p in a.ref_points]] @ embedded[[row[p] for p in a.ans_points]].T
+                if a.ref_points and a.ans_points else None for a in alignments]
+
+    def _covered(self, alignment: EMSResult, cosine: Any) -> EMSResult:
+        ref, ans = ([read_point(p) for p in side] for side in (alignment.ref_points, alignment.ans_points))
         near = [[overlap(r, a) for a in ans] for r in ref]
-        meaning = None
-        if self.encoder and ref and ans:
-            if not self._row.keys() >= {*ref_points, *ans_points}:
-                self.prepare([*ref_points, *ans_points])
-            rows, columns = (self._embedded[[self._row[p] for p in side]] for side in (ref_points, ans_points))
-            meaning = rows @ columns.T
-        score = coverage(ref, ans, near, meaning)
         back = [[row[j] for row in near] for j in range(len(ans))]
-        ans_score = coverage(ans, ref, back, None if meaning is None else meaning.T)
-        match = []
-        for r, row, s in zip(ref, near, score, strict=True):
-            alike = [similarity(r, a, context) for a, context in zip(ans, row, strict=True)]
-            match.append(alike.index(max(alike)) if s > 0 else -1)
-        return Sides(tuple(match), tuple(score), tuple(ans_score),
-                     tuple(p.weight for p in ref), tuple(p.weight for p in ans))
+        score = coverage(ref, ans, near, cosine)
+        ans_score = coverage(ans, ref, back, None if cosine is None else cosine.T)
+        return replace(alignment, score=tuple(score), ans_score=tuple(ans_score),
+                       match=_nearest(ref, ans, near, score), ans_match=_nearest(ans, ref, back, ans_score),
+                       ref_weights=tuple(p.weight for p in ref), ans_weights=tuple(p.weight for p in ans))
+
+
+def _nearest(points: Sequence[Point], others: Sequence[Point], near: Sequence[Sequence[float]],
+             score: Sequence[float]) -> tuple[int, ...]:
+    """Index of the most similar other point of each point; -1 for one that nothing covers."""
+    indices = []
+    for point, row, s in zip(points, near, score, strict=True):
+        alike = [similarity(point, other, context) for other, context in zip(others, row, strict=True)]
+        indices.append(alike.index(max(alike)) if s > 0 else -1)
+    return tuple(indices)
 
 
 class PairScorer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,10 @@ from .. import data as frames
 from .. import stats
 from ..local.scorers import LocalScorer, PairScorer, SimilarityMatcher
 from ..local.sentences import SentenceExtractor
-from ..match import Matcher, Points
+from ..match import Matcher
 from ..pipeline import EMS
-from ..score import Scorer, Sides
-from ..types import Answer, InputError, Triplet
+from ..score import Scorer, WholeScorer
+from ..types import Answer, EMSResult, InputError, Points, Triplet
 from .agreement import metrics_of
 
 BASE = "the paper's choices"
@@ -35,37 +36,48 @@ class TwoWay:
         self.matcher, self.scorer, self.name = matcher, scorer, scorer.name
         self.signature = f"{scorer.signature},matched both ways"
 
-    def sides(self, ref_points: Sequence[str], ans_points: Sequence[str]) -> Sides:
-        """Both sides of one answer; every point weighs 1."""
-        ref, ans = tuple(ref_points), tuple(ans_points)
-        match, back = self.matcher([(ref, ans), (ans, ref)])
-        scores = self._scores(ref, ans, match), self._scores(ans, ref, back)
-        return Sides(match, *scores, (1.0,) * len(ref), (1.0,) * len(ans))
+    def cover(self, alignments: Sequence[EMSResult]) -> list[EMSResult]:
+        """Matches and scores of both sides of each answer; every point weighs 1."""
+        return [self._both_ways(a) for a in alignments]
+
+    def _both_ways(self, a: EMSResult) -> EMSResult:
+        match, back = self.matcher([(a.ref_points, a.ans_points), (a.ans_points, a.ref_points)])
+        return replace(a, match=match, score=self._scores(a.ref_points, a.ans_points, match),
+                       ans_match=back, ans_score=self._scores(a.ans_points, a.ref_points, back))
 
     def _scores(self, points: Points, others: Points, match: Sequence[int | None]) -> tuple[float | None, ...]:
         pairs = [(p, others[j]) for p, j in zip(points, match, strict=True) if j is not None and j >= 0]
-        found = iter(self.scorer(pairs))
-        return tuple(None if j is None else 0.0 if j < 0 else next(found) for j in match)
+        scores = iter(self.scorer(pairs))
+        return tuple(None if j is None else 0.0 if j < 0 else next(scores) for j in match)
 
 
 class AllOrNothing:
-    """Another scorer's scores, 1 from `threshold` on and else 0. Its `sides` are there when the other's are."""
+    """Another scorer's scores of pairs, 1 from `threshold` on and else 0."""
 
     def __init__(self, scorer: Scorer, threshold: float = THRESHOLD):
         self.scorer, self.threshold, self.name = scorer, threshold, scorer.name
         self.signature = f"{scorer.signature},1 from {threshold}"
-        if hasattr(scorer, "sides"):
-            self.sides = self._sides
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        return self._cut(self.scorer(pairs))
+        return cut(self.scorer(pairs), self.threshold)
 
-    def _sides(self, ref_points: Sequence[str], ans_points: Sequence[str]) -> Sides:
-        s = self.scorer.sides(ref_points, ans_points)
-        return Sides(s.match, tuple(self._cut(s.score)), tuple(self._cut(s.ans_score)), s.ref_weights, s.ans_weights)
 
-    def _cut(self, scores: Sequence[float | None]) -> list[float | None]:
-        return [None if s is None else float(s >= self.threshold) for s in scores]
+class AllOrNothingSides:
+    """The same for a scorer of whole sides."""
+
+    def __init__(self, scorer: WholeScorer, threshold: float = THRESHOLD):
+        self.scorer, self.threshold, self.name = scorer, threshold, scorer.name
+        self.signature = f"{scorer.signature},1 from {threshold}"
+
+    def cover(self, alignments: Sequence[EMSResult]) -> list[EMSResult]:
+        """The other scorer's alignments with their scores cut."""
+        return [replace(a, score=tuple(cut(a.score, self.threshold)), ans_score=tuple(cut(a.ans_score, self.threshold)))
+                for a in self.scorer.cover(alignments)]
+
+
+def cut(scores: Sequence[float | None], threshold: float) -> list[float | None]:
+    """1 for a score of `threshold` or more, 0 for one below; None stays None."""
+    return [None if s is None else float(s >= threshold) for s in scores]
 
 
 def variants(form: str = "pair") -> dict[str, EMS]:
@@ -86,7 +98,8 @@ def variants(form: str = "pair") -> dict[str, EMS]:
     made = {name: EMS(SentenceExtractor(**how), matcher, scorer) for name, how in points.items()}
     if form == "pair":
         made["matched both ways"] = EMS(SentenceExtractor(), matcher, TwoWay(matcher, scorer))
-    made["all-or-nothing scores"] = EMS(SentenceExtractor(), matcher, AllOrNothing(scorer))
+    whole = form == "local"
+    made["all-or-nothing scores"] = EMS(SentenceExtractor(), matcher, AllOrNothingSides(scorer) if whole else AllOrNothing(scorer))
     return made
 
 

@@ -278,13 +278,13 @@ def alignment_figure(result: EMSResult) -> Figure:
     def shade(score: float) -> Any:
         return scale(0.25 + 0.7 * score)
     left, links, used = [], [], set()
-    for m, point in zip(result.matches, result.ref_points, strict=True):
-        tag = "?" if m.answer is None else "-1" if m.answer == -1 else "?" if m.score is None else f"{m.score:.2f}"
-        edge = GREY if tag == "?" else RED if tag == "-1" else shade(m.score)
-        left.append((f"{m.ref}  {visible(point, 260)}", edge, ":" if tag == "?" else "--" if tag == "-1" else "-", tag))
-        if m.answer is not None and m.answer >= 0:
-            used.add(m.answer)
-            links.append((m.ref, m.answer, edge, 1.2 + 2.2 * (m.score or 0)))
+    for i, (point, j, s) in enumerate(zip(result.ref_points, result.match, result.score, strict=True)):
+        tag = "?" if j is None else "-1" if j == -1 else "?" if s is None else f"{s:.2f}"
+        edge = GREY if tag == "?" else RED if tag == "-1" else shade(s or 0)
+        left.append((f"{i}  {visible(point, 260)}", edge, ":" if tag == "?" else "--" if tag == "-1" else "-", tag))
+        if j is not None and j >= 0:
+            used.add(j)
+            links.append((i, j, edge, 1.2 + 2.2 * (s or 0)))
     right = []
     for j, point in enumerate(result.ans_points):
         score = result.ans_score[j] if result.ans_score else None

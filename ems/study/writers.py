@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -14,7 +13,7 @@ from ..judge.store import Replies
 from ..prompting import Prompts
 from ..reading import without_thought
 from ..sanitise import harmless
-from ..types import InputError, Judge, Reply, Request, Triplet
+from ..types import InputError, Judge, Record, Reply, Request, Triplet
 
 CHARS_PER_TOKEN = 3       # of a transcript, at least: tokenizers in use take 3.5 to 4.5
 KINDS = {"prices": (dict, type(None)), "spend_limit": (int, float), "context_tokens": (int,), "max_tokens": (int,),
@@ -114,15 +113,16 @@ def write_answers(
         context = "" if context_chars == 0 else harmless(t.context or "")[:context_chars]
         values = {"question": harmless(t.question)}
         prompt, chars = _with_document(prompts, "answer", context, context_tokens, max_tokens, values)
-        requests.append(_request("answer", prompt, max_tokens, f"{t.id} {model}"))
+        requests.append(Request("answer", prompt, max_tokens, label=f"{t.id} {model}"))
         shown.append(chars)
     replies = judge.ask(requests, f"answers of {model}")
     written, signature = [], f"{prompts.signature('answer')}|max_tokens:{max_tokens}|{judge.signature}"
     for t, chars, reply in zip(triplets, shown, replies, strict=True):
         text, finish = _text(reply, f"{model} on {t.id}", max_tokens)
+        record = reply.record or Record("", "answer", model, text)
         written.append(Written(t.id, model, text, finish, chars, len(t.context or ""),
-                               reply.prompt_tokens, reply.completion_tokens, round(reply.seconds, 1),
-                               signature, reply.date))
+                               record.prompt_tokens, record.completion_tokens, round(record.seconds, 1),
+                               signature, record.date))
     return written
 
 
@@ -151,7 +151,7 @@ def consolidate(
         values = {"question": harmless(t.question), "versions_count": str(len(texts)), "versions": listed}
         context = harmless(t.context or "")
         prompt, _ = _with_document(prompts, "consolidate", context, context_tokens, max_tokens, values)
-        requests.append(_request("consolidate", prompt, max_tokens, t.id))
+        requests.append(Request("consolidate", prompt, max_tokens, label=t.id))
     replies = judge.ask(requests, "consolidated references")
     return {t.id: _text(reply, t.id, max_tokens)[0] for t, reply in zip(triplets, replies, strict=True)}
 
@@ -201,22 +201,16 @@ def _document(text: str) -> dict[str, str]:
     return {"context": f"Transcript of the earnings call:\n{bare}\n" if text else "", "document": bare}
 
 
-def _request(task: str, prompt: str, max_tokens: int, label: str) -> Request:
-    """The question, with an answer for dry runs to assume: at its longest five characters a token, in paragraphs."""
-    paragraph = "A statement of figures and reasons is taken to be as long as this sentence about one. " * 4
-    return Request(task, prompt, max_tokens, label=label, assumed=lambda share: "\n\n".join(
-        [f"By {label}.", *[paragraph] * math.ceil(share * 5 * max_tokens / len(paragraph))]))
-
-
 def _text(reply: Reply, what: str, max_tokens: int) -> tuple[str, str]:
     """The reply's text and finish reason. One cut at its token limit, or declined (""), is still an answer."""
     if reply.error == "refusal":
         return "", "refusal"
-    if reply.text is None and reply.cut is None:
+    cut = reply.record.text if reply.record and reply.error == "length" else None
+    if reply.text is None and cut is None:
         hint = ("the model sent no text, only what it thought or called" if reply.error == "no text" else
-                f"{reply.error}{f' ({reply.said})' if reply.said else ''}; run again to ask for what is missing")
+                f"{reply.error}{f' ({reply.message})' if reply.message else ''}; run again to ask for what is missing")
         raise InputError(f"no answer by {what}: {hint}")
-    text = without_thought(reply.cut if reply.text is None else reply.text)
+    text = without_thought(cut or "" if reply.text is None else reply.text)
     if reply.text is None and not text:
         raise InputError(f"no answer by {what}: its {max_tokens} tokens went before the first word of one; raise max_tokens")
     return text, "stop" if reply.text is not None else "length"
