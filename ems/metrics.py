@@ -50,17 +50,24 @@ def ems_scores(
     s_ans = answer_scores(match, s_ref, n_answer_points) if ans_score is None else tuple(ans_score)
     if len(s_ans) != n_answer_points:
         raise ValueError(f"ans_score must have one entry per answer point, got {len(s_ans)} for {n_answer_points}")
-    if not s_ref:
-        return Scores(math.nan, math.nan, math.nan, 0, s_ans, "the reference has no points")
-    if n_answer_points == 0:
-        return Scores(0.0, 0.0, 0.0, 0, ())
+    if s_ref and ans_score is None and s_ref.count(None) == len(s_ref):   # no choice is known: no zeros either
+        s_ans = (None,) * n_answer_points
+    return side_scores(s_ref, s_ans, ref_weights, ans_weights)
 
+
+def side_scores(
+    s_ref: Sequence[float | None], s_ans: Sequence[float | None],
+    ref_weights: Sequence[float] = (), ans_weights: Sequence[float] = (),
+) -> Scores:
+    """The three metrics from the scores of both sides (eq. 6, 8 and 9); degenerate cases as in `ems_scores`."""
+    if not s_ref:
+        return Scores(math.nan, math.nan, math.nan, 0, tuple(s_ans), "the reference has no points")
+    if not s_ans:
+        return Scores(0.0, 0.0, 0.0, 0, ())
     recall = mean(s_ref, ref_weights)                                     # eq. 6
     precision = mean(s_ans, ans_weights)                                  # eq. 8
-    if ans_score is None and math.isnan(recall):                          # no choice is known: no zeros either
-        precision = math.nan
     reason = "no point could be scored" if math.isnan(recall + precision) else ""
-    return Scores(recall, precision, f1(recall, precision), s_ref.count(None), s_ans, reason)
+    return Scores(recall, precision, f1(recall, precision), s_ref.count(None), tuple(s_ans), reason)
 
 
 def reference_scores(match: Sequence[int | None], score: Sequence[float | None]) -> tuple[float | None, ...]:
@@ -129,8 +136,9 @@ def tally(result: EMSResult) -> Tally:
         return Tally(0.0, 0.0, 0.0, 0.0, result.unscored)
     if not result.ans_points:                  # a refusal: recall 0 over all points, no precision to pool
         return Tally(0.0, math.fsum(result.ref_weights) or float(len(result.ref_points)), 0.0, 0.0)
-    ref_sum, ref_n = weighted_sum(reference_scores(result.match, result.score), result.ref_weights)
-    ans_sum, ans_n = (0.0, 0.0) if math.isnan(result.precision) else weighted_sum(result.ans_score, result.ans_weights)
+    s_ref = result.score if result.whole_sides else reference_scores(result.match, result.score)
+    ref_sum, ref_n = weighted_sum(s_ref, result.ref_weights)
+    ans_sum, ans_n = weighted_sum(result.ans_score, result.ans_weights)
     return Tally(ref_sum, ref_n, ans_sum, ans_n, result.unscored)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from .extract import Extractor
 from .io import progress_bar
 from .match import Matcher
-from .metrics import ems_scores
-from .score import Scorer, WholeScorer
+from .metrics import ems_scores, side_scores
+from .score import GroupScorer, Scorer, WholeScorer
 from .types import Answer, EMSResult, InputError, MissingReplies, Points, Triplet
 
 CHUNK = 128                   # answers laid before a judge at once, at least
@@ -113,9 +113,12 @@ class EMS:
     @staticmethod
     def _paired(scorer: Scorer, alignments: Sequence[EMSResult]) -> list[EMSResult]:
         """s_i for every matched pair (eq. 5)."""
-        pairs = [(a.ref_points[i], a.ans_points[j]) for a in alignments
-                 for i, j in enumerate(a.match) if j is not None and j >= 0]
-        scores = iter(scorer(pairs))
+        groups = [[(a.ref_points[i], a.ans_points[j]) for i, j in enumerate(a.match) if j is not None and j >= 0]
+                  for a in alignments]
+        if isinstance(scorer, GroupScorer):
+            scores = chain.from_iterable(scorer.by_answer(groups))
+        else:
+            scores = iter(scorer(list(chain.from_iterable(groups))))
         return [replace(a, score=tuple(None if j is None else 0.0 if j < 0 else next(scores) for j in a.match),
                         ans_score=(), ans_match=(), ref_weights=(), ans_weights=(), whole_sides=False)
                 for a in alignments]
@@ -138,8 +141,10 @@ def with_metrics(a: EMSResult) -> EMSResult:
     if a.lost:
         reason = f"the points of the {' and the '.join(a.lost)} could not be read"
         return replace(a, score=(None,) * len(a.match), unscored=max(1, len(a.match)), reason=reason)
-    s = ems_scores(a.match, a.score, len(a.ans_points), ans_score=a.ans_score if a.whole_sides else None,
-                   ref_weights=a.ref_weights, ans_weights=a.ans_weights)
+    if a.whole_sides:
+        s = side_scores(a.score, a.ans_score, a.ref_weights, a.ans_weights)
+    else:
+        s = ems_scores(a.match, a.score, len(a.ans_points))
     reason = s.reason or (f"{s.unscored} of {len(a.match)} points unscored" if s.unscored else "")
     return replace(a, recall=s.recall, precision=s.precision, f1=s.f1, unscored=s.unscored, ans_score=s.ans_score,
                    reason=reason)
@@ -165,20 +170,23 @@ def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = Non
     """The pipeline behind `ems score` and `ems evaluate`.
 
     Without a judge: sentence points, similarity matching and a scorer of rouge, bertscore, local or local-pair. With
-    one, extraction and matching are the judge's, and `scorer` may also be llm or llm-expected (see `LLMScorer`).
-    `encoder` names the model for bertscore (roberta-large if None), `max_score` the top of the judge's scale (10, or 9
-    for llm-expected, if None), `variant` the way a judge is asked for matches (`match.VARIANTS`). InputError for a
-    scorer, a scale or a variant that does not go with the rest.
+    one, extraction and matching are the judge's, and `scorer` may also be llm, llm-expected (see `LLMScorer`) or
+    llm-sides (both sides whole, see `SidesLLMScorer`). `encoder` names the model for bertscore (roberta-large if None),
+    `max_score` the top of the judge's scale (10, or 9 for llm-expected, if None), `variant` the way a judge is asked for
+    matches (`match.VARIANTS`; with "all" the llm scorer asks jointly as well). InputError for a scorer, a scale or a
+    variant that does not go with the rest.
     """
     from .extract import LLMExtractor
     from .local.encoder import Encoder
     from .local.scorers import LocalScorer, PairScorer, SimilarityMatcher
     from .local.sentences import SentenceExtractor
     from .match import LLMMatcher
-    from .score import BERTScorer, LLMScorer, RougeScorer
+    from .score import BERTScorer, JointLLMScorer, LLMScorer, RougeScorer, SidesLLMScorer
 
-    judged: dict[str, Callable[[], Scorer]] = {
-        "llm": lambda: LLMScorer(judge, prompts, max_score=max_score or 10),
+    llm = JointLLMScorer if variant == "all" else LLMScorer
+    judged: dict[str, Callable[[], Any]] = {
+        "llm": lambda: llm(judge, prompts, max_score=max_score or 10),
+        "llm-sides": lambda: SidesLLMScorer(judge, prompts, max_score=max_score or 10),
         "llm-expected": lambda: LLMScorer(judge, prompts, max_score=max_score or 9, expected=True)}
     local: dict[str, Callable[[], Scorer | WholeScorer]] = {
         "rouge": RougeScorer, "bertscore": lambda: BERTScorer(Encoder(encoder or "roberta-large")),
@@ -191,7 +199,8 @@ def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = Non
         raise InputError(f"variant {variant!r} is a way to ask a judge, and there is none")
     if judge is None:
         return EMS(SentenceExtractor(), None if scorer == "local" else SimilarityMatcher(), allowed[scorer]())
-    return EMS(LLMExtractor(judge, prompts), LLMMatcher(judge, prompts, variant=variant), allowed[scorer]())
+    matcher = None if scorer in ("local", "llm-sides") else LLMMatcher(judge, prompts, variant=variant)
+    return EMS(LLMExtractor(judge, prompts), matcher, allowed[scorer]())
 
 
 def batch_size(*judges: Any) -> int:

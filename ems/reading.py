@@ -113,6 +113,15 @@ def read_words(reply: str, key: str, count: int, words: tuple[str, ...]) -> list
     return entries and [read_word(entry, words) for entry in entries]
 
 
+def read_scores(reply: str, key: str, count: int, max_score: int) -> list[float | None] | None:
+    """One score in [0, 1] for each of `count` points, as by `read_score`, from `{key: [...]}` or a bare list.
+
+    None for an entry off the scale; None for all when there is no list of so many entries, or several.
+    """
+    entries = _entries(reply, key, count)
+    return entries and [read_score(entry, max_score) for entry in entries]
+
+
 def _entries(reply: str, key: str, count: int) -> list[str] | None:
     """The `count` entries of the one list in a reply to a joint question, as text; "" for what is no number or text."""
     lists = [data.get(key) if isinstance(data, dict) else data for data in _values_in(_said(reply))]

@@ -7,14 +7,21 @@ reply could not be read. A scorer that judges whole sides has `cover` instead, s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 from .prompting import Prompts, as_judge
-from .reading import read_score
-from .sanitise import quoted
+from .reading import read_score, read_scores
+from .sanitise import numbered, quoted
 from .types import EMSResult, InputError, Judge, Request
 
+SCORES_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"scores": {"type": "array", "items": {"type": "integer"}}},
+    "required": ["scores"],
+    "additionalProperties": False,
+}
 TOP_LOGPROBS = 20        # likely first tokens to ask for: as many as the official endpoint gives
 
 
@@ -41,6 +48,16 @@ class WholeScorer(Protocol):
     def cover(self, alignments: Sequence[EMSResult]) -> list[EMSResult]: ...
 
 
+@runtime_checkable
+class GroupScorer(Protocol):
+    """A scorer that is given the pairs of each answer together."""
+
+    name: str
+    signature: str
+
+    def by_answer(self, groups: Sequence[Sequence[tuple[str, str]]]) -> list[list[float | None]]: ...
+
+
 class LLMScorer:
     """A whole number 0 .. `max_score` from the judge, divided by `max_score` (10 in the paper's examples).
 
@@ -62,10 +79,9 @@ class LLMScorer:
         self.signature = f"llm:{self.prompts.signature('score')},max={max_score}" + (",expected" if expected else "")
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        scale = {"max_score": str(self.max_score), "middle": str(round(self.max_score / 2)),
-                 "low": str(round(self.max_score / 10))}
         requests = [
-            Request("score", self.prompts.fill("score", reference=quoted(ref), candidate=quoted(ans), **scale),
+            Request("score", self.prompts.fill("score", reference=quoted(ref), candidate=quoted(ans),
+                                               **scale(self.max_score)),
                     self.max_tokens, top_logprobs=TOP_LOGPROBS if self.expected else 0,
                     choices=range(self.max_score + 1))
             for ref, ans in pairs
@@ -82,6 +98,88 @@ class LLMScorer:
         if score is None:
             self.unread[f"score: {reply.error or ('no probabilities' if self.expected else 'unreadable')}"] += 1
         return score
+
+
+class JointLLMScorer:
+    """All matched pairs of an answer scored in one call; else as `LLMScorer`. The signature says so.
+
+    A reply without exactly one number a pair leaves all pairs of its answer unscored; a number off the scale, its own.
+    """
+
+    name = "llm"
+
+    def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *, max_score: int = 10):
+        if max_score < 1:
+            raise InputError(f"max_score must be 1 or more, got {max_score}")
+        self.judge, self.prompts, self.max_score = as_judge(judge), prompts or Prompts(), max_score
+        self.unread: Counter[str] = Counter()
+        self.signature = f"llm:{self.prompts.signature('score_all')},max={max_score},variant=all"
+
+    def by_answer(self, groups: Sequence[Sequence[tuple[str, str]]]) -> list[list[float | None]]:
+        """The scores of each answer's pairs, in their order."""
+        asked = [pairs for pairs in groups if pairs]
+        prompts = [self.prompts.fill("score_all", pairs=_listed(pairs), **scale(self.max_score)) for pairs in asked]
+        replies = _ask_for_scores(self, prompts, [len(pairs) for pairs in asked], "score pairs")
+        return [next(replies) if pairs else [] for pairs in groups]
+
+
+class SidesLLMScorer:
+    """Each point held by a judge against the whole other side, both ways: two calls an answer. Not the paper's eq. 7.
+
+    Scores are whole numbers 0 .. `max_score`, divided by `max_score`. An answer without points costs no call. A reply
+    without exactly one number a point leaves its side unscored.
+    """
+
+    name = "llm-sides"
+
+    def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *, max_score: int = 10):
+        if max_score < 1:
+            raise InputError(f"max_score must be 1 or more, got {max_score}")
+        self.judge, self.prompts, self.max_score = as_judge(judge), prompts or Prompts(), max_score
+        self.unread: Counter[str] = Counter()
+        self.signature = f"llm-sides:{self.prompts.signature('sides')},max={max_score}"
+
+    def cover(self, alignments: Sequence[EMSResult]) -> list[EMSResult]:
+        """The alignments with the scores of both sides; no nearest points are named."""
+        sides = [side for a in alignments if a.ref_points and a.ans_points
+                 for side in ((a.ref_points, a.ans_points), (a.ans_points, a.ref_points))]
+        prompts = [self.prompts.fill("sides", points=numbered(points), others=_bare(others), **scale(self.max_score))
+                   for points, others in sides]
+        scores = _ask_for_scores(self, prompts, [len(points) for points, _ in sides], "score sides")
+        covered = []
+        for a in alignments:
+            ref, ans = [0.0] * len(a.ref_points), [0.0] * len(a.ans_points)
+            if a.ref_points and a.ans_points:
+                ref, ans = next(scores), next(scores)
+            covered.append(replace(a, match=(None,) * len(ref), score=tuple(ref), ans_score=tuple(ans)))
+        return covered
+
+
+def _ask_for_scores(scorer: JointLLMScorer | SidesLLMScorer, prompts: Sequence[str], counts: Sequence[int],
+                    progress: str) -> Iterator[list[float | None]]:
+    """For each prompt as many scores as it asks for, each None where it could not be read."""
+    requests = [Request("score", prompt, 32 + 8 * count, SCORES_SCHEMA, choices=range(scorer.max_score + 1), entries=count)
+                for prompt, count in zip(prompts, counts, strict=True)]
+    for count, reply in zip(counts, scorer.judge.ask(requests, progress), strict=True):
+        scores = None if reply.text is None else read_scores(reply.text, "scores", count, scorer.max_score)
+        scores = [None] * count if scores is None else scores
+        if lost := scores.count(None):
+            scorer.unread[f"score: {reply.error or 'unreadable'}"] += lost
+        yield scores
+
+
+def scale(max_score: int) -> dict[str, str]:
+    """What a scoring prompt says of its scale."""
+    return {"max_score": str(max_score), "middle": str(round(max_score / 2)), "low": str(round(max_score / 10))}
+
+
+def _listed(pairs: Sequence[tuple[str, str]]) -> str:
+    return "\n".join(f"{i}: {quoted(ref)}\n   {quoted(ans)}" for i, (ref, ans) in enumerate(pairs))
+
+
+def _bare(points: Sequence[str]) -> str:
+    """Points as lines without numbers, which are left to the points that are scored."""
+    return "\n".join(f"- {quoted(point)}" for point in points)
 
 
 def mean_score(probabilities: Mapping[str, float], max_score: int) -> float | None:

@@ -10,12 +10,14 @@ from scripted import judgeable, judged
 
 from ems.judge.client import LLMJudge
 from ems.judge.store import Replies
+from ems.local.scorers import SimilarityMatcher
+from ems.local.sentences import SentenceExtractor
 from ems.match import VARIANTS, LLMMatcher, same_choices
-from ems.pipeline import build
+from ems.pipeline import EMS, build
 from ems.prompting import Prompts
 from ems.reading import read_indices
-from ems.score import LLMScorer, mean_score
-from ems.types import InputError, MissingReplies, Record, Reply
+from ems.score import JointLLMScorer, LLMScorer, mean_score
+from ems.types import EMSResult, InputError, MissingReplies, Record, Reply
 
 REF = ("Revenue was $5 billion.", "Margin was 20%.", "No dividend is paid.")
 ANS = ("Margin came to 20%.", "Sales were 5 billion dollars.")
@@ -210,3 +212,53 @@ def test_probabilities_come_back_from_a_batch(tmp_path):
     (tmp_path / "out.jsonl").write_text(json.dumps(done))
     store.import_batch(tmp_path / "out.jsonl")
     assert scorer([("a", "b")]) == [pytest.approx(7.5 / 9)]
+
+
+# --- all scores of an answer in one call; both sides whole ---
+
+PAIRS = ("Revenue rose 6%.", "Margin fell."), ("Revenue rose 6%.", "It rained.")
+
+
+def aligned(ref=PAIRS[0], ans=PAIRS[1], match=(0, 1)):
+    return EMSResult("t", "m", tuple(ref), tuple(ans), tuple(match))
+
+
+@pytest.mark.parametrize(("reply", "scores"), [
+    ('{"scores": [10, 0]}', [1.0, 0.0]), ("[7, 11]", [0.7, None]), ('{"scores": [5, "3"]}', [0.5, 0.3]),
+    ('{"scores": [5]}', [None, None]), ("7", [None, None]), ('{"scores": [5, 7.5]}', [0.5, None]), ("", [None, None]),
+])
+def test_joint_scores_are_read_one_by_one(reply, scores):
+    scorer = JointLLMScorer(ScriptedJudge(reply))
+    assert scorer.by_answer([[], [("a", "b"), ("c", "d")]]) == [[], scores]
+    assert sum(scorer.unread.values()) == scores.count(None)
+
+
+def test_joint_scores_cost_one_call_an_answer_and_are_signed():
+    judge = ScriptedJudge('{"scores": [10, 2]}', '{"scores": [4]}')
+    results = EMS(SentenceExtractor(), SimilarityMatcher(), JointLLMScorer(judge)).score_alignments(
+        [aligned(), aligned(match=(-1, -1)), aligned(match=(0, None))])
+    assert len(judge.seen) == 2
+    assert [r.score for r in results] == [(1.0, 0.2), (0.0, 0.0), (0.4, None)]
+    assert (results[0].recall, results[0].precision) == ((1.0 + 0.2) / 2, (1.0 + 0.2) / 2)
+    assert "variant=all" in results[0].signature
+    assert isinstance(build(judge, "llm", variant="all").scorer, JointLLMScorer)
+
+
+def test_both_sides_whole_by_hand():
+    judge = ScriptedJudge('{"scores": [10, 4]}', '{"scores": [9, 0]}')
+    pipeline = build(judge, "llm-sides")
+    result, = pipeline.score_alignments([aligned()])
+    assert (result.recall, result.precision) == ((1.0 + 0.4) / 2, (0.9 + 0.0) / 2)
+    assert result.whole_sides
+    assert "|match:none|score:llm-sides:" in result.signature
+    assert judge.seen[0].index('"It rained."') < judge.seen[0].index('0: "Revenue rose 6%."')     # the reference is scored
+    assert '1: "It rained."' in judge.seen[1]                                                    # then the answer
+
+
+def test_both_sides_whole_lose_one_side_alone_and_ask_nothing_of_an_empty_answer():
+    judge = ScriptedJudge("no list", '{"scores": [9, 0]}')
+    result, empty = build(judge, "llm-sides").score_alignments([aligned(), aligned(ans=(), match=(-1, -1))])
+    assert isnan(result.recall)
+    assert result.precision == (0.9 + 0.0) / 2
+    assert result.unscored == 2
+    assert (empty.recall, empty.precision, empty.f1) == (0.0, 0.0, 0.0)
