@@ -1,8 +1,7 @@
 """Extract, Match, and Score: an evaluation kit for long answers about long documents (arXiv:2503.16575).
 
-    import ems
-    result = ems.score_answer(reference, answer)   # no key, no network: sentence points, local matching and scoring
-    result.recall, result.precision, result.f1
+    import ems result = ems.score_answer(reference, answer)   # no key, no network: sentence points, local
+    matching and scoring result.recall, result.precision, result.f1
 
 Everything is imported on first use, so that `import ems` costs nothing.
 """

@@ -1,4 +1,4 @@
-"""What EMS is compared with (paper, section 3.2): BLEU, ROUGE and BERTScore on whole answers, and RAGChecker."""
+"""What EMS is compared with (paper, section 3.2): BLEU, ROUGE and BERTScore of whole answers; RAGChecker."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ BLEU_SIGNATURE = "bleu:nltk sentence,4-gram,smoothing=method1,words=lower"
 def bleu(references: Sequence[str], answers: Sequence[str]) -> list[float]:
     """Sentence BLEU of each answer against its reference, in [0, 1]; 0 when either is empty.
 
-    NLTK's, up to 4-grams, uniform weights, smoothing method 1, on lower-cased words, numbers and signs. The paper
-    names no settings.
+    NLTK's, up to 4-grams, uniform weights, smoothing method 1, on lower-cased words, numbers and signs. The
+    paper names no settings.
     """
     from nltk.tokenize import wordpunct_tokenize
     from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
@@ -44,8 +44,9 @@ def bleu(references: Sequence[str], answers: Sequence[str]) -> list[float]:
             for ref, ans in words]
 
 
-def rouge(references: Sequence[str], answers: Sequence[str],
-          kinds: Sequence[str] = ("rouge1", "rouge2", "rougeL")) -> dict[str, list[tuple[float, float, float]]]:
+def rouge(
+    references: Sequence[str], answers: Sequence[str], kinds: Sequence[str] = ("rouge1", "rouge2", "rougeL")
+) -> dict[str, list[tuple[float, float, float]]]:
     """ROUGE (precision, recall, F1) of each answer, by kind, in [0, 1], with stemming (rouge-score)."""
     from rouge_score.rouge_scorer import RougeScorer
 
@@ -67,7 +68,8 @@ class Claims:
     model: str
     response_claims: Points | None                # None = the judge's list could not be read
     gt_answer_claims: Points | None
-    answer2response: tuple[str | None, ...]       # per response claim, what the reference says; None = unscored
+    # Per response claim, what the reference says; None = unscored.
+    answer2response: tuple[str | None, ...]
     response2answer: tuple[str | None, ...]       # per reference claim, what the response says
 
     @property
@@ -77,7 +79,9 @@ class Claims:
 
     @property
     def unscored(self) -> int:
-        """Claims without a readable label; all of them when a side could not be read: the answer has no value then."""
+        """Claims without a readable label; all of them when a side could not be read: the answer has no value
+        then.
+        """
         if self.response_claims is None or self.gt_answer_claims is None:
             return self.units
         return (self.answer2response + self.response2answer).count(None)
@@ -92,10 +96,11 @@ def entailed(labels: Sequence[str | None]) -> tuple[int, int]:
 def ragchecker_scores(claims: Claims) -> tuple[float, float, float]:
     """RAGChecker's overall precision, recall and F1, each in [0, 1] (Ru et al., 2024).
 
-    Precision is the share of response claims that the reference entails, recall the share of reference claims that
-    the response entails. As upstream computes it, a response without claims has precision 0 and the recall its text has
-    by the labels: a judge may find no claim in a text and still say that it entails one. nan when the reference has no
-    claims (upstream: 0), a side's claims could not be read, or no label of a side could be.
+    Precision is the share of response claims that the reference entails, recall the share of reference claims
+    that the response entails. As upstream computes it, a response without claims has precision 0 and the
+    recall its text has by the labels: a judge may find no claim in a text and still say that it entails one.
+    nan when the reference has no claims (upstream: 0), a side's claims could not be read, or no label of a
+    side could be.
     """
     if claims.response_claims is None or claims.gt_answer_claims is None or not claims.gt_answer_claims:
         return nan, nan, nan
@@ -106,33 +111,44 @@ def ragchecker_scores(claims: Claims) -> tuple[float, float, float]:
 
 
 class RAGChecker:
-    """Claims from each side, each checked against the other side, by one judge (RAGChecker's overall metrics).
+    """Claims from each side, each checked against the other side, by one judge (RAGChecker's overall
+    metrics).
 
-    `check` "joint" lays up to `CLAIMS_PER_CALL` claims of a side before the judge at once, as upstream does; "single"
-    asks about each claim alone. The signature says which. `unread` counts what could not be read.
+    `check` "joint" lays up to `CLAIMS_PER_CALL` claims of a side before the judge at once, as upstream does;
+    "single" asks about each claim alone. The signature says which. `unread` counts what could not be read.
     """
 
-    def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *, check: str = "joint",
-                 max_tokens: int = 32):
+    def __init__(
+        self,
+        judge: Judge | Callable[[str], str],
+        prompts: Prompts | None = None,
+        *,
+        check: str = "joint",
+        max_tokens: int = 32,
+    ):
         if check not in CHECKS:
             raise InputError(f"check must be one of {', '.join(CHECKS)}, got {check!r}")
-        self.judge, self.prompts, self.max_tokens, self.check_form = as_judge(judge), prompts or Prompts(), max_tokens, check
+        self.judge, self.prompts = as_judge(judge), prompts or Prompts()
+        self.max_tokens, self.form = max_tokens, check
         self.unread: Counter[str] = Counter()
 
     @property
     def signature(self) -> str:
         """Prompts, and the judge as its server let it be asked so far."""
-        return f"ragchecker:{self.prompts.signature('claims', CHECKS[self.check_form])}|{self.judge.signature}"
+        return f"ragchecker:{self.prompts.signature('claims', CHECKS[self.form])}|{self.judge.signature}"
 
     def check(self, triplets: Sequence[Triplet], answers: Sequence[Answer]) -> list[Claims]:
-        """Claims and labels of each answer; answers are joined to triplets by id. A reference's claims are listed once.
+        """Claims and labels of each answer; answers are joined to triplets by id. A reference's claims are
+        listed once.
 
         InputError for an answer to an unknown triplet.
         """
         by_id, size = {t.id: t for t in triplets}, batch_size(self.judge)
         if unknown := sorted({a.triplet_id for a in answers} - by_id.keys()):
-            raise InputError(f"{len(unknown)} triplet ids of the answers are not among the {len(by_id)} triplets, "
-                             f"e.g. {unknown[0]!r}; give the triplets these answers belong to")
+            raise InputError(
+                f"{len(unknown)} triplet ids of the answers are not among the {len(by_id)} triplets, "
+                f"e.g. {unknown[0]!r}; give the triplets these answers belong to"
+            )
         listed: dict[str, Points | None] = {}
         batches = (answers[i:i + size] for i in range(0, len(answers), size))
         return list(through(batches, lambda batch: self._check(by_id, batch, listed)))
@@ -144,12 +160,17 @@ class RAGChecker:
         both = self._claims([(t.question, t.reference) for t in wanted]
                             + [(by_id[a.triplet_id].question, a.answer) for a in answers])
         listed.update(zip([t.id for t in wanted], both[:len(wanted)], strict=True))
-        sides = []                      # what is checked against which text: the answer's claims, then the reference's
+        # What is checked against which text: of each answer first its own claims, then the reference's.
+        sides: list[tuple[str, Points | None]] = []
         for a, claims in zip(answers, both[len(wanted):], strict=True):
             sides += [(by_id[a.triplet_id].reference, claims), (a.answer, listed[a.triplet_id])]
         labels = self._labels([(text, claims or ()) for text, claims in sides])
-        return [Claims(a.triplet_id, a.model, sides[2 * i][1], sides[2 * i + 1][1], labels[2 * i], labels[2 * i + 1])
-                for i, a in enumerate(answers)]
+        return [
+            Claims(
+                a.triplet_id, a.model, sides[2 * i][1], sides[2 * i + 1][1], labels[2 * i], labels[2 * i + 1]
+            )
+            for i, a in enumerate(answers)
+        ]
 
     def _claims(self, texts: Sequence[tuple[str, str]]) -> list[Points | None]:
         asked = [i for i, (_, text) in enumerate(texts) if harmless(text)]
@@ -157,7 +178,8 @@ class RAGChecker:
         for i in asked:
             question, text = (harmless(part) for part in texts[i])
             prompt = self.prompts.fill("claims", question=quoted(question), answer=text)
-            requests.append(Request("claims", prompt, room(text) * 2, list_schema("claims", text), about=text))
+            schema = list_schema("claims", text)
+            requests.append(Request("claims", prompt, room(text) * 2, schema, about=text))
         claims: list[Points | None] = [()] * len(texts)
         for i, reply in zip(asked, self.judge.ask(requests, "list claims"), strict=True):
             read = None if reply.text is None else read_list(reply.text, "claims")
@@ -167,10 +189,11 @@ class RAGChecker:
         return claims
 
     def _labels(self, sides: Sequence[tuple[str, Points]]) -> list[tuple[str | None, ...]]:
-        """What each text says of each of its claims; an empty text leaves every claim open, without a call."""
-        clean = {text: harmless(text) for text in {text for text, _ in sides}}     # once, not for each of its claims
+        """What each text says of each claim; an empty text leaves every claim open, without a call."""
+        # Once, not for each of its claims.
+        clean = {text: harmless(text) for text in {text for text, _ in sides}}
         labels: list[list[str | None]] = [["Neutral"] * len(claims) for _, claims in sides]
-        step = CLAIMS_PER_CALL if self.check_form == "joint" else 1
+        step = CLAIMS_PER_CALL if self.form == "joint" else 1
         parts = [(s, i, claims[i:i + step]) for s, (text, claims) in enumerate(sides) if clean[text]
                  for i in range(0, len(claims), step)]
         requests = [self._request(clean[sides[s][0]], claims) for s, _, claims in parts]
@@ -179,7 +202,7 @@ class RAGChecker:
         return [tuple(side) for side in labels]
 
     def _request(self, text: str, claims: Points) -> Request:
-        if self.check_form == "single":
+        if self.form == "single":
             prompt = self.prompts.fill("entail", text=text, claim=quoted(claims[0]))
             return Request("entail", prompt, self.max_tokens, choices=LABELS)
         prompt = self.prompts.fill("entail_all", text=text, claims=numbered(claims))
@@ -190,7 +213,7 @@ class RAGChecker:
         """One label a claim; None for each that could not be read."""
         read: list[str | None] | None = None
         if reply.text is not None:
-            read = ([read_word(reply.text, LABELS)] if self.check_form == "single"
+            read = ([read_word(reply.text, LABELS)] if self.form == "single"
                     else read_words(reply.text, "labels", count, LABELS))
         read = [None] * count if read is None else read
         if lost := read.count(None):

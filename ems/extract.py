@@ -1,7 +1,7 @@
 """Stage 1: from a long answer to its saliency points (paper, section 2.1, eq. 1-2).
 
-An extractor is called with texts and returns, for each, a tuple of points, or None when its reply could not be read.
-Summaries at the beginning and the end are removed by a step of their own; every repetition is kept.
+An extractor is called with texts and returns, for each, a tuple of points, or None when its reply could not
+be read. Summaries at the beginning and the end are removed by a step of their own; every repetition is kept.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from .reading import read_list, read_numbers
 from .sanitise import harmless, numbered
 from .types import Judge, Points, Request
 
-# A sentence seldom holds more than two points, or three claims. A small judge that starts to repeat itself would
-# otherwise write until its limit, and the whole reply would be lost; where servers constrain replies, the list ends.
+# A sentence seldom holds more than two points, or three claims. A small judge that starts to repeat itself
+# would otherwise write until its limit, and the whole reply would be lost; where servers constrain replies,
+# the list ends.
 PER_SENTENCE = {"points": 2, "claims": 3}
 BLOCKS_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -39,8 +40,8 @@ class Extractor(Protocol):
 class LLMExtractor:
     """Points written by a judge: one call to find opening and closing summaries, one to list the points.
 
-    `unread` counts, by task and reason, the replies that gave no points. An empty text has no points and costs no
-    call. `keep_summaries=True` leaves the first call out (an ablation; the paper removes them).
+    `unread` counts, by task and reason, the replies that gave no points. An empty text has no points and
+    costs no call. `keep_summaries=True` leaves the first call out (an ablation; the paper removes them).
     """
 
     def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *,
@@ -48,7 +49,8 @@ class LLMExtractor:
         self.judge, self.prompts, self.keep_summaries = as_judge(judge), prompts or Prompts(), keep_summaries
         self.unread: Counter[str] = Counter()
         tasks = ("extract",) if keep_summaries else ("summary", "extract")
-        self.signature = f"llm:{self.prompts.signature(*tasks)}" + (",summaries kept" if keep_summaries else "")
+        kept = ",summaries kept" if keep_summaries else ""
+        self.signature = f"llm:{self.prompts.signature(*tasks)}{kept}"
 
     def __call__(self, texts: Sequence[str]) -> list[Points | None]:
         bodies: list[str | None] = [harmless(text) for text in texts]
@@ -69,12 +71,16 @@ class LLMExtractor:
         return Request("extract", self.prompts.fill("extract", answer=body), room(body), schema, about=body)
 
     def _without_summaries(self, bodies: Sequence[str]) -> list[str | None]:
-        """Each text less the opening and closing blocks that the judge names; None when its reply can't be read."""
+        """Each text less the opening and closing blocks that the judge names; None when its reply can't be
+        read.
+        """
         blocks = [blocks_of(body) for body in bodies]
         # With fewer than three blocks there is no body between an opening and a closing.
         asked = [i for i, parts in enumerate(blocks) if len(parts) >= 3]
-        requests = [Request("summary", self.prompts.fill("summary", blocks=numbered(blocks[i])), 256, BLOCKS_SCHEMA)
-                    for i in asked]
+        requests = [
+            Request("summary", self.prompts.fill("summary", blocks=numbered(blocks[i])), 256, BLOCKS_SCHEMA)
+            for i in asked
+        ]
         kept: list[str | None] = list(bodies)
         for i, reply in zip(asked, self.judge.ask(requests, "remove summaries"), strict=True):
             named = None if reply.text is None else read_numbers(reply.text, "blocks", len(blocks[i]))
@@ -92,7 +98,7 @@ def list_schema(key: str, text: str) -> dict[str, Any]:
 
 
 def room(text: str) -> int:
-    """Tokens granted to a reply that repeats `text` in another shape: about twice what the text itself takes."""
+    """Tokens granted to a reply that repeats `text` in another shape: about twice what the text takes."""
     return 256 + len(text) // 2
 
 
@@ -113,8 +119,8 @@ def blocks_of(text: str) -> list[str]:
 def body_blocks(blocks: Sequence[str], named: Sequence[int]) -> list[str]:
     """The blocks less the named ones that run from the very beginning or to the very end.
 
-    A named block in the middle stays: only openings and closings are summaries. If every block is named, all stay: a
-    text cannot be only a summary of itself.
+    A named block in the middle stays: only openings and closings are summaries. If every block is named, all
+    stay: a text cannot be only a summary of itself.
     """
     summaries = set(named)
     if len(summaries) >= len(blocks):
@@ -131,4 +137,5 @@ def _is_heading(block: str) -> bool:
     """A block that only names what follows: one short line, marked or without an end of sentence."""
     line = block.strip()
     marked = re.match(r"#{1,6}\s|\*\*[^*]+\*\*:?$", line)
-    return "\n" not in line and bool(marked or (len(line) <= 60 and not re.search(r"[.!?;。,]$|^[-*•\d]", line)))
+    short = len(line) <= 60 and not re.search(r"[.!?;。,]$|^[-*•\d]", line)
+    return "\n" not in line and bool(marked or short)

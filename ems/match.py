@@ -1,7 +1,7 @@
 """Stage 2: the best answer point for each reference point, or none (paper, section 2.2, eq. 3-4).
 
-A matcher is called with pairs of point lists and returns, for each pair, one entry per reference point: the 0-based
-index of an answer point, -1 for none, None when the reply could not be read.
+A matcher is called with pairs of point lists and returns, for each pair, one entry per reference point: the
+0-based index of an answer point, -1 for none, None when the reply could not be read.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from .types import InputError, Judge, Points, Request
 # Ways to put the question, by name, with the template of each. `faithful` is the paper's, and the default.
 VARIANTS = {
     "faithful": "match",
-    "shared": "match_shared",         # candidates before the reference point: a server's prefix cache reads them once
-    "all": "match_all",               # all reference points of an answer in one call
-    "reasoned": "match_reasoned",     # a sentence or two of reasoning before the index, as the paper's text has it
+    "shared": "match_shared",  # candidates first: a server's prefix cache reads them once for all questions
+    "all": "match_all",  # all reference points of an answer in one call
+    "reasoned": "match_reasoned",  # a sentence or two of reasoning first, as the paper's text has it
 }
 MATCHES_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -43,8 +43,8 @@ class Matcher(Protocol):
 class LLMMatcher:
     """One question to the judge per reference point, with all answer points as the menu (eq. 4).
 
-    Without answer points every reference point is unmatched and no call is made. `variant` names another way to ask,
-    see `VARIANTS`; the signature says so. `unread` counts the replies that gave no index, by reason.
+    Without answer points every reference point is unmatched and no call is made. `variant` names another way
+    to ask, see `VARIANTS`; the signature says so. `unread` counts the replies that gave no index, by reason.
     """
 
     def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *,
@@ -61,11 +61,16 @@ class LLMMatcher:
         return self._all_at_once(pairs) if self.variant == "all" else self._one_by_one(pairs)
 
     def _one_by_one(self, pairs: Sequence[tuple[Points, Points]]) -> list[Match]:
-        menus, template, first = [self.prompts.menu(ans) for _, ans in pairs], VARIANTS[self.variant], self.prompts.first
+        menus = [self.prompts.menu(ans) for _, ans in pairs]
+        template, first = VARIANTS[self.variant], self.prompts.first
         asked = [(p, i) for p, (ref, ans) in enumerate(pairs) for i in range(len(ref)) if ans]
         requests = [
-            Request("match", self.prompts.fill(template, reference=quoted(pairs[p][0][i]), candidates=menus[p]),
-                    self.max_tokens, choices=range(first, first + len(pairs[p][1])))
+            Request(
+                "match",
+                self.prompts.fill(template, reference=quoted(pairs[p][0][i]), candidates=menus[p]),
+                self.max_tokens,
+                choices=range(first, first + len(pairs[p][1])),
+            )
             for p, i in asked
         ]
         matches: list[list[int | None]] = [[-1] * len(ref) for ref, _ in pairs]
@@ -82,12 +87,15 @@ class LLMMatcher:
         first, requests = self.prompts.first, []
         for p in asked:
             ref, ans = pairs[p]
-            prompt = self.prompts.fill("match_all", references=numbered(ref), candidates=self.prompts.menu(ans))
+            menu = self.prompts.menu(ans)
+            prompt = self.prompts.fill("match_all", references=numbered(ref), candidates=menu)
             requests.append(Request("match", prompt, self.max_tokens + 8 * len(ref), MATCHES_SCHEMA,
                                     choices=range(first, first + len(ans)), entries=len(ref)))
         for p, reply in zip(asked, self.judge.ask(requests, "match points"), strict=True):
             ref, ans = pairs[p]
-            indices = None if reply.text is None else read_indices(reply.text, "matches", len(ref), len(ans), first)
+            indices = None
+            if reply.text is not None:
+                indices = read_indices(reply.text, "matches", len(ref), len(ans), first)
             matches[p] = (None,) * len(ref) if indices is None else tuple(indices)
             if lost := matches[p].count(None):
                 self.unread[f"match: {reply.error or 'unreadable'}"] += lost
@@ -95,10 +103,11 @@ class LLMMatcher:
 
 
 def same_choices(one: Sequence[Match], other: Sequence[Match]) -> tuple[float, int]:
-    """Share of reference points for which two matchings of the same points choose alike, in [0, 1], and of how many.
+    """Share of reference points for which two matchings of the same points choose alike, in [0, 1], and of
+    how many.
 
-    What either leaves unscored does not count; nan when nothing is left. With the results of two variants over the
-    same stored points: `same_choices([r.match for r in results], [r.match for r in others])`.
+    What either leaves unscored does not count; nan when nothing is left. With the results of two variants
+    over the same stored points: `same_choices([r.match for r in results], [r.match for r in others])`.
     """
     both = [(a, b) for ours, theirs in zip(one, other, strict=True) for a, b in zip(ours, theirs, strict=True)
             if a is not None and b is not None]

@@ -32,25 +32,27 @@ def ems_scores(
 ) -> Scores:
     """EMS-Recall, EMS-Precision and EMS-F1 of one answer (eq. 5-9).
 
-    `match[i]` is the 0-based answer index chosen for reference point i, -1 for none, None when the reply could not be
-    read; `score[i]` is s_i in [0, 1], None when unscored. A point that is unscored leaves both the numerator and the
-    denominator of its side. `ans_score`, `ref_weights` and `ans_weights` serve scorers that judge the answer side on
-    its own or weigh points; left out, they are eq. 7 and 1 for every point.
+    `match[i]` is the 0-based answer index chosen for reference point i, -1 for none, None when the reply
+    could not be read; `score[i]` is s_i in [0, 1], None when unscored. A point that is unscored leaves both
+    the numerator and the denominator of its side. `ans_score`, `ref_weights` and `ans_weights` serve scorers
+    that judge the answer side on its own or weigh points; left out, they are eq. 7 and 1 for every point.
 
-    A lost reply about a match may have named any answer point. Those that no other reference point is known to have
-    chosen count as not chosen: lost matches lower precision. With 9 of 10 lost and the tenth at 1, recall is 1 and
-    precision 0.1; `unscored` says how many.
+    A lost reply about a match may have named any answer point. Those that no other reference point is known
+    to have chosen count as not chosen: lost matches lower precision. With 9 of 10 lost and the tenth at 1,
+    recall is 1 and precision 0.1; `unscored` says how many.
 
-    Degenerate cases: no answer points give 0, 0, 0; no reference points, or none that could be scored, give nan for
-    all three with a `reason` (precision keeps its value only where `ans_score` judges the answer side on its own).
-    Raises ValueError for lists of different lengths, an index off the list, a score out of range.
+    Degenerate cases: no answer points give 0, 0, 0; no reference points, or none that could be scored, give
+    nan for all three with a `reason` (precision keeps its value only where `ans_score` judges the answer side
+    on its own). Raises ValueError for lists of different lengths, an index off the list, a score out of
+    range.
     """
     _check(match, score, n_answer_points)
     s_ref = reference_scores(match, score)
     s_ans = answer_scores(match, s_ref, n_answer_points) if ans_score is None else tuple(ans_score)
     if len(s_ans) != n_answer_points:
-        raise ValueError(f"ans_score must have one entry per answer point, got {len(s_ans)} for {n_answer_points}")
-    if s_ref and ans_score is None and s_ref.count(None) == len(s_ref):   # no choice is known: no zeros either
+        raise ValueError(f"ans_score must have {n_answer_points} entries, one per answer point, got {len(s_ans)}")
+    # No choice is known: no zeros either.
+    if s_ref and ans_score is None and s_ref.count(None) == len(s_ref):
         s_ans = (None,) * n_answer_points
     return side_scores(s_ref, s_ans, ref_weights, ans_weights)
 
@@ -59,7 +61,7 @@ def side_scores(
     s_ref: Sequence[float | None], s_ans: Sequence[float | None],
     ref_weights: Sequence[float] = (), ans_weights: Sequence[float] = (),
 ) -> Scores:
-    """The three metrics from the scores of both sides (eq. 6, 8 and 9); degenerate cases as in `ems_scores`."""
+    """The three metrics from both sides' scores (eq. 6, 8 and 9); degenerate cases as in `ems_scores`."""
     if not s_ref:
         return Scores(math.nan, math.nan, math.nan, 0, tuple(s_ans), "the reference has no points")
     if not s_ans:
@@ -71,7 +73,9 @@ def side_scores(
 
 
 def reference_scores(match: Sequence[int | None], score: Sequence[float | None]) -> tuple[float | None, ...]:
-    """s_i per reference point (eq. 5): its score, 0 without a match whatever `score` says, None where either is lost."""
+    """s_i per reference point (eq. 5): its score, 0 without a match whatever `score` says, None where either
+    is lost.
+    """
     return tuple(0.0 if a == -1 else None if a is None else s for a, s in zip(match, score, strict=True))
 
 
@@ -80,13 +84,16 @@ def answer_scores(
 ) -> tuple[float | None, ...]:
     """s_j per answer point (eq. 7): the best score of the reference points that chose it, 0 when none did.
 
-    None (unscored) when it was chosen but none of those choices could be scored: a known choice is not a zero.
+    None (unscored) when it was chosen but none of those choices could be scored: a known choice is not a
+    zero.
     """
     chosen: list[list[float | None]] = [[] for _ in range(n_answer_points)]
     for index, value in zip(match, score, strict=True):
         if index is not None and index >= 0:
             chosen[index].append(value)
-    return tuple(max((s for s in scores if s is not None), default=None) if scores else 0.0 for scores in chosen)
+    return tuple(
+        max((s for s in scores if s is not None), default=None) if scores else 0.0 for scores in chosen
+    )
 
 
 def mean(scores: Sequence[float | None], weights: Sequence[float] = ()) -> float:
@@ -95,7 +102,7 @@ def mean(scores: Sequence[float | None], weights: Sequence[float] = ()) -> float
     Raises ValueError when there is not one weight per score.
     """
     if weights and len(weights) != len(scores):
-        raise ValueError(f"weights must have one entry per point, got {len(weights)} for {len(scores)} points")
+        raise ValueError(f"weights must have an entry per point, got {len(weights)} for {len(scores)} points")
     total, weight = weighted_sum(scores, weights)
     return total / weight if weight else math.nan
 
@@ -115,9 +122,11 @@ def weighted_sum(scores: Sequence[float | None], weights: Sequence[float] = ()) 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What one answer adds to a pooled score, so that any pooling or resampling can be redone without a judge.
+    """What one answer adds to a pooled score, so that any pooling or resampling can be redone without a
+    judge.
 
-    `ref_sum / ref_n` is EMS-Recall (eq. 6), `ans_sum / ans_n` EMS-Precision (eq. 8). Addition is element-wise.
+    `ref_sum / ref_n` is EMS-Recall (eq. 6), `ans_sum / ans_n` EMS-Precision (eq. 8). Addition is
+    element-wise.
     """
 
     ref_sum: float                # sum of (weighted) s_i over scored reference points
@@ -145,7 +154,9 @@ def tally(result: EMSResult) -> Tally:
 def _check(match: Sequence[int | None], score: Sequence[float | None], n_answer_points: int) -> None:
     """ValueError for what is no alignment."""
     if len(match) != len(score):
-        raise ValueError(f"match and score must have one entry per reference point, got {len(match)} and {len(score)}")
+        raise ValueError(
+            f"match and score must have one entry per reference point, got {len(match)} and {len(score)}"
+        )
     if n_answer_points < 0:
         raise ValueError(f"n_answer_points must be 0 or more, got {n_answer_points}")
     for i, (index, value) in enumerate(zip(match, score, strict=True)):

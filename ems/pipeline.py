@@ -42,14 +42,16 @@ class EMS:
         from . import __version__
 
         judged = [j.signature for j in self.judges] or ["judge:none"]
-        match = "none" if self.matcher is None or isinstance(self.scorer, WholeScorer) else self.matcher.signature
+        pairs = self.matcher is not None and not isinstance(self.scorer, WholeScorer)
+        match = self.matcher.signature if pairs else "none"
         return "|".join([f"ems:{__version__}", f"extract:{self.extractor.signature}", f"match:{match}",
                          f"score:{self.scorer.signature}", *judged])
 
     @property
     def unread(self) -> Counter[str]:
         """Replies that gave nothing usable so far, by stage and reason."""
-        return sum((getattr(s, "unread", Counter()) for s in (self.extractor, self.matcher, self.scorer)), Counter())
+        stages = (self.extractor, self.matcher, self.scorer)
+        return sum((getattr(stage, "unread", Counter()) for stage in stages), Counter())
 
     def score(self, reference: str, answer: str) -> EMSResult:
         """Evaluate one answer against one reference."""
@@ -82,17 +84,22 @@ class EMS:
               extracted: dict[str, Points | None] | None = None) -> list[EMSResult]:
         """Stages 1 and 2: points of both sides and their matches, without scores.
 
-        `extracted` keeps the points of references from call to call. A text that occurs twice is extracted once.
+        `extracted` keeps the points of references from call to call. A text that occurs twice is extracted
+        once.
         """
         if unknown := sorted({a.triplet_id for a in answers} - references.keys()):
-            raise InputError(f"{len(unknown)} triplet ids of the answers are not among the {len(references)} triplets, "
-                             f"e.g. {unknown[0]!r}; give the triplets these answers belong to")
+            raise InputError(
+                f"{len(unknown)} triplet ids of the answers are not among the {len(references)} triplets, "
+                f"e.g. {unknown[0]!r}; give the triplets these answers belong to"
+            )
         extracted = {} if extracted is None else extracted
         wanted = [references[a.triplet_id] for a in answers]
         texts = list(dict.fromkeys([t for t in wanted if t not in extracted] + [a.answer for a in answers]))
         points = dict(zip(texts, self.extractor(texts), strict=True))
         extracted.update({text: points[text] for text in wanted if text in points})
-        alignments = [_unmatched(a, extracted[text], points[a.answer]) for a, text in zip(answers, wanted, strict=True)]
+        alignments = [
+            _unmatched(a, extracted[text], points[a.answer]) for a, text in zip(answers, wanted, strict=True)
+        ]
         if self.matcher is None or isinstance(self.scorer, WholeScorer):
             return alignments
         readable = [i for i, a in enumerate(alignments) if not a.lost]
@@ -107,21 +114,32 @@ class EMS:
             scored = self._covered(self.scorer, alignments)
         else:
             scored = self._paired(self.scorer, alignments)
-        signature = self.signature       # read after the scoring: a judge's says what its server made of the questions
+        signature = self.signature
         return [with_metrics(replace(a, signature=signature)) for a in scored]
 
     @staticmethod
     def _paired(scorer: Scorer, alignments: Sequence[EMSResult]) -> list[EMSResult]:
         """s_i for every matched pair (eq. 5)."""
-        groups = [[(a.ref_points[i], a.ans_points[j]) for i, j in enumerate(a.match) if j is not None and j >= 0]
-                  for a in alignments]
+        groups = [
+            [(a.ref_points[i], a.ans_points[j]) for i, j in enumerate(a.match) if j is not None and j >= 0]
+            for a in alignments
+        ]
         if isinstance(scorer, GroupScorer):
             scores = chain.from_iterable(scorer.by_answer(groups))
         else:
             scores = iter(scorer(list(chain.from_iterable(groups))))
-        return [replace(a, score=tuple(None if j is None else 0.0 if j < 0 else next(scores) for j in a.match),
-                        ans_score=(), ans_match=(), ref_weights=(), ans_weights=(), whole_sides=False)
-                for a in alignments]
+        return [
+            replace(
+                a,
+                score=tuple(None if j is None else 0.0 if j < 0 else next(scores) for j in a.match),
+                ans_score=(),
+                ans_match=(),
+                ref_weights=(),
+                ans_weights=(),
+                whole_sides=False,
+            )
+            for a in alignments
+        ]
 
     @staticmethod
     def _covered(scorer: WholeScorer, alignments: Sequence[EMSResult]) -> list[EMSResult]:
@@ -146,8 +164,15 @@ def with_metrics(a: EMSResult) -> EMSResult:
     else:
         s = ems_scores(a.match, a.score, len(a.ans_points))
     reason = s.reason or (f"{s.unscored} of {len(a.match)} points unscored" if s.unscored else "")
-    return replace(a, recall=s.recall, precision=s.precision, f1=s.f1, unscored=s.unscored, ans_score=s.ans_score,
-                   reason=reason)
+    return replace(
+        a,
+        recall=s.recall,
+        precision=s.precision,
+        f1=s.f1,
+        unscored=s.unscored,
+        ans_score=s.ans_score,
+        reason=reason,
+    )
 
 
 def rescored(results: Sequence[EMSResult], scorer: Scorer | WholeScorer, pipeline: EMS) -> list[EMSResult]:
@@ -169,12 +194,12 @@ def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = Non
           max_score: int | None = None, variant: str = "faithful") -> EMS:
     """The pipeline behind `ems score` and `ems evaluate`.
 
-    Without a judge: sentence points, similarity matching and a scorer of rouge, bertscore, local or local-pair. With
-    one, extraction and matching are the judge's, and `scorer` may also be llm, llm-expected (see `LLMScorer`) or
-    llm-sides (both sides whole, see `SidesLLMScorer`). `encoder` names the model for bertscore (roberta-large if None),
-    `max_score` the top of the judge's scale (10, or 9 for llm-expected, if None), `variant` the way a judge is asked for
-    matches (`match.VARIANTS`; with "all" the llm scorer asks jointly as well). InputError for a scorer, a scale or a
-    variant that does not go with the rest.
+    Without a judge: sentence points, similarity matching and a scorer of rouge, bertscore, local or
+    local-pair. With one, extraction and matching are the judge's, and `scorer` may also be llm, llm-expected
+    (see `LLMScorer`) or llm-sides (both sides whole, see `SidesLLMScorer`). `encoder` names the model for
+    bertscore (roberta-large if None), `max_score` the top of the judge's scale (10, or 9 for llm-expected, if
+    None), `variant` the way a judge is asked for matches (`match.VARIANTS`; with "all" the llm scorer asks
+    jointly as well). InputError for a scorer, a scale or a variant that does not go with the rest.
     """
     from .extract import LLMExtractor
     from .local.encoder import Encoder
@@ -204,7 +229,8 @@ def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = Non
 
 
 def batch_size(*judges: Any) -> int:
-    """How many answers to lay before judges at once: so many that every worker is busy nearly to a stage's end.
+    """How many answers to lay before judges at once: so many that every worker is busy nearly to a stage's
+    end.
 
     A judge may name its own (`batch`).
     """
@@ -225,7 +251,8 @@ def through(batches: Iterable[Any], work: Callable[[Any], Iterable[Any]]) -> Ite
 
 def _chunks(answers: Iterable[Answer], size: int, progress: bool) -> Iterator[list[Answer]]:
     source = iter(answers)
-    with progress_bar("answers" if progress else "", len(answers) if isinstance(answers, Sized) else None) as bar:
+    total = len(answers) if isinstance(answers, Sized) else None
+    with progress_bar("answers" if progress else "", total) as bar:
         while chunk := list(islice(source, size)):
             yield chunk
             bar.update(len(chunk))

@@ -1,4 +1,4 @@
-"""Prompt templates: text files filled strictly, with everything that comes from outside made harmless first."""
+"""Prompt templates, filled strictly, and anything that answers prompts as a judge."""
 
 from __future__ import annotations
 
@@ -27,14 +27,16 @@ SLOTS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
         ("consolidate", "question versions", "context document versions_count"),
     )}
 TASKS = tuple(SLOTS)
-ABOUT = "set.json"        # what a set says of itself, beside its templates; a set without it has all templates
+# What a set says of itself, beside its templates; a set without it has all templates.
+ABOUT = "set.json"
 
 
 class Prompts:
     """A named set of templates, one text file a task; the kit's own unless a folder is given.
 
-    A folder's `set.json` may name the tasks that it leaves to the kit (`{"kit": ["claims"]}`) and how candidate
-    points are listed (`{"menu": {"first": 1, "numbered": true, "between": ",\\n"}}`; the kit: from 0, a line each).
+    A folder's `set.json` may name the tasks that it leaves to the kit (`{"kit": ["claims"]}`) and how
+    candidate points are listed (`{"menu": {"first": 1, "numbered": true, "between": ",\\n"}}`; the kit: from
+    0, a line each).
     """
 
     def __init__(self, folder: str | Path | None = None):
@@ -47,17 +49,20 @@ class Prompts:
 
     @classmethod
     def named(cls, name: str) -> Prompts:
-        """`kit`; a set in the user's data folder, such as `paper` once it is imported; or a folder of templates."""
+        """`kit`; a set in the user's data folder, such as `paper` once it is imported; or a folder of
+        templates.
+        """
         if name == "kit":
             return cls()
-        found = next((place for place in (home() / "prompts" / name, Path(name)) if name and place.is_dir()), None)
-        if found is None:
+        places = [place for place in (home() / "prompts" / name, Path(name)) if name and place.is_dir()]
+        if not places:
             hint = "; ems prompts import FILE makes it from your copy of the paper" if name == "paper" else ""
-            raise InputError(f"no prompt set {name!r} in {home() / 'prompts'}, and no folder of that name{hint}")
-        return cls(found)
+            folder = home() / "prompts"
+            raise InputError(f"no prompt set {name!r} in {folder}, and no folder of that name{hint}")
+        return cls(places[0])
 
     def template(self, task: str) -> Template:
-        """The template of one task. InputError when the set has none, or one without the slots that it needs."""
+        """The template of one task. InputError when the set has none, or one without its slots."""
         return self._parsed(task)[0]
 
     def fill(self, task: str, **values: str) -> str:
@@ -68,7 +73,9 @@ class Prompts:
         return template.substitute(values).strip("\n")
 
     def menu(self, points: Sequence[str]) -> str:
-        """The candidate points of a matching prompt, one a line, numbered from `first` unless the set says not to."""
+        """The candidate points of a matching prompt, one a line, numbered from `first` unless the set says
+        not to.
+        """
         lines = [quoted(p) for p in points]
         if self._menu.get("numbered", True):
             lines = [f"{i}: {line}" for i, line in enumerate(lines, self.first)]
@@ -80,23 +87,26 @@ class Prompts:
 
     def questions(self, otherwise: str | Path) -> Path:
         """The set's own list of questions to put to a document, or `otherwise` when it has none."""
-        own = self.folder / "questions.yaml" if self.folder else None
-        return own if own and own.is_file() else Path(otherwise)
+        questions = self.folder / "questions.yaml" if self.folder else None
+        return questions if questions and questions.is_file() else Path(otherwise)
 
     def signature(self, *tasks: str) -> str:
-        """`kit#1a2b3c4d`: the set's name and a hash over its templates of these tasks (and its form of a menu).
+        """`kit#1a2b3c4d`: the set's name and a hash over its templates of these tasks (and its form of a
+        menu).
 
         What a set leaves to the kit is signed as the kit's: `paper#1a2b3c4d+kit#5e6f7a8b(summary)`.
         """
-        own = [t for t in tasks if t not in self._left()]
-        parts = [f"{self.name}#{self._hash(own)}"] if own else []
+        given = [t for t in tasks if t not in self._left()]
+        parts = [f"{self.name}#{self._hash(given)}"] if given else []
         if left := [t for t in tasks if t in self._left()]:
             parts.append(f"kit#{self._hash(left)}({','.join(left)})")
         return "+".join(parts)
 
     def _hash(self, tasks: Sequence[str]) -> str:
-        menu = [json.dumps(self._menu, sort_keys=True)] if self._menu and any(t.startswith("match") for t in tasks) else []
-        return hashlib.sha256("\0".join([*(self.template(t).template for t in tasks), *menu]).encode()).hexdigest()[:8]
+        parts = [self.template(task).template for task in tasks]
+        if self._menu and any(task.startswith("match") for task in tasks):
+            parts.append(json.dumps(self._menu, sort_keys=True))
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]
 
     def _left(self) -> Sequence[str]:
         """Tasks that this set leaves to the kit, and their joint forms."""
@@ -110,8 +120,10 @@ class Prompts:
             try:
                 template = Template(path.read_text(encoding="utf-8"))
             except FileNotFoundError:
-                raise InputError(f"prompt set {self.folder or 'kit'} has no {task}.txt; a set needs one file for each "
-                                 f"of {', '.join(TASKS)}, or names those it leaves to the kit in {ABOUT}") from None
+                raise InputError(
+                    f"prompt set {self.folder or 'kit'} has no {task}.txt; a set needs one file for each "
+                    f"of {', '.join(TASKS)}, or names those it leaves to the kit in {ABOUT}"
+                ) from None
             except UnicodeDecodeError as error:
                 raise InputError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
             if not template.is_valid():
@@ -138,8 +150,10 @@ def _about(folder: Path | None) -> dict[str, Any]:
     menu = about.get("menu", {})
     kinds = {"first": int, "numbered": bool, "between": str}
     if not isinstance(menu, dict) or any(type(value) is not kinds.get(name) for name, value in menu.items()):
-        raise InputError(f"{path}: menu may have first (a whole number), numbered (true or false) and between (text), "
-                         f"got {menu!r:.80}")
+        raise InputError(
+            f"{path}: menu may have first (a whole number), numbered (true or false) and between (text), "
+            f"got {menu!r:.80}"
+        )
     return about
 
 

@@ -1,23 +1,33 @@
-"""Reading a judge's replies. Off the menu, ambiguous or cut means None (unscored), never a guess and never a number."""
+"""Reading a judge's replies. Off the menu, ambiguous or cut means None (unscored), never a guess and never a
+number.
+"""
 
 from __future__ import annotations
 
 import ast
+import io
 import json
 import re
+import tokenize
 import warnings
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 # Thinking aloud before the reply proper, with or without its opening tag.
-_THOUGHT = re.compile(r"\A(?:\s*<think(?:ing)?>.*?</think(?:ing)?>|.*</think(?:ing)?>[ \t]*(?:\n|\Z))", re.S | re.I)
+_THOUGHT = re.compile(
+    r"\A(?:\s*<think(?:ing)?>.*?</think(?:ing)?>|.*</think(?:ing)?>[ \t]*(?:\n|\Z))", re.S | re.I
+)
 _THINKING = re.compile(r"<think(?:ing)?>", re.I)
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[\w+-]*[ \t]*$", re.M)
 _ITEM = re.compile(r"^\s*(?:[-*•–]|\(?\d{1,3}[.):])\s+(?=\S)")
 _LABEL = r"[^\d\n{]{0,40}?[:：=]\s*"          # "Answer:", "Matched index:", "得分："
 # Labels and fields of numbers that are something else than the answer: "Maximum", "Error code", "No match".
-_OTHER = re.compile(r"(?<![^\W_])(?:no|not|none|never|neither|nor|without|error|code|status|confidence|certainty|probability|"
-                    r"max\w*|min\w*|total|scale|range|out of|count|candidates|reference|number of(?! the))(?![^\W_])", re.I)
+_OTHER = re.compile(
+    r"(?<![^\W_])(?:no|not|none|never|neither|nor|without|error|code|status|confidence|certainty|probability|"
+    r"max\w*|min\w*|total|scale|range|out of|count|candidates|reference|number of(?! the))(?![^\W_])",
+    re.I,
+)
 _ANSWER = re.compile(r"(?<![^\W_])(?:number|index|match|matching|choice|answer|score)(?![^\W_])", re.I)
 # "The number of the chosen one is", but not "The margin is", nor anything with a negation.
 _IS = (r"(?!.*\b(?:not|no|none|never|neither|nor)\b)(?=[^\d]*\b(?:number|index|match|choice|answer|score)\b)"
@@ -33,27 +43,27 @@ DEPTH = 50                                   # brackets within brackets; no hone
 def read_list(reply: str, key: str) -> list[str] | None:
     """The strings of a list: `{key: [...]}`, a bare JSON or Python list, or a bulleted or numbered list.
 
-    A nested list is flattened in order. None when there is no list, when it does not end, when an entry is neither
-    text nor list, or when there are several different ones. An empty list is an answer: no points.
+    A nested list is flattened in order. None when there is no list, when it does not end, when an entry is
+    neither text nor list, or when there are several different ones. An empty list is an answer: no points.
     """
-    text = _said(reply)
+    text = _bare_reply(reply)
     if _ITEM.match(text):
         return _items(text)
-    found = []
+    lists = []
     for data in _values_in(text):
         data = data.get(key) if isinstance(data, dict) else data
-        if isinstance(data, list) and (points := _flat(data)) is not None and points not in found:
-            found.append(points)
-    if found or text[:1] in ("[", "{") or '{"' in text or re.search(r"[\[{]\s*$", text, re.M):
-        return found[0] if len(found) == 1 else None
+        if isinstance(data, list) and (points := _flat(data)) is not None and points not in lists:
+            lists.append(points)
+    if lists or text[:1] in ("[", "{") or '{"' in text or re.search(r"[\[{]\s*$", text, re.M):
+        return lists[0] if len(lists) == 1 else None
     return _items(text)
 
 
 def read_index(reply: str, n_points: int, first: int = 0) -> int | None:
     """The 0-based index that the reply's last line names, or -1 for none; None when absent or off the menu.
 
-    The menu counts its `n_points` entries from `first`. An entry repeated with its number, `2: "..."`, names it too.
-    None as well when the reply names other numbers in the same way (`_stated`).
+    The menu counts its `n_points` entries from `first`. An entry repeated with its number, `2: "..."`, names
+    it too. None as well when the reply names other numbers in the same way (`_stated`).
     """
     number = _stated(reply, [_BARE, _ECHO])
     if number is None or number == -1:
@@ -62,10 +72,12 @@ def read_index(reply: str, n_points: int, first: int = 0) -> int | None:
 
 
 def read_score(reply: str, max_score: int) -> float | None:
-    """The whole number 0 .. max_score on the reply's last line, divided by max_score; None when it is not one.
+    """The whole number 0 .. max_score on the reply's last line, divided by max_score; None when it is not
+    one.
 
-    "7/10" and "7 out of 10" are read when their second number is max_score. The judge is asked for a whole number: 7.5
-    is none, 7.0 in JSON is. None as well when the reply states other numbers in the same way (`_stated`).
+    "7/10" and "7 out of 10" are read when their second number is max_score. The judge is asked for a whole
+    number: 7.5 is none, 7.0 in JSON is. None as well when the reply states other numbers in the same way
+    (`_stated`).
     """
     number = _stated(reply, [_BARE, re.compile(_OUT_OF % max_score)])
     return number / max_score if number is not None and 0 <= number <= max_score else None
@@ -73,26 +85,27 @@ def read_score(reply: str, max_score: int) -> float | None:
 
 def read_word(reply: str, words: tuple[str, ...]) -> str | None:
     """Which of `words` the last line consists of, case aside; None when it is another word or several."""
-    said = re.sub(rf"^{_LABEL}", "", _last_line(reply)).strip(" .*_`" + _QUOTES).lower()
-    return next((word for word in words if word.lower() == said), None)
+    last = re.sub(rf"^{_LABEL}", "", _last_line(reply)).strip(" .*_`" + _QUOTES).lower()
+    return next((word for word in words if word.lower() == last), None)
 
 
 def read_numbers(reply: str, key: str, n: int) -> list[int] | None:
-    """Distinct numbers 0 .. n - 1 from `{key: [...]}` or a bare list; None when unreadable or any is off the menu.
+    """Distinct numbers 0 .. n - 1 from `{key: [...]}` or a bare list; None when unreadable or any is off the
+    menu.
 
     None as well when there are several different lists: one may belong to the prose around the other.
     """
-    found: list[list[int]] = []
-    for data in _values_in(_said(reply)):
+    lists: list[list[int]] = []
+    for data in _values_in(_bare_reply(reply)):
         data = data.get(key) if isinstance(data, dict) else data
         if not isinstance(data, list):
             return None
         numbers = [int(x) if isinstance(x, str) and x.strip().isdecimal() else x for x in data]
         if any(not isinstance(x, int) or isinstance(x, bool) or not 0 <= x < n for x in numbers):
             return None
-        if (numbers := sorted(set(numbers))) not in found:
-            found.append(numbers)
-    return found[0] if len(found) == 1 else None
+        if (numbers := sorted(set(numbers))) not in lists:
+            lists.append(numbers)
+    return lists[0] if len(lists) == 1 else None
 
 
 def read_indices(reply: str, key: str, count: int, n_points: int, first: int = 0) -> list[int | None] | None:
@@ -123,8 +136,8 @@ def read_scores(reply: str, key: str, count: int, max_score: int) -> list[float 
 
 
 def _entries(reply: str, key: str, count: int) -> list[str] | None:
-    """The `count` entries of the one list in a reply to a joint question, as text; "" for what is no number or text."""
-    lists = [data.get(key) if isinstance(data, dict) else data for data in _values_in(_said(reply))]
+    """The `count` entries of the one list in a reply to a joint question; "" for what is no number or text."""
+    lists = [data.get(key) if isinstance(data, dict) else data for data in _values_in(_bare_reply(reply))]
     if len(lists) != 1 or not isinstance(lists[0], list) or len(lists[0]) != count:
         return None
     return [str(entry) if type(entry) in (int, str) else "" for entry in lists[0]]
@@ -136,7 +149,7 @@ def without_thought(text: str) -> str:
     return "" if _THINKING.match(text) else text
 
 
-def _said(reply: str) -> str:
+def _bare_reply(reply: str) -> str:
     """The reply without thinking aloud and without the fences around code."""
     return _FENCE.sub("", _THOUGHT.sub("", reply)).strip()
 
@@ -146,7 +159,7 @@ def _lines_of(text: str) -> list[str]:
 
 
 def _last_line(reply: str) -> str:
-    return (_lines_of(_said(reply)) or [""])[-1]
+    return (_lines_of(_bare_reply(reply)) or [""])[-1]
 
 
 _BARE = re.compile(rf"(?P<label>{_LABEL}|(?i:{_IS}))?[\[(*_`\"\s]*(?P<number>-?\d{{1,9}})[\])*_`\"]*\s*\.?")
@@ -155,14 +168,14 @@ _OUT_OF = rf"(?P<label>{_LABEL})?[(*_\[\s]*(?P<number>\d{{1,9}})\s*(?:/|out of|o
 
 
 def _stated(reply: str, forms: Sequence[re.Pattern[str]]) -> int | None:
-    """The whole number that the last line consists of, in one of `forms`, or that a closing JSON object holds.
+    """The whole number that the last line consists of (in one of `forms`) or a closing JSON object holds.
 
-    A label before it is passed over, and so is a plain sentence that ends in the number: "The best match is 3." None
-    when it is not the one thing said: an earlier line states another number and either line has a label ("Score: 3",
-    then "Maximum: 10"; of two bare lines the last counts), the label is that of something else (`_OTHER`), or the
-    object has other numbers in it.
+    A label before it is passed over, and so is a plain sentence that ends in the number: "The best match is
+    3." None when it is not the only statement: an earlier line states another number and either line has a
+    label ("Score: 3", then "Maximum: 10"; of two bare lines the last counts), the label is that of something
+    else (`_OTHER`), or the object has other numbers in it.
     """
-    text = _said(reply)
+    text = _bare_reply(reply)
     *before, last = _lines_of(text) or [""]
     if last.endswith("}"):
         values = list(_values_in(text))
@@ -182,8 +195,8 @@ def _stated(reply: str, forms: Sequence[re.Pattern[str]]) -> int | None:
 
 def _line(line: str, forms: Sequence[re.Pattern[str]]) -> tuple[int | None, str]:
     """The whole number that a line states, and its label; None and "" for another line."""
-    said = next((found for form in forms if (found := form.fullmatch(line))), None)
-    return (int(said["number"]), said["label"] or "") if said else (None, "")
+    match = next((m for form in forms if (m := form.fullmatch(line))), None)
+    return (int(match["number"]), match["label"] or "") if match else (None, "")
 
 
 def _field(data: dict[Any, Any]) -> int | None:
@@ -191,9 +204,11 @@ def _field(data: dict[Any, Any]) -> int | None:
 
     Beside it there may be text, such as a reason, but no other number. A number in quotes is a number.
     """
-    named = {key: value for key, value in data.items() if not _OTHER.search(str(key)) and _ANSWER.search(str(key))}
-    fields = named if len(data) > 1 else {key: value for key, value in data.items() if not _OTHER.search(str(key))}
-    if len(fields) != 1 or any(_whole(v) is not None or not isinstance(v, str | None) for k, v in data.items() if k not in fields):
+    fields = {key: value for key, value in data.items() if not _OTHER.search(str(key))}
+    if len(data) > 1:
+        fields = {key: value for key, value in fields.items() if _ANSWER.search(str(key))}
+    beside = [value for key, value in data.items() if key not in fields]
+    if len(fields) != 1 or any(_whole(v) is not None or not isinstance(v, str | None) for v in beside):
         return None
     return _whole(*fields.values())
 
@@ -218,7 +233,9 @@ def _items(text: str) -> list[str] | None:
 
 
 def _values_in(text: str) -> Iterator[Any]:
-    """The JSON objects and lists in a text, Python literals allowed, in order; nothing after one that does not end."""
+    """The JSON objects and lists in a text, Python literals allowed, in order; nothing after one that does
+    not end.
+    """
     at = 0
     while start := re.compile(r"[\[{]").search(text, at):
         at = start.start()
@@ -241,19 +258,29 @@ def _literal(piece: str) -> Any:
         pass
     try:
         with warnings.catch_warnings(action="ignore"):           # '50\\%' is odd Python, and readable
-            return ast.literal_eval(piece) if "'" in piece or '"' in piece else None
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            return None if _lacks_a_comma(piece) else ast.literal_eval(piece)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError, tokenize.TokenError):
         return None
 
 
+def _lacks_a_comma(piece: str) -> bool:
+    """Whether two strings stand side by side: Python would join them, and two points would become one."""
+    ignored = (tokenize.NL, tokenize.NEWLINE, tokenize.COMMENT)
+    kinds = [token.type for token in tokenize.generate_tokens(io.StringIO(piece).readline)
+             if token.type not in ignored]
+    return any(a == b == tokenize.STRING for a, b in pairwise(kinds)) or tokenize.STRING not in kinds
+
+
 def _end(text: str, start: int) -> int | None:
-    """Where the bracket at `start` is closed, brackets in quotes aside; None when it is not, or nests too deep."""
+    """Where the bracket at `start` is closed, brackets in quotes aside; None when it is not, or nests too
+    deep.
+    """
     open_, quote, opening = [], "", ("[", "{", ",", ":")
     for mark in re.compile(r"\\.|[\"'\[\]{}]", re.S).finditer(text, start):
         sign = mark[0]
         if quote:
             quote = "" if sign == quote else quote
-        elif sign == '"' or (sign == "'" and text[max(0, mark.start() - 9):mark.start()].rstrip()[-1:] in opening):
+        elif sign == '"' or (sign == "'" and _before(text, mark.start()) in opening):
             quote = sign           # an apostrophe within a word opens nothing
         elif sign in "[{":
             open_.append("]" if sign == "[" else "}")
@@ -267,16 +294,22 @@ def _end(text: str, start: int) -> int | None:
     return None
 
 
+def _before(text: str, at: int) -> str:
+    """The last character before a place that is no white space; "" where there is none nearby."""
+    return text[max(0, at - 9) : at].rstrip()[-1:]
+
+
 def _quoted_lines(text: str, start: int) -> tuple[list[str], int] | None:
-    """A list with one quoted entry a line whose inner quotes were not escaped: what is between the outer ones.
+    """A list with one quoted entry a line whose inner quotes were not escaped: what is between the outer
+    ones.
 
     With the place where the list ends; None when there is no such list at `start`.
     """
-    found = _LINES.match(text, start)
-    lines = [line.strip().rstrip(",") for line in found[1].splitlines() if line.strip()] if found else []
+    listing = _LINES.match(text, start)
+    lines = [line.strip().rstrip(",") for line in listing[1].splitlines() if line.strip()] if listing else []
     if not lines or not all(_ENTRY.fullmatch(line) and not _SEVERAL.search(line) for line in lines):
         return None
-    return [line[1:-1] for line in lines], found.end()
+    return [line[1:-1] for line in lines], listing.end()
 
 
 def _flat(data: list[Any]) -> list[str] | None:

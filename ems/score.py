@@ -1,7 +1,7 @@
 """Stage 3: how well a matched pair agrees, from 0 to 1 (paper, section 2.3, eq. 5).
 
-A scorer is called with (reference point, answer point) pairs and returns a float in [0, 1] for each, or None when its
-reply could not be read. A scorer that judges whole sides has `cover` instead, see `WholeScorer`.
+A scorer is called with (reference point, answer point) pairs and returns a float in [0, 1] for each, or None
+when its reply could not be read. A scorer that judges whole sides has `cover` instead, see `WholeScorer`.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ class Scorer(Protocol):
 class WholeScorer(Protocol):
     """A scorer that holds each point against the whole other side, both ways. Not the paper's eq. 7.
 
-    `cover` fills `score` and `ans_score` (in [0, 1] or None) of alignments whose points could be read, and if it likes
-    the weights (positive) and the nearest points (`match`, `ans_match`) for the reader. It needs no matcher.
+    `cover` fills `score` and `ans_score` (in [0, 1] or None) of alignments whose points could be read, and if
+    it likes the weights (positive) and the nearest points (`match`, `ans_match`) for the reader. It needs no
+    matcher.
     """
 
     name: str
@@ -61,22 +62,32 @@ class GroupScorer(Protocol):
 class LLMScorer:
     """A whole number 0 .. `max_score` from the judge, divided by `max_score` (10 in the paper's examples).
 
-    `expected=True` takes the mean of these numbers by the probability that the endpoint gives each as the reply's
-    first token, a finer scale; an endpoint that gives no probabilities leaves the pair unscored, and so does a reply
-    that was cut or declined, whatever its first token. It needs a `max_score` of one digit, since many tokenizers
-    split longer numbers. `unread` counts what could not be read.
+    `expected=True` takes the mean of these numbers by the probability that the endpoint gives each as the
+    reply's first token, a finer scale; an endpoint that gives no probabilities leaves the pair unscored, and
+    so does a reply that was cut or declined, whatever its first token. It needs a `max_score` of one digit,
+    since many tokenizers split longer numbers. `unread` counts what could not be read.
     """
 
     name = "llm"
 
-    def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *, max_score: int = 10,
-                 max_tokens: int = 32, expected: bool = False):
+    def __init__(
+        self,
+        judge: Judge | Callable[[str], str],
+        prompts: Prompts | None = None,
+        *,
+        max_score: int = 10,
+        max_tokens: int = 32,
+        expected: bool = False,
+    ):
         if not 1 <= max_score <= (9 if expected else 10**6):
-            raise InputError(f"max_score must be 1 or more, and 9 or less for an expected score, got {max_score}")
+            raise InputError(
+                f"max_score must be 1 or more, and 9 or less for an expected score, got {max_score}"
+            )
         self.judge, self.prompts = as_judge(judge), prompts or Prompts()
         self.max_score, self.max_tokens, self.expected = max_score, max_tokens, expected
         self.unread: Counter[str] = Counter()
-        self.signature = f"llm:{self.prompts.signature('score')},max={max_score}" + (",expected" if expected else "")
+        suffix = ",expected" if expected else ""
+        self.signature = f"llm:{self.prompts.signature('score')},max={max_score}{suffix}"
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         requests = [
@@ -96,19 +107,23 @@ class LLMScorer:
         else:
             score = read_score(reply.text, self.max_score)
         if score is None:
-            self.unread[f"score: {reply.error or ('no probabilities' if self.expected else 'unreadable')}"] += 1
+            wrong = "no probabilities" if self.expected else "unreadable"
+            self.unread[f"score: {reply.error or wrong}"] += 1
         return score
 
 
 class JointLLMScorer:
     """All matched pairs of an answer scored in one call; else as `LLMScorer`. The signature says so.
 
-    A reply without exactly one number a pair leaves all pairs of its answer unscored; a number off the scale, its own.
+    A reply without exactly one number a pair leaves all pairs of its answer unscored; a number off the scale,
+    its own.
     """
 
     name = "llm"
 
-    def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *, max_score: int = 10):
+    def __init__(
+        self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *, max_score: int = 10
+    ):
         if max_score < 1:
             raise InputError(f"max_score must be 1 or more, got {max_score}")
         self.judge, self.prompts, self.max_score = as_judge(judge), prompts or Prompts(), max_score
@@ -118,21 +133,25 @@ class JointLLMScorer:
     def by_answer(self, groups: Sequence[Sequence[tuple[str, str]]]) -> list[list[float | None]]:
         """The scores of each answer's pairs, in their order."""
         asked = [pairs for pairs in groups if pairs]
-        prompts = [self.prompts.fill("score_all", pairs=_listed(pairs), **scale(self.max_score)) for pairs in asked]
+        top = scale(self.max_score)
+        prompts = [self.prompts.fill("score_all", pairs=_listed(pairs), **top) for pairs in asked]
         replies = _ask_for_scores(self, prompts, [len(pairs) for pairs in asked], "score pairs")
         return [next(replies) if pairs else [] for pairs in groups]
 
 
 class SidesLLMScorer:
-    """Each point held by a judge against the whole other side, both ways: two calls an answer. Not the paper's eq. 7.
+    """Each point held by a judge against the whole other side, both ways: two calls an answer. Not the
+    paper's eq. 7.
 
-    Scores are whole numbers 0 .. `max_score`, divided by `max_score`. An answer without points costs no call. A reply
-    without exactly one number a point leaves its side unscored.
+    Scores are whole numbers 0 .. `max_score`, divided by `max_score`. An answer without points costs no call.
+    A reply without exactly one number a point leaves its side unscored.
     """
 
     name = "llm-sides"
 
-    def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *, max_score: int = 10):
+    def __init__(
+        self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *, max_score: int = 10
+    ):
         if max_score < 1:
             raise InputError(f"max_score must be 1 or more, got {max_score}")
         self.judge, self.prompts, self.max_score = as_judge(judge), prompts or Prompts(), max_score
@@ -143,8 +162,10 @@ class SidesLLMScorer:
         """The alignments with the scores of both sides; no nearest points are named."""
         sides = [side for a in alignments if a.ref_points and a.ans_points
                  for side in ((a.ref_points, a.ans_points), (a.ans_points, a.ref_points))]
-        prompts = [self.prompts.fill("sides", points=numbered(points), others=_bare(others), **scale(self.max_score))
-                   for points, others in sides]
+        prompts = [
+            self.prompts.fill("sides", points=numbered(points), others=_bare(others), **scale(self.max_score))
+            for points, others in sides
+        ]
         scores = _ask_for_scores(self, prompts, [len(points) for points, _ in sides], "score sides")
         covered = []
         for a in alignments:
@@ -158,8 +179,12 @@ class SidesLLMScorer:
 def _ask_for_scores(scorer: JointLLMScorer | SidesLLMScorer, prompts: Sequence[str], counts: Sequence[int],
                     progress: str) -> Iterator[list[float | None]]:
     """For each prompt as many scores as it asks for, each None where it could not be read."""
-    requests = [Request("score", prompt, 32 + 8 * count, SCORES_SCHEMA, choices=range(scorer.max_score + 1), entries=count)
-                for prompt, count in zip(prompts, counts, strict=True)]
+    requests = [
+        Request(
+            "score", prompt, 32 + 8 * count, SCORES_SCHEMA, choices=range(scorer.max_score + 1), entries=count
+        )
+        for prompt, count in zip(prompts, counts, strict=True)
+    ]
     for count, reply in zip(counts, scorer.judge.ask(requests, progress), strict=True):
         scores = None if reply.text is None else read_scores(reply.text, "scores", count, scorer.max_score)
         scores = [None] * count if scores is None else scores
@@ -170,7 +195,8 @@ def _ask_for_scores(scorer: JointLLMScorer | SidesLLMScorer, prompts: Sequence[s
 
 def scale(max_score: int) -> dict[str, str]:
     """What a scoring prompt says of its scale."""
-    return {"max_score": str(max_score), "middle": str(round(max_score / 2)), "low": str(round(max_score / 10))}
+    middle, low = round(max_score / 2), round(max_score / 10)
+    return {"max_score": str(max_score), "middle": str(middle), "low": str(low)}
 
 
 def _listed(pairs: Sequence[tuple[str, str]]) -> str:
@@ -183,7 +209,8 @@ def _bare(points: Sequence[str]) -> str:
 
 
 def mean_score(probabilities: Mapping[str, float], max_score: int) -> float | None:
-    """Mean of the numbers 0 .. max_score among likely first tokens, by probability, divided by `max_score`: in [0, 1].
+    """Mean of the numbers 0 .. max_score among likely first tokens, by probability, divided by `max_score`:
+    in [0, 1].
 
     None when numbers have less than half of the probability: then the judge is about to say something else.
     """
@@ -209,7 +236,9 @@ class RougeScorer:
 
 
 class BERTScorer:
-    """BERTScore F1 of two points, clipped to [0, 1]; see `local.encoder.Encoder` for the model and its 512-token cut."""
+    """BERTScore F1 of two points, clipped to [0, 1]; see `local.encoder.Encoder` for the model and its
+    512-token cut.
+    """
 
     name = "bertscore"
 

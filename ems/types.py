@@ -11,7 +11,7 @@ Points = tuple[str, ...]
 
 
 class InputError(ValueError):
-    """Bad input from outside: says what, what was allowed, what came and what to do. The CLI exits 2 on it."""
+    """Bad input: says what, what was allowed, what came and what to do. The command line exits 2 on it."""
 
 
 # --- what is evaluated ---
@@ -44,16 +44,18 @@ class Answer:
 class EMSResult:
     """One answer's alignment: the points of both sides, who matched whom, how well, and the three metrics.
 
-    After stages 1 and 2 alone every score is None and the metrics are nan. `recall`, `precision` and `f1` lie in
-    [0, 1]; nan when there is nothing to divide by, and `reason` then says why. A side whose points could not be read
-    is named in `lost`: its points are (), every match is None and the metrics are nan. It is unscored, not zero.
+    After stages 1 and 2 alone every score is None and the metrics are nan. `recall`, `precision` and `f1` lie
+    in [0, 1]; nan when there is nothing to divide by, and `reason` then says why. A side whose points could
+    not be read is named in `lost`: its points are (), every match is None and the metrics are nan. It is
+    unscored, not zero.
     """
 
     triplet_id: str
     model: str
     ref_points: Points
     ans_points: Points
-    match: tuple[int | None, ...]          # per reference point: answer index (eq. 4), -1 = none, None = unscored
+    # Per reference point: answer index (eq. 4), -1 = none, None = unscored.
+    match: tuple[int | None, ...]
     score: tuple[float | None, ...] = ()   # per reference point: s_i in [0, 1] (eq. 5), None = unscored
     recall: float = math.nan
     precision: float = math.nan
@@ -61,10 +63,11 @@ class EMSResult:
     unscored: int = 0                      # reference points that no readable reply covers
     signature: str = ""
     reason: str = ""                       # why a metric is nan or points are unscored; empty otherwise
-    ans_score: tuple[float | None, ...] = ()   # per answer point: s_j of eq. 7, or the scorer's own precision side
+    # Per answer point: s_j of eq. 7, or what a scorer of whole sides says of it.
+    ans_score: tuple[float | None, ...] = ()
     lost: tuple[str, ...] = ()             # sides whose points could not be read: "reference", "answer"
-    # Scores of each point against the whole other side (not eq. 7). `match` and `ans_match` then only name the nearest
-    # point of the other side, for the reader; they did not make the number.
+    # Scores of each point against the whole other side (not eq. 7). `match` and `ans_match` then only name
+    # the nearest point of the other side, for the reader; they did not make the number.
     whole_sides: bool = False
     ans_match: tuple[int | None, ...] = ()
     ref_weights: tuple[float, ...] = ()    # () = every point weighs 1
@@ -80,9 +83,12 @@ class EMSResult:
     def from_dict(cls, data: Mapping[str, Any]) -> EMSResult:
         """The inverse of `to_dict`. InputError for a dictionary that is no result."""
         names = {f.name for f in fields(cls)}
-        if not isinstance(data, Mapping) or not {"triplet_id", "model", "match", "signature"} <= data.keys() <= names:
-            raise InputError(f"not a result of ems evaluate: an object with {', '.join(sorted(names))} was expected, "
-                             f"got {str(data)!r:.80}")
+        needed = {"triplet_id", "model", "match", "signature"}
+        if not isinstance(data, Mapping) or not needed <= data.keys() <= names:
+            raise InputError(
+                f"not a result of ems evaluate: an object with {', '.join(sorted(names))} was expected, "
+                f"got {str(data)!r:.80}"
+            )
         values = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
         for name in ("recall", "precision", "f1"):
             values[name] = math.nan if values.get(name) is None else values[name]
@@ -105,14 +111,16 @@ class Request:
     task: str                     # what it is for: extract, match, score, ... (usage is counted by it)
     prompt: str
     max_tokens: int               # limit of the reply's length
-    schema: dict[str, Any] | None = None    # JSON schema the reply should follow; the prompt says so in words as well
+    # JSON schema the reply should follow; the prompt says so in words as well.
+    schema: dict[str, Any] | None = None
     sample: int = 0               # number of the repetition, when the same question is asked several times
     top_logprobs: int = 0         # how many likely first tokens of the reply to ask the probabilities of
     label: str = field(default="", compare=False)   # a name for people; changes nothing
     # For counting without asking: the text that the reply restates, or the few values that it chooses from.
     about: str = field(default="", compare=False)
     choices: Sequence[int | str] = field(default=(), compare=False)
-    entries: int = field(default=0, compare=False)  # how many of them a reply to a joint question lists; 0 = one
+    # How many of them a reply to a joint question lists; 0 = one.
+    entries: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,20 +137,23 @@ class Record:
     cached_tokens: int = 0        # prompt tokens the server did not have to read again
     seconds: float = 0.0          # from sending to the last byte, without retries
     date: str = ""                # UTC, ISO 8601
-    sent: dict[str, Any] = field(default_factory=dict)   # reply format used, parameters the server made us drop
+    # Reply format used, parameters the server made us drop.
+    sent: dict[str, Any] = field(default_factory=dict)
     label: str = ""               # what the caller calls this request
     prompt: str | None = None     # absent in committed data
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A judge's reply as the stages read it: a usable text, or None and the reason, with the record behind it."""
+    """A judge's reply as the stages read it: a usable text, or None and the reason, with the record behind
+    it.
+    """
 
     text: str | None
     error: str = ""               # "length", "refusal", "timeout", "connection", "http 500", "not JSON", ...
     record: Record | None = field(default=None, compare=False)   # None where nothing came, or nothing is kept
     stored: bool = field(default=False, compare=False)           # came from the store: nothing was asked
-    message: str = field(default="", compare=False)              # the server's message about a failure, for people
+    message: str = field(default="", compare=False)              # the server's message about a failure
 
     @property
     def probabilities(self) -> Mapping[str, float]:
@@ -162,27 +173,32 @@ class Judge(Protocol):
         ...
 
     def ask(self, requests: Sequence[Request], progress: str = "") -> list[Reply]:
-        """One reply per request, in the same order; a bar with the words `progress` is shown if there are any."""
+        """One reply per request, in the same order; a bar with the words `progress` is shown if there are
+        any.
+        """
         ...
 
 
 class MissingReplies(InputError):
     """A replay met requests without a saved reply; `keys` has them by task.
 
-    They are noted in the store as pending, unless it is a recording, which takes nothing. `hint` says what else the
-    store has that would nearly fit.
+    They are noted in the store as pending, unless it is a recording, which takes nothing. `hint` says what
+    else the store has that would nearly fit.
     """
 
     def __init__(self, model: str, keys: Mapping[str, Sequence[str]], noted: bool = True, hint: str = ""):
         self.model, self.noted, self.hint = model, noted, hint
         self.keys = {task: list(dict.fromkeys(given)) for task, given in sorted(keys.items())}
-        named = "; ".join(f"{len(given)} {task} ({', '.join(k[:12] for k in given[:3])}{', ...' * (len(given) > 3)})"
-                          for task, given in self.keys.items())
+        named = "; ".join(
+            f"{len(given)} {task} ({', '.join(k[:12] for k in given[:3])}{', ...' * (len(given) > 3)})"
+            for task, given in self.keys.items()
+        )
         way_on = ("ask a live endpoint for them (mode 'live'), or write them to a batch file "
                   "(ems replies export --pending)" if noted else
                   "to ask for them, name a .sqlite store and give this one as recorded replies (--recorded)")
         count = sum(map(len, self.keys.values()))
-        super().__init__(f"{count} replies of {model} are not saved: {named}; {f'{hint}; ' if hint else ''}{way_on}")
+        parts = [f"{count} replies of {model} are not saved: {named}", *([hint] if hint else []), way_on]
+        super().__init__("; ".join(parts))
 
     def __or__(self, other: MissingReplies) -> MissingReplies:
         """Both together."""

@@ -187,3 +187,8 @@ def test_a_reply_of_any_shape_is_read_in_time_that_grows_with_its_length(reply):
 def test_any_list_of_strings_survives_json():
     points = ['quo"te', "brack]et", "{curly", "line\nbreak", "tab\t", "emoji 🚀", "-1", "1. one", "```", "’”"]
     assert read_list(json.dumps({"points": points}), "points") == [p.strip() for p in points]
+
+
+@pytest.mark.parametrize("reply", ['["a" "b"]', "['a' 'b', 'c']", '{"points": ["a"\n"b"]}', "['a'\n # c\n 'b']"])
+def test_a_missing_comma_never_joins_two_points(reply):
+    assert read_list(reply, "points") is None
