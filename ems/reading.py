@@ -136,7 +136,7 @@ def read_scores(reply: str, key: str, count: int, max_score: int) -> list[float 
 
 
 def _entries(reply: str, key: str, count: int) -> list[str] | None:
-    """The `count` entries of the one list in a reply to a joint question; "" for what is no number or text."""
+    """The `count` entries of the one list in a reply to a joint question; "" where one is no number or text."""
     lists = [data.get(key) if isinstance(data, dict) else data for data in _values_in(_bare_reply(reply))]
     if len(lists) != 1 or not isinstance(lists[0], list) or len(lists[0]) != count:
         return None
