@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any
 
 from .extract import Extractor
+from .io import progress_bar, progress_bars
 from .match import Matcher, Points
 from .metrics import ems_scores
 from .score import Scorer
@@ -89,7 +90,12 @@ class EMS:
         by_id = references_by_id(triplets)
         chunks = _chunks(answers, batch_size(*self.judges), progress)
         matched = not hasattr(self.scorer, "sides")        # such a scorer says itself what matches
-        yield from through(chunks, lambda chunk: self.score_alignments(self.align(by_id, chunk, matched=matched)))
+
+        def evaluated(chunk: list[Answer]) -> list[EMSResult]:
+            with progress_bars(progress):                  # without progress the stages draw no bars either
+                return self.score_alignments(self.align(by_id, chunk, matched=matched))
+
+        yield from through(chunks, evaluated)
 
     def align(self, references: dict[str, str], answers: Sequence[Answer], *, matched: bool = True) -> list[Alignment]:
         """Stages 1 and 2: points of both sides and their matches, or stage 1 alone unless `matched`.
@@ -209,11 +215,9 @@ def _encoder(name: str | None):
 
 
 def _chunks(answers: Iterable[Answer], size: int, progress: bool) -> Iterator[list[Answer]]:
-    from tqdm.auto import tqdm
-
     total = len(answers) if hasattr(answers, "__len__") else None
     source = iter(answers)
-    with tqdm(total=total, desc="answers", unit="answer", disable=not progress) as bar:
+    with progress_bar("answers" if progress else "", total, unit="answer") as bar:
         while chunk := list(islice(source, size)):
             yield chunk
             bar.update(len(chunk))

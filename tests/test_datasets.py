@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ems.data import check_join, load_answers, load_triplets, read_ragchecker_claims
+from ems.data import check_join, load_answers, load_triplets
 from ems.io import write_jsonl
 from ems.study import upstream as datasets
 from ems.study.upstream import financebench, findver, ragchecker_meta, source
@@ -63,8 +63,9 @@ def without(row, key):
     (b'{"results": [{"query_id": "1", "query": "q", "gt_answer": "r"}]}', "results[0]: 'response' missing"),
     (b'{"results": [3]}', "results[0]: an object with query_id"),
     (json.dumps({"results": [{**R, "query_id": ""}]}).encode(), "results[0]: 'query_id' is empty"),
-    (json.dumps({"results": [{**R, "retrieved_context": 5}]}).encode(), "'retrieved_context' must be a list of objects"),
-    (json.dumps({"results": [{**R, "retrieved_context": ["d"]}]}).encode(), "an object with text is needed, got str"),
+    (json.dumps({"results": [{**R, "retrieved_context": 5}]}).encode(), "'retrieved_context' must be a list, got int '5'"),
+    (json.dumps({"results": [{**R, "retrieved_context": ["d"]}]}).encode(), "'retrieved_context[0]' must be an object, got str 'd'"),
+    (json.dumps({"results": [{**R, "retrieved_context": [{"doc": "d"}]}]}).encode(), "'retrieved_context[0].text' missing"),
 ])
 def test_bad_triplets_in_one_clear_line(tmp_path, content, says):
     path = tmp_path / "t.jsonl"
@@ -191,8 +192,6 @@ def test_place_that_takes_no_file(tmp_path):
 # ---- RAGChecker's JSON --------------------------------------------------------------------------------------------
 
 ROW = {"query_id": "1", "query": "q", "gt_answer": "r", "response": "x"}
-CHECKED = {**ROW, "response_claims": [["A", "is", "b"], "C is d"], "answer2response": ["Entailment", None],
-           "gt_answer_claims": [], "response2answer": []}
 
 
 def test_ragchecker_input_is_triplets_and_answers(tmp_path):
@@ -204,36 +203,6 @@ def test_ragchecker_input_is_triplets_and_answers(tmp_path):
     (tmp_path / "twice.json").write_text(json.dumps({"results": [ROW, ROW]}))
     with pytest.raises(InputError, match="query_id must be unique; '1'"):
         load_triplets(tmp_path / "twice.json")
-
-
-def test_ragchecker_claims(tmp_path):
-    (tmp_path / "c.json").write_text(json.dumps({"results": [CHECKED]}))
-    row, = read_ragchecker_claims(tmp_path / "c.json")
-    assert row.response_claims == ("A is b", "C is d")
-    assert row.answer2response == ("Entailment", None)
-    assert row.gt_answer_claims == row.response2answer == ()
-    assert row.metrics == {}
-
-
-@pytest.mark.parametrize(("change", "says"), [
-    ({"answer2response": ["Entailment"]}, "one label per claim is needed, got 1 answer2response for 2 response_claims"),
-    ({"answer2response": ["Entailment", "Yes"]}, "must be of Entailment, Neutral, Contradiction, got 'Yes'"),
-    ({"answer2response": ["Entailment", ["Neutral"]]}, "got ['Neutral']"),
-    ({"response2answer": None}, "lists 'gt_answer_claims' and 'response2answer' are needed"),
-    ({"query_id": 1}, "'query_id' must be a string, got int"),
-])
-def test_bad_ragchecker_claims(tmp_path, change, says):
-    (tmp_path / "c.json").write_text(json.dumps({"results": [{**CHECKED, **change}]}))
-    with pytest.raises(InputError) as error:
-        read_ragchecker_claims(tmp_path / "c.json")
-    assert says in str(error.value)
-    assert "results[0]" in str(error.value)
-
-
-def test_something_else_is_no_ragchecker_output(tmp_path):
-    (tmp_path / "c.json").write_bytes(lines(T))
-    with pytest.raises(InputError, match="is not RAGChecker JSON"):
-        read_ragchecker_claims(tmp_path / "c.json")
 
 
 # ---- mirror, cache, download --------------------------------------------------------------------------------------
@@ -489,11 +458,6 @@ def test_ragchecker_worked_example(mirror):
     triplets, answers = load_triplets(folder / "checking_inputs.json"), load_answers(folder / "checking_inputs.json")
     assert [t.id for t in triplets] == [a.triplet_id for a in answers] == ["0", "1"]
     assert triplets[0].context
-    first, second = read_ragchecker_claims(folder / "checking_outputs.json")
-    assert [len(first.response_claims), len(first.gt_answer_claims), len(second.response_claims)] == [11, 22, 5]
-    assert first.answer2response.count("Entailment") / 11 == first.metrics["precision"]         # 8 of 11
-    assert first.response2answer.count("Entailment") / 22 == first.metrics["recall"] == 0.5     # 11 of 22
-    assert second.answer2response.count("Entailment") / 5 == second.metrics["precision"] == 0.8
 
 
 def test_import_is_light():

@@ -17,13 +17,14 @@ import threading
 import time
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from ..io import write_lines
 from ..types import InputError
 
 
@@ -245,7 +246,7 @@ class Replies:
             if not prompts or record.prompt is None:
                 del plain["prompt"]
             return json.dumps(plain, ensure_ascii=False)
-        return _write_lines(path, map(line, self.records(keys)))
+        return write_lines(path, map(line, self.records(keys)))
 
     def import_(self, path: str | os.PathLike) -> int:
         """Read replies written by `export`, all or nothing; returns how many were new.
@@ -291,7 +292,7 @@ class Replies:
     def export_pending(self, path: str | os.PathLike) -> int:
         """Write the waiting requests as an OpenAI Batch API input file (`vllm run-batch` takes the same)."""
         rows = self._read("SELECT key, body FROM pending ORDER BY task, label, key")
-        return _write_lines(path, (json.dumps({"custom_id": key, "method": "POST", "url": "/v1/chat/completions",
+        return write_lines(path, (json.dumps({"custom_id": key, "method": "POST", "url": "/v1/chat/completions",
                                                "body": json.loads(body)}, ensure_ascii=False) for key, body in rows))
 
     def import_batch(self, path: str | os.PathLike) -> dict[str, int]:
@@ -421,29 +422,6 @@ def _lines(path: str | os.PathLike) -> Iterator[tuple[int, bytes]]:
     except (OSError, EOFError, zlib.error) as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"{path}: cannot be read as JSON lines ({why})") from None
-
-
-def _write_lines(path: str | os.PathLike, lines: Iterable[str]) -> int:
-    """Write a file so that it is there whole or not at all; returns the number of lines."""
-    path, count = Path(path), 0
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(part, "wb") as raw:
-            # A fixed time stamp and no name inside, so that the same replies give the same bytes.
-            file = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else raw
-            for line in lines:
-                file.write(line.encode() + b"\n")
-                count += 1
-            if file is not raw:
-                file.close()
-        os.replace(part, path)
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be written ({error.strerror or error})") from None
-    finally:
-        with suppress(OSError):           # there is none where its folder is none
-            part.unlink(missing_ok=True)
-    return count
 
 
 def utc(seconds: Any = None) -> str:
