@@ -463,5 +463,5 @@ def test_ragchecker_worked_example(mirror):
 def test_import_is_light():
     code = ("import sys, ems.study.upstream, ems.study.calls\n"
             "print({'pandas', 'numpy', 'pyarrow', 'pypdf', 'bs4', 'yaml'} & set(sys.modules))")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=datasets.DATA.parent)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parent.parent)
     assert done.stdout == "set()\n", done.stderr

@@ -197,8 +197,7 @@ class Replies:
         for start in range(0, len(keys), 500):
             part = keys[start:start + 500]
             rows = self._read(f"SELECT * FROM replies WHERE key IN ({','.join('?' * len(part))})", part)
-            saved = (dict(zip(COLUMNS, row, strict=True)) for row in rows)
-            found.update((row["key"], Record(**{**row, "sent": json.loads(row["sent"])})) for row in saved)
+            found.update((row[0], self._record(row)) for row in rows)
         found.update((k, _from_line(self._lines[k])) for k in keys if k not in found and k in self._lines)
         return found
 
@@ -277,6 +276,13 @@ class Replies:
             row["first"], row["last"] = min(row["first"], r.date), max(row["last"], r.date)
         return list(table.values())
 
+    def weights_of(self, model: str) -> set[str | None]:
+        """The declared weights that the saved replies of a model were made with (None = none were declared).
+
+        A batch endpoint's results do not say and are passed over.
+        """
+        return {r.sent.get("weights") for r in self.records() if r.model == model and "batch" not in r.sent}
+
     # --- requests that wait for a reply: the way to a batch endpoint ---
 
     def add_pending(self, wanted: Iterable[tuple[str, str, str, Mapping[str, Any]]]) -> None:
@@ -333,6 +339,18 @@ class Replies:
         return {**count, "pending": sum(self.pending().values())}
 
     # --- underneath ---
+
+    def _record(self, row: tuple) -> Record:
+        """A row of the SQLite file as a Record; StoreError when it is damaged."""
+        values = dict(zip(COLUMNS, row, strict=True))
+        try:
+            sent = json.loads(values["sent"])
+            if not isinstance(sent, dict):
+                raise ValueError("sent is no object")
+        except (ValueError, TypeError) as error:
+            raise StoreError(f"{self.path}: the saved reply {values['key'][:12]} is damaged ({error}); take its row out of "
+                             "the table replies, and it is asked for again") from None
+        return Record(**{**values, "sent": sent})
 
     def _index(self, file: Path) -> None:
         """Keep a recording's lines by key, unparsed: 100,000 replies open in a fraction of a second."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..data import some
-from ..io import read_text, write_file
+from ..io import data_path, read_text, write_file
 from ..types import Answer, InputError, Triplet
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 
 
-DATA = Path(__file__).resolve().parents[2] / "data"
 UPSTREAM_URL = "https://raw.githubusercontent.com"       # <this>/<repository>/<commit>/<path>
 FINDVER_MODELS = {                  # name -> (upstream's file, billions of parameters)
     "Llama-3.2-3B": ("Llama-3_2-3B-Instruct", 3.0),
@@ -68,7 +67,7 @@ class Source:
 @cache
 def pins() -> dict[str, dict[str, str]]:
     """The pinned files by name, from data/upstream.csv."""
-    rows = csv.DictReader(read_text(DATA / "upstream.csv").splitlines())
+    rows = csv.DictReader(read_text(data_path("upstream.csv")).splitlines())
     return {f"{row['dataset']}/{row['path']}": row for row in rows}
 
 

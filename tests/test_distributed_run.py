@@ -10,7 +10,7 @@ from scripted import judgeable
 from ems.cli import main
 from ems.io import write_jsonl
 from ems.pipeline import CHUNK, build
-from ems.study.cluster import stream
+from ems.study.distributed_run import stream
 from ems.types import InputError
 
 distributed = pytest.importorskip("distributed", reason="the cluster test needs dask: pip install 'ems-kit[dask]'")
