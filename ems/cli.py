@@ -168,7 +168,7 @@ def _explained_misses(args: argparse.Namespace) -> Iterator[None]:
     try:
         yield
     except MissingReplies as error:
-        known = _store(args).weights_of(args.judge)
+        known = _store(args).weights_of(args.judge, error.keys)
         if not known or args.weights in known:
             raise
         wanted, saved = (" or ".join("no --weights" if w is None else f"--weights {w}" for w in sorted(revisions, key=str))

@@ -5,6 +5,7 @@ Every file the kit writes whole goes through `whole_file`: readers see the old f
 
 from __future__ import annotations
 
+import csv
 import glob
 import gzip
 import json
@@ -209,10 +210,13 @@ def csv_text(frame: pd.DataFrame) -> str:
     `unguarded` takes off again; numbers stay as they are.
     """
     guarded = frame.rename(columns=_guarded)
-    for i, dtype in enumerate(guarded.dtypes):
-        if dtype.kind == "O":
-            guarded.isetitem(i, guarded.iloc[:, i].map(_guarded))
-    return guarded.to_csv(index=False, lineterminator="\n")
+    texts = [i for i, dtype in enumerate(guarded.dtypes) if dtype.kind == "O"]
+    for i in texts:
+        guarded.isetitem(i, guarded.iloc[:, i].map(_guarded))
+    # Older csv writers leave a carriage return bare, which readers take for the end of a row: then quote every text.
+    bare = any("\r" in cell for i in texts for cell in guarded.iloc[:, i] if isinstance(cell, str))
+    return guarded.to_csv(index=False, lineterminator="\n",
+                          quoting=csv.QUOTE_NONNUMERIC if bare else csv.QUOTE_MINIMAL)
 
 
 def write_csv(path: str | Path, frame: pd.DataFrame) -> Path:

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from loopback import Loopback
 
-from ems.data import check_join, load_answers, load_triplets
-from ems.io import write_jsonl
+from ems.data import check_join, load_answers, load_triplets, read_frames, to_frame, values_frame
+from ems.io import data_path, progress_bar, progress_bars, write_csv, write_jsonl, write_lines
 from ems.study import upstream as datasets
 from ems.study.upstream import financebench, findver, ragchecker_meta, source
 from ems.types import Answer, InputError, Triplet
@@ -189,6 +190,144 @@ def test_place_that_takes_no_file(tmp_path):
             write_jsonl(place, [{"x": 1}])
 
 
+def test_parts_that_killed_processes_left_are_removed_and_no_others(tmp_path):
+    """A process killed while it writes leaves its part; the next writer of the same file removes it, not one in use."""
+    code = ("import os, signal, sys\nfrom ems.io import whole_file\n"
+            "with whole_file(sys.argv[1]) as file:\n"
+            "    file.write(b'half'); file.flush(); print('begun', flush=True); sys.stdin.read()")
+    def writer():
+        process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "t[1].jsonl")], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE)
+        assert process.stdout.readline() == b"begun\n"
+        return process
+    killed = writer()
+    killed.kill()
+    killed.wait()
+    left, = tmp_path.iterdir()
+    other = tmp_path / ".other.jsonl.0.part"
+    other.write_text("of another file")
+    alive = writer()                                       # makes a part of its own, and removes what was left
+    assert not left.exists()
+    write_jsonl(tmp_path / "t[1].jsonl", [{"x": 1}])
+    assert len(list(tmp_path.glob(".t*.part"))) == 1       # the living writer's
+    alive.communicate(b"")
+    assert alive.returncode == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".other.jsonl.0.part", "t[1].jsonl"]
+    assert (tmp_path / "t[1].jsonl").read_text() == "half"
+
+
+def test_compressed_files_of_equal_content_are_equal(tmp_path, monkeypatch):
+    import gzip
+    import time
+
+    first = tmp_path / "a" / "r.jsonl.gz"
+    assert write_lines(first, ["one", "zwei ü"]) == 2
+    monkeypatch.setattr(time, "time", lambda: 2e9)
+    write_lines(tmp_path / "b.gz", ["one", "zwei ü"])
+    assert first.read_bytes() == (tmp_path / "b.gz").read_bytes()
+    assert gzip.decompress(first.read_bytes()).decode() == "one\nzwei ü\n"
+
+
+def test_a_failing_source_of_lines_leaves_the_old_file(tmp_path):
+    path = tmp_path / "t"
+    path.write_text("old")
+    with pytest.raises(ZeroDivisionError):
+        write_lines(path, (str(1 / n) for n in (1, 0)))
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+CELLS = ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "'=1", "plain", "a=b", "", "1.10", "-5"]
+
+
+def test_no_cell_of_a_table_can_be_run_by_a_spreadsheet(tmp_path):
+    import csv
+
+    import pandas as pd
+
+    frame = pd.DataFrame({"model": CELLS, "value": [-0.5] * len(CELLS), "=1+1": 1})
+    path = write_csv(tmp_path / "new" / "t.csv", frame)
+    with path.open(newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["model", "value", "'=1+1"]
+    assert not [row[0] for row in rows if row[0][:1] in ("=", "+", "-", "@", "\t", "\r")]
+    assert {row[1] for row in rows} == {"-0.5"}                                  # numbers stay numbers
+    assert [row[0] for row in rows][7:11] == ["plain", "a=b", "", "1.10"]
+    assert frame.columns[2] == "=1+1"                                            # the caller's frame is as it was
+
+
+def test_names_come_back_from_a_table_as_they_were(tmp_path):
+    import pandas as pd
+
+    for names in (CELLS, [name for name in CELLS if "\r" not in name]):
+        back = read_frames(write_csv(tmp_path / "t.csv", pd.DataFrame({"model": names, "value": 0.5})))
+        assert list(back["model"]) == names
+        assert list(back["value"]) == [0.5] * len(names)
+
+
+def test_progress_is_drawn_for_who_watches(monkeypatch):
+    def drawn(text="reading"):
+        with progress_bar(text, 3) as bar:
+            return not bar.disable
+    assert not drawn()                                      # stderr is captured here: a file
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    assert drawn()
+    assert not drawn("")
+    with progress_bars(False):
+        assert not drawn()
+        with progress_bars(True):                           # an inner stage cannot bring them back
+            assert not drawn()
+    assert drawn()
+
+
+def test_evaluation_without_progress_draws_none_at_any_stage(monkeypatch, capsys):
+    from scripted import judgeable, judged
+
+    from ems.judge.client import LLMJudge
+    from ems.pipeline import build
+
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    triplets, answers = judgeable(2, 2)
+    for progress in (False, True):
+        with Loopback(judged) as server:
+            pipeline = build(LLMJudge("m", base_url=server.url), "llm")
+            assert len(pipeline.evaluate(triplets, answers, progress=progress)) == 2
+        assert bool(capsys.readouterr().err) == progress
+
+
+# ---- frames -------------------------------------------------------------------------------------------------------
+
+def test_results_as_a_frame():
+    from ems.pipeline import build
+
+    triplets = [Triplet("a", "g", "q", "Up 5%. Costs fell."), Triplet("b", "h", "q", "Up 6%.")]
+    results = build(None, "local").evaluate(triplets, [Answer("a", "m", "Up 5%."), Answer("b", "m", "")])
+    frame = to_frame(results)
+    assert list(frame["metric"].unique()) == ["EMS"]
+    assert list(frame["part"]) == ["Precision", "Recall", "F1"] * 2
+    assert list(frame["group"]) == ["a"] * 3 + ["b"] * 3            # without triplets each is a group of its own
+    named = to_frame(results, "EMS(local)", triplets)
+    assert list(named["group"]) == ["g"] * 3 + ["h"] * 3
+    recall = named[named["part"] == "Recall"].set_index("triplet_id")
+    assert recall["value"]["a"] == results[0].recall == recall["num"]["a"] / recall["den"]["a"]
+    assert recall["value"]["b"] == 0
+    assert named.drop(columns=["metric", "group"]).equals(frame.drop(columns=["metric", "group"]))
+    assert to_frame([]).empty
+    with pytest.raises(InputError, match="no triplet 'b' among the 1 given"):
+        to_frame(results, triplets=triplets[:1])
+
+
+def test_values_as_a_frame():
+    answers = [Answer("a", "m", "x"), Answer("b", "m", "y")]
+    frame = values_frame(answers, [0.25, math.nan], "BLEU", "Score", "bleu:1", [Triplet("a", "g", "q", "r"), Triplet("b", "h", "q", "r")])
+    assert list(frame["group"]) == ["g", "h"]
+    assert list(frame["unscored"]) == [0, 1]
+    assert list(frame["den"]) == [1.0, 1.0]
+    assert frame["num"][0] == 0.25
+    with pytest.raises(ValueError, match="zip"):
+        values_frame(answers, [0.25], "BLEU", "Score", "bleu:1")
+
+
 # ---- RAGChecker's JSON --------------------------------------------------------------------------------------------
 
 ROW = {"query_id": "1", "query": "q", "gt_answer": "r", "response": "x"}
@@ -203,6 +342,16 @@ def test_ragchecker_input_is_triplets_and_answers(tmp_path):
     (tmp_path / "twice.json").write_text(json.dumps({"results": [ROW, ROW]}))
     with pytest.raises(InputError, match="query_id must be unique; '1'"):
         load_triplets(tmp_path / "twice.json")
+
+
+# ---- the kit's own data -------------------------------------------------------------------------------------------
+
+def test_the_kits_own_data_is_found_and_what_is_not_there_is_said(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("companies.csv", "questions.yaml", "q3-2024/references", "paper/table1.csv", "upstream.csv", "human"):
+        assert data_path(name).exists()
+    with pytest.raises(InputError, match="no q9-2030"):
+        data_path("q9-2030")
 
 
 # ---- mirror, cache, download --------------------------------------------------------------------------------------

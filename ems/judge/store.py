@@ -276,12 +276,13 @@ class Replies:
             row["first"], row["last"] = min(row["first"], r.date), max(row["last"], r.date)
         return list(table.values())
 
-    def weights_of(self, model: str) -> set[str | None]:
-        """The declared weights that the saved replies of a model were made with (None = none were declared).
+    def weights_of(self, model: str, tasks: Collection[str]) -> set[str | None]:
+        """The declared weights that a model's saved replies to these tasks were made with (None = none declared).
 
         A batch endpoint's results do not say and are passed over.
         """
-        return {r.sent.get("weights") for r in self.records() if r.model == model and "batch" not in r.sent}
+        return {record.sent.get("weights") for record in self.records()
+                if record.model == model and record.task in tasks and "batch" not in record.sent}
 
     # --- requests that wait for a reply: the way to a batch endpoint ---
 
