@@ -363,8 +363,8 @@ NAME = "set/data/a.json"
 @pytest.fixture
 def pinned(tmp_path, monkeypatch):
     pin = {"dataset": "set", "repository": "owner/repo", "commit": "c0ffee", "path": "data/a.json",
-           "bytes": str(len(CONTENT)), "sha256": hashlib.sha256(CONTENT).hexdigest()}
-    monkeypatch.setattr(datasets, "pins", lambda: {NAME: pin})
+           "bytes": str(len(CONTENT)), "sha256": hashlib.sha256(CONTENT).hexdigest()}      # as a csv file has them
+    monkeypatch.setattr(datasets, "pins", lambda: {NAME: datasets.Pin(**pin)})
     monkeypatch.setenv("EMS_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("EMS_DATA_MIRROR", raising=False)
     monkeypatch.setenv("no_proxy", "*")
@@ -458,7 +458,7 @@ def test_file_that_is_not_pinned():
 def test_every_pin_is_whole():
     pins = datasets.pins()
     assert {name.split("/")[0] for name in pins} == {"findver", "financebench", "ragchecker"}
-    assert all(len(p["sha256"]) == 64 and len(p["commit"]) == 40 and int(p["bytes"]) > 0 for p in pins.values())
+    assert all(len(p.sha256) == 64 and len(p.commit) == 40 and p.bytes > 0 for p in pins.values())
     assert sum(name.startswith("financebench/results/") for name in pins) == 16
 
 
