@@ -33,10 +33,10 @@ def test_same_results_with_one_worker_killed_halfway(cluster):
     with distributed.Client(cluster.scheduler_address, set_as_default=False) as client:
         victim = next(iter(client.run(os.getpid).values()))
     results = stream(cluster.scheduler_address, TRIPLETS, ANSWERS)
-    found = [next(results)]
+    received = [next(results)]
     os.kill(victim, signal.SIGKILL)
-    found += results
-    assert plain(found) == alone
+    received += results
+    assert plain(received) == alone
 
 
 def test_the_command_gives_the_same_file(cluster, tmp_path):
