@@ -31,8 +31,8 @@ STORE = "ems-replies.sqlite"
 COVERAGE = 0.95          # share of points that must be scored for exit status 0
 # Options of `score` and `evaluate` that mean nothing without a judge, with their defaults.
 JUDGE_OPTIONS: dict[str, Any] = {
-    "base_url": None, "key_env": None, "mode": "live", "recorded": None, "weights": None, "seed": 7, "timeout": 600.0,
-    "max_score": 10, "prices": None, "spend_limit": None, "prompts": "kit",
+    "base_url": None, "key_env": None, "mode": "live", "recorded": None, "weights": None, "seed": 7,
+    "timeout": 600.0, "max_score": 10, "prices": None, "spend_limit": None, "prompts": "kit",
 }
 
 
@@ -64,12 +64,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _terminable(stopped: list[int]) -> Iterator[None]:
-    """SIGTERM ends a command as Ctrl-C does, so that replies on their way are saved; its number goes into `stopped`."""
+    """SIGTERM ends a command as Ctrl-C does, with replies on their way saved; `stopped` gets its number."""
     def stop(number: int, frame: FrameType | None) -> None:
         stopped.append(number)
         raise KeyboardInterrupt
 
-    if threading.current_thread() is not threading.main_thread():      # Python hands signals to the main thread only
+    if threading.current_thread() is not threading.main_thread():      # where alone signals can be handled
         yield
         return
     before = signal.signal(signal.SIGTERM, stop)
@@ -80,7 +80,7 @@ def _terminable(stopped: list[int]) -> Iterator[None]:
 
 
 def _say(message: object) -> None:
-    """One line on stderr. What models, files and servers wrote into it can move no cursor and set no colour."""
+    """One line on stderr, in which nothing that came from outside can move the cursor or set a colour."""
     print(f"ems: {visible(str(message))}", file=sys.stderr)
 
 
@@ -134,7 +134,8 @@ def _check_output(args: argparse.Namespace) -> None:
         raise InputError(f"{out} is a directory; give a file to write, such as {out / 'results.jsonl'}")
     for read in (args.triplets, args.answers, args.store, *(args.recorded or ())):
         if out.exists() and Path(read).exists() and out.samefile(read):
-            raise InputError(f"-o {out} is also read by this command and would be lost; give another file to write")
+            raise InputError(f"-o {out} is also read by this command and would be lost; give another file to "
+                             "write")
 
 
 def _evaluated(args: argparse.Namespace, pipeline: EMS, triplets: Sequence[Triplet],
@@ -143,7 +144,8 @@ def _evaluated(args: argparse.Namespace, pipeline: EMS, triplets: Sequence[Tripl
     from .io import whole_file
 
     results = []
-    with whole_file(args.output) as file, _explained_misses(args):     # opened before a judge is asked for anything
+    # The file is opened before a judge is asked for anything.
+    with whole_file(args.output) as file, _explained_misses(args):
         for result in _results(args, pipeline, triplets, answers):
             file.write((json.dumps(result.to_dict(), ensure_ascii=False) + "\n").encode())
             results.append(_slim(result))
@@ -155,8 +157,9 @@ def _results(args: argparse.Namespace, pipeline: EMS, triplets: Sequence[Triplet
     if not args.scheduler:
         return pipeline.stream(triplets, answers, progress=True)
     if pipeline.judges:
-        raise InputError("--scheduler is for evaluation without a judge; a judge scales by its endpoint: more --workers, "
-                         "several servers behind one --base-url, or batch files (--mode replay, ems replies export)")
+        raise InputError("--scheduler is for evaluation without a judge; a judge scales by its endpoint: "
+                         "more --workers, several servers behind one --base-url, or batch files (--mode "
+                         "replay, ems replies export)")
     from .study.distributed_run import stream
 
     return stream(args.scheduler, triplets, answers, args.scorer or "local", encoder=args.encoder)
@@ -171,10 +174,14 @@ def _explained_misses(args: argparse.Namespace) -> Iterator[None]:
         known = _store(args).weights_of(args.judge, error.keys)
         if not known or args.weights in known:
             raise
-        wanted, saved = (" or ".join("no --weights" if w is None else f"--weights {w}" for w in sorted(revisions, key=str))
-                         for revisions in ({args.weights}, known))
-        raise InputError(f"the replies of {args.judge} in the store were made with {saved}, and this run asks with "
-                         f"{wanted}: give the same. {error}") from None
+        wanted = _weights_option(args.weights)
+        saved = " or ".join(sorted(map(_weights_option, known)))
+        raise InputError(f"the replies of {args.judge} in the store were made with {saved}, and this run "
+                         f"asks with {wanted}: give the same. {error}") from None
+
+
+def _weights_option(weights: str | None) -> str:
+    return "no --weights" if weights is None else f"--weights {weights}"
 
 
 def triplets(args: argparse.Namespace) -> int:
@@ -221,7 +228,8 @@ def _usage(pipeline: EMS) -> dict[str, Any]:
 def _used(pipeline: EMS) -> str:
     from .judge.budget import table
 
-    return table(_usage(pipeline)).to_string(index=False, float_format=lambda v: f"{v:,.2f}", na_rep="unknown")
+    used = table(_usage(pipeline))
+    return used.to_string(index=False, float_format=lambda v: f"{v:,.2f}", na_rep="unknown")
 
 
 def reproduce(args: argparse.Namespace) -> int:
@@ -253,13 +261,16 @@ def replies(args: argparse.Namespace) -> int:
     from .judge.store import Replies
 
     if args.action != "import" and not Path(args.store).exists():
-        raise InputError(f"{args.store}: no such store of replies; --store names one, as made by a run with a judge")
+        raise InputError(f"{args.store}: no such store of replies; --store names one, as made by a run "
+                         "with a judge")
     if args.action == "export" and Path(args.file).exists() and Path(args.file).samefile(args.store):
         raise InputError(f"{args.file} is the store itself and would be lost; give another file to write")
     store = Replies(args.store)
     if args.action == "export":
-        count = store.export_pending(args.file) if args.pending else store.export(args.file, prompts=args.prompts)
-        print(f"{count} {'pending requests' if args.pending else 'replies'} written to {args.file}")
+        if args.pending:
+            print(f"{store.export_pending(args.file)} pending requests written to {args.file}")
+        else:
+            print(f"{store.export(args.file, prompts=args.prompts)} replies written to {args.file}")
     elif args.action == "import":
         print(", ".join(f"{n} {what}" for what, n in _imported(store, args.file).items()))
     else:
@@ -276,8 +287,10 @@ def prompts(args: argparse.Namespace) -> int:
     from .study.paper_prompts import import_prompts
 
     readings = [reading.partition("=")[::2] for reading in args.reading or ()]
-    folder, differing = import_prompts(args.source, {name.strip(): choice.strip() for name, choice in readings})
-    print(f"prompt set paper: 5 questions and 5 prompts in {folder}; its README.md says how the paper was read")
+    chosen = {name.strip(): choice.strip() for name, choice in readings}
+    folder, differing = import_prompts(args.source, chosen)
+    print(f"prompt set paper: 5 questions and 5 prompts in {folder}; its README.md says how the paper was "
+          "read")
     if differing:
         _say(f"other words than expected in {', '.join(differing)}; look them over there")
     return 0
@@ -287,7 +300,9 @@ def _imported(store: Any, path: str) -> dict[str, int]:
     """Read a file of replies, or a batch endpoint's results: each says by its first line which it is."""
     from .io import read_text
 
-    first = "" if path.endswith(".gz") else next((line for line in read_text(path).splitlines() if line.strip()), "")
+    # a batch endpoint's results are never compressed
+    lines = [] if path.endswith(".gz") else read_text(path).splitlines()
+    first = next((line for line in lines if line.strip()), "")
     return store.import_batch(path) if '"custom_id"' in first else {"imported": store.import_(path)}
 
 
@@ -302,14 +317,14 @@ def _pipeline(args: argparse.Namespace) -> EMS:
 
     dry = args.mode in ("dry", "likely")
     prices = dict(zip(("prompt", "completion", "cached"), args.prices or (), strict=False))
-    judge = LLMJudge(args.judge, store=_store(args), mode=args.mode, base_url=args.base_url, api_key=_key(args),
-                     workers=args.workers, timeout=args.timeout, seed=args.seed, weights=args.weights, prices=prices,
-                     spend_limit=args.spend_limit)
+    judge = LLMJudge(args.judge, store=_store(args), mode=args.mode, base_url=args.base_url,
+                     api_key=_key(args), workers=args.workers, timeout=args.timeout, seed=args.seed,
+                     weights=args.weights, prices=prices, spend_limit=args.spend_limit)
     scorer = args.scorer or "llm"
     if dry and not scorer.startswith("llm"):
         scorer = "local-pair"                # costs no call either, and loads nothing
-    return build(judge, scorer, encoder=args.encoder, prompts=Prompts.named(args.prompts), variant=args.variant,
-                 max_score=args.max_score)
+    return build(judge, scorer, encoder=args.encoder, prompts=Prompts.named(args.prompts),
+                 variant=args.variant, max_score=args.max_score)
 
 
 def _check_judge_options(args: argparse.Namespace) -> None:
@@ -317,8 +332,8 @@ def _check_judge_options(args: argparse.Namespace) -> None:
     given = [name for name, default in JUDGE_OPTIONS.items() if getattr(args, name) != default]
     if args.judge == "none" and given:
         named = ", ".join("--" + name.replace("_", "-") for name in given)
-        raise InputError(f"without a judge there is nothing that {named} could change; name one with --judge MODEL, or "
-                         "leave the option out")
+        raise InputError(f"without a judge there is nothing that {named} could change; name one with --judge "
+                         "MODEL, or leave the option out")
 
 
 def _store(args: argparse.Namespace) -> Replies | None:
@@ -333,12 +348,12 @@ def _store(args: argparse.Namespace) -> Replies | None:
 
 
 def _key(args: argparse.Namespace) -> str | None:
-    """The judge's key from the environment variable that --key-env names; None leaves it to OPENAI_API_KEY."""
+    """The judge's key from the environment variable of --key-env; None leaves it to OPENAI_API_KEY."""
     if args.key_env is None:
         return None
     if not (key := os.environ.get(args.key_env)):
-        raise InputError(f"--key-env {args.key_env}: there is no such environment variable, or it is empty; it must "
-                         "hold the judge's key, and --key-env its name")
+        raise InputError(f"--key-env {args.key_env}: there is no such environment variable, or it is empty; "
+                         "it must hold the judge's key, and --key-env its name")
     return key
 
 
@@ -362,7 +377,7 @@ def _prices(text: str) -> list[float]:
 
 
 def _status(results: Sequence[EMSResult], pipeline: EMS) -> int:
-    """The exit status, and one line on stderr when it is not 0: what is unscored, why, and the server's last message."""
+    """The exit status, and where it is not 0 one line: what is unscored, why, the server's last message."""
     units = sum(max(len(r.match), r.unscored) for r in results)
     unscored = sum(r.unscored for r in results)
     if results and not units:
@@ -371,8 +386,9 @@ def _status(results: Sequence[EMSResult], pipeline: EMS) -> int:
     if not units or 1 - unscored / units >= COVERAGE:
         return 0
     reasons = ", ".join(f"{reason} {n}" for reason, n in pipeline.unread.most_common())
-    messages = [f" ({text})" for judge in pipeline.judges for text in getattr(judge, "complaints", {}).values()]
-    why = f". Without a usable reply: {reasons}{messages[-1] if messages else ''}" if reasons else ""
+    messages = [text for judge in pipeline.judges for text in getattr(judge, "complaints", {}).values()]
+    message = f" ({messages[-1]})" if messages else ""
+    why = f". Without a usable reply: {reasons}{message}" if reasons else ""
     _say(f"{unscored} of {units} points are unscored; the values speak for the rest only{why}")
     return 3
 
@@ -392,7 +408,8 @@ def _summary(results: Sequence[EMSResult], triplets: Sequence[Triplet]) -> pd.Da
 
 
 def _shown(summary: pd.DataFrame) -> str:
-    shown = summary.assign(interval=[f"[{a:.3f}, {b:.3f}]" for a, b in zip(summary.ci_low, summary.ci_high, strict=True)])
+    intervals = zip(summary.ci_low, summary.ci_high, strict=True)
+    shown = summary.assign(interval=[f"[{low:.3f}, {high:.3f}]" for low, high in intervals])
     columns = ["model", "part", "value", "interval", "n", "coverage"]
     return _safe(shown[columns]).to_string(index=False, float_format=lambda v: f"{v:.3f}")
 
@@ -419,21 +436,26 @@ def _add_evaluation(commands: Any) -> None:
     one.set_defaults(run=score)
 
     many = commands.add_parser("evaluate", help="many answers: JSON lines in, JSON lines out")
-    many.add_argument("triplets", metavar="TRIPLETS", help="{id, group, question, reference} a line, or RAGChecker's JSON, "
-                      "or q3-2024: the kit's own fifty")
-    many.add_argument("answers", metavar="ANSWERS", help="{triplet_id, model, answer} a line, or RAGChecker's JSON")
+    many.add_argument("triplets", metavar="TRIPLETS", help="{id, group, question, reference} a line, or "
+                      "RAGChecker's JSON, or q3-2024: the kit's own fifty")
+    many.add_argument("answers", metavar="ANSWERS",
+                      help="{triplet_id, model, answer} a line, or RAGChecker's JSON")
     many.add_argument("-o", "--output", required=True, metavar="OUT.jsonl")
-    many.add_argument("--dry-run", action="store_true", help="count calls, tokens and cost without a single call")
-    many.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask cluster, for local and BERTScore evaluation")
+    many.add_argument("--dry-run", action="store_true",
+                      help="count calls, tokens and cost without a single call")
+    many.add_argument("--scheduler", metavar="ADDRESS",
+                      help="of a Dask cluster, for local and BERTScore evaluation")
     many.set_defaults(run=evaluate)
 
     own = commands.add_parser("triplets", help="write the kit's own fifty questions and references to a file")
     own.add_argument("file", metavar="OUT.jsonl")
-    own.add_argument("--transcripts", metavar="DIR", help="folder or parquet file with the calls: each goes in as context")
+    own.add_argument("--transcripts", metavar="DIR",
+                     help="folder or parquet file with the calls: each goes in as context")
     own.set_defaults(run=triplets)
 
     for command in (one, many):
-        command.add_argument("--judge", default="none", metavar="none|MODEL", help="default none: no key, no network")
+        command.add_argument("--judge", default="none", metavar="none|MODEL",
+                             help="default none: no key, no network")
         command.add_argument("--scorer", metavar="rouge|bertscore|llm|llm-expected|local|local-pair",
                              help="default local, with a judge llm")
         command.add_argument("--encoder", metavar="NAME", help="model for bertscore; default roberta-large")
@@ -444,18 +466,24 @@ def _add_evaluation(commands: Any) -> None:
 def _add_judge(group: Any) -> None:
     """The options that only a judge needs; `JUDGE_OPTIONS` has their defaults."""
     group.add_argument("--base-url", metavar="URL", help="address of the endpoint; default OPENAI_BASE_URL")
-    group.add_argument("--key-env", metavar="NAME", help="environment variable with the key; default OPENAI_API_KEY")
-    group.add_argument("--workers", type=int, default=32, metavar="N", help="questions under way at once; default 32")
-    group.add_argument("--timeout", type=float, metavar="SECONDS", help="for one reply with its retries; default 600")
+    group.add_argument("--key-env", metavar="NAME",
+                       help="environment variable with the key; default OPENAI_API_KEY")
+    group.add_argument("--workers", type=int, default=32, metavar="N",
+                       help="questions under way at once; default 32")
+    group.add_argument("--timeout", type=float, metavar="SECONDS",
+                       help="for one reply with its retries; default 600")
     group.add_argument("--store", default=STORE, metavar="FILE", help=f"the judge's replies; default {STORE}")
     group.add_argument("--recorded", action="append", metavar="FILE", help="recorded replies to use as well")
     group.add_argument("--mode", choices=("live", "replay", "refresh"))
-    group.add_argument("--weights", metavar="REVISION", help="of the model: a reply belongs to the weights it was made with")
+    group.add_argument("--weights", metavar="REVISION",
+                       help="of the model: a reply belongs to the weights it was made with")
     group.add_argument("--seed", type=_seed, metavar="N|none", help="sent with every question; default 7")
-    group.add_argument("--max-score", type=_score_limit, metavar="N", help="the best score of a pair; default 10")
+    group.add_argument("--max-score", type=_score_limit, metavar="N",
+                       help="the best score of a pair; default 10")
     group.add_argument("--variant", default="faithful", metavar="shared|all|reasoned",
                        help="another way to ask for matches than the paper's")
-    group.add_argument("--prompts", metavar="SET", help="kit, paper (see ems prompts import) or a folder; default kit")
+    group.add_argument("--prompts", metavar="SET",
+                       help="kit, paper (see ems prompts import) or a folder; default kit")
     group.add_argument("--prices", type=_prices, metavar="PROMPT,REPLY[,CACHED]",
                        help="money for a million tokens, such as 2.5,10,1.25")
     group.add_argument("--spend-limit", type=float, metavar="MONEY", help="stop before the judge costs more")
@@ -465,18 +493,22 @@ def _add_judge(group: Any) -> None:
 def _add_study(commands: Any) -> None:
     """`ems reproduce` and `ems prompts`."""
     rerun = commands.add_parser("reproduce", help="run the notebooks of a profile")
-    rerun.add_argument("--profile", default="default", metavar="P", help="a name in profiles/ or a .yaml file")
+    rerun.add_argument("--profile", default="default", metavar="P",
+                       help="a name in profiles/ or a .yaml file")
     rerun.add_argument("--only", action="append", metavar="03", help="only the notebooks that begin so")
     rerun.add_argument("-p", dest="parameter", nargs=2, action="append", metavar=("NAME", "VALUE"))
-    rerun.add_argument("--dry-run", action="store_true", help="count calls, tokens and cost without a single call")
+    rerun.add_argument("--dry-run", action="store_true",
+                       help="count calls, tokens and cost without a single call")
     rerun.set_defaults(run=reproduce)
 
     words = commands.add_parser("prompts", help="the paper's own questions and prompts, from your copy of it")
     words.set_defaults(run=prompts)
-    words = words.add_subparsers(required=True, metavar="import").add_parser("import", help="make the prompt set paper")
-    words.add_argument("source", metavar="SOURCE", help="arXiv 2503.16575 as PDF, HTML or text")
-    words.add_argument("--reading", action="append", metavar="NAME=CHOICE", help="where the paper says two things: "
-                       "index=1, list=everywhere|plain, versions=counted, answer=bare")
+    actions = words.add_subparsers(required=True, metavar="import")
+    make = actions.add_parser("import", help="make the prompt set paper")
+    make.add_argument("source", metavar="SOURCE", help="arXiv 2503.16575 as PDF, HTML or text")
+    make.add_argument("--reading", action="append", metavar="NAME=CHOICE",
+                      help="where the paper says two things: index=1, list=everywhere|plain, "
+                           "versions=counted, answer=bare")
 
 
 def _add_replies(commands: Any) -> None:
@@ -484,7 +516,8 @@ def _add_replies(commands: Any) -> None:
     saved = commands.add_parser("replies", help="export, import and count saved replies")
     saved.set_defaults(run=replies)
     actions = saved.add_subparsers(required=True, dest="action", metavar="export|import|stats")
-    out = actions.add_parser("export", help="write replies, or with --pending the requests that wait, as JSON lines")
+    out = actions.add_parser("export",
+                             help="write replies, or with --pending the requests that wait, as JSON lines")
     out.add_argument("file", metavar="FILE")
     out.add_argument("--pending", action="store_true", help="as input of a batch endpoint or vllm run-batch")
     out.add_argument("--prompts", action="store_true", help="with the prompts")

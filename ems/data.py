@@ -1,4 +1,4 @@
-"""A user's rows in and tidy frames out: triplets and answers, and one row per metric, part, model and triplet."""
+"""A user's rows in, tidy frames out: triplets and answers; a row per metric, part, model and triplet."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ class RAGCheckerRow(_Row):
 def load_triplets(path: str | Path) -> list[Triplet]:
     """Triplets from JSON lines `{id, group, question, reference, context?}`, or from RAGChecker's input JSON.
 
-    Blank lines and unknown keys are ignored. InputError names file and line for anything malformed: a missing key, a
-    value that is no string, an empty id or group, an id given twice, a file without rows.
+    Blank lines and unknown keys are ignored. InputError names file and line for anything malformed: a missing
+    key, a value that is no string, an empty id or group, an id given twice, a file without rows.
     """
     text = read_text(path)
     if (results := _ragchecker_results(path, text)) is not None:
@@ -92,20 +92,23 @@ def load_triplets(path: str | Path) -> list[Triplet]:
 
 
 def load_answers(path: str | Path) -> list[Answer]:
-    """Answers from JSON lines `{triplet_id, model, answer}`, or from RAGChecker's input JSON (model: the file's stem).
+    """Answers from JSON lines `{triplet_id, model, answer}`, or from RAGChecker's input JSON.
 
-    As strict as `load_triplets`; each (triplet_id, model) may occur once. An empty answer is valid: a refusal.
+    The model of a RAGChecker file is its stem. As strict as `load_triplets`; each (triplet_id, model) may
+    occur once. An empty answer is valid: a refusal.
     """
     text = read_text(path)
     if (results := _ragchecker_results(path, text)) is not None:
-        return [Answer(row.query_id, Path(path).stem, row.response) for row in _ragchecker_rows(path, results)]
+        model = Path(path).stem
+        return [Answer(row.query_id, model, row.response) for row in _ragchecker_rows(path, results)]
     return [Answer(**dict(row)) for row in _rows(path, text, AnswerRow, key=("triplet_id", "model"))]
 
 
 def check_join(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> dict[str, list[str]]:
-    """The triplets each model left unanswered, `{model: [triplet id, ...]}`; models that answered all are absent.
+    """The triplets each model left unanswered, `{model: [id, ...]}`, without models that answered all.
 
-    InputError when an answer names a triplet that does not exist, or an id or a (triplet_id, model) is repeated.
+    InputError when an answer names a triplet that does not exist, or an id or a (triplet_id, model) is
+    repeated.
     """
     ids = [t.id for t in triplets]
     if twice := duplicates(ids):
@@ -118,7 +121,8 @@ def check_join(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> dict[s
     answered: dict[str, set[str]] = {}
     for a in answers:
         answered.setdefault(a.model, set()).add(a.triplet_id)
-    return {model: missing for model, done in answered.items() if (missing := [i for i in ids if i not in done])}
+    missing = {model: [i for i in ids if i not in done] for model, done in answered.items()}
+    return {model: unanswered for model, unanswered in missing.items() if unanswered}
 
 
 def _rows(path: str | Path, text: str, model: type[_Row], key: Sequence[str]) -> list[Any]:
@@ -129,11 +133,13 @@ def _rows(path: str | Path, text: str, model: type[_Row], key: Sequence[str]) ->
         row = validated(model, value, where)
         values = tuple(getattr(row, name) for name in key)
         if values in lines:
-            raise InputError(f"{where}: {' and '.join(key)} {some(values)} occurred already on line {lines[values]}")
+            raise InputError(f"{where}: {' and '.join(key)} {some(values)} occurred already on line "
+                             f"{lines[values]}")
         lines[values] = number
         rows.append(row)
     if not rows:
-        raise InputError(f"{path} is empty; one JSON object per line with {', '.join(model.model_fields)} is needed")
+        fields = ", ".join(model.model_fields)
+        raise InputError(f"{path} is empty; one JSON object per line with {fields} is needed")
     return rows
 
 
@@ -165,27 +171,31 @@ def _ragchecker_triplet(row: RAGCheckerRow) -> Triplet:
 
 # Columns of names, in frames of values and of labels: text, whatever it looks like.
 NAMES = ("metric", "part", "model", "triplet_id", "instance_id", "group", "signature")
-# A frame of values. `num` / `den` is what the answer adds to a pooled value (nan where there is none), `units` the
-# number of points (or claims, or whole answers) judged, `unscored` how many of these have no score.
-COLUMNS = ["metric", "part", "model", "triplet_id", "group", "value", "num", "den", "units", "unscored", "signature"]
+# Columns of a frame of values. `num` / `den` is what the answer adds to a pooled value (nan where there is
+# none), `units` the number of points (or claims, or whole answers) judged, `unscored` how many of these have
+# no score.
+COLUMNS = ["metric", "part", "model", "triplet_id", "group", "value", "num", "den", "units", "unscored",
+           "signature"]
 
 
 def to_frame(results: Iterable[EMSResult], metric: str = "EMS",
              triplets: Sequence[Triplet] | None = None) -> pd.DataFrame:
     """A frame of values from EMS results: rows Precision, Recall and F1 of every answer, columns `COLUMNS`.
 
-    Values are in [0, 1], nan where an answer has none. `metric` names the rows. `group`, which intervals are clustered
-    by, comes from the triplets; without them each triplet is a group of its own. InputError for a result of a triplet
-    that is not among those given.
+    Values are in [0, 1], nan where an answer has none. `metric` names the rows. `group`, which intervals are
+    clustered by, comes from the triplets; without them each triplet is a group of its own. InputError for a
+    result of a triplet that is not among those given.
     """
     rows = []
     for r in results:
-        tally, units, known = r.tally, max(len(r.match), r.unscored), not isnan(r.recall)
-        sums = {"Precision": (r.precision, tally.ans_sum, tally.ans_n), "Recall": (r.recall, tally.ref_sum, tally.ref_n),
-                "F1": (r.f1, nan, nan)}
-        for part, (value, num, den) in sums.items():
-            rows.append((metric, part, r.model, r.triplet_id, value, num if known else nan, den if known else nan,
-                         units, r.unscored, r.signature))
+        units = max(len(r.match), r.unscored)
+        parts = {"Precision": (r.precision, r.tally.ans_sum, r.tally.ans_n),
+                 "Recall": (r.recall, r.tally.ref_sum, r.tally.ref_n), "F1": (r.f1, nan, nan)}
+        for part, (value, num, den) in parts.items():
+            if isnan(r.recall):                # what is unscored has no share of a pooled value
+                num = den = nan
+            rows.append((metric, part, r.model, r.triplet_id, value, num, den, units, r.unscored,
+                         r.signature))
     return _frame(rows, triplets)
 
 
@@ -197,26 +207,28 @@ def values_frame(answers: Sequence[Answer], values: Sequence[float], metric: str
     return _frame(rows, triplets)
 
 
-def claims_frame(claims: Iterable[Claims], signature: str, triplets: Sequence[Triplet] | None = None) -> pd.DataFrame:
-    """A frame of values, as `to_frame` gives it, with RAGChecker's Precision, Recall and F1 of every answer."""
+def claims_frame(claims: Iterable[Claims], signature: str,
+                 triplets: Sequence[Triplet] | None = None) -> pd.DataFrame:
+    """A frame of values, as `to_frame` gives it: RAGChecker's Precision, Recall and F1 of every answer."""
     rows = []
     for c in claims:
         precision, recall, harmonic = ragchecker_scores(c)
-        parts = {"Precision": (precision, *entailed(c.answer2response)), "Recall": (recall, *entailed(c.response2answer)),
-                 "F1": (harmonic, nan, nan)}
+        parts = {"Precision": (precision, *entailed(c.answer2response)),
+                 "Recall": (recall, *entailed(c.response2answer)), "F1": (harmonic, nan, nan)}
         for part, (value, num, den) in parts.items():
             if isnan(value):                   # an unscored answer has no share of a pooled value either
                 num = den = nan
-            rows.append(("RAGChecker", part, c.model, c.triplet_id, value, num, den, c.units, c.unscored, signature))
+            rows.append(("RAGChecker", part, c.model, c.triplet_id, value, num, den, c.units, c.unscored,
+                         signature))
     return _frame(rows, triplets)
 
 
 def read_frames(*paths: str | Path) -> pd.DataFrame:
     """Frames of values, or a data set's labels, from CSV files, one below the other.
 
-    Names are text as they were, whatever they look like: "1.10", "7", "N/A" and "None" are names, and an apostrophe
-    that keeps a spreadsheet from running a cell (see `io.csv_text`) is none of it. An empty cell of any other column
-    is nan.
+    Names are text as they were, whatever they look like: "1.10", "7", "N/A" and "None" are names, and an
+    apostrophe that keeps a spreadsheet from running a cell (see `io.csv_text`) is none of it. An empty cell
+    of any other column is nan.
     """
     import pandas as pd
 
@@ -238,7 +250,7 @@ class Used(Protocol):
 
 
 def judge_usage(*judges: Used) -> dict[str, dict[str, dict[str, Any]]]:
-    """What judges were asked and cost, by model and task, JSON-ready; for the manifest. Judges of one name are summed."""
+    """What judges were asked and cost, by model and task, JSON-ready. Judges of one name are summed."""
     return merged({judge.name: {task: {**asdict(used), "failures": dict(used.failures)}
                                 for task, used in judge.usage().items()}} for judge in judges)
 
@@ -252,5 +264,6 @@ def _frame(rows: Sequence[tuple], triplets: Sequence[Triplet] | None) -> pd.Data
         return frame.assign(group=frame["triplet_id"])[COLUMNS]
     groups = {t.id: t.group for t in triplets}
     if unknown := sorted(set(frame["triplet_id"]) - groups.keys()):
-        raise InputError(f"no triplet {some(unknown)} among the {len(groups)} given; give those that were answered")
+        raise InputError(f"no triplet {some(unknown)} among the {len(groups)} given; give those that were "
+                         "answered")
     return frame.assign(group=frame["triplet_id"].map(groups))[COLUMNS]

@@ -1,6 +1,7 @@
 """Files and the terminal: texts, JSON lines and tables in and out, the data sets' place, progress bars.
 
-Every file the kit writes whole goes through `whole_file`: readers see the old file or the new one, never a fragment.
+Every file the kit writes whole goes through `whole_file`: readers see the old file or the new one, never a
+fragment.
 """
 
 from __future__ import annotations
@@ -32,15 +33,16 @@ if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
 
 Row = TypeVar("Row", bound="BaseModel")
-NEEDED = {"string_type": "a string", "list_type": "a list", "model_type": "an object"}    # by pydantic's type of error
-OWN_CHECK = "ems"                          # type of a PydanticCustomError whose message reads on after the field's name
-FORMULA = r"[=+\-@\x00-\x1f]"             # how a text begins that a spreadsheet runs, or that hides such a beginning
+# What was needed, by pydantic's type of error.
+NEEDED = {"string_type": "a string", "list_type": "a list", "model_type": "an object"}
+OWN_CHECK = "ems"        # type of a PydanticCustomError whose message reads on after the field's name
+FORMULA = r"[=+\-@\x00-\x1f]"   # how a text begins that a spreadsheet runs, or that hides such a beginning
 
 
 # --- places ---
 
 def home() -> Path:
-    """The user's data folder: EMS_HOME, else `ems` in %APPDATA% on Windows, in XDG_DATA_HOME or ~/.local/share."""
+    """The user's data folder: EMS_HOME, or `ems` in %APPDATA% (Windows), XDG_DATA_HOME or ~/.local/share."""
     if named := os.environ.get("EMS_HOME"):
         return Path(named)
     if sys.platform == "win32" and (roaming := os.environ.get("APPDATA")):
@@ -51,19 +53,21 @@ def home() -> Path:
 def data_path(name: str) -> Path:
     """A file or folder of the kit's own data sets, such as "companies.csv" or "q3-2024/references".
 
-    They are in the checkout's `data/`, which an installed wheel has as `ems/datasets/`. InputError when it is in neither.
+    They are in the checkout's `data/`, which an installed wheel has as `ems/datasets/`. InputError when it is
+    in neither.
     """
     package = Path(__file__).resolve().parent
     for folder in (package / "datasets", package.parent / "data"):
         if (path := folder / name).exists():
             return path
-    raise InputError(f"the kit's data set has no {name}; install the kit again, or run inside a clone of the project")
+    raise InputError(f"the kit's data set has no {name}; install the kit again, or run inside a clone of the "
+                     "project")
 
 
 # --- reading ---
 
 def read_text(path: str | Path) -> str:
-    """The text of a UTF-8 file, without a byte order mark. InputError when it cannot be read or is not UTF-8."""
+    """The text of a UTF-8 file, without a byte order mark. InputError when it is not readable as that."""
     try:
         raw = Path(path).read_bytes()
     except OSError as error:
@@ -74,12 +78,13 @@ def read_text(path: str | Path) -> str:
         return raw[mark:].decode()
     except UnicodeDecodeError as error:
         at = error.start + mark
-        raise InputError(f"{path} is not UTF-8: byte 0x{raw[at]:02x} at offset {at} (line {raw.count(10, 0, at) + 1}); "
-                         "save it as UTF-8") from None
+        line = raw.count(b"\n", 0, at) + 1
+        raise InputError(f"{path} is not UTF-8: byte 0x{raw[at]:02x} at offset {at} (line {line}); save it "
+                         "as UTF-8") from None
 
 
 def parse_jsonl(text: str, path: str | Path) -> Iterator[tuple[int, Any]]:
-    """Line number (from 1) and value of every JSON line of `text` that is not blank; `path` is named in errors.
+    """Line number (from 1) and value of every JSON line that is not blank; `path` is named in errors.
 
     Lines end at newlines only: U+2028 may stand inside a string. InputError for a line that is not JSON.
     """
@@ -89,12 +94,14 @@ def parse_jsonl(text: str, path: str | Path) -> Iterator[tuple[int, Any]]:
         try:
             yield number, json.loads(line)
         except (ValueError, RecursionError) as error:
-            reason = f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else error
-            raise InputError(f"{path}, line {number} is not JSON: {reason}; one object per line is needed") from None
+            known = isinstance(error, json.JSONDecodeError)
+            reason = f"{error.msg} at column {error.colno}" if known else error
+            raise InputError(f"{path}, line {number} is not JSON: {reason}; one object per line is "
+                             "needed") from None
 
 
 def validated(model: type[Row], value: Any, where: str) -> Row:
-    """The value as a pydantic model. InputError, in one line that begins with `where`, for the first thing wrong."""
+    """The value as a pydantic model. InputError, in one line that begins with `where`, when it is not one."""
     from pydantic import ValidationError
 
     try:
@@ -105,13 +112,14 @@ def validated(model: type[Row], value: Any, where: str) -> Row:
 
 
 def _problem(error: ValidationError, needed: str) -> str:
-    """What is wrong with a value, what is allowed and what came: the first of pydantic's findings, in plain words."""
+    """What is wrong with a value, what is needed and what came: the first of pydantic's findings."""
     first, *others = error.errors(include_url=False)
     kind, value, place = first["type"], first["input"], first["loc"]
     came = f"got {type(value).__name__} {str(value)[:40]!r}"
     if not place:
         return f"an object with {needed} is needed, {came}"
-    name = repr(str(place[0]) + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place[1:]))
+    steps = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in place[1:]]
+    name = repr(str(place[0]) + "".join(steps))
     if kind == "missing" and len(place) == 1:
         missing = [e["loc"][0] for e in (first, *others) if e["type"] == kind and len(e["loc"]) == 1]
         return f"{some(missing)} missing; {needed} are needed, got {some(list(value))}"
@@ -139,9 +147,9 @@ def is_encodable(text: str) -> bool:
 def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
     """A binary file to fill, put in place at `path` in one step once the block has ended without an error.
 
-    Folders are made. A name that ends in .gz is compressed, with a fixed time stamp: equal content gives equal bytes.
-    What processes that were killed left of the same file is removed. InputError when `path` takes no file; what goes
-    wrong within the block is raised as it is, and the old file stays.
+    Folders are made. A name that ends in .gz is compressed, with a fixed time stamp: equal content gives
+    equal bytes. What processes that were killed left of the same file is removed. InputError when `path`
+    takes no file; what goes wrong within the block is raised as it is, and the old file stays.
     """
     path = Path(path)
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
@@ -167,7 +175,7 @@ def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
 
 
 def write_file(path: str | Path, content: bytes) -> Path:
-    """Write `content` as a whole file (see `whole_file`); returns the path. InputError when it cannot be written."""
+    """Write a whole file (see `whole_file`); returns the path. InputError when it cannot be written."""
     with _refusing(path), whole_file(path) as file:
         file.write(content)
     return Path(path)
@@ -191,13 +199,15 @@ def write_json(path: str | Path, data: Any) -> Path:
 def write_jsonl(path: str | Path, rows: Iterable[Any]) -> Path:
     """Write records or mappings as JSON lines: UTF-8, keys in their own order, the whole file or nothing.
 
-    A record's `to_dict()` is used where it has one; a triplet without context leaves the key out. ValueError for nan
-    and infinity, which JSON cannot hold; InputError for text that is not Unicode or a place that takes no file.
+    A record's `to_dict()` is used where it has one; a triplet without context leaves the key out. ValueError
+    for nan and infinity, which JSON cannot hold; InputError for text that is not Unicode or a place that
+    takes no file.
     """
     def line(number: int, row: Any) -> str:
         text = json.dumps(_mapping(row), ensure_ascii=False, allow_nan=False)
         if not is_encodable(text):
-            raise InputError(f"{path}: row {number} holds half a surrogate pair, which UTF-8 cannot; mend the text")
+            raise InputError(f"{path}: row {number} holds half a surrogate pair, which UTF-8 cannot; mend "
+                             "the text")
         return text
     write_lines(path, (line(number, row) for number, row in enumerate(rows, 1)))
     return Path(path)
@@ -206,14 +216,14 @@ def write_jsonl(path: str | Path, rows: Iterable[Any]) -> Path:
 def csv_text(frame: pd.DataFrame) -> str:
     """A table as CSV without its index, in which a spreadsheet finds no formula to run.
 
-    A text, or a column's name, that begins with = + - @ or a control character gets an apostrophe before it, which
-    `unguarded` takes off again; numbers stay as they are.
+    A text, or a column's name, that begins with = + - @ or a control character gets an apostrophe before it,
+    which `unguarded` takes off again; numbers stay as they are.
     """
     guarded = frame.rename(columns=_guarded)
     texts = [i for i, dtype in enumerate(guarded.dtypes) if dtype.kind == "O"]
     for i in texts:
         guarded.isetitem(i, guarded.iloc[:, i].map(_guarded))
-    # Older csv writers leave a carriage return bare, which readers take for the end of a row: then quote every text.
+    # Some writers leave a carriage return bare, which readers take for a row's end: then quote every text.
     bare = any("\r" in cell for i in texts for cell in guarded.iloc[:, i] if isinstance(cell, str))
     return guarded.to_csv(index=False, lineterminator="\n",
                           quoting=csv.QUOTE_NONNUMERIC if bare else csv.QUOTE_MINIMAL)
@@ -247,7 +257,8 @@ def _refusing(path: str | Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}; name another place, or make room") from None
+        raise InputError(f"{path} cannot be written: {error.strerror or error}; name another place, or make "
+                         "room") from None
 
 
 def _create_locked(part: Path) -> int | None:
@@ -284,7 +295,7 @@ _BARS: ContextVar[bool] = ContextVar("progress bars are drawn", default=True)
 
 
 def progress_bar(text: str, total: int | None, done: int = 0, unit: str = "reply") -> Any:
-    """A progress bar on stderr; an invisible one without a text, and where nobody watches: a file, a pipe, a log."""
+    """A progress bar on stderr; an invisible one without a text, and where stderr is a file or a pipe."""
     from tqdm.auto import tqdm
 
     visible = bool(text) and _BARS.get() and (_is_notebook() or sys.stderr.isatty())

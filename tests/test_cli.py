@@ -61,13 +61,17 @@ def test_scorers_without_a_judge(pair, capsys, scorer):
 
 def test_score_imports_no_torch(pair):
     code = "import sys; from ems.cli import main; main(sys.argv[1:]); print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code, "score", *pair], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, "score", *pair], capture_output=True, text=True, check=True
+    )
     assert done.stdout.splitlines()[-1] == "False"
 
 
 def test_help_imports_nothing_heavy():
-    code = ("import sys\nfrom ems.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
-            "print([m for m in ('numpy', 'pandas', 'nltk', 'torch', 'openai', 'matplotlib', 'scipy') if m in sys.modules])")
+    code = (
+        "import sys\nfrom ems.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
+        "print([m for m in ('numpy', 'pandas', 'nltk', 'torch', 'openai', 'matplotlib', 'scipy') if m in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
 
@@ -90,7 +94,9 @@ def test_the_kits_own_fifty_questions_are_a_data_set_of_their_own(tmp_path, caps
     assert {row["id"]: row["question"][:9] for row in own}["NVDA-Q2"] == "NVIDIA (N"
     assert all("context" not in row for row in own)
     answers = tmp_path / "answers.jsonl"
-    answers.write_text(json.dumps({"triplet_id": own[7]["id"], "model": "m", "answer": own[7]["reference"]}) + "\n")
+    answers.write_text(
+        json.dumps({"triplet_id": own[7]["id"], "model": "m", "answer": own[7]["reference"]}) + "\n"
+    )
     monkeypatch.chdir(tmp_path)          # no file q3-2024 here: the name means the kit's own
     assert main(["evaluate", "q3-2024", str(answers), "-o", str(tmp_path / "out.jsonl")]) == 0
     assert json.loads((tmp_path / "out.jsonl").read_text())["f1"] == 1.0
@@ -153,7 +159,9 @@ def test_bad_commands_are_one_line_and_exit_2(command, words, capsys, monkeypatc
     assert words in error
 
 
-@pytest.mark.parametrize(("typed", "value"), [("", ""), ('""', ""), ("7", 7), ("[AAPL]", ["AAPL"]), ("no", False)])
+@pytest.mark.parametrize(
+    ("typed", "value"), [("", ""), ('""', ""), ("7", 7), ("[AAPL]", ["AAPL"]), ("no", False)]
+)
 def test_a_parameter_is_yaml_and_nothing_is_an_empty_string(typed, value, monkeypatch):
     from ems.study import runner
 
@@ -190,11 +198,17 @@ def test_a_disk_that_fills_while_results_are_written_is_one_line(files, tmp_path
 def test_an_empty_reference_and_one_without_points(pair, tmp_path, capsys, monkeypatch):
     (tmp_path / "empty.txt").write_text(" \n")
     assert main(["score", "--reference", str(tmp_path / "empty.txt"), "--answer", pair[3]]) == 2
-    assert capsys.readouterr().err == f"ems: {tmp_path / 'empty.txt'} is empty; nothing can be scored against it\n"
+    assert (
+        capsys.readouterr().err
+        == f"ems: {tmp_path / 'empty.txt'} is empty; nothing can be scored against it\n"
+    )
     from doubles import ScriptedJudge
 
     import ems.judge.client
-    monkeypatch.setattr(ems.judge.client, "LLMJudge", lambda *a, **k: ScriptedJudge('{"points": []}', '{"points": ["a"]}'))
+
+    monkeypatch.setattr(
+        ems.judge.client, "LLMJudge", lambda *a, **k: ScriptedJudge('{"points": []}', '{"points": ["a"]}')
+    )
     assert main(["score", *pair, "--judge", "m", "--store", str(tmp_path / "s.sqlite")]) == 3
     assert "ems: nothing could be scored: " in capsys.readouterr().err
 
@@ -202,13 +216,29 @@ def test_an_empty_reference_and_one_without_points(pair, tmp_path, capsys, monke
 def test_what_was_not_read_is_said_with_the_servers_words(pair, tmp_path, capsys):
     refused = Fault(400, {"error": {"message": "Invalid model: m"}})
     with Loopback(faults=lambda n, body: refused) as server:
-        assert main(["score", *pair, "--judge", "m", "--base-url", server.url, "--store", str(tmp_path / "s.sqlite")]) == 3
+        assert (
+            main(
+                [
+                    "score",
+                    *pair,
+                    "--judge",
+                    "m",
+                    "--base-url",
+                    server.url,
+                    "--store",
+                    str(tmp_path / "s.sqlite"),
+                ]
+            )
+            == 3
+        )
     assert "Without a usable reply: extract: http 400 2 (Invalid model: m)" in capsys.readouterr().err
 
 
 def test_a_replay_over_a_recording_does_not_speak_of_batch_files(pair, tmp_path, capsys):
     (tmp_path / "r.jsonl").write_text("")
-    assert main(["score", *pair, "--judge", "m", "--mode", "replay", "--store", str(tmp_path / "r.jsonl")]) == 2
+    assert (
+        main(["score", *pair, "--judge", "m", "--mode", "replay", "--store", str(tmp_path / "r.jsonl")]) == 2
+    )
     error = capsys.readouterr().err
     assert "name a .sqlite store and give this one as recorded replies (--recorded)" in error
     assert "--pending" not in error
@@ -222,7 +252,18 @@ def test_a_directory_and_a_missing_file(pair, tmp_path, capsys):
 
 
 def test_an_unreachable_judge_is_one_line(pair, tmp_path, capsys):
-    status = main(["score", *pair, "--judge", "m", "--base-url", "http://127.0.0.1:9/v1", "--store", str(tmp_path / "s.sqlite")])
+    status = main(
+        [
+            "score",
+            *pair,
+            "--judge",
+            "m",
+            "--base-url",
+            "http://127.0.0.1:9/v1",
+            "--store",
+            str(tmp_path / "s.sqlite"),
+        ]
+    )
     assert status == 2
     error = capsys.readouterr().err
     assert "127.0.0.1:9" in error
@@ -240,7 +281,10 @@ def test_a_five_megabyte_answer(tmp_path, capsys):
     reference, answer = tmp_path / "r.txt", tmp_path / "a.txt"
     reference.write_text(REFERENCE)
     answer.write_text("Revenue was $5 billion in one of many quarters. " * 110_000)
-    assert main(["score", "--reference", str(reference), "--answer", str(answer), "--scorer", "rouge", "--json"]) == 0
+    assert (
+        main(["score", "--reference", str(reference), "--answer", str(answer), "--scorer", "rouge", "--json"])
+        == 0
+    )
     assert json.loads(capsys.readouterr().out)["recall"] > 0
 
 
@@ -263,7 +307,7 @@ def test_the_installed_command_runs():
     assert "reproduce" in done.stdout
 
 
-# ---- what would be lost or ignored is refused ----------------------------------------------------------------------
+# ---- what would be lost or ignored is refused ----------------------------------------------------
 
 @pytest.mark.parametrize("which", ["triplets", "answers", "link", "store"])
 def test_an_output_that_is_also_read_is_refused_and_kept(files, tmp_path, capsys, which):
@@ -274,7 +318,9 @@ def test_an_output_that_is_also_read_is_refused_and_kept(files, tmp_path, capsys
     if which == "store":
         out.write_text("replies that were paid for")
     before = out.read_bytes()
-    assert main(["evaluate", *files, "-o", str(out), *(["--store", str(out)] if which == "store" else [])]) == 2
+    assert (
+        main(["evaluate", *files, "-o", str(out), *(["--store", str(out)] if which == "store" else [])]) == 2
+    )
     error = capsys.readouterr().err
     assert "give another file to write" in error
     assert error.count("\n") == 1
@@ -291,10 +337,21 @@ def test_exporting_replies_over_their_store_is_refused(tmp_path, capsys):
     assert len(Replies(store)) == 1
 
 
-@pytest.mark.parametrize("options", [
-    ["--spend-limit", "5"], ["--base-url", "nonsense"], ["--prices", "1,2"], ["--mode", "replay"], ["--weights", "w"],
-    ["--key-env", "KEY"], ["--recorded", "r.jsonl"], ["--timeout", "5"], ["--max-score", "5"], ["--seed", "none"],
-])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--spend-limit", "5"],
+        ["--base-url", "nonsense"],
+        ["--prices", "1,2"],
+        ["--mode", "replay"],
+        ["--weights", "w"],
+        ["--key-env", "KEY"],
+        ["--recorded", "r.jsonl"],
+        ["--timeout", "5"],
+        ["--max-score", "5"],
+        ["--seed", "none"],
+    ],
+)
 def test_a_judges_option_without_a_judge_is_refused(files, pair, tmp_path, capsys, options):
     for command in (["score", *pair], ["evaluate", *files, "-o", str(tmp_path / "o")]):
         assert main([*command, *options]) == 2
@@ -305,11 +362,18 @@ def test_a_judges_option_without_a_judge_is_refused(files, pair, tmp_path, capsy
 
 
 def test_a_nonsense_address_of_a_judge_is_refused(pair, tmp_path, capsys):
-    assert main(["score", *pair, "--judge", "m", "--base-url", "nonsense", "--store", str(tmp_path / "s.sqlite")]) == 2
+    assert (
+        main(
+            ["score", *pair, "--judge", "m", "--base-url", "nonsense", "--store", str(tmp_path / "s.sqlite")]
+        )
+        == 2
+    )
     assert "nonsense" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("option", [["--seed", "x"], ["--max-score", "0"], ["--max-score", "many"], ["--prices", "1"]])
+@pytest.mark.parametrize(
+    "option", [["--seed", "x"], ["--max-score", "0"], ["--max-score", "many"], ["--prices", "1"]]
+)
 def test_a_value_that_is_off_the_menu_says_what_is_needed(pair, capsys, option):
     with pytest.raises(SystemExit) as stop:
         main(["score", *pair, "--judge", "m", *option])
@@ -317,7 +381,7 @@ def test_a_value_that_is_off_the_menu_says_what_is_needed(pair, capsys, option):
     assert f"needed, got '{option[1]}'" in capsys.readouterr().err
 
 
-# ---- settings that reach the judge ---------------------------------------------------------------------------------
+# ---- settings that reach the judge ---------------------------------------------------------------
 
 def test_settings_reach_the_judge(pair, tmp_path, monkeypatch):
     from doubles import ScriptedJudge
@@ -349,7 +413,10 @@ def test_the_best_score_reaches_the_scorer(pair, tmp_path, monkeypatch, capsys):
 
 def test_a_key_variable_that_is_not_set_is_one_line(pair, tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("MY_KEY", raising=False)
-    assert main(["score", *pair, "--judge", "m", "--key-env", "MY_KEY", "--store", str(tmp_path / "s.sqlite")]) == 2
+    assert (
+        main(["score", *pair, "--judge", "m", "--key-env", "MY_KEY", "--store", str(tmp_path / "s.sqlite")])
+        == 2
+    )
     assert "--key-env MY_KEY: there is no such environment variable" in capsys.readouterr().err
 
 
@@ -361,12 +428,28 @@ def recorded_example(tmp_path):
     rows = [json.loads(line) for line in (own / "answers.jsonl").read_text(encoding="utf-8").splitlines()]
     answer = next(row for row in rows if row["triplet_id"] == "AAPL-Q1")
     (tmp_path / "a.jsonl").write_text(json.dumps(answer) + "\n")
-    return ["evaluate", "q3-2024", str(tmp_path / "a.jsonl"), "-o", str(tmp_path / "o.jsonl"), "--judge", model, "--mode",
-            "replay", "--recorded", str(own / "replies.jsonl"), "--store", str(tmp_path / "s.sqlite")]
+    return [
+        "evaluate",
+        "q3-2024",
+        str(tmp_path / "a.jsonl"),
+        "-o",
+        str(tmp_path / "o.jsonl"),
+        "--judge",
+        model,
+        "--mode",
+        "replay",
+        "--recorded",
+        str(own / "replies.jsonl"),
+        "--store",
+        str(tmp_path / "s.sqlite"),
+    ]
 
 
 def test_a_recording_is_replayed_with_the_weights_it_was_made_with(recorded_example, tmp_path, capsys):
-    assert main([*recorded_example, "--weights", "sha256:cc324af070c2"]) in (0, 3)       # the small judge may be unreadable
+    assert main([*recorded_example, "--weights", "sha256:cc324af070c2"]) in (
+        0,
+        3,
+    )  # the small judge may be unreadable
     assert len((tmp_path / "o.jsonl").read_text().splitlines()) == 1
 
 
@@ -377,15 +460,19 @@ def test_a_replay_that_lacks_the_weights_says_which_are_saved(recorded_example, 
         assert "were made with --weights sha256:cc324af070c2, and this run asks with " + asked in error
 
 
-def test_a_replay_that_misses_replies_of_the_right_weights_does_not_speak_of_weights(recorded_example, tmp_path, capsys):
-    (tmp_path / "a.jsonl").write_text(json.dumps({"triplet_id": "AAPL-Q1", "model": "n", "answer": "Never asked."}) + "\n")
+def test_a_replay_that_misses_replies_of_the_right_weights_does_not_speak_of_weights(
+    recorded_example, tmp_path, capsys
+):
+    (tmp_path / "a.jsonl").write_text(
+        json.dumps({"triplet_id": "AAPL-Q1", "model": "n", "answer": "Never asked."}) + "\n"
+    )
     assert main([*recorded_example, "--weights", "sha256:cc324af070c2"]) == 2
     error = capsys.readouterr().err
     assert "are not saved" in error
     assert "made with" not in error
 
 
-# ---- what the terminal sees ----------------------------------------------------------------------------------------
+# ---- what the terminal sees ----------------------------------------------------------------------
 
 HOSTILE = "\x1b[31mred\x1b]0;title\x07\u202egnihton\x9b2J"
 
@@ -437,7 +524,7 @@ def test_a_damaged_row_of_the_store_is_one_line(pair, tmp_path, capsys):
     assert error.count("\n") == 1
 
 
-# ---- progress and signals ------------------------------------------------------------------------------------------
+# ---- progress and signals ------------------------------------------------------------------------
 
 def command_line(*arguments):
     return subprocess.Popen([sys.executable, "-m", "ems.cli", *map(str, arguments)], stdout=subprocess.PIPE,
@@ -446,8 +533,18 @@ def command_line(*arguments):
 
 def test_a_redirected_stderr_has_no_progress_bars(files, tmp_path):
     with Loopback("{}") as server:
-        process = command_line("evaluate", *files, "-o", tmp_path / "o", "--judge", "m", "--base-url", server.url,
-                               "--store", tmp_path / "s.sqlite")
+        process = command_line(
+            "evaluate",
+            *files,
+            "-o",
+            tmp_path / "o",
+            "--judge",
+            "m",
+            "--base-url",
+            server.url,
+            "--store",
+            tmp_path / "s.sqlite",
+        )
         error = process.communicate(timeout=60)[1]
     assert "it/s" not in error
     assert "reply/s" not in error
@@ -459,8 +556,18 @@ def test_sigterm_ends_with_one_line_and_leaves_no_part(files, tmp_path):
     import time
 
     with Loopback("{}", latency=30) as server:
-        process = command_line("evaluate", *files, "-o", tmp_path / "out" / "o", "--judge", "m", "--base-url", server.url,
-                               "--store", tmp_path / "s.sqlite")
+        process = command_line(
+            "evaluate",
+            *files,
+            "-o",
+            tmp_path / "out" / "o",
+            "--judge",
+            "m",
+            "--base-url",
+            server.url,
+            "--store",
+            tmp_path / "s.sqlite",
+        )
         began = time.monotonic()
         while not server.count and time.monotonic() < began + 60:
             time.sleep(0.05)
@@ -472,7 +579,7 @@ def test_sigterm_ends_with_one_line_and_leaves_no_part(files, tmp_path):
     assert list((tmp_path / "out").iterdir()) == []
 
 
-# ---- installed, without the checkout -------------------------------------------------------------------------------
+# ---- installed, without the checkout -------------------------------------------------------------
 
 def test_an_installed_wheel_has_the_data_sets(tmp_path):
     """The wheel, unpacked elsewhere, evaluates the kit's own fifty from a folder that has nothing to do with it."""
@@ -491,7 +598,9 @@ def test_an_installed_wheel_has_the_data_sets(tmp_path):
     zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    (elsewhere / "a.jsonl").write_text(json.dumps({"triplet_id": "AAPL-Q1", "model": "m", "answer": "Up 6%."}) + "\n")
+    (elsewhere / "a.jsonl").write_text(
+        json.dumps({"triplet_id": "AAPL-Q1", "model": "m", "answer": "Up 6%."}) + "\n"
+    )
     shutil.rmtree(source)
     for command in (["triplets", "own.jsonl"], ["evaluate", "q3-2024", "a.jsonl", "-o", "o.jsonl"]):
         subprocess.run([sys.executable, "-m", "ems.cli", *command], cwd=elsewhere, check=True,

@@ -19,8 +19,10 @@ from ems.study.upstream import financebench, findver, ragchecker_meta, source
 from ems.types import Answer, InputError, Triplet
 
 MIRROR = Path(os.environ.get("EMS_DATA_MIRROR") or Path(__file__).parents[2] / "shared" / "data")
-needs_mirror = pytest.mark.skipif(not (MIRROR / "findver").is_dir(),
-                                  reason="needs the upstream files; point EMS_DATA_MIRROR at a folder that has them")
+needs_mirror = pytest.mark.skipif(
+    not (MIRROR / "findver").is_dir(),
+    reason="needs the upstream files; point EMS_DATA_MIRROR at a folder that has them",
+)
 
 T = {"id": "a", "group": "g", "question": "q?", "reference": "r"}
 A = {"triplet_id": "a", "model": "m", "answer": "x"}
@@ -35,39 +37,57 @@ def without(row, key):
     return {k: v for k, v in row.items() if k != key}
 
 
-# ---- reading ------------------------------------------------------------------------------------------------------
+# ---- reading -------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize(("content", "says"), [
-    (b"", "is empty"),
-    (b"\n  \n\xe2\x80\x83\n", "is empty"),
-    (b"\xef\xbb\xbf", "is empty"),
-    (lines(T, without(T, "group")), "line 2: 'group' missing"),
-    (lines(A), "'id', 'group', 'question', ... missing"),                        # an answers file given for triplets
-    (lines({**T, "reference": 3}), "line 1: 'reference' must be a string, got int '3'"),
-    (lines({**T, "question": None}), "'question' must be a string, got NoneType"),
-    (lines({**T, "reference": ["r"]}), "'reference' must be a string, got list"),
-    (lines({**T, "context": {"text": "c"}}), "'context' must be a string, got dict"),
-    (lines(T, {**T, "id": "b"}, T), "line 3: id 'a' occurred already on line 1"),
-    (lines({**T, "id": " "}), "line 1: 'id' is empty"),
-    (lines(T, {**T, "id": "b", "group": ""}), "line 2: 'group' is empty; it must name something"),
-    (lines(T, '{"id": "b", '), "line 2 is not JSON"),
-    (lines(T, "id,group"), "line 2 is not JSON: Expecting value at column 1"),
-    (lines("[]"), "line 1: an object with id, group, question, reference is needed, got list"),
-    (lines("3"), "got int"),
-    (json.dumps([T], indent=1).encode(), "line 1 is not JSON"),                  # a JSON array is no JSON lines
-    (b"[" * 100_000, "line 1 is not JSON"),
-    (lines(T) + b'{"id": "\xff"}\n', "byte 0xff at offset"),
-    (b"\xef\xbb\xbf" + lines(T) + b"\n\xe9", "(line 3)"),
-    ("\ufeff".encode("utf-16-le") + json.dumps(T).encode("utf-16-le"), "is not UTF-8: byte 0xff at offset 0 (line 1)"),
-    (lines({**T, "reference": "\ud800"}), "'reference' holds half a surrogate pair"),
-    (b'{"results": []}', "'results' is empty"),
-    (b'{"results": [{"query_id": "1", "query": "q", "gt_answer": "r"}]}', "results[0]: 'response' missing"),
-    (b'{"results": [3]}', "results[0]: an object with query_id"),
-    (json.dumps({"results": [{**R, "query_id": ""}]}).encode(), "results[0]: 'query_id' is empty"),
-    (json.dumps({"results": [{**R, "retrieved_context": 5}]}).encode(), "'retrieved_context' must be a list, got int '5'"),
-    (json.dumps({"results": [{**R, "retrieved_context": ["d"]}]}).encode(), "'retrieved_context[0]' must be an object, got str 'd'"),
-    (json.dumps({"results": [{**R, "retrieved_context": [{"doc": "d"}]}]}).encode(), "'retrieved_context[0].text' missing"),
-])
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "is empty"),
+        (b"\n  \n\xe2\x80\x83\n", "is empty"),
+        (b"\xef\xbb\xbf", "is empty"),
+        (lines(T, without(T, "group")), "line 2: 'group' missing"),
+        (lines(A), "'id', 'group', 'question', ... missing"),  # an answers file given for triplets
+        (lines({**T, "reference": 3}), "line 1: 'reference' must be a string, got int '3'"),
+        (lines({**T, "question": None}), "'question' must be a string, got NoneType"),
+        (lines({**T, "reference": ["r"]}), "'reference' must be a string, got list"),
+        (lines({**T, "context": {"text": "c"}}), "'context' must be a string, got dict"),
+        (lines(T, {**T, "id": "b"}, T), "line 3: id 'a' occurred already on line 1"),
+        (lines({**T, "id": " "}), "line 1: 'id' is empty"),
+        (lines(T, {**T, "id": "b", "group": ""}), "line 2: 'group' is empty; it must name something"),
+        (lines(T, '{"id": "b", '), "line 2 is not JSON"),
+        (lines(T, "id,group"), "line 2 is not JSON: Expecting value at column 1"),
+        (lines("[]"), "line 1: an object with id, group, question, reference is needed, got list"),
+        (lines("3"), "got int"),
+        (json.dumps([T], indent=1).encode(), "line 1 is not JSON"),  # a JSON array is no JSON lines
+        (b"[" * 100_000, "line 1 is not JSON"),
+        (lines(T) + b'{"id": "\xff"}\n', "byte 0xff at offset"),
+        (b"\xef\xbb\xbf" + lines(T) + b"\n\xe9", "(line 3)"),
+        (
+            "\ufeff".encode("utf-16-le") + json.dumps(T).encode("utf-16-le"),
+            "is not UTF-8: byte 0xff at offset 0 (line 1)",
+        ),
+        (lines({**T, "reference": "\ud800"}), "'reference' holds half a surrogate pair"),
+        (b'{"results": []}', "'results' is empty"),
+        (
+            b'{"results": [{"query_id": "1", "query": "q", "gt_answer": "r"}]}',
+            "results[0]: 'response' missing",
+        ),
+        (b'{"results": [3]}', "results[0]: an object with query_id"),
+        (json.dumps({"results": [{**R, "query_id": ""}]}).encode(), "results[0]: 'query_id' is empty"),
+        (
+            json.dumps({"results": [{**R, "retrieved_context": 5}]}).encode(),
+            "'retrieved_context' must be a list, got int '5'",
+        ),
+        (
+            json.dumps({"results": [{**R, "retrieved_context": ["d"]}]}).encode(),
+            "'retrieved_context[0]' must be an object, got str 'd'",
+        ),
+        (
+            json.dumps({"results": [{**R, "retrieved_context": [{"doc": "d"}]}]}).encode(),
+            "'retrieved_context[0].text' missing",
+        ),
+    ],
+)
 def test_bad_triplets_in_one_clear_line(tmp_path, content, says):
     path = tmp_path / "t.jsonl"
     path.write_bytes(content)
@@ -131,7 +151,9 @@ def test_join_reports_gaps_and_refuses_strangers():
     done = [Answer(i, "m", "x") for i in "abc"]
     assert check_join(triplets, done) == {}
     assert check_join(triplets, [*done, Answer("b", "n", "")]) == {"n": ["a", "c"]}
-    with pytest.raises(InputError, match=r"2 triplet ids .* not among the 3 triplets: 'x', 'y'; known ids look"):
+    with pytest.raises(
+        InputError, match=r"2 triplet ids .* not among the 3 triplets: 'x', 'y'; known ids look"
+    ):
         check_join(triplets, [Answer("y", "m", ""), Answer("x", "m", ""), *done])
     with pytest.raises(InputError, match="'b by m' occur more than once"):
         check_join(triplets, [*done, done[1]])
@@ -139,7 +161,7 @@ def test_join_reports_gaps_and_refuses_strangers():
         check_join([*triplets, triplets[0]], done)
 
 
-# ---- writing ------------------------------------------------------------------------------------------------------
+# ---- writing -------------------------------------------------------------------------------------
 
 def test_written_as_utf8_in_order_and_read_back(tmp_path):
     triplets = [Triplet("é", "g", "q", "5 €"), Triplet("b", "g", "q", "r", "c")]
@@ -196,8 +218,11 @@ def test_parts_that_killed_processes_left_are_removed_and_no_others(tmp_path):
             "with whole_file(sys.argv[1]) as file:\n"
             "    file.write(b'half'); file.flush(); print('begun', flush=True); sys.stdin.read()")
     def writer():
-        process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "t[1].jsonl")], stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE)
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, str(tmp_path / "t[1].jsonl")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
         assert process.stdout.readline() == b"begun\n"
         return process
     killed = writer()
@@ -206,7 +231,7 @@ def test_parts_that_killed_processes_left_are_removed_and_no_others(tmp_path):
     left, = tmp_path.iterdir()
     other = tmp_path / ".other.jsonl.0.part"
     other.write_text("of another file")
-    alive = writer()                                       # makes a part of its own, and removes what was left
+    alive = writer()  # makes a part of its own, and removes what was left
     assert not left.exists()
     write_jsonl(tmp_path / "t[1].jsonl", [{"x": 1}])
     assert len(list(tmp_path.glob(".t*.part"))) == 1       # the living writer's
@@ -237,7 +262,20 @@ def test_a_failing_source_of_lines_leaves_the_old_file(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-CELLS = ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "'=1", "plain", "a=b", "", "1.10", "-5"]
+CELLS = [
+    "=cmd|' /C calc'!A0",
+    "+1+1",
+    "-2+3",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    "'=1",
+    "plain",
+    "a=b",
+    "",
+    "1.10",
+    "-5",
+]
 
 
 def test_no_cell_of_a_table_can_be_run_by_a_spreadsheet(tmp_path):
@@ -253,7 +291,7 @@ def test_no_cell_of_a_table_can_be_run_by_a_spreadsheet(tmp_path):
     assert not [row[0] for row in rows if row[0][:1] in ("=", "+", "-", "@", "\t", "\r")]
     assert {row[1] for row in rows} == {"-0.5"}                                  # numbers stay numbers
     assert [row[0] for row in rows][7:11] == ["plain", "a=b", "", "1.10"]
-    assert frame.columns[2] == "=1+1"                                            # the caller's frame is as it was
+    assert frame.columns[2] == "=1+1"  # the caller's frame is as it was
 
 
 def test_names_come_back_from_a_table_as_they_were(tmp_path):
@@ -295,7 +333,7 @@ def test_evaluation_without_progress_draws_none_at_any_stage(monkeypatch, capsys
         assert bool(capsys.readouterr().err) == progress
 
 
-# ---- frames -------------------------------------------------------------------------------------------------------
+# ---- frames --------------------------------------------------------------------------------------
 
 def test_results_as_a_frame():
     from ems.pipeline import build
@@ -305,7 +343,7 @@ def test_results_as_a_frame():
     frame = to_frame(results)
     assert list(frame["metric"].unique()) == ["EMS"]
     assert list(frame["part"]) == ["Precision", "Recall", "F1"] * 2
-    assert list(frame["group"]) == ["a"] * 3 + ["b"] * 3            # without triplets each is a group of its own
+    assert list(frame["group"]) == ["a"] * 3 + ["b"] * 3  # without triplets each is a group of its own
     named = to_frame(results, "EMS(local)", triplets)
     assert list(named["group"]) == ["g"] * 3 + ["h"] * 3
     recall = named[named["part"] == "Recall"].set_index("triplet_id")
@@ -319,7 +357,14 @@ def test_results_as_a_frame():
 
 def test_values_as_a_frame():
     answers = [Answer("a", "m", "x"), Answer("b", "m", "y")]
-    frame = values_frame(answers, [0.25, math.nan], "BLEU", "Score", "bleu:1", [Triplet("a", "g", "q", "r"), Triplet("b", "h", "q", "r")])
+    frame = values_frame(
+        answers,
+        [0.25, math.nan],
+        "BLEU",
+        "Score",
+        "bleu:1",
+        [Triplet("a", "g", "q", "r"), Triplet("b", "h", "q", "r")],
+    )
     assert list(frame["group"]) == ["g", "h"]
     assert list(frame["unscored"]) == [0, 1]
     assert list(frame["den"]) == [1.0, 1.0]
@@ -328,7 +373,7 @@ def test_values_as_a_frame():
         values_frame(answers, [0.25], "BLEU", "Score", "bleu:1")
 
 
-# ---- RAGChecker's JSON --------------------------------------------------------------------------------------------
+# ---- RAGChecker's JSON ---------------------------------------------------------------------------
 
 ROW = {"query_id": "1", "query": "q", "gt_answer": "r", "response": "x"}
 
@@ -337,24 +382,34 @@ def test_ragchecker_input_is_triplets_and_answers(tmp_path):
     (tmp_path / "mine.json").write_text(json.dumps({"made": "x" * 500, "results": [
         {**ROW, "retrieved_context": [{"doc_id": "0", "text": "c"}, {"doc_id": "1", "text": "d"}]},
         {**ROW, "query_id": "2"}]}, indent=1))
-    assert load_triplets(tmp_path / "mine.json") == [Triplet("1", "1", "q", "r", "c\n\nd"), Triplet("2", "2", "q", "r")]
+    assert load_triplets(tmp_path / "mine.json") == [
+        Triplet("1", "1", "q", "r", "c\n\nd"),
+        Triplet("2", "2", "q", "r"),
+    ]
     assert load_answers(tmp_path / "mine.json") == [Answer("1", "mine", "x"), Answer("2", "mine", "x")]
     (tmp_path / "twice.json").write_text(json.dumps({"results": [ROW, ROW]}))
     with pytest.raises(InputError, match="query_id must be unique; '1'"):
         load_triplets(tmp_path / "twice.json")
 
 
-# ---- the kit's own data -------------------------------------------------------------------------------------------
+# ---- the kit's own data --------------------------------------------------------------------------
 
 def test_the_kits_own_data_is_found_and_what_is_not_there_is_said(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name in ("companies.csv", "questions.yaml", "q3-2024/references", "paper/table1.csv", "upstream.csv", "human"):
+    for name in (
+        "companies.csv",
+        "questions.yaml",
+        "q3-2024/references",
+        "paper/table1.csv",
+        "upstream.csv",
+        "human",
+    ):
         assert data_path(name).exists()
     with pytest.raises(InputError, match="no q9-2030"):
         data_path("q9-2030")
 
 
-# ---- mirror, cache, download --------------------------------------------------------------------------------------
+# ---- mirror, cache, download ---------------------------------------------------------------------
 
 CONTENT = b'[{"x": 1}]\n' * 400
 NAME = "set/data/a.json"
@@ -362,8 +417,14 @@ NAME = "set/data/a.json"
 
 @pytest.fixture
 def pinned(tmp_path, monkeypatch):
-    pin = {"dataset": "set", "repository": "owner/repo", "commit": "c0ffee", "path": "data/a.json",
-           "bytes": str(len(CONTENT)), "sha256": hashlib.sha256(CONTENT).hexdigest()}      # as a csv file has them
+    pin = {
+        "dataset": "set",
+        "repository": "owner/repo",
+        "commit": "c0ffee",
+        "path": "data/a.json",
+        "bytes": str(len(CONTENT)),
+        "sha256": hashlib.sha256(CONTENT).hexdigest(),
+    }  # as a csv file has them
     monkeypatch.setattr(datasets, "pins", lambda: {NAME: datasets.Pin(**pin)})
     monkeypatch.setenv("EMS_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("EMS_DATA_MIRROR", raising=False)
@@ -403,21 +464,30 @@ def test_download_is_verified_kept_and_not_repeated(pinned, server, monkeypatch)
     assert (first.origin, second.origin, asked) == ("download", "cache", [PATH])
     assert first.path == second.path == pinned
     assert pinned.read_bytes() == CONTENT
-    assert first.provenance == {"name": NAME, "repository": "owner/repo", "commit": "c0ffee", "origin": "download",
-                                "sha256": hashlib.sha256(CONTENT).hexdigest(), "note": "as upstream"}
+    assert first.provenance == {
+        "name": NAME,
+        "repository": "owner/repo",
+        "commit": "c0ffee",
+        "origin": "download",
+        "sha256": hashlib.sha256(CONTENT).hexdigest(),
+        "note": "as upstream",
+    }
     pinned.write_bytes(CONTENT[:-1])                    # a spoilt cache is fetched again
     assert source(NAME, base_url=url).origin == "download"
     assert pinned.read_bytes() == CONTENT
 
 
-@pytest.mark.parametrize(("reply", "says"), [
-    ((200, CONTENT[:100], len(CONTENT)), "100 bytes came"),                             # cut while it came
-    ((200, CONTENT[:100], 100), "100 bytes came"),
-    ((200, CONTENT + b"x", len(CONTENT) + 1), f"more than {len(CONTENT)} bytes came"),
-    ((200, CONTENT[:-1] + b"x", len(CONTENT)), "is not the pinned file"),               # right size, other content
-    ((404, b"", 0), "HTTP 404"),
-    ((500, b"oops", 4), "HTTP 500"),
-])
+@pytest.mark.parametrize(
+    ("reply", "says"),
+    [
+        ((200, CONTENT[:100], len(CONTENT)), "100 bytes came"),  # cut while it came
+        ((200, CONTENT[:100], 100), "100 bytes came"),
+        ((200, CONTENT + b"x", len(CONTENT) + 1), f"more than {len(CONTENT)} bytes came"),
+        ((200, CONTENT[:-1] + b"x", len(CONTENT)), "is not the pinned file"),  # right size, other content
+        ((404, b"", 0), "HTTP 404"),
+        ((500, b"oops", 4), "HTTP 500"),
+    ],
+)
 def test_failed_download_leaves_nothing(pinned, server, reply, says):
     url, replies, _ = server
     replies[PATH] = reply
@@ -429,7 +499,9 @@ def test_failed_download_leaves_nothing(pinned, server, reply, says):
 
 
 def test_no_network_says_what_to_do(pinned):
-    with pytest.raises(InputError, match=r"in no mirror and no cache.*Connection refused.*set EMS_DATA_MIRROR"):
+    with pytest.raises(
+        InputError, match=r"in no mirror and no cache.*Connection refused.*set EMS_DATA_MIRROR"
+    ):
         source(NAME, base_url="http://127.0.0.1:9")
 
 
@@ -462,7 +534,7 @@ def test_every_pin_is_whole():
     assert sum(name.startswith("financebench/results/") for name in pins) == 16
 
 
-# ---- the data sets, made small ------------------------------------------------------------------------------------
+# ---- the data sets, made small -------------------------------------------------------------------
 
 def put(root, name, rows):
     path = root / name
@@ -478,9 +550,16 @@ def small_findver(tmp_path, monkeypatch):
         {**claim, "example_id": "numeric-val-1", "statement": "s1", "explaination": "e1"}])
     def outputs(kind, stem, rights):
         header = "<|start_header_id|>assistant<|end_header_id|>\n\n"
-        rows = [{**claim, "example_id": id_, "statement": s, "result": right, "output": [f"{header}so {s}"]}
-                for id_, s, right in zip(("ie-testmini-0", "numeric-testmini-1"), ("s0", "s1"), rights, strict=True)]
-        put(tmp_path, f"findver/outputs/testmini_outputs/rag/processed_{kind}_outputs/{stem}.json", rows[::-1])
+        rows = [
+            {**claim, "example_id": id_, "statement": s, "result": right, "output": [f"{header}so {s}"]}
+            for id_, s, right in zip(
+                ("ie-testmini-0", "numeric-testmini-1"), ("s0", "s1"), rights, strict=True
+            )
+        ]
+        put(
+            tmp_path, f"findver/outputs/testmini_outputs/rag/processed_{kind}_outputs/{stem}.json", rows[::-1]
+        )
+
     for stem, _ in datasets.FINDVER_MODELS.values():
         outputs("cot", stem, (True, False))
         outputs("do", stem, (False, True))
@@ -493,7 +572,10 @@ def test_findver_joins_by_id_and_reads_both_spellings(small_findver):
     assert [(t.id, t.group, t.reference, t.context) for t in triplets] == [
         ("ie-testmini-0", "X-2024_10-Q", "e0", None), ("numeric-testmini-1", "X-2024_10-Q", "e1", None)]
     assert all(t.question.endswith(f"Claim: s{i}") for i, t in enumerate(triplets))
-    assert {(a.triplet_id, a.answer) for a in answers} == {("ie-testmini-0", "so s0"), ("numeric-testmini-1", "so s1")}
+    assert {(a.triplet_id, a.answer) for a in answers} == {
+        ("ie-testmini-0", "so s0"),
+        ("numeric-testmini-1", "so s1"),
+    }
     assert check_join(triplets, answers) == {}
     assert len(answers) == len(labels) == 6
     first = labels.set_index("triplet_id").loc["ie-testmini-0"]
@@ -521,16 +603,35 @@ def test_chat_tokens_are_taken_off(raw, clean):
 
 
 def test_financebench_labels_are_normalised(tmp_path, monkeypatch):
-    put(tmp_path, "financebench/data/financebench_open_source.jsonl", [
-        {"financebench_id": f"f{i}", "company": "3M", "question": f"q{i}", "answer": f"${i}.00", "question_type": "t"}
-        for i in range(3)])
-    said = [("f2", "q2", "Refusal", "no"), ("f0", "q0", " Correct answer", 0), ("f1", "q1", "Incorrect Answer", " 7 ")]
-    rows = [{"financebench_id": i, "question": q, "label": label, "model_answer": a} for i, q, label, a in said]
+    put(
+        tmp_path,
+        "financebench/data/financebench_open_source.jsonl",
+        [
+            {
+                "financebench_id": f"f{i}",
+                "company": "3M",
+                "question": f"q{i}",
+                "answer": f"${i}.00",
+                "question_type": "t",
+            }
+            for i in range(3)
+        ],
+    )
+    said = [
+        ("f2", "q2", "Refusal", "no"),
+        ("f0", "q0", " Correct answer", 0),
+        ("f1", "q1", "Incorrect Answer", " 7 "),
+    ]
+    rows = [
+        {"financebench_id": i, "question": q, "label": label, "model_answer": a} for i, q, label, a in said
+    ]
     put(tmp_path, "financebench/results/llama2_sharedStore.jsonl", rows)
     monkeypatch.setenv("EMS_DATA_MIRROR", str(tmp_path))
     triplets, answers, labels = financebench(["llama2_sharedStore"])
     assert triplets[0] == Triplet("f0", "3M", "q0", "$0.00")
-    assert answers == [Answer(i, "llama2_sharedStore", a) for i, a in (("f2", "no"), ("f0", "0"), ("f1", "7"))]
+    assert answers == [
+        Answer(i, "llama2_sharedStore", a) for i, a in (("f2", "no"), ("f0", "0"), ("f1", "7"))
+    ]
     assert list(labels.label) == ["refusal", "correct", "incorrect"]
     assert list(labels.correct) == [False, True, False]
     assert set(labels.llm) == {"llama2"}
@@ -540,7 +641,7 @@ def test_financebench_labels_are_normalised(tmp_path, monkeypatch):
         financebench(["llama2_sharedStore"])
 
 
-# ---- the data sets, whole -----------------------------------------------------------------------------------------
+# ---- the data sets, whole ------------------------------------------------------------------------
 
 @pytest.fixture
 def mirror(monkeypatch):
@@ -556,13 +657,13 @@ def test_findver_has_the_accuracies_of_its_paper(mirror):
     assert not any("<|start" in a.answer or "<|end" in a.answer for a in answers)
     assert min(len(a.answer) for a in answers) > 100
     whole = (100 * labels.groupby("model").correct.mean()).round(1).to_dict()
-    assert whole == {"Llama-3.2-3B": 58.4, "Llama-3.1-8B": 66.4, "Llama-3.1-70B": 75.0}          # table 3, testmini
+    assert whole == {"Llama-3.2-3B": 58.4, "Llama-3.1-8B": 66.4, "Llama-3.1-70B": 75.0}  # table 3, testmini
     parts = (100 * labels.groupby(["model", "subset"]).correct.mean()).round(1).unstack()
     parts = parts[["ie", "numeric", "knowledge"]]
     assert parts.loc[list(datasets.FINDVER_MODELS)].to_numpy().tolist() == [
         [65.6, 55.6, 53.0], [70.8, 64.0, 64.0], [78.8, 66.8, 80.5]]
     bare = (100 * labels.groupby("model").correct_without_cot.mean()).round(1)
-    assert (bare["Llama-3.2-3B"], bare["Llama-3.1-8B"]) == (50.6, 61.6)                          # table 5, RAG
+    assert (bare["Llama-3.2-3B"], bare["Llama-3.1-8B"]) == (50.6, 61.6)  # table 5, RAG
     assert {s["note"] for s in labels.attrs["sources"]} == {"as upstream"}
     assert len(labels.attrs["sources"]) == 7
 
@@ -578,7 +679,9 @@ def test_findver_contexts_where_they_are_pinned(mirror):
 def test_financebench_counts_are_those_of_its_table_2(mirror):
     triplets, answers, labels = financebench()
     assert (len(triplets), len(answers), check_join(triplets, answers)) == (150, 1200, {})
-    counts = labels.groupby(["model", "label"]).size().unstack(fill_value=0)[["correct", "incorrect", "refusal"]]
+    counts = (
+        labels.groupby(["model", "label"]).size().unstack(fill_value=0)[["correct", "incorrect", "refusal"]]
+    )
     assert counts.loc[list(datasets.FINANCEBENCH_SETS)].to_numpy().tolist() == [
         [14, 5, 131],           # the paper prints 126 refusals; 131 fit its 150 a row and its total of 324
         [29, 104, 17], [29, 20, 101], [62, 81, 7], [75, 17, 58], [114, 32, 4], [118, 26, 6], [128, 22, 0]]
@@ -595,7 +698,9 @@ def test_ragchecker_meta_pairs(mirror):
     assert not pairs.isna().any().any()
     assert pairs.overall.between(-2, 2).all()
     assert pairs.filter(like="rc_").apply(lambda column: column.between(0, 1)).all(axis=None)
-    agreement = (pairs.rc_overall2 - pairs.rc_overall1) * pairs.overall       # both are positive for the second answer
+    agreement = (
+        pairs.rc_overall2 - pairs.rc_overall1
+    ) * pairs.overall  # both are positive for the second answer
     assert (agreement > 0).sum() > 3 * (agreement < 0).sum()
     assert [s["name"].rpartition("/")[2] for s in pairs.attrs["sources"]] == [
         "human_labeled_data.json", "baseline_ragchecker.json"]
@@ -604,7 +709,10 @@ def test_ragchecker_meta_pairs(mirror):
 @needs_mirror
 def test_ragchecker_worked_example(mirror):
     folder = MIRROR / "ragchecker" / "examples"
-    triplets, answers = load_triplets(folder / "checking_inputs.json"), load_answers(folder / "checking_inputs.json")
+    triplets, answers = (
+        load_triplets(folder / "checking_inputs.json"),
+        load_answers(folder / "checking_inputs.json"),
+    )
     assert [t.id for t in triplets] == [a.triplet_id for a in answers] == ["0", "1"]
     assert triplets[0].context
 
@@ -612,5 +720,7 @@ def test_ragchecker_worked_example(mirror):
 def test_import_is_light():
     code = ("import sys, ems.study.upstream, ems.study.calls\n"
             "print({'pandas', 'numpy', 'pyarrow', 'pypdf', 'bs4', 'yaml'} & set(sys.modules))")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parent.parent)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parent.parent
+    )
     assert done.stdout == "set()\n", done.stderr

@@ -1,7 +1,7 @@
 """Local and BERTScore evaluation of large sets on the worker processes of a Dask scheduler, chunk by chunk.
 
-A judge scales by its endpoint instead: one address in front of many servers, or batch files. What a lost worker was
-computing is computed again by another one.
+A judge scales by its endpoint instead: one address in front of many servers, or batch files. What a lost
+worker was computing is computed again by another one.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from ..types import Answer, EMSResult, InputError, Triplet
 if TYPE_CHECKING:
     from distributed import Client
 
-CHUNKS_PER_THREAD = 4    # submitted at once for each thread of the workers: enough to keep it busy, with flat memory
+CHUNKS_PER_THREAD = 4    # submitted at once: enough to keep each worker thread busy, with flat memory
 
 
 def stream(address: str, triplets: Sequence[Triplet], answers: Sequence[Answer], scorer: str = "local", *,
            encoder: str | None = None) -> Iterator[EMSResult]:
     """As `build(None, scorer).stream`, with the work done by the workers of the scheduler at `address`.
 
-    Results come in the order of the answers and are the same as on one machine, which evaluates the same chunks. The
-    workers need this package in this version. InputError when dask is missing, nothing answers at the address or it
-    is lost, or the workers cannot import the package.
+    Results come in the order of the answers and are the same as on one machine, which evaluates the same
+    chunks. The workers need this package in this version. InputError when dask is missing, nothing answers at
+    the address or it is lost, or the workers cannot import the package.
     """
     build(None, scorer, encoder=encoder)      # says now, and not on a worker, what is wrong with the choice
     references_by_id(triplets)
@@ -55,8 +55,8 @@ def _connect(address: str) -> Client:
     try:
         return Client(address, timeout=5, set_as_default=False)
     except (OSError, ValueError, ImportError) as error:
-        raise InputError(f"no Dask scheduler at {address}: {str(error) or type(error).__name__}; start one with "
-                         "'dask scheduler' and give its address, such as tcp://host:8786") from None
+        raise InputError(f"no Dask scheduler at {address}: {str(error) or type(error).__name__}; start one "
+                         "with 'dask scheduler' and give its address, such as tcp://host:8786") from None
 
 
 @contextmanager
@@ -69,11 +69,11 @@ def _explained(address: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise InputError(f"a worker of {address} cannot import what it needs ({error}); install this version of "
-                         "ems-kit on every worker") from None
+        raise InputError(f"a worker of {address} cannot import what it needs ({error}); install this "
+                         "version of ems-kit on every worker") from None
     except CancelledError:
-        raise InputError(f"the Dask scheduler at {address} was lost halfway; start it again, and run the same command "
-                         "again") from None
+        raise InputError(f"the Dask scheduler at {address} was lost halfway; start it again, and run the "
+                         "same command again") from None
     except KilledWorker as error:
         raise InputError(f"a chunk took several workers of {address} down with it ({error}); give them more "
                          "memory") from None

@@ -79,7 +79,8 @@ class Source:
         try:
             return json.loads(text)
         except ValueError as error:
-            raise InputError(f"{self.path} is not JSON ({error}); fetch it from {self.pin.repository}") from None
+            raise InputError(f"{self.path} is not JSON ({error}); fetch it from "
+                             f"{self.pin.repository}") from None
 
 
 @cache
@@ -93,10 +94,10 @@ def pins() -> dict[str, Pin]:
 def source(name: str, base_url: str | None = None) -> Source:
     """Find a pinned file: in the mirror, then the cache, then at the code host.
 
-    `EMS_DATA_MIRROR` is a folder laid out as `<data set>/<path>`; its files are taken as they are, and one that is
-    not upstream's says so in its provenance. The cache (`EMS_CACHE`, by default `~/.cache/ems`) and downloads
-    (`base_url`, else `EMS_UPSTREAM_URL`, else the code host) count only when size and SHA-256 are upstream's.
-    InputError when the name is not pinned, or no place has the file.
+    `EMS_DATA_MIRROR` is a folder laid out as `<data set>/<path>`; its files are taken as they are, and one
+    that is not upstream's says so in its provenance. The cache (`EMS_CACHE`, by default `~/.cache/ems`) and
+    downloads (`base_url`, else `EMS_UPSTREAM_URL`, else the code host) count only when size and SHA-256 are
+    upstream's. InputError when the name is not pinned, or no place has the file.
     """
     pin = pins().get(name)
     if pin is None:
@@ -141,19 +142,21 @@ def _download(url: str, name: str, pin: Pin) -> bytes:
         with urlopen(url, timeout=30) as reply:
             content = reply.read(pin.bytes + 1)      # one byte more shows a file that has grown
     except (OSError, HTTPException, ValueError) as error:
-        reason = f"HTTP {error.code}" if isinstance(error, HTTPError) else getattr(error, "reason", None) or error
+        reason = getattr(error, "reason", None) or error
+        reason = f"HTTP {error.code}" if isinstance(error, HTTPError) else reason
         raise InputError(f"{name} is in no mirror and no cache, and fetching {url} failed ({reason}); set "
                          "EMS_DATA_MIRROR to a folder that has it, or run once with network access") from None
     if not pin.matches(content):
         came = f"more than {pin.bytes}" if len(content) > pin.bytes else len(content)
-        raise InputError(f"{url} is not the pinned file: {came} bytes came, {pin.bytes} with SHA-256 {pin.sha256[:12]} "
-                         "are pinned in data/upstream.csv; nothing was kept")
+        raise InputError(f"{url} is not the pinned file: {came} bytes came, {pin.bytes} with SHA-256 "
+                         f"{pin.sha256[:12]} are pinned in data/upstream.csv; nothing was kept")
     return content
 
 
 # --- data sets ---
 
-def _labels(rows: Sequence[Any], sources: Sequence[Source], columns: Sequence[str] | None = None) -> pd.DataFrame:
+def _labels(rows: Sequence[Any], sources: Sequence[Source],
+            columns: Sequence[str] | None = None) -> pd.DataFrame:
     """A table of labels that says in `attrs["sources"]` which files it was made from."""
     import pandas as pd
 
@@ -163,16 +166,17 @@ def _labels(rows: Sequence[Any], sources: Sequence[Source], columns: Sequence[st
 
 
 def findver(contexts: bool = False) -> tuple[list[Triplet], list[Answer], pd.DataFrame]:
-    """FinDVer's 700 testmini claims with the released chain-of-thought answers of three Llama models (RAG setting).
+    """FinDVer's 700 testmini claims with the chain-of-thought answers of three Llama models (RAG setting).
 
-    Question: the claim under a one-line task. Reference: the experts' explanation. Group: the filing a claim is
-    about. Answers: without the chat template's tokens. `contexts` adds the text of those filings (8 of 255) that are
-    pinned.
+    Question: the claim under a one-line task. Reference: the experts' explanation. Group: the filing a claim
+    is about. Answers: without the chat template's tokens. `contexts` adds the text of those filings (8 of
+    255) that are pinned.
 
     The labels have one row per answer: triplet_id, model, size (billions of parameters), subset (ie, numeric,
-    knowledge), entailed (bool, the truth), correct (bool: the label extracted upstream from the answer is right),
-    correct_without_cot (bool: the same for the answer given without reasoning). `labels.attrs["sources"]` is the
-    provenance. InputError when a file is not available or the files disagree about a claim.
+    knowledge), entailed (bool, the truth), correct (bool: the label extracted upstream from the answer is
+    right), correct_without_cot (bool: the same for the answer given without reasoning).
+    `labels.attrs["sources"]` is the provenance. InputError when a file is not available or the files disagree
+    about a claim.
     """
     testmini = source("findver/data/testmini.json")
     # the data name a claim ie-val-0 where the outputs name it ie-testmini-0
@@ -188,7 +192,8 @@ def findver(contexts: bool = False) -> tuple[list[Triplet], list[Answer], pd.Dat
             id_ = row["example_id"]
             known = id_ in claims and id_ in correct_without_cot
             if not known or row["statement"] != claims[id_]["statement"]:
-                raise InputError(f"{cot.name}: {id_} is not the claim of that id in {testmini.name}, {direct.name}")
+                raise InputError(f"{cot.name}: {id_} is not the claim of that id in {testmini.name}, "
+                                 f"{direct.name}")
             answers.append(Answer(id_, model, _without_chat_tokens(row["output"][0])))
             labels.append((id_, model, size, row["subset"], row["entailment_label"], row["result"],
                            correct_without_cot[id_]))
@@ -197,11 +202,13 @@ def findver(contexts: bool = False) -> tuple[list[Triplet], list[Answer], pd.Dat
 
 
 def _findver_triplet(id_: str, row: Mapping[str, Any], contexts: bool) -> Triplet:
-    reference = row["explanation"] if "explanation" in row else row["explaination"]    # upstream has both spellings
+    reference = row["explanation"] if "explanation" in row else row["explaination"]    # upstream has both
     filing, context = f"findver/financial_reports/{row['report']}", None
     if contexts and filing in pins():
-        context = "\n\n".join(f"[{part['id']}] {part['context']}" for part in source(filing).rows()["context"])
-    return Triplet(id_, row["report"].removesuffix(".json"), FINDVER_TASK + row["statement"], reference, context)
+        parts = source(filing).rows()["context"]
+        context = "\n\n".join(f"[{part['id']}] {part['context']}" for part in parts)
+    group = row["report"].removesuffix(".json")
+    return Triplet(id_, group, FINDVER_TASK + row["statement"], reference, context)
 
 
 def _without_chat_tokens(output: str) -> str:
@@ -211,15 +218,16 @@ def _without_chat_tokens(output: str) -> str:
 
 
 def financebench(sets: Sequence[str] = FINANCEBENCH_SETS) -> tuple[list[Triplet], list[Answer], pd.DataFrame]:
-    """FinanceBench's 150 open questions with answers that its authors labelled by hand, one set per configuration.
+    """FinanceBench's 150 open questions with answers that its authors labelled, one set per configuration.
 
-    Reference: the gold answer of the question file (the result files give the same numbers without their format).
-    Group: the company. A model is a configuration such as `llama2_sharedStore`. In upstream's script `_reverse` puts
-    the filing before the question, the plain names put the question first.
+    Reference: the gold answer of the question file (the result files give the same numbers without their
+    format). Group: the company. A model is a configuration such as `llama2_sharedStore`. In upstream's script
+    `_reverse` puts the filing before the question, the plain names put the question first.
 
-    The labels have one row per answer: triplet_id, model, llm, setting, label (correct, incorrect, refusal), correct
-    (bool), question_type. `pd.crosstab(labels.model, labels.label)` is the paper's table 2 but for one cell: it prints
-    126 failures of the closed book, where 131 make 150 and fit its own total. `labels.attrs["sources"]`: provenance.
+    The labels have one row per answer: triplet_id, model, llm, setting, label (correct, incorrect, refusal),
+    correct (bool), question_type. `pd.crosstab(labels.model, labels.label)` is the paper's table 2 but for
+    one cell: it prints 126 failures of the closed book, where 131 make 150 and fit its own total.
+    `labels.attrs["sources"]`: provenance.
     """
     sources = [source("financebench/data/financebench_open_source.jsonl")]
     questions = {row["financebench_id"]: row for row in sources[0].rows()}
@@ -230,11 +238,14 @@ def financebench(sets: Sequence[str] = FINANCEBENCH_SETS) -> tuple[list[Triplet]
         for row in sources[-1].rows():
             id_, label = row["financebench_id"], row["label"].split()[0].lower()
             if id_ not in questions or row["question"] != questions[id_]["question"]:
-                raise InputError(f"{sources[-1].name}: {id_} is not the question of that id in {sources[0].name}")
+                raise InputError(f"{sources[-1].name}: {id_} is not the question of that id in "
+                                 f"{sources[0].name}")
             if label not in ("correct", "incorrect", "refusal"):
-                raise InputError(f"{sources[-1].name}: {id_}: correct, incorrect or refusal needed, got {label!r}")
-            answers.append(Answer(id_, name, str(row["model_answer"]).strip()))     # one answer is the number 0
-            labels.append((id_, name, llm, setting, label, label == "correct", questions[id_]["question_type"]))
+                raise InputError(f"{sources[-1].name}: {id_}: correct, incorrect or refusal needed, "
+                                 f"got {label!r}")
+            answers.append(Answer(id_, name, str(row["model_answer"]).strip()))   # one is the number 0
+            labels.append((id_, name, llm, setting, label, label == "correct",
+                           questions[id_]["question_type"]))
     triplets = [Triplet(id_, q["company"], q["question"], q["answer"]) for id_, q in questions.items()]
     columns = ["triplet_id", "model", "llm", "setting", "label", "correct", "question_type"]
     return triplets, answers, _labels(labels, sources, columns)
@@ -243,11 +254,11 @@ def financebench(sets: Sequence[str] = FINANCEBENCH_SETS) -> tuple[list[Triplet]
 def ragchecker_meta() -> pd.DataFrame:
     """RAGChecker's human meta-evaluation: pairs of answers to one query, compared by two annotators each.
 
-    One row per judgement: instance_id, annotator (0 or 1: the instance's first or second row; who it was is not
-    recorded), dataset, query, gt_answer, model1, response1, model2, response2; correctness, completeness, overall (the
-    preference, -2 .. 2: positive favours response 2); and RAGChecker's own scores of each answer in [0, 1],
-    rc_correctness1, rc_completeness1, rc_overall1, rc_correctness2, ... (its precision, recall and F1).
-    `attrs["sources"]`: provenance, which says so when a mirror holds only part of a file.
+    One row per judgement: instance_id, annotator (0 or 1: the instance's first or second row; who it was is
+    not recorded), dataset, query, gt_answer, model1, response1, model2, response2; correctness, completeness,
+    overall (the preference, -2 .. 2: positive favours response 2); and RAGChecker's own scores of each answer
+    in [0, 1], rc_correctness1, rc_completeness1, rc_overall1, rc_correctness2, ... (its precision, recall and
+    F1). `attrs["sources"]`: provenance, which says so when a mirror holds only part of a file.
     """
     human, scored = (source(f"ragchecker/data/meta_evaluation/{name}.json")
                      for name in ("human_labeled_data", "baseline_ragchecker"))
@@ -256,12 +267,15 @@ def ragchecker_meta() -> pd.DataFrame:
     rows = []
     for pair in human.rows():
         id_ = pair["instance_id"]
-        if id_ not in scores or any(pair[m]["response"] != scores[id_][m]["response"] for m in ("model1", "model2")):
+        if id_ not in scores or any(pair[model]["response"] != scores[id_][model]["response"]
+                                    for model in ("model1", "model2")):
             raise InputError(f"{human.name}: instance {id_} is not the pair of that number in {scored.name}")
         annotators[id_] = annotators.get(id_, -1) + 1
-        row = {"instance_id": id_, "annotator": annotators[id_], **{k: pair[k] for k in ("dataset", "query", "gt_answer")}}
+        row = {"instance_id": id_, "annotator": annotators[id_],
+               **{name: pair[name] for name in ("dataset", "query", "gt_answer")}}
         for i in "12":
-            row |= {f"model{i}": pair[f"model{i}"]["model_name"], f"response{i}": pair[f"model{i}"]["response"]}
+            model = pair[f"model{i}"]
+            row |= {f"model{i}": model["model_name"], f"response{i}": model["response"]}
         for ask in ("correctness", "completeness", "overall"):
             row[ask] = pair[f"{ask}_label"]
             row |= {f"rc_{ask}{i}": scores[id_][f"model{i}"]["ragchecker"][f"{ask}_label"] for i in "12"}
