@@ -213,7 +213,7 @@ def test_place_that_takes_no_file(tmp_path):
 
 
 def test_parts_that_killed_processes_left_are_removed_and_no_others(tmp_path):
-    """A process killed while it writes leaves its part; the next writer of the same file removes it, not one in use."""
+    """A process killed while it writes leaves its part; the next writer of that file removes it."""
     code = ("import os, signal, sys\nfrom ems.io import whole_file\n"
             "with whole_file(sys.argv[1]) as file:\n"
             "    file.write(b'half'); file.flush(); print('begun', flush=True); sys.stdin.read()")
@@ -263,18 +263,7 @@ def test_a_failing_source_of_lines_leaves_the_old_file(tmp_path):
 
 
 CELLS = [
-    "=cmd|' /C calc'!A0",
-    "+1+1",
-    "-2+3",
-    "@SUM(A1)",
-    "\t=1",
-    "\r=1",
-    "'=1",
-    "plain",
-    "a=b",
-    "",
-    "1.10",
-    "-5",
+    "=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "'=1", "plain", "a=b", "", "1.10", "-5",
 ]
 
 
@@ -358,12 +347,8 @@ def test_results_as_a_frame():
 def test_values_as_a_frame():
     answers = [Answer("a", "m", "x"), Answer("b", "m", "y")]
     frame = values_frame(
-        answers,
-        [0.25, math.nan],
-        "BLEU",
-        "Score",
-        "bleu:1",
-        [Triplet("a", "g", "q", "r"), Triplet("b", "h", "q", "r")],
+        answers, [0.25, math.nan], "BLEU", "Score", "bleu:1", [Triplet("a", "g", "q", "r"), Triplet("b", "h",
+        "q", "r")],
     )
     assert list(frame["group"]) == ["g", "h"]
     assert list(frame["unscored"]) == [0, 1]
@@ -397,12 +382,7 @@ def test_ragchecker_input_is_triplets_and_answers(tmp_path):
 def test_the_kits_own_data_is_found_and_what_is_not_there_is_said(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in (
-        "companies.csv",
-        "questions.yaml",
-        "q3-2024/references",
-        "paper/table1.csv",
-        "upstream.csv",
-        "human",
+        "companies.csv", "questions.yaml", "q3-2024/references", "paper/table1.csv", "upstream.csv", "human",
     ):
         assert data_path(name).exists()
     with pytest.raises(InputError, match="no q9-2030"):

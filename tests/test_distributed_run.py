@@ -85,16 +85,8 @@ def test_bad_choices_are_one_clear_error(cluster, tmp_path, capsys):
     assert (
         main(
             [
-                "evaluate",
-                *files,
-                "-o",
-                str(tmp_path / "o"),
-                "--judge",
-                "m",
-                "--scheduler",
-                "tcp://127.0.0.1:9",
-                "--store",
-                str(tmp_path / "r.sqlite"),
+                "evaluate", *files, "-o", str(tmp_path / "o"), "--judge", "m", "--scheduler",
+                "tcp://127.0.0.1:9", "--store", str(tmp_path / "r.sqlite"),
             ]
         )
         == 2
