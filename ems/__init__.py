@@ -35,7 +35,8 @@ _WHERE = {name: module for module, names in {
     "data": ("load_triplets", "load_answers", "to_frame"),
 }.items() for name in names}
 
-__all__ = ["Answer", "EMSResult", "InputError", "Match", "Tally", "Triplet", "score_answer", "__version__", *_WHERE]
+__all__ = ["Answer", "EMSResult", "InputError", "Match", "Tally", "Triplet", "score_answer", "__version__",
+           *_WHERE]
 
 
 def __getattr__(name: str):

@@ -94,8 +94,9 @@ def parse_jsonl(text: str, path: str | Path) -> Iterator[tuple[int, Any]]:
         try:
             yield number, json.loads(line)
         except (ValueError, RecursionError) as error:
-            known = isinstance(error, json.JSONDecodeError)
-            reason = f"{error.msg} at column {error.colno}" if known else error
+            reason = str(error)
+            if isinstance(error, json.JSONDecodeError):
+                reason = f"{error.msg} at column {error.colno}"
             raise InputError(f"{path}, line {number} is not JSON: {reason}; one object per line is "
                              "needed") from None
 
@@ -144,7 +145,7 @@ def is_encodable(text: str) -> bool:
 # --- writing ---
 
 @contextmanager
-def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
+def whole_file(path: str | Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
     """A binary file to fill, put in place at `path` in one step once the block has ended without an error.
 
     Folders are made. A name that ends in .gz is compressed, with a fixed time stamp: equal content gives
