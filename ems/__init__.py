@@ -27,7 +27,7 @@ _WHERE = {name: module for module, names in {
     "judge.client": ("LLMJudge",),
     "prompting": ("as_judge", "Prompts"),
     "judge.store": ("Replies",),
-    "data": ("load_triplets", "load_answers"),
+    "data": ("load_triplets", "load_answers", "to_frame"),
 }.items() for name in names}
 
 __all__ = ["Answer", "EMSResult", "InputError", "Triplet", "score_answer", "__version__", *_WHERE]

@@ -1,6 +1,6 @@
 """The command line: `ems score | evaluate | triplets | reproduce | prompts | replies`.
 
-Exit 0 done, 2 bad input, 3 coverage too low.
+Exit 0 done, 2 bad input, 3 coverage too low; 130 stopped by Ctrl-C, 143 by SIGTERM.
 """
 
 from __future__ import annotations
@@ -9,52 +9,94 @@ import argparse
 import errno
 import json
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import TYPE_CHECKING, Any
 
-from .types import EMSResult, InputError
+from .report import visible
+from .types import Answer, EMSResult, InputError, MissingReplies, Triplet
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from .judge.store import Replies
+    from .pipeline import EMS
 
 STORE = "ems-replies.sqlite"
 COVERAGE = 0.95          # share of points that must be scored for exit status 0
+# Options of `score` and `evaluate` that mean nothing without a judge, with their defaults.
+JUDGE_OPTIONS: dict[str, Any] = {
+    "base_url": None, "key_env": None, "mode": "live", "recorded": None, "weights": None, "seed": 7,
+    "timeout": 600.0, "max_score": 10, "prices": None, "spend_limit": None, "prompts": "kit",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status. One line on stderr says what was wrong with the input."""
     args = _parser().parse_args(argv)
+    stopped: list[int] = []
     try:
-        return args.run(args)
+        with _terminable(stopped):
+            return args.run(args)
     except InputError as error:
-        print(f"ems: {error}", file=sys.stderr)
+        _say(error)
         return 2
     except KeyboardInterrupt as stop:
-        print(f"ems: {stop or 'stopped'}", file=sys.stderr)
-        return 130
+        _say(stop.args[0] if stop.args else "stopped")
+        return 128 + (stopped[0] if stopped else signal.SIGINT)
     except BrokenPipeError:      # `ems ... | head` has read enough
         sys.stdout = open(os.devnull, "w")
         return 0
     except OSError as error:
         if error.errno == errno.ENOSPC:
-            print("ems: the disk is full; make room and give the same command again: no saved reply is lost", file=sys.stderr)
-            return 2
-        if error.filename is None:
+            _say("the disk is full; make room and give the same command again: no saved reply is lost")
+        elif error.filename is None:
             raise
-        print(f"ems: {error.filename} cannot be written or read ({error.strerror}); name another place", file=sys.stderr)
+        else:
+            _say(f"{error.filename} cannot be written or read ({error.strerror}); name another place")
         return 2
+
+
+@contextmanager
+def _terminable(stopped: list[int]) -> Iterator[None]:
+    """SIGTERM ends a command as Ctrl-C does, with replies on their way saved; `stopped` gets its number."""
+    def stop(number: int, frame: FrameType | None) -> None:
+        stopped.append(number)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():      # where alone signals can be handled
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _say(message: object) -> None:
+    """One line on stderr, in which nothing that came from outside can move the cursor or set a colour."""
+    print(f"ems: {visible(str(message))}", file=sys.stderr)
 
 
 def score(args: argparse.Namespace) -> int:
     """One answer against one reference."""
     from .io import read_text
 
+    _check_judge_options(args)
     reference, answer = read_text(args.reference), read_text(args.answer)
     if not reference.strip():
         raise InputError(f"{args.reference} is empty; nothing can be scored against it")
     pipeline = _pipeline(args)
-    result = pipeline.score(reference, answer)
+    with _explained_misses(args):
+        result = pipeline.score(reference, answer)
     if args.json:
-        print(json.dumps(result.to_dict(), ensure_ascii=False))
+        print(json.dumps(result.to_dict()))
     else:
         from .report import alignment_text
 
@@ -66,77 +108,103 @@ def evaluate(args: argparse.Namespace) -> int:
     """Many answers: a line per answer into OUT, a table per model onto the screen."""
     from .data import check_join, load_answers
 
+    _check_judge_options(args)
     triplets, answers = _triplets(args.triplets), load_answers(args.answers)
     for model, missing in check_join(triplets, answers).items():
-        print(f"ems: {model} left {len(missing)} of {len(triplets)} triplets unanswered, e.g. {missing[0]}", file=sys.stderr)
-    out = Path(args.output)
-    if out.is_dir():
-        raise InputError(f"{out} is a directory; give a file to write, such as {out / 'results.jsonl'}")
+        _say(f"{model} left {len(missing)} of {len(triplets)} triplets unanswered, e.g. {missing[0]}")
+    _check_output(args)
     if args.dry_run:
         return _plan(args, triplets, answers)
     pipeline = _pipeline(args)
-    part, results = out.with_name(f".{out.name}.{os.getpid()}.part"), []
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        file = part.open("w", encoding="utf-8")      # before a judge is asked for anything
-    except OSError as error:
-        raise InputError(f"{out} cannot be written ({error.strerror}); give another file with -o") from None
-    try:
-        with file:
-            for result in _results(args, pipeline, triplets, answers):
-                file.write(json.dumps(result.to_dict(), ensure_ascii=False) + "\n")
-                results.append(_slim(result))
-        part.replace(out)
-    finally:
-        part.unlink(missing_ok=True)
+    results = _evaluated(args, pipeline, triplets, answers)
     if pipeline.judges:
         print(_used(pipeline), file=sys.stderr)
     if args.json:
         print(_summary(results, triplets).to_json(orient="records"))
     else:
         print(_shown(_summary(results, triplets)))
-        print(f"{len(results)} results in {out}")
+        print(f"{len(results)} results in {args.output}")
     return _status(results, pipeline)
+
+
+def _check_output(args: argparse.Namespace) -> None:
+    """InputError when OUT is a folder, or a file that this command reads."""
+    out = Path(args.output)
+    if out.is_dir():
+        raise InputError(f"{out} is a directory; give a file to write, such as {out / 'results.jsonl'}")
+    for read in (args.triplets, args.answers, args.store, *(args.recorded or ())):
+        if out.exists() and Path(read).exists() and out.samefile(read):
+            raise InputError(f"-o {out} is also read by this command and would be lost; give another file to "
+                             "write")
+
+
+def _evaluated(args: argparse.Namespace, pipeline: EMS, triplets: Sequence[Triplet],
+               answers: Sequence[Answer]) -> list[EMSResult]:
+    """Write the results into OUT as they come, the file appearing whole; returns them without their texts."""
+    from .io import whole_file
+
+    results = []
+    # The file is opened before a judge is asked for anything.
+    with whole_file(args.output) as file, _explained_misses(args):
+        for result in _results(args, pipeline, triplets, answers):
+            file.write((json.dumps(result.to_dict(), ensure_ascii=False) + "\n").encode())
+            results.append(_slim(result))
+    return results
+
+
+def _results(args: argparse.Namespace, pipeline: EMS, triplets: Sequence[Triplet],
+             answers: Sequence[Answer]) -> Iterator[EMSResult]:
+    if not args.scheduler:
+        return pipeline.stream(triplets, answers, progress=True)
+    if pipeline.judges:
+        raise InputError("--scheduler is for evaluation without a judge; a judge scales by its endpoint: "
+                         "more --workers, several servers behind one --base-url, or batch files (--mode "
+                         "replay, ems replies export)")
+    from .study.distributed_run import stream
+
+    return stream(args.scheduler, triplets, answers, args.scorer or "local", encoder=args.encoder)
+
+
+@contextmanager
+def _explained_misses(args: argparse.Namespace) -> Iterator[None]:
+    """To replies that a replay lacks, add under which --weights there are replies of this model."""
+    try:
+        yield
+    except MissingReplies as error:
+        known = _store(args).weights_of(args.judge, error.keys)
+        if not known or args.weights in known:
+            raise
+        wanted = _weights_option(args.weights)
+        saved = " or ".join(sorted(map(_weights_option, known)))
+        raise InputError(f"the replies of {args.judge} in the store were made with {saved}, and this run "
+                         f"asks with {wanted}: give the same. {error}") from None
+
+
+def _weights_option(weights: str | None) -> str:
+    return "no --weights" if weights is None else f"--weights {weights}"
 
 
 def triplets(args: argparse.Namespace) -> int:
     """Write the kit's own questions and references to a file, for a system of one's own to answer."""
     from .io import write_jsonl
     from .study.calls import own_triplets
-    from .study.runner import project_root
 
-    own = own_triplets(project_root(), args.transcripts)
+    own = own_triplets(args.transcripts)
     write_jsonl(args.file, own)
     print(f"{len(own)} triplets{' with their calls' if args.transcripts else ''} written to {args.file}")
     return 0
 
 
-def _triplets(source: str) -> list[Any]:
+def _triplets(source: str) -> list[Triplet]:
     """Those of a file, or by its name the kit's own set."""
     from .data import load_triplets
     from .study.calls import OWN, own_triplets
 
-    if source != OWN or Path(source).exists():
-        return load_triplets(source)
-    from .study.runner import project_root
-
-    return own_triplets(project_root())
+    return own_triplets() if source == OWN and not Path(source).exists() else load_triplets(source)
 
 
-def _results(args: argparse.Namespace, pipeline: Any, triplets: Sequence[Any], answers: Sequence[Any]):
-    if not args.scheduler:
-        return pipeline.stream(triplets, answers, progress=sys.stderr.isatty())
-    if pipeline.judges:
-        raise InputError("--scheduler is for evaluation without a judge; a judge scales by its endpoint: more --workers, "
-                         "several servers behind one --base-url, or batch files (--mode replay, ems replies export)")
-    from .study.cluster import stream
-
-    return stream(args.scheduler, triplets, answers, args.scorer or "local", encoder=args.encoder)
-
-
-def _plan(args: argparse.Namespace, triplets: Sequence[Any], answers: Sequence[Any]) -> int:
+def _plan(args: argparse.Namespace, triplets: Sequence[Triplet], answers: Sequence[Answer]) -> int:
     """Say what an evaluation would ask and cost, without asking."""
-    from .data import usage
     from .judge.budget import plan_text
 
     counted, args.fresh = [], args.mode == "refresh"
@@ -145,16 +213,23 @@ def _plan(args: argparse.Namespace, triplets: Sequence[Any], answers: Sequence[A
         pipeline = _pipeline(args)
         for _ in pipeline.stream(triplets, answers):
             pass
-        counted.append(usage(*pipeline.judges))
+        counted.append(_usage(pipeline))
     print(plan_text(*counted))
     return 0
 
 
-def _used(pipeline: Any) -> str:
-    from .data import usage
+def _usage(pipeline: EMS) -> dict[str, Any]:
+    """What the judges were asked, by names that are safe to show."""
+    from .data import judge_usage
+
+    return {visible(model): tasks for model, tasks in judge_usage(*pipeline.judges).items()}
+
+
+def _used(pipeline: EMS) -> str:
     from .judge.budget import table
 
-    return table(usage(*pipeline.judges)).to_string(index=False, float_format=lambda v: f"{v:,.2f}", na_rep="unknown")
+    used = table(_usage(pipeline))
+    return used.to_string(index=False, float_format=lambda v: f"{v:,.2f}", na_rep="unknown")
 
 
 def reproduce(args: argparse.Namespace) -> int:
@@ -186,18 +261,23 @@ def replies(args: argparse.Namespace) -> int:
     from .judge.store import Replies
 
     if args.action != "import" and not Path(args.store).exists():
-        raise InputError(f"{args.store}: no such store of replies; --store names one, as made by a run with a judge")
+        raise InputError(f"{args.store}: no such store of replies; --store names one, as made by a run "
+                         "with a judge")
+    if args.action == "export" and Path(args.file).exists() and Path(args.file).samefile(args.store):
+        raise InputError(f"{args.file} is the store itself and would be lost; give another file to write")
     store = Replies(args.store)
     if args.action == "export":
-        count = store.export_pending(args.file) if args.pending else store.export(args.file, prompts=args.prompts)
-        print(f"{count} {'pending requests' if args.pending else 'replies'} written to {args.file}")
+        if args.pending:
+            print(f"{store.export_pending(args.file)} pending requests written to {args.file}")
+        else:
+            print(f"{store.export(args.file, prompts=args.prompts)} replies written to {args.file}")
     elif args.action == "import":
         print(", ".join(f"{n} {what}" for what, n in _imported(store, args.file).items()))
     else:
         import pandas as pd
 
-        rows = store.stats()
-        print(pd.DataFrame(rows).to_string(index=False) if rows else "no replies")
+        rows = pd.DataFrame(store.stats())
+        print("no replies" if rows.empty else _safe(rows).to_string(index=False))
         print(f"pending: {store.pending() or 'none'}")
     return 0
 
@@ -207,10 +287,12 @@ def prompts(args: argparse.Namespace) -> int:
     from .study.paper_prompts import import_prompts
 
     readings = [reading.partition("=")[::2] for reading in args.reading or ()]
-    folder, differing = import_prompts(args.source, {name.strip(): choice.strip() for name, choice in readings})
-    print(f"prompt set paper: 5 questions and 5 prompts in {folder}; its README.md says how the paper was read")
+    chosen = {name.strip(): choice.strip() for name, choice in readings}
+    folder, differing = import_prompts(args.source, chosen)
+    print(f"prompt set paper: 5 questions and 5 prompts in {folder}; its README.md says how the paper was "
+          "read")
     if differing:
-        print(f"ems: other words than expected in {', '.join(differing)}; look them over there", file=sys.stderr)
+        _say(f"other words than expected in {', '.join(differing)}; look them over there")
     return 0
 
 
@@ -218,55 +300,97 @@ def _imported(store: Any, path: str) -> dict[str, int]:
     """Read a file of replies, or a batch endpoint's results: each says by its first line which it is."""
     from .io import read_text
 
-    first = "" if path.endswith(".gz") else next((line for line in read_text(path).splitlines() if line.strip()), "")
+    # a batch endpoint's results are never compressed
+    lines = [] if path.endswith(".gz") else read_text(path).splitlines()
+    first = next((line for line in lines if line.strip()), "")
     return store.import_batch(path) if '"custom_id"' in first else {"imported": store.import_(path)}
 
 
-def _pipeline(args: argparse.Namespace):
+def _pipeline(args: argparse.Namespace) -> EMS:
     """The stages that the options name."""
     from .pipeline import build
 
     if args.judge == "none":
         return build(None, args.scorer or "local", encoder=args.encoder, variant=args.variant)
     from .judge.client import LLMJudge
-    from .judge.store import Replies
     from .prompting import Prompts
 
     dry = args.mode in ("dry", "likely")
-    if dry and args.fresh:
-        store = None                         # a refresh takes nothing from it
-    else:
-        store = Replies(None if dry and not Path(args.store).exists() else args.store, recorded=args.recorded or ())
     prices = dict(zip(("prompt", "completion", "cached"), args.prices or (), strict=False))
-    judge = LLMJudge(args.judge, store=store, mode=args.mode, base_url=args.base_url,
-                     workers=args.workers, prices=prices, spend_limit=args.spend_limit)
+    judge = LLMJudge(args.judge, store=_store(args), mode=args.mode, base_url=args.base_url,
+                     api_key=_key(args), workers=args.workers, timeout=args.timeout, seed=args.seed,
+                     weights=args.weights, prices=prices, spend_limit=args.spend_limit)
     scorer = args.scorer or "llm"
     if dry and not scorer.startswith("llm"):
         scorer = "local-pair"                # costs no call either, and loads nothing
-    return build(judge, scorer, encoder=args.encoder, prompts=Prompts.named(args.prompts), variant=args.variant)
+    return build(judge, scorer, encoder=args.encoder, prompts=Prompts.named(args.prompts),
+                 variant=args.variant, max_score=args.max_score)
+
+
+def _check_judge_options(args: argparse.Namespace) -> None:
+    """InputError when there is no judge for the options that are about one."""
+    given = [name for name, default in JUDGE_OPTIONS.items() if getattr(args, name) != default]
+    if args.judge == "none" and given:
+        named = ", ".join("--" + name.replace("_", "-") for name in given)
+        raise InputError(f"without a judge there is nothing that {named} could change; name one with --judge "
+                         "MODEL, or leave the option out")
+
+
+def _store(args: argparse.Namespace) -> Replies | None:
+    """The judge's replies; none in the dry run of a refresh, which takes nothing from them."""
+    from .judge.store import Replies
+
+    dry = args.mode in ("dry", "likely")
+    if dry and args.fresh:
+        return None
+    absent = dry and not Path(args.store).exists()      # a dry run makes no file
+    return Replies(None if absent else args.store, recorded=args.recorded or ())
+
+
+def _key(args: argparse.Namespace) -> str | None:
+    """The judge's key from the environment variable of --key-env; None leaves it to OPENAI_API_KEY."""
+    if args.key_env is None:
+        return None
+    if not (key := os.environ.get(args.key_env)):
+        raise InputError(f"--key-env {args.key_env}: there is no such environment variable, or it is empty; "
+                         "it must hold the judge's key, and --key-env its name")
+    return key
+
+
+def _seed(text: str) -> int | None:
+    if text != "none" and not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"a whole number or none is needed, got {text!r}")
+    return None if text == "none" else int(text)
+
+
+def _score_limit(text: str) -> int:
+    if not (text.isdecimal() and 1 <= int(text) <= 100):
+        raise argparse.ArgumentTypeError(f"a whole number from 1 to 100 is needed, got {text!r}")
+    return int(text)
 
 
 def _prices(text: str) -> list[float]:
     numbers = [float(part) for part in text.split(",")]
     if len(numbers) not in (2, 3):
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"two or three numbers with commas between are needed, got {text!r}")
     return numbers
 
 
-def _status(results: Sequence[EMSResult], pipeline: Any) -> int:
-    """The exit status, and one line on stderr when it is not 0: what is unscored, why, and in whose words."""
+def _status(results: Sequence[EMSResult], pipeline: EMS) -> int:
+    """The exit status, and where it is not 0 one line: what is unscored, why, the server's last message."""
     units = sum(max(len(r.match), r.unscored) for r in results)
     unscored = sum(r.unscored for r in results)
     if results and not units:
-        print(f"ems: nothing could be scored: {results[0].reason or 'no points'}", file=sys.stderr)
+        _say(f"nothing could be scored: {results[0].reason or 'no points'}")
         return 3
-    if units and 1 - unscored / units < COVERAGE:
-        why = ", ".join(f"{reason} {n}" for reason, n in pipeline.unread.most_common())
-        words = [f" ({said})" for judge in pipeline.judges for said in getattr(judge, "complaints", {}).values()]
-        print(f"ems: {unscored} of {units} points are unscored; the values speak for the rest only"
-              + (f". Without a usable reply: {why}{words[-1] if words else ''}" if why else ""), file=sys.stderr)
-        return 3
-    return 0
+    if not units or 1 - unscored / units >= COVERAGE:
+        return 0
+    reasons = ", ".join(f"{reason} {n}" for reason, n in pipeline.unread.most_common())
+    messages = [text for judge in pipeline.judges for text in getattr(judge, "complaints", {}).values()]
+    message = f" ({messages[-1]})" if messages else ""
+    why = f". Without a usable reply: {reasons}{message}" if reasons else ""
+    _say(f"{unscored} of {units} points are unscored; the values speak for the rest only{why}")
+    return 3
 
 
 def _slim(result: EMSResult) -> EMSResult:
@@ -276,79 +400,124 @@ def _slim(result: EMSResult) -> EMSResult:
     return replace(result, ref_points=(), ans_points=(), score=(), ans_score=())
 
 
-def _summary(results: Sequence[EMSResult], triplets: Sequence[Any]):
-    from .data import of_results
+def _summary(results: Sequence[EMSResult], triplets: Sequence[Triplet]) -> pd.DataFrame:
+    from .data import to_frame
     from .stats import summarise
 
-    return summarise(of_results(results, "EMS", triplets))
+    return summarise(to_frame(results, "EMS", triplets))
 
 
-def _shown(summary: Any) -> str:
-    shown = summary.assign(interval=[f"[{a:.3f}, {b:.3f}]" for a, b in zip(summary.ci_low, summary.ci_high, strict=True)])
+def _shown(summary: pd.DataFrame) -> str:
+    intervals = zip(summary.ci_low, summary.ci_high, strict=True)
+    shown = summary.assign(interval=[f"[{low:.3f}, {high:.3f}]" for low, high in intervals])
     columns = ["model", "part", "value", "interval", "n", "coverage"]
-    return shown[columns].to_string(index=False, float_format=lambda v: f"{v:.3f}")
+    return _safe(shown[columns]).to_string(index=False, float_format=lambda v: f"{v:.3f}")
+
+
+def _safe(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with texts that are safe to show."""
+    return table.map(lambda cell: visible(cell) if isinstance(cell, str) else cell)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="ems", description="Extract, match, and score: judge long answers.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_evaluation(commands)
+    _add_study(commands)
+    _add_replies(commands)
+    return parser
 
+
+def _add_evaluation(commands: Any) -> None:
+    """`ems score`, `ems evaluate` and `ems triplets`."""
     one = commands.add_parser("score", help="one answer against one reference")
     one.add_argument("--reference", required=True, metavar="FILE")
     one.add_argument("--answer", required=True, metavar="FILE")
     one.set_defaults(run=score)
 
     many = commands.add_parser("evaluate", help="many answers: JSON lines in, JSON lines out")
-    many.add_argument("triplets", metavar="TRIPLETS", help="{id, group, question, reference} a line, or RAGChecker's JSON, "
-                      "or q3-2024: the kit's own fifty")
-    many.add_argument("answers", metavar="ANSWERS", help="{triplet_id, model, answer} a line, or RAGChecker's JSON")
+    many.add_argument("triplets", metavar="TRIPLETS", help="{id, group, question, reference} a line, or "
+                      "RAGChecker's JSON, or q3-2024: the kit's own fifty")
+    many.add_argument("answers", metavar="ANSWERS",
+                      help="{triplet_id, model, answer} a line, or RAGChecker's JSON")
     many.add_argument("-o", "--output", required=True, metavar="OUT.jsonl")
-    many.add_argument("--dry-run", action="store_true", help="count calls, tokens and cost without a single call")
-    many.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask cluster, for local and BERTScore evaluation")
+    many.add_argument("--dry-run", action="store_true",
+                      help="count calls, tokens and cost without a single call")
+    many.add_argument("--scheduler", metavar="ADDRESS",
+                      help="of a Dask cluster, for local and BERTScore evaluation")
     many.set_defaults(run=evaluate)
-
-    for command in (one, many):
-        command.add_argument("--judge", default="none", metavar="none|MODEL", help="default none: no key, no network")
-        command.add_argument("--scorer", metavar="rouge|bertscore|llm|llm-expected|local|local-pair",
-                             help="default local, with a judge llm")
-        command.add_argument("--encoder", metavar="NAME", help="model for bertscore; default roberta-large")
-        command.add_argument("--base-url", metavar="URL", help="of the judge; default OPENAI_BASE_URL")
-        command.add_argument("--workers", type=int, default=32, metavar="N", help="questions under way at once; default 32")
-        command.add_argument("--store", default=STORE, metavar="FILE", help=f"the judge's replies; default {STORE}")
-        command.add_argument("--recorded", action="append", metavar="FILE", help="recorded replies to use as well")
-        command.add_argument("--mode", default="live", choices=("live", "replay", "refresh"))
-        command.add_argument("--variant", default="faithful", metavar="shared|all|reasoned",
-                             help="another way to ask for matches than the paper's")
-        command.add_argument("--prices", type=_prices, metavar="PROMPT,REPLY[,CACHED]",
-                             help="of the judge, money for a million tokens, such as 2.5,10,1.25")
-        command.add_argument("--spend-limit", type=float, metavar="MONEY", help="stop before the judge costs more")
-        command.add_argument("--prompts", default="kit", metavar="SET",
-                             help="kit, paper (see ems prompts import) or a folder; default kit")
-        command.add_argument("--json", action="store_true", help="JSON on standard output")
 
     own = commands.add_parser("triplets", help="write the kit's own fifty questions and references to a file")
     own.add_argument("file", metavar="OUT.jsonl")
-    own.add_argument("--transcripts", metavar="DIR", help="folder or parquet file with the calls: each goes in as context")
+    own.add_argument("--transcripts", metavar="DIR",
+                     help="folder or parquet file with the calls: each goes in as context")
     own.set_defaults(run=triplets)
 
+    for command in (one, many):
+        command.add_argument("--judge", default="none", metavar="none|MODEL",
+                             help="default none: no key, no network")
+        command.add_argument("--scorer", metavar="rouge|bertscore|llm|llm-expected|local|local-pair",
+                             help="default local, with a judge llm")
+        command.add_argument("--encoder", metavar="NAME", help="model for bertscore; default roberta-large")
+        command.add_argument("--json", action="store_true", help="JSON on standard output")
+        _add_judge(command.add_argument_group("the judge"))
+
+
+def _add_judge(group: Any) -> None:
+    """The options that only a judge needs; `JUDGE_OPTIONS` has their defaults."""
+    group.add_argument("--base-url", metavar="URL", help="address of the endpoint; default OPENAI_BASE_URL")
+    group.add_argument("--key-env", metavar="NAME",
+                       help="environment variable with the key; default OPENAI_API_KEY")
+    group.add_argument("--workers", type=int, default=32, metavar="N",
+                       help="questions under way at once; default 32")
+    group.add_argument("--timeout", type=float, metavar="SECONDS",
+                       help="for one reply with its retries; default 600")
+    group.add_argument("--store", default=STORE, metavar="FILE", help=f"the judge's replies; default {STORE}")
+    group.add_argument("--recorded", action="append", metavar="FILE", help="recorded replies to use as well")
+    group.add_argument("--mode", choices=("live", "replay", "refresh"))
+    group.add_argument("--weights", metavar="REVISION",
+                       help="of the model: a reply belongs to the weights it was made with")
+    group.add_argument("--seed", type=_seed, metavar="N|none", help="sent with every question; default 7")
+    group.add_argument("--max-score", type=_score_limit, metavar="N",
+                       help="the best score of a pair; default 10")
+    group.add_argument("--variant", default="faithful", metavar="shared|all|reasoned",
+                       help="another way to ask for matches than the paper's")
+    group.add_argument("--prompts", metavar="SET",
+                       help="kit, paper (see ems prompts import) or a folder; default kit")
+    group.add_argument("--prices", type=_prices, metavar="PROMPT,REPLY[,CACHED]",
+                       help="money for a million tokens, such as 2.5,10,1.25")
+    group.add_argument("--spend-limit", type=float, metavar="MONEY", help="stop before the judge costs more")
+    group.set_defaults(**JUDGE_OPTIONS)
+
+
+def _add_study(commands: Any) -> None:
+    """`ems reproduce` and `ems prompts`."""
     rerun = commands.add_parser("reproduce", help="run the notebooks of a profile")
-    rerun.add_argument("--profile", default="default", metavar="P", help="a name in profiles/ or a .yaml file")
+    rerun.add_argument("--profile", default="default", metavar="P",
+                       help="a name in profiles/ or a .yaml file")
     rerun.add_argument("--only", action="append", metavar="03", help="only the notebooks that begin so")
     rerun.add_argument("-p", dest="parameter", nargs=2, action="append", metavar=("NAME", "VALUE"))
-    rerun.add_argument("--dry-run", action="store_true", help="count calls, tokens and cost without a single call")
+    rerun.add_argument("--dry-run", action="store_true",
+                       help="count calls, tokens and cost without a single call")
     rerun.set_defaults(run=reproduce)
 
     words = commands.add_parser("prompts", help="the paper's own questions and prompts, from your copy of it")
     words.set_defaults(run=prompts)
-    words = words.add_subparsers(required=True, metavar="import").add_parser("import", help="make the prompt set paper")
-    words.add_argument("source", metavar="SOURCE", help="arXiv 2503.16575 as PDF, HTML or text")
-    words.add_argument("--reading", action="append", metavar="NAME=CHOICE", help="where the paper says two things: "
-                       "index=1, list=everywhere|plain, versions=counted, answer=bare")
+    actions = words.add_subparsers(required=True, metavar="import")
+    make = actions.add_parser("import", help="make the prompt set paper")
+    make.add_argument("source", metavar="SOURCE", help="arXiv 2503.16575 as PDF, HTML or text")
+    make.add_argument("--reading", action="append", metavar="NAME=CHOICE",
+                      help="where the paper says two things: index=1, list=everywhere|plain, "
+                           "versions=counted, answer=bare")
 
+
+def _add_replies(commands: Any) -> None:
+    """`ems replies`."""
     saved = commands.add_parser("replies", help="export, import and count saved replies")
     saved.set_defaults(run=replies)
     actions = saved.add_subparsers(required=True, dest="action", metavar="export|import|stats")
-    out = actions.add_parser("export", help="write replies, or with --pending the requests that wait, as JSON lines")
+    out = actions.add_parser("export",
+                             help="write replies, or with --pending the requests that wait, as JSON lines")
     out.add_argument("file", metavar="FILE")
     out.add_argument("--pending", action="store_true", help="as input of a batch endpoint or vllm run-batch")
     out.add_argument("--prompts", action="store_true", help="with the prompts")
@@ -357,7 +526,6 @@ def _parser() -> argparse.ArgumentParser:
     count = actions.add_parser("stats", help="replies and tokens by model and task")
     for action in (out, into, count):
         action.add_argument("--store", default=STORE, metavar="FILE", help=f"default {STORE}")
-    return parser
 
 
 if __name__ == "__main__":

@@ -1,16 +1,19 @@
-"""A user's rows in and tidy frames out: triplets, answers, and one row per metric, part, model and triplet."""
+"""A user's rows in, tidy frames out: triplets and answers; a row per metric, part, model and triplet."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from math import isnan, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
+
+from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic_core import PydanticCustomError
 
 from .baselines import Claims, entailed, ragchecker_scores
-from .io import is_encodable, read_text
+from .io import OWN_CHECK, is_encodable, parse_jsonl, read_text, some, unguarded, validated
 from .judge.budget import merged
 from .metrics import tally
 from .types import Answer, EMSResult, InputError, Triplet, duplicates
@@ -19,36 +22,94 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+# --- a user's rows ---
+
+def _unicode(text: str) -> str:
+    if not is_encodable(text):
+        raise PydanticCustomError(OWN_CHECK, "holds half a surrogate pair, which is no text; mend it")
+    return text
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise PydanticCustomError(OWN_CHECK, "is empty; it must name something")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_unicode)]
+Name = Annotated[Text, AfterValidator(_not_blank)]
+
+
+class _Row(BaseModel):
+    """A row from outside: a number is no text, and keys that nobody knows are ignored."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class TripletRow(_Row):
+    """A line of triplets.jsonl."""
+
+    id: Name
+    group: Name
+    question: Text
+    reference: Text
+    context: Text | None = None
+
+
+class AnswerRow(_Row):
+    """A line of answers.jsonl. An empty answer is valid: a refusal."""
+
+    triplet_id: Name
+    model: Name
+    answer: Text
+
+
+class Document(_Row):
+    """A retrieved passage in RAGChecker's JSON."""
+
+    text: Text
+
+
+class RAGCheckerRow(_Row):
+    """An entry of `results` in RAGChecker's input JSON."""
+
+    query_id: Name
+    query: Text
+    gt_answer: Text
+    response: Text
+    retrieved_context: list[Document] | None = None
 
 
 def load_triplets(path: str | Path) -> list[Triplet]:
     """Triplets from JSON lines `{id, group, question, reference, context?}`, or from RAGChecker's input JSON.
 
-    Blank lines and unknown keys are ignored. InputError names file and line for anything malformed: a missing key, a
-    value that is no string, an empty id or group, an id given twice, a file without rows.
+    Blank lines and unknown keys are ignored. InputError names file and line for anything malformed: a missing
+    key, a value that is no string, an empty id or group, an id given twice, a file without rows.
     """
     text = read_text(path)
-    if (results := _results(path, text)) is not None:
-        return _ragchecker(path, results)[0]
-    rows = _rows(path, text, ("id", "group", "question", "reference"), key=("id",), optional="context", named=("group",))
-    return [Triplet(**row) for row in rows]
+    if (results := _ragchecker_results(path, text)) is not None:
+        return [_ragchecker_triplet(row) for row in _ragchecker_rows(path, results)]
+    return [Triplet(**dict(row)) for row in _rows(path, text, TripletRow, key=("id",))]
 
 
 def load_answers(path: str | Path) -> list[Answer]:
-    """Answers from JSON lines `{triplet_id, model, answer}`, or from RAGChecker's input JSON (model: the file's stem).
+    """Answers from JSON lines `{triplet_id, model, answer}`, or from RAGChecker's input JSON.
 
-    As strict as `load_triplets`; each (triplet_id, model) may occur once. An empty answer is valid: a refusal.
+    The model of a RAGChecker file is its stem. As strict as `load_triplets`; each (triplet_id, model) may
+    occur once. An empty answer is valid: a refusal.
     """
     text = read_text(path)
-    if (results := _results(path, text)) is not None:
-        return _ragchecker(path, results)[1]
-    return [Answer(**row) for row in _rows(path, text, ("triplet_id", "model", "answer"), key=("triplet_id", "model"))]
+    if (results := _ragchecker_results(path, text)) is not None:
+        model = Path(path).stem
+        return [Answer(row.query_id, model, row.response) for row in _ragchecker_rows(path, results)]
+    return [Answer(**dict(row)) for row in _rows(path, text, AnswerRow, key=("triplet_id", "model"))]
 
 
 def check_join(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> dict[str, list[str]]:
-    """The triplets each model left unanswered, `{model: [triplet id, ...]}`; models that answered all are absent.
+    """The triplets each model left unanswered, `{model: [id, ...]}`, without models that answered all.
 
-    InputError when an answer names a triplet that does not exist, or an id or a (triplet_id, model) is repeated.
+    InputError when an answer names a triplet that does not exist, or an id or a (triplet_id, model) is
+    repeated.
     """
     ids = [t.id for t in triplets]
     if twice := duplicates(ids):
@@ -61,101 +122,30 @@ def check_join(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> dict[s
     answered: dict[str, set[str]] = {}
     for a in answers:
         answered.setdefault(a.model, set()).add(a.triplet_id)
-    return {model: missing for model, done in answered.items() if (missing := [i for i in ids if i not in done])}
+    missing = {model: [i for i in ids if i not in done] for model, done in answered.items()}
+    return {model: unanswered for model, unanswered in missing.items() if unanswered}
 
 
-def some(items: Sequence[str], n: int = 3) -> str:
-    return ", ".join(repr(i) for i in items[:n]) + (", ..." if len(items) > n else "")
-
-
-def _rows(path: str | Path, text: str, required: Sequence[str], key: Sequence[str], optional: str = "",
-          named: Sequence[str] = ()) -> list[dict]:
-    """The wanted keys of every JSON line, checked; `key` (once only) and `named` must not be empty.
-
-    Lines end at newlines only: U+2028 may stand inside a string.
-    """
-    rows, first = [], {}
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
+def _rows(path: str | Path, text: str, model: type[_Row], key: Sequence[str]) -> list[Any]:
+    """Every JSON line as a `model`; `key` names the fields whose values may occur together once only."""
+    rows, lines = [], {}
+    for number, value in parse_jsonl(text, path):
         where = f"{path}, line {number}"
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            reason = f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else error
-            raise InputError(f"{where} is not JSON: {reason}; one object per line is needed") from None
-        row = _checked(where, row, required, optional)
-        if empty := [k for k in (*key, *named) if not row[k].strip()]:
-            raise InputError(f"{where}: {empty[0]!r} is empty; it must name something")
-        said = tuple(row[k] for k in key)
-        if said in first:
-            raise InputError(f"{where}: {' and '.join(key)} {some(said)} occurred already on line {first[said]}")
-        first[said] = number
+        row = validated(model, value, where)
+        values = tuple(getattr(row, name) for name in key)
+        if values in lines:
+            raise InputError(f"{where}: {' and '.join(key)} {some(values)} occurred already on line "
+                             f"{lines[values]}")
+        lines[values] = number
         rows.append(row)
     if not rows:
-        raise InputError(f"{path} is empty; one JSON object per line with {', '.join(required)} is needed")
+        fields = ", ".join(model.model_fields)
+        raise InputError(f"{path} is empty; one JSON object per line with {fields} is needed")
     return rows
 
 
-def _checked(where: str, row: Any, required: Sequence[str], optional: str = "") -> dict[str, str]:
-    """The required (and the optional) keys of a JSON object, all of them strings."""
-    if not isinstance(row, dict):
-        raise InputError(f"{where}: an object with {', '.join(required)} is needed, got {type(row).__name__}")
-    if missing := [k for k in required if k not in row]:
-        raise InputError(f"{where}: {some(missing)} missing; {', '.join(required)} are needed, got {some(list(row))}")
-    wanted = [*required, optional] if row.get(optional) is not None else required
-    for name in wanted:
-        value = row[name]
-        if not isinstance(value, str):
-            raise InputError(f"{where}: {name!r} must be a string, got {type(value).__name__} {str(value)[:40]!r}")
-        if not is_encodable(value):
-            raise InputError(f"{where}: {name!r} holds half a surrogate pair, which is no text; mend it")
-    return {name: row[name] for name in wanted}
-
-
-ENTAILMENT = ("Entailment", "Neutral", "Contradiction", None)
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedClaims:
-    """One row of RAGChecker's output: the claims of both sides and the entailment label of each."""
-
-    query_id: str
-    response_claims: tuple[str, ...]
-    gt_answer_claims: tuple[str, ...]
-    answer2response: tuple[str | None, ...]    # per response claim: does the reference answer entail it?
-    response2answer: tuple[str | None, ...]    # per reference claim: does the response entail it?
-    metrics: Mapping[str, float]               # RAGChecker's own numbers, as printed there; may be empty
-
-
-def read_ragchecker_claims(path: str | Path) -> list[CheckedClaims]:
-    """The claims and labels of a RAGChecker output JSON. A claim triple becomes one string, its parts spaced.
-
-    Labels are Entailment, Neutral or Contradiction, None where absent. InputError when claims and labels differ in
-    number, a label is off the list, or the file is not such an output.
-    """
-    rows, results = [], _results(path, read_text(path))
-    if results is None:
-        raise InputError(f"{path} is not RAGChecker JSON: an object with a list 'results' is needed")
-    for number, row in enumerate(results):
-        where, read = f"{path}, results[{number}]", {}
-        query_id = _checked(where, row, ("query_id",))["query_id"]
-        for claims, labels in (("response_claims", "answer2response"), ("gt_answer_claims", "response2answer")):
-            if not isinstance(row.get(claims), list) or not isinstance(row.get(labels), list):
-                raise InputError(f"{where}: lists {claims!r} and {labels!r} are needed; let RAGChecker check first")
-            if len(row[claims]) != len(row[labels]):
-                raise InputError(f"{where}: one label per claim is needed, got {len(row[labels])} {labels} for "
-                                 f"{len(row[claims])} {claims}")
-            if off := [label for label in row[labels] if label not in ENTAILMENT]:
-                raise InputError(f"{where}: {labels} must be of {', '.join(ENTAILMENT[:3])}, got {off[0]!r}")
-            read[claims] = tuple(c if isinstance(c, str) else " ".join(map(str, c)) for c in row[claims])
-            read[labels] = tuple(row[labels])
-        rows.append(CheckedClaims(query_id, **read, metrics=row.get("metrics") or {}))
-    return rows
-
-
-def _results(path: str | Path, text: str) -> list | None:
-    """The rows of RAGChecker's `{"results": [...]}`, None when the text is something else."""
+def _ragchecker_results(path: str | Path, text: str) -> list[Any] | None:
+    """The entries of RAGChecker's `{"results": [...]}`, None when the text is something else."""
     try:
         whole = json.loads(text) if '"results"' in text else None
     except (ValueError, RecursionError):
@@ -166,88 +156,115 @@ def _results(path: str | Path, text: str) -> list | None:
     return results if isinstance(results, list) else None
 
 
-def _ragchecker(path: str | Path, results: list) -> tuple[list[Triplet], list[Answer]]:
-    triplets, answers = [], []
-    for number, row in enumerate(results):
-        where = f"{path}, results[{number}]"
-        id_, query, reference, response = _checked(where, row, ("query_id", "query", "gt_answer", "response")).values()
-        if not id_.strip():
-            raise InputError(f"{where}: 'query_id' is empty; it must name something")
-        documents = row.get("retrieved_context") or []
-        if not isinstance(documents, list):
-            raise InputError(f"{where}: 'retrieved_context' must be a list of objects with 'text', got {str(documents)[:40]!r}")
-        context = "\n\n".join(_checked(f"{where}, retrieved_context", d, ("text",))["text"] for d in documents) or None
-        triplets.append(Triplet(id_, id_, query, reference, context))
-        answers.append(Answer(id_, Path(path).stem, response))
-    if twice := duplicates([t.id for t in triplets]):
+def _ragchecker_rows(path: str | Path, results: Sequence[Any]) -> list[RAGCheckerRow]:
+    rows = [validated(RAGCheckerRow, entry, f"{path}, results[{i}]") for i, entry in enumerate(results)]
+    if twice := duplicates([row.query_id for row in rows]):
         raise InputError(f"{path}: query_id must be unique; {some(twice)} occur more than once")
-    return triplets, answers
+    return rows
 
 
-NAMES = ("metric", "part", "model", "triplet_id", "instance_id", "group", "signature")       # text, in values and labels
-COLUMNS = ["metric", "part", "model", "triplet_id", "group", "value", "num", "den", "units", "unscored", "signature"]
+def _ragchecker_triplet(row: RAGCheckerRow) -> Triplet:
+    context = "\n\n".join(document.text for document in row.retrieved_context or ()) or None
+    return Triplet(row.query_id, row.query_id, row.query, row.gt_answer, context)
 
 
-def of_results(results: Sequence[EMSResult], metric: str, triplets: Sequence[Triplet]) -> pd.DataFrame:
-    """Precision, Recall and F1 of EMS results."""
+# --- tidy frames ---
+
+# Columns of names, in frames of values and of labels: text, whatever it looks like.
+NAMES = ("metric", "part", "model", "triplet_id", "instance_id", "group", "signature")
+# Columns of a frame of values. `num` / `den` is what the answer adds to a pooled value (nan where there is
+# none), `units` the number of points (or claims, or whole answers) judged, `unscored` how many of these have
+# no score.
+COLUMNS = ["metric", "part", "model", "triplet_id", "group", "value", "num", "den", "units", "unscored",
+           "signature"]
+
+
+def to_frame(results: Iterable[EMSResult], metric: str = "EMS",
+             triplets: Sequence[Triplet] | None = None) -> pd.DataFrame:
+    """A frame of values from EMS results: rows Precision, Recall and F1 of every answer, columns `COLUMNS`.
+
+    Values are in [0, 1], nan where an answer has none. `metric` names the rows. `group`, which intervals are
+    clustered by, comes from the triplets; without them each triplet is a group of its own. InputError for a
+    result of a triplet that is not among those given.
+    """
     rows = []
     for r in results:
-        t, units = tally(r), max(len(r.match), r.unscored)
-        known = not isnan(r.recall)
-        for part, value, num, den in (("Precision", r.precision, t.ans_sum, t.ans_n),
-                                      ("Recall", r.recall, t.ref_sum, t.ref_n), ("F1", r.f1, nan, nan)):
-            rows.append((metric, part, r.model, r.triplet_id, value, num if known else nan, den if known else nan,
-                         units, r.unscored, r.signature))
+        units, sums = max(len(r.match), r.unscored), tally(r)
+        parts = {"Precision": (r.precision, sums.ans_sum, sums.ans_n),
+                 "Recall": (r.recall, sums.ref_sum, sums.ref_n), "F1": (r.f1, nan, nan)}
+        for part, (value, num, den) in parts.items():
+            if isnan(r.recall):                # what is unscored has no share of a pooled value
+                num = den = nan
+            rows.append((metric, part, r.model, r.triplet_id, value, num, den, units, r.unscored,
+                         r.signature))
     return _frame(rows, triplets)
 
 
-def of_values(metric: str, part: str, answers: Sequence[Answer], values: Sequence[float], triplets: Sequence[Triplet],
-              signature: str) -> pd.DataFrame:
-    """One value per answer, from a metric that looks at whole answers."""
-    rows = [(metric, part, a.model, a.triplet_id, v, v, 1.0, 1, int(isnan(v)), signature)
-            for a, v in zip(answers, values, strict=True)]
+def values_frame(answers: Sequence[Answer], values: Sequence[float], metric: str, part: str, signature: str,
+                 triplets: Sequence[Triplet] | None = None) -> pd.DataFrame:
+    """A frame of values, as `to_frame` gives it, from a metric with one value per answer (nan = unscored)."""
+    rows = [(metric, part, a.model, a.triplet_id, value, value, 1.0, 1, int(isnan(value)), signature)
+            for a, value in zip(answers, values, strict=True)]
     return _frame(rows, triplets)
 
 
-def of_claims(claims: Sequence[Claims], triplets: Sequence[Triplet], signature: str) -> pd.DataFrame:
-    """RAGChecker's Precision, Recall and F1."""
+def claims_frame(claims: Iterable[Claims], signature: str,
+                 triplets: Sequence[Triplet] | None = None) -> pd.DataFrame:
+    """A frame of values, as `to_frame` gives it: RAGChecker's Precision, Recall and F1 of every answer."""
     rows = []
     for c in claims:
         precision, recall, harmonic = ragchecker_scores(c)
-        sides = {"Precision": (precision, *entailed(c.answer2response)), "Recall": (recall, *entailed(c.response2answer)),
-                 "F1": (harmonic, nan, nan)}
-        for part, (value, num, den) in sides.items():
+        parts = {"Precision": (precision, *entailed(c.answer2response)),
+                 "Recall": (recall, *entailed(c.response2answer)), "F1": (harmonic, nan, nan)}
+        for part, (value, num, den) in parts.items():
             if isnan(value):                   # an unscored answer has no share of a pooled value either
                 num = den = nan
-            rows.append(("RAGChecker", part, c.model, c.triplet_id, value, num, den, c.units, c.unscored, signature))
+            rows.append(("RAGChecker", part, c.model, c.triplet_id, value, num, den, c.units, c.unscored,
+                         signature))
     return _frame(rows, triplets)
 
 
-def read(*paths: str | Path) -> pd.DataFrame:
-    """Values frames, or a data set's labels, from csv files, one below the other.
+def read_frames(*paths: str | Path) -> pd.DataFrame:
+    """Frames of values, or a data set's labels, from CSV files, one below the other.
 
-    Names are text as they stand there, whatever they look like: "1.10", "7", "N/A" and "None" are names. An empty cell of
-    any other column is nan.
+    Names are text as they were, whatever they look like: "1.10", "7", "N/A" and "None" are names, and an
+    apostrophe that keeps a spreadsheet from running a cell (see `io.csv_text`) is none of it. An empty cell
+    of any other column is nan.
     """
     import pandas as pd
 
     tables = []
     for path in paths:
         numbers = [column for column in pd.read_csv(path, nrows=0) if column not in NAMES]
-        tables.append(pd.read_csv(path, dtype=dict.fromkeys(NAMES, str), keep_default_na=False,
-                                  na_values=dict.fromkeys(numbers, "")))
+        table = pd.read_csv(path, dtype=dict.fromkeys(NAMES, str), keep_default_na=False,
+                            na_values=dict.fromkeys(numbers, ""))
+        tables.append(table.assign(**{name: table[name].map(unguarded) for name in NAMES if name in table}))
     return pd.concat(tables, ignore_index=True)
 
 
-def usage(*judges: Any) -> dict[str, dict[str, Any]]:
-    """What judges were asked and cost, by model and task, JSON-ready; for the manifest. Judges of one name are summed."""
+class Used(Protocol):
+    """What `judge_usage` needs of a judge: `ems.LLMJudge` is one."""
 
-    return merged({j.name: {task: {**asdict(u), "failures": dict(u.failures)} for task, u in j.usage().items()}}
-                  for j in judges)
+    name: str
+
+    def usage(self) -> dict[str, Any]: ...
 
 
-def _frame(rows: Sequence[tuple], triplets: Sequence[Triplet]) -> pd.DataFrame:
+def judge_usage(*judges: Used) -> dict[str, dict[str, dict[str, Any]]]:
+    """What judges were asked and cost, by model and task, JSON-ready. Judges of one name are summed."""
+    return merged({judge.name: {task: {**asdict(used), "failures": dict(used.failures)}
+                                for task, used in judge.usage().items()}} for judge in judges)
+
+
+def _frame(rows: Sequence[tuple], triplets: Sequence[Triplet] | None) -> pd.DataFrame:
+    """The rows, which lack the group, as a frame."""
     import pandas as pd
 
-    groups: Mapping[str, str] = {t.id: t.group for t in triplets}
-    return pd.DataFrame([(*row[:4], groups[row[3]], *row[4:]) for row in rows], columns=COLUMNS)
+    frame = pd.DataFrame(rows, columns=[name for name in COLUMNS if name != "group"])
+    if triplets is None:
+        return frame.assign(group=frame["triplet_id"])[COLUMNS]
+    groups = {t.id: t.group for t in triplets}
+    if unknown := sorted(set(frame["triplet_id"]) - groups.keys()):
+        raise InputError(f"no triplet {some(unknown)} among the {len(groups)} given; give those that were "
+                         "answered")
+    return frame.assign(group=frame["triplet_id"].map(groups))[COLUMNS]

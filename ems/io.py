@@ -1,26 +1,48 @@
-"""Files and the terminal: reading text, writing a file whole or not at all, progress."""
+"""Files and the terminal: texts, JSON lines and tables in and out, the data sets' place, progress bars.
+
+Every file the kit writes whole goes through `whole_file`: readers see the old file or the new one, never a
+fragment.
+"""
 
 from __future__ import annotations
 
+import csv
+import glob
+import gzip
 import json
 import os
 import re
+import secrets
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from .types import InputError
 
+try:
+    import fcntl
+except ImportError:                        # Windows, where an open file cannot be removed and needs no lock
+    fcntl = None                           # type: ignore[assignment]
+
 if TYPE_CHECKING:
-    pass
+    import pandas as pd
+    from pydantic import BaseModel, ValidationError
+
+Row = TypeVar("Row", bound="BaseModel")
+# What was needed, by pydantic's type of error.
+NEEDED = {"string_type": "a string", "list_type": "a list", "model_type": "an object"}
+OWN_CHECK = "ems"        # type of a PydanticCustomError whose message reads on after the field's name
+FORMULA = r"[=+\-@\x00-\x1f]"   # how a text begins that a spreadsheet runs, or that hides such a beginning
 
 
-
+# --- places ---
 
 def home() -> Path:
-    """The user's data folder: EMS_HOME, else `ems` in %APPDATA% on Windows, in XDG_DATA_HOME or ~/.local/share."""
+    """The user's data folder: EMS_HOME, or `ems` in %APPDATA% (Windows), XDG_DATA_HOME or ~/.local/share."""
     if named := os.environ.get("EMS_HOME"):
         return Path(named)
     if sys.platform == "win32" and (roaming := os.environ.get("APPDATA")):
@@ -28,15 +50,24 @@ def home() -> Path:
     return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share", "ems")
 
 
-def progress_bar(text: str, total: int | None, done: int = 0) -> Any:
-    """A progress bar; an invisible one without a text."""
-    from tqdm.auto import tqdm
+def data_path(name: str) -> Path:
+    """A file or folder of the kit's own data sets, such as "companies.csv" or "q3-2024/references".
 
-    return tqdm(desc=text, total=total, initial=done, unit="reply", disable=not text)
+    They are in the checkout's `data/`, which an installed wheel has as `ems/datasets/`. InputError when it is
+    in neither.
+    """
+    package = Path(__file__).resolve().parent
+    for folder in (package / "datasets", package.parent / "data"):
+        if (path := folder / name).exists():
+            return path
+    raise InputError(f"the kit's data set has no {name}; install the kit again, or run inside a clone of the "
+                     "project")
 
+
+# --- reading ---
 
 def read_text(path: str | Path) -> str:
-    """The text of a UTF-8 file, without a byte order mark. InputError when it cannot be read or is not UTF-8."""
+    """The text of a UTF-8 file, without a byte order mark. InputError when it is not readable as that."""
     try:
         raw = Path(path).read_bytes()
     except OSError as error:
@@ -47,49 +78,241 @@ def read_text(path: str | Path) -> str:
         return raw[mark:].decode()
     except UnicodeDecodeError as error:
         at = error.start + mark
-        raise InputError(f"{path} is not UTF-8: byte 0x{raw[at]:02x} at offset {at} (line {raw.count(10, 0, at) + 1}); "
-                         "save it as UTF-8") from None
+        line = raw.count(b"\n", 0, at) + 1
+        raise InputError(f"{path} is not UTF-8: byte 0x{raw[at]:02x} at offset {at} (line {line}); save it "
+                         "as UTF-8") from None
+
+
+def parse_jsonl(text: str, path: str | Path) -> Iterator[tuple[int, Any]]:
+    """Line number (from 1) and value of every JSON line that is not blank; `path` is named in errors.
+
+    Lines end at newlines only: U+2028 may stand inside a string. InputError for a line that is not JSON.
+    """
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            yield number, json.loads(line)
+        except (ValueError, RecursionError) as error:
+            reason = str(error)
+            if isinstance(error, json.JSONDecodeError):
+                reason = f"{error.msg} at column {error.colno}"
+            raise InputError(f"{path}, line {number} is not JSON: {reason}; one object per line is "
+                             "needed") from None
+
+
+def validated(model: type[Row], value: Any, where: str) -> Row:
+    """The value as a pydantic model. InputError, in one line that begins with `where`, when it is not one."""
+    from pydantic import ValidationError
+
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        needed = [name for name, field in model.model_fields.items() if field.is_required()]
+        raise InputError(f"{where}: {_problem(error, ', '.join(needed))}") from None
+
+
+def _problem(error: ValidationError, needed: str) -> str:
+    """What is wrong with a value, what is needed and what came: the first of pydantic's findings."""
+    first, *others = error.errors(include_url=False)
+    kind, value, place = first["type"], first["input"], first["loc"]
+    came = f"got {type(value).__name__} {str(value)[:40]!r}"
+    if not place:
+        return f"an object with {needed} is needed, {came}"
+    steps = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in place[1:]]
+    name = repr(str(place[0]) + "".join(steps))
+    if kind == "missing" and len(place) == 1:
+        missing = [e["loc"][0] for e in (first, *others) if e["type"] == kind and len(e["loc"]) == 1]
+        return f"{some(missing)} missing; {needed} are needed, got {some(list(value))}"
+    if kind == "missing":
+        return f"{name} missing, got {some(list(value))}"
+    if kind in NEEDED:
+        return f"{name} must be {NEEDED[kind]}, {came}"
+    # a check of our own says all itself; pydantic's other messages do not say what came
+    return f"{name} {first['msg']}" if kind == OWN_CHECK else f"{name}: {first['msg']}, {came}"
+
+
+def some(items: Sequence[Any], n: int = 3) -> str:
+    """The first few of the items, for a message."""
+    return ", ".join(repr(i) for i in items[:n]) + (", ..." if len(items) > n else "")
+
+
+def is_encodable(text: str) -> bool:
+    """Whether UTF-8 can hold the text: a lone half of a surrogate pair is no character."""
+    return text.isascii() or not re.search("[\ud800-\udfff]", text)
+
+
+# --- writing ---
+
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
+    """A binary file to fill, put in place at `path` in one step once the block has ended without an error.
+
+    Folders are made. A name that ends in .gz is compressed, with a fixed time stamp: equal content gives
+    equal bytes. What processes that were killed left of the same file is removed. InputError when `path`
+    takes no file; what goes wrong within the block is raised as it is, and the old file stays.
+    """
+    path = Path(path)
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    with _refusing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(path)
+        lock = _create_locked(part)
+    try:
+        with open(part, "wb") as raw:
+            if path.suffix == ".gz":
+                with gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
+                    yield packed
+            else:
+                yield raw
+            raw.flush()
+            os.fsync(raw.fileno())
+        with _refusing(path):
+            os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+        if lock is not None:
+            os.close(lock)
+
+
+def write_file(path: str | Path, content: bytes) -> Path:
+    """Write a whole file (see `whole_file`); returns the path. InputError when it cannot be written."""
+    with _refusing(path), whole_file(path) as file:
+        file.write(content)
+    return Path(path)
+
+
+def write_lines(path: str | Path, lines: Iterable[str]) -> int:
+    """Write lines of text as a whole UTF-8 file; returns how many. InputError when it cannot be written."""
+    count = 0
+    with _refusing(path), whole_file(path) as file:
+        for line in lines:
+            file.write(line.encode() + b"\n")
+            count += 1
+    return count
+
+
+def write_json(path: str | Path, data: Any) -> Path:
+    """Write one JSON document for people to read. What JSON does not know is written as its `str`."""
+    return write_file(path, (json.dumps(data, indent=1, ensure_ascii=False, default=str) + "\n").encode())
 
 
 def write_jsonl(path: str | Path, rows: Iterable[Any]) -> Path:
     """Write records or mappings as JSON lines: UTF-8, keys in their own order, the whole file or nothing.
 
-    A record's `to_dict()` is used where it has one; a triplet without context leaves the key out. ValueError for nan
-    and infinity, which JSON cannot hold; InputError for text that is not Unicode or a place that takes no file.
+    A record's `to_dict()` is used where it has one; a triplet without context leaves the key out. ValueError
+    for nan and infinity, which JSON cannot hold; InputError for text that is not Unicode or a place that
+    takes no file.
     """
-    lines = [json.dumps(_plain(row), ensure_ascii=False, allow_nan=False) + "\n" for row in rows]
-    if broken := [number for number, line in enumerate(lines, 1) if not is_encodable(line)]:
-        raise InputError(f"{path}: row {broken[0]} holds half a surrogate pair, which UTF-8 cannot; mend the text")
-    return write_file(Path(path), "".join(lines).encode())
+    def line(number: int, row: Any) -> str:
+        text = json.dumps(_mapping(row), ensure_ascii=False, allow_nan=False)
+        if not is_encodable(text):
+            raise InputError(f"{path}: row {number} holds half a surrogate pair, which UTF-8 cannot; mend "
+                             "the text")
+        return text
+    write_lines(path, (line(number, row) for number, row in enumerate(rows, 1)))
+    return Path(path)
 
 
-def _plain(row: Any) -> Any:
+def csv_text(frame: pd.DataFrame) -> str:
+    """A table as CSV without its index, in which a spreadsheet finds no formula to run.
+
+    A text, or a column's name, that begins with = + - @ or a control character gets an apostrophe before it,
+    which `unguarded` takes off again; numbers stay as they are.
+    """
+    guarded = frame.rename(columns=_guarded)
+    texts = [i for i, dtype in enumerate(guarded.dtypes) if dtype.kind == "O"]
+    for i in texts:
+        guarded.isetitem(i, guarded.iloc[:, i].map(_guarded))
+    # Some writers leave a carriage return bare, which readers take for a row's end: then quote every text.
+    bare = any("\r" in cell for i in texts for cell in guarded.iloc[:, i] if isinstance(cell, str))
+    return guarded.to_csv(index=False, lineterminator="\n",
+                          quoting=csv.QUOTE_NONNUMERIC if bare else csv.QUOTE_MINIMAL)
+
+
+def write_csv(path: str | Path, frame: pd.DataFrame) -> Path:
+    """Write a table as a whole CSV file (see `csv_text`). InputError when it cannot be written."""
+    return write_file(path, csv_text(frame).encode())
+
+
+def unguarded(cell: Any) -> Any:
+    """A cell that `csv_text` wrote, as it was."""
+    return cell[1:] if isinstance(cell, str) and re.match("'+" + FORMULA, cell) else cell
+
+
+def _guarded(cell: Any) -> Any:
+    # what begins with an apostrophe already gets another one, so that taking one off is always right
+    return "'" + cell if isinstance(cell, str) and re.match("'*" + FORMULA, cell) else cell
+
+
+def _mapping(row: Any) -> Any:
     if hasattr(row, "to_dict"):
         return row.to_dict()
-    plain = asdict(row) if is_dataclass(row) else row
+    plain = asdict(row) if is_dataclass(row) and not isinstance(row, type) else row
     return {k: v for k, v in plain.items() if k != "context" or v is not None}
 
 
-def write_file(path: Path, content: bytes) -> Path:
-    """Put `content` at `path` in one step: readers see the old file or the new one, and no fragment stays behind.
-
-    Folders are made. InputError when it cannot be written.
-    """
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+@contextmanager
+def _refusing(path: str | Path) -> Iterator[None]:
+    """A refusal of the file system, in one line that names the file the user asked for."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with open(part, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(part, path)
-        finally:
-            part.unlink(missing_ok=True)
+        yield
     except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
-    return path
+        raise InputError(f"{path} cannot be written: {error.strerror or error}; name another place, or make "
+                         "room") from None
 
 
-def is_encodable(text: str) -> bool:
-    return text.isascii() or not re.search("[\ud800-\udfff]", text)
+def _create_locked(part: Path) -> int | None:
+    """Create a file and hold a lock on it that ends with this process; returns the descriptor that holds it.
+
+    None where the system has no such locks.
+    """
+    if fcntl is None:
+        return None
+    while True:
+        descriptor = os.open(part, os.O_CREAT | os.O_RDWR, 0o666)
+        with suppress(OSError):            # some network file systems have no locks: go on without
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if part.exists():
+            return descriptor
+        os.close(descriptor)               # another process took it for abandoned before it was locked
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove the parts of `path` that no living process holds: those of processes that were killed."""
+    for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+        with suppress(OSError):            # held, or gone by now
+            if fcntl is None:
+                part.unlink()
+                continue
+            with open(part, "rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                part.unlink()
+
+
+# --- progress ---
+
+_BARS: ContextVar[bool] = ContextVar("progress bars are drawn", default=True)
+
+
+def progress_bar(text: str, total: int | None, done: int = 0, unit: str = "reply") -> Any:
+    """A progress bar on stderr; an invisible one without a text, and where stderr is a file or a pipe."""
+    from tqdm.auto import tqdm
+
+    visible = bool(text) and _BARS.get() and (_is_notebook() or sys.stderr.isatty())
+    return tqdm(desc=text, total=total, initial=done, unit=unit, disable=not visible)
+
+
+@contextmanager
+def progress_bars(drawn: bool) -> Iterator[None]:
+    """Whether progress bars within the block may be drawn: False hides those of every stage inside it."""
+    token = _BARS.set(drawn and _BARS.get())
+    try:
+        yield
+    finally:
+        _BARS.reset(token)
+
+
+def _is_notebook() -> bool:
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")

@@ -9,7 +9,7 @@ from itertools import chain, islice
 from typing import Any
 
 from .extract import Extractor
-from .io import progress_bar
+from .io import progress_bar, progress_bars
 from .match import Matcher
 from .metrics import ems_scores, side_scores
 from .score import GroupScorer, Scorer, WholeScorer
@@ -78,7 +78,12 @@ class EMS:
                 judge.workers = workers
         references, points = references_by_id(triplets), {}
         chunks = _chunks(answers, batch_size(*self.judges), progress)
-        yield from through(chunks, lambda chunk: self.score_alignments(self.align(references, chunk, points)))
+
+        def evaluated(chunk: list[Answer]) -> list[EMSResult]:
+            with progress_bars(progress):          # without progress the stages draw no bars either
+                return self.score_alignments(self.align(references, chunk, points))
+
+        yield from through(chunks, evaluated)
 
     def align(self, references: dict[str, str], answers: Sequence[Answer],
               extracted: dict[str, Points | None] | None = None) -> list[EMSResult]:

@@ -16,7 +16,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .io import write_file
+from .io import csv_text, write_file
 from .metrics import reference_scores, tally
 from .types import EMSResult, InputError, duplicates
 
@@ -130,8 +130,7 @@ def save_table1(
            r"\bottomrule", r"\end{tabular}}", "", *(_tex(note) + r"\par" for note in notes), r"\end{table}",
            *("% " + s for s in settings)]
     folder = Path(folder)
-    csv = ordered[list(COLUMNS)].to_csv(index=False, lineterminator="\n")
-    files = {"table1.csv": csv, "table1.md": "\n".join(lines) + "\n", "table1.tex": "\n".join(tex) + "\n"}
+    files = {"table1.csv": csv_text(ordered[list(COLUMNS)]), "table1.md": "\n".join(lines) + "\n", "table1.tex": "\n".join(tex) + "\n"}
     for name, text in files.items():
         write_file(folder / name, text.encode("utf-8"))
     return [folder / name for name in files]

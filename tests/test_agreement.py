@@ -12,6 +12,7 @@ import scipy.stats
 from doubles import ScriptedJudge, covered
 
 from ems import data as frames
+from ems.io import data_path
 from ems.local.scorers import LocalScorer, PairScorer, SimilarityMatcher
 from ems.local.sentences import SentenceExtractor
 from ems.pipeline import EMS, build
@@ -464,8 +465,8 @@ def test_the_local_evaluator_passes_every_edit():
     """On two real references of the project: every edit in the right direction, and a number over a stop word."""
     from ems.study import calls as transcripts
 
-    companies = [c for c in transcripts.load_companies(datasets.DATA / "companies.csv") if c["ticker"] in ("AAPL", "JPM")]
-    triplets = transcripts.build_triplets(companies, datasets.DATA / "questions.yaml", datasets.DATA / "q3-2024/references", None)
+    companies = [c for c in transcripts.load_companies(data_path("companies.csv")) if c["ticker"] in ("AAPL", "JPM")]
+    triplets = transcripts.build_triplets(companies, data_path("questions.yaml"), data_path("q3-2024/references"), None)
     triplets = [t for t in triplets if t.id in ("AAPL-Q1", "JPM-Q1")]
     answers, about = edits.edited_answers(triplets, (0.25, 0.75))
     results = build(None, "local").evaluate(triplets, answers)
@@ -517,7 +518,7 @@ def test_choices_are_compared_with_their_own_form():
 
 # --- the committed numbers
 
-HUMAN = datasets.DATA / "human"
+HUMAN = data_path("human")
 IDS = {"triplet_id": str, "instance_id": str, "model": str, "group": str}
 
 

@@ -15,7 +15,6 @@ from doubles import ScriptedJudge
 
 from ems import data as frames
 from ems.baselines import CLAIMS_PER_CALL, Claims, RAGChecker, bertscore, bleu, ragchecker_scores, rouge
-from ems.data import read_ragchecker_claims
 from ems.types import Answer, InputError, Triplet
 
 ROOT = Path(__file__).parents[1]
@@ -79,7 +78,7 @@ def test_an_answer_without_claims_is_zero_and_a_reference_without_claims_is_nan(
 def test_an_unscored_answer_has_no_share_of_a_pooled_value():
     lost = claims(None, ("x", "y"), (), ("Entailment", "Neutral"))        # its own claims could not be read
     read = claims(("a",), ("x", "y"), ("Neutral",), ("Entailment", "Entailment"))
-    values = frames.of_claims([lost, replace(read, model="n")], [Triplet("t", "g", "q", "r")], "s")
+    values = frames.claims_frame([lost, replace(read, model="n")], "s", [Triplet("t", "g", "q", "r")])
     recall = values[values.part == "Recall"].set_index("model")
     assert isnan(recall.num["m"])
     assert isnan(recall.den["m"])
@@ -91,9 +90,10 @@ def test_ragchecker_s_worked_example_to_the_printed_digit():
         pytest.skip("RAGChecker's worked example is not here: set EMS_DATA_MIRROR to a folder that has it")
     printed = json.loads(EXAMPLE.read_text())
     scored = []
-    for checked, result in zip(read_ragchecker_claims(EXAMPLE), printed["results"], strict=True):
-        own = Claims(result["query_id"], "m", tuple(map(str, checked.response_claims)),
-                     tuple(map(str, checked.gt_answer_claims)), tuple(checked.answer2response), tuple(checked.response2answer))
+    for result in printed["results"]:
+        texts = {side: tuple(" ".join(c) if isinstance(c, list) else c for c in result[side])
+                 for side in ("response_claims", "gt_answer_claims")}
+        own = Claims(result["query_id"], "m", *texts.values(), *(tuple(result[k]) for k in ("answer2response", "response2answer")))
         scored.append(ragchecker_scores(own))
         precision, recall, f1 = scored[-1]
         assert (precision, recall, f1) == pytest.approx([result["metrics"][k] for k in ("precision", "recall", "f1")], abs=0)

@@ -61,13 +61,18 @@ def test_scorers_without_a_judge(pair, capsys, scorer):
 
 def test_score_imports_no_torch(pair):
     code = "import sys; from ems.cli import main; main(sys.argv[1:]); print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code, "score", *pair], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, "score", *pair], capture_output=True, text=True, check=True
+    )
     assert done.stdout.splitlines()[-1] == "False"
 
 
 def test_help_imports_nothing_heavy():
-    code = ("import sys\nfrom ems.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
-            "print([m for m in ('numpy', 'pandas', 'nltk', 'torch', 'openai', 'matplotlib', 'scipy') if m in sys.modules])")
+    code = (
+        "import sys\nfrom ems.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
+        "heavy = ('numpy', 'pandas', 'nltk', 'torch', 'openai', 'matplotlib', 'scipy', 'pydantic')\n"
+        "print([m for m in heavy if m in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
 
@@ -90,7 +95,9 @@ def test_the_kits_own_fifty_questions_are_a_data_set_of_their_own(tmp_path, caps
     assert {row["id"]: row["question"][:9] for row in own}["NVDA-Q2"] == "NVIDIA (N"
     assert all("context" not in row for row in own)
     answers = tmp_path / "answers.jsonl"
-    answers.write_text(json.dumps({"triplet_id": own[7]["id"], "model": "m", "answer": own[7]["reference"]}) + "\n")
+    answers.write_text(
+        json.dumps({"triplet_id": own[7]["id"], "model": "m", "answer": own[7]["reference"]}) + "\n"
+    )
     monkeypatch.chdir(tmp_path)          # no file q3-2024 here: the name means the kit's own
     assert main(["evaluate", "q3-2024", str(answers), "-o", str(tmp_path / "out.jsonl")]) == 0
     assert json.loads((tmp_path / "out.jsonl").read_text())["f1"] == 1.0
@@ -153,7 +160,9 @@ def test_bad_commands_are_one_line_and_exit_2(command, words, capsys, monkeypatc
     assert words in error
 
 
-@pytest.mark.parametrize(("typed", "value"), [("", ""), ('""', ""), ("7", 7), ("[AAPL]", ["AAPL"]), ("no", False)])
+@pytest.mark.parametrize(
+    ("typed", "value"), [("", ""), ('""', ""), ("7", 7), ("[AAPL]", ["AAPL"]), ("no", False)]
+)
 def test_a_parameter_is_yaml_and_nothing_is_an_empty_string(typed, value, monkeypatch):
     from ems.study import runner
 
@@ -190,11 +199,17 @@ def test_a_disk_that_fills_while_results_are_written_is_one_line(files, tmp_path
 def test_an_empty_reference_and_one_without_points(pair, tmp_path, capsys, monkeypatch):
     (tmp_path / "empty.txt").write_text(" \n")
     assert main(["score", "--reference", str(tmp_path / "empty.txt"), "--answer", pair[3]]) == 2
-    assert capsys.readouterr().err == f"ems: {tmp_path / 'empty.txt'} is empty; nothing can be scored against it\n"
+    assert (
+        capsys.readouterr().err
+        == f"ems: {tmp_path / 'empty.txt'} is empty; nothing can be scored against it\n"
+    )
     from doubles import ScriptedJudge
 
     import ems.judge.client
-    monkeypatch.setattr(ems.judge.client, "LLMJudge", lambda *a, **k: ScriptedJudge('{"points": []}', '{"points": ["a"]}'))
+
+    monkeypatch.setattr(
+        ems.judge.client, "LLMJudge", lambda *a, **k: ScriptedJudge('{"points": []}', '{"points": ["a"]}')
+    )
     assert main(["score", *pair, "--judge", "m", "--store", str(tmp_path / "s.sqlite")]) == 3
     assert "ems: nothing could be scored: " in capsys.readouterr().err
 
@@ -202,13 +217,17 @@ def test_an_empty_reference_and_one_without_points(pair, tmp_path, capsys, monke
 def test_what_was_not_read_is_said_with_the_servers_words(pair, tmp_path, capsys):
     refused = Fault(400, {"error": {"message": "Invalid model: m"}})
     with Loopback(faults=lambda n, body: refused) as server:
-        assert main(["score", *pair, "--judge", "m", "--base-url", server.url, "--store", str(tmp_path / "s.sqlite")]) == 3
+        store = str(tmp_path / "s.sqlite")
+        command = ["score", *pair, "--judge", "m", "--base-url", server.url, "--store", store]
+        assert main(command) == 3
     assert "Without a usable reply: extract: http 400 2 (Invalid model: m)" in capsys.readouterr().err
 
 
 def test_a_replay_over_a_recording_does_not_speak_of_batch_files(pair, tmp_path, capsys):
     (tmp_path / "r.jsonl").write_text("")
-    assert main(["score", *pair, "--judge", "m", "--mode", "replay", "--store", str(tmp_path / "r.jsonl")]) == 2
+    assert (
+        main(["score", *pair, "--judge", "m", "--mode", "replay", "--store", str(tmp_path / "r.jsonl")]) == 2
+    )
     error = capsys.readouterr().err
     assert "name a .sqlite store and give this one as recorded replies (--recorded)" in error
     assert "--pending" not in error
@@ -222,8 +241,8 @@ def test_a_directory_and_a_missing_file(pair, tmp_path, capsys):
 
 
 def test_an_unreachable_judge_is_one_line(pair, tmp_path, capsys):
-    status = main(["score", *pair, "--judge", "m", "--base-url", "http://127.0.0.1:9/v1", "--store", str(tmp_path / "s.sqlite")])
-    assert status == 2
+    address, store = "http://127.0.0.1:9/v1", str(tmp_path / "s.sqlite")
+    assert main(["score", *pair, "--judge", "m", "--base-url", address, "--store", store]) == 2
     error = capsys.readouterr().err
     assert "127.0.0.1:9" in error
     assert error.count("ems: ") == 1
@@ -240,7 +259,10 @@ def test_a_five_megabyte_answer(tmp_path, capsys):
     reference, answer = tmp_path / "r.txt", tmp_path / "a.txt"
     reference.write_text(REFERENCE)
     answer.write_text("Revenue was $5 billion in one of many quarters. " * 110_000)
-    assert main(["score", "--reference", str(reference), "--answer", str(answer), "--scorer", "rouge", "--json"]) == 0
+    assert (
+        main(["score", "--reference", str(reference), "--answer", str(answer), "--scorer", "rouge", "--json"])
+        == 0
+    )
     assert json.loads(capsys.readouterr().out)["recall"] > 0
 
 
@@ -261,3 +283,271 @@ def test_the_installed_command_runs():
         pytest.skip("the package is not installed with its command")
     done = subprocess.run([command, "--help"], capture_output=True, text=True, check=True, env={**os.environ})
     assert "reproduce" in done.stdout
+
+
+# ---- what would be lost or ignored is refused ----------------------------------------------------
+
+@pytest.mark.parametrize("which", ["triplets", "answers", "link", "store"])
+def test_an_output_that_is_also_read_is_refused_and_kept(files, tmp_path, capsys, which):
+    inputs = dict(zip(("triplets", "answers"), files, strict=True))
+    out = Path(inputs.get(which, tmp_path / which))
+    if which == "link":
+        out.symlink_to(files[1])
+    if which == "store":
+        out.write_text("replies that were paid for")
+    before = out.read_bytes()
+    assert (
+        main(["evaluate", *files, "-o", str(out), *(["--store", str(out)] if which == "store" else [])]) == 2
+    )
+    error = capsys.readouterr().err
+    assert "give another file to write" in error
+    assert error.count("\n") == 1
+    assert out.read_bytes() == before
+
+
+def test_exporting_replies_over_their_store_is_refused(tmp_path, capsys):
+    from ems.judge.store import Record, Replies
+
+    store = tmp_path / "a.sqlite"
+    Replies(store).put(Record(key="0" * 64, task="match", model="m", text="1"))
+    assert main(["replies", "export", str(store), "--store", str(store)]) == 2
+    assert "give another file" in capsys.readouterr().err
+    assert len(Replies(store)) == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--spend-limit", "5"], ["--base-url", "nonsense"], ["--prices", "1,2"], ["--mode", "replay"],
+        ["--weights", "w"], ["--key-env", "KEY"], ["--recorded", "r.jsonl"], ["--timeout", "5"],
+        ["--max-score", "5"], ["--seed", "none"],
+    ],
+)
+def test_a_judges_option_without_a_judge_is_refused(files, pair, tmp_path, capsys, options):
+    for command in (["score", *pair], ["evaluate", *files, "-o", str(tmp_path / "o")]):
+        assert main([*command, *options]) == 2
+        error = capsys.readouterr().err
+        assert options[0] in error
+        assert "--judge" in error
+        assert error.count("\n") == 1
+
+
+def test_a_nonsense_address_of_a_judge_is_refused(pair, tmp_path, capsys):
+    assert (
+        main(
+            ["score", *pair, "--judge", "m", "--base-url", "nonsense", "--store", str(tmp_path / "s.sqlite")]
+        )
+        == 2
+    )
+    assert "nonsense" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "option", [["--seed", "x"], ["--max-score", "0"], ["--max-score", "many"], ["--prices", "1"]]
+)
+def test_a_value_that_is_off_the_menu_says_what_is_needed(pair, capsys, option):
+    with pytest.raises(SystemExit) as stop:
+        main(["score", *pair, "--judge", "m", *option])
+    assert stop.value.code == 2
+    assert f"needed, got '{option[1]}'" in capsys.readouterr().err
+
+
+# ---- settings that reach the judge ---------------------------------------------------------------
+
+def test_settings_reach_the_judge(pair, tmp_path, monkeypatch):
+    from doubles import ScriptedJudge
+
+    import ems.judge.client
+    given = {}
+    def judge(name, **settings):
+        given.update(settings)
+        return ScriptedJudge('{"points": ["a"]}', '{"points": ["a"]}', "0", "4")
+    monkeypatch.setattr(ems.judge.client, "LLMJudge", judge)
+    monkeypatch.setenv("MY_KEY", "a planted key")
+    assert main(["score", *pair, "--judge", "m", "--weights", "sha256:1", "--seed", "none", "--timeout", "9",
+                 "--key-env", "MY_KEY", "--max-score", "5", "--store", str(tmp_path / "s.sqlite")]) == 0
+    assert {k: given[k] for k in ("weights", "seed", "timeout", "api_key")} == {
+        "weights": "sha256:1", "seed": None, "timeout": 9.0, "api_key": "a planted key"}
+
+
+def test_the_best_score_reaches_the_scorer(pair, tmp_path, monkeypatch, capsys):
+    from doubles import ScriptedJudge
+
+    import ems.judge.client
+    replies = ['{"points": ["a"]}', '{"points": ["a"]}', '0', "4"]
+    monkeypatch.setattr(ems.judge.client, "LLMJudge", lambda *a, **k: ScriptedJudge(*replies))
+    command = ["score", *pair, "--judge", "m", "--json", "--store", str(tmp_path / "s.sqlite")]
+    for limit, value in (("5", 0.8), ("10", 0.4)):
+        assert main([*command, "--max-score", limit]) == 0
+        assert json.loads(capsys.readouterr().out)["recall"] == value
+
+
+def test_a_key_variable_that_is_not_set_is_one_line(pair, tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("MY_KEY", raising=False)
+    assert (
+        main(["score", *pair, "--judge", "m", "--key-env", "MY_KEY", "--store", str(tmp_path / "s.sqlite")])
+        == 2
+    )
+    assert "--key-env MY_KEY: there is no such environment variable" in capsys.readouterr().err
+
+
+@pytest.fixture
+def recorded_example(tmp_path):
+    """An answer of the kit's own data whose judge's replies are recorded with declared weights."""
+    own = ROOT / "data" / "q3-2024"
+    model = "qwen2.5-coder-1.5b-instruct-q4_k_m"
+    rows = [json.loads(line) for line in (own / "answers.jsonl").read_text(encoding="utf-8").splitlines()]
+    answer = next(row for row in rows if row["triplet_id"] == "AAPL-Q1")
+    (tmp_path / "a.jsonl").write_text(json.dumps(answer) + "\n")
+    return [
+        "evaluate", "q3-2024", str(tmp_path / "a.jsonl"), "-o", str(tmp_path / "o.jsonl"), "--judge", model,
+        "--mode", "replay", "--recorded", str(own / "replies.jsonl"), "--store", str(tmp_path / "s.sqlite"),
+    ]
+
+
+def test_a_recording_is_replayed_with_the_weights_it_was_made_with(recorded_example, tmp_path, capsys):
+    assert main([*recorded_example, "--weights", "sha256:cc324af070c2"]) in (
+        0,
+        3,
+    )  # the small judge may be unreadable
+    assert len((tmp_path / "o.jsonl").read_text().splitlines()) == 1
+
+
+def test_a_replay_that_lacks_the_weights_says_which_are_saved(recorded_example, capsys):
+    for more, asked in (([], "no --weights"), (["--weights", "other"], "--weights other")):
+        assert main([*recorded_example, *more]) == 2
+        error = capsys.readouterr().err.splitlines()[-1]
+        assert "were made with --weights sha256:cc324af070c2, and this run asks with " + asked in error
+
+
+def test_a_replay_that_misses_replies_of_the_right_weights_does_not_speak_of_weights(
+    recorded_example, tmp_path, capsys
+):
+    (tmp_path / "a.jsonl").write_text(
+        json.dumps({"triplet_id": "AAPL-Q1", "model": "n", "answer": "Never asked."}) + "\n"
+    )
+    assert main([*recorded_example, "--weights", "sha256:cc324af070c2"]) == 2
+    error = capsys.readouterr().err
+    assert "are not saved" in error
+    assert "made with" not in error
+
+
+# ---- what the terminal sees ----------------------------------------------------------------------
+
+HOSTILE = "\x1b[31mred\x1b]0;title\x07\u202egnihton\x9b2J"
+
+
+def harmless(text):
+    return not any(sign in text for sign in ("\x1b", "\x07", "\u202e", "\x9b"))
+
+
+def test_names_in_tables_and_messages_cannot_move_the_cursor(tmp_path, capsys):
+    (tmp_path / "t").write_text("".join(json.dumps(
+        {"id": id_, "group": "g", "question": "q", "reference": REFERENCE}) + "\n" for id_ in ("a", HOSTILE)))
+    (tmp_path / "a").write_text(json.dumps({"triplet_id": "a", "model": HOSTILE, "answer": ANSWER}) + "\n")
+    assert main(["evaluate", str(tmp_path / "t"), str(tmp_path / "a"), "-o", str(tmp_path / "o")]) == 0
+    shown = capsys.readouterr()
+    assert "red" in shown.out
+    assert "left 1 of 2" in shown.err
+    assert harmless(shown.out + shown.err)
+    assert json.loads((tmp_path / "o").read_text())["model"] == HOSTILE            # the file has what came
+
+
+def test_a_servers_message_cannot_move_the_cursor(pair, tmp_path, capsys):
+    refused = Fault(400, {"error": {"message": f"Invalid model: {HOSTILE}"}})
+    with Loopback(faults=lambda n, body: refused) as server:
+        assert main(["score", *pair, "--judge", f"m{HOSTILE}", "--base-url", server.url,
+                     "--store", str(tmp_path / "s.sqlite")]) in (2, 3)
+    error = capsys.readouterr().err
+    assert "Invalid model" in error
+    assert harmless(error)
+
+
+def test_bad_input_with_controls_in_it_is_shown_harmless(files, tmp_path, capsys):
+    (tmp_path / "a").write_text(json.dumps({"triplet_id": HOSTILE, "model": "m", "answer": "x"}) + "\n")
+    assert main(["evaluate", files[0], str(tmp_path / "a"), "-o", str(tmp_path / "o")]) == 2
+    assert harmless(capsys.readouterr().err)
+
+
+def test_a_damaged_row_of_the_store_is_one_line(pair, tmp_path, capsys):
+    import sqlite3
+
+    from ems.judge.store import Record, Replies
+
+    store = tmp_path / "s.sqlite"
+    Replies(store).put(Record(key="0" * 64, task="match", model="m", text="1"))
+    with sqlite3.connect(store) as database:
+        database.execute("UPDATE replies SET sent = '{broken'")
+    assert main(["replies", "stats", "--store", str(store)]) == 2
+    error = capsys.readouterr().err
+    assert "the saved reply 000000000000 is damaged" in error
+    assert error.count("\n") == 1
+
+
+# ---- progress and signals ------------------------------------------------------------------------
+
+def command_line(*arguments):
+    return subprocess.Popen([sys.executable, "-m", "ems.cli", *map(str, arguments)], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
+
+
+def test_a_redirected_stderr_has_no_progress_bars(files, tmp_path):
+    with Loopback("{}") as server:
+        process = command_line(
+            "evaluate", *files, "-o", tmp_path / "o", "--judge", "m", "--base-url", server.url, "--store",
+            tmp_path / "s.sqlite",
+        )
+        error = process.communicate(timeout=60)[1]
+    assert "it/s" not in error
+    assert "reply/s" not in error
+    assert "\r" not in error
+
+
+def test_sigterm_ends_with_one_line_and_leaves_no_part(files, tmp_path):
+    import signal
+    import time
+
+    with Loopback("{}", latency=30) as server:
+        process = command_line(
+            "evaluate", *files, "-o", tmp_path / "out" / "o", "--judge", "m", "--base-url", server.url,
+            "--store", tmp_path / "s.sqlite",
+        )
+        began = time.monotonic()
+        while not server.count and time.monotonic() < began + 60:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        error = process.communicate(timeout=60)[1]
+    assert process.returncode == 128 + signal.SIGTERM
+    assert error.count("\n") == 1
+    assert error.startswith("ems: stopped with 0 of ")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+# ---- installed, without the checkout -------------------------------------------------------------
+
+def test_an_installed_wheel_has_the_data_sets(tmp_path):
+    """The wheel, unpacked elsewhere, evaluates the kit's own fifty from a folder of the user's."""
+    import shutil
+    import zipfile
+
+    pytest.importorskip("setuptools", minversion="77", reason="builds a wheel")
+    source = tmp_path / "source"
+    for name in ("ems", "data"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    build = "import sys, setuptools.build_meta as b; b.build_wheel(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", build, str(tmp_path)], cwd=source, check=True, capture_output=True)
+    wheel, = tmp_path.glob("*.whl")
+    zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "a.jsonl").write_text(
+        json.dumps({"triplet_id": "AAPL-Q1", "model": "m", "answer": "Up 6%."}) + "\n"
+    )
+    shutil.rmtree(source)
+    for command in (["triplets", "own.jsonl"], ["evaluate", "q3-2024", "a.jsonl", "-o", "o.jsonl"]):
+        subprocess.run([sys.executable, "-m", "ems.cli", *command], cwd=elsewhere, check=True,
+                       env={**os.environ, "PYTHONPATH": str(tmp_path / "installed")})
+    assert len((elsewhere / "own.jsonl").read_text().splitlines()) == 50
+    assert json.loads((elsewhere / "o.jsonl").read_text())["triplet_id"] == "AAPL-Q1"

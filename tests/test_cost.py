@@ -91,7 +91,7 @@ def test_the_likely_numbers_are_near_and_the_bounds_above():
         assert 0.6 < likely.calls / real.calls < 2            # the scripted judge writes a point or claim a sentence
         assert likely.calls <= most.calls
         assert likely.cost <= most.cost
-    shown = cost.plan_text(*(frames.usage(Spent(usage[mode])) for mode in ("dry", "likely")))
+    shown = cost.plan_text(*(frames.judge_usage(Spent(usage[mode])) for mode in ("dry", "likely")))
     lines = {line.split()[1]: line for line in shown.splitlines()}
     assert lines["claims"].split()[3] == str(usage["live"]["claims"].calls)             # exact: one number
     assert f"{usage['likely']['match'].calls} (<= {usage['dry']['match'].calls})" in lines["match"]
@@ -99,7 +99,7 @@ def test_the_likely_numbers_are_near_and_the_bounds_above():
 
 
 class Spent:
-    """What `frames.usage` needs of a judge."""
+    """What `frames.judge_usage` needs of a judge."""
 
     name = "m"
 
@@ -109,7 +109,7 @@ class Spent:
 
 def test_two_judges_of_one_name_are_summed():
     one, two = TaskUsage(calls=2, failures=Counter(timeout=1)), TaskUsage(calls=3, failures=Counter(timeout=1))
-    usage = frames.usage(Spent({"match": one}), Spent({"match": two, "score": one}))
+    usage = frames.judge_usage(Spent({"match": one}), Spent({"match": two, "score": one}))
     assert {task: u["calls"] for task, u in usage["m"].items()} == {"match": 5, "score": 2}
     assert usage["m"]["match"]["failures"] == {"timeout": 2}
 
@@ -132,7 +132,7 @@ def test_a_dry_run_is_exact_where_the_store_has_the_stage_before(tmp_path):
         again = LLMJudge("m", base_url=server.url, store=store, mode="dry", prices={"prompt": 1, "completion": 1})
         build(again, "llm").evaluate(TRIPLETS, ANSWERS)
     assert sum(u.calls for u in again.usage().values()) == 0
-    assert "<=" not in cost.plan_text(frames.usage(again), frames.usage(again))
+    assert "<=" not in cost.plan_text(frames.judge_usage(again), frames.judge_usage(again))
 
 
 def test_a_dry_run_counts_what_each_call_can_take_at_most():
@@ -149,7 +149,7 @@ def test_an_unknown_price_is_said_to_be_unknown():
     judge = LLMJudge("m", mode="dry")
     judge.ask([Request("match", "p", 16)])
     assert judge.usage()["match"].cost is None
-    assert "unknown" in cost.plan_text(frames.usage(judge), frames.usage(judge))
+    assert "unknown" in cost.plan_text(frames.judge_usage(judge), frames.judge_usage(judge))
     assert cost.plan_text({}, {}) == "no judge is asked: nothing to pay"
 
 
@@ -348,7 +348,7 @@ def test_only_the_notebooks_that_were_named_are_counted(tmp_path):
     pytest.importorskip("papermill", reason="profiles need papermill (pip install 'ems-kit[notebooks]')")
     cell = ("import json\nfrom pathlib import Path\nfrom ems import data as frames\nfrom ems.judge.client import LLMJudge\nfrom ems.types import Request\n"
             'judge = LLMJudge("m", mode=MODE)\njudge.ask([Request(TASK, "question", 16)])\n'
-            'Path(f"{RUN}/usage_{TASK}.json").write_text(json.dumps(frames.usage(judge)))')
+            'Path(f"{RUN}/usage_{TASK}.json").write_text(json.dumps(frames.judge_usage(judge)))')
     named = {f"_0{n}_ask": [f'RUN = "runs/x"  # folder\nMODE = "live"  # mode\nTASK = "{task}"  # task', cell]
              for n, task in ((1, "match"), (2, "score"), (3, "claims"))}
     project(tmp_path, "common: {}", **named)
@@ -365,7 +365,7 @@ def test_a_profile_is_counted_by_its_own_notebooks(tmp_path):
         "from ems.judge.store import Replies",
         'judge = LLMJudge("m", mode=MODE, store=Replies(f"{RUN}/replies.sqlite"))\n'
         'judge.ask([Request("match", f"question {i}", 16) for i in range(N)])\n'
-        'Path(f"{RUN}/usage_x.json").write_text(json.dumps(frames.usage(judge)))'])
+        'Path(f"{RUN}/usage_x.json").write_text(json.dumps(frames.judge_usage(judge)))'])
     with Loopback("1") as server:                # two of the five are in the run's store already
         LLMJudge("m", base_url=server.url, store=Replies(tmp_path / "runs/p/replies.sqlite")).ask(
             [Request("match", f"question {i}", 16) for i in range(2)])

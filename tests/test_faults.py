@@ -158,7 +158,7 @@ ASK = ("from ems.judge.client import LLMJudge\nfrom ems.types import Request\nfr
        "from ems import data as frames\n"
        'judge = LLMJudge("m", base_url=URL, store=Replies(f"{RUN}/replies.sqlite"))\n'
        'replies = judge.ask([Request("match", f"question {i}", 16) for i in range(6)], "asking")\n'
-       'Path(f"{RUN}/usage_x.json").write_text(json.dumps(frames.usage(judge)))\nprint(judge, vars(judge))\njudge, replies')
+       'Path(f"{RUN}/usage_x.json").write_text(json.dumps(frames.judge_usage(judge)))\nprint(judge, vars(judge))\njudge, replies')
 
 
 def test_a_key_in_the_environment_appears_nowhere_after_a_run(tmp_path, monkeypatch, capfd):

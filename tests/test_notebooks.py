@@ -157,8 +157,8 @@ def test_a_users_own_data_reach_table_1(tmp_path, monkeypatch, groups, models, t
     write_jsonl(tmp_path / "answers.jsonl", answers)
     (tmp_path / "labels.csv").write_text("triplet_id,model,correct\n")
     bleu = baselines.bleu([text] * len(answers), [a.answer for a in answers])
-    frames.of_values("BLEU", "Score", answers, bleu, triplets, "s").to_csv(tmp_path / "values_baselines.csv", index=False)
-    found = frames.of_results(build(None, "local").evaluate(triplets, answers), "EMS(local)", triplets)
+    frames.values_frame(answers, bleu, "BLEU", "Score", "s", triplets).to_csv(tmp_path / "values_baselines.csv", index=False)
+    found = frames.to_frame(build(None, "local").evaluate(triplets, answers), "EMS(local)", triplets)
     found.to_csv(tmp_path / "values_ems.csv", index=False)
     cells_of("04", RUN=str(tmp_path), RESAMPLES=50, **more)
     if len(groups) < 40:                               # notebook 5 is slow, and looks at no group but to draw it again

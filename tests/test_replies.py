@@ -386,7 +386,7 @@ def test_a_date_of_any_kind(created, year):
 
 def test_a_place_that_cannot_be_written_is_one_clear_error(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="cannot be written"):
+    with pytest.raises(InputError, match="cannot be written"):
         Replies().export(tmp_path / "file" / "r.jsonl")
 
 

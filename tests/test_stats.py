@@ -46,7 +46,7 @@ def test_names_are_read_as_they_stand(tmp_path):
     rows = [(m, i, g, v) for m in models for i, g, v in zip(ids, groups, [0.25, NAN, 1 / 3], strict=True)]
     frame(rows).to_csv(tmp_path / "a.csv", index=False)
     frame(rows, metric="BLEU", part="Score").to_csv(tmp_path / "b.csv", index=False)
-    values = frames.read(tmp_path / "a.csv", tmp_path / "b.csv")
+    values = frames.read_frames(tmp_path / "a.csv", tmp_path / "b.csv")
     assert len(values) == 2 * 3 * 3
     assert list(values.triplet_id[:3]) == ids
     assert list(values.group[:3]) == groups
@@ -55,7 +55,7 @@ def test_names_are_read_as_they_stand(tmp_path):
     table = stats.paired_table(values[values.group != ""], models=["7", "70"], resamples=10)
     assert set(table.a) == {"70"}
     (tmp_path / "labels.csv").write_text("triplet_id,model,correct\n1.10,7,True\n007,7,False\n")
-    labels = frames.read(tmp_path / "labels.csv")
+    labels = frames.read_frames(tmp_path / "labels.csv")
     assert list(labels.triplet_id) == ["1.10", "007"]
     assert labels.correct.dtype == bool
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from ems.io import data_path
 from ems.study import calls as transcripts
-from ems.study import upstream as datasets
 from ems.study.calls import build_triplets, check_transcript, find_transcript, load_companies, read_hub, read_transcript
 from ems.types import InputError
 
@@ -355,7 +355,7 @@ def test_bad_companies(tmp_path, content, says):
 
 
 def test_the_ten_companies():
-    companies = {c["ticker"]: c for c in load_companies(datasets.DATA / "companies.csv")}
+    companies = {c["ticker"]: c for c in load_companies(data_path("companies.csv"))}
     assert list(companies) == ["AAPL", "NVDA", "MSFT", "GOOGL", "AMZN", "META", "TSLA", "AVGO", "JPM", "LLY"]
     assert all(c["transcript"] == f"{t}_{c['fiscal_period']}" for t, c in companies.items())
     days = [datetime.date.fromisoformat(c["call_date"]) for c in companies.values()]
@@ -371,7 +371,7 @@ def test_the_ten_companies():
 
 @pytest.fixture(scope="module")
 def companies():
-    return {c["ticker"]: c for c in load_companies(datasets.DATA / "companies.csv")}
+    return {c["ticker"]: c for c in load_companies(data_path("companies.csv"))}
 
 
 @needs_mirror

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 
-Usage = Mapping[str, Mapping[str, Mapping[str, Any]]]      # by model and task, as `frames.usage` gives it
+Usage = Mapping[str, Mapping[str, Mapping[str, Any]]]      # by model and task, as `data.judge_usage` gives it
 DIGITS, SIGNS = string.digits.encode(), string.punctuation.encode()
 PER_CALL = 64            # tokens a chat template may put around a prompt, a default system message included
 LIKELY = 0.5             # share of the longest lists and answers that a likely run has: a point a sentence
@@ -103,7 +103,7 @@ class Prices:
 
 
 def table(usage: Usage) -> pd.DataFrame:
-    """What was used (`frames.usage`), a row for each model and task, for each model and for all.
+    """What was used (`data.judge_usage`), a row for each model and task, for each model and for all.
 
     Columns: model, task, requests (what the stages asked for), stored and shared (of these: from the store, and equal
     to another one), calls, prompt_tokens, cached_tokens, completion_tokens, seconds (of all calls together), unread

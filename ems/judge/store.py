@@ -17,13 +17,14 @@ import threading
 import time
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from ..io import write_lines
 from ..types import InputError, Record
 
 COLUMNS = tuple(f.name for f in fields(Record))
@@ -176,8 +177,7 @@ class Replies:
         for start in range(0, len(keys), 500):
             part = keys[start:start + 500]
             rows = self._read(f"SELECT * FROM replies WHERE key IN ({','.join('?' * len(part))})", part)
-            saved = (dict(zip(COLUMNS, row, strict=True)) for row in rows)
-            found.update((row["key"], Record(**{**row, "sent": json.loads(row["sent"])})) for row in saved)
+            found.update((row[0], self._record(row)) for row in rows)
         found.update((k, _from_line(self._lines[k])) for k in keys if k not in found and k in self._lines)
         return found
 
@@ -225,7 +225,7 @@ class Replies:
             if not prompts or record.prompt is None:
                 del plain["prompt"]
             return json.dumps(plain, ensure_ascii=False)
-        return _write_lines(path, map(line, self.records(keys)))
+        return write_lines(path, map(line, self.records(keys)))
 
     def import_(self, path: str | os.PathLike) -> int:
         """Read replies written by `export`, all or nothing; returns how many were new.
@@ -256,6 +256,14 @@ class Replies:
             row["first"], row["last"] = min(row["first"], r.date), max(row["last"], r.date)
         return list(table.values())
 
+    def weights_of(self, model: str, tasks: Collection[str]) -> set[str | None]:
+        """The declared weights that a model's saved replies to these tasks were made with (None = none declared).
+
+        A batch endpoint's results do not say and are passed over.
+        """
+        return {record.sent.get("weights") for record in self.records()
+                if record.model == model and record.task in tasks and "batch" not in record.sent}
+
     # --- requests that wait for a reply: the way to a batch endpoint ---
 
     def add_pending(self, wanted: Iterable[tuple[str, str, str, Mapping[str, Any]]]) -> None:
@@ -271,7 +279,7 @@ class Replies:
     def export_pending(self, path: str | os.PathLike) -> int:
         """Write the waiting requests as an OpenAI Batch API input file (`vllm run-batch` takes the same)."""
         rows = self._read("SELECT key, body FROM pending ORDER BY task, label, key")
-        return _write_lines(path, (json.dumps({"custom_id": key, "method": "POST", "url": "/v1/chat/completions",
+        return write_lines(path, (json.dumps({"custom_id": key, "method": "POST", "url": "/v1/chat/completions",
                                                "body": json.loads(body)}, ensure_ascii=False) for key, body in rows))
 
     def import_batch(self, path: str | os.PathLike) -> dict[str, int]:
@@ -312,6 +320,18 @@ class Replies:
         return {**count, "pending": sum(self.pending().values())}
 
     # --- underneath ---
+
+    def _record(self, row: tuple) -> Record:
+        """A row of the SQLite file as a Record; StoreError when it is damaged."""
+        values = dict(zip(COLUMNS, row, strict=True))
+        try:
+            sent = json.loads(values["sent"])
+            if not isinstance(sent, dict):
+                raise ValueError("sent is no object")
+        except (ValueError, TypeError) as error:
+            raise StoreError(f"{self.path}: the saved reply {values['key'][:12]} is damaged ({error}); take its row out of "
+                             "the table replies, and it is asked for again") from None
+        return Record(**{**values, "sent": sent})
 
     def _index(self, file: Path) -> None:
         """Keep a recording's lines by key, unparsed: 100,000 replies open in a fraction of a second."""
@@ -401,29 +421,6 @@ def _lines(path: str | os.PathLike) -> Iterator[tuple[int, bytes]]:
     except (OSError, EOFError, zlib.error) as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"{path}: cannot be read as JSON lines ({why})") from None
-
-
-def _write_lines(path: str | os.PathLike, lines: Iterable[str]) -> int:
-    """Write a file so that it is there whole or not at all; returns the number of lines."""
-    path, count = Path(path), 0
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(part, "wb") as raw:
-            # A fixed time stamp and no name inside, so that the same replies give the same bytes.
-            file = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else raw
-            for line in lines:
-                file.write(line.encode() + b"\n")
-                count += 1
-            if file is not raw:
-                file.close()
-        os.replace(part, path)
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be written ({error.strerror or error})") from None
-    finally:
-        with suppress(OSError):           # there is none where its folder is none
-            part.unlink(missing_ok=True)
-    return count
 
 
 def utc(seconds: Any = None) -> str:

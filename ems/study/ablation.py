@@ -108,7 +108,7 @@ def study(triplets: Sequence[Triplet], answers: Sequence[Answer], *, progress: b
     from tqdm.auto import tqdm
 
     named = {f"{form}: {choice}": pipeline for form in FORMS for choice, pipeline in variants(form).items()}
-    return pd.concat([frames.of_results(pipeline.evaluate(triplets, answers), name, triplets)
+    return pd.concat([frames.to_frame(pipeline.evaluate(triplets, answers), name, triplets)
                       for name, pipeline in tqdm(named.items(), desc="choices", disable=not progress)], ignore_index=True)
 
 

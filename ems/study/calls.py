@@ -11,7 +11,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from ..io import read_text
+from ..io import data_path, read_text
 from ..types import InputError, Triplet, duplicates
 
 OWN = "q3-2024"            # name of the kit's own calls, questions and references
@@ -301,11 +301,10 @@ def build_triplets(
     return triplets
 
 
-def own_triplets(root: Path, transcripts: str | Path | None = None) -> list[Triplet]:
-    """The kit's own fifty: five questions to each of ten calls, with the references in `root`/data. See build_triplets."""
-    data = root / "data"
-    return build_triplets(load_companies(data / "companies.csv"), data / "questions.yaml", data / OWN / "references",
-                          transcripts)
+def own_triplets(transcripts: str | Path | None = None) -> list[Triplet]:
+    """The kit's own fifty: five questions to each of ten calls, with the kit's references. See `build_triplets`."""
+    return build_triplets(load_companies(data_path("companies.csv")), data_path("questions.yaml"),
+                          data_path(f"{OWN}/references"), transcripts)
 
 
 def _yaml(path: str | Path) -> Any:

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..io import home, read_text
+from ..io import home, read_text, write_file
 from ..prompting import ABOUT, Prompts
 from ..types import InputError
 
@@ -383,9 +383,8 @@ def _write(folder: Path, files: Mapping[str, str]) -> Path:
     """Put a set in place as a whole, once all its templates are found good."""
     part, old = (folder.with_name(f".{folder.name}.{os.getpid()}.{what}") for what in ("part", "old"))
     try:
-        part.mkdir(parents=True)
         for name, text in files.items():
-            (part / name).write_text(text, encoding="utf-8")
+            write_file(part / name, text.encode())
         for task in PROMPTS:
             Prompts(part).template(task)
         if folder.exists():

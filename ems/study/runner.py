@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..io import home, read_text
+from ..io import home, read_text, write_json
 from ..judge.store import FINAL
 from ..types import InputError
 
@@ -137,10 +137,10 @@ def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Mapp
                  + ", ".join(f"{reason} {n}" for reason, n in lost.most_common()) + "): the same command asks again")
             continue
         # Inputs are hashed again: a live notebook fills the reply store while it runs.
-        _write_json(stamp, {"fingerprint": _fingerprint(path, values, code, run, root),
+        write_json(stamp, {"fingerprint": _fingerprint(path, values, code, run, root),
                             "writes": {name: _hash(run / name) for name in writes}, "report": report})
         _say(f"{title}: {report['seconds']} s")
-    _write_json(run / "manifest.json", _manifest(profile, run, done, code, time.time() - started))
+    write_json(run / "manifest.json", _manifest(profile, run, done, code, time.time() - started))
     if run == root / "runs" / "default" and not only:       # the figures that the project shows
         shutil.copytree(run / "figures", root / "figures", dirs_exist_ok=True)
     if not only:
@@ -185,7 +185,7 @@ def plan(profile: str, *, only: Sequence[str] = (), given: Mapping[str, Any] | N
 
 
 def _usage_files(run: Path) -> dict[Path, int]:
-    """What the notebooks of a run wrote about their judges (`frames.usage`), and when."""
+    """What the notebooks of a run wrote about their judges (`data.judge_usage`), and when."""
     return {p: p.stat().st_mtime_ns for p in sorted(run.glob("usage_*.json"))}
 
 
@@ -301,13 +301,6 @@ def _code_hash() -> str:
     package = Path(__file__).resolve().parents[1]
     parts = [f"{p.relative_to(package)}:{_hash(p)}" for p in sorted(package.rglob("*")) if p.suffix in (".py", ".txt")]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
-def _write_json(path: Path, data: Any) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(data, indent=1, ensure_ascii=False, default=str) + "\n", encoding="utf-8")
-    part.replace(path)
 
 
 def _say(line: str) -> None:

@@ -1,4 +1,4 @@
-"""Public data sets that the study speaks: pinned downloads, and their answers, labels and human scores."""
+"""Public data sets that the study uses: pinned downloads, and their answers, labels and human scores."""
 
 from __future__ import annotations
 
@@ -13,17 +13,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..data import some
-from ..io import read_text, write_file
+from pydantic import BaseModel, ConfigDict
+
+from ..io import data_path, parse_jsonl, read_text, some, validated, write_file
 from ..types import Answer, InputError, Triplet
 
 if TYPE_CHECKING:
     import pandas as pd
 
-
-
-
-DATA = Path(__file__).resolve().parents[2] / "data"
 UPSTREAM_URL = "https://raw.githubusercontent.com"       # <this>/<repository>/<commit>/<path>
 FINDVER_MODELS = {                  # name -> (upstream's file, billions of parameters)
     "Llama-3.2-3B": ("Llama-3_2-3B-Instruct", 3.0),
@@ -32,132 +29,186 @@ FINDVER_MODELS = {                  # name -> (upstream's file, billions of para
 }
 FINDVER_TASK = "Is the claim below supported or contradicted by the filing? Give your reasoning.\n\nClaim: "
 FINANCEBENCH_SETS = (               # the configurations of the paper's table 2, in its order
-    "gpt-4-1106-preview_closedBook", "llama2_sharedStore", "gpt-4-1106-preview_sharedStore", "llama2_singleStore",
-    "gpt-4-1106-preview_singleStore", "claude-2_inContext_reverse", "gpt-4-1106-preview_inContext_reverse",
-    "gpt-4-1106-preview_oracle",
+    "gpt-4-1106-preview_closedBook", "llama2_sharedStore", "gpt-4-1106-preview_sharedStore",
+    "llama2_singleStore", "gpt-4-1106-preview_singleStore", "claude-2_inContext_reverse",
+    "gpt-4-1106-preview_inContext_reverse", "gpt-4-1106-preview_oracle",
 )
+
+
+# --- files: mirror, cache, download ---
+
+class Pin(BaseModel):
+    """A file of an upstream repository at one commit: a row of data/upstream.csv."""
+
+    model_config = ConfigDict(frozen=True)
+
+    dataset: str
+    repository: str               # owner/name at the code host
+    commit: str
+    path: str                     # in the repository
+    bytes: int
+    sha256: str
+
+    def matches(self, content: bytes) -> bool:
+        """Whether the content is what upstream has at this commit."""
+        return len(content) == self.bytes and _sha256(content) == self.sha256
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A pinned file, found: where it lies, where it came from and whether it is what upstream holds."""
+    """A pinned file on this machine: where it is, where it came from and whether it is what upstream has."""
 
-    name: str                 # "<data set>/<path in the repository>"
+    name: str                     # "<data set>/<path in the repository>"
     path: Path
-    origin: str               # "mirror", "cache" or "download"
+    origin: str                   # "mirror", "cache" or "download"
     sha256: str
-    pin: Mapping[str, str]    # its row of data/upstream.csv
+    pin: Pin
 
     @property
     def provenance(self) -> dict[str, str]:
         """What a manifest records: names, commit and hash, no local path."""
-        note = "as upstream" if self.sha256 == self.pin["sha256"] else "differs from upstream"
-        return {"name": self.name, "repository": self.pin["repository"], "commit": self.pin["commit"],
+        note = "as upstream" if self.sha256 == self.pin.sha256 else "differs from upstream"
+        return {"name": self.name, "repository": self.pin.repository, "commit": self.pin.commit,
                 "sha256": self.sha256, "origin": self.origin, "note": note}
 
     def rows(self) -> Any:
-        """The file's JSON; of JSON lines, the list."""
+        """The file's JSON; of JSON lines, the list. InputError when it is not JSON."""
         text = read_text(self.path)
+        if self.path.suffix == ".jsonl":
+            return [row for _, row in parse_jsonl(text, self.path)]
         try:
-            lines = [json.loads(x) for x in text.split("\n") if x.strip()] if self.path.suffix == ".jsonl" else None
-            return json.loads(text) if lines is None else lines
+            return json.loads(text)
         except ValueError as error:
-            raise InputError(f"{self.path} is not JSON ({error}); fetch it from {self.pin['repository']}") from None
+            raise InputError(f"{self.path} is not JSON ({error}); fetch it from "
+                             f"{self.pin.repository}") from None
 
 
 @cache
-def pins() -> dict[str, dict[str, str]]:
+def pins() -> dict[str, Pin]:
     """The pinned files by name, from data/upstream.csv."""
-    rows = csv.DictReader(read_text(DATA / "upstream.csv").splitlines())
-    return {f"{row['dataset']}/{row['path']}": row for row in rows}
+    table = csv.DictReader(read_text(data_path("upstream.csv")).splitlines())
+    rows = [validated(Pin, row, f"upstream.csv, row {number}") for number, row in enumerate(table, 1)]
+    return {f"{pin.dataset}/{pin.path}": pin for pin in rows}
 
 
 def source(name: str, base_url: str | None = None) -> Source:
     """Find a pinned file: in the mirror, then the cache, then at the code host.
 
-    `EMS_DATA_MIRROR` is a folder laid out as `<data set>/<path>`; its files are taken as they are, and one that is not
-    upstream's says so in its provenance. The cache (`EMS_CACHE`, by default `~/.cache/ems`) and downloads
-    (`base_url`, else `EMS_UPSTREAM_URL`, else the code host) count only when size and SHA-256 are upstream's.
-    InputError when the name is not pinned, or nothing has the file.
+    `EMS_DATA_MIRROR` is a folder laid out as `<data set>/<path>`; its files are taken as they are, and one
+    that is not upstream's says so in its provenance. The cache (`EMS_CACHE`, by default `~/.cache/ems`) and
+    downloads (`base_url`, else `EMS_UPSTREAM_URL`, else the code host) count only when size and SHA-256 are
+    upstream's. InputError when the name is not pinned, or no place has the file.
     """
-    if name not in pins():
+    pin = pins().get(name)
+    if pin is None:
         raise InputError(f"{name} is not pinned in data/upstream.csv; there are {some(sorted(pins()))}")
-    pin, mirror = pins()[name], os.environ.get("EMS_DATA_MIRROR")
-    if mirror and not Path(mirror).is_dir():
-        raise InputError(f"EMS_DATA_MIRROR is {mirror!r}, which is no folder; correct it or unset it")
-    if mirror and (path := Path(mirror, name)).is_file():
+    if path := _mirrored(name):
         return Source(name, path, "mirror", _sha256(path.read_bytes()), pin)
-    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    path = Path(os.environ.get("EMS_CACHE") or Path(caches, "ems")) / pin["repository"] / pin["commit"] / pin["path"]
-    if path.is_file() and _sha256(path.read_bytes()) == pin["sha256"]:
-        return Source(name, path, "cache", pin["sha256"], pin)
+    path = _cache_folder() / pin.repository / pin.commit / pin.path
+    if path.is_file() and pin.matches(path.read_bytes()):
+        return Source(name, path, "cache", pin.sha256, pin)
     base = base_url or os.environ.get("EMS_UPSTREAM_URL") or UPSTREAM_URL
-    write_file(path, _download(f"{base.rstrip('/')}/{pin['repository']}/{pin['commit']}/{pin['path']}", name, pin))
-    return Source(name, path, "download", pin["sha256"], pin)
+    write_file(path, _download(f"{base.rstrip('/')}/{pin.repository}/{pin.commit}/{pin.path}", name, pin))
+    return Source(name, path, "download", pin.sha256, pin)
+
+
+def _mirrored(name: str) -> Path | None:
+    """The file in the mirror; None when there is no mirror, or the mirror does not have it."""
+    mirror = os.environ.get("EMS_DATA_MIRROR")
+    if not mirror:
+        return None
+    if not Path(mirror).is_dir():
+        raise InputError(f"EMS_DATA_MIRROR is {mirror!r}, which is no folder; correct it or unset it")
+    path = Path(mirror, name)
+    return path if path.is_file() else None
+
+
+def _cache_folder() -> Path:
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get("EMS_CACHE") or Path(caches, "ems"))
 
 
 def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _download(url: str, name: str, pin: Mapping[str, str]) -> bytes:
+def _download(url: str, name: str, pin: Pin) -> bytes:
     """The file at `url`, held in memory until its size and hash are upstream's."""
     from http.client import HTTPException
     from urllib.error import HTTPError
     from urllib.request import urlopen
-    size = int(pin["bytes"])
+
     try:
         with urlopen(url, timeout=30) as reply:
-            content = reply.read(size + 1)      # one byte more shows a file that has grown
+            content = reply.read(pin.bytes + 1)      # one byte more shows a file that has grown
     except (OSError, HTTPException, ValueError) as error:
-        said = f"HTTP {error.code}" if isinstance(error, HTTPError) else getattr(error, "reason", None) or error
-        raise InputError(f"{name} is in no mirror and no cache, and fetching {url} failed ({said}); set "
+        reason = getattr(error, "reason", None) or error
+        reason = f"HTTP {error.code}" if isinstance(error, HTTPError) else reason
+        raise InputError(f"{name} is in no mirror and no cache, and fetching {url} failed ({reason}); set "
                          "EMS_DATA_MIRROR to a folder that has it, or run once with network access") from None
-    if len(content) != size or _sha256(content) != pin["sha256"]:
-        came = f"more than {size}" if len(content) > size else len(content)
-        raise InputError(f"{url} is not the pinned file: {came} bytes came, {size} with SHA-256 {pin['sha256'][:12]} "
-                         "are pinned in data/upstream.csv; nothing was kept")
+    if not pin.matches(content):
+        came = f"more than {pin.bytes}" if len(content) > pin.bytes else len(content)
+        raise InputError(f"{url} is not the pinned file: {came} bytes came, {pin.bytes} with SHA-256 "
+                         f"{pin.sha256[:12]} are pinned in data/upstream.csv; nothing was kept")
     return content
 
 
-def findver(contexts: bool = False) -> tuple[list[Triplet], list[Answer], pd.DataFrame]:
-    """FinDVer's 700 testmini claims with the released chain-of-thought answers of three Llama models (RAG setting).
+# --- data sets ---
 
-    Question: the claim under a one-line task. Reference: the experts' explanation. Group: the filing a claim is about.
-    Answers: without the chat template's tokens. `contexts` adds the text of those filings (8 of 255) that are pinned.
+def _labels(rows: Sequence[Any], sources: Sequence[Source],
+            columns: Sequence[str] | None = None) -> pd.DataFrame:
+    """A table of labels that says in `attrs["sources"]` which files it was made from."""
+    import pandas as pd
+
+    frame = pd.DataFrame(rows, columns=columns)
+    frame.attrs["sources"] = [s.provenance for s in sources]
+    return frame
+
+
+def findver(contexts: bool = False) -> tuple[list[Triplet], list[Answer], pd.DataFrame]:
+    """FinDVer's 700 testmini claims with the chain-of-thought answers of three Llama models (RAG setting).
+
+    Question: the claim under a one-line task. Reference: the experts' explanation. Group: the filing a claim
+    is about. Answers: without the chat template's tokens. `contexts` adds the text of those filings (8 of
+    255) that are pinned.
 
     The labels have one row per answer: triplet_id, model, size (billions of parameters), subset (ie, numeric,
-    knowledge), entailed (bool, the truth), correct (bool: the label extracted upstream from the answer is right),
-    correct_without_cot (bool: the same for the answer given without reasoning). `labels.attrs["sources"]` is the
-    provenance. InputError when a file is not to be had or the files disagree about a claim.
+    knowledge), entailed (bool, the truth), correct (bool: the label extracted upstream from the answer is
+    right), correct_without_cot (bool: the same for the answer given without reasoning).
+    `labels.attrs["sources"]` is the provenance. InputError when a file is not available or the files disagree
+    about a claim.
     """
-    import pandas as pd
-    sources = [source("findver/data/testmini.json")]
-    # the data say ie-val-0 where the outputs say ie-testmini-0
-    claims = {row["example_id"].replace("-val-", "-testmini-"): row for row in sources[0].rows()}
-    triplets, answers, labels = [], [], []
-    for id_, row in claims.items():
-        reference = row["explanation"] if "explanation" in row else row["explaination"]    # upstream has both
-        filing, context = f"findver/financial_reports/{row['report']}", None
-        if contexts and filing in pins():
-            context = "\n\n".join(f"[{p['id']}] {p['context']}" for p in source(filing).rows()["context"])
-        group = row["report"].removesuffix(".json")
-        triplets.append(Triplet(id_, group, FINDVER_TASK + row["statement"], reference, context))
+    testmini = source("findver/data/testmini.json")
+    # the data name a claim ie-val-0 where the outputs name it ie-testmini-0
+    claims = {row["example_id"].replace("-val-", "-testmini-"): row for row in testmini.rows()}
+    triplets = [_findver_triplet(id_, row, contexts) for id_, row in claims.items()]
+    sources, answers, labels = [testmini], [], []
     for model, (stem, size) in FINDVER_MODELS.items():
         cot, direct = (source(f"findver/outputs/testmini_outputs/rag/processed_{kind}_outputs/{stem}.json")
                        for kind in ("cot", "do"))
         sources += [cot, direct]
-        bare = {row["example_id"]: row["result"] for row in direct.rows()}
+        correct_without_cot = {row["example_id"]: row["result"] for row in direct.rows()}
         for row in cot.rows():
             id_ = row["example_id"]
-            if id_ not in claims or id_ not in bare or row["statement"] != claims[id_]["statement"]:
-                raise InputError(f"{cot.name}: {id_} is not the claim of that id in {sources[0].name}, {direct.name}")
+            known = id_ in claims and id_ in correct_without_cot
+            if not known or row["statement"] != claims[id_]["statement"]:
+                raise InputError(f"{cot.name}: {id_} is not the claim of that id in {testmini.name}, "
+                                 f"{direct.name}")
             answers.append(Answer(id_, model, _without_chat_tokens(row["output"][0])))
-            labels.append((id_, model, size, row["subset"], row["entailment_label"], row["result"], bare[id_]))
+            labels.append((id_, model, size, row["subset"], row["entailment_label"], row["result"],
+                           correct_without_cot[id_]))
     columns = ["triplet_id", "model", "size", "subset", "entailed", "correct", "correct_without_cot"]
-    frame = pd.DataFrame(labels, columns=columns)
-    frame.attrs["sources"] = [s.provenance for s in sources]
-    return triplets, answers, frame
+    return triplets, answers, _labels(labels, sources, columns)
+
+
+def _findver_triplet(id_: str, row: Mapping[str, Any], contexts: bool) -> Triplet:
+    reference = row["explanation"] if "explanation" in row else row["explaination"]    # upstream has both
+    filing, context = f"findver/financial_reports/{row['report']}", None
+    if contexts and filing in pins():
+        parts = source(filing).rows()["context"]
+        context = "\n\n".join(f"[{part['id']}] {part['context']}" for part in parts)
+    group = row["report"].removesuffix(".json")
+    return Triplet(id_, group, FINDVER_TASK + row["statement"], reference, context)
 
 
 def _without_chat_tokens(output: str) -> str:
@@ -167,17 +218,17 @@ def _without_chat_tokens(output: str) -> str:
 
 
 def financebench(sets: Sequence[str] = FINANCEBENCH_SETS) -> tuple[list[Triplet], list[Answer], pd.DataFrame]:
-    """FinanceBench's 150 open questions with answers that its authors labelled by hand, one set per configuration.
+    """FinanceBench's 150 open questions with answers that its authors labelled, one set per configuration.
 
-    Reference: the gold answer of the question file (the result files give the same numbers without their format).
-    Group: the company. A model is a configuration such as `llama2_sharedStore`. In upstream's script `_reverse` puts
-    the filing before the question, the plain names put the question first.
+    Reference: the gold answer of the question file (the result files give the same numbers without their
+    format). Group: the company. A model is a configuration such as `llama2_sharedStore`. In upstream's script
+    `_reverse` puts the filing before the question, the plain names put the question first.
 
-    The labels have one row per answer: triplet_id, model, llm, setting, label (correct, incorrect, refusal), correct
-    (bool), question_type. `pd.crosstab(labels.model, labels.label)` is the paper's table 2 but for one cell: it prints
-    126 failures of the closed book, where 131 make 150 and fit its own total. `labels.attrs["sources"]`: provenance.
+    The labels have one row per answer: triplet_id, model, llm, setting, label (correct, incorrect, refusal),
+    correct (bool), question_type. `pd.crosstab(labels.model, labels.label)` is the paper's table 2 but for
+    one cell: it prints 126 failures of the closed book, where 131 make 150 and fit its own total.
+    `labels.attrs["sources"]`: provenance.
     """
-    import pandas as pd
     sources = [source("financebench/data/financebench_open_source.jsonl")]
     questions = {row["financebench_id"]: row for row in sources[0].rows()}
     answers, labels = [], []
@@ -187,41 +238,46 @@ def financebench(sets: Sequence[str] = FINANCEBENCH_SETS) -> tuple[list[Triplet]
         for row in sources[-1].rows():
             id_, label = row["financebench_id"], row["label"].split()[0].lower()
             if id_ not in questions or row["question"] != questions[id_]["question"]:
-                raise InputError(f"{sources[-1].name}: {id_} is not the question of that id in {sources[0].name}")
+                raise InputError(f"{sources[-1].name}: {id_} is not the question of that id in "
+                                 f"{sources[0].name}")
             if label not in ("correct", "incorrect", "refusal"):
-                raise InputError(f"{sources[-1].name}: {id_}: correct, incorrect or refusal needed, got {label!r}")
-            answers.append(Answer(id_, name, str(row["model_answer"]).strip()))     # one answer is the number 0
-            labels.append((id_, name, llm, setting, label, label == "correct", questions[id_]["question_type"]))
-    frame = pd.DataFrame(labels, columns=["triplet_id", "model", "llm", "setting", "label", "correct", "question_type"])
-    frame.attrs["sources"] = [s.provenance for s in sources]
-    return [Triplet(i, q["company"], q["question"], q["answer"]) for i, q in questions.items()], answers, frame
+                raise InputError(f"{sources[-1].name}: {id_}: correct, incorrect or refusal needed, "
+                                 f"got {label!r}")
+            answers.append(Answer(id_, name, str(row["model_answer"]).strip()))   # one is the number 0
+            labels.append((id_, name, llm, setting, label, label == "correct",
+                           questions[id_]["question_type"]))
+    triplets = [Triplet(id_, q["company"], q["question"], q["answer"]) for id_, q in questions.items()]
+    columns = ["triplet_id", "model", "llm", "setting", "label", "correct", "question_type"]
+    return triplets, answers, _labels(labels, sources, columns)
 
 
 def ragchecker_meta() -> pd.DataFrame:
     """RAGChecker's human meta-evaluation: pairs of answers to one query, compared by two annotators each.
 
-    One row per judgement: instance_id, annotator (0 or 1: the instance's first or second row; who it was is not
-    recorded), dataset, query, gt_answer, model1, response1, model2, response2; correctness, completeness, overall (the
-    preference, -2 .. 2: positive favours response 2); and RAGChecker's own scores of each answer in [0, 1],
-    rc_correctness1, rc_completeness1, rc_overall1, rc_correctness2, ... (its precision, recall and F1).
-    `attrs["sources"]`: provenance, which says so when a mirror holds only part of a file.
+    One row per judgement: instance_id, annotator (0 or 1: the instance's first or second row; who it was is
+    not recorded), dataset, query, gt_answer, model1, response1, model2, response2; correctness, completeness,
+    overall (the preference, -2 .. 2: positive favours response 2); and RAGChecker's own scores of each answer
+    in [0, 1], rc_correctness1, rc_completeness1, rc_overall1, rc_correctness2, ... (its precision, recall and
+    F1). `attrs["sources"]`: provenance, which says so when a mirror holds only part of a file.
     """
-    import pandas as pd
     human, scored = (source(f"ragchecker/data/meta_evaluation/{name}.json")
                      for name in ("human_labeled_data", "baseline_ragchecker"))
-    own, seen, rows = {row["instance_id"]: row for row in scored.rows()}, {}, []
+    scores = {row["instance_id"]: row for row in scored.rows()}
+    annotators: dict[Any, int] = {}
+    rows = []
     for pair in human.rows():
         id_ = pair["instance_id"]
-        if id_ not in own or any(pair[m]["response"] != own[id_][m]["response"] for m in ("model1", "model2")):
+        if id_ not in scores or any(pair[model]["response"] != scores[id_][model]["response"]
+                                    for model in ("model1", "model2")):
             raise InputError(f"{human.name}: instance {id_} is not the pair of that number in {scored.name}")
-        seen[id_] = seen.get(id_, -1) + 1
-        row = {"instance_id": id_, "annotator": seen[id_], **{k: pair[k] for k in ("dataset", "query", "gt_answer")}}
+        annotators[id_] = annotators.get(id_, -1) + 1
+        row = {"instance_id": id_, "annotator": annotators[id_],
+               **{name: pair[name] for name in ("dataset", "query", "gt_answer")}}
         for i in "12":
-            row |= {f"model{i}": pair[f"model{i}"]["model_name"], f"response{i}": pair[f"model{i}"]["response"]}
+            model = pair[f"model{i}"]
+            row |= {f"model{i}": model["model_name"], f"response{i}": model["response"]}
         for ask in ("correctness", "completeness", "overall"):
             row[ask] = pair[f"{ask}_label"]
-            row |= {f"rc_{ask}{i}": own[id_][f"model{i}"]["ragchecker"][f"{ask}_label"] for i in "12"}
+            row |= {f"rc_{ask}{i}": scores[id_][f"model{i}"]["ragchecker"][f"{ask}_label"] for i in "12"}
         rows.append(row)
-    frame = pd.DataFrame(rows)
-    frame.attrs["sources"] = [human.provenance, scored.provenance]
-    return frame
+    return _labels(rows, [human, scored])
