@@ -116,7 +116,8 @@ class Prompts:
     def _parsed(self, task: str) -> tuple[Template, frozenset[str]]:
         if task not in self._read:
             kit = self.folder is None or task in self._left()
-            path = files("ems") / "prompts" / f"{task}.txt" if kit else self.folder / f"{task}.txt"
+            folder = files("ems") / "prompts" if kit else self.folder or Path()
+            path = folder / f"{task}.txt"
             try:
                 template = Template(path.read_text(encoding="utf-8"))
             except FileNotFoundError:
@@ -162,7 +163,8 @@ class CallableJudge:
 
     def __init__(self, function: Callable[[str], str]):
         self.function = function
-        self.name = getattr(function, "name", None) or getattr(function, "__name__", type(function).__name__)
+        named = getattr(function, "name", None) or getattr(function, "__name__", None)
+        self.name: str = named or type(function).__name__
         self.signature = f"judge:{self.name}"
 
     def ask(self, requests: Sequence[Request], progress: str = "") -> list[Reply]:

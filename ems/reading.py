@@ -114,7 +114,7 @@ def read_indices(reply: str, key: str, count: int, n_points: int, first: int = 0
     None for an entry off the menu; None for all when there is no list of so many entries, or several.
     """
     entries = _entries(reply, key, count)
-    return entries and [read_index(entry, n_points, first) for entry in entries]
+    return None if entries is None else [read_index(entry, n_points, first) for entry in entries]
 
 
 def read_words(reply: str, key: str, count: int, words: tuple[str, ...]) -> list[str | None] | None:
@@ -123,7 +123,7 @@ def read_words(reply: str, key: str, count: int, words: tuple[str, ...]) -> list
     None for an entry that is none of them; None for all when there is no list of so many entries, or several.
     """
     entries = _entries(reply, key, count)
-    return entries and [read_word(entry, words) for entry in entries]
+    return None if entries is None else [read_word(entry, words) for entry in entries]
 
 
 def read_scores(reply: str, key: str, count: int, max_score: int) -> list[float | None] | None:
@@ -132,11 +132,11 @@ def read_scores(reply: str, key: str, count: int, max_score: int) -> list[float 
     None for an entry off the scale; None for all when there is no list of so many entries, or several.
     """
     entries = _entries(reply, key, count)
-    return entries and [read_score(entry, max_score) for entry in entries]
+    return None if entries is None else [read_score(entry, max_score) for entry in entries]
 
 
 def _entries(reply: str, key: str, count: int) -> list[str] | None:
-    """The `count` entries of the one list in a reply to a joint question; "" where one is no number or text."""
+    """The `count` entries of the one list in a joint reply; "" where one is no number or text."""
     lists = [data.get(key) if isinstance(data, dict) else data for data in _values_in(_bare_reply(reply))]
     if len(lists) != 1 or not isinstance(lists[0], list) or len(lists[0]) != count:
         return None
@@ -306,7 +306,9 @@ def _quoted_lines(text: str, start: int) -> tuple[list[str], int] | None:
     With the place where the list ends; None when there is no such list at `start`.
     """
     listing = _LINES.match(text, start)
-    lines = [line.strip().rstrip(",") for line in listing[1].splitlines() if line.strip()] if listing else []
+    if listing is None:
+        return None
+    lines = [line.strip().rstrip(",") for line in listing[1].splitlines() if line.strip()]
     if not lines or not all(_ENTRY.fullmatch(line) and not _SEVERAL.search(line) for line in lines):
         return None
     return [line[1:-1] for line in lines], listing.end()

@@ -169,7 +169,8 @@ class SidesLLMScorer:
         scores = _ask_for_scores(self, prompts, [len(points) for points, _ in sides], "score sides")
         covered = []
         for a in alignments:
-            ref, ans = [0.0] * len(a.ref_points), [0.0] * len(a.ans_points)
+            ref: list[float | None] = [0.0] * len(a.ref_points)
+            ans: list[float | None] = [0.0] * len(a.ans_points)
             if a.ref_points and a.ans_points:
                 ref, ans = next(scores), next(scores)
             covered.append(replace(a, match=(None,) * len(ref), score=tuple(ref), ans_score=tuple(ans)))

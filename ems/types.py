@@ -89,7 +89,7 @@ class EMSResult:
                 f"not a result of ems evaluate: an object with {', '.join(sorted(names))} was expected, "
                 f"got {str(data)!r:.80}"
             )
-        values = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
+        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
         for name in ("recall", "precision", "f1"):
             values[name] = math.nan if values.get(name) is None else values[name]
         return cls(**values)
