@@ -21,8 +21,10 @@ from ems.match import LLMMatcher
 from ems.pipeline import build
 from ems.prompting import SLOTS, Prompts
 from ems.score import LLMScorer
-from ems.study import paper_prompts
-from ems.study.paper_prompts import PROMPTS, READINGS, find_parts, import_prompts, paper_text, readings_table
+from ems.study import paper_parts
+from ems.study.documents import without_running_heads
+from ems.study.paper_parts import PROMPTS, find_parts, paper_text
+from ems.study.paper_prompts import READINGS, import_prompts, readings_table
 from ems.study.writers import Model, consolidate, write_answers
 from ems.types import Answer, InputError, Triplet
 
@@ -466,12 +468,12 @@ def test_the_command(tmp_path, capsys, data_folder):
     ("## Head", "Head"), ("a\u00adb\u00a0c", "ab c"), ("-1", "-1"),
 ])
 def test_what_typesetting_leaves_behind_goes(printed, read):
-    assert paper_prompts._plain(printed) == read
+    assert paper_parts._plain(printed) == read
 
 
 def test_running_heads_and_page_numbers_go_and_the_examples_numbers_stay():
     pages = ["\n".join(["A Running Head", f"text of page {n}", "Matched Index:", "0", str(n)]) for n in range(1, 6)]
-    text = paper_prompts._without_furniture("\f".join(pages))
+    text = without_running_heads(pages)
     assert "Running" not in text
     assert re.findall(r"^\d+$", text, re.M) == ["0"] * 5
 
@@ -596,11 +598,14 @@ def _words(text):
 
 
 @REAL
-@pytest.mark.parametrize("form", ["pdf", "html", "wide pdf"])
+@pytest.mark.parametrize("form", ["pdf", "html", "html of line breaks", "wide pdf"])
 def test_pdf_and_page_give_the_same_set(tmp_path, form):
     text = real_text()
     if form == "html":
         content = as_page(text[text.index("A APPENDIX"):]).encode()
+    elif form == "html of line breaks":
+        lines = filter(None, map(str.strip, html.escape(text[text.index("A APPENDIX"):]).split("\n")))
+        content = f"<html><body><p>{'<br>'.join(lines)}</p></body></html>".encode()
     else:
         content = pdf(text.replace('"', "”"), width=92 if form == "pdf" else 110)
     (tmp_path / "copy").write_bytes(content)

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ems.study import calls as transcripts
+from ems.study import calls, transcripts
 from ems.study import upstream as datasets
-from ems.study.calls import build_triplets, check_transcript, find_transcript, load_companies, read_hub, read_transcript
+from ems.study.calls import build_triplets, check_transcript, find_transcript, load_companies
+from ems.study.transcripts import read_hub, read_transcript
 from ems.types import InputError
 
 MIRROR = Path(os.environ.get("EMS_DATA_MIRROR") or Path(__file__).parents[2] / "shared" / "data") / "transcripts"
@@ -184,7 +185,7 @@ def test_dates(header, day):
     ("Q3 FY'25", [(3, 2025)]), ("third-quarter earnings", []), ("the quarter, 24% up", []),
 ])
 def test_periods(opening, periods):
-    assert transcripts._periods(opening) == periods
+    assert calls._periods(opening) == periods
 
 
 # ---- refusals -----------------------------------------------------------------------------------------------------
@@ -313,8 +314,8 @@ def test_triplets_for_each_company_and_question(tmp_path, written):
     assert first.reference == "Revenue grew.\n\nIt was 12."
     assert first.question == "Acme (ACM), FY2024Q3 earnings call of 2024-10-30. What was said?"
     assert second.id == "ACM-Q2"
-    calls = as_titled_text(tmp_path).rename(tmp_path / "ACM_FY2024Q3.txt").parent
-    for place in (calls, hub(tmp_path / "hub" / "p.parquet", hub_row())):
+    folder = as_titled_text(tmp_path).rename(tmp_path / "ACM_FY2024Q3.txt").parent
+    for place in (folder, hub(tmp_path / "hub" / "p.parquet", hub_row())):
         triplets = build_triplets([ACME], *written, place)
         assert all("Revenue of the quarter was $12 million" in t.context for t in triplets)
 
