@@ -1,5 +1,4 @@
-"""Agreement with people and between raters, on tables small enough to work out by hand; the published row where the
-upstream files are at hand."""
+"""Agreement with people, on tables small enough to work out by hand, and the published rows."""
 
 import math
 import os
@@ -9,16 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
-from doubles import ScriptedJudge
 
 from ems import data as frames
 from ems.local.scorers import LocalScorer, PairScorer, SimilarityMatcher
 from ems.local.sentences import SentenceExtractor
 from ems.pipeline import EMS, build
-from ems.score import LLMScorer
 from ems.study import ablation, agreement, edits, plots
 from ems.study import upstream as datasets
-from ems.types import Answer, EMSResult, InputError, Request, Triplet
+from ems.types import Answer, InputError, Triplet
 
 MIRROR = Path(os.environ.get("EMS_DATA_MIRROR") or Path(__file__).parents[2] / "shared" / "data")
 
@@ -68,14 +65,6 @@ def test_score_table_has_a_row_per_answer_and_a_column_per_part():
 def test_more_pipelines_by_name():
     table = agreement.score_table(TRIPLETS, ANSWERS, more={"mine": build(None, "local-pair")})
     assert (table["mine F1"] == table["EMS(local-pair) F1"]).all()
-
-
-def test_what_a_reader_is_told_follows_the_interval():
-    row = {"value": 0.625, "ci_low": 0.5, "ci_high": 0.75, "vs M": 0.1, "vs M low": -0.1, "vs M high": 0.3}
-    assert agreement.shown(row) == "0.62 [0.50, 0.75]"
-    assert agreement.compared(row, "M") == "not distinguishable from M (+0.10 [-0.10, +0.30])"
-    assert agreement.compared(row | {"vs M low": 0.05}, "M").startswith("above M (+0.10")
-    assert agreement.compared(row | {"vs M": -0.1, "vs M low": -0.3, "vs M high": -0.05}, "M").startswith("below M (-0.10")
 
 
 def test_a_runs_values_become_a_score_table():
@@ -197,117 +186,6 @@ def test_unigram_f1_is_the_bar_to_clear(meta):
     found = agreement.human_agreement(labels, table, resamples=20).set_index(["asked", "metric", "measure"]).value * 100
     assert round(found["overall", "unigram", "pearson"], 1) == 58.0
     assert round(found["overall", "unigram", "spearman"], 1) == 64.4
-
-
-# --- raters
-
-SHROUT_FLEISS = np.array([[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]])
-
-
-def test_icc_of_the_worked_example():
-    """Shrout and Fleiss (1979), table 2: ICC(2,1) = .29 and ICC(2,4) = .62."""
-    single, mean = agreement.icc(SHROUT_FLEISS)
-    assert round(single, 2) == 0.29
-    assert round(mean, 2) == 0.62
-
-
-def test_icc_asks_for_absolute_agreement():
-    table = np.array([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
-    assert agreement.icc(table) == (1.0, 1.0)
-    assert agreement.icc(table + [0, 5])[0] < 0.2
-
-
-@pytest.mark.parametrize("table", [np.ones((3, 2)), np.ones((1, 2)), np.ones((3, 1)), np.full((3, 2), np.nan), np.ones((0, 2))])
-def test_icc_without_variation_is_unknown(table):
-    assert all(math.isnan(v) for v in agreement.icc(table))
-
-
-def test_icc_leaves_out_units_with_a_missing_rating():
-    table = np.vstack([SHROUT_FLEISS, [[np.nan, 1, 1, 1]]])
-    assert agreement.icc(table) == agreement.icc(SHROUT_FLEISS)
-
-
-def test_alpha_by_hand():
-    pytest.importorskip("krippendorff")
-    # Two raters, four units, nominal: one unit of four disagrees. Values: a 5 times, b 3 times of n = 8.
-    # Observed 1/4; expected (8 * 8 - 5 * 5 - 3 * 3) / (8 * 7) = 30 / 56. alpha = 1 - (1/4) / (30/56) = 8/15
-    table = np.array([[0, 0], [0, 0], [1, 1], [0, 1]])
-    assert agreement.alpha(table, "nominal") == pytest.approx(1 - (1 / 4) / (30 / 56)) == pytest.approx(8 / 15)
-    assert math.isnan(agreement.alpha(np.zeros((3, 2))))
-
-
-def test_alpha_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "krippendorff", None)
-    with pytest.raises(InputError, match="pip install"):
-        agreement.alpha(SHROUT_FLEISS)
-
-
-def result(triplet, f1, match=(0, 1), score=(1.0, 0.5), model="x", points=("a", "b")):
-    return EMSResult(triplet, model, points, ("c", "d"), match, score, f1, f1, f1, 0, "sig")
-
-
-def test_reliability_per_answer_and_per_point():
-    pytest.importorskip("krippendorff")
-    raters = {"first": [result("1", 0.2), result("2", 0.4), result("3", 0.9)],
-              "second": [result("2", 0.4), result("1", 0.3, match=(0, -1), score=(1.0, 0.0)), result("3", 0.9)]}
-    found = agreement.reliability(raters).set_index("level")
-    assert found.n["f1"] == 3
-    assert found.n["match index"] == found.n["point score"] == 6
-    # standard deviations within the three answers: |0.2 - 0.3| / sqrt(2), 0, 0
-    assert found.spread["f1"] == pytest.approx(0.1 / math.sqrt(2) / 3)
-    assert found.largest["f1"] == pytest.approx(0.1)
-    assert found.icc["f1"] == pytest.approx(agreement.icc(np.array([[0.2, 0.3], [0.4, 0.4], [0.9, 0.9]]))[0])
-    # indices: 0 0, 1 -1, 0 0, 1 1, 0 0, 1 1. Observed 1/6; values 0 six times, 1 five times, -1 once of 12
-    assert found.alpha["match index"] == pytest.approx(1 - (1 / 6) / ((144 - 36 - 25 - 1) / (12 * 11)))
-    assert math.isnan(found.icc["match index"])
-
-
-def test_points_that_differ_between_raters_are_not_compared():
-    pytest.importorskip("krippendorff")
-    raters = {"first": [result("1", 0.2)], "second": [result("1", 0.3, points=("a", "other"))]}
-    found = agreement.reliability(raters).set_index("level")
-    assert found.n["match index"] == 0
-    assert found.n["f1"] == 1
-
-
-def test_an_answer_only_one_rater_has_is_no_unit():
-    pytest.importorskip("krippendorff")
-    raters = {"first": [result("1", 0.2), result("2", 0.5)], "second": [result("1", 0.2), result("2", math.nan)]}
-    assert agreement.reliability(raters).set_index("level").n["f1"] == 1
-
-
-def test_spread_of_model_means():
-    raters = {"first": [result("1", 0.2), result("2", 0.4)], "second": [result("1", 0.4), result("2", 0.6)]}
-    row = agreement.model_spread(raters).iloc[0]            # means 0.3 and 0.5
-    assert (row["model"], row["mean"], row["raters"]) == ("x", pytest.approx(0.4), 2)
-    assert row["spread"] == pytest.approx(0.2 / math.sqrt(2))
-
-
-def test_a_repeated_judge_keeps_its_replies_apart():
-    judge = ScriptedJudge(lambda request: f"sample {request.sample}")
-    again = agreement.Repeated(judge, 3)
-    assert again.ask([Request("score", "p", 8)])[0].text == "sample 3"
-    assert again.signature != judge.signature
-    assert judge.requests[0].prompt == "p"
-
-
-def test_a_judge_that_wavers_is_seen_to_waver():
-    """Three repetitions of a scripted judge: points and matches fixed, scores 8, 8, 6 of 10 for the second answer."""
-    pytest.importorskip("krippendorff")
-
-    def play(request):
-        return "10" if "zebra" in request.prompt else "6" if request.sample == 2 else "8"
-
-    triplets = [Triplet("1", "a", "q", "zebra"), Triplet("2", "b", "q", "giraffe")]
-    answers = [Answer(t.id, "x", t.reference) for t in triplets]
-    raters = {}
-    for k in range(3):
-        scorer = LLMScorer(agreement.Repeated(ScriptedJudge(play), k))
-        raters[str(k)] = EMS(SentenceExtractor(), SimilarityMatcher(), scorer).evaluate(triplets, answers)
-    found = agreement.reliability(raters).set_index("level")
-    assert found.largest["point score"] == pytest.approx(0.2)
-    assert found.spread["point score"] == pytest.approx((np.std([0.8, 0.8, 0.6], ddof=1) + 0) / 2)
-    assert found.alpha["match index"] != found.alpha["match index"]     # every index is 0: nothing to agree on
 
 
 # --- choices and edits

@@ -17,6 +17,7 @@ from typeset import pdf
 from ems.baselines import RAGChecker
 from ems.cli import main
 from ems.extract import LLMExtractor
+from ems.judge.endpoint import ModelEndpoint
 from ems.match import LLMMatcher
 from ems.pipeline import build
 from ems.prompting import SLOTS, Prompts
@@ -25,7 +26,7 @@ from ems.study import paper_parts
 from ems.study.documents import without_running_heads
 from ems.study.paper_parts import PROMPTS, find_parts, paper_text
 from ems.study.paper_prompts import READINGS, import_prompts, readings_table
-from ems.study.writers import Model, consolidate, write_answers
+from ems.study.writers import consolidate, write_answers
 from ems.types import Answer, InputError, Triplet
 
 ROOT = Path(__file__).parent.parent
@@ -507,13 +508,13 @@ def works_at_every_stage(prompts):
 
     triplets = [Triplet("t", "g", "What sold?", "", "The call.")]
     writer = ScriptedJudge("Milk.", "Bread.", "Milk and bread.")
-    written = [write_answers(triplets, writer, model=name, prompts=prompts)[0].answer for name in ("one", "two")]
+    written = [write_answers(triplets, writer, ModelEndpoint(model=name), prompts)[0].answer for name in ("one", "two")]
     assert "The call." in writer.seen[0]
     assert writer.seen[0].endswith("What sold?")
-    assert consolidate(triplets, {"t": written}, writer, prompts=prompts) == {"t": "Milk and bread."}
+    assert consolidate(triplets, {"t": written}, writer, ModelEndpoint(model="m"), prompts) == {"t": "Milk and bread."}
     assert "Answer Version 2:\n<text>\nBread.\n</text>" in writer.seen[2]
     assert "<text>\nThe call.\n</text>" in writer.seen[2]
-    assert Model("m").write(triplets, ScriptedJudge("x"), prompts)[0].answer == "x"
+    assert write_answers(triplets, ScriptedJudge("x"), ModelEndpoint(model="m"), prompts)[0].answer == "x"
 
 
 @pytest.mark.parametrize("reading", ["tagged", "bare"])
