@@ -85,8 +85,14 @@ LABELS = pd.DataFrame({"instance_id": ["1", "1", "2", "2", "3", "3"], "annotator
 
 def pair_scores(gaps, metric="M"):
     """A score table in which answer 2 of pair i beats answer 1 by gaps[i], in every part."""
-    rows = [(str(i), model, *(value,) * 3) for i, gap in enumerate(gaps, 1) for model, value in (("1", 0.5), ("2", 0.5 + gap))]
-    return pd.DataFrame(rows, columns=["triplet_id", "model", f"{metric} Precision", f"{metric} Recall", f"{metric} F1"])
+    rows = [
+        (str(i), model, *(value,) * 3)
+        for i, gap in enumerate(gaps, 1)
+        for model, value in (("1", 0.5), ("2", 0.5 + gap))
+    ]
+    return pd.DataFrame(
+        rows, columns=["triplet_id", "model", f"{metric} Precision", f"{metric} Recall", f"{metric} F1"]
+    )
 
 
 def test_the_published_procedure_by_hand():
@@ -102,7 +108,11 @@ def test_the_published_procedure_by_hand():
 
 def test_each_question_is_answered_by_its_part():
     scores = pair_scores([0.3, -0.2, 0.1]).assign(**{"M Precision": [0, 1, 0, 2, 1, 0]})
-    found = agreement.human_agreement(LABELS, scores, resamples=50).set_index(["asked", "metric", "measure"]).value
+    found = (
+        agreement.human_agreement(LABELS, scores, resamples=50)
+        .set_index(["asked", "metric", "measure"])
+        .value
+    )
     gaps = [1, 1, 2, 2, -1, -1]
     assert found["correctness", "M", "pearson"] == pytest.approx(np.corrcoef(gaps, LABELS.correctness)[0, 1])
 
@@ -126,7 +136,9 @@ def test_differences_to_other_metrics_are_paired():
     scores = pair_scores([0.3, -0.2, 0.1]).merge(pair_scores([0.1, 0.2, 0.3], "unigram"), on=agreement.KEYS)
     found = agreement.human_agreement(LABELS, scores, resamples=50).set_index(["asked", "metric", "measure"])
     value = found.value["overall"]
-    assert found["vs unigram"]["overall", "M", "pearson"] == pytest.approx(value["M", "pearson"] - value["unigram", "pearson"])
+    assert found["vs unigram"]["overall", "M", "pearson"] == pytest.approx(
+        value["M", "pearson"] - value["unigram", "pearson"]
+    )
     assert math.isnan(found["vs unigram"]["overall", "unigram", "pearson"])
     assert "vs RAGChecker" not in found                     # it has no scores here
 
@@ -134,7 +146,9 @@ def test_differences_to_other_metrics_are_paired():
 def test_order_of_rows_does_not_matter():
     scores = pair_scores([0.3, -0.2, 0.1])
     one = agreement.human_agreement(LABELS, scores, resamples=50)
-    other = agreement.human_agreement(LABELS.sample(frac=1, random_state=2), scores.sample(frac=1, random_state=1), resamples=50)
+    other = agreement.human_agreement(
+        LABELS.sample(frac=1, random_state=2), scores.sample(frac=1, random_state=1), resamples=50
+    )
     pd.testing.assert_frame_equal(one, other)
 
 
@@ -144,13 +158,19 @@ RIGHT = pd.DataFrame({"triplet_id": ["1", "2", "3", "4"], "model": "x", "group":
 
 def test_right_and_wrong_by_hand():
     scores = pd.DataFrame({"triplet_id": ["4", "3", "2", "1"], "model": "x", "M F1": [0.2, 0.9, 0.8, 0.6]})
-    found = agreement.label_agreement(RIGHT, scores, by="kind", resamples=50).set_index(["subset", "measure"]).value
+    found = (
+        agreement.label_agreement(RIGHT, scores, by="kind", resamples=50)
+        .set_index(["subset", "measure"])
+        .value
+    )
     # right 0.6, 0.9; wrong 0.8, 0.2: of four comparisons right wins 0.6 > 0.2, 0.9 > 0.8, 0.9 > 0.2
     assert found["all", "AUC"] == 3 / 4
     assert found["k", "AUC"] == 0.0
     assert found["l", "AUC"] == 1.0
     assert found["all", "pearson"] == pytest.approx(np.corrcoef([0.6, 0.8, 0.9, 0.2], [1, 0, 1, 0])[0, 1])
-    assert found["all", "kendall"] == pytest.approx(scipy.stats.kendalltau([0.6, 0.8, 0.9, 0.2], [1, 0, 1, 0])[0])
+    assert found["all", "kendall"] == pytest.approx(
+        scipy.stats.kendalltau([0.6, 0.8, 0.9, 0.2], [1, 0, 1, 0])[0]
+    )
 
 
 @pytest.mark.parametrize("ids", [["1", "2", "3"], ["1", "2", "3", "4", "5"], ["1", "2", "3", "9"]])
@@ -183,7 +203,10 @@ def test_unigram_f1_is_the_bar_to_clear(meta):
     scores = agreement.unigram([reference[a.triplet_id] for a in answers], [a.answer for a in answers])
     table = pd.DataFrame([(a.triplet_id, a.model, *s) for a, s in zip(answers, scores, strict=True)],
                          columns=[*agreement.KEYS, "unigram Precision", "unigram Recall", "unigram F1"])
-    found = agreement.human_agreement(labels, table, resamples=20).set_index(["asked", "metric", "measure"]).value * 100
+    found = (
+        agreement.human_agreement(labels, table, resamples=20).set_index(["asked", "metric", "measure"]).value
+        * 100
+    )
     assert round(found["overall", "unigram", "pearson"], 1) == 58.0
     assert round(found["overall", "unigram", "spearman"], 1) == 64.4
 
@@ -192,14 +215,19 @@ def test_unigram_f1_is_the_bar_to_clear(meta):
 
 def test_matched_both_ways_precision_is_recall_with_the_sides_exchanged():
     matcher, scorer = SimilarityMatcher(), PairScorer()
-    ref, ans = ("Revenue rose to $5 billion.", "Costs were flat."), ("Revenue rose to $5 billion.", "It rained on Mars.")
+    ref, ans = (
+        ("Revenue rose to $5 billion.", "Costs were flat."),
+        ("Revenue rose to $5 billion.", "It rained on Mars."),
+    )
     sides = ablation.TwoWay(matcher, scorer).sides(ref, ans)
     assert sides.match == (0, -1)
     assert (sides.score, sides.ans_score) == ((1.0, 0.0), (1.0, 0.0))
     # An answer point that nobody chose, yet says what a reference point says, counts from its own side only.
     twice = ("Revenue rose to $5 billion.", "Revenue rose to $5 billion.")
     one_way = EMS(SentenceExtractor(), matcher, scorer).score(ref[0], " ".join(twice))
-    both_ways = EMS(SentenceExtractor(), matcher, ablation.TwoWay(matcher, scorer)).score(ref[0], " ".join(twice))
+    both_ways = EMS(SentenceExtractor(), matcher, ablation.TwoWay(matcher, scorer)).score(
+        ref[0], " ".join(twice)
+    )
     assert (one_way.precision, both_ways.precision) == (1 / 2, 2 / 2)
 
 
@@ -212,7 +240,9 @@ def test_all_or_nothing():
 
     assert ablation.AllOrNothing(Fixed())([("a", "b")] * 3) == [0.0, 1.0, None]
     assert not hasattr(ablation.AllOrNothing(Fixed()), "sides")
-    cut = ablation.AllOrNothing(LocalScorer()).sides(("Costs were flat.",), ("Costs were flat.", "It rained on Mars."))
+    cut = ablation.AllOrNothing(LocalScorer()).sides(
+        ("Costs were flat.",), ("Costs were flat.", "It rained on Mars.")
+    )
     assert (cut.score, cut.ans_score) == ((1.0,), (1.0, 0.0))
 
 
@@ -225,7 +255,9 @@ def test_every_variant_differs_from_the_paper_in_one_choice(form):
     base = signatures[0].split("|")
     assert all(sum(a != b for a, b in zip(base, s.split("|"), strict=True)) == 1 for s in signatures[1:])
     for pipeline in made.values():
-        assert pipeline.score("Costs were flat. Sales rose 5%.", "Costs were flat. Sales rose 5%.").f1 == pytest.approx(1)
+        assert pipeline.score(
+            "Costs were flat. Sales rose 5%.", "Costs were flat. Sales rose 5%."
+        ).f1 == pytest.approx(1)
 
 
 def test_an_unknown_form_is_refused():
@@ -246,18 +278,27 @@ def test_separation_by_hand():
     one_group = ablation.separation(values.assign(group="g"), resamples=20).iloc[0]
     assert math.isnan(one_group.order_kept)                 # nothing to draw again
     assert math.isnan(one_group.gap_low)
-    assert ablation.separation(values.assign(group="g"), cluster="triplet_id", resamples=20).iloc[0].order_kept == 1.0
+    assert (
+        ablation.separation(values.assign(group="g"), cluster="triplet_id", resamples=20).iloc[0].order_kept
+        == 1.0
+    )
 
 
 def by_model(**scores):
     """A values frame of one metric: per model its F1 on triplets t0, t1, ..., each in a group of its own."""
-    rows = [("M", "F1", model, f"t{i}", f"g{i}", v, v, 1.0, 1, 0, "s") for model, vs in scores.items() for i, v in enumerate(vs)]
+    rows = [
+        ("M", "F1", model, f"t{i}", f"g{i}", v, v, 1.0, 1, 0, "s")
+        for model, vs in scores.items()
+        for i, v in enumerate(vs)
+    ]
     return pd.DataFrame(rows, columns=frames.COLUMNS)
 
 
 def test_the_gap_is_between_the_first_and_the_last_model_given():
-    # The same size in two names: by name the one without the call is last, though the other is the one to look at.
-    values = by_model(**{"q-1b (closed book)": [0.2, 0.3, 0.4], "q-1b": [0.6, 0.5, 0.7], "s-0.1b": [0.1, 0.1, 0.1]})
+    # The same size in two names: by name the one without the call is last.
+    values = by_model(
+        **{"q-1b (closed book)": [0.2, 0.3, 0.4], "q-1b": [0.6, 0.5, 0.7], "s-0.1b": [0.1, 0.1, 0.1]}
+    )
     assert ablation.separation(values, resamples=20).iloc[0]["last"] == "q-1b (closed book)"
     row = ablation.separation(values, models=["s-0.1b", "q-1b (closed book)", "q-1b"], resamples=20).iloc[0]
     gaps = [0.5, 0.4, 0.6]
@@ -286,24 +327,57 @@ def test_one_model_has_no_gap_and_no_order():
 
 def fake_scores(about, loss):
     """A score table in which an edit costs loss(edit, dose)."""
-    rows = [(b["triplet_id"], b["model"], 1.0 - (loss(b["edit"], b["dose"]) if b["edit"] else 0.0)) for b in about]
+    rows = [
+        (b["triplet_id"], b["model"], 1.0 - (loss(b["edit"], b["dose"]) if b["edit"] else 0.0)) for b in about
+    ]
     return pd.DataFrame(rows, columns=["triplet_id", "model", "M Score"])
 
 
-@pytest.mark.parametrize(("loss", "failing"), [
-    (lambda edit, dose: 0.0, {"delete points", "change numbers", "change units, periods", "negate", "swap names",
-                              "repeat points", "pad with other facts", "add an empty summary", "shuffle sentences",
-                              "restate numbers", "paraphrase lightly", "change stop words"}),
-    (lambda edit, dose: dose if BY_HARM[edit] in ("worse", "excess") else 0.49 * dose, set()),
-    (lambda edit, dose: dose if BY_HARM[edit] in ("worse", "excess") else 0.51 * dose, {
-        e.name for e in edits.EDITS if e.harm in ("none", "control")}),        # less than a number, but over half
-    (lambda edit, dose: 0.3 if edit == "negate" else dose if BY_HARM[edit] in ("worse", "excess") else 0.0, {"negate"}),
-    (lambda edit, dose: -dose if edit == "repeat points" else dose if BY_HARM[edit] in ("worse", "excess") else 0.0,
-     {"repeat points"}),
-])
+@pytest.mark.parametrize(
+    ("loss", "failing"),
+    [
+        (
+            lambda edit, dose: 0.0,
+            {
+                "delete points",
+                "change numbers",
+                "change units, periods",
+                "negate",
+                "swap names",
+                "repeat points",
+                "pad with other facts",
+                "add an empty summary",
+                "shuffle sentences",
+                "restate numbers",
+                "paraphrase lightly",
+                "change stop words",
+            },
+        ),
+        (lambda edit, dose: dose if BY_HARM[edit] in ("worse", "excess") else 0.49 * dose, set()),
+        (
+            lambda edit, dose: dose if BY_HARM[edit] in ("worse", "excess") else 0.51 * dose,
+            {e.name for e in edits.EDITS if e.harm in ("none", "control")},
+        ),  # less than a number, but over half
+        (
+            lambda edit, dose: (
+                0.3 if edit == "negate" else dose if BY_HARM[edit] in ("worse", "excess") else 0.0
+            ),
+            {"negate"},
+        ),
+        (
+            lambda edit, dose: (
+                -dose if edit == "repeat points" else dose if BY_HARM[edit] in ("worse", "excess") else 0.0
+            ),
+            {"repeat points"},
+        ),
+    ],
+)
 def test_verdicts(loss, failing):
-    text = ("Revenue was $94.9 billion, which the company said in India. Costs of Apple rose 6% to $5 million in the third "
-            "quarter.")
+    text = (
+        "Revenue was $94.9 billion, which the company said in India. "
+        "Costs of Apple rose 6% to $5 million in the third "
+        "quarter."
+    )
     triplets = [Triplet(i, i, "q", text) for i in "123"]
     _, about = edits.edited_answers(triplets)
     lost = ablation.losses(fake_scores(about, loss), about)
@@ -313,7 +387,10 @@ def test_verdicts(loss, failing):
 
 
 def test_without_a_number_to_change_what_should_cost_little_has_no_verdict():
-    triplets = [Triplet(i, i, "q", "The company expects strong demand for it. Management remains confident in it.") for i in "12"]
+    triplets = [
+        Triplet(i, i, "q", "The company expects strong demand for it. Management remains confident in it.")
+        for i in "12"
+    ]
     _, about = edits.edited_answers(triplets)
     lost = ablation.losses(fake_scores(about, lambda edit, dose: dose), about)
     found = ablation.verdicts(lost, resamples=50).set_index("edit")
@@ -328,11 +405,45 @@ BY_HARM = {e.name: e.harm for e in edits.EDITS}
 
 
 def test_losses_look_at_precision_where_more_was_said_than_asked():
-    about = [{"triplet_id": "1", "model": "unedited", "edit": "", "harm": "", "dose": 0.0, "changes": 0, "touched": 0.0},
-             {"triplet_id": "1", "model": "a", "edit": "pad", "harm": "excess", "dose": 1.0, "changes": 1, "touched": 0.5},
-             {"triplet_id": "1", "model": "b", "edit": "cut", "harm": "worse", "dose": 1.0, "changes": 1, "touched": 0.5}]
-    scores = pd.DataFrame({"triplet_id": "1", "model": ["unedited", "a", "b"], "length Score": 1, "M Precision": [1, 0.6, 0.9],
-                           "M Recall": [1, 1, 0.5], "M F1": [1, 0.75, 0.7]})
+    about = [
+        {
+            "triplet_id": "1",
+            "model": "unedited",
+            "edit": "",
+            "harm": "",
+            "dose": 0.0,
+            "changes": 0,
+            "touched": 0.0,
+        },
+        {
+            "triplet_id": "1",
+            "model": "a",
+            "edit": "pad",
+            "harm": "excess",
+            "dose": 1.0,
+            "changes": 1,
+            "touched": 0.5,
+        },
+        {
+            "triplet_id": "1",
+            "model": "b",
+            "edit": "cut",
+            "harm": "worse",
+            "dose": 1.0,
+            "changes": 1,
+            "touched": 0.5,
+        },
+    ]
+    scores = pd.DataFrame(
+        {
+            "triplet_id": "1",
+            "model": ["unedited", "a", "b"],
+            "length Score": 1,
+            "M Precision": [1, 0.6, 0.9],
+            "M Recall": [1, 1, 0.5],
+            "M F1": [1, 0.75, 0.7],
+        }
+    )
     lost = ablation.losses(scores, about).set_index("edit")
     assert (lost.part["pad"], lost.loss["pad"]) == ("Precision", pytest.approx(0.4))
     assert (lost.part["cut"], lost.loss["cut"]) == ("F1", pytest.approx(0.3))
@@ -340,16 +451,24 @@ def test_losses_look_at_precision_where_more_was_said_than_asked():
 
 
 def test_the_local_evaluator_passes_every_edit():
-    """On two real references of the project: every edit in the right direction, and a number over a stop word."""
+    """On two real references: every edit in the right direction, and a number over a stop word."""
     from ems.study import calls as transcripts
 
-    companies = [c for c in transcripts.load_companies(datasets.DATA / "companies.csv") if c["ticker"] in ("AAPL", "JPM")]
-    triplets = transcripts.build_triplets(companies, datasets.DATA / "questions.yaml", datasets.DATA / "q3-2024/references", None)
+    companies = [
+        c
+        for c in transcripts.load_companies(datasets.DATA / "companies.csv")
+        if c["ticker"] in ("AAPL", "JPM")
+    ]
+    triplets = transcripts.build_triplets(
+        companies, datasets.DATA / "questions.yaml", datasets.DATA / "q3-2024/references", None
+    )
     triplets = [t for t in triplets if t.id in ("AAPL-Q1", "JPM-Q1")]
     answers, about = edits.edited_answers(triplets, (0.25, 0.75))
     results = build(None, "local").evaluate(triplets, answers)
-    table = pd.DataFrame([(r.triplet_id, r.model, r.precision, r.recall, r.f1) for r in results],
-                         columns=[*agreement.KEYS, "EMS(local) Precision", "EMS(local) Recall", "EMS(local) F1"])
+    table = pd.DataFrame(
+        [(r.triplet_id, r.model, r.precision, r.recall, r.f1) for r in results],
+        columns=[*agreement.KEYS, "EMS(local) Precision", "EMS(local) Recall", "EMS(local) F1"],
+    )
     found = ablation.verdicts(ablation.losses(table, about), resamples=50).set_index("edit")
     assert found.direction.all(), found[~found.direction]
     assert found.loss["change numbers"] > found.loss["change stop words"]
@@ -360,7 +479,9 @@ def test_the_local_evaluator_passes_every_edit():
 
 def test_metrics_are_ordered_by_what_people_prefer():
     pytest.importorskip("matplotlib")
-    scores = pair_scores([0.3, -0.2, 0.1], "good").merge(pair_scores([-0.3, 0.2, -0.1], "bad"), on=agreement.KEYS)
+    scores = pair_scores([0.3, -0.2, 0.1], "good").merge(
+        pair_scores([-0.3, 0.2, -0.1], "bad"), on=agreement.KEYS
+    )
     figure = plots.forest_figure(agreement.human_agreement(LABELS, scores, resamples=20))
     assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == ["bad", "good"]       # the best on top
     assert len(figure.axes) == 3
@@ -368,8 +489,15 @@ def test_metrics_are_ordered_by_what_people_prefer():
 
 def test_every_failure_has_a_cross():
     pytest.importorskip("matplotlib")
-    verdicts = pd.DataFrame([("M", "cut", "worse", 0.5, True), ("M", "turn", "none", 0.1, False), ("N", "cut", "worse", 0.0, False),
-                             ("N", "turn", "none", 0.0, True)], columns=["metric", "edit", "harm", "loss", "passes"])
+    verdicts = pd.DataFrame(
+        [
+            ("M", "cut", "worse", 0.5, True),
+            ("M", "turn", "none", 0.1, False),
+            ("N", "cut", "worse", 0.0, False),
+            ("N", "turn", "none", 0.0, True),
+        ],
+        columns=["metric", "edit", "harm", "loss", "passes"],
+    )
     axes = plots.notice_figure(verdicts).axes[0]
     said = [t.get_text() for t in axes.texts]
     assert [s for s in said if "✗" in s] == ["10.0 ✗", "0.0 ✗"]
@@ -383,14 +511,18 @@ def test_choices_are_compared_with_their_own_form():
     for form, low, high in (("pair", -0.2, -0.05), ("local", -0.1, 0.3)):
         people[f"vs {form}: {ablation.BASE}"] = 0.1
         people[f"vs {form}: {ablation.BASE} low"], people[f"vs {form}: {ablation.BASE} high"] = low, high
-    apart = pd.DataFrame({"gap": 1.0, "gap_low": 0.5, "gap_high": 1.5, "first": "small", "last": "large", "order_kept": 0.9},
-                         index=metrics)
+    apart = pd.DataFrame(
+        {"gap": 1.0, "gap_low": 0.5, "gap_high": 1.5, "first": "small", "last": "large", "order_kept": 0.9},
+        index=metrics,
+    )
     choices = ablation.compare(people, apart)
     assert list(choices["verdict"]) == ["", "harms", "", "no clear difference"]
     axes = plots.choices_figure(choices).axes
     assert {t.get_text().strip() for t in axes[0].texts} == {"0.50", "0.60"}
     assert axes[1].get_xlabel() == "large\nless small, in standard deviations"
-    alone = plots.choices_figure(choices.assign(last="small", gap=np.nan, gap_low=np.nan, gap_high=np.nan, order_kept=np.nan))
+    alone = plots.choices_figure(
+        choices.assign(last="small", gap=np.nan, gap_low=np.nan, gap_high=np.nan, order_kept=np.nan)
+    )
     assert alone.axes[1].get_xlabel() == "one model alone: no gap"
 
 
@@ -415,14 +547,18 @@ def test_committed_files_hold_no_text_and_scores_in_range():
 
 
 def test_published_rows_come_out_of_the_committed_numbers():
-    found = agreement.human_agreement(committed("ragchecker_labels"), committed("ragchecker_scores"), resamples=20)
+    found = agreement.human_agreement(
+        committed("ragchecker_labels"), committed("ragchecker_scores"), resamples=20
+    )
     value = found.set_index(["asked", "metric", "measure"]).value["overall"] * 100
     assert [round(value["RAGChecker", m], 1) for m in agreement.CORRELATIONS] == [66.7, 68.0]
     assert [round(value["unigram", m], 1) for m in agreement.CORRELATIONS] == [58.0, 64.4]
 
 
 def test_the_local_evaluator_is_at_least_level_with_unigrams():
-    found = agreement.human_agreement(committed("ragchecker_labels"), committed("ragchecker_scores"), resamples=20)
+    found = agreement.human_agreement(
+        committed("ragchecker_labels"), committed("ragchecker_scores"), resamples=20
+    )
     value = found.set_index(["asked", "metric", "measure"]).value * 100
     for measure, bar in (("pearson", 58.0), ("spearman", 64.4)):
         assert value["overall", "EMS(local)", measure] >= bar
@@ -430,7 +566,7 @@ def test_the_local_evaluator_is_at_least_level_with_unigrams():
 
 
 def test_financebench_counts_are_the_papers():
-    """Its table 2: correct, incorrect, refused. The closed book's 126 printed failures are 131 in the labels."""
+    """Its table 2: correct, incorrect, refused. The closed book's 126 failures are 131 in the labels."""
     labels = committed("financebench_labels")
     counts = pd.crosstab(labels["model"], labels["label"])
     assert {m: tuple(row) for m, row in zip(counts.index, counts.to_numpy(), strict=True)} == {
@@ -441,8 +577,14 @@ def test_financebench_counts_are_the_papers():
 
 
 def test_findver_accuracy_is_the_papers():
-    """Its table 5, retrieval setting, with and without chain of thought (the 70B model is not in that table)."""
-    means = committed("findver_labels").groupby("model")[["correct", "correct_without_cot"]].mean().mul(100).round(1)
+    """Its table 5, retrieval setting, with and without chain of thought; the 70B model is not in it."""
+    means = (
+        committed("findver_labels")
+        .groupby("model")[["correct", "correct_without_cot"]]
+        .mean()
+        .mul(100)
+        .round(1)
+    )
     assert tuple(means.loc["Llama-3.1-8B"]) == (66.4, 61.6)
     assert tuple(means.loc["Llama-3.2-3B"]) == (58.4, 50.6)
     assert tuple(means.loc["Llama-3.1-70B"]) == (75.0, 69.3)

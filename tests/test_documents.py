@@ -57,5 +57,5 @@ def test_a_number_too_long_for_a_page_is_text():
 
 def test_share_of_english_words():
     assert english_share("The sum of it") == 3 / 4
-    assert english_share("수익 the") == 1 / 3                     # a letter of another script counts as a word
+    assert english_share("수익 the") == 1 / 3  # a letter of another script counts as a word
     assert english_share("") == 0

@@ -19,7 +19,11 @@ def test_alpha_by_hand():
     # Two raters, four units, nominal: one unit of four disagrees. Values: a 5 times, b 3 times of n = 8.
     # Observed 1/4; expected (8 * 8 - 5 * 5 - 3 * 3) / (8 * 7) = 30 / 56. alpha = 1 - (1/4) / (30/56) = 8/15
     table = np.array([[0, 0], [0, 0], [1, 1], [0, 1]])
-    assert krippendorff_alpha(table, "nominal") == pytest.approx(1 - (1 / 4) / (30 / 56)) == pytest.approx(8 / 15)
+    assert (
+        krippendorff_alpha(table, "nominal")
+        == pytest.approx(1 - (1 / 4) / (30 / 56))
+        == pytest.approx(8 / 15)
+    )
     assert math.isnan(krippendorff_alpha(np.zeros((3, 2))))
 
 
@@ -40,7 +44,7 @@ def test_a_unit_that_one_rater_rated_does_not_count():
 
 
 def test_alpha_of_the_published_example():
-    """Krippendorff (2011), Computing Krippendorff's Alpha-Reliability, section C: 0.743 nominal, 0.849 interval."""
+    """Krippendorff (2011), Computing Krippendorff's Alpha-Reliability, section C."""
     pytest.importorskip("krippendorff")
     nan = np.nan
     raters = [[1, 2, 3, 3, 2, 1, 4, 1, 2, nan, nan, nan], [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, nan, 3],
@@ -63,8 +67,10 @@ def result(triplet, f1, match=(0, 1), score=(1.0, 0.5), model="x", points=("a", 
 
 def test_reliability_per_answer_and_per_point():
     pytest.importorskip("krippendorff")
-    raters = {"first": [result("1", 0.2), result("2", 0.4), result("3", 0.9)],
-              "second": [result("2", 0.4), result("1", 0.3, match=(0, -1), score=(1.0, 0.0)), result("3", 0.9)]}
+    raters = {
+        "first": [result("1", 0.2), result("2", 0.4), result("3", 0.9)],
+        "second": [result("2", 0.4), result("1", 0.3, match=(0, -1), score=(1.0, 0.0)), result("3", 0.9)],
+    }
     found = reliability(raters).set_index("level")
     assert found.n["f1"] == 3
     assert set(found.raters) == {2}
@@ -87,7 +93,10 @@ def test_points_that_differ_between_raters_are_not_compared():
 
 def test_an_answer_only_one_rater_has_is_no_unit():
     pytest.importorskip("krippendorff")
-    raters = {"first": [result("1", 0.2), result("2", 0.5)], "second": [result("1", 0.2), result("2", math.nan)]}
+    raters = {
+        "first": [result("1", 0.2), result("2", 0.5)],
+        "second": [result("1", 0.2), result("2", math.nan)],
+    }
     assert reliability(raters).set_index("level").n["f1"] == 1
 
 
@@ -100,7 +109,7 @@ def test_a_repeated_judge_keeps_its_replies_apart():
 
 
 def test_a_judge_that_wavers_is_seen_to_waver():
-    """Three repetitions of a scripted judge: points and matches fixed, scores 8, 8, 6 of 10 for the second answer."""
+    """Three repetitions of a scripted judge: the second answer gets 8, 8 and 6 of 10."""
     pytest.importorskip("krippendorff")
 
     def play(request):
@@ -115,4 +124,4 @@ def test_a_judge_that_wavers_is_seen_to_waver():
     found = reliability(raters).set_index("level")
     assert found.largest["point score"] == pytest.approx(0.2)
     assert found.spread["point score"] == pytest.approx((np.std([0.8, 0.8, 0.6], ddof=1) + 0) / 2)
-    assert found.alpha["match index"] != found.alpha["match index"]     # every index is 0: nothing to agree on
+    assert found.alpha["match index"] != found.alpha["match index"]  # every index is 0: nothing to agree on

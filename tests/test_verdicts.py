@@ -34,7 +34,9 @@ def test_a_name_cannot_become_markup():
 
 
 def test_markdown_that_was_escaped_renders_as_the_name():
-    markdown = pytest.importorskip("mistune", reason="nbconvert's Markdown, with pip install 'ems-kit[notebooks]'")
+    markdown = pytest.importorskip(
+        "mistune", reason="nbconvert's Markdown, with pip install 'ems-kit[notebooks]'"
+    )
     name = "<script>alert(1)</script> [x](javascript:alert(1)) *a* _b_ | `c` &lt; ~~d~~"
     html = markdown.html(as_markdown(name))
     assert "<script" not in html

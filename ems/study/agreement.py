@@ -191,7 +191,7 @@ def _agreement(metrics: Mapping[str, Any], labels: Any, cluster: Any, measures: 
     `stats.correlate`.
     """
     *coefficients, rank_measure = measures
-    settings = {"cluster": list(cluster), **bootstrap}
+    settings: dict[str, Any] = {"cluster": list(cluster), **bootstrap}
     rows = []
     for metric, values in metrics.items():
         estimates = stats.correlate(values, labels, **settings).set_index("coefficient").loc[coefficients]

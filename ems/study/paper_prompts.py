@@ -72,8 +72,8 @@ def import_prompts(source: str | Path, readings: Mapping[str, str] | None = None
     """Make the prompt set `paper` from a copy of the paper.
 
     Returns its folder, and the names of the parts whose words are not the expected ones. `readings` chooses
-    among `READINGS`. A set that is there already is replaced as a whole. InputError, and nothing written, when
-    a part of the appendix is missing or breaks off, or a reading is not known.
+    among `READINGS`. A set that is there already is replaced as a whole. InputError, and nothing written,
+    when a part of the appendix is missing or breaks off, or a reading is not known.
     """
     chosen = _chosen(readings or {})
     questions, prompts = find_parts(paper_text(source))
@@ -113,7 +113,8 @@ def templates(prompts: Mapping[str, str], chosen: Mapping[str, str]) -> dict[str
             text = re.sub(r"\bthree\b", "<count>", text, flags=re.I)
         text = text.replace("$", "$$")
         for pattern, slot in {**PROMPTS[task].slots, "<count>": "$versions_count"}.items():
-            text = re.sub(pattern, lambda _, slot=slot: slot + "\n" * (slot == "$versions"), text, flags=re.I)
+            after = "\n" if slot == "$versions" else ""      # the pattern takes the line's end with it
+            text = re.sub(pattern, slot + after, text, flags=re.I)
         made[task] = text.strip() + "\n"
     reasoned, prohibitions = re.subn(
         r"Do not include any explanations[^.]*\.",
@@ -163,8 +164,8 @@ def _readme(chosen: Mapping[str, str], differing: Sequence[str]) -> str:
     return ("# Prompts and questions of arXiv:2503.16575\n\n"
             "Taken from your copy by `ems prompts import`. They are the words of the paper's authors: for "
             f"your own runs, not to be passed on with this project. {words}\n\n"
-            f"The paper has no prompt for {', '.join(LEFT_TO_KIT)}: the kit's own are used, and signed as such."
-            f"\n\n{readings_table(chosen)}\n")
+            f"The paper has no prompt for {', '.join(LEFT_TO_KIT)}: the kit's own are used, and signed as "
+            f"such.\n\n{readings_table(chosen)}\n")
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> Path:

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
 from ..types import EMSResult, InputError, Judge, Reply, Request, duplicates
 
+Scale = Literal["nominal", "ordinal", "interval", "ratio"]
 PARTS = ("recall", "precision", "f1")
+# What is compared of each reference point: the level's name, the field of a result, the scale of its values.
+POINT_LEVELS: tuple[tuple[str, str, Scale], ...] = (
+    ("match index", "match", "nominal"), ("point score", "score", "interval"))
 
 
 class RepeatedJudge:
@@ -49,17 +54,19 @@ def reliability(results: Mapping[str, Sequence[EMSResult]]) -> pd.DataFrame:
     """
     if len(results) < 2:
         raise InputError(f"agreement needs the results of two raters or more, got {len(results)}")
-    by_answer = {rater: {(r.triplet_id, r.model): r for r in rows} for rater, rows in results.items()}
-    for rater, rows in results.items():
-        if len(by_answer[rater]) < len(rows):
-            twice = duplicates([f"{r.model} on {r.triplet_id}" for r in rows])
+    for rater, answers in results.items():
+        if twice := duplicates([f"{r.model} on {r.triplet_id}" for r in answers]):
             raise InputError(f"rater {rater} has {twice[0]} more than once; give one result an answer")
-    answers = sorted(set().union(*by_answer.values()))
-    rated = [[by_answer[rater].get(answer) for rater in results] for answer in answers]
-    rows = [_agreement(part, _ratings([[r and getattr(r, part) for r in row] for row in rated], len(results)))
-            for part in PARTS]
-    same = [row for row in rated if None not in row and len({(r.ref_points, r.ans_points) for r in row}) == 1]
-    for level, field, scale in (("match index", "match", "nominal"), ("point score", "score", "interval")):
+    by_rater = [{(r.triplet_id, r.model): r for r in answers} for answers in results.values()]
+    keys = sorted({key for by_key in by_rater for key in by_key})
+    rated = [[by_key.get(key) for by_key in by_rater] for key in keys]
+    rows = []
+    for part in PARTS:
+        values = [[None if r is None else getattr(r, part) for r in row] for row in rated]
+        rows.append(_agreement(part, _ratings(values, len(results))))
+    same = [row for row in rated
+            if len({None if r is None else (r.ref_points, r.ans_points) for r in row}) == 1]
+    for level, field, scale in POINT_LEVELS:
         points = [point for row in same for point in zip(*(getattr(r, field) for r in row), strict=True)]
         rows.append(_agreement(level, _ratings(points, len(results)), scale))
     columns = ["level", "n", "raters", "alpha", "spread", "largest"]
@@ -71,7 +78,7 @@ def _ratings(units: Sequence[Sequence[float | None]], raters: int) -> np.ndarray
     return _rated_twice(np.array(units, dtype=float).reshape(-1, raters))
 
 
-def _agreement(level: str, ratings: np.ndarray, scale: str = "interval") -> dict[str, object]:
+def _agreement(level: str, ratings: np.ndarray, scale: Scale = "interval") -> dict[str, object]:
     """One row of `reliability`."""
     row = {"level": level, "n": len(ratings), "alpha": krippendorff_alpha(ratings, scale)}
     if scale == "nominal" or not len(ratings):
@@ -80,14 +87,13 @@ def _agreement(level: str, ratings: np.ndarray, scale: str = "interval") -> dict
     return row | {"spread": float(np.nanstd(ratings, axis=1, ddof=1).mean()), "largest": float(ranges.max())}
 
 
-def krippendorff_alpha(ratings: np.ndarray, scale: str = "interval") -> float:
-    """Krippendorff's alpha of (units, raters) ratings: 1 = agreement, 0 = chance, below 0 = worse than
-    chance.
+def krippendorff_alpha(ratings: np.ndarray, scale: Scale = "interval") -> float:
+    """Krippendorff's alpha of (units, raters) ratings: 1 is agreement, 0 chance, less is worse than chance.
 
-    `scale` is "nominal", "ordinal", "interval" or "ratio"; nan in `ratings` is a missing rating, and a unit
-    that fewer than two raters rated does not count. nan when all ratings that count are equal: chance
-    agreement is complete then, and alpha undefined. Computed by the krippendorff package (K. Krippendorff,
-    Content Analysis, chapter on reliability); InputError when it is not installed.
+    `scale` is that of the ratings. nan in `ratings` is a missing rating; a unit that fewer than two raters
+    rated does not count. nan when all ratings that count are equal: agreement by chance is complete then, and
+    alpha undefined. Computed by the krippendorff package, after K. Krippendorff, Content Analysis (chapter on
+    reliability). InputError when the package is not installed.
     """
     try:
         import krippendorff

@@ -153,7 +153,7 @@ def _text(reply: Reply, what: str, max_tokens: int) -> tuple[str, str]:
         hint = ("the model sent no text, only what it thought or called" if reply.error == "no text" else
                 f"{reply.error}{message}; run again to ask for what is missing")
         raise InputError(f"no answer by {what}: {hint}")
-    text = without_thought(reply.cut if reply.text is None else reply.text)
+    text = without_thought(reply.text if reply.text is not None else reply.cut or "")
     if reply.text is None and not text:
         raise InputError(f"no answer by {what}: its {max_tokens} tokens went before the first word of one; "
                          "raise max_tokens")
