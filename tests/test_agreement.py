@@ -1,5 +1,4 @@
-"""Agreement with people and between raters, on tables small enough to work out by hand; the published row where the
-upstream files are at hand."""
+"""Agreement with people, on tables small enough to work out by hand, and the published rows."""
 
 import math
 import os
@@ -9,17 +8,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
-from doubles import ScriptedJudge, covered
+from doubles import covered
 
 from ems import data as frames
 from ems.io import data_path
 from ems.local.scorers import LocalScorer, PairScorer, SimilarityMatcher
 from ems.local.sentences import SentenceExtractor
 from ems.pipeline import EMS, build
-from ems.score import LLMScorer
 from ems.study import ablation, agreement, edits, plots
 from ems.study import upstream as datasets
-from ems.types import Answer, EMSResult, InputError, Request, Triplet
+from ems.types import Answer, InputError, Triplet
 
 MIRROR = Path(os.environ.get("EMS_DATA_MIRROR") or Path(__file__).parents[2] / "shared" / "data")
 
@@ -71,14 +69,6 @@ def test_more_pipelines_by_name():
     assert (table["mine F1"] == table["EMS(local-pair) F1"]).all()
 
 
-def test_what_a_reader_is_told_follows_the_interval():
-    row = {"value": 0.625, "ci_low": 0.5, "ci_high": 0.75, "vs M": 0.1, "vs M low": -0.1, "vs M high": 0.3}
-    assert agreement.shown(row) == "0.62 [0.50, 0.75]"
-    assert agreement.compared(row, "M") == "not distinguishable from M (+0.10 [-0.10, +0.30])"
-    assert agreement.compared(row | {"vs M low": 0.05}, "M").startswith("above M (+0.10")
-    assert agreement.compared(row | {"vs M": -0.1, "vs M low": -0.3, "vs M high": -0.05}, "M").startswith("below M (-0.10")
-
-
 def test_a_runs_values_become_a_score_table():
     values = pd.DataFrame({"metric": ["M", "M", "N"], "part": ["F1", "F1", "Score"], "model": ["x", "y", "x"],
                            "triplet_id": ["1", "1", "1"], "value": [0.1, 0.2, 0.3]})
@@ -97,8 +87,14 @@ LABELS = pd.DataFrame({"instance_id": ["1", "1", "2", "2", "3", "3"], "annotator
 
 def pair_scores(gaps, metric="M"):
     """A score table in which answer 2 of pair i beats answer 1 by gaps[i], in every part."""
-    rows = [(str(i), model, *(value,) * 3) for i, gap in enumerate(gaps, 1) for model, value in (("1", 0.5), ("2", 0.5 + gap))]
-    return pd.DataFrame(rows, columns=["triplet_id", "model", f"{metric} Precision", f"{metric} Recall", f"{metric} F1"])
+    rows = [
+        (str(i), model, *(value,) * 3)
+        for i, gap in enumerate(gaps, 1)
+        for model, value in (("1", 0.5), ("2", 0.5 + gap))
+    ]
+    return pd.DataFrame(
+        rows, columns=["triplet_id", "model", f"{metric} Precision", f"{metric} Recall", f"{metric} F1"]
+    )
 
 
 def test_the_published_procedure_by_hand():
@@ -114,7 +110,11 @@ def test_the_published_procedure_by_hand():
 
 def test_each_question_is_answered_by_its_part():
     scores = pair_scores([0.3, -0.2, 0.1]).assign(**{"M Precision": [0, 1, 0, 2, 1, 0]})
-    found = agreement.human_agreement(LABELS, scores, resamples=50).set_index(["asked", "metric", "measure"]).value
+    found = (
+        agreement.human_agreement(LABELS, scores, resamples=50)
+        .set_index(["asked", "metric", "measure"])
+        .value
+    )
     gaps = [1, 1, 2, 2, -1, -1]
     assert found["correctness", "M", "pearson"] == pytest.approx(np.corrcoef(gaps, LABELS.correctness)[0, 1])
 
@@ -138,7 +138,9 @@ def test_differences_to_other_metrics_are_paired():
     scores = pair_scores([0.3, -0.2, 0.1]).merge(pair_scores([0.1, 0.2, 0.3], "unigram"), on=agreement.KEYS)
     found = agreement.human_agreement(LABELS, scores, resamples=50).set_index(["asked", "metric", "measure"])
     value = found.value["overall"]
-    assert found["vs unigram"]["overall", "M", "pearson"] == pytest.approx(value["M", "pearson"] - value["unigram", "pearson"])
+    assert found["vs unigram"]["overall", "M", "pearson"] == pytest.approx(
+        value["M", "pearson"] - value["unigram", "pearson"]
+    )
     assert math.isnan(found["vs unigram"]["overall", "unigram", "pearson"])
     assert "vs RAGChecker" not in found                     # it has no scores here
 
@@ -146,7 +148,9 @@ def test_differences_to_other_metrics_are_paired():
 def test_order_of_rows_does_not_matter():
     scores = pair_scores([0.3, -0.2, 0.1])
     one = agreement.human_agreement(LABELS, scores, resamples=50)
-    other = agreement.human_agreement(LABELS.sample(frac=1, random_state=2), scores.sample(frac=1, random_state=1), resamples=50)
+    other = agreement.human_agreement(
+        LABELS.sample(frac=1, random_state=2), scores.sample(frac=1, random_state=1), resamples=50
+    )
     pd.testing.assert_frame_equal(one, other)
 
 
@@ -156,13 +160,19 @@ RIGHT = pd.DataFrame({"triplet_id": ["1", "2", "3", "4"], "model": "x", "group":
 
 def test_right_and_wrong_by_hand():
     scores = pd.DataFrame({"triplet_id": ["4", "3", "2", "1"], "model": "x", "M F1": [0.2, 0.9, 0.8, 0.6]})
-    found = agreement.label_agreement(RIGHT, scores, by="kind", resamples=50).set_index(["subset", "measure"]).value
+    found = (
+        agreement.label_agreement(RIGHT, scores, by="kind", resamples=50)
+        .set_index(["subset", "measure"])
+        .value
+    )
     # right 0.6, 0.9; wrong 0.8, 0.2: of four comparisons right wins 0.6 > 0.2, 0.9 > 0.8, 0.9 > 0.2
     assert found["all", "AUC"] == 3 / 4
     assert found["k", "AUC"] == 0.0
     assert found["l", "AUC"] == 1.0
     assert found["all", "pearson"] == pytest.approx(np.corrcoef([0.6, 0.8, 0.9, 0.2], [1, 0, 1, 0])[0, 1])
-    assert found["all", "kendall"] == pytest.approx(scipy.stats.kendalltau([0.6, 0.8, 0.9, 0.2], [1, 0, 1, 0])[0])
+    assert found["all", "kendall"] == pytest.approx(
+        scipy.stats.kendalltau([0.6, 0.8, 0.9, 0.2], [1, 0, 1, 0])[0]
+    )
 
 
 @pytest.mark.parametrize("ids", [["1", "2", "3"], ["1", "2", "3", "4", "5"], ["1", "2", "3", "9"]])
@@ -195,134 +205,31 @@ def test_unigram_f1_is_the_bar_to_clear(meta):
     scores = agreement.unigram([reference[a.triplet_id] for a in answers], [a.answer for a in answers])
     table = pd.DataFrame([(a.triplet_id, a.model, *s) for a, s in zip(answers, scores, strict=True)],
                          columns=[*agreement.KEYS, "unigram Precision", "unigram Recall", "unigram F1"])
-    found = agreement.human_agreement(labels, table, resamples=20).set_index(["asked", "metric", "measure"]).value * 100
+    found = (
+        agreement.human_agreement(labels, table, resamples=20).set_index(["asked", "metric", "measure"]).value
+        * 100
+    )
     assert round(found["overall", "unigram", "pearson"], 1) == 58.0
     assert round(found["overall", "unigram", "spearman"], 1) == 64.4
-
-
-# --- raters
-
-SHROUT_FLEISS = np.array([[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]])
-
-
-def test_icc_of_the_worked_example():
-    """Shrout and Fleiss (1979), table 2: ICC(2,1) = .29 and ICC(2,4) = .62."""
-    single, mean = agreement.icc(SHROUT_FLEISS)
-    assert round(single, 2) == 0.29
-    assert round(mean, 2) == 0.62
-
-
-def test_icc_asks_for_absolute_agreement():
-    table = np.array([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
-    assert agreement.icc(table) == (1.0, 1.0)
-    assert agreement.icc(table + [0, 5])[0] < 0.2
-
-
-@pytest.mark.parametrize("table", [np.ones((3, 2)), np.ones((1, 2)), np.ones((3, 1)), np.full((3, 2), np.nan), np.ones((0, 2))])
-def test_icc_without_variation_is_unknown(table):
-    assert all(math.isnan(v) for v in agreement.icc(table))
-
-
-def test_icc_leaves_out_units_with_a_missing_rating():
-    table = np.vstack([SHROUT_FLEISS, [[np.nan, 1, 1, 1]]])
-    assert agreement.icc(table) == agreement.icc(SHROUT_FLEISS)
-
-
-def test_alpha_by_hand():
-    pytest.importorskip("krippendorff")
-    # Two raters, four units, nominal: one unit of four disagrees. Values: a 5 times, b 3 times of n = 8.
-    # Observed 1/4; expected (8 * 8 - 5 * 5 - 3 * 3) / (8 * 7) = 30 / 56. alpha = 1 - (1/4) / (30/56) = 8/15
-    table = np.array([[0, 0], [0, 0], [1, 1], [0, 1]])
-    assert agreement.alpha(table, "nominal") == pytest.approx(1 - (1 / 4) / (30 / 56)) == pytest.approx(8 / 15)
-    assert math.isnan(agreement.alpha(np.zeros((3, 2))))
-
-
-def test_alpha_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "krippendorff", None)
-    with pytest.raises(InputError, match="pip install"):
-        agreement.alpha(SHROUT_FLEISS)
-
-
-def result(triplet, f1, match=(0, 1), score=(1.0, 0.5), model="x", points=("a", "b")):
-    return EMSResult(triplet, model, points, ("c", "d"), match, score, f1, f1, f1, 0, "sig")
-
-
-def test_reliability_per_answer_and_per_point():
-    pytest.importorskip("krippendorff")
-    raters = {"first": [result("1", 0.2), result("2", 0.4), result("3", 0.9)],
-              "second": [result("2", 0.4), result("1", 0.3, match=(0, -1), score=(1.0, 0.0)), result("3", 0.9)]}
-    found = agreement.reliability(raters).set_index("level")
-    assert found.n["f1"] == 3
-    assert found.n["match index"] == found.n["point score"] == 6
-    # standard deviations within the three answers: |0.2 - 0.3| / sqrt(2), 0, 0
-    assert found.spread["f1"] == pytest.approx(0.1 / math.sqrt(2) / 3)
-    assert found.largest["f1"] == pytest.approx(0.1)
-    assert found.icc["f1"] == pytest.approx(agreement.icc(np.array([[0.2, 0.3], [0.4, 0.4], [0.9, 0.9]]))[0])
-    # indices: 0 0, 1 -1, 0 0, 1 1, 0 0, 1 1. Observed 1/6; values 0 six times, 1 five times, -1 once of 12
-    assert found.alpha["match index"] == pytest.approx(1 - (1 / 6) / ((144 - 36 - 25 - 1) / (12 * 11)))
-    assert math.isnan(found.icc["match index"])
-
-
-def test_points_that_differ_between_raters_are_not_compared():
-    pytest.importorskip("krippendorff")
-    raters = {"first": [result("1", 0.2)], "second": [result("1", 0.3, points=("a", "other"))]}
-    found = agreement.reliability(raters).set_index("level")
-    assert found.n["match index"] == 0
-    assert found.n["f1"] == 1
-
-
-def test_an_answer_only_one_rater_has_is_no_unit():
-    pytest.importorskip("krippendorff")
-    raters = {"first": [result("1", 0.2), result("2", 0.5)], "second": [result("1", 0.2), result("2", math.nan)]}
-    assert agreement.reliability(raters).set_index("level").n["f1"] == 1
-
-
-def test_spread_of_model_means():
-    raters = {"first": [result("1", 0.2), result("2", 0.4)], "second": [result("1", 0.4), result("2", 0.6)]}
-    row = agreement.model_spread(raters).iloc[0]            # means 0.3 and 0.5
-    assert (row["model"], row["mean"], row["raters"]) == ("x", pytest.approx(0.4), 2)
-    assert row["spread"] == pytest.approx(0.2 / math.sqrt(2))
-
-
-def test_a_repeated_judge_keeps_its_replies_apart():
-    judge = ScriptedJudge(lambda request: f"sample {request.sample}")
-    again = agreement.Repeated(judge, 3)
-    assert again.ask([Request("score", "p", 8)])[0].text == "sample 3"
-    assert again.signature != judge.signature
-    assert judge.requests[0].prompt == "p"
-
-
-def test_a_judge_that_wavers_is_seen_to_waver():
-    """Three repetitions of a scripted judge: points and matches fixed, scores 8, 8, 6 of 10 for the second answer."""
-    pytest.importorskip("krippendorff")
-
-    def play(request):
-        return "10" if "zebra" in request.prompt else "6" if request.sample == 2 else "8"
-
-    triplets = [Triplet("1", "a", "q", "zebra"), Triplet("2", "b", "q", "giraffe")]
-    answers = [Answer(t.id, "x", t.reference) for t in triplets]
-    raters = {}
-    for k in range(3):
-        scorer = LLMScorer(agreement.Repeated(ScriptedJudge(play), k))
-        raters[str(k)] = EMS(SentenceExtractor(), SimilarityMatcher(), scorer).evaluate(triplets, answers)
-    found = agreement.reliability(raters).set_index("level")
-    assert found.largest["point score"] == pytest.approx(0.2)
-    assert found.spread["point score"] == pytest.approx((np.std([0.8, 0.8, 0.6], ddof=1) + 0) / 2)
-    assert found.alpha["match index"] != found.alpha["match index"]     # every index is 0: nothing to agree on
 
 
 # --- choices and edits
 
 def test_matched_both_ways_precision_is_recall_with_the_sides_exchanged():
     matcher, scorer = SimilarityMatcher(), PairScorer()
-    ref, ans = ("Revenue rose to $5 billion.", "Costs were flat."), ("Revenue rose to $5 billion.", "It rained on Mars.")
+    ref, ans = (
+        ("Revenue rose to $5 billion.", "Costs were flat."),
+        ("Revenue rose to $5 billion.", "It rained on Mars."),
+    )
     sides = covered(ablation.TwoWay(matcher, scorer), ref, ans)
     assert sides.match == (0, -1)
     assert (sides.score, sides.ans_score) == ((1.0, 0.0), (1.0, 0.0))
     # An answer point that nobody chose, yet says what a reference point says, counts from its own side only.
     twice = ("Revenue rose to $5 billion.", "Revenue rose to $5 billion.")
     one_way = EMS(SentenceExtractor(), matcher, scorer).score(ref[0], " ".join(twice))
-    both_ways = EMS(SentenceExtractor(), matcher, ablation.TwoWay(matcher, scorer)).score(ref[0], " ".join(twice))
+    both_ways = EMS(SentenceExtractor(), matcher, ablation.TwoWay(matcher, scorer)).score(
+        ref[0], " ".join(twice)
+    )
     assert (one_way.precision, both_ways.precision) == (1 / 2, 2 / 2)
 
 
@@ -334,7 +241,11 @@ def test_all_or_nothing():
             return [0.49, 0.5, None]
 
     assert ablation.AllOrNothing(Fixed())([("a", "b")] * 3) == [0.0, 1.0, None]
-    cut = covered(ablation.AllOrNothingSides(LocalScorer()), ("Costs were flat.",), ("Costs were flat.", "It rained on Mars."))
+    cut = covered(
+        ablation.AllOrNothingSides(LocalScorer()),
+        ("Costs were flat.",),
+        ("Costs were flat.", "It rained on Mars."),
+    )
     assert (cut.score, cut.ans_score) == ((1.0,), (1.0, 0.0))
 
 
@@ -347,7 +258,9 @@ def test_every_variant_differs_from_the_paper_in_one_choice(form):
     base = signatures[0].split("|")
     assert all(sum(a != b for a, b in zip(base, s.split("|"), strict=True)) == 1 for s in signatures[1:])
     for pipeline in made.values():
-        assert pipeline.score("Costs were flat. Sales rose 5%.", "Costs were flat. Sales rose 5%.").f1 == pytest.approx(1)
+        assert pipeline.score(
+            "Costs were flat. Sales rose 5%.", "Costs were flat. Sales rose 5%."
+        ).f1 == pytest.approx(1)
 
 
 def test_an_unknown_form_is_refused():
@@ -368,18 +281,27 @@ def test_separation_by_hand():
     one_group = ablation.separation(values.assign(group="g"), resamples=20).iloc[0]
     assert math.isnan(one_group.order_kept)                 # nothing to draw again
     assert math.isnan(one_group.gap_low)
-    assert ablation.separation(values.assign(group="g"), cluster="triplet_id", resamples=20).iloc[0].order_kept == 1.0
+    assert (
+        ablation.separation(values.assign(group="g"), cluster="triplet_id", resamples=20).iloc[0].order_kept
+        == 1.0
+    )
 
 
 def by_model(**scores):
     """A values frame of one metric: per model its F1 on triplets t0, t1, ..., each in a group of its own."""
-    rows = [("M", "F1", model, f"t{i}", f"g{i}", v, v, 1.0, 1, 0, "s") for model, vs in scores.items() for i, v in enumerate(vs)]
+    rows = [
+        ("M", "F1", model, f"t{i}", f"g{i}", v, v, 1.0, 1, 0, "s")
+        for model, vs in scores.items()
+        for i, v in enumerate(vs)
+    ]
     return pd.DataFrame(rows, columns=frames.COLUMNS)
 
 
 def test_the_gap_is_between_the_first_and_the_last_model_given():
-    # The same size in two names: by name the one without the call is last, though the other is the one to look at.
-    values = by_model(**{"q-1b (closed book)": [0.2, 0.3, 0.4], "q-1b": [0.6, 0.5, 0.7], "s-0.1b": [0.1, 0.1, 0.1]})
+    # The same size in two names: by name the one without the call is last.
+    values = by_model(
+        **{"q-1b (closed book)": [0.2, 0.3, 0.4], "q-1b": [0.6, 0.5, 0.7], "s-0.1b": [0.1, 0.1, 0.1]}
+    )
     assert ablation.separation(values, resamples=20).iloc[0]["last"] == "q-1b (closed book)"
     row = ablation.separation(values, models=["s-0.1b", "q-1b (closed book)", "q-1b"], resamples=20).iloc[0]
     gaps = [0.5, 0.4, 0.6]
@@ -408,24 +330,57 @@ def test_one_model_has_no_gap_and_no_order():
 
 def fake_scores(about, loss):
     """A score table in which an edit costs loss(edit, dose)."""
-    rows = [(b["triplet_id"], b["model"], 1.0 - (loss(b["edit"], b["dose"]) if b["edit"] else 0.0)) for b in about]
+    rows = [
+        (b["triplet_id"], b["model"], 1.0 - (loss(b["edit"], b["dose"]) if b["edit"] else 0.0)) for b in about
+    ]
     return pd.DataFrame(rows, columns=["triplet_id", "model", "M Score"])
 
 
-@pytest.mark.parametrize(("loss", "failing"), [
-    (lambda edit, dose: 0.0, {"delete points", "change numbers", "change units, periods", "negate", "swap names",
-                              "repeat points", "pad with other facts", "add an empty summary", "shuffle sentences",
-                              "restate numbers", "paraphrase lightly", "change stop words"}),
-    (lambda edit, dose: dose if BY_HARM[edit] in ("worse", "excess") else 0.49 * dose, set()),
-    (lambda edit, dose: dose if BY_HARM[edit] in ("worse", "excess") else 0.51 * dose, {
-        e.name for e in edits.EDITS if e.harm in ("none", "control")}),        # less than a number, but over half
-    (lambda edit, dose: 0.3 if edit == "negate" else dose if BY_HARM[edit] in ("worse", "excess") else 0.0, {"negate"}),
-    (lambda edit, dose: -dose if edit == "repeat points" else dose if BY_HARM[edit] in ("worse", "excess") else 0.0,
-     {"repeat points"}),
-])
+@pytest.mark.parametrize(
+    ("loss", "failing"),
+    [
+        (
+            lambda edit, dose: 0.0,
+            {
+                "delete points",
+                "change numbers",
+                "change units, periods",
+                "negate",
+                "swap names",
+                "repeat points",
+                "pad with other facts",
+                "add an empty summary",
+                "shuffle sentences",
+                "restate numbers",
+                "paraphrase lightly",
+                "change stop words",
+            },
+        ),
+        (lambda edit, dose: dose if BY_HARM[edit] in ("worse", "excess") else 0.49 * dose, set()),
+        (
+            lambda edit, dose: dose if BY_HARM[edit] in ("worse", "excess") else 0.51 * dose,
+            {e.name for e in edits.EDITS if e.harm in ("none", "control")},
+        ),  # less than a number, but over half
+        (
+            lambda edit, dose: (
+                0.3 if edit == "negate" else dose if BY_HARM[edit] in ("worse", "excess") else 0.0
+            ),
+            {"negate"},
+        ),
+        (
+            lambda edit, dose: (
+                -dose if edit == "repeat points" else dose if BY_HARM[edit] in ("worse", "excess") else 0.0
+            ),
+            {"repeat points"},
+        ),
+    ],
+)
 def test_verdicts(loss, failing):
-    text = ("Revenue was $94.9 billion, which the company said in India. Costs of Apple rose 6% to $5 million in the third "
-            "quarter.")
+    text = (
+        "Revenue was $94.9 billion, which the company said in India. "
+        "Costs of Apple rose 6% to $5 million in the third "
+        "quarter."
+    )
     triplets = [Triplet(i, i, "q", text) for i in "123"]
     _, about = edits.edited_answers(triplets)
     lost = ablation.losses(fake_scores(about, loss), about)
@@ -435,7 +390,10 @@ def test_verdicts(loss, failing):
 
 
 def test_without_a_number_to_change_what_should_cost_little_has_no_verdict():
-    triplets = [Triplet(i, i, "q", "The company expects strong demand for it. Management remains confident in it.") for i in "12"]
+    triplets = [
+        Triplet(i, i, "q", "The company expects strong demand for it. Management remains confident in it.")
+        for i in "12"
+    ]
     _, about = edits.edited_answers(triplets)
     lost = ablation.losses(fake_scores(about, lambda edit, dose: dose), about)
     found = ablation.verdicts(lost, resamples=50).set_index("edit")
@@ -450,11 +408,45 @@ BY_HARM = {e.name: e.harm for e in edits.EDITS}
 
 
 def test_losses_look_at_precision_where_more_was_said_than_asked():
-    about = [{"triplet_id": "1", "model": "unedited", "edit": "", "harm": "", "dose": 0.0, "changes": 0, "touched": 0.0},
-             {"triplet_id": "1", "model": "a", "edit": "pad", "harm": "excess", "dose": 1.0, "changes": 1, "touched": 0.5},
-             {"triplet_id": "1", "model": "b", "edit": "cut", "harm": "worse", "dose": 1.0, "changes": 1, "touched": 0.5}]
-    scores = pd.DataFrame({"triplet_id": "1", "model": ["unedited", "a", "b"], "length Score": 1, "M Precision": [1, 0.6, 0.9],
-                           "M Recall": [1, 1, 0.5], "M F1": [1, 0.75, 0.7]})
+    about = [
+        {
+            "triplet_id": "1",
+            "model": "unedited",
+            "edit": "",
+            "harm": "",
+            "dose": 0.0,
+            "changes": 0,
+            "touched": 0.0,
+        },
+        {
+            "triplet_id": "1",
+            "model": "a",
+            "edit": "pad",
+            "harm": "excess",
+            "dose": 1.0,
+            "changes": 1,
+            "touched": 0.5,
+        },
+        {
+            "triplet_id": "1",
+            "model": "b",
+            "edit": "cut",
+            "harm": "worse",
+            "dose": 1.0,
+            "changes": 1,
+            "touched": 0.5,
+        },
+    ]
+    scores = pd.DataFrame(
+        {
+            "triplet_id": "1",
+            "model": ["unedited", "a", "b"],
+            "length Score": 1,
+            "M Precision": [1, 0.6, 0.9],
+            "M Recall": [1, 1, 0.5],
+            "M F1": [1, 0.75, 0.7],
+        }
+    )
     lost = ablation.losses(scores, about).set_index("edit")
     assert (lost.part["pad"], lost.loss["pad"]) == ("Precision", pytest.approx(0.4))
     assert (lost.part["cut"], lost.loss["cut"]) == ("F1", pytest.approx(0.3))
@@ -462,16 +454,22 @@ def test_losses_look_at_precision_where_more_was_said_than_asked():
 
 
 def test_the_local_evaluator_passes_every_edit():
-    """On two real references of the project: every edit in the right direction, and a number over a stop word."""
+    """On two real references: every edit in the right direction, and a number over a stop word."""
     from ems.study import calls as transcripts
 
-    companies = [c for c in transcripts.load_companies(data_path("companies.csv")) if c["ticker"] in ("AAPL", "JPM")]
-    triplets = transcripts.build_triplets(companies, data_path("questions.yaml"), data_path("q3-2024/references"), None)
+    companies = [
+        c for c in transcripts.load_companies(data_path("companies.csv")) if c["ticker"] in ("AAPL", "JPM")
+    ]
+    triplets = transcripts.build_triplets(
+        companies, data_path("questions.yaml"), data_path("q3-2024/references"), None
+    )
     triplets = [t for t in triplets if t.id in ("AAPL-Q1", "JPM-Q1")]
     answers, about = edits.edited_answers(triplets, (0.25, 0.75))
     results = build(None, "local").evaluate(triplets, answers)
-    table = pd.DataFrame([(r.triplet_id, r.model, r.precision, r.recall, r.f1) for r in results],
-                         columns=[*agreement.KEYS, "EMS(local) Precision", "EMS(local) Recall", "EMS(local) F1"])
+    table = pd.DataFrame(
+        [(r.triplet_id, r.model, r.precision, r.recall, r.f1) for r in results],
+        columns=[*agreement.KEYS, "EMS(local) Precision", "EMS(local) Recall", "EMS(local) F1"],
+    )
     found = ablation.verdicts(ablation.losses(table, about), resamples=50).set_index("edit")
     assert found.direction.all(), found[~found.direction]
     assert found.loss["change numbers"] > found.loss["change stop words"]
@@ -482,7 +480,9 @@ def test_the_local_evaluator_passes_every_edit():
 
 def test_metrics_are_ordered_by_what_people_prefer():
     pytest.importorskip("matplotlib")
-    scores = pair_scores([0.3, -0.2, 0.1], "good").merge(pair_scores([-0.3, 0.2, -0.1], "bad"), on=agreement.KEYS)
+    scores = pair_scores([0.3, -0.2, 0.1], "good").merge(
+        pair_scores([-0.3, 0.2, -0.1], "bad"), on=agreement.KEYS
+    )
     figure = plots.forest_figure(agreement.human_agreement(LABELS, scores, resamples=20))
     assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == ["bad", "good"]       # the best on top
     assert len(figure.axes) == 3
@@ -490,8 +490,15 @@ def test_metrics_are_ordered_by_what_people_prefer():
 
 def test_every_failure_has_a_cross():
     pytest.importorskip("matplotlib")
-    verdicts = pd.DataFrame([("M", "cut", "worse", 0.5, True), ("M", "turn", "none", 0.1, False), ("N", "cut", "worse", 0.0, False),
-                             ("N", "turn", "none", 0.0, True)], columns=["metric", "edit", "harm", "loss", "passes"])
+    verdicts = pd.DataFrame(
+        [
+            ("M", "cut", "worse", 0.5, True),
+            ("M", "turn", "none", 0.1, False),
+            ("N", "cut", "worse", 0.0, False),
+            ("N", "turn", "none", 0.0, True),
+        ],
+        columns=["metric", "edit", "harm", "loss", "passes"],
+    )
     axes = plots.notice_figure(verdicts).axes[0]
     said = [t.get_text() for t in axes.texts]
     assert [s for s in said if "✗" in s] == ["10.0 ✗", "0.0 ✗"]
@@ -505,14 +512,18 @@ def test_choices_are_compared_with_their_own_form():
     for form, low, high in (("pair", -0.2, -0.05), ("local", -0.1, 0.3)):
         people[f"vs {form}: {ablation.BASE}"] = 0.1
         people[f"vs {form}: {ablation.BASE} low"], people[f"vs {form}: {ablation.BASE} high"] = low, high
-    apart = pd.DataFrame({"gap": 1.0, "gap_low": 0.5, "gap_high": 1.5, "first": "small", "last": "large", "order_kept": 0.9},
-                         index=metrics)
+    apart = pd.DataFrame(
+        {"gap": 1.0, "gap_low": 0.5, "gap_high": 1.5, "first": "small", "last": "large", "order_kept": 0.9},
+        index=metrics,
+    )
     choices = ablation.compare(people, apart)
     assert list(choices["verdict"]) == ["", "harms", "", "no clear difference"]
     axes = plots.choices_figure(choices).axes
     assert {t.get_text().strip() for t in axes[0].texts} == {"0.50", "0.60"}
     assert axes[1].get_xlabel() == "large\nless small, in standard deviations"
-    alone = plots.choices_figure(choices.assign(last="small", gap=np.nan, gap_low=np.nan, gap_high=np.nan, order_kept=np.nan))
+    alone = plots.choices_figure(
+        choices.assign(last="small", gap=np.nan, gap_low=np.nan, gap_high=np.nan, order_kept=np.nan)
+    )
     assert alone.axes[1].get_xlabel() == "one model alone: no gap"
 
 
@@ -537,14 +548,18 @@ def test_committed_files_hold_no_text_and_scores_in_range():
 
 
 def test_published_rows_come_out_of_the_committed_numbers():
-    found = agreement.human_agreement(committed("ragchecker_labels"), committed("ragchecker_scores"), resamples=20)
+    found = agreement.human_agreement(
+        committed("ragchecker_labels"), committed("ragchecker_scores"), resamples=20
+    )
     value = found.set_index(["asked", "metric", "measure"]).value["overall"] * 100
     assert [round(value["RAGChecker", m], 1) for m in agreement.CORRELATIONS] == [66.7, 68.0]
     assert [round(value["unigram", m], 1) for m in agreement.CORRELATIONS] == [58.0, 64.4]
 
 
 def test_the_local_evaluator_is_at_least_level_with_unigrams():
-    found = agreement.human_agreement(committed("ragchecker_labels"), committed("ragchecker_scores"), resamples=20)
+    found = agreement.human_agreement(
+        committed("ragchecker_labels"), committed("ragchecker_scores"), resamples=20
+    )
     value = found.set_index(["asked", "metric", "measure"]).value * 100
     for measure, bar in (("pearson", 58.0), ("spearman", 64.4)):
         assert value["overall", "EMS(local)", measure] >= bar
@@ -552,7 +567,7 @@ def test_the_local_evaluator_is_at_least_level_with_unigrams():
 
 
 def test_financebench_counts_are_the_papers():
-    """Its table 2: correct, incorrect, refused. The closed book's 126 printed failures are 131 in the labels."""
+    """Its table 2: correct, incorrect, refused. The closed book's 126 failures are 131 in the labels."""
     labels = committed("financebench_labels")
     counts = pd.crosstab(labels["model"], labels["label"])
     assert {m: tuple(row) for m, row in zip(counts.index, counts.to_numpy(), strict=True)} == {
@@ -563,8 +578,14 @@ def test_financebench_counts_are_the_papers():
 
 
 def test_findver_accuracy_is_the_papers():
-    """Its table 5, retrieval setting, with and without chain of thought (the 70B model is not in that table)."""
-    means = committed("findver_labels").groupby("model")[["correct", "correct_without_cot"]].mean().mul(100).round(1)
+    """Its table 5, retrieval setting, with and without chain of thought; the 70B model is not in it."""
+    means = (
+        committed("findver_labels")
+        .groupby("model")[["correct", "correct_without_cot"]]
+        .mean()
+        .mul(100)
+        .round(1)
+    )
     assert tuple(means.loc["Llama-3.1-8B"]) == (66.4, 61.6)
     assert tuple(means.loc["Llama-3.2-3B"]) == (58.4, 50.6)
     assert tuple(means.loc["Llama-3.1-70B"]) == (75.0, 69.3)

@@ -1,4 +1,4 @@
-"""Controlled edits: each does what its name says, by hand on a short text, and a larger dose holds the smaller one."""
+"""Controlled edits: each does what its name says, and a larger dose holds the smaller one."""
 
 import random
 
@@ -28,10 +28,13 @@ def edited(name, text=TEXT, dose=1.0, other=OTHER, **options):
 def test_sentences_keep_their_list_marks_and_headings_are_none():
     found = [TEXT[a:b] for a, b in sentence_spans(TEXT)]
     assert found == [
-        "Revenue was $94.9 billion, up 6% from the third quarter of 2023.", "Services reached $25 billion in India.",
+        "Revenue was $94.9 billion, up 6% from the third quarter of 2023.",
+        "Services reached $25 billion in India.",
         "- Gross margin: 46.2% for Apple, against 36.3% for Mac.",
         "- Management expects costs to rise by 250 million in December.",
-        "1. Tim Cook said that demand in China is strong.", "Paragraph 93 shows this."]
+        "1. Tim Cook said that demand in China is strong.",
+        "Paragraph 93 shows this.",
+    ]
 
 
 def test_a_sentence_may_run_over_lines():
@@ -54,7 +57,14 @@ def test_half_of_six_sentences_is_three():
 def test_changed_numbers_are_no_rounding_forms():
     before, after = find_quantities(TEXT), find_quantities(edited("change numbers").text)
     changed = [(a, b) for a, b in zip(before, after, strict=True) if not same(a, b)]
-    assert [TEXT[a.start:a.end] for a, _ in changed] == ["$94.9 billion", "6%", "$25 billion", "46.2%", "36.3%", "250 million"]
+    assert [TEXT[a.start : a.end] for a, _ in changed] == [
+        "$94.9 billion",
+        "6%",
+        "$25 billion",
+        "46.2%",
+        "36.3%",
+        "250 million",
+    ]
     assert "the third quarter of 2023" in edited("change numbers").text      # dates are another edit
 
 
@@ -112,11 +122,16 @@ def test_shuffling_keeps_every_word():
     assert sorted(done.text.split()) == sorted(TEXT.split())
 
 
-@pytest.mark.parametrize(("before", "after"), [
-    ("Sales of $94.9 billion.", "Sales of $94,900 million."), ("A loss of 250 million.", "A loss of 0.250 billion."),
-    ("Up 6% on the year.", "Up 6 percent on the year."), ("Up 6 percent on the year.", "Up 6% on the year."),
-    ("Down 1,250 million again.", "Down 1.250 billion again."),
-])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("Sales of $94.9 billion.", "Sales of $94,900 million."),
+        ("A loss of 250 million.", "A loss of 0.250 billion."),
+        ("Up 6% on the year.", "Up 6 percent on the year."),
+        ("Up 6 percent on the year.", "Up 6% on the year."),
+        ("Down 1,250 million again.", "Down 1.250 billion again."),
+    ],
+)
 def test_restated_numbers_are_the_same_amounts(before, after):
     assert edited("restate numbers", before).text == after
     assert all(same(a, b) for a, b in zip(find_quantities(before), find_quantities(after), strict=True))
@@ -172,17 +187,25 @@ def test_any_text_survives(text):
 
 
 def test_edited_answers_are_joined_to_what_was_done():
-    triplets = [Triplet("A-1", "A", "q", TEXT), Triplet("A-2", "A", "q", OTHER), Triplet("B-1", "B", "q", "Nothing here")]
+    triplets = [
+        Triplet("A-1", "A", "q", TEXT),
+        Triplet("A-2", "A", "q", OTHER),
+        Triplet("B-1", "B", "q", "Nothing here"),
+    ]
     answers, about = edited_answers(triplets, (0.25, 1.0))
     assert [(a.triplet_id, a.model) for a in answers] == [(b["triplet_id"], b["model"]) for b in about]
     assert len({(a.triplet_id, a.model) for a in answers}) == len(answers)
     whole = {a.triplet_id: a.answer for a in answers if a.model == "unedited"}
     assert whole == {t.id: t.reference for t in triplets}
-    assert not any(b["edit"] == "change numbers" for b in about if b["triplet_id"] == "B-1")     # nothing to change
+    assert not any(
+        b["edit"] == "change numbers" for b in about if b["triplet_id"] == "B-1"
+    )  # nothing to change
 
 
 def test_padding_prefers_the_same_group():
     one, near, far = (Triplet(i, g, "q", r) for i, g, r in (
         ("1", "A", "Sales rose much."), ("2", "B", "Far away it rained."), ("3", "A", "Near by it snowed.")))
-    padded = next(a.answer for a in edited_answers([one, near, far], (1.0,))[0] if a.model == "pad with other facts@1")
+    padded = next(
+        a.answer for a in edited_answers([one, near, far], (1.0,))[0] if a.model == "pad with other facts@1"
+    )
     assert padded == "Sales rose much. Near by it snowed."

@@ -30,7 +30,7 @@ from ems.local.sentences import SentenceExtractor
 from ems.pipeline import EMS
 from ems.prompting import as_judge
 from ems.score import LLMScorer
-from ems.study.agreement import Repeated
+from ems.study.reliability import RepeatedJudge
 from ems.types import Answer, InputError, MissingReplies, Reply, Request, Triplet
 
 ROOT = Path(__file__).parent.parent
@@ -701,6 +701,6 @@ def test_scripted_judge_counts_its_calls():
 def test_signature_names_the_model_and_its_decoding():
     judge = LLMJudge("m", weights="3f9a")
     assert judge.signature == "judge:m|temperature:0.0|seed:7|weights:3f9a"
-    assert Repeated(judge, 2).signature == judge.signature + ",sample=2"
+    assert RepeatedJudge(judge, 2).signature == judge.signature + ",sample=2"
     assert os.environ.get("OPENAI_API_KEY") is None
     assert "m" in repr(judge)

@@ -16,6 +16,7 @@ from test_hostile import ATTACKS
 
 from ems.baselines import RAGChecker
 from ems.judge.client import LLMJudge
+from ems.judge.endpoint import ModelEndpoint
 from ems.judge.store import Replies
 from ems.local.scorers import SimilarityMatcher
 from ems.local.sentences import SentenceExtractor
@@ -77,23 +78,24 @@ def test_the_empty_answer_costs_no_call_and_scores_zero(address, tmp_path):
 
 def test_answers_and_consolidated_references_are_written_live(address, tmp_path):
     judge = LLMJudge("smollm2-135m", store=Replies(tmp_path / "r.sqlite"), base_url=address, workers=2, timeout=600)
-    whole = write_answers(TRIPLETS, judge, model="whole call", max_tokens=60)
-    closed = write_answers(TRIPLETS, judge, model="closed book", context_chars=0, max_tokens=60)
+    whole = write_answers(TRIPLETS, judge, ModelEndpoint(model="whole call", max_tokens=60))
+    closed = write_answers(TRIPLETS, judge, ModelEndpoint(model="closed book", context_chars=0, max_tokens=60))
     assert whole[0].answer
     assert closed[0].answer
     assert (whole[0].context_chars, closed[0].context_chars) == (len(TRIPLETS[0].context), 0)
     assert whole[0].prompt_tokens > closed[0].prompt_tokens
-    reference = consolidate(TRIPLETS, {"t1": [whole[0].answer, closed[0].answer]}, judge, max_tokens=60)
+    reference = consolidate(TRIPLETS, {"t1": [whole[0].answer, closed[0].answer]}, judge,
+                            ModelEndpoint(model="one", max_tokens=60))
     assert reference["t1"]
 
 
 def test_a_judge_asked_again_is_compared_with_itself_and_the_stored_replies_say_the_same(address, tmp_path):
     pytest.importorskip("krippendorff")
-    from ems.study.agreement import Repeated, model_spread, reliability
+    from ems.study.reliability import RepeatedJudge, reliability
 
     def raters(judge):
-        return {f"repetition {i}": EMS(SentenceExtractor(), SimilarityMatcher(), LLMScorer(Repeated(judge, i))).evaluate(
-            TRIPLETS, ANSWERS) for i in range(3)}
+        return {f"repetition {i}": EMS(SentenceExtractor(), SimilarityMatcher(), LLMScorer(RepeatedJudge(judge, i)))
+                .evaluate(TRIPLETS, ANSWERS) for i in range(3)}
 
     store = Replies(tmp_path / "r.sqlite")
     live = LLMJudge("smollm2-135m", store=store, base_url=address, workers=2, timeout=600, temperature=0.8)
@@ -101,7 +103,7 @@ def test_a_judge_asked_again_is_compared_with_itself_and_the_stored_replies_say_
     assert live.usage()["score"].calls >= 3 * 2              # two matched points, asked three times
     found = reliability(first).set_index("level")
     assert found.loc["match index", "n"] == 2 * 3            # three reference points in two answers, matched the same each time
-    assert set(model_spread(first).raters) == {3}
+    assert set(found.raters) == {3}
     replayed = raters(LLMJudge("smollm2-135m", store=store, mode="replay", temperature=0.8))
     assert reliability(replayed).equals(reliability(first))
 

@@ -7,22 +7,47 @@ from pathlib import Path
 import pytest
 
 from ems.io import data_path
-from ems.study import calls as transcripts
-from ems.study.calls import build_triplets, check_transcript, find_transcript, load_companies, read_hub, read_transcript
+from ems.study import calls, transcripts
+from ems.study.calls import build_triplets, check_transcript, find_transcript, load_companies
+from ems.study.transcripts import read_hub, read_transcript
 from ems.types import InputError
 
-MIRROR = Path(os.environ.get("EMS_DATA_MIRROR") or Path(__file__).parents[2] / "shared" / "data") / "transcripts"
-needs_mirror = pytest.mark.skipif(not (MIRROR / "raw").is_dir(),
-                                  reason="needs the ten calls; point EMS_DATA_MIRROR at a folder that has them")
+MIRROR = (
+    Path(os.environ.get("EMS_DATA_MIRROR") or Path(__file__).parents[2] / "shared" / "data") / "transcripts"
+)
+needs_mirror = pytest.mark.skipif(
+    not (MIRROR / "raw").is_dir(),
+    reason="needs the ten calls; point EMS_DATA_MIRROR at a folder that has them",
+)
 
-ACME = {"ticker": "ACM", "company": "Acme", "names": "Acme|Acme Works", "symbols": "ACM ACMB",
-        "fiscal_period": "FY2024Q3", "call_date": "2024-10-30", "transcript": "ACM_FY2024Q3", "min_chars": "2000"}
+ACME = {
+    "ticker": "ACM",
+    "company": "Acme",
+    "names": "Acme|Acme Works",
+    "symbols": "ACM ACMB",
+    "fiscal_period": "FY2024Q3",
+    "call_date": "2024-10-30",
+    "transcript": "ACM_FY2024Q3",
+    "min_chars": "2000",
+}
 DAY = datetime.date(2024, 10, 30)
 SAID = [
     ("Operator", "Operator", "Good day and welcome to the Acme third quarter 2024 earnings call."),
-    ("Ann Lee", "Chief Officer", "Thank you. Revenue of the quarter was $12 million, and grew 8% on the year. " * 15),
-    ("Bo de Wit", "Analyst", "Congratulations on the quarter. How is the order book, and what of the margin?"),
-    ("Ann Lee", "Chief Officer", "The order book is full, and we think that the margin will hold for the year. " * 15),
+    (
+        "Ann Lee",
+        "Chief Officer",
+        "Thank you. Revenue of the quarter was $12 million, and grew 8% on the year. " * 15,
+    ),
+    (
+        "Bo de Wit",
+        "Analyst",
+        "Congratulations on the quarter. How is the order book, and what of the margin?",
+    ),
+    (
+        "Ann Lee",
+        "Chief Officer",
+        "The order book is full, and we think that the margin will hold for the year. " * 15,
+    ),
     ("Operator", "Operator", "This concludes the call. You may now disconnect."),
 ]
 SPEAKERS = ["Operator", "Ann Lee", "Bo de Wit", "Ann Lee", "Operator"]
@@ -39,7 +64,9 @@ def pdf(path, pages):
     """A PDF of lines of text, written by hand."""
     objects = [b"<</Type/Catalog/Pages 2 0 R>>", b"", b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"]
     for lines in pages:
-        shown = b"".join(b"(%s ) Tj T* " % line.replace("(", "\\(").replace(")", "\\)").encode() for line in lines)
+        shown = b"".join(
+            b"(%s ) Tj T* " % line.replace("(", "\\(").replace(")", "\\)").encode() for line in lines
+        )
         stream = b"BT /F 10 Tf 12 TL 40 800 Td " + shown + b"ET"
         objects.append(b"<</Length %d>>stream\n%s\nendstream" % (len(stream), stream))
         objects.append(b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 900]/Resources<</Font<</F 3 0 R>>>>"
@@ -52,22 +79,32 @@ def pdf(path, pages):
         out += b"%d 0 obj\n%s\nendobj\n" % (number, body)
     xref = b"".join(b"%010d 00000 n \n" % start for start in starts)
     size = len(objects) + 1
-    path.write_bytes(out + b"xref\n0 %d\n0000000000 65535 f \n%strailer<</Size %d/Root 1 0 R>>\n" % (size, xref, size)
-                     + b"startxref\n%d\n%%%%EOF\n" % len(out))
+    path.write_bytes(
+        out
+        + b"xref\n0 %d\n0000000000 65535 f \n%strailer<</Size %d/Root 1 0 R>>\n" % (size, xref, size)
+        + b"startxref\n%d\n%%%%EOF\n" % len(out)
+    )
     return path
 
 
 def wrapped(words, width=90):
     lines = [""]
     for word in words.split():
-        lines = [*lines, word] if len(lines[-1]) + len(word) > width else [*lines[:-1], f"{lines[-1]} {word}".strip()]
+        lines = (
+            [*lines, word]
+            if len(lines[-1]) + len(word) > width
+            else [*lines[:-1], f"{lines[-1]} {word}".strip()]
+        )
     return lines
 
 
-# ---- formats ------------------------------------------------------------------------------------------------------
+# --- formats ---
+
 
 def as_titled_text(folder):
-    turns = [f"{name if name == 'Operator' else f'{name} -- {title}'}\n\n{words}" for name, title, words in SAID]
+    turns = [
+        f"{name if name == 'Operator' else f'{name} -- {title}'}\n\n{words}" for name, title, words in SAID
+    ]
     participants = "\n\nAnn Lee -- Chief Officer\n"
     return put(folder / "a.txt", HEADER + "Prepared Remarks:\n\n" + "\n\n".join(turns) + participants)
 
@@ -78,12 +115,16 @@ def as_scrape(folder):
 
 
 def as_markdown(folder):
-    head = "# ACM Q3 2024 Earnings Call\n\n**Date:** 2024-10-30\n**Company:** ACM\n**Quarter:** Q3 2024\n\n---\n\n"
+    fields = "**Date:** 2024-10-30\n**Company:** ACM\n**Quarter:** Q3 2024"
+    head = f"# ACM Q3 2024 Earnings Call\n\n{fields}\n\n---\n\n"
     return put(folder / "a.md", head + "\n".join(f"{name}: {words}" for name, _, words in SAID))
 
 
 def as_html(folder, english_first=True):
-    rows = ["Acme (NYSE:ACM) Q3 2024 Earnings Call October 30, 2024<br><br>Company Participants<br><br>Ann Lee - CEO"]
+    rows = [
+        "Acme (NYSE:ACM) Q3 2024 Earnings Call October 30, 2024<br><br>"
+        "Company Participants<br><br>Ann Lee - CEO"
+    ]
     rows += [f"{name}<br>{title}<br><br>{words}" for name, title, words in SAID[:2]]
     rows += [f"{name}: {words}" for name, _, words in SAID[2:]]
     korean = "매출은 전년 대비 성장했으며 마진은 유지될 것으로 예상합니다<br>"
@@ -98,7 +139,9 @@ def as_swapped_html(folder):
 
 
 def as_speaker_list(folder):
-    turns = [{"speaker": name, "title": title, "content": words, "sentiment": "0.1"} for name, title, words in SAID]
+    turns = [
+        {"speaker": name, "title": title, "content": words, "sentiment": "0.1"} for name, title, words in SAID
+    ]
     whole = {"symbol": "ACM", "quarter": "2024Q3", "transcript": turns, "earnings_date": "2024-08-01"}
     return put(folder / "a.json", json.dumps(whole))
 
@@ -110,7 +153,15 @@ def as_stacked_string(folder):
 
 def as_pdf(folder):
     first = ["1", "", "Acme, Inc. (ACM)", "October 30th, 2024", ""]
-    first += [f"Operator: {SAID[0][2]}", "", "Ann Lee", "Chief Officer, Acme, Inc.", *wrapped(SAID[1][2]), "", "." * 80]
+    first += [
+        f"Operator: {SAID[0][2]}",
+        "",
+        "Ann Lee",
+        "Chief Officer, Acme, Inc.",
+        *wrapped(SAID[1][2]),
+        "",
+        "." * 80,
+    ]
     second = ["2", "", "Bo de Wit", "Analyst, Some Bank LLC Q", SAID[2][2], "",
               "Ann Lee", "Chief Officer, Acme, Inc. A", *wrapped(SAID[3][2]), "", f"Operator: {SAID[4][2]}"]
     return pdf(folder / "a.pdf", [first, second])
@@ -123,8 +174,13 @@ def as_pdf(folder):
 def test_every_format_gives_the_call(tmp_path, make, dated):
     call = read_transcript(make(tmp_path))
     assert [who for who, _ in call.turns] == SPEAKERS
-    assert [" ".join(words.split()) for _, words in call.turns] == [" ".join(words.split()) for _, _, words in SAID]
-    assert (call.ticker, call.date) == ("ACM", DAY if dated else None)      # a list of turns gives no day of the call
+    assert [" ".join(words.split()) for _, words in call.turns] == [
+        " ".join(words.split()) for _, _, words in SAID
+    ]
+    assert (call.ticker, call.date) == (
+        "ACM",
+        DAY if dated else None,
+    )  # a list of turns gives no day of the call
     assert check_transcript(call, ACME) is call
 
 
@@ -166,54 +222,87 @@ def test_no_file_and_a_directory(tmp_path):
                 read_transcript(tmp_path / name)
 
 
-@pytest.mark.parametrize(("header", "day"), [
-    ("Acme Q3 Oct 31, 2024, 5:00 p.m. ET", (2024, 10, 31)), ("CallOct 30, 2024,5:30", (2024, 10, 30)),
-    ("October 30th, 2024", (2024, 10, 30)), ("Sept. 5, 2024", (2024, 9, 5)), ("**Date:** 2025-07-31", (2025, 7, 31)),
-    ("Scraped: 2026-05-30T10:18", None), ("February 31, 2024", None), ("Date: 2024-13-01", None),
-    ("October 2024", None), ("Date: 2024-10-30\nquarter to September 28, 2024", (2024, 10, 30)),
-])
+@pytest.mark.parametrize(
+    ("header", "day"),
+    [
+        ("Acme Q3 Oct 31, 2024, 5:00 p.m. ET", (2024, 10, 31)),
+        ("CallOct 30, 2024,5:30", (2024, 10, 30)),
+        ("October 30th, 2024", (2024, 10, 30)),
+        ("Sept. 5, 2024", (2024, 9, 5)),
+        ("**Date:** 2025-07-31", (2025, 7, 31)),
+        ("Scraped: 2026-05-30T10:18", None),
+        ("February 31, 2024", None),
+        ("Date: 2024-13-01", None),
+        ("October 2024", None),
+        ("Date: 2024-10-30\nquarter to September 28, 2024", (2024, 10, 30)),
+    ],
+)
 def test_dates(header, day):
     assert transcripts._date(header) == (datetime.date(*day) if day else None)
 
 
-@pytest.mark.parametrize(("opening", "periods"), [
-    ("the Q3 2024 call", [(3, 2024)]), ("3Q24 results", [(3, 2024)]), ("Q4 fiscal year 2024", [(4, 2024)]),
-    ("the third quarter of fiscal 2025", [(3, 2025)]), ("Third Quarter Fiscal Year 2024", [(3, 2024)]),
-    ("Fiscal Year 2025 first-quarter earnings", [(1, 2025)]), ("fourth quarter and fiscal year 2024", [(4, 2024)]),
-    ("our third quarter 2024 results, guidance for our fourth quarter fiscal year 2024", [(3, 2024), (4, 2024)]),
-    ("Q3 FY'25", [(3, 2025)]), ("third-quarter earnings", []), ("the quarter, 24% up", []),
-])
+@pytest.mark.parametrize(
+    ("opening", "periods"),
+    [
+        ("the Q3 2024 call", [(3, 2024)]),
+        ("3Q24 results", [(3, 2024)]),
+        ("Q4 fiscal year 2024", [(4, 2024)]),
+        ("the third quarter of fiscal 2025", [(3, 2025)]),
+        ("Third Quarter Fiscal Year 2024", [(3, 2024)]),
+        ("Fiscal Year 2025 first-quarter earnings", [(1, 2025)]),
+        ("fourth quarter and fiscal year 2024", [(4, 2024)]),
+        (
+            "our third quarter 2024 results, guidance for our fourth quarter fiscal year 2024",
+            [(3, 2024), (4, 2024)],
+        ),
+        ("Q3 FY'25", [(3, 2025)]),
+        ("third-quarter earnings", []),
+        ("the quarter, 24% up", []),
+    ],
+)
 def test_periods(opening, periods):
-    assert transcripts._periods(opening) == periods
+    assert calls._periods(opening) == periods
 
 
-# ---- refusals -----------------------------------------------------------------------------------------------------
+# --- refusals ---
 
-GERMAN = ("Guten Tag und willkommen bei Acme zum Ergebnis des Quartals Q3 2024. Der Umsatz wuchs um acht Prozent und "
-          "die Marge blieb im Rahmen der Erwartungen, wie wir es im Sommer angekündigt hatten. ") * 20
+GERMAN = (
+    "Guten Tag und willkommen bei Acme zum Ergebnis des Quartals Q3 2024. Der Umsatz wuchs um acht Prozent "
+    "und "
+    "die Marge blieb im Rahmen der Erwartungen, wie wir es im Sommer angekündigt hatten. "
+) * 20
 KOREAN = "Acme Q3 2024 매출은 전년 대비 성장했으며 마진은 유지될 것으로 예상합니다. 감사합니다. " * 80
 NO_QUARTER = PLAIN.replace("third quarter 2024 ", "")
 
 
-@pytest.mark.parametrize(("text", "says"), [
-    ("", "it is empty"),
-    (" \n\n ", "it is empty"),
-    (HEADER + PLAIN[:1500], "it is cut: 15"),                                             # half of it
-    (HEADER + PLAIN[: PLAIN.index("This concludes")], "nothing in its last 6000 characters ends a call"),
-    (GERMAN, "it does not read as English"),
-    (KOREAN, "it does not read as English"),
-    (HEADER.replace("ACM", "OTH") + PLAIN, "it is of another company: OTH, not ACM ACMB"),
-    (PLAIN.replace("Acme", "Other"), "its opening does not name the company (Acme|Acme Works)"),
-    (PLAIN.replace("Acme", "Acmeon"), None),              # a name may go on: JPMorgan, JPMorganChase
-    (PLAIN.replace("Acme", "Macme"), "does not name the company"),
-    (HEADER.replace("Oct. 30, 2024", "Jul 30, 2024") + PLAIN, "it is of another call: 2024-07-30, not 2024-10-30"),
-    (HEADER.replace("Oct. 30", "Oct. 31") + PLAIN, None),                                  # a day apart: time zones
-    (HEADER.replace("Q3", "Q2") + PLAIN.replace("third", "second"), "opening names Q2 2024, not Q3 2024"),
-    (HEADER + "We compare with Q3 2023. " + PLAIN, None),                                  # dated: an aside is allowed
-    (PLAIN.replace("third quarter", "second quarter") + " Next call: Q3 2024.", "opening names Q2 2024, not Q3 2024"),
-    (NO_QUARTER, "names neither its day nor its quarter; put 'Date: 2024-10-30' on its first line"),
-    ("Date: 2024-10-30\n\n" + NO_QUARTER, None),
-])
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "it is empty"),
+        (" \n\n ", "it is empty"),
+        (HEADER + PLAIN[:1500], "it is cut: 15"),  # half of it
+        (HEADER + PLAIN[: PLAIN.index("This concludes")], "nothing in its last 6000 characters ends a call"),
+        (GERMAN, "it does not read as English"),
+        (KOREAN, "it does not read as English"),
+        (HEADER.replace("ACM", "OTH") + PLAIN, "it is of another company: OTH, not ACM ACMB"),
+        (PLAIN.replace("Acme", "Other"), "its opening does not name the company (Acme|Acme Works)"),
+        (PLAIN.replace("Acme", "Acmeon"), None),  # a name may go on: JPMorgan, JPMorganChase
+        (PLAIN.replace("Acme", "Macme"), "does not name the company"),
+        (
+            HEADER.replace("Oct. 30, 2024", "Jul 30, 2024") + PLAIN,
+            "it is of another call: 2024-07-30, not 2024-10-30",
+        ),
+        (HEADER.replace("Oct. 30", "Oct. 31") + PLAIN, None),  # a day apart: time zones
+        (HEADER.replace("Q3", "Q2") + PLAIN.replace("third", "second"), "opening names Q2 2024, not Q3 2024"),
+        (HEADER + "We compare with Q3 2023. " + PLAIN, None),  # dated: an aside is allowed
+        (
+            PLAIN.replace("third quarter", "second quarter") + " Next call: Q3 2024.",
+            "opening names Q2 2024, not Q3 2024",
+        ),
+        (NO_QUARTER, "names neither its day nor its quarter; put 'Date: 2024-10-30' on its first line"),
+        ("Date: 2024-10-30\n\n" + NO_QUARTER, None),
+    ],
+)
 def test_refusals(tmp_path, text, says):
     call = read_transcript(put(tmp_path / "ACM_FY2024Q3.txt", text))
     if says is None:
@@ -232,7 +321,7 @@ def test_file_names_are_not_believed(tmp_path):
         find_transcript(ACME, tmp_path)
     put(tmp_path / "ACM_someday.md", HEADER + PLAIN)
     assert find_transcript(ACME, tmp_path).source.endswith("ACM_someday.md")
-    put(tmp_path / "ACM_FY2024Q3.md", HEADER + PLAIN)                   # of two that are right, the name decides
+    put(tmp_path / "ACM_FY2024Q3.md", HEADER + PLAIN)  # of two that are right, the name decides
     assert find_transcript(ACME, tmp_path).source.endswith("ACM_FY2024Q3.md")
 
 
@@ -242,7 +331,7 @@ def test_folder_without_the_call(tmp_path, place):
         find_transcript(ACME, tmp_path / place)
 
 
-# ---- the hub's parquet --------------------------------------------------------------------------------------------
+# --- the hub's parquet ---
 
 TURNS = [{"speaker": name, "text": words} for name, _, words in SAID]
 
@@ -264,8 +353,12 @@ def hub(path, *rows):
     "2024-10-30 17:00:00", "2024-10-31", datetime.date(2024, 10, 30), datetime.datetime(2024, 10, 30, 21),
 ])
 def test_hub_row_is_found_by_day_whatever_its_quarter(tmp_path, day):
-    other = hub_row(date="2024-07-30" if isinstance(day, str) else type(day)(2024, 7, 30), quarter=3, content="July")
-    call = read_hub(hub(tmp_path / "p.parquet", other, hub_row(symbol="OTH", date=day), hub_row(date=day)), ACME)
+    other = hub_row(
+        date="2024-07-30" if isinstance(day, str) else type(day)(2024, 7, 30), quarter=3, content="July"
+    )
+    call = read_hub(
+        hub(tmp_path / "p.parquet", other, hub_row(symbol="OTH", date=day), hub_row(date=day)), ACME
+    )
     assert [who for who, _ in call.turns] == SPEAKERS
     assert call.ticker == "ACM"
     assert call.text.startswith("Operator: Good day")
@@ -286,7 +379,10 @@ def test_hub_refusals(tmp_path):
     with pytest.raises(InputError, match="its latest: none"):
         read_hub(hub(tmp_path / "b.parquet", hub_row(symbol="OTH")), ACME)
     with pytest.raises(InputError, match=r"must have columns symbol, date, .*; structured_content missing"):
-        read_hub(hub(tmp_path / "c.parquet", {k: v for k, v in hub_row().items() if k != "structured_content"}), ACME)
+        read_hub(
+            hub(tmp_path / "c.parquet", {k: v for k, v in hub_row().items() if k != "structured_content"}),
+            ACME,
+        )
     with pytest.raises(InputError, match="is no readable parquet"):
         read_hub(put(tmp_path / "d.parquet", "x"), ACME)
     with pytest.raises(InputError, match="is no readable parquet"):
@@ -295,9 +391,12 @@ def test_hub_refusals(tmp_path):
         find_transcript(ACME, hub(tmp_path / "e.parquet", hub_row(structured_content=TURNS[:3])))
 
 
-# ---- triplets -----------------------------------------------------------------------------------------------------
+# --- triplets ---
 
-QUESTIONS = "- id: Q1\n  topic: a\n  question: >-\n    What was\n    said?\n- {id: Q2, topic: b, question: 'Risks?'}\n"
+QUESTIONS = (
+    "- id: Q1\n  topic: a\n  question: >-\n    What was\n    said?\n"
+    "- {id: Q2, topic: b, question: 'Risks?'}\n"
+)
 
 
 @pytest.fixture
@@ -313,8 +412,8 @@ def test_triplets_for_each_company_and_question(tmp_path, written):
     assert first.reference == "Revenue grew.\n\nIt was 12."
     assert first.question == "Acme (ACM), FY2024Q3 earnings call of 2024-10-30. What was said?"
     assert second.id == "ACM-Q2"
-    calls = as_titled_text(tmp_path).rename(tmp_path / "ACM_FY2024Q3.txt").parent
-    for place in (calls, hub(tmp_path / "hub" / "p.parquet", hub_row())):
+    folder = as_titled_text(tmp_path).rename(tmp_path / "ACM_FY2024Q3.txt").parent
+    for place in (folder, hub(tmp_path / "hub" / "p.parquet", hub_row())):
         triplets = build_triplets([ACME], *written, place)
         assert all("Revenue of the quarter was $12 million" in t.context for t in triplets)
 
@@ -327,6 +426,7 @@ def test_triplets_for_each_company_and_question(tmp_path, written):
     ("references/ACM.yaml", "Q1: [", "ACM.yaml is not YAML"),
     ("q.yaml", "Q1: What?", "a list of entries with id, topic and question is needed"),
     ("q.yaml", "- {id: Q1}", "a list of entries with id, topic and question is needed"),
+    ("q.yaml", "- {id: [1], question: What}", "a list of entries with id, topic and question is needed"),
     ("q.yaml", "- {id: Q1, question: }", "the question of Q1 must be a text; write it there"),
     ("q.yaml", "- {id: Q1, question: What}\n- {id: Q2, question: 5}", "the question of Q2 must be a text"),
     ("q.yaml", "- {id: Q1, question: What}\n- {id: Q1, question: Why}", "id Q1 occurs more than once"),
@@ -360,14 +460,19 @@ def test_the_ten_companies():
     assert all(c["transcript"] == f"{t}_{c['fiscal_period']}" for t, c in companies.items())
     days = [datetime.date.fromisoformat(c["call_date"]) for c in companies.values()]
     assert min(days) == datetime.date(2024, 10, 11)
-    assert max(days) == datetime.date(2024, 12, 12) == datetime.date.fromisoformat(companies["AVGO"]["call_date"])
-    july, august, september = 31, 31, 30                # Broadcom's quarters end on 4 August and on 3 November
+    assert (
+        max(days)
+        == datetime.date(2024, 12, 12)
+        == datetime.date.fromisoformat(companies["AVGO"]["call_date"])
+    )
+    july, august, september = 31, 31, 30  # Broadcom's quarters end on 4 August and on 3 November
     assert (july + 4, august - 4 + september) == (35, 57)
     assert "35 days" in companies["AVGO"]["note"]
     assert "57" in companies["AVGO"]["note"]
 
 
-# ---- the real calls -----------------------------------------------------------------------------------------------
+# --- the real calls ---
+
 
 @pytest.fixture(scope="module")
 def companies():
@@ -381,7 +486,9 @@ def test_the_ten_calls_pass_and_their_fragments_do_not(companies):
         assert Path(call.source).stem == company["transcript"]
         for share in (0.5, 0.8, 0.9, 0.95):
             with pytest.raises(InputError, match="it is cut"):
-                check_transcript(dataclasses.replace(call, text=call.text[: int(share * len(call.text))]), company)
+                check_transcript(
+                    dataclasses.replace(call, text=call.text[: int(share * len(call.text))]), company
+                )
         stranger = companies["JPM" if company["ticker"] != "JPM" else "LLY"]
         with pytest.raises(InputError, match=r"another company|does not name the company"):
             check_transcript(call, stranger)
@@ -427,7 +534,10 @@ def test_raw_files_of_other_calls_are_refused(companies, file, day):
 
 @needs_mirror
 def test_pdf_text_is_that_of_the_edited_copy():
-    for pdf_name, txt_name in (("META_Q3_2024.pdf", "META_FY2024Q3.txt"), ("JPM_Q3_2024.pdf", "JPM_FY2024Q3.txt")):
+    for pdf_name, txt_name in (
+        ("META_Q3_2024.pdf", "META_FY2024Q3.txt"),
+        ("JPM_Q3_2024.pdf", "JPM_FY2024Q3.txt"),
+    ):
         ours, theirs = (read_transcript(MIRROR / n).text.split() for n in (f"raw/{pdf_name}", txt_name))
         assert abs(len(ours) - len(theirs)) < 0.01 * len(theirs)
         assert len(set(theirs) - set(ours)) < 0.01 * len(set(theirs))

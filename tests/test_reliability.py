@@ -1,0 +1,127 @@
+"""Judges that agree with themselves and with one another, on tables small enough to work out by hand."""
+
+import math
+
+import numpy as np
+import pytest
+from doubles import ScriptedJudge
+
+from ems.local.scorers import SimilarityMatcher
+from ems.local.sentences import SentenceExtractor
+from ems.pipeline import EMS
+from ems.score import LLMScorer
+from ems.study.reliability import RepeatedJudge, krippendorff_alpha, reliability
+from ems.types import Answer, EMSResult, InputError, Request, Triplet
+
+
+def test_alpha_by_hand():
+    pytest.importorskip("krippendorff")
+    # Two raters, four units, nominal: one unit of four disagrees. Values: a 5 times, b 3 times of n = 8.
+    # Observed 1/4; expected (8 * 8 - 5 * 5 - 3 * 3) / (8 * 7) = 30 / 56. alpha = 1 - (1/4) / (30/56) = 8/15
+    table = np.array([[0, 0], [0, 0], [1, 1], [0, 1]])
+    assert (
+        krippendorff_alpha(table, "nominal")
+        == pytest.approx(1 - (1 / 4) / (30 / 56))
+        == pytest.approx(8 / 15)
+    )
+    assert math.isnan(krippendorff_alpha(np.zeros((3, 2))))
+
+
+def test_alpha_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "krippendorff", None)
+    with pytest.raises(InputError, match="pip install"):
+        krippendorff_alpha(np.array([[1, 2], [2, 2]]))
+
+
+def test_a_unit_that_one_rater_rated_does_not_count():
+    pytest.importorskip("krippendorff")
+    table = np.array([[0, 0, np.nan], [0, 1, np.nan], [1, 1, 1]])
+    lonely = np.vstack([table, [[2, np.nan, np.nan]]])
+    assert krippendorff_alpha(lonely, "nominal") == krippendorff_alpha(table, "nominal")
+    # Only the first unit was rated twice, and alike: without variation alpha is unknown.
+    assert math.isnan(krippendorff_alpha(np.array([[1, 1], [2, np.nan]])))
+    assert math.isnan(krippendorff_alpha(np.ones((0, 2))))
+
+
+def test_alpha_of_the_published_example():
+    """Krippendorff (2011), Computing Krippendorff's Alpha-Reliability, section C."""
+    pytest.importorskip("krippendorff")
+    nan = np.nan
+    raters = [[1, 2, 3, 3, 2, 1, 4, 1, 2, nan, nan, nan], [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, nan, 3],
+              [nan, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, nan], [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, nan]]
+    table = np.array(raters).T
+    assert round(krippendorff_alpha(table, "nominal"), 3) == 0.743
+    assert round(krippendorff_alpha(table), 3) == 0.849
+
+
+def test_one_rater_and_an_answer_twice_are_refused():
+    with pytest.raises(InputError, match="two raters or more, got 1"):
+        reliability({"only": [result("1", 0.2)]})
+    with pytest.raises(InputError, match="rater b has x on 1 more than once"):
+        reliability({"a": [result("1", 0.2)], "b": [result("1", 0.2), result("1", 0.3)]})
+
+
+def result(triplet, f1, match=(0, 1), score=(1.0, 0.5), model="x", points=("a", "b")):
+    return EMSResult(triplet, model, points, ("c", "d"), match, score, f1, f1, f1, 0, "sig")
+
+
+def test_reliability_per_answer_and_per_point():
+    pytest.importorskip("krippendorff")
+    raters = {
+        "first": [result("1", 0.2), result("2", 0.4), result("3", 0.9)],
+        "second": [result("2", 0.4), result("1", 0.3, match=(0, -1), score=(1.0, 0.0)), result("3", 0.9)],
+    }
+    found = reliability(raters).set_index("level")
+    assert found.n["f1"] == 3
+    assert set(found.raters) == {2}
+    assert found.n["match index"] == found.n["point score"] == 6
+    # standard deviations within the three answers: |0.2 - 0.3| / sqrt(2), 0, 0
+    assert found.spread["f1"] == pytest.approx(0.1 / math.sqrt(2) / 3)
+    assert found.largest["f1"] == pytest.approx(0.1)
+    # indices: 0 0, 1 -1, 0 0, 1 1, 0 0, 1 1. Observed 1/6; values 0 six times, 1 five times, -1 once of 12
+    assert found.alpha["match index"] == pytest.approx(1 - (1 / 6) / ((144 - 36 - 25 - 1) / (12 * 11)))
+    assert math.isnan(found.spread["match index"])
+
+
+def test_points_that_differ_between_raters_are_not_compared():
+    pytest.importorskip("krippendorff")
+    raters = {"first": [result("1", 0.2)], "second": [result("1", 0.3, points=("a", "other"))]}
+    found = reliability(raters).set_index("level")
+    assert found.n["match index"] == 0
+    assert found.n["f1"] == 1
+
+
+def test_an_answer_only_one_rater_has_is_no_unit():
+    pytest.importorskip("krippendorff")
+    raters = {
+        "first": [result("1", 0.2), result("2", 0.5)],
+        "second": [result("1", 0.2), result("2", math.nan)],
+    }
+    assert reliability(raters).set_index("level").n["f1"] == 1
+
+
+def test_a_repeated_judge_keeps_its_replies_apart():
+    judge = ScriptedJudge(lambda request: f"sample {request.sample}")
+    again = RepeatedJudge(judge, 3)
+    assert again.ask([Request("score", "p", 8)])[0].text == "sample 3"
+    assert again.signature != judge.signature
+    assert judge.requests[0].prompt == "p"
+
+
+def test_a_judge_that_wavers_is_seen_to_waver():
+    """Three repetitions of a scripted judge: the second answer gets 8, 8 and 6 of 10."""
+    pytest.importorskip("krippendorff")
+
+    def play(request):
+        return "10" if "zebra" in request.prompt else "6" if request.sample == 2 else "8"
+
+    triplets = [Triplet("1", "a", "q", "zebra"), Triplet("2", "b", "q", "giraffe")]
+    answers = [Answer(t.id, "x", t.reference) for t in triplets]
+    raters = {}
+    for k in range(3):
+        scorer = LLMScorer(RepeatedJudge(ScriptedJudge(play), k))
+        raters[str(k)] = EMS(SentenceExtractor(), SimilarityMatcher(), scorer).evaluate(triplets, answers)
+    found = reliability(raters).set_index("level")
+    assert found.largest["point score"] == pytest.approx(0.2)
+    assert found.spread["point score"] == pytest.approx((np.std([0.8, 0.8, 0.6], ddof=1) + 0) / 2)
+    assert found.alpha["match index"] != found.alpha["match index"]  # every index is 0: nothing to agree on
