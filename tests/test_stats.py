@@ -1,5 +1,7 @@
 """Statistics against cases small enough to work out by hand, and against scipy on expanded samples."""
 
+import fractions
+import itertools
 import math
 import time
 
@@ -247,14 +249,43 @@ def test_sign_flip_flips_clusters_not_triplets():
     assert stats.paired(values, "EMS(local)", "F1", "a", "b", cluster="triplet_id").p == 2 / 2**10
 
 
-def test_sign_flip_agrees_with_scipy_beyond_the_exact_limit():
-    rng = np.random.default_rng(4)
-    a, b = rng.random(40), rng.random(40) - 0.1
-    ours = stats.paired(family({"a": a, "b": b}), "EMS(local)", "F1", "a", "b")
-    theirs = scipy.stats.permutation_test(
-        (a, b), lambda x, y, axis: np.mean(x - y, axis=axis), permutation_type="samples", n_resamples=9999, rng=1)
-    assert not ours.exact
-    assert ours.p == pytest.approx(theirs.pvalue, abs=0.02)
+@pytest.mark.parametrize(("sums", "p"), [
+    ([0.3, 0.2, -0.1], 4 / 8),             # sizes 0.6, 0.4, 0.2 and 0 of the sum, two patterns each: see above
+    ([1, 1, 1, 1], 2 / 16),                # only all plus and all minus reach 4
+    ([1, 1, 1, -1], 10 / 16),              # 2 is reached with at most one odd sign: 2 x (1 + 4)
+    ([0.1, 0.2, -0.3], 8 / 8),             # 0 but for rounding: every pattern reaches it
+    ([0.1] * 5 + [0.3, -0.8], 128 / 128),  # the same, with a sum of 1e-16
+    ([0, 0, 0], 1),
+    ([5.0], 1), ([], NAN),                 # one term: both patterns are as extreme
+])
+def test_sign_flip_test_by_hand(sums, p):
+    assert stats.sign_flip_test(sums) == (pytest.approx(p, abs=0, nan_ok=True), True)
+
+
+def sign_flip_by_listing(sums):
+    """The same test, pattern by pattern, in exact arithmetic."""
+    terms = [fractions.Fraction(str(term)) for term in sums]
+    sizes = [abs(sum(s * t for s, t in zip(signs, terms, strict=True)))
+             for signs in itertools.product((1, -1), repeat=len(terms))]
+    return sum(size >= abs(sum(terms)) for size in sizes) / len(sizes)
+
+
+def test_sign_flip_test_counts_every_tie():
+    """Terms with few digits have many equal sums, which floating point tells apart: each must still count."""
+    rng = np.random.default_rng(8)
+    for _ in range(40):
+        sums = rng.integers(-9, 10, 9) / 10
+        assert stats.sign_flip_test(sums) == (sign_flip_by_listing(sums), True)
+
+
+def test_beyond_the_exact_limit_patterns_are_drawn():
+    sums = np.random.default_rng(4).normal(0.2, 1, 15)
+    p, exact = stats.sign_flip_test(sums)
+    assert not exact
+    assert stats.sign_flip_test(sums, seed=7) == (p, False)              # drawn with a seed
+    counted, exact = stats.sign_flip_test(sums, permutations=2**15)
+    assert exact
+    assert p == pytest.approx(counted, abs=0.02)
 
 
 def test_monte_carlo_p_is_never_zero():
