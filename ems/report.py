@@ -98,7 +98,8 @@ def alignment_rows(result: EMSResult) -> list[AlignmentRow]:
 
 def _pair_rows(result: EMSResult) -> list[AlignmentRow]:
     rows = []
-    for i, (j, score) in enumerate(zip(result.match, reference_scores(result.match, result.score), strict=True)):
+    for i, (j, score) in enumerate(
+            zip(result.match, reference_scores(result.match, result.score), strict=True)):
         label = "unscored" if score is None else "no match" if j == -1 else ""
         rows.append(AlignmentRow(i, j if j != -1 else None, label, score))
     unmatched = ("unscored", None) if result.lost else ("no match", 0.0)

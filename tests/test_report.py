@@ -47,14 +47,26 @@ OURS = summary([
 
 
 def result(
-    ref=("r0", "r1", "r2", "r3"), ans=("a0", "a1", "a2"), match=(0, -1, None, 0), score=(0.9, 0.0, None, 0.4), **more
+    ref=("r0", "r1", "r2", "r3"),
+    ans=("a0", "a1", "a2"),
+    match=(0, -1, None, 0),
+    score=(0.9, 0.0, None, 0.4),
+    **more,
 ):
     scores = ems_scores(match, score, len(ans))
     fields = {"triplet_id": "T-Q1", "model": "m", "signature": "sig", "reason": scores.reason} | more
     return EMSResult(
-        ref_points=tuple(ref), ans_points=tuple(ans), match=tuple(match), score=tuple(score), recall=scores.recall,
-        precision=scores.precision, f1=scores.f1, unscored=scores.unscored, ans_score=scores.ans_score,
-        **fields)
+        ref_points=tuple(ref),
+        ans_points=tuple(ans),
+        match=tuple(match),
+        score=tuple(score),
+        recall=scores.recall,
+        precision=scores.precision,
+        f1=scores.f1,
+        unscored=scores.unscored,
+        ans_score=scores.ans_score,
+        **fields,
+    )
 
 
 # --- tables
@@ -100,10 +112,17 @@ def test_coverage_is_rounded_down():
 
 def test_saved_csv_follows_the_contract(tmp_path):
     paths = report.save_table1(OURS, tmp_path / "new", absent={"RAGChecker": "no judge"})
-    assert [p.name for p in paths] == ["table1.csv", "table1.md", "table1.tex"] == sorted(os.listdir(tmp_path / "new"))
+    assert (
+        [p.name for p in paths]
+        == ["table1.csv", "table1.md", "table1.tex"]
+        == sorted(os.listdir(tmp_path / "new"))
+    )
     lines = paths[0].read_text().splitlines()
     assert lines[0] == "metric,part,model,value,ci_low,ci_high,n,unscored,signature"
-    assert lines[1] == f"BLEU,Score,{SMALL},0.3333333333333333,0.3,0.4,50,0,BLEU|judge:none|n:50|unscored:0|seed:7"
+    assert (
+        lines[1]
+        == f"BLEU,Score,{SMALL},0.3333333333333333,0.3,0.4,50,0,BLEU|judge:none|n:50|unscored:0|seed:7"
+    )
     assert pd.read_csv(paths[0]).value.tolist() == [1 / 3, 0.0301, 0.25, 0.5]
     assert lines[2].split(",")[4:6] == ["", ""]                    # no interval is an empty cell
 
@@ -113,7 +132,7 @@ def test_saved_markdown_and_latex(tmp_path):
     paths = report.save_table1(rows, tmp_path, absent={"RAGChecker": "no judge: 100%_off"})
     _, md, tex = (path.read_text() for path in paths)
     table = [line for line in md.splitlines() if line.startswith("|")]
-    assert [len(re.findall(r"(?<!\\)\|", line)) for line in table] == [7] * 4              # six columns, four rows
+    assert [len(re.findall(r"(?<!\\)\|", line)) for line in table] == [7] * 4  # six columns, four rows
     assert "a_b\\|c" in table[0]
     assert "<b>" not in md
     assert "- Absent: RAGChecker (no judge: 100%\\_off)" in md
@@ -242,19 +261,43 @@ def test_the_empty_cases_say_why(given, says):
 
 def test_weighted_sums_say_so():
     scores = ems_scores([0, -1], [0.5, 0.0], 1, ref_weights=[3.0, 1.0])
-    weighted = EMSResult("T", "m", ("r0", "r1"), ("a0",), (0, -1), (0.5, 0.0), scores.recall, scores.precision,
-                         scores.f1, 0, "sig", ans_score=scores.ans_score, ref_weights=(3.0, 1.0))
+    weighted = EMSResult(
+        "T",
+        "m",
+        ("r0", "r1"),
+        ("a0",),
+        (0, -1),
+        (0.5, 0.0),
+        scores.recall,
+        scores.precision,
+        scores.f1,
+        0,
+        "sig",
+        ans_score=scores.ans_score,
+        ref_weights=(3.0, 1.0),
+    )
     assert "EMS-Recall = 1.50 / 4.00 (weighted) = 0.375" in report.alignment_text(weighted)
 
 
 # --- whole sides: what made the number
 
 def whole(ref_score=(0.85, 0.0, None), ans_score=(0.62, 0.0), match=(1, -1, 0), ans_match=(0, -1), **more):
-    """A scorer of whole sides; the nearest points are no pairs: a0 has 0.62 though no reference point names it."""
+    """A scorer of whole sides; the nearest points are no pairs (a0 scores 0.62 unnamed by any)."""
     fields = {"ref_weights": (3.0, 1.0, 2.0), "ans_weights": (1.0, 1.0), "signature": "sig"} | more
-    return with_metrics(EMSResult(
-        "T", "m", ("r0", "r1", "r2")[:len(match)], ("a0", "a1")[:len(ans_score)], match, ref_score, whole_sides=True,
-        ans_score=ans_score, ans_match=ans_match, **fields))
+    return with_metrics(
+        EMSResult(
+            "T",
+            "m",
+            ("r0", "r1", "r2")[: len(match)],
+            ("a0", "a1")[: len(ans_score)],
+            match,
+            ref_score,
+            whole_sides=True,
+            ans_score=ans_score,
+            ans_match=ans_match,
+            **fields,
+        )
+    )
 
 
 def test_rows_of_whole_sides_hold_what_made_the_number():
@@ -329,10 +372,29 @@ def test_the_score_column_is_narrow():
 
 # --- names from outside in tables and notes
 
-NASTY = ["<script>alert(1)</script>", "[x](javascript:alert(1))", "=cmd|' /C calc'!A0", "\x1b]0;evil\x07\x1b[31mred",
-         "![x](https://evil.example/a.png)", "https://evil.example", "www.evil.example", "<https://evil.example>",
-         "| a | b |", "`code` **bold** _soft_ ~~gone~~", "$x^2$ \\(y\\)", "# heading", "- item", "1. item", "> quote",
-         "&lt;b&gt;", "---", "[x]: javascript:alert(1)", "a\n\n# heading", "\\[x](javascript:alert(1))", "plain_name-1.5B"]
+NASTY = [
+    "<script>alert(1)</script>",
+    "[x](javascript:alert(1))",
+    "=cmd|' /C calc'!A0",
+    "\x1b]0;evil\x07\x1b[31mred",
+    "![x](https://evil.example/a.png)",
+    "https://evil.example",
+    "www.evil.example",
+    "<https://evil.example>",
+    "| a | b |",
+    "`code` **bold** _soft_ ~~gone~~",
+    "$x^2$ \\(y\\)",
+    "# heading",
+    "- item",
+    "1. item",
+    "> quote",
+    "&lt;b&gt;",
+    "---",
+    "[x]: javascript:alert(1)",
+    "a\n\n# heading",
+    "\\[x](javascript:alert(1))",
+    "plain_name-1.5B",
+]
 
 
 @pytest.mark.parametrize("text", NASTY)
@@ -370,7 +432,9 @@ def test_saved_tables_are_harmless_whatever_a_model_is_called(name, tmp_path):
     csv_path, md_path, tex_path = report.save_table1(rows, tmp_path, absent={"RAGChecker": name})
     for path in (csv_path, md_path, tex_path):
         assert not report.UNSAFE.search(path.read_text().replace("\n", ""))
-    page = Literal(mistune.create_markdown(plugins=["url", "strikethrough", "table"], escape=False)(md_path.read_text()))
+    page = Literal(
+        mistune.create_markdown(plugins=["url", "strikethrough", "table"], escape=False)(md_path.read_text())
+    )
     assert page.tags == {"table", "thead", "tbody", "tr", "th", "td", "ul", "li", "code", "p"}
     assert report.visible(name) in page.text
     for line in tex_path.read_text().splitlines():
@@ -404,14 +468,24 @@ def test_editors_see_every_public_name():
     block = next(n for n in tree.body if isinstance(n, ast.If) and n.test.id == "TYPE_CHECKING")
     typed = {alias.name: node.module for node in block.body for alias in node.names}
     assert typed == ems._WHERE
-    assert set(ems.__all__) == {*typed, "Answer", "EMSResult", "InputError", "Triplet", "score_answer", "__version__"}
+    assert set(ems.__all__) == {
+        *typed,
+        "Answer",
+        "EMSResult",
+        "InputError",
+        "Triplet",
+        "score_answer",
+        "__version__",
+    }
     assert len(ems.__all__) == len(set(ems.__all__))
 
 
 def test_importing_the_package_loads_and_changes_nothing():
-    code = ("import sys, warnings; before = list(warnings.filters); import ems\n"
-            "heavy = {'numpy', 'pandas', 'scipy', 'matplotlib', 'openai', 'torch', 'nltk'} & set(sys.modules)\n"
-            "print(sorted(heavy), warnings.filters == before)")
+    code = (
+        "import sys, warnings; before = list(warnings.filters); import ems\n"
+        "heavy = {'numpy', 'pandas', 'scipy', 'matplotlib', 'openai', 'torch', 'nltk'} & set(sys.modules)\n"
+        "print(sorted(heavy), warnings.filters == before)"
+    )
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[] True"
 
@@ -427,19 +501,30 @@ def overlaps(fig):
     fig.set_dpi(figures.DPI)
     fig.canvas.draw()
     boxes = [t.get_window_extent() for ax in fig.axes for t in ax.texts if t.get_text()]
-    limits = {45: 630, 980: 1565}                                   # where a box's text starts: where it has to end
+    limits = {45: 630, 980: 1565}  # where a box's text starts: where it has to end
     outside = [b for b in boxes if b.x0 < 0 or b.y0 < 0 or b.x1 > limits.get(round(b.x0), 1600)]
     return [(a, b) for i, a in enumerate(boxes) for b in boxes[:i] if a.overlaps(b)] + outside
 
 
-LONG = "Revenue rose from $70 billion to $94.9 billion, WITH GROWTH IN EVERY SEGMENT 1,234,567,890 and more. " * 4
+LONG = (
+    "Revenue rose from $70 billion to $94.9 billion, WITH GROWTH IN EVERY SEGMENT 1,234,567,890 and more. "
+    * 4
+)
 
 
-@pytest.mark.parametrize("given", [
-    result(), result(ref=[LONG] * 4, ans=[LONG, HOSTILE, "x" * 400]), result(ans=[], match=[-1] * 4, score=[0.0] * 4),
-    result(ref=[LONG] * 40, ans=[LONG] * 60, match=list(range(20, 60)), score=[i / 40 for i in range(40)]),
-    replace(result(), model="a model of a family of long names, 1.5B, quantised, closed book"),
-], ids=["small", "long", "empty", "many", "long name"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        result(),
+        result(ref=[LONG] * 4, ans=[LONG, HOSTILE, "x" * 400]),
+        result(ans=[], match=[-1] * 4, score=[0.0] * 4),
+        result(
+            ref=[LONG] * 40, ans=[LONG] * 60, match=list(range(20, 60)), score=[i / 40 for i in range(40)]
+        ),
+        replace(result(), model="a model of a family of long names, 1.5B, quantised, closed book"),
+    ],
+    ids=["small", "long", "empty", "many", "long name"],
+)
 def test_alignment_figure_never_overlaps(given):
     assert overlaps(point_figures.alignment_figure(given)) == []
 
@@ -450,7 +535,9 @@ def test_alignment_figure_draws_scores_gaps_and_sums():
     assert {"0.90", "-1", "?", "0.40"} <= set(shown)
     assert len(fig.axes[0].lines) == 2                              # r0 and r3 both chose a0
     assert any("EMS-Recall = (0.90 + 0.00 + 0.40) / 3" in t for t in shown)
-    many = point_figures.alignment_figure(result(ref=["r"] * 40, ans=["a"] * 60, match=[0] * 40, score=[1.0] * 40))
+    many = point_figures.alignment_figure(
+        result(ref=["r"] * 40, ans=["a"] * 60, match=[0] * 40, score=[1.0] * 40)
+    )
     assert {"… and 26 more, not drawn", "… and 46 more, not drawn"} <= set(texts(many))
 
 
@@ -459,7 +546,7 @@ def test_extraction_figure_links_points_to_their_passages():
     points = ["Revenue was $94.9 billion.", "Margins were 46.2%."]
     fig = point_figures.extraction_figure(f"Overview\n{body}\n{body}", points * 2)
     starts, ends = zip(*[line.get_ydata() for line in fig.axes[0].lines], strict=True)
-    assert len(set(starts)) == len(set(ends)) == 4                  # the repeated points lead to the repeated passages
+    assert len(set(starts)) == len(set(ends)) == 4  # the repeated points lead to the repeated passages
     assert overlaps(point_figures.extraction_figure(LONG * 10, [LONG] * 30)) == []
     assert "no points" in texts(point_figures.extraction_figure("Sorry, no.", []))
 
@@ -467,8 +554,12 @@ def test_extraction_figure_links_points_to_their_passages():
 def values():
     rows = [("EMS(LLM)", "F1", model, f"{group}-Q{q}", group, 0.1 * q if q < 3 else NAN, 1, 1, 1, 0, "s")
             for model in (SMALL, LARGE) for group in ("AAPL", "JPM") for q in (1, 2, 3)]
-    return pd.DataFrame(rows, columns=[
-        "metric", "part", "model", "triplet_id", "group", "value", "num", "den", "units", "unscored", "signature"])
+    return pd.DataFrame(
+        rows,
+        columns=[
+            "metric", "part", "model", "triplet_id", "group", "value", "num", "den", "units", "unscored",
+            "signature"],
+    )
 
 
 def test_heatmap_has_a_panel_per_model_on_one_scale():
@@ -476,7 +567,7 @@ def test_heatmap_has_a_panel_per_model_on_one_scale():
     panels = [ax for ax in fig.axes if ax.get_title(loc="left")]
     assert [ax.get_title(loc="left") for ax in panels] == [SMALL, LARGE]
     assert [ax.collections[0].get_clim() for ax in panels] == [pytest.approx((0.1, 0.2))] * 2
-    assert [t.get_text() for t in panels[0].texts] == ["0.10", "0.20"] * 2                # Q3 is unscored: no number
+    assert [t.get_text() for t in panels[0].texts] == ["0.10", "0.20"] * 2  # Q3 is unscored: no number
     assert [t.get_text() for t in panels[0].get_xticklabels()] == ["Q1", "Q2", "Q3"]
     one = figures.heatmap(values(), "EMS(LLM)", "F1", [LARGE])
     assert [ax.get_title(loc="left") for ax in one.axes if ax.get_title(loc="left")] == [LARGE]
@@ -511,12 +602,24 @@ def test_scaling_figure_is_relative_to_the_smallest_model():
 
 
 def test_scaling_figure_names_the_paired_p_of_last_and_first():
-    rows = summary([("BLEU", "Score", m, v, v - 0.01, v + 0.01, 9, 0, 9) for m, v in (("a", 0.1), ("b", 0.2), ("c", 0.3))]
-                   + [("ROUGE", "F1", m, 0.1, 0.09, 0.11, 9, 0, 9) for m in "abc"]
-                   + [("BERTScore", "Score", m, 0.1, 0.09, 0.11, 9, 0, 9) for m in "abc"])
-    paired = pd.DataFrame([("BLEU", "Score", "b", "a", 0.5), ("BLEU", "Score", "c", "a", 0.1251), ("BLEU", "Score", "c", "b", 0.9),
-                           ("ROUGE", "F1", "c", "a", 0.0002), ("ROUGE", "Recall", "c", "a", 0.7)],
-                          columns=["metric", "part", "a", "b", "p_holm"])
+    rows = summary(
+        [
+            ("BLEU", "Score", m, v, v - 0.01, v + 0.01, 9, 0, 9)
+            for m, v in (("a", 0.1), ("b", 0.2), ("c", 0.3))
+        ]
+        + [("ROUGE", "F1", m, 0.1, 0.09, 0.11, 9, 0, 9) for m in "abc"]
+        + [("BERTScore", "Score", m, 0.1, 0.09, 0.11, 9, 0, 9) for m in "abc"]
+    )
+    paired = pd.DataFrame(
+        [
+            ("BLEU", "Score", "b", "a", 0.5),
+            ("BLEU", "Score", "c", "a", 0.1251),
+            ("BLEU", "Score", "c", "b", 0.9),
+            ("ROUGE", "F1", "c", "a", 0.0002),
+            ("ROUGE", "Recall", "c", "a", 0.7),
+        ],
+        columns=["metric", "part", "a", "b", "p_holm"],
+    )
     said = texts(figures.scaling_figure(rows, {"a": 1, "b": 2, "c": 3}, paired=paired))
     assert {"0.100 → 0.300, ×3.00; paired p = 0.13", "0.100 → 0.100, ×1.00; paired p < 0.001",
             "0.100 → 0.100, ×1.00; no paired test"} <= set(said)
@@ -531,8 +634,13 @@ def test_scaling_figure_with_names_for_sizes():
 
 
 def test_scaling_figure_survives_a_metric_that_starts_at_zero_or_misses_a_model():
-    rows = summary([("BLEU", "Score", "a", 0.0, 0.0, 0.0, 9, 0, 9), ("BLEU", "Score", "b", 0.1, 0.0, 0.2, 9, 0, 9),
-                    ("ROUGE", "F1", "a", 0.1, 0.1, 0.2, 9, 0, 9)])
+    rows = summary(
+        [
+            ("BLEU", "Score", "a", 0.0, 0.0, 0.0, 9, 0, 9),
+            ("BLEU", "Score", "b", 0.1, 0.0, 0.2, 9, 0, 9),
+            ("ROUGE", "F1", "a", 0.1, 0.1, 0.2, 9, 0, 9),
+        ]
+    )
     said = texts(figures.scaling_figure(rows, {"a": 1, "b": 2}))
     assert {"0.000 → 0.100: no ratio to 0", "1: 0.000\n2: 0.100", "nothing to compare with"} <= set(said)
     with pytest.raises(InputError, match="sizes must name models of the summary"):
@@ -542,10 +650,16 @@ def test_scaling_figure_survives_a_metric_that_starts_at_zero_or_misses_a_model(
 
 
 def test_scaling_figure_marks_what_the_edge_cuts():
-    rows = summary([("BLEU", "Score", "a", 0.1, 0.09, 0.11, 9, 0, 9), ("BLEU", "Score", "b", 0.2, 0.1, 0.9, 9, 0, 9),
-                    ("ROUGE", "F1", "a", 0.1, 0.09, 0.11, 9, 0, 9), ("ROUGE", "F1", "b", 0.3, 0.2, 0.4, 9, 0, 9)])
+    rows = summary(
+        [
+            ("BLEU", "Score", "a", 0.1, 0.09, 0.11, 9, 0, 9),
+            ("BLEU", "Score", "b", 0.2, 0.1, 0.9, 9, 0, 9),
+            ("ROUGE", "F1", "a", 0.1, 0.09, 0.11, 9, 0, 9),
+            ("ROUGE", "F1", "b", 0.3, 0.2, 0.4, 9, 0, 9),
+        ]
+    )
     fig = figures.scaling_figure(rows, {"a": 1, "b": 2})
-    assert [open_arrows(ax) for ax in fig.axes] == [["^"], []]                      # a bar up to 9 times, one up to 4
+    assert [open_arrows(ax) for ax in fig.axes] == [["^"], []]  # a bar up to 9 times, one up to 4
     assert fig.axes[0].get_yscale() == "linear"
     assert "△ ▽ interval beyond the edge" in fig.get_supxlabel()
     plain = figures.scaling_figure(OURS, {LARGE: 90, SMALL: 1})
@@ -553,14 +667,20 @@ def test_scaling_figure_marks_what_the_edge_cuts():
 
 
 def test_scaling_figure_of_steep_rises_is_logarithmic_and_hides_none():
-    rows = summary([("BLEU", "Score", "a", 0.01, 0.0, 0.02, 9, 0, 9), ("BLEU", "Score", "b", 0.6, 0.5, 0.7, 9, 0, 9),
-                    ("ROUGE", "F1", "a", 0.1, 0.09, 0.11, 9, 0, 9), ("ROUGE", "F1", "b", 0.0, 0.0, 0.0, 9, 0, 9)])
+    rows = summary(
+        [
+            ("BLEU", "Score", "a", 0.01, 0.0, 0.02, 9, 0, 9),
+            ("BLEU", "Score", "b", 0.6, 0.5, 0.7, 9, 0, 9),
+            ("ROUGE", "F1", "a", 0.1, 0.09, 0.11, 9, 0, 9),
+            ("ROUGE", "F1", "b", 0.0, 0.0, 0.0, 9, 0, 9),
+        ]
+    )
     fig = figures.scaling_figure(rows, {"a": 1, "b": 2})
     bleu, rouge = fig.axes
     assert bleu.get_yscale() == "log"
     bottom, top = bleu.get_ylim()
-    assert bottom < 0.25 < 1 < 60 < top                                             # the lowest value above 0, through 4
-    assert open_arrows(bleu) == ["v"]                                               # the interval that reaches 0
+    assert bottom < 0.25 < 1 < 60 < top  # the lowest value above 0, through 4
+    assert open_arrows(bleu) == ["v"]  # the interval that reaches 0
     assert open_arrows(rouge) == []
     assert [line.get_ydata()[0] for line in rouge.lines if line.get_marker() == "v"] == [0.25]
     assert "▼ value of 0; △ ▽ interval beyond the edge" in fig.get_supxlabel()
@@ -568,11 +688,18 @@ def test_scaling_figure_of_steep_rises_is_logarithmic_and_hides_none():
 
 
 def open_arrows(ax):
-    return [line.get_marker() for line in ax.lines if line.get_marker() in {"^", "v"} and line.get_markerfacecolor() == "white"]
+    return [
+        line.get_marker()
+        for line in ax.lines
+        if line.get_marker() in {"^", "v"} and line.get_markerfacecolor() == "white"
+    ]
 
 
 def test_saved_figures_are_1600_wide_and_the_same_every_time(tmp_path):
-    one, two = (figures.save(point_figures.alignment_figure(result()), tmp_path / "deep" / name) for name in ("1.png", "2.png"))
+    one, two = (
+        figures.save(point_figures.alignment_figure(result()), tmp_path / "deep" / name)
+        for name in ("1.png", "2.png")
+    )
     assert one.read_bytes() == two.read_bytes()
     assert int.from_bytes(one.read_bytes()[16:20], "big") == 1600
     assert b"Software" not in one.read_bytes()
