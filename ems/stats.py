@@ -299,10 +299,10 @@ def correlate(
     out and counted. A constant column gives nan; resamples in which a coefficient is undefined are left out,
     and where these are half of them or more there is no interval.
     """
-    (x, y), codes, left_out = _columns(cluster, x=x, y=y)
+    (x_kept, y_kept), codes, left_out = _columns(cluster, x=x, y=y)
     rows = []
     for name, make in COEFFICIENTS.items():
-        estimate = _estimate(make(x, y, codes), *_count(codes), resamples, seed, left_out)
+        estimate = _estimate(make(x_kept, y_kept, codes), *_count(codes), resamples, seed, left_out)
         rows.append({"coefficient": name, **asdict(estimate)})
     return pd.DataFrame(rows)
 
@@ -316,11 +316,14 @@ def correlate_difference(
     In [-2, 2], one row for each coefficient of `correlate`, with the two correlations as columns `a` and `b`.
     Both correlations come from the same rows and the same resamples, so the interval is a paired one.
     """
-    (a, b, y), codes, left_out = _columns(cluster, a=a, b=b, y=y)
+    (first, second, target), codes, left_out = _columns(cluster, a=a, b=b, y=y)
     rows = []
     for name, make in COEFFICIENTS.items():
-        of_a, of_b = make(a, y, codes), make(b, y, codes)
-        gap = _estimate(lambda w, f=of_a, g=of_b: f(w) - g(w), *_count(codes), resamples, seed, left_out)
+        of_a, of_b = make(first, target, codes), make(second, target, codes)
+
+        def gap_of(weights: np.ndarray, of_a: Statistic = of_a, of_b: Statistic = of_b) -> np.ndarray:
+            return of_a(weights) - of_b(weights)
+        gap = _estimate(gap_of, *_count(codes), resamples, seed, left_out)
         once = np.ones((1, gap.clusters))
         each = {"a": float(of_a(once)[0]), "b": float(of_b(once)[0])}
         rows.append({"coefficient": name, **each, **asdict(gap)})
@@ -336,14 +339,14 @@ def auc(
     The area under the ROC curve, from the rank sum of the positives (Mann and Whitney 1947; Hanley and McNeil
     1982). nan without a positive or without a negative. InputError for a label that is neither 0 nor 1.
     """
-    (score, label), codes, left_out = _columns(cluster, score=score, label=label)
-    if not np.isin(label, (0, 1)).all():
-        raise InputError(f"label must be 0 or 1 (or bool), got {min(set(label) - {0, 1})}")
+    (scores, labels), codes, left_out = _columns(cluster, score=score, label=label)
+    if not np.isin(labels, (0, 1)).all():
+        raise InputError(f"label must be 0 or 1 (or bool), got {min(set(labels) - {0, 1})}")
 
     def area(weights: np.ndarray) -> np.ndarray:
         w = weights[:, codes]
-        positives, negatives = (w * label).sum(axis=1), (w * (1 - label)).sum(axis=1)
-        rank_sum = (w * label * _midranks(score, w)).sum(axis=1)
+        positives, negatives = (w * labels).sum(axis=1), (w * (1 - labels)).sum(axis=1)
+        rank_sum = (w * labels * _midranks(scores, w)).sum(axis=1)
         return (rank_sum - positives * (positives + 1) / 2) / (positives * negatives)
     return _estimate(area, *_count(codes), resamples, seed, left_out)
 
@@ -431,8 +434,8 @@ def _pooled(*sources: pd.DataFrame) -> tuple[Statistic, int, int]:
     A row without `num`, an unscored answer, weighs nothing. Where the rows drawn have nothing to divide by,
     they are refusals, and the ratio is 0.
     """
-    sources = [source.dropna(subset="num").assign(rows=1.0) for source in sources]
-    sums = [source.groupby("cluster")[["num", "den", "rows"]].sum() for source in sources]
+    scored = [source.dropna(subset="num").assign(rows=1.0) for source in sources]
+    sums = [source.groupby("cluster")[["num", "den", "rows"]].sum() for source in scored]
     clusters = sorted({c for s in sums for c in s.index})
     parts = [s.reindex(clusters, fill_value=0.0).to_numpy().T for s in sums]
 

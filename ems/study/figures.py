@@ -219,8 +219,9 @@ def _draw_all_metrics(ax: Axes, axis: _ModelAxis, panels: Sequence[_Panel], pane
     ax.axhline(1, color="black", linewidth=0.8, linestyle=":")
     for other in panels:
         mine = other is panel
-        look = ({"color": panel.colour, "linewidth": 2.4, "zorder": 2} if mine
-                else {"color": "#D0D0D0", "zorder": 1})
+        look: dict[str, Any] = {"color": "#D0D0D0", "zorder": 1}
+        if mine:
+            look = {"color": panel.colour, "linewidth": 2.4, "zorder": 2}
         if other.relative:
             ax.plot(axis.x, [value for value, _, _ in other.relative], **look,
                     linestyle="-" if axis.by_size else "", marker="" if axis.by_size or mine else "_")

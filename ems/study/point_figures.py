@@ -95,18 +95,18 @@ def alignment_figure(result: EMSResult) -> Figure:
     rows = alignment_rows(result)
     left = [_row_box(row, row.ref, result.ref_points) for row in rows
             if row.ref is not None and row.hint != "reference"]
-    joined = [row for row in rows if row.ref is not None and row.ans is not None]
+    joined = [(row, row.ref, row.ans) for row in rows if row.ref is not None and row.ans is not None]
     notes, titles = arithmetic(result), ["Reference", f"Answer of {visible(result.model, 60)}"]
     if result.whole_sides:
         right = [_row_box(row, row.ans, result.ans_points) for row in rows
                  if row.ans is not None and row.hint == "reference"]
-        links = [_Link(*ends, "#9A9A9A", 0.9, ":") for ends in sorted({(row.ref, row.ans) for row in joined})]
+        links = [_Link(i, j, "#9A9A9A", 0.9, ":") for i, j in sorted({(i, j) for _, i, j in joined})]
         counts = f"{len(left)} points, how far covered", f"{len(right)} points, how far supported"
         notes += [WHOLE_SIDES, "Dashed: nothing covers it. Dotted box, ?: unscored. Darker: higher score. "
                                "Dotted lines: nearest point."]
     else:
-        right = _answer_boxes(result, {row.ans for row in joined})
-        links = [_Link(row.ref, row.ans, _edge(row), 1.2 + 2.2 * (row.score or 0)) for row in joined]
+        right = _answer_boxes(result, {j for _, _, j in joined})
+        links = [_Link(i, j, _edge(row), 1.2 + 2.2 * (row.score or 0)) for row, i, j in joined]
         counts = f"{len(left)} points", f"{len(right)} points"
         notes += ["Dashed: no match. Dotted, ?: unscored. Darker and thicker: higher score."]
     titles = [f"{title}: {count}" for title, count in zip(titles, counts, strict=True)]
