@@ -1,7 +1,8 @@
 """Extract, Match, and Score: an evaluation kit for long answers about long documents (arXiv:2503.16575).
 
-    import ems result = ems.score_answer(reference, answer)   # no key, no network: sentence points, local
-    matching and scoring result.recall, result.precision, result.f1
+    import ems
+    result = ems.score_answer(reference, answer)   # no key, no network: sentence points, scored locally
+    result.recall, result.precision, result.f1
 
 Everything is imported on first use, so that `import ems` costs nothing.
 """
@@ -9,8 +10,26 @@ Everything is imported on first use, so that `import ems` costs nothing.
 from __future__ import annotations
 
 import importlib
+from typing import TYPE_CHECKING, Any
 
 from .types import Answer, EMSResult, InputError, Triplet
+
+if TYPE_CHECKING:              # the names of _WHERE once more, for editors and type checkers
+    from .baselines import RAGChecker
+    from .data import load_answers, load_triplets, to_frame
+    from .extract import LLMExtractor
+    from .judge.client import LLMJudge
+    from .judge.store import Replies
+    from .local.encoder import Encoder
+    from .local.scorers import LocalScorer, PairScorer, SimilarityMatcher
+    from .local.sentences import SentenceExtractor, remove_summaries
+    from .match import LLMMatcher
+    from .metrics import Tally, ems_scores
+    from .pipeline import EMS, build, rescored
+    from .prompting import Prompts, as_judge
+    from .report import table1
+    from .score import BERTScorer, LLMScorer, RougeScorer
+    from .stats import summarise
 
 __version__ = "0.1.0"
 
@@ -28,12 +47,21 @@ _WHERE = {name: module for module, names in {
     "prompting": ("as_judge", "Prompts"),
     "judge.store": ("Replies",),
     "data": ("load_triplets", "load_answers", "to_frame"),
+    "stats": ("summarise",),
+    "report": ("table1",),
 }.items() for name in names}
 
-__all__ = ["Answer", "EMSResult", "InputError", "Triplet", "score_answer", "__version__", *_WHERE]
+__all__ = [                    # plain strings, which type checkers read
+    "Answer", "EMSResult", "InputError", "Triplet", "__version__", "score_answer",
+    "EMS", "build", "rescored", "ems_scores", "Tally",
+    "LLMExtractor", "SentenceExtractor", "remove_summaries", "LLMMatcher", "SimilarityMatcher",
+    "LLMScorer", "RougeScorer", "BERTScorer", "LocalScorer", "PairScorer", "RAGChecker", "Encoder",
+    "LLMJudge", "as_judge", "Prompts", "Replies",
+    "load_triplets", "load_answers", "to_frame", "summarise", "table1",
+]
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name in _WHERE:
         return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -43,8 +71,8 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-def score_answer(reference: str, answer: str, *, judge=None, scorer: str = "local") -> EMSResult:
-    """Evaluate one answer; `judge` None needs no key and no network. See `evaluate.build` for the choices."""
+def score_answer(reference: str, answer: str, *, judge: Any = None, scorer: str = "local") -> EMSResult:
+    """Evaluate one answer; `judge` None needs no key and no network. See `pipeline.build` for the choices."""
     from .pipeline import build
 
     return build(judge, scorer).score(reference, answer)

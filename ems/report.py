@@ -1,7 +1,7 @@
-"""What a reader sees in words: Table 1, and one answer's alignment as HTML or plain text.
+"""What a reader sees in words: one answer's alignment as HTML or text; Table 1 as CSV, Markdown and LaTeX.
 
-`alignment_html` and `alignment_text` need the standard library alone; tables load pandas when they are called. Text from
-outside is never trusted: it is escaped, stripped of control characters and cut to length.
+`alignment_html` and `alignment_text` need the standard library alone; tables load pandas when they are
+called. Text from outside is never trusted: it is escaped, stripped of control characters and cut to length.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,28 +24,245 @@ from .types import EMSResult, InputError, duplicates
 if TYPE_CHECKING:
     import pandas as pd
 
+# --- text from outside ---
 
-
-
-UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+# Control characters, marks of text direction, invisible characters, half surrogate pairs
+UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff"
+                    "\U000e0000-\U000e007f]")
 
 
 def visible(text: str, limit: int = 10_000) -> str:
-    """One line that is safe to show: runs of white space become one space; controls and text-direction marks U+FFFD."""
+    """One line that is safe to show: one space for a run of white space, U+FFFD for control characters."""
     line = UNSAFE.sub("\ufffd", re.sub(r"\s+", " ", text[: 2 * limit])).strip()
     return line if len(line) <= limit and len(text) <= 2 * limit else line[: limit - 1].rstrip() + "…"
+
+
+def markdown_text(text: str) -> str:
+    """The text as one line of Markdown that shows it literally: no HTML, link, image, emphasis or formula.
+
+    For names from outside in notebooks and tables. Bare web addresses are not made links either.
+    """
+    line = html.escape(visible(text), quote=False).replace("\\", "&#92;").replace("$", "&#36;")
+    line = re.sub(r"([`*\[\]|~])", r"\\\1", line)
+    line = re.sub(r"(?<![^\W_])_|_(?![^\W_])", r"\\_", line)      # within a word it is no emphasis
+    line = re.sub(r":(?=//)", "&#58;", line)
+    line = re.sub(r"\bwww\.", "www&#46;", line, flags=re.I)
+    return re.sub(r"^([#+=-]|\d+(?=[.)]))", lambda start: f"&#{ord(start[0][0])};{start[0][1:]}", line)
+
+
+def _latex_text(text: str) -> str:
+    """Text with everything that LaTeX reads as a command made literal."""
+    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+               "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
+               "†": r"$^{\dagger}$", "–": "--", "…": r"\ldots{}"}
+    return "".join(special.get(c, "\\" + c if c in "&%$#_{}" else c) for c in visible(text))
+
+
+# --- one answer's alignment ---
+
+
+@dataclass(frozen=True, slots=True)
+class AlignmentRow:
+    """One row of an alignment view: a point, its score, and a point of the other side beside it."""
+
+    ref: int | None               # index of the reference point, None for none
+    ans: int | None               # index of the answer point, None for none
+    label: str                    # "" for a matched pair, "no match", "unscored"; else "covered", "supported"
+    score: float | None           # in [0, 1], as it enters the metric; None = unscored
+    weight: float | None = None   # the scored point's weight in the mean; None where all weigh the same
+    hint: str = ""                # side ("reference", "answer") whose point is only the nearest one
+
+    @property
+    def tag(self) -> str:
+        """The score in words: "0.85", "covered 0.85", "no match", "unscored"."""
+        worded = self.score is None or self.label == "no match"
+        return self.label if worded else f"{self.label} {self.score:.2f}".strip()
+
+
+def alignment_rows(result: EMSResult) -> list[AlignmentRow]:
+    """What made the number of an answer, row by row; every alignment view shows these rows.
+
+    Pairs (eq. 5): every reference point with its match and score, then the answer points that no reference
+    point chose. Whole sides: every reference point with how far the answer covers it, then every answer point
+    with how far the reference supports it; the point beside it is the nearest one of the other side, a hint
+    that made no score.
+    """
+    return _whole_rows(result) if result.whole_sides else _pair_rows(result)
+
+
+def _pair_rows(result: EMSResult) -> list[AlignmentRow]:
+    rows = []
+    for i, (j, score) in enumerate(
+            zip(result.match, reference_scores(result.match, result.score), strict=True)):
+        label = "unscored" if score is None else "no match" if j == -1 else ""
+        rows.append(AlignmentRow(i, j if j != -1 else None, label, score))
+    unmatched = ("unscored", None) if result.lost else ("no match", 0.0)
+    rest = [j for j in range(len(result.ans_points)) if j not in result.match]
+    return rows + [AlignmentRow(None, j, *unmatched) for j in rest]
+
+
+def _whole_rows(result: EMSResult) -> list[AlignmentRow]:
+    n_ref, n_ans = len(result.ref_points), len(result.ans_points)
+    ref = zip(range(n_ref), _nearest(result.match, n_ref), reference_scores(result.match, result.score),
+              _weights(result.ref_weights, n_ref), strict=True)
+    ans = zip(range(n_ans), _nearest(result.ans_match, n_ans), result.ans_score or (None,) * n_ans,
+              _weights(result.ans_weights, n_ans), strict=True)
+    covered = [AlignmentRow(i, j, "unscored" if s is None else "covered", s, weight, "answer")
+               for i, j, s, weight in ref]
+    return covered + [AlignmentRow(i, j, "unscored" if s is None else "supported", s, weight, "reference")
+                      for j, i, s, weight in ans]
+
+
+def _nearest(match: Sequence[int | None], n: int) -> list[int | None]:
+    return [None if j == -1 else j for j in match or (None,) * n]
+
+
+def _weights(weights: Sequence[float], n: int) -> Sequence[float | None]:
+    return weights if len(set(weights)) > 1 else (None,) * n
+
+
+def arithmetic(result: EMSResult) -> list[str]:
+    """The three metrics, a line each, with their division (eq. 6, 8 and 9); then what is unscored."""
+    sums, lines = tally(result), []
+    for name, value, scores, top, below in (
+        ("EMS-Recall", result.recall, reference_scores(result.match, result.score), sums.ref_sum, sums.ref_n),
+        ("EMS-Precision", result.precision, result.ans_score, sums.ans_sum, sums.ans_n),
+    ):
+        kept = [s for s in scores if s is not None]
+        plain = len(kept) == below and math.isclose(math.fsum(kept), top, abs_tol=1e-9)
+        terms = " + ".join(f"{s:.2f}" for s in kept[:8]) + (" + …" if len(kept) > 8 else "")
+        fraction = (f"({terms}) / {below:g} = {top:.2f} / {below:g}" if plain
+                    else f"{top:.2f} / {below:.2f} (weighted)")
+        lines.append(f"{name} = {fraction} = {value:.3f}" if below
+                     else f"{name} = {value:.3f}: no points to divide by")
+    r, p = result.recall, result.precision
+    lines.append(f"EMS-F1 = 2 × {p:.3f} × {r:.3f} / ({p:.3f} + {r:.3f}) = {result.f1:.3f}" if p + r > 0
+                 else f"EMS-F1 = {result.f1:.3f}")
+    if result.unscored or result.reason:
+        lines.append(f"unscored reference points: {result.unscored}. {visible(result.reason, 200)}".strip())
+    return lines
+
+
+WHOLE_SIDES = ("covered, supported: how far the other side as a whole contains this point. Nearest: the most "
+               "similar point there, a hint only; it did not make the score.")
+
+
+def _shown_points(points: Sequence[str]) -> list[str]:
+    """Points as they are shown; those that occur more than once end with "[repeated]"."""
+    again = set(duplicates(points))
+    return [visible(p, 600) + " [repeated]" * (p in again) for p in points]
+
+
+def alignment_html(result: EMSResult, limit: int = 200) -> str:
+    """One answer's alignment (`alignment_rows`) for a notebook: both sides, tinted by score; no script, no
+    link.
+
+    Solid blue edge and tint: scored, the darker the higher. Double orange edge: no match, or nothing covers
+    it. Dashed grey: unscored. Small, pale and in italics: only the nearest point. Repeated points say so. At
+    most `limit` rows, with a count of the rest. Colours are Okabe and Ito's, translucent, and text inherits
+    its own: for every colour vision, in light and dark themes.
+    """
+    rows = alignment_rows(result)
+    points = _shown_points(result.ref_points), _shown_points(result.ans_points)
+    body = [_html_row(row, *points) for row in rows[:limit]]
+    if len(rows) > limit:
+        body.append(f'<tr><td colspan="3">… and {len(rows) - limit} more rows</td></tr>')
+    head = f"{html.escape(visible(result.model, 200))} on {html.escape(visible(result.triplet_id, 200))}"
+    lines = arithmetic(result) + [WHOLE_SIDES] * result.whole_sides
+    titles = (f"reference: {len(points[0])} points", "score", f"answer: {len(points[1])} points")
+    columns = "".join(f'<th style="text-align:left">{title}</th>' for title in titles)
+    widths = "".join(f'<col style="width:{width}">' for width in ("auto", "6.5em", "auto"))
+    return (f'<div style="max-width:1100px;color:inherit"><p><b>{head}</b><br>'
+            f'{"<br>".join(map(html.escape, lines))}</p>'
+            f'<table style="width:100%;table-layout:fixed;border-collapse:separate;border-spacing:0 4px">'
+            f"<colgroup>{widths}</colgroup><thead><tr>{columns}</tr></thead>"
+            f"<tbody>{''.join(body)}</tbody></table>"
+            f"<p><small>{html.escape(visible(result.signature))}</small></p></div>")
+
+
+def _html_row(row: AlignmentRow, ref_points: Sequence[str], ans_points: Sequence[str]) -> str:
+    paint = _paint(row)
+    tag = f"<b>{row.tag}</b>" + ("" if row.weight is None else f"<br><small>weight {row.weight:.1f}</small>")
+    cells = (_html_point(row.ref, ref_points, row.hint == "reference", paint), (tag, paint),
+             _html_point(row.ans, ans_points, row.hint == "answer", paint))
+    layout = "text-align:left;vertical-align:top;white-space:normal;overflow-wrap:anywhere"
+    return "<tr>" + "".join(f'<td style="{layout};{style}">{text}</td>' for text, style in cells) + "</tr>"
+
+
+def _html_point(index: int | None, points: Sequence[str], hint: bool, paint: str) -> tuple[str, str]:
+    """HTML of a cell and its style."""
+    pale = "padding-left:1em;opacity:.65;font-style:italic;font-size:85%"
+    if index is None:
+        return "–", pale if hint else paint
+    text = html.escape(visible(points[index], 160) if hint else points[index])
+    text = f"<small>{index}</small> {text.replace('[repeated]', '<b>[repeated]</b>')}"
+    return (f"nearest: {text}", pale) if hint else (text, paint)
+
+
+def _paint(row: AlignmentRow) -> str:
+    """Edge and background of a row's scored cells."""
+    if row.score is None:
+        return "border-left:4px dashed #888;background:transparent;font-style:italic"
+    if row.label and row.score == 0:           # no match, or nothing of the other side covers it
+        return "border-left:5px double #D55E00;background:rgba(213,94,0,.10)"
+    return f"border-left:4px solid #0072B2;background:rgba(0,114,178,{0.06 + 0.34 * row.score:.2f})"
+
+
+def alignment_text(result: EMSResult, limit: int = 60) -> str:
+    """One answer's alignment (`alignment_rows`) for a terminal, 100 columns, then the sums and the signature.
+
+    The nearest point of a scorer of whole sides stands in brackets. At most `limit` rows, with a count of the
+    rest.
+    """
+    widths = (36, 14, 36) if result.whole_sides else (40, 8, 38)
+    rows, bar = alignment_rows(result), "-" * 100
+    points = _shown_points(result.ref_points), _shown_points(result.ans_points)
+    titles = (f"reference: {len(points[0])} points", "score", f"answer: {len(points[1])} points")
+    lines = [f"{visible(result.model, 45)} on {visible(result.triplet_id, 45)}", "",
+             f"     {titles[0]:<{widths[0]}}  {titles[1]:^{widths[1]}}       {titles[2]}", bar]
+    for row in rows[:limit]:
+        lines += _text_row(row, *points, widths)
+    if len(rows) > limit:
+        lines.append(f"… and {len(rows) - limit} more rows")
+    notes = [*arithmetic(result), *[WHOLE_SIDES] * result.whole_sides, visible(result.signature)]
+    return "\n".join([*lines, bar, *(piece for note in notes for piece in textwrap.wrap(note, 100))]) + "\n"
+
+
+def _text_row(
+    row: AlignmentRow, ref_points: Sequence[str], ans_points: Sequence[str], widths: tuple[int, int, int]
+) -> list[str]:
+    left = _text_point(row.ref, ref_points, row.hint == "reference", widths[0])
+    tags = [row.tag] if row.weight is None else [row.tag, f"weight {row.weight:.1f}"]
+    right = _text_point(row.ans, ans_points, row.hint == "answer", widths[2])
+    lines = []
+    for number, (ref, tag, ans) in enumerate(zip_longest(left, tags, right, fillvalue="")):
+        i, j = ("" if number or index is None else index for index in (row.ref, row.ans))
+        lines.append(f"{i:>3}  {ref:<{widths[0]}}  {tag:^{widths[1]}}  {j:>3}  {ans}".rstrip())
+    return lines
+
+
+def _text_point(index: int | None, points: Sequence[str], hint: bool, width: int) -> list[str]:
+    if index is None:
+        return ["–"]
+    text = f"({visible(points[index], 2 * width - 6)})" if hint else points[index]
+    return textwrap.wrap(text, width) or ["–"]
+
+
+# --- Table 1 ---
 
 
 def table1(
     summary: pd.DataFrame, paper: pd.DataFrame | None = None, models: Sequence[str] | None = None
 ) -> pd.DataFrame:
-    """Table 1 for display: a row per metric and part in the paper's order, a column per model, then n and coverage.
+    """Table 1 for display: a row per metric and part in the paper's order, a column per model, n and
+    coverage.
 
-    A cell reads "0.412 [0.371, 0.455]": value and 95 % interval; "†" follows where coverage, or the share of answers with
-    a value, is under 95 %. A model that the paper has by the same name gets a second column: the paper's value, our gap
-    to it, and whether it lies inside our interval. `n` and `coverage` are given once when the models agree, else model by
-    model in column order.
-    `summary` is what `stats.summarise` returns; `models` sets the columns, by default `by_size`.
+    A cell reads "0.412 [0.371, 0.455]": value and 95 % interval; "†" follows where coverage, or the share of
+    answers with a value, is under 95 %. `paper` holds columns metric, part, model and value; a model that it
+    has by the same name gets a second column: the paper's value, our gap to it, and whether it lies inside
+    our interval. `n` and `coverage` are given once when the models agree, else model by model in column
+    order. `summary` is what `stats.summarise` returns; `models` sets the columns, by default `stats.by_size`.
+    InputError for a model that the summary does not have.
     """
     import pandas as pd
 
@@ -52,21 +270,28 @@ def table1(
 
     models = sorted(summary["model"].unique(), key=by_size) if models is None else list(models)
     if strange := [m for m in models if m not in set(summary["model"])]:
-        raise InputError(f"no model {strange[0]!r} in the summary; there are {sorted(summary['model'].unique())}")
+        raise InputError(f"no model {strange[0]!r} in the summary; "
+                         f"there are {sorted(summary['model'].unique())}")
     cells = {(r.metric, r.part, r.model): r for r in summary.itertuples(index=False)}
-    theirs = {} if paper is None else {(r.metric, r.part, r.model): r.value for r in paper.itertuples(index=False)}
-    named = {key[2] for key in theirs}
+    printed = {} if paper is None else {
+        (r.metric, r.part, r.model): r.value for r in paper.itertuples(index=False)}
+    in_paper = {model for _, _, model in printed}
     rows = []
     for metric, part in paper_order(summary[["metric", "part"]].drop_duplicates()).itertuples(index=False):
-        row, found = {"metric": metric, "part": part}, [cells.get((metric, part, m)) for m in models]
-        for model, cell in zip(models, found, strict=True):
-            row[model] = _cell(cell)
-            if model in named:
-                row[f"paper: {model}"] = _beside(cell, theirs.get((metric, part, model)))
-        row["n"] = _agreed([str(c.n) if c else "–" for c in found])
-        row["coverage"] = _agreed([_percent(c.coverage) if c else "–" for c in found])
+        row = {"metric": metric, "part": part}
+        for model in models:
+            key = (metric, part, model)
+            row[model] = _cell(cells.get(key))
+            if model in in_paper:
+                row[f"{PAPER}{model}"] = _paper_cell(cells.get(key), printed.get(key))
+        ours = [cells.get((metric, part, model)) for model in models]
+        row["n"] = _agreed([str(c.n) if c else "–" for c in ours])
+        row["coverage"] = _agreed([_percent(c.coverage) if c else "–" for c in ours])
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+PAPER = "paper: "              # starts the name of a column with the paper's values
 
 
 def _cell(cell: Any) -> str:
@@ -76,11 +301,13 @@ def _cell(cell: Any) -> str:
     return f"{cell.value:.3f}{interval}{' †' if cell.flagged else ''}"
 
 
-def _beside(cell: Any, theirs: float | None) -> str:
-    if cell is None or theirs is None or math.isnan(cell.value):
-        return "–" if theirs is None else f"{theirs:.2f}"
-    verdict = "no interval" if math.isnan(cell.ci_low) else "in" if cell.ci_low <= theirs <= cell.ci_high else "out"
-    return f"{theirs:.2f} ({round(cell.value - theirs, 3) + 0.0:+.3f}, {verdict})"     # + 0.0: never "-0.000"
+def _paper_cell(cell: Any, printed: float | None) -> str:
+    if cell is None or printed is None or math.isnan(cell.value):
+        return "–" if printed is None else f"{printed:.2f}"
+    verdict = ("no interval" if math.isnan(cell.ci_low)
+               else "in" if cell.ci_low <= printed <= cell.ci_high else "out")
+    gap = round(cell.value - printed, 3) + 0.0           # + 0.0: never "-0.000"
+    return f"{printed:.2f} ({gap:+.3f}, {verdict})"
 
 
 def _percent(share: float) -> str:
@@ -96,137 +323,63 @@ def save_table1(
     summary: pd.DataFrame, folder: str | os.PathLike[str], paper: pd.DataFrame | None = None, *,
     absent: Mapping[str, str] | None = None, models: Sequence[str] | None = None,
 ) -> list[Path]:
-    """Write table1.csv (tidy, unrounded), table1.md and table1.tex (booktabs) into `folder`; returns the three paths.
+    """Write table1.csv (tidy, unrounded), table1.md and table1.tex (booktabs) into `folder`; returns the
+    paths.
 
-    `absent` maps a metric that the run has no rows for to the reason, listed under the table with the signatures.
-    Each file is replaced as a whole or not at all.
+    `absent` maps a metric that the run has no rows for to the reason, listed under the table with the
+    signatures. Names from outside are harmless in each format (`markdown_text`, `io.csv_text`). Each
+    file is replaced as a whole or not at all.
     """
     from .stats import COLUMNS, paper_order
 
-    table = table1(summary, paper, models)
-    notes = ["Brackets: 95 % bootstrap interval over whole clusters. n: answers with a value.",
-             "Coverage: share of points that a readable reply covers; † marks less than 95 % of them, or of the answers."]
-    if any(column.startswith("paper: ") for column in table):
-        notes.append("paper: the printed value of the model to its left (ours minus it; in or out of our interval).")
-    if summary["ci_low"].isna().any():
-        notes.append("No interval: fewer than two clusters with a value.")
-    notes += [f"Absent: {metric} ({visible(reason)})" for metric, reason in (absent or {}).items()]
-    # n and unscored differ from cell to cell and stand in the csv: without them a metric has one line of settings
-    ordered = paper_order(summary)
+    table, ordered = table1(summary, paper, models), paper_order(summary)
+    notes = _notes(table, summary, absent or {})
+    # n and unscored differ from cell to cell and stand in the csv: without them a metric has one signature
     common = ordered["signature"].str.replace(r"\|(n|unscored):\d+", "", regex=True)
     settings = [f"{' / '.join(metrics.unique())}: {visible(signature)}"
                 for signature, metrics in ordered["metric"].groupby(common, sort=False)]
-    header = ["paper" if c.startswith("paper: ") else c for c in table.columns]
-    rows = [header, *table.astype(str).to_numpy().tolist()]
-    md = [[visible(c).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;") for c in row] for row in rows]
-    lines = ["| " + " | ".join(row) + " |" for row in md]
-    lines.insert(1, "|" + " --- |" * 2 + " ---: |" * (table.shape[1] - 2))
-    lines += ["", *(f"- {note}" for note in notes), "", "Settings:", ""]
-    lines += [f"- `{s.replace('`', '')}`" for s in settings]
-    tex = [" & ".join(map(_tex, row)) + r" \\" for row in rows]
-    tex = [r"% needs \usepackage{booktabs,graphicx}",
-           r"\begin{table}", r"\footnotesize", r"\resizebox{\textwidth}{!}{%",
-           r"\begin{tabular}{ll" + "r" * (table.shape[1] - 2) + "}", r"\toprule", tex[0], r"\midrule", *tex[1:],
-           r"\bottomrule", r"\end{tabular}}", "", *(_tex(note) + r"\par" for note in notes), r"\end{table}",
-           *("% " + s for s in settings)]
-    folder = Path(folder)
-    files = {"table1.csv": csv_text(ordered[list(COLUMNS)]), "table1.md": "\n".join(lines) + "\n", "table1.tex": "\n".join(tex) + "\n"}
+    files = {"table1.csv": csv_text(ordered[list(COLUMNS)]), "table1.md": _markdown(table, notes, settings),
+             "table1.tex": _latex(table, notes, settings)}
     for name, text in files.items():
-        write_file(folder / name, text.encode("utf-8"))
-    return [folder / name for name in files]
+        write_file(Path(folder, name), text.encode("utf-8"))
+    return [Path(folder, name) for name in files]
 
 
-def _tex(text: str) -> str:
-    """Text with everything that LaTeX reads as a command made literal."""
-    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "†": r"$^{\dagger}$",
-               "–": "--", "…": r"\ldots{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
-    return "".join(special.get(c, "\\" + c if c in "&%$#_{}" else c) for c in visible(text))
+def _notes(table: pd.DataFrame, summary: pd.DataFrame, absent: Mapping[str, str]) -> list[str]:
+    """What a reader of the table must know; plain text."""
+    notes = ["Brackets: 95 % bootstrap interval over whole clusters. n: answers with a value.",
+             "Coverage: share of points that a readable reply covers; † marks less than 95 % of them, or of "
+             "the answers."]
+    if any(column.startswith(PAPER) for column in table):
+        notes.append("paper: the printed value of the model to its left (ours minus it; in or out of our "
+                     "interval).")
+    if summary["ci_low"].isna().any():
+        notes.append("No interval: fewer than two clusters with a value.")
+    return notes + [f"Absent: {metric} ({visible(reason)})" for metric, reason in absent.items()]
 
 
-def _arithmetic(result: EMSResult) -> list[str]:
-    """The three metrics, each with what it was divided from (eq. 6, 8 and 9)."""
-    t, said = tally(result), []
-    s_ref = reference_scores(result.match, result.score)
-    for name, value, scores, top, below in (
-        ("EMS-Recall", result.recall, s_ref, t.ref_sum, t.ref_n),
-        ("EMS-Precision", result.precision, result.ans_score, t.ans_sum, t.ans_n),
-    ):
-        kept = [s for s in scores if s is not None]
-        plain = len(kept) == below and math.isclose(math.fsum(kept), top, abs_tol=1e-9)
-        terms = " + ".join(f"{s:.2f}" for s in kept[:8]) + (" + …" if len(kept) > 8 else "")
-        fraction = f"({terms}) / {below:g} = {top:.2f} / {below:g}" if plain else f"{top:.2f} / {below:.2f} (weighted)"
-        said.append(f"{name} = {fraction} = {value:.3f}" if below else f"{name} = {value:.3f}: no points to divide by")
-    r, p = result.recall, result.precision
-    said.append(f"EMS-F1 = 2 × {p:.3f} × {r:.3f} / ({p:.3f} + {r:.3f}) = {result.f1:.3f}" if p + r > 0
-                else f"EMS-F1 = {result.f1:.3f}")
-    if result.unscored or result.reason:
-        said.append(f"unscored reference points: {result.unscored}. {visible(result.reason, 200)}".strip())
-    return said
+def _header(table: pd.DataFrame) -> list[str]:
+    return ["paper" if column.startswith(PAPER) else column for column in table.columns]
 
 
-def _pairs(result: EMSResult) -> list[tuple[int | None, str, str, int | None, str]]:
-    """Rows of the alignment view: reference index, its text, the tag between, answer index, its text.
-
-    First every reference point with its match, then the answer points that no reference point chose.
-    """
-    ref, ans = ([visible(p, 600) for p in side] for side in (result.ref_points, result.ans_points))
-    again = [{visible(p, 600) for p in duplicates(side)} for side in (result.ref_points, result.ans_points)]
-    ref = [f"{p} [repeated]" if p in again[0] else p for p in ref]
-    ans = [f"{p} [repeated]" if p in again[1] else p for p in ans]
-    rows = []
-    for i, (point, j, s) in enumerate(zip(ref, result.match, result.score, strict=True)):
-        matched = j is not None and j >= 0
-        tag = "no match" if j == -1 else "unscored" if j is None or s is None else f"{s:.2f}"
-        rows.append((i, point, tag, j if matched else None, ans[j] if matched else ""))
-    chosen = set(result.match)
-    rows += [(None, "", "no match", j, point) for j, point in enumerate(ans) if j not in chosen]
-    return rows
+def _markdown(table: pd.DataFrame, notes: Sequence[str], settings: Sequence[str]) -> str:
+    header = [markdown_text(name) for name in _header(table)]
+    rows = [[markdown_text(metric), markdown_text(part), *cells]
+            for metric, part, *cells in table.itertuples(index=False)]
+    lines = ["| " + " | ".join(row) + " |" for row in [header, *rows]]
+    lines.insert(1, "|" + " --- |" * 2 + " ---: |" * (table.shape[1] - 2))
+    lines += ["", *(f"- {markdown_text(note)}" for note in notes), "", "Settings:", ""]
+    lines += [f"- `{line.replace('`', '')}`" for line in settings]
+    return "\n".join(lines) + "\n"
 
 
-def alignment_html(result: EMSResult, limit: int = 200) -> str:
-    """One answer's alignment for a notebook: matched points side by side, tinted by score; no script, nothing loaded.
-
-    Solid blue edge: matched. Solid red: no match, on either side. Dashed grey: unscored. Repeated points say so. At
-    most `limit` rows, with a count of the rest. Colours are translucent and text inherits, for light and dark themes.
-    """
-    rows, body = _pairs(result), []
-    for i, ref, tag, j, ans in rows[:limit]:
-        paint = {
-            "no match": "border-left:4px solid #D55E00;background:rgba(213,94,0,.10)",
-            "unscored": "border-left:4px dashed #888;background:transparent;font-style:italic",
-        }.get(tag) or f"border-left:4px solid #0072B2;background:rgba(0,114,178,{0.06 + 0.34 * float(tag):.2f})"
-        side = [f"<small>{k}</small> {html.escape(text)}" if k is not None else "–" for k, text in ((i, ref), (j, ans))]
-        side = [s.replace("[repeated]", "<b>[repeated]</b>") for s in side]
-        cells = "".join(f'<td style="text-align:left;vertical-align:top;white-space:normal;overflow-wrap:anywhere;'
-                        f'width:{w};{paint}">{s}</td>'
-                        for w, s in (("46%", side[0]), ("8%", f"<b>{tag}</b>"), ("46%", side[1])))
-        body.append(f"<tr>{cells}</tr>")
-    if len(rows) > limit:
-        body.append(f'<tr><td colspan="3">… and {len(rows) - limit} more rows</td></tr>')
-    head = f"{html.escape(visible(result.model, 200))} on {html.escape(visible(result.triplet_id, 200))}"
-    sums = "<br>".join(map(html.escape, _arithmetic(result)))
-    titles = (f"reference: {len(result.ref_points)} points", "score", f"answer: {len(result.ans_points)} points")
-    columns = "".join(f'<th style="text-align:left">{title}</th>' for title in titles)
-    return (f'<div style="max-width:1100px;color:inherit"><p><b>{head}</b><br>{sums}</p>'
-            f'<table style="width:100%;border-collapse:separate;border-spacing:0 4px"><thead><tr>{columns}</tr></thead>'
-            f'<tbody>{"".join(body)}</tbody></table>'
-            f"<p><small>{html.escape(visible(result.signature))}</small></p></div>")
-
-
-def alignment_text(result: EMSResult, limit: int = 60) -> str:
-    """One answer's alignment for a terminal, 100 columns: matches, then unmatched answer points, then the sums."""
-    def line(i: Any, ref: str, tag: str, j: Any, ans: str) -> str:
-        return f"{i:>3}  {ref:<40}  {tag:^8}  {j:>3}  {ans}".rstrip()
-    rows, bar = _pairs(result), "-" * 100
-    lines = [f"{visible(result.model, 45)} on {visible(result.triplet_id, 45)}", ""]
-    titles = (f"reference: {len(result.ref_points)} points", f"answer: {len(result.ans_points)} points")
-    lines += [line("", titles[0], "score", "", titles[1]), bar]
-    for i, ref, tag, j, ans in rows[:limit]:
-        left, right = textwrap.wrap(ref, 40) or ["–"], textwrap.wrap(ans, 38) or ["–"]
-        first = ("" if i is None else i, left[0], tag, "" if j is None else j, right[0])
-        rest = [("", a, "", "", b) for a, b in zip_longest(left[1:], right[1:], fillvalue="")]
-        lines += [line(*cells) for cells in (first, *rest)]
-    if len(rows) > limit:
-        lines.append(f"… and {len(rows) - limit} more rows")
-    sums = [piece for said in (*_arithmetic(result), visible(result.signature)) for piece in textwrap.wrap(said, 100)]
-    return "\n".join([*lines, bar, *sums]) + "\n"
+def _latex(table: pd.DataFrame, notes: Sequence[str], settings: Sequence[str]) -> str:
+    cells = [_header(table), *table.itertuples(index=False)]
+    rows = [" & ".join(map(_latex_text, row)) + r" \\" for row in cells]
+    return "\n".join([
+        r"% needs \usepackage{booktabs,graphicx}",
+        r"\begin{table}", r"\footnotesize", r"\resizebox{\textwidth}{!}{%",
+        r"\begin{tabular}{ll" + "r" * (table.shape[1] - 2) + "}", r"\toprule", rows[0], r"\midrule",
+        *rows[1:], r"\bottomrule", r"\end{tabular}}", "",
+        *(_latex_text(note) + r"\par" for note in notes), r"\end{table}",
+        *("% " + line for line in settings)]) + "\n"

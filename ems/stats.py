@@ -1,12 +1,15 @@
-"""Statistics from stored per-answer values: clustered bootstrap, paired and trend tests, correlations. No judge.
+"""Statistics from stored per-answer values: cluster bootstrap, paired and trend tests, correlations.
 
-Everything reads the *values frame*, one row per metric, part and answer: `metric`, `part`, `model`, `triplet_id`,
-`group`, `value` (nan = unscored answer), `num` and `den` (the answer's share of a pooled score, nan where there is
-none), `units` (points that should have been scored), `unscored` (how many were not), `signature`.
+Everything reads the *values frame*, one row per metric, part and answer: `metric`, `part`, `model`,
+`triplet_id`, `group`, `value` (nan = unscored answer), `num` and `den` (the answer's share of a pooled score,
+nan where there is none), `units` (points that should have been scored), `unscored` (how many were not),
+`signature`.
 
 Answers about one company or document are not independent, so every interval resamples whole clusters: the
-percentile bootstrap, 95 %. It needs two clusters; with one it is nan, and with fewer than about ten it is too narrow.
-Input order never matters: rows are sorted first, and answers are joined by id.
+percentile bootstrap, 95 % (Efron and Tibshirani 1993, chapter 13; of clusters: Field and Welsh 2007). It
+assumes that clusters are independent and alike. It needs two clusters; with one it is nan, and with fewer
+than about ten it is too narrow. Input order never matters: rows are sorted first, and answers are joined by
+id.
 """
 
 from __future__ import annotations
@@ -20,14 +23,16 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
+from scipy.stats import page_trend_test, permutation_test
 
 from .types import InputError
 
-METRICS = ("BLEU", "ROUGE", "BERTScore", "RAGChecker", "EMS(ROUGE)", "EMS(BERTScore)", "EMS(LLM)", "EMS(local)")
+METRICS = (
+    "BLEU", "ROUGE", "BERTScore", "RAGChecker", "EMS(ROUGE)", "EMS(BERTScore)", "EMS(LLM)", "EMS(local)")
 PARTS = ("Score", "Precision", "Recall", "F1")
 COLUMNS = ("metric", "part", "model", "value", "ci_low", "ci_high", "n", "unscored", "signature")
 MIN_COVERAGE = 0.95            # below it a number is flagged
-EXACT = 2**14                  # up to so many sign patterns the permutation test lists them all
+EXACT = 2**14                  # up to so many sign patterns the permutation test counts them all
 BLOCK = 4_000_000              # numbers held at a time while resampling rows: 32 MB
 Statistic = Callable[[np.ndarray], np.ndarray]     # (resamples, clusters) counts -> one value per resample
 
@@ -55,50 +60,56 @@ class Paired:
     difference: float          # mean over triplets
     ci_low: float
     ci_high: float
-    p: float                   # two-sided, cluster sign-flip
+    p: float                   # two-sided, of `sign_flip_test` over clusters
     n: int                     # triplets compared
     clusters: int
     only_a: int                # triplets that b has no row for
     only_b: int
     unscored: int              # triplets both have, without a value on one side or both
-    exact: bool                # every sign pattern listed, else Monte Carlo
+    exact: bool                # all sign patterns counted, else random ones
 
 
 def paper_order(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows in the order of the paper's Table 1, then by model, small to large where the names tell (`by_size`)."""
+    """Rows in the order of the paper's Table 1, then by model, small to large (`by_size`)."""
     def rank(column: pd.Series) -> pd.Series:
         if column.name == "model":
             return column.map(by_size)
         known = METRICS if column.name == "metric" else PARTS
         return column.map(lambda name: (known.index(name) if name in known else len(known), natural(name)))
-    return frame.sort_values([c for c in ("metric", "part", "model") if c in frame], key=rank, ignore_index=True)
+    keys = [column for column in ("metric", "part", "model") if column in frame]
+    return frame.sort_values(keys, key=rank, ignore_index=True)
 
 
 def natural(name: object) -> tuple[object, ...]:
     """Sort key under which "Q2" comes before "Q10"."""
-    return tuple((int(piece), "") if piece.isdigit() else (-1, piece) for piece in re.split(r"([0-9]+)", str(name)))
+    pieces = re.split(r"([0-9]+)", str(name))
+    return tuple((int(piece), "") if piece.isdigit() else (-1, piece) for piece in pieces)
 
 
 def by_size(model: object) -> tuple[float, tuple[object, ...]]:
-    """Sort key for model names: the parameter count in the name ("-135M", "_11b"), then the name; no count is last."""
-    said = re.search(r"(?<![a-z0-9.])([0-9]+(?:[.][0-9]+)?)([mb])(?![a-z0-9])", str(model), flags=re.IGNORECASE)
-    count = float(said[1]) * {"m": 1e6, "b": 1e9}[said[2].lower()] if said else math.inf
-    return count, natural(model)
+    """Sort key for models: the parameter count in the name ("-135M", "_11b"), none last; then the name."""
+    size = re.search(r"(?<![a-z0-9.])([0-9]+(?:[.][0-9]+)?)([mb])(?![a-z0-9])", str(model), flags=re.I)
+    parameters = float(size[1]) * {"m": 1e6, "b": 1e9}[size[2].lower()] if size else math.inf
+    return parameters, natural(model)
 
 
 def summarise(
     values: pd.DataFrame, *, cluster: str = "group", resamples: int = 2000, seed: int = 7, pool: str = "macro"
 ) -> pd.DataFrame:
-    """Value and interval per metric, part and model: table1.csv's columns, then coverage, units, flagged, clusters.
+    """Value and interval per metric, part and model.
 
-    `pool="macro"` is the mean of per-answer values, as in the paper's table; answers without a value are left out.
-    `"micro"` is sum(num) / sum(den), 0 where all answers have a value and none has a point to divide by (only refusals);
-    where F1 has no sums it is the harmonic mean of pooled Precision and Recall, taken anew in every resample. `n` counts
-    answers with a value, `unscored` the points (not answers) that no readable reply covers, `coverage` = 1 - unscored /
-    units (nan without units); `flagged` when it, or the share of answers with a value, is under 95 %.
+    Columns: those of table1.csv, then coverage, units, flagged, clusters.
 
-    `ci_low` and `ci_high` are nan with fewer than two clusters that have a value. Signatures gain pool, n, unscored,
-    cluster, resamples and seed. Raises InputError for a broken frame, or one that mixes settings within a cell.
+    `pool="macro"` is the mean of per-answer values, as in the paper's table; answers without a value are left
+    out. `"micro"` is sum(num) / sum(den), 0 where all answers have a value and none has a point to divide by
+    (only refusals); where F1 has no sums it is the harmonic mean of pooled Precision and Recall, recomputed
+    in every resample. `n` counts answers with a value, `unscored` the points (not answers) that no readable
+    reply covers, `coverage` = 1 - unscored / units (nan without units); `flagged` when it, or the share of
+    answers with a value, is under 95 %.
+
+    `ci_low` and `ci_high` are nan with fewer than two clusters that have a value. Signatures gain pool, n,
+    unscored, cluster, resamples and seed. Raises InputError for a broken frame, or one that mixes settings
+    within a cell.
     """
     if pool not in ("macro", "micro"):
         raise InputError(f"pool must be 'macro' or 'micro', got {pool!r}")
@@ -107,40 +118,55 @@ def summarise(
         frame = frame.assign(num=frame["value"], den=1.0)
     cells = dict(list(frame.groupby(["metric", "part", "model"])))
     rows = []
-    for (metric, part, model), cell in cells.items():
-        sources = [cell]
-        if cell["num"].isna().all() and cell["value"].notna().any():
-            sources = [cells.get((metric, p, model)) for p in ("Precision", "Recall")]
-            if part != "F1" or any(s is None for s in sources):
-                raise InputError(f"micro pooling of {metric} {part} needs num and den, or Precision and Recall rows "
-                                 f"for F1; {model} has neither: use pool='macro'")
-        estimate = _estimate(*_pooled(*sources), resamples, seed)
-        signatures = cell["signature"].unique()
-        if len(signatures) > 1:
-            raise InputError(f"{metric} {part} of {model} mixes {len(signatures)} settings, e.g. {signatures[0]!r} and "
-                             f"{signatures[1]!r}: summarise them apart")
-        n, units, unscored = int(cell["value"].notna().sum()), int(cell["units"].sum()), int(cell["unscored"].sum())
+    for key, cell in cells.items():
+        estimate = _estimate(*_pooled(*_summed(cells, *key)), resamples, seed)
+        n, units, unscored = (int(total) for total in (
+            cell["value"].notna().sum(), cell["units"].sum(), cell["unscored"].sum()))
         coverage = 1 - unscored / units if units else np.nan
         rows.append({
-            "metric": metric, "part": part, "model": model, "value": estimate.value,
-            "ci_low": estimate.ci_low, "ci_high": estimate.ci_high, "n": n, "unscored": unscored,
-            "signature": f"{signatures[0]}|pool:{pool}|n:{n}|unscored:{unscored}|cluster:{cluster}"
-                         f"|resamples:{resamples}|seed:{seed}",
+            **dict(zip(("metric", "part", "model"), key, strict=True)),
+            "value": estimate.value, "ci_low": estimate.ci_low, "ci_high": estimate.ci_high,
+            "n": n, "unscored": unscored,
+            "signature": f"{_one_signature(cell, *key)}|pool:{pool}|n:{n}|unscored:{unscored}"
+                         f"|cluster:{cluster}|resamples:{resamples}|seed:{seed}",
             "coverage": coverage, "units": units,
-            "flagged": coverage < MIN_COVERAGE or n / len(cell) < MIN_COVERAGE, "clusters": estimate.clusters})
+            "flagged": coverage < MIN_COVERAGE or n / len(cell) < MIN_COVERAGE,
+            "clusters": estimate.clusters})
     return paper_order(pd.DataFrame(rows))
+
+
+def _summed(
+    cells: Mapping[tuple[str, str, str], pd.DataFrame], metric: str, part: str, model: str
+) -> list[pd.DataFrame]:
+    """The cells whose sums give a value: its own, or Precision's and Recall's for an F1 without sums."""
+    cell = cells[metric, part, model]
+    if cell["num"].notna().any() or cell["value"].isna().all():
+        return [cell]
+    sides = [cells[metric, side, model] for side in ("Precision", "Recall") if (metric, side, model) in cells]
+    if part != "F1" or len(sides) < 2:
+        raise InputError(f"micro pooling of {metric} {part} needs num and den, or Precision and Recall rows "
+                         f"for F1; {model} has neither: use pool='macro'")
+    return sides
+
+
+def _one_signature(cell: pd.DataFrame, metric: str, part: str, model: str) -> str:
+    """The signature of a cell's answers; InputError when they were made with different settings."""
+    signatures = cell["signature"].unique()
+    if len(signatures) > 1:
+        raise InputError(f"{metric} {part} of {model} mixes {len(signatures)} settings, e.g. "
+                         f"{signatures[0]!r} and {signatures[1]!r}: summarise them apart")
+    return signatures[0]
 
 
 def paired(
     values: pd.DataFrame, metric: str, part: str, a: str, b: str, *,
     cluster: str = "group", resamples: int = 2000, permutations: int = 9999, seed: int = 7,
 ) -> Paired:
-    """Mean difference a - b over triplets, joined by id, with a cluster bootstrap interval and a sign-flip test.
+    """Mean difference a - b over triplets, joined by id, with its interval and a sign-flip test.
 
-    Under the null hypothesis the two models are exchangeable within a cluster, so its summed difference may change
-    sign. With up to 14 clusters all 2^clusters patterns are listed; beyond, `permutations` random ones are drawn and
-    p = (1 + as extreme) / (1 + drawn). The least p that k clusters can give is 2 / 2^k: 1 with one cluster, 0.5 with
-    two, 0.03 with six. Raises InputError when metric, part or a model is not in the frame.
+    The test is `sign_flip_test` on the summed differences of the clusters: under the null hypothesis the two
+    models are exchangeable within a cluster, so its sum may change sign. Raises InputError when metric, part
+    or a model is not in the frame.
     """
     cell = _checked(values, cluster, metric=metric, part=part)
     _known(values, "model", a, b)
@@ -150,55 +176,86 @@ def paired(
     both = sides[0].join(sides[1], how="inner", rsuffix="_b")
     gaps = both.assign(num=both["value"] - both["value_b"], den=1.0).dropna(subset="num")
     estimate = _estimate(*_pooled(gaps), resamples, seed)
-    p, exact = _sign_flip(gaps.groupby("cluster")["num"].sum().to_numpy(), permutations, seed)
-    return Paired(metric, part, a, b, estimate.value, estimate.ci_low, estimate.ci_high, p, len(gaps),
-                  estimate.clusters, len(sides[0]) - len(both), len(sides[1]) - len(both), len(both) - len(gaps), exact)
+    p, exact = sign_flip_test(gaps.groupby("cluster")["num"].sum().to_numpy(), permutations, seed)
+    return Paired(
+        metric, part, a, b, estimate.value, estimate.ci_low, estimate.ci_high, p, len(gaps),
+        estimate.clusters, only_a=len(sides[0]) - len(both), only_b=len(sides[1]) - len(both),
+        unscored=len(both) - len(gaps), exact=exact)
+
+
+def sign_flip_test(sums: Sequence[float], permutations: int = 9999, seed: int = 7) -> tuple[float, bool]:
+    """Two-sided p of a sum whose terms are independent and symmetric about 0, and whether it is exact.
+
+    Fisher's randomisation test for paired samples (Fisher 1935), as `scipy.stats.permutation_test` does it:
+    every pattern of signs is equally likely. All 2^k patterns of k terms are counted while there are at most
+    2^14 of them (or `permutations`, if that is more); beyond, `permutations` random ones are drawn, and
+    p = (1 + as extreme) / (1 + drawn). The least exact p is 2 / 2^k: 1 with one term, 0.5 with two, 0.03 with
+    six. p lies in (0, 1]; nan without terms.
+    """
+    terms = np.asarray(sums, dtype=float)
+    if len(terms) < 2:                                    # scipy refuses what is no sample
+        return (1.0 if len(terms) else math.nan), True
+    counted = max(permutations, EXACT) if 2 ** len(terms) <= EXACT else permutations
+    # scipy takes two values for equal when they differ by 2e-14 of themselves. With this constant added that
+    # means 2e-14 of the terms' sizes: the same sum in another order is a tie, near 0 too.
+    size = np.abs(terms).sum()
+    test = permutation_test(
+        (terms,), lambda signed, axis: size + np.abs(signed.sum(axis=axis)), permutation_type="samples",
+        alternative="greater", n_resamples=counted, batch=1000, vectorized=True,
+        rng=np.random.default_rng(seed))
+    return float(test.pvalue), 2 ** len(terms) <= counted
 
 
 def paired_table(
     values: pd.DataFrame, *, models: Sequence[str] | None = None,
     cluster: str = "group", resamples: int = 2000, permutations: int = 9999, seed: int = 7,
 ) -> pd.DataFrame:
-    """`paired` for every metric, part and pair of models, with `p_holm` over the pairs within one metric and part.
+    """`paired` for every metric, part and pair of models.
 
-    `models` orders the pairs: a later model is `a`, an earlier one `b`, so that with rising sizes a positive
-    difference is a gain. Left out, they are ordered `by_size`.
+    `p_holm` is adjusted over the pairs within one metric and part. `models` orders the pairs: a later model
+    is `a`, an earlier one `b`, so that with rising sizes a positive difference is a gain. Left out, they are
+    ordered `by_size`.
     """
     frame = _checked(values, cluster)
     models = sorted(frame["model"].unique(), key=by_size) if models is None else models
     rows = [
-        asdict(paired(frame, metric, part, a, b, cluster="cluster", resamples=resamples, permutations=permutations,
-                      seed=seed))
+        asdict(paired(frame, metric, part, a, b, cluster="cluster", resamples=resamples,
+                      permutations=permutations, seed=seed))
         for metric, part in paper_order(frame[["metric", "part"]].drop_duplicates()).itertuples(index=False)
         for b, a in combinations(models, 2)
     ]
     table = pd.DataFrame(rows, columns=list(Paired.__slots__))
-    table.insert(table.columns.get_loc("p") + 1, "p_holm", table.groupby(["metric", "part"])["p"].transform(holm))
+    adjusted = table.groupby(["metric", "part"])["p"].transform(holm)
+    table.insert(table.columns.get_loc("p") + 1, "p_holm", adjusted)
     return table
 
 
 def holm(p: Iterable[float]) -> np.ndarray:
-    """Holm's step-down adjustment of p values, in their own order; nan stays nan and is not counted."""
-    p = np.asarray(list(p), dtype=float)
-    adjusted = np.full(len(p), np.nan)
-    order = np.argsort(p, kind="stable")[: int(np.isfinite(p).sum())]
-    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(order), 0, -1)), 1)
+    """Holm's step-down adjustment of p values (Holm 1979), in their own order.
+
+    It bounds the chance of any false rejection in the family, however the tests depend on each other. nan
+    stays nan and is not counted.
+    """
+    raw = np.asarray(list(p), dtype=float)
+    adjusted = np.full(len(raw), np.nan)
+    order = np.argsort(raw, kind="stable")[: int(np.isfinite(raw).sum())]
+    adjusted[order] = np.minimum(np.maximum.accumulate(raw[order] * np.arange(len(order), 0, -1)), 1)
     return adjusted
 
 
 def trend(
-    values: pd.DataFrame, order: Mapping[str, float], *, cluster: str = "group", resamples: int = 2000, seed: int = 7
+    values: pd.DataFrame, order: Mapping[str, float], *, cluster: str = "group", resamples: int = 2000,
+    seed: int = 7,
 ) -> pd.DataFrame:
     """Does each metric rise with model size? `order` maps models to sizes in billions of parameters.
 
-    `slope` is the mean over triplets of the least-squares slope of the value on log2(size): the change per doubling,
-    with a cluster bootstrap interval. `page_l` and `p` are Page's test of the ordered alternative (one-sided: values
-    rise with size), over cluster means, or over triplets when there are fewer than three clusters (`page_over` says
-    which); nan with fewer than three models or two rows. Only triplets with a value for every model count (`n`);
-    `incomplete` says how many were left out.
+    `slope` is the mean over triplets of the least-squares slope of the value on log2(size): the change per
+    doubling, with a cluster bootstrap interval. `page_l` and `p` are Page's test of the ordered alternative
+    (Page 1963; one-sided: values rise with size; it assumes independent rows), over cluster means, or over
+    triplets when there are fewer than three clusters (`page_over` says which); nan with fewer than three
+    models or two rows. Only triplets with a value for every model count (`n`); `incomplete` says how many
+    were left out.
     """
-    from scipy.stats import page_trend_test
-
     frame = _checked(values, cluster)
     _known(frame, "model", *order)
     models = sorted(order, key=lambda model: (order[model], natural(model)))
@@ -209,35 +266,44 @@ def trend(
     doublings -= doublings.mean()
     rows = []
     for (metric, part), cell in frame[frame["model"].isin(models)].groupby(["metric", "part"]):
-        wide = cell.pivot(index=["cluster", "triplet_id"], columns="model", values="value").reindex(columns=models)
+        wide = cell.pivot(index=["cluster", "triplet_id"], columns="model", values="value")
+        wide = wide.reindex(columns=models)
         full = wide.dropna()
         slopes = (full.to_numpy() * doublings).sum(axis=1) / (doublings**2).sum()
         estimate = _estimate(*_pooled(full.reset_index().assign(num=slopes, den=1.0)), resamples, seed)
-        means = full.groupby(level="cluster").mean()
-        ranked, over = (means, "clusters") if len(means) >= 3 else (full, "triplets")
-        page = page_trend_test(ranked.to_numpy()) if len(ranked) >= 2 and len(models) >= 3 else None
         rows.append({
             "metric": metric, "part": part, "slope": estimate.value, "ci_low": estimate.ci_low,
-            "ci_high": estimate.ci_high, "page_l": page.statistic if page else np.nan,
-            "p": float(page.pvalue) if page else np.nan, "page_over": over, "n": len(full),
-            "incomplete": len(wide) - len(full), "clusters": estimate.clusters})
+            "ci_high": estimate.ci_high, **_page(full), "n": len(full), "incomplete": len(wide) - len(full),
+            "clusters": estimate.clusters})
     return paper_order(pd.DataFrame(rows))
+
+
+def _page(full: pd.DataFrame) -> dict[str, float | str]:
+    """`trend`'s page_l, p and page_over from a frame of triplets by models, without gaps."""
+    means = full.groupby(level="cluster").mean()
+    ranked, over = (means, "clusters") if len(means) >= 3 else (full, "triplets")
+    if len(ranked) < 2 or ranked.shape[1] < 3:
+        return {"page_l": math.nan, "p": math.nan, "page_over": over}
+    page = page_trend_test(ranked.to_numpy())
+    return {"page_l": page.statistic, "p": float(page.pvalue), "page_over": over}
 
 
 def correlate(
     x: Sequence[float], y: Sequence[float], cluster: Sequence[object] | None = None, *,
     resamples: int = 2000, seed: int = 7,
 ) -> pd.DataFrame:
-    """Pearson, Spearman and Kendall (tau-b) between two columns: one row each, with a bootstrap interval.
+    """Pearson, Spearman and Kendall (tau-b, 1945) between two columns, in [-1, 1]: one row each.
 
-    `cluster` names each row's cluster, drawn whole; left out, rows are drawn singly. Rows where x or y is nan are
-    left out and counted. A constant column gives nan; resamples in which a coefficient is undefined are passed over.
+    Pearson's measures a straight line, the other two any rising order; ties have their mean rank. `cluster`
+    names each row's cluster, drawn whole; left out, rows are drawn singly. Rows where x or y is nan are left
+    out and counted. A constant column gives nan; resamples in which a coefficient is undefined are left out,
+    and where these are half of them or more there is no interval.
     """
-    (x, y), codes, left_out = _columns(cluster, x=x, y=y)
-    rows = [
-        {"coefficient": name, **asdict(_estimate(make(x, y, codes), *_count(codes), resamples, seed, left_out))}
-        for name, make in COEFFICIENTS.items()
-    ]
+    (x_kept, y_kept), codes, left_out = _columns(cluster, x=x, y=y)
+    rows = []
+    for name, make in COEFFICIENTS.items():
+        estimate = _estimate(make(x_kept, y_kept, codes), *_count(codes), resamples, seed, left_out)
+        rows.append({"coefficient": name, **asdict(estimate)})
     return pd.DataFrame(rows)
 
 
@@ -245,17 +311,22 @@ def correlate_difference(
     a: Sequence[float], b: Sequence[float], y: Sequence[float], cluster: Sequence[object] | None = None, *,
     resamples: int = 2000, seed: int = 7,
 ) -> pd.DataFrame:
-    """How much better does `a` go with `y` than `b` does: correlation(a, y) - correlation(b, y), per coefficient.
+    """Correlation(a, y) - correlation(b, y), per coefficient: how much more closely `a` follows `y`.
 
+    In [-2, 2], one row for each coefficient of `correlate`, with the two correlations as columns `a` and `b`.
     Both correlations come from the same rows and the same resamples, so the interval is a paired one.
     """
-    (a, b, y), codes, left_out = _columns(cluster, a=a, b=b, y=y)
+    (first, second, target), codes, left_out = _columns(cluster, a=a, b=b, y=y)
     rows = []
     for name, make in COEFFICIENTS.items():
-        of_a, of_b = make(a, y, codes), make(b, y, codes)
-        gap = _estimate(lambda w, f=of_a, g=of_b: f(w) - g(w), *_count(codes), resamples, seed, left_out)
+        of_a, of_b = make(first, target, codes), make(second, target, codes)
+
+        def gap_of(weights: np.ndarray, of_a: Statistic = of_a, of_b: Statistic = of_b) -> np.ndarray:
+            return of_a(weights) - of_b(weights)
+        gap = _estimate(gap_of, *_count(codes), resamples, seed, left_out)
         once = np.ones((1, gap.clusters))
-        rows.append({"coefficient": name, "a": float(of_a(once)[0]), "b": float(of_b(once)[0]), **asdict(gap)})
+        each = {"a": float(of_a(once)[0]), "b": float(of_b(once)[0])}
+        rows.append({"coefficient": name, **each, **asdict(gap)})
     return pd.DataFrame(rows)
 
 
@@ -263,15 +334,19 @@ def auc(
     score: Sequence[float], label: Sequence[bool], cluster: Sequence[object] | None = None, *,
     resamples: int = 2000, seed: int = 7,
 ) -> Estimate:
-    """Chance that a random positive (label 1) outscores a random negative (label 0), ties counting half; in [0, 1]."""
-    (score, label), codes, left_out = _columns(cluster, score=score, label=label)
-    if not np.isin(label, (0, 1)).all():
-        raise InputError(f"label must be 0 or 1 (or bool), got {min(set(label) - {0, 1})}")
+    """Chance in [0, 1] that a random positive (label 1) outscores a random negative (0); a tie counts half.
+
+    The area under the ROC curve, from the rank sum of the positives (Mann and Whitney 1947; Hanley and McNeil
+    1982). nan without a positive or without a negative. InputError for a label that is neither 0 nor 1.
+    """
+    (scores, labels), codes, left_out = _columns(cluster, score=score, label=label)
+    if not np.isin(labels, (0, 1)).all():
+        raise InputError(f"label must be 0 or 1 (or bool), got {min(set(labels) - {0, 1})}")
 
     def area(weights: np.ndarray) -> np.ndarray:
         w = weights[:, codes]
-        positives, negatives = (w * label).sum(axis=1), (w * (1 - label)).sum(axis=1)
-        rank_sum = (w * label * _midranks(score, w)).sum(axis=1)
+        positives, negatives = (w * labels).sum(axis=1), (w * (1 - labels)).sum(axis=1)
+        rank_sum = (w * labels * _midranks(scores, w)).sum(axis=1)
         return (rank_sum - positives * (positives + 1) / 2) / (positives * negatives)
     return _estimate(area, *_count(codes), resamples, seed, left_out)
 
@@ -280,26 +355,14 @@ def sign_accuracy(
     difference: Sequence[float], preference: Sequence[float], cluster: Sequence[object] | None = None, *,
     resamples: int = 2000, seed: int = 7,
 ) -> Estimate:
-    """Share of pairs with a preference (not 0) whose difference has its sign; a difference of 0 counts half."""
-    (difference, preference), codes, left_out = _columns(cluster, difference=difference, preference=preference)
-    table = pd.DataFrame({"cluster": codes, "num": (np.sign(difference) * np.sign(preference) + 1) / 2, "den": 1.0})
-    kept = table[preference != 0]
+    """Share of preferences (not 0) whose difference has the same sign; a difference of 0 counts half.
+
+    In [0, 1], 0.5 by chance; nan without a preference. Pairs without one are counted in `left_out`.
+    """
+    (gap, liked), codes, left_out = _columns(cluster, difference=difference, preference=preference)
+    table = pd.DataFrame({"cluster": codes, "num": (np.sign(gap) * np.sign(liked) + 1) / 2, "den": 1.0})
+    kept = table[liked != 0]
     return _estimate(*_pooled(kept), resamples, seed, left_out + len(table) - len(kept))
-
-
-def _sign_flip(sums: np.ndarray, permutations: int, seed: int) -> tuple[float, bool]:
-    """Two-sided p of a sum under random signs of its terms, and whether all sign patterns were listed."""
-    if not len(sums):
-        return np.nan, True
-    exact = 2 ** len(sums) <= EXACT
-    if exact:
-        signs = 1 - 2 * (np.arange(2 ** len(sums))[:, None] >> np.arange(len(sums)) & 1)
-    else:
-        signs = 1 - 2 * np.random.default_rng(seed).integers(0, 2, size=(permutations, len(sums)), dtype=np.int8)
-    flipped = np.abs((signs * sums).sum(axis=1))
-    slack = 1e-12 * np.abs(sums).sum()                     # the same sum in another order is still a tie
-    extreme = int((flipped >= abs(sums.sum()) - slack).sum())
-    return (extreme / len(signs) if exact else (1 + extreme) / (1 + permutations)), exact
 
 
 def _checked(values: pd.DataFrame, cluster: str, **only: str) -> pd.DataFrame:
@@ -310,7 +373,8 @@ def _checked(values: pd.DataFrame, cluster: str, **only: str) -> pd.DataFrame:
     keys = ["metric", "part", "model", "triplet_id"]
     needed = dict.fromkeys([*keys, cluster, "value", "num", "den", "units", "unscored", "signature"])
     if absent := [c for c in needed if c not in values]:
-        raise InputError(f"the values frame lacks {', '.join(map(repr, absent))}; it has {list(values.columns)}")
+        raise InputError(f"the values frame lacks {', '.join(map(repr, absent))}; "
+                         f"it has {list(values.columns)}")
     for column, name in only.items():
         _known(values, column, name)
         values = values[values[column] == name]
@@ -331,13 +395,18 @@ def _known(frame: pd.DataFrame, column: str, *names: str) -> None:
     """InputError when a name is not in the column."""
     known = sorted(frame[column].unique(), key=natural)
     if strange := [name for name in names if name not in known]:
-        raise InputError(f"no {column} {strange[0]!r} among the values; there are {', '.join(map(repr, known))}")
+        raise InputError(f"no {column} {strange[0]!r} among the values; "
+                         f"there are {', '.join(map(repr, known))}")
 
 
-def _columns(cluster: Sequence[object] | None, **columns: Sequence[float]) -> tuple[list[np.ndarray], np.ndarray, int]:
-    """Finite rows of equally long columns in an order of their own, cluster codes 0.., and how many rows were not."""
+def _columns(
+    cluster: Sequence[object] | None, **columns: Sequence[float]
+) -> tuple[list[np.ndarray], np.ndarray, int]:
+    """Finite rows of equally long columns, sorted; their cluster codes 0..; how many rows were left out."""
     labels = None if cluster is None else pd.Series(list(cluster))
-    lengths = {name: len(c) for name, c in columns.items()} | ({} if labels is None else {"cluster": len(labels)})
+    lengths = {name: len(c) for name, c in columns.items()}
+    if labels is not None:
+        lengths["cluster"] = len(labels)
     if len(set(lengths.values())) > 1:
         raise InputError(f"columns must be equally long, got {lengths}")
     if labels is not None and labels.isna().any():
@@ -345,9 +414,13 @@ def _columns(cluster: Sequence[object] | None, **columns: Sequence[float]) -> tu
     arrays = [np.asarray(c, dtype=float) for c in columns.values()]
     kept = np.isfinite(arrays).all(axis=0)
     arrays = [a[kept] for a in arrays]
-    names = np.zeros(kept.sum(), dtype=int) if labels is None else pd.factorize(labels[kept].astype(str), sort=True)[0]
-    order = np.lexsort([*arrays[::-1], names])
-    return [a[order] for a in arrays], np.arange(len(order)) if labels is None else names[order], int((~kept).sum())
+    left_out = int((~kept).sum())
+    if labels is None:                                    # every row is a cluster
+        order = np.lexsort(arrays[::-1])
+        return [a[order] for a in arrays], np.arange(len(order)), left_out
+    codes = pd.factorize(labels[kept].astype(str), sort=True)[0]
+    order = np.lexsort([*arrays[::-1], codes])
+    return [a[order] for a in arrays], codes[order], left_out
 
 
 def _count(codes: np.ndarray) -> tuple[int, int]:
@@ -356,13 +429,13 @@ def _count(codes: np.ndarray) -> tuple[int, int]:
 
 
 def _pooled(*sources: pd.DataFrame) -> tuple[Statistic, int, int]:
-    """sum(num) / sum(den), or the harmonic mean of two such ratios; with how many clusters and rows it rests on.
+    """sum(num) / sum(den), or the harmonic mean of two such ratios; the counts of clusters and rows.
 
-    A row without `num`, an unscored answer, weighs nothing. Where the rows drawn have nothing to divide by, they are
-    refusals, and the ratio is 0.
+    A row without `num`, an unscored answer, weighs nothing. Where the rows drawn have nothing to divide by,
+    they are refusals, and the ratio is 0.
     """
-    sources = [source.dropna(subset="num").assign(rows=1.0) for source in sources]
-    sums = [source.groupby("cluster")[["num", "den", "rows"]].sum() for source in sources]
+    scored = [source.dropna(subset="num").assign(rows=1.0) for source in sources]
+    sums = [source.groupby("cluster")[["num", "den", "rows"]].sum() for source in scored]
     clusters = sorted({c for s in sums for c in s.index})
     parts = [s.reindex(clusters, fill_value=0.0).to_numpy().T for s in sums]
 
@@ -379,8 +452,10 @@ def _pooled(*sources: pd.DataFrame) -> tuple[Statistic, int, int]:
     return ratio, len(clusters), max(map(len, sources))
 
 
-def _estimate(statistic: Statistic, clusters: int, n: int, resamples: int, seed: int, left_out: int = 0) -> Estimate:
-    """The statistic with every cluster counted once, and its 95 % percentile interval over resampled clusters."""
+def _estimate(
+    statistic: Statistic, clusters: int, n: int, resamples: int, seed: int, left_out: int = 0
+) -> Estimate:
+    """The statistic with every cluster counted once, and its 95 % percentile interval (module docstring)."""
     value = low = high = math.nan
     with np.errstate(invalid="ignore", divide="ignore"):
         if clusters:
@@ -389,14 +464,14 @@ def _estimate(statistic: Statistic, clusters: int, n: int, resamples: int, seed:
             weights, step = _resampled(clusters, resamples, seed), max(1, BLOCK // n)
             draws = np.concatenate([statistic(weights[i:i + step]) for i in range(0, resamples, step)])
             draws = draws[np.isfinite(draws)]
-            if len(draws) > resamples / 2:                 # undefined in most resamples: no interval to speak of
+            if len(draws) > resamples / 2:                 # undefined in most resamples: no interval
                 low, high = map(float, np.quantile(draws, [0.025, 0.975]))
     return Estimate(value, low, high, n, clusters, left_out)
 
 
 @lru_cache(maxsize=4)
 def _resampled(clusters: int, resamples: int, seed: int) -> np.ndarray:
-    """How often each cluster is drawn, (resamples, clusters); equal for all metrics and models, so they compare."""
+    """How often each cluster is drawn, (resamples, clusters); the same for all metrics and models."""
     drawn = np.random.default_rng(seed).integers(clusters, size=(resamples, clusters))
     flat = (drawn + clusters * np.arange(resamples)[:, None]).ravel()
     counts = np.bincount(flat, minlength=resamples * clusters).reshape(resamples, clusters).astype(float)
@@ -405,10 +480,11 @@ def _resampled(clusters: int, resamples: int, seed: int) -> np.ndarray:
 
 
 def _midranks(x: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Rank of each x in a sample holding w[b, i] copies of x[i], ties sharing their middle rank: shape of w."""
+    """Rank of each x in a sample of w[b, i] copies of x[i], ties sharing their mean rank: shape of w."""
     distinct, place = np.unique(x, return_inverse=True)
     by_value = np.argsort(place, kind="stable")
-    copies = np.add.reduceat(w[:, by_value], np.searchsorted(place[by_value], np.arange(len(distinct))), axis=1)
+    starts = np.searchsorted(place[by_value], np.arange(len(distinct)))
+    copies = np.add.reduceat(w[:, by_value], starts, axis=1)
     return (np.cumsum(copies, axis=1) - copies / 2 + 0.5)[:, place]
 
 
@@ -434,7 +510,7 @@ def _spearman(x: np.ndarray, y: np.ndarray, codes: np.ndarray) -> Statistic:
 
 
 def _kendall(x: np.ndarray, y: np.ndarray, codes: np.ndarray) -> Statistic:
-    """tau-b from counts of pairs of rows between clusters: a resample is then a quadratic form in its counts."""
+    """tau-b from counts of pairs of rows between clusters: a resample is a quadratic form in its counts."""
     starts = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]]) if len(codes) else np.array([], dtype=int)
     dx, dy = (np.sign(v[:, None] - v[None, :]).astype(np.int8) for v in (x, y))
     agree, in_x, in_y = (
@@ -443,7 +519,8 @@ def _kendall(x: np.ndarray, y: np.ndarray, codes: np.ndarray) -> Statistic:
     )
 
     def tau(weights: np.ndarray) -> np.ndarray:
-        concordant, untied_x, untied_y = ((weights @ pairs * weights).sum(axis=1) for pairs in (agree, in_x, in_y))
+        concordant, untied_x, untied_y = (
+            (weights @ pairs * weights).sum(axis=1) for pairs in (agree, in_x, in_y))
         return concordant / np.sqrt(untied_x * untied_y)   # whole numbers until here: exact in any order
     return tau
 

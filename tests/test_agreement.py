@@ -15,7 +15,7 @@ from ems.io import data_path
 from ems.local.scorers import LocalScorer, PairScorer, SimilarityMatcher
 from ems.local.sentences import SentenceExtractor
 from ems.pipeline import EMS, build
-from ems.study import ablation, agreement, edits, plots
+from ems.study import ablation, agreement, edits, people_figures
 from ems.study import upstream as datasets
 from ems.types import Answer, InputError, Triplet
 
@@ -401,7 +401,7 @@ def test_without_a_number_to_change_what_should_cost_little_has_no_verdict():
     assert found.passes["delete points"]
     assert pd.isna(found.passes["change stop words"])
     pytest.importorskip("matplotlib")
-    assert "75.0 ?" in [t.get_text() for t in plots.notice_figure(found.reset_index()).axes[0].texts]
+    assert "75.0 ?" in [t.get_text() for t in people_figures.notice_figure(found.reset_index()).axes[0].texts]
 
 
 BY_HARM = {e.name: e.harm for e in edits.EDITS}
@@ -483,7 +483,7 @@ def test_metrics_are_ordered_by_what_people_prefer():
     scores = pair_scores([0.3, -0.2, 0.1], "good").merge(
         pair_scores([-0.3, 0.2, -0.1], "bad"), on=agreement.KEYS
     )
-    figure = plots.forest_figure(agreement.human_agreement(LABELS, scores, resamples=20))
+    figure = people_figures.forest_figure(agreement.human_agreement(LABELS, scores, resamples=20))
     assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == ["bad", "good"]       # the best on top
     assert len(figure.axes) == 3
 
@@ -499,7 +499,7 @@ def test_every_failure_has_a_cross():
         ],
         columns=["metric", "edit", "harm", "loss", "passes"],
     )
-    axes = plots.notice_figure(verdicts).axes[0]
+    axes = people_figures.notice_figure(verdicts).axes[0]
     said = [t.get_text() for t in axes.texts]
     assert [s for s in said if "✗" in s] == ["10.0 ✗", "0.0 ✗"]
     assert [t.get_text() for t in axes.get_yticklabels()] == ["M   1/2", "N   1/2"]
@@ -518,10 +518,10 @@ def test_choices_are_compared_with_their_own_form():
     )
     choices = ablation.compare(people, apart)
     assert list(choices["verdict"]) == ["", "harms", "", "no clear difference"]
-    axes = plots.choices_figure(choices).axes
+    axes = people_figures.choices_figure(choices).axes
     assert {t.get_text().strip() for t in axes[0].texts} == {"0.50", "0.60"}
     assert axes[1].get_xlabel() == "large\nless small, in standard deviations"
-    alone = plots.choices_figure(
+    alone = people_figures.choices_figure(
         choices.assign(last="small", gap=np.nan, gap_low=np.nan, gap_high=np.nan, order_kept=np.nan)
     )
     assert alone.axes[1].get_xlabel() == "one model alone: no gap"

@@ -1,5 +1,6 @@
 """Tables to the letter, hostile text made harmless, figures that draw every case and cut long lists."""
 
+import ast
 import html.parser
 import math
 import os
@@ -12,9 +13,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+import ems
 from ems import report, stats
 from ems.metrics import ems_scores
-from ems.study import figures
+from ems.pipeline import build, with_metrics
+from ems.study import figures, point_figures
 from ems.types import EMSResult, InputError
 
 NAN = math.nan
@@ -44,14 +47,26 @@ OURS = summary([
 
 
 def result(
-    ref=("r0", "r1", "r2", "r3"), ans=("a0", "a1", "a2"), match=(0, -1, None, 0), score=(0.9, 0.0, None, 0.4), **more
+    ref=("r0", "r1", "r2", "r3"),
+    ans=("a0", "a1", "a2"),
+    match=(0, -1, None, 0),
+    score=(0.9, 0.0, None, 0.4),
+    **more,
 ):
     scores = ems_scores(match, score, len(ans))
     fields = {"triplet_id": "T-Q1", "model": "m", "signature": "sig", "reason": scores.reason} | more
     return EMSResult(
-        ref_points=tuple(ref), ans_points=tuple(ans), match=tuple(match), score=tuple(score), recall=scores.recall,
-        precision=scores.precision, f1=scores.f1, unscored=scores.unscored, ans_score=scores.ans_score,
-        **fields)
+        ref_points=tuple(ref),
+        ans_points=tuple(ans),
+        match=tuple(match),
+        score=tuple(score),
+        recall=scores.recall,
+        precision=scores.precision,
+        f1=scores.f1,
+        unscored=scores.unscored,
+        ans_score=scores.ans_score,
+        **fields,
+    )
 
 
 # --- tables
@@ -97,10 +112,17 @@ def test_coverage_is_rounded_down():
 
 def test_saved_csv_follows_the_contract(tmp_path):
     paths = report.save_table1(OURS, tmp_path / "new", absent={"RAGChecker": "no judge"})
-    assert [p.name for p in paths] == ["table1.csv", "table1.md", "table1.tex"] == sorted(os.listdir(tmp_path / "new"))
+    assert (
+        [p.name for p in paths]
+        == ["table1.csv", "table1.md", "table1.tex"]
+        == sorted(os.listdir(tmp_path / "new"))
+    )
     lines = paths[0].read_text().splitlines()
     assert lines[0] == "metric,part,model,value,ci_low,ci_high,n,unscored,signature"
-    assert lines[1] == f"BLEU,Score,{SMALL},0.3333333333333333,0.3,0.4,50,0,BLEU|judge:none|n:50|unscored:0|seed:7"
+    assert (
+        lines[1]
+        == f"BLEU,Score,{SMALL},0.3333333333333333,0.3,0.4,50,0,BLEU|judge:none|n:50|unscored:0|seed:7"
+    )
     assert pd.read_csv(paths[0]).value.tolist() == [1 / 3, 0.0301, 0.25, 0.5]
     assert lines[2].split(",")[4:6] == ["", ""]                    # no interval is an empty cell
 
@@ -110,10 +132,10 @@ def test_saved_markdown_and_latex(tmp_path):
     paths = report.save_table1(rows, tmp_path, absent={"RAGChecker": "no judge: 100%_off"})
     _, md, tex = (path.read_text() for path in paths)
     table = [line for line in md.splitlines() if line.startswith("|")]
-    assert [len(re.findall(r"(?<!\\)\|", line)) for line in table] == [7] * 4              # six columns, four rows
+    assert [len(re.findall(r"(?<!\\)\|", line)) for line in table] == [7] * 4  # six columns, four rows
     assert "a_b\\|c" in table[0]
     assert "<b>" not in md
-    assert "- Absent: RAGChecker (no judge: 100%_off)" in md
+    assert "- Absent: RAGChecker (no judge: 100%\\_off)" in md
     assert "- `EMS(LLM): EMS(LLM)|judge:none|seed:7`" in md
     for wanted in (r"\toprule", r"\midrule", r"\bottomrule",
                    r"a\_b\textbar{}c \& 50\%", r"100\%\_off", r"$^{\dagger}$",
@@ -148,7 +170,7 @@ class Tags(html.parser.HTMLParser):
     def handle_starttag(self, tag, attrs):
         self.tags.add(tag)
         self.attributes |= {name for name, _ in attrs}
-        if tag != "br":
+        if tag not in ("br", "col"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):
@@ -160,7 +182,8 @@ def test_html_of_hostile_text_is_only_text():
         ref=[HOSTILE] * 4, ans=[HOSTILE, "a1", HOSTILE], model=HOSTILE, triplet_id=HOSTILE, signature=HOSTILE,
         reason=HOSTILE))
     seen = Tags(page)
-    assert seen.tags == {"div", "p", "b", "br", "table", "thead", "tbody", "tr", "th", "td", "small"}
+    assert seen.tags == {"div", "p", "b", "br", "table", "thead", "tbody", "tr", "th", "td", "small",
+                         "colgroup", "col"}
     assert seen.attributes == {"style"}
     assert seen.open == []
     assert "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt; &amp;" in page
@@ -238,9 +261,233 @@ def test_the_empty_cases_say_why(given, says):
 
 def test_weighted_sums_say_so():
     scores = ems_scores([0, -1], [0.5, 0.0], 1, ref_weights=[3.0, 1.0])
-    weighted = EMSResult("T", "m", ("r0", "r1"), ("a0",), (0, -1), (0.5, 0.0), scores.recall, scores.precision,
-                         scores.f1, 0, "sig", ans_score=scores.ans_score, ref_weights=(3.0, 1.0))
+    weighted = EMSResult(
+        "T",
+        "m",
+        ("r0", "r1"),
+        ("a0",),
+        (0, -1),
+        (0.5, 0.0),
+        scores.recall,
+        scores.precision,
+        scores.f1,
+        0,
+        "sig",
+        ans_score=scores.ans_score,
+        ref_weights=(3.0, 1.0),
+    )
     assert "EMS-Recall = 1.50 / 4.00 (weighted) = 0.375" in report.alignment_text(weighted)
+
+
+# --- whole sides: what made the number
+
+def whole(ref_score=(0.85, 0.0, None), ans_score=(0.62, 0.0), match=(1, -1, 0), ans_match=(0, -1), **more):
+    """A scorer of whole sides; the nearest points are no pairs (a0 scores 0.62 unnamed by any)."""
+    fields = {"ref_weights": (3.0, 1.0, 2.0), "ans_weights": (1.0, 1.0), "signature": "sig"} | more
+    return with_metrics(
+        EMSResult(
+            "T",
+            "m",
+            ("r0", "r1", "r2")[: len(match)],
+            ("a0", "a1")[: len(ans_score)],
+            match,
+            ref_score,
+            whole_sides=True,
+            ans_score=ans_score,
+            ans_match=ans_match,
+            **fields,
+        )
+    )
+
+
+def test_rows_of_whole_sides_hold_what_made_the_number():
+    given = whole()
+    rows = report.alignment_rows(given)
+    assert [(r.tag, r.ref, r.ans, r.weight, r.hint) for r in rows] == [
+        ("covered 0.85", 0, 1, 3.0, "answer"), ("covered 0.00", 1, None, 1.0, "answer"),
+        ("unscored", 2, 0, 2.0, "answer"),
+        ("supported 0.62", 0, 0, None, "reference"), ("supported 0.00", None, 1, None, "reference")]
+    scored = [r for r in rows if r.hint == "answer" and r.score is not None]
+    assert given.recall == sum(r.score * r.weight for r in scored) / sum(r.weight for r in scored) == 2.55 / 4
+    assert given.precision == sum(r.score for r in rows if r.hint == "reference") / 2 == 0.31
+
+
+def test_rows_of_pairs_are_matches_then_what_nothing_matched():
+    assert [(r.tag, r.ref, r.ans, r.hint) for r in report.alignment_rows(result())] == [
+        ("0.90", 0, 0, ""), ("no match", 1, None, ""), ("unscored", 2, None, ""), ("0.40", 3, 0, ""),
+        ("no match", None, 1, ""), ("no match", None, 2, "")]
+
+
+@pytest.mark.parametrize("given", [
+    EMSResult("T", "m", (), ("a0",), (), lost=("reference",)),
+    EMSResult("T", "m", ("r0",), (), (None,), (None,), whole_sides=True, lost=("answer",)),
+])
+def test_a_lost_side_matched_nothing_and_missed_nothing(given):
+    assert {row.tag for row in report.alignment_rows(given)} == {"unscored"}
+    assert "unscored" in report.alignment_text(given)
+    assert "unscored" in report.alignment_html(given)
+    assert overlaps(point_figures.alignment_figure(given)) == []
+
+
+def test_the_local_evaluator_shows_every_point_with_its_score():
+    """Every answer point of EMS(local) counts, so none is shown as unmatched (it once was, beside pairs)."""
+    reference = "Revenue rose 6% to $94.9 billion. Gross margin was 46.2%. Iceland was not discussed."
+    answer = "Gross margin was 46.2% and revenue rose 6%. Revenue was $94.9 billion. The weather is fine."
+    given = build(None, "local").score(reference, answer)
+    text, page = report.alignment_text(given), report.alignment_html(given)
+    for view in (text, page):
+        assert "no match" not in view
+        for score in given.score:
+            assert f"covered {score:.2f}" in view
+        for score in given.ans_score:
+            assert f"supported {score:.2f}" in view
+        for weight in {*given.ref_weights, *given.ans_weights}:
+            assert f"weight {weight:.1f}" in view
+    assert all(f"{score:.2f}" in texts(point_figures.alignment_figure(given)) for score in given.ans_score)
+
+
+def test_the_nearest_point_is_only_a_hint():
+    page = report.alignment_html(whole())
+    first, *_ = re.findall(r"<tr>(.*?)</tr>", page)[1:]
+    scored, tag, hint = re.findall(r'<td style="([^"]*)">(.*?)</td>', first)
+    assert "rgba(0,114,178" in scored[0]
+    assert "rgba(0,114,178" in tag[0]
+    assert "rgba" not in hint[0]
+    assert "opacity" in hint[0]
+    assert hint[1].startswith("nearest: ")
+    assert "a hint only" in page
+    lines = report.alignment_text(whole()).splitlines()
+    assert lines[4].split() == ["0", "r0", "covered", "0.85", "1", "(a1)"]
+    assert "(r0)" in next(line for line in lines if "supported 0.62" in line)
+    assert all(line.get_linestyle() == ":" for line in point_figures.alignment_figure(whole()).axes[0].lines)
+
+
+def test_the_score_column_is_narrow():
+    page = report.alignment_html(result())
+    assert page.index("<colgroup>") < page.index("<thead>")
+    assert re.findall(r'<col style="width:([^"]+)"', page) == ["auto", "6.5em", "auto"]
+    assert "table-layout:fixed" in page
+    assert not re.search(r"<td[^>]*width:", page)
+
+
+# --- names from outside in tables and notes
+
+NASTY = [
+    "<script>alert(1)</script>",
+    "[x](javascript:alert(1))",
+    "=cmd|' /C calc'!A0",
+    "\x1b]0;evil\x07\x1b[31mred",
+    "![x](https://evil.example/a.png)",
+    "https://evil.example",
+    "www.evil.example",
+    "<https://evil.example>",
+    "| a | b |",
+    "`code` **bold** _soft_ ~~gone~~",
+    "$x^2$ \\(y\\)",
+    "# heading",
+    "- item",
+    "1. item",
+    "> quote",
+    "&lt;b&gt;",
+    "---",
+    "[x]: javascript:alert(1)",
+    "a\n\n# heading",
+    "\\[x](javascript:alert(1))",
+    "plain_name-1.5B",
+]
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_markdown_text_shows_the_text_and_nothing_else(text):
+    mistune = pytest.importorskip("mistune")
+    render = mistune.create_markdown(plugins=["url", "strikethrough", "table"], escape=False)
+    seen = Literal(render(report.markdown_text(text)))
+    assert seen.tags == {"p"}
+    assert seen.text.strip() == report.visible(text)
+    assert "$" not in report.markdown_text(text)                    # MathJax reads the page after Markdown
+    table = render(f"| {report.markdown_text(text)} |\n| --- |\n| cell |\n")
+    assert Literal(table).tags == {"table", "thead", "tr", "th", "tbody", "td"}
+
+
+class Literal(html.parser.HTMLParser):
+    """Tags and text that a browser would see."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.text = set(), ""
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_saved_tables_are_harmless_whatever_a_model_is_called(name, tmp_path):
+    mistune = pytest.importorskip("mistune")
+    rows = OURS.replace({SMALL: name})
+    rows["signature"] = "judge:" + rows["model"]
+    csv_path, md_path, tex_path = report.save_table1(rows, tmp_path, absent={"RAGChecker": name})
+    for path in (csv_path, md_path, tex_path):
+        assert not report.UNSAFE.search(path.read_text().replace("\n", ""))
+    page = Literal(
+        mistune.create_markdown(plugins=["url", "strikethrough", "table"], escape=False)(md_path.read_text())
+    )
+    assert page.tags == {"table", "thead", "tbody", "tr", "th", "td", "ul", "li", "code", "p"}
+    assert report.visible(name) in page.text
+    for line in tex_path.read_text().splitlines():
+        if not line.startswith("%"):
+            assert not re.search(r"(?<!\\)[#%]", re.sub(r"\\\\$", "", line).replace("{!}{%", ""))
+
+
+@pytest.mark.parametrize(("name", "cell"), [
+    ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"), ("+1", "'+1"), ("-1", "'-1"), ("@SUM(A1)", "'@SUM(A1)"),
+    ("\t=1+1", "'=1+1"), ("\r\n=1+1", "'=1+1"), ("＝1+1", "'＝1+1"), ("m=1", "m=1"), ("\x1b=1", "\ufffd=1"),
+])
+def test_no_csv_cell_is_a_formula(name, cell, tmp_path):
+    lowest = OURS.assign(value=-0.5).replace({SMALL: name})
+    table = pd.read_csv(report.save_table1(lowest, tmp_path)[0])
+    assert set(table.model) == {cell, LARGE}
+    assert table.value.tolist() == [-0.5] * 4                       # numbers keep their sign
+
+
+# --- the package's own names
+
+def test_results_become_a_table_in_public_calls():
+    values_ = values().dropna(subset="value")
+    summary_ = ems.summarise(values_, resamples=10)
+    pd.testing.assert_frame_equal(summary_, stats.summarise(values_, resamples=10))
+    assert list(ems.table1(summary_).columns) == ["metric", "part", SMALL, LARGE, "n", "coverage"]
+
+
+def test_editors_see_every_public_name():
+    """The lazy table, the names for type checkers and __all__ are one list."""
+    tree = ast.parse(Path(ems.__file__).read_text())
+    block = next(n for n in tree.body if isinstance(n, ast.If) and n.test.id == "TYPE_CHECKING")
+    typed = {alias.name: node.module for node in block.body for alias in node.names}
+    assert typed == ems._WHERE
+    assert set(ems.__all__) == {
+        *typed,
+        "Answer",
+        "EMSResult",
+        "InputError",
+        "Triplet",
+        "score_answer",
+        "__version__",
+    }
+    assert len(ems.__all__) == len(set(ems.__all__))
+
+
+def test_importing_the_package_loads_and_changes_nothing():
+    code = (
+        "import sys, warnings; before = list(warnings.filters); import ems\n"
+        "heavy = {'numpy', 'pandas', 'scipy', 'matplotlib', 'openai', 'torch', 'nltk'} & set(sys.modules)\n"
+        "print(sorted(heavy), warnings.filters == before)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[] True"
 
 
 # --- figures
@@ -254,56 +501,73 @@ def overlaps(fig):
     fig.set_dpi(figures.DPI)
     fig.canvas.draw()
     boxes = [t.get_window_extent() for ax in fig.axes for t in ax.texts if t.get_text()]
-    limits = {45: 630, 980: 1565}                                   # where a box's text starts: where it has to end
+    limits = {45: 630, 980: 1565}  # where a box's text starts: where it has to end
     outside = [b for b in boxes if b.x0 < 0 or b.y0 < 0 or b.x1 > limits.get(round(b.x0), 1600)]
     return [(a, b) for i, a in enumerate(boxes) for b in boxes[:i] if a.overlaps(b)] + outside
 
 
-LONG = "Revenue rose from $70 billion to $94.9 billion, WITH GROWTH IN EVERY SEGMENT 1,234,567,890 and more. " * 4
+LONG = (
+    "Revenue rose from $70 billion to $94.9 billion, WITH GROWTH IN EVERY SEGMENT 1,234,567,890 and more. "
+    * 4
+)
 
 
-@pytest.mark.parametrize("given", [
-    result(), result(ref=[LONG] * 4, ans=[LONG, HOSTILE, "x" * 400]), result(ans=[], match=[-1] * 4, score=[0.0] * 4),
-    result(ref=[LONG] * 40, ans=[LONG] * 60, match=list(range(20, 60)), score=[i / 40 for i in range(40)]),
-    replace(result(), model="a model of a family of long names, 1.5B, quantised, closed book"),
-], ids=["small", "long", "empty", "many", "long name"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        result(),
+        result(ref=[LONG] * 4, ans=[LONG, HOSTILE, "x" * 400]),
+        result(ans=[], match=[-1] * 4, score=[0.0] * 4),
+        result(
+            ref=[LONG] * 40, ans=[LONG] * 60, match=list(range(20, 60)), score=[i / 40 for i in range(40)]
+        ),
+        replace(result(), model="a model of a family of long names, 1.5B, quantised, closed book"),
+    ],
+    ids=["small", "long", "empty", "many", "long name"],
+)
 def test_alignment_figure_never_overlaps(given):
-    assert overlaps(figures.alignment_figure(given)) == []
+    assert overlaps(point_figures.alignment_figure(given)) == []
 
 
 def test_alignment_figure_draws_scores_gaps_and_sums():
-    fig = figures.alignment_figure(result())
+    fig = point_figures.alignment_figure(result())
     shown = texts(fig)
     assert {"0.90", "-1", "?", "0.40"} <= set(shown)
     assert len(fig.axes[0].lines) == 2                              # r0 and r3 both chose a0
     assert any("EMS-Recall = (0.90 + 0.00 + 0.40) / 3" in t for t in shown)
-    many = figures.alignment_figure(result(ref=["r"] * 40, ans=["a"] * 60, match=[0] * 40, score=[1.0] * 40))
+    many = point_figures.alignment_figure(
+        result(ref=["r"] * 40, ans=["a"] * 60, match=[0] * 40, score=[1.0] * 40)
+    )
     assert {"… and 26 more, not drawn", "… and 46 more, not drawn"} <= set(texts(many))
 
 
 def test_extraction_figure_links_points_to_their_passages():
     body = "Revenue was $94.9 billion, up 6%.\nMargins were 46.2%."
     points = ["Revenue was $94.9 billion.", "Margins were 46.2%."]
-    fig = figures.extraction_figure(f"Overview\n{body}\n{body}", points * 2)
+    fig = point_figures.extraction_figure(f"Overview\n{body}\n{body}", points * 2)
     starts, ends = zip(*[line.get_ydata() for line in fig.axes[0].lines], strict=True)
-    assert len(set(starts)) == len(set(ends)) == 4                  # the repeated points lead to the repeated passages
-    assert overlaps(figures.extraction_figure(LONG * 10, [LONG] * 30)) == []
-    assert "no points" in texts(figures.extraction_figure("Sorry, no.", []))
+    assert len(set(starts)) == len(set(ends)) == 4  # the repeated points lead to the repeated passages
+    assert overlaps(point_figures.extraction_figure(LONG * 10, [LONG] * 30)) == []
+    assert "no points" in texts(point_figures.extraction_figure("Sorry, no.", []))
 
 
 def values():
     rows = [("EMS(LLM)", "F1", model, f"{group}-Q{q}", group, 0.1 * q if q < 3 else NAN, 1, 1, 1, 0, "s")
             for model in (SMALL, LARGE) for group in ("AAPL", "JPM") for q in (1, 2, 3)]
-    return pd.DataFrame(rows, columns=[
-        "metric", "part", "model", "triplet_id", "group", "value", "num", "den", "units", "unscored", "signature"])
+    return pd.DataFrame(
+        rows,
+        columns=[
+            "metric", "part", "model", "triplet_id", "group", "value", "num", "den", "units", "unscored",
+            "signature"],
+    )
 
 
 def test_heatmap_has_a_panel_per_model_on_one_scale():
     fig = figures.heatmap(values(), "EMS(LLM)", "F1")
     panels = [ax for ax in fig.axes if ax.get_title(loc="left")]
     assert [ax.get_title(loc="left") for ax in panels] == [SMALL, LARGE]
-    assert {ax.collections[0].get_clim() for ax in panels} == {(0, 1)}
-    assert [t.get_text() for t in panels[0].texts] == ["0.10", "0.20"] * 2                # Q3 is unscored: no number
+    assert [ax.collections[0].get_clim() for ax in panels] == [pytest.approx((0.1, 0.2))] * 2
+    assert [t.get_text() for t in panels[0].texts] == ["0.10", "0.20"] * 2  # Q3 is unscored: no number
     assert [t.get_text() for t in panels[0].get_xticklabels()] == ["Q1", "Q2", "Q3"]
     one = figures.heatmap(values(), "EMS(LLM)", "F1", [LARGE])
     assert [ax.get_title(loc="left") for ax in one.axes if ax.get_title(loc="left")] == [LARGE]
@@ -323,7 +587,7 @@ def test_heatmap_of_many_groups_draws_them_as_one():
 
 def test_heatmap_of_a_metric_with_one_value_needs_no_part():
     fig = figures.heatmap(values().assign(metric="BLEU", part="Score"), "BLEU")
-    assert fig.axes[-1].get_ylabel() == "BLEU Score, 0 to 1"
+    assert fig.axes[-1].get_ylabel() == "BLEU Score, colours from 0.10 to 0.20"
 
 
 def test_scaling_figure_is_relative_to_the_smallest_model():
@@ -338,12 +602,24 @@ def test_scaling_figure_is_relative_to_the_smallest_model():
 
 
 def test_scaling_figure_names_the_paired_p_of_last_and_first():
-    rows = summary([("BLEU", "Score", m, v, v - 0.01, v + 0.01, 9, 0, 9) for m, v in (("a", 0.1), ("b", 0.2), ("c", 0.3))]
-                   + [("ROUGE", "F1", m, 0.1, 0.09, 0.11, 9, 0, 9) for m in "abc"]
-                   + [("BERTScore", "Score", m, 0.1, 0.09, 0.11, 9, 0, 9) for m in "abc"])
-    paired = pd.DataFrame([("BLEU", "Score", "b", "a", 0.5), ("BLEU", "Score", "c", "a", 0.1251), ("BLEU", "Score", "c", "b", 0.9),
-                           ("ROUGE", "F1", "c", "a", 0.0002), ("ROUGE", "Recall", "c", "a", 0.7)],
-                          columns=["metric", "part", "a", "b", "p_holm"])
+    rows = summary(
+        [
+            ("BLEU", "Score", m, v, v - 0.01, v + 0.01, 9, 0, 9)
+            for m, v in (("a", 0.1), ("b", 0.2), ("c", 0.3))
+        ]
+        + [("ROUGE", "F1", m, 0.1, 0.09, 0.11, 9, 0, 9) for m in "abc"]
+        + [("BERTScore", "Score", m, 0.1, 0.09, 0.11, 9, 0, 9) for m in "abc"]
+    )
+    paired = pd.DataFrame(
+        [
+            ("BLEU", "Score", "b", "a", 0.5),
+            ("BLEU", "Score", "c", "a", 0.1251),
+            ("BLEU", "Score", "c", "b", 0.9),
+            ("ROUGE", "F1", "c", "a", 0.0002),
+            ("ROUGE", "Recall", "c", "a", 0.7),
+        ],
+        columns=["metric", "part", "a", "b", "p_holm"],
+    )
     said = texts(figures.scaling_figure(rows, {"a": 1, "b": 2, "c": 3}, paired=paired))
     assert {"0.100 → 0.300, ×3.00; paired p = 0.13", "0.100 → 0.100, ×1.00; paired p < 0.001",
             "0.100 → 0.100, ×1.00; no paired test"} <= set(said)
@@ -358,8 +634,13 @@ def test_scaling_figure_with_names_for_sizes():
 
 
 def test_scaling_figure_survives_a_metric_that_starts_at_zero_or_misses_a_model():
-    rows = summary([("BLEU", "Score", "a", 0.0, 0.0, 0.0, 9, 0, 9), ("BLEU", "Score", "b", 0.1, 0.0, 0.2, 9, 0, 9),
-                    ("ROUGE", "F1", "a", 0.1, 0.1, 0.2, 9, 0, 9)])
+    rows = summary(
+        [
+            ("BLEU", "Score", "a", 0.0, 0.0, 0.0, 9, 0, 9),
+            ("BLEU", "Score", "b", 0.1, 0.0, 0.2, 9, 0, 9),
+            ("ROUGE", "F1", "a", 0.1, 0.1, 0.2, 9, 0, 9),
+        ]
+    )
     said = texts(figures.scaling_figure(rows, {"a": 1, "b": 2}))
     assert {"0.000 → 0.100: no ratio to 0", "1: 0.000\n2: 0.100", "nothing to compare with"} <= set(said)
     with pytest.raises(InputError, match="sizes must name models of the summary"):
@@ -369,10 +650,16 @@ def test_scaling_figure_survives_a_metric_that_starts_at_zero_or_misses_a_model(
 
 
 def test_scaling_figure_marks_what_the_edge_cuts():
-    rows = summary([("BLEU", "Score", "a", 0.1, 0.09, 0.11, 9, 0, 9), ("BLEU", "Score", "b", 0.2, 0.1, 0.9, 9, 0, 9),
-                    ("ROUGE", "F1", "a", 0.1, 0.09, 0.11, 9, 0, 9), ("ROUGE", "F1", "b", 0.3, 0.2, 0.4, 9, 0, 9)])
+    rows = summary(
+        [
+            ("BLEU", "Score", "a", 0.1, 0.09, 0.11, 9, 0, 9),
+            ("BLEU", "Score", "b", 0.2, 0.1, 0.9, 9, 0, 9),
+            ("ROUGE", "F1", "a", 0.1, 0.09, 0.11, 9, 0, 9),
+            ("ROUGE", "F1", "b", 0.3, 0.2, 0.4, 9, 0, 9),
+        ]
+    )
     fig = figures.scaling_figure(rows, {"a": 1, "b": 2})
-    assert [open_arrows(ax) for ax in fig.axes] == [["^"], []]                      # a bar up to 9 times, one up to 4
+    assert [open_arrows(ax) for ax in fig.axes] == [["^"], []]  # a bar up to 9 times, one up to 4
     assert fig.axes[0].get_yscale() == "linear"
     assert "△ ▽ interval beyond the edge" in fig.get_supxlabel()
     plain = figures.scaling_figure(OURS, {LARGE: 90, SMALL: 1})
@@ -380,14 +667,20 @@ def test_scaling_figure_marks_what_the_edge_cuts():
 
 
 def test_scaling_figure_of_steep_rises_is_logarithmic_and_hides_none():
-    rows = summary([("BLEU", "Score", "a", 0.01, 0.0, 0.02, 9, 0, 9), ("BLEU", "Score", "b", 0.6, 0.5, 0.7, 9, 0, 9),
-                    ("ROUGE", "F1", "a", 0.1, 0.09, 0.11, 9, 0, 9), ("ROUGE", "F1", "b", 0.0, 0.0, 0.0, 9, 0, 9)])
+    rows = summary(
+        [
+            ("BLEU", "Score", "a", 0.01, 0.0, 0.02, 9, 0, 9),
+            ("BLEU", "Score", "b", 0.6, 0.5, 0.7, 9, 0, 9),
+            ("ROUGE", "F1", "a", 0.1, 0.09, 0.11, 9, 0, 9),
+            ("ROUGE", "F1", "b", 0.0, 0.0, 0.0, 9, 0, 9),
+        ]
+    )
     fig = figures.scaling_figure(rows, {"a": 1, "b": 2})
     bleu, rouge = fig.axes
     assert bleu.get_yscale() == "log"
     bottom, top = bleu.get_ylim()
-    assert bottom < 0.25 < 1 < 60 < top                                             # the lowest value above 0, through 4
-    assert open_arrows(bleu) == ["v"]                                               # the interval that reaches 0
+    assert bottom < 0.25 < 1 < 60 < top  # the lowest value above 0, through 4
+    assert open_arrows(bleu) == ["v"]  # the interval that reaches 0
     assert open_arrows(rouge) == []
     assert [line.get_ydata()[0] for line in rouge.lines if line.get_marker() == "v"] == [0.25]
     assert "▼ value of 0; △ ▽ interval beyond the edge" in fig.get_supxlabel()
@@ -395,14 +688,31 @@ def test_scaling_figure_of_steep_rises_is_logarithmic_and_hides_none():
 
 
 def open_arrows(ax):
-    return [line.get_marker() for line in ax.lines if line.get_marker() in {"^", "v"} and line.get_markerfacecolor() == "white"]
+    return [
+        line.get_marker()
+        for line in ax.lines
+        if line.get_marker() in {"^", "v"} and line.get_markerfacecolor() == "white"
+    ]
 
 
 def test_saved_figures_are_1600_wide_and_the_same_every_time(tmp_path):
-    one, two = (figures.save(figures.alignment_figure(result()), tmp_path / "deep" / name) for name in ("1.png", "2.png"))
+    one, two = (
+        figures.save(point_figures.alignment_figure(result()), tmp_path / "deep" / name)
+        for name in ("1.png", "2.png")
+    )
     assert one.read_bytes() == two.read_bytes()
     assert int.from_bytes(one.read_bytes()[16:20], "big") == 1600
     assert b"Software" not in one.read_bytes()
+
+
+@pytest.mark.parametrize(("given", "ends"), [
+    ([0.02, 0.347], (0.0, 0.35)), ([0.3, 0.3], (0.3, 0.35)), ([0.81, 0.9], (0.8, 0.9)), ([NAN], (0.0, 1.0)),
+])
+def test_the_heat_maps_colours_span_the_values(given, ends):
+    rows = [("EMS(LLM)", "F1", SMALL, f"A-Q{i}", "A", v, 1, 1, 1, 0, "s") for i, v in enumerate(given)]
+    fig = figures.heatmap(pd.DataFrame(rows, columns=values().columns), "EMS(LLM)")
+    assert fig.axes[0].collections[0].get_clim() == pytest.approx(ends)
+    assert f"colours from {ends[0]:.2f} to {ends[1]:.2f}" in fig.axes[-1].get_ylabel()
 
 
 def test_views_of_one_answer_load_nothing_heavy():

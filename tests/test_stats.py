@@ -1,5 +1,7 @@
 """Statistics against cases small enough to work out by hand, and against scipy on expanded samples."""
 
+import fractions
+import itertools
 import math
 import time
 
@@ -22,8 +24,12 @@ def frame(rows, metric="EMS(local)", part="F1"):
         num, den = rest[:2] or (value, 1.0)
         units, unscored = rest[2:] or (1, 0)
         out.append((metric, part, model, triplet, group, value, num, den, units, unscored, "sig"))
-    return pd.DataFrame(out, columns=[
-        "metric", "part", "model", "triplet_id", "group", "value", "num", "den", "units", "unscored", "signature"])
+    return pd.DataFrame(
+        out,
+        columns=[
+            "metric", "part", "model", "triplet_id", "group", "value", "num", "den", "units", "unscored",
+            "signature"],
+    )
 
 
 def family(values_by_model, groups=None):
@@ -89,10 +95,13 @@ def test_micro_f1_is_the_harmonic_mean_of_pooled_precision_and_recall():
 
 
 def test_micro_of_a_model_that_refuses_everything_is_zero_not_nan():
-    """Two answers without a point, to references of three: recall 0 of 6; nothing to divide precision by is 0, as for one."""
+    """Two answers without a point, to references of three: recall 0 of 6, precision 0 of nothing: 0."""
     answers = [("m", "a", "A"), ("m", "b", "B")]
-    parts = [frame([(*a, 0.0, 0.0, 0.0) for a in answers], part="Precision"),
-             frame([(*a, 0.0, 0.0, 3.0) for a in answers], part="Recall"), frame([(*a, 0.0, NAN, NAN) for a in answers])]
+    parts = [
+        frame([(*a, 0.0, 0.0, 0.0) for a in answers], part="Precision"),
+        frame([(*a, 0.0, 0.0, 3.0) for a in answers], part="Recall"),
+        frame([(*a, 0.0, NAN, NAN) for a in answers]),
+    ]
     micro = stats.summarise(pd.concat(parts), pool="micro").set_index("part")
     assert list(micro.value[["Precision", "Recall", "F1"]]) == [0.0, 0.0, 0.0]
     assert list(micro.ci_high) == [0.0, 0.0, 0.0]
@@ -104,8 +113,8 @@ def test_micro_of_a_model_that_refuses_everything_is_zero_not_nan():
 
 
 def test_the_bootstrap_interval_by_hand():
-    # Four companies of one answer: of the 4^4 = 256 resamples 1 sums to 0 and 4 to 0.1 (5/256 < 2.5 %), 10 to 0.2
-    # (15/256 > 2.5 %); from above 1 sums to 2.4 and 4 to 2.0 (5/256), 4 to 1.9 (9/256 > 2.5 %).
+    # Four companies of one answer: of the 4^4 = 256 resamples 1 sums to 0 and 4 to 0.1 (5/256 < 2.5 %), 10
+    # to 0.2 (15/256 > 2.5 %); from above 1 sums to 2.4 and 4 to 2.0 (5/256), 4 to 1.9 (9/256 > 2.5 %).
     values = family({"m": [0.0, 0.1, 0.2, 0.6]})
     row = stats.summarise(values, resamples=20_000).iloc[0]
     assert row.value == pytest.approx((0 + 0.1 + 0.2 + 0.6) / 4)
@@ -113,7 +122,8 @@ def test_the_bootstrap_interval_by_hand():
 
 
 def test_clusters_are_drawn_whole():
-    # Within a company the answers differ, between companies they do not: whole companies leave nothing to vary.
+    # Within a company the answers differ, between companies they do not: whole companies leave nothing to
+    # vary.
     values = family({"m": [0.0, 1.0, 0.0, 1.0, 0.0, 1.0]}, groups=list("AABBCC"))
     row = stats.summarise(values).iloc[0]
     assert (row.value, row.ci_low, row.ci_high, row.clusters) == (0.5, 0.5, 0.5, 3)
@@ -134,7 +144,7 @@ def test_unscored_answers_leave_value_and_n_but_not_the_coverage():
 
 
 @pytest.mark.parametrize(("unscored", "flagged"), [(0, False), (5, False), (6, True)])
-def test_flag(unscored, flagged):                          # of 100 points: a coverage of 0.95 is not under 0.95
+def test_flag(unscored, flagged):  # of 100 points: a coverage of 0.95 is not under 0.95
     row = stats.summarise(frame([("m", "a", "A", 0.5, 1, 2, 100, unscored)])).iloc[0]
     assert bool(row.flagged) is flagged
 
@@ -160,9 +170,19 @@ def test_no_interval_without_two_clusters(rows, value):
 
 
 def test_rows_come_in_the_papers_order_and_models_by_number():
-    parts = [("ROUGE", "F1"), ("EMS(LLM)", "Recall"), ("BLEU", "Score"), ("ROUGE", "Precision"), ("own", "Score")]
-    values = pd.concat([
-        frame([(model, "t", "A", 0.5) for model in ("llama-70B", "llama-8B", "llama-3B")], *key) for key in parts])
+    parts = [
+        ("ROUGE", "F1"),
+        ("EMS(LLM)", "Recall"),
+        ("BLEU", "Score"),
+        ("ROUGE", "Precision"),
+        ("own", "Score"),
+    ]
+    values = pd.concat(
+        [
+            frame([(model, "t", "A", 0.5) for model in ("llama-70B", "llama-8B", "llama-3B")], *key)
+            for key in parts
+        ]
+    )
     table = stats.summarise(values)
     assert list(table.columns[:9]) == list(stats.COLUMNS)
     assert list(dict.fromkeys(zip(table.metric, table.part, strict=True))) == [
@@ -171,8 +191,17 @@ def test_rows_come_in_the_papers_order_and_models_by_number():
 
 
 def test_models_are_ordered_by_the_size_in_their_name():
-    names = ["SmolLM2-135M-Instruct", "llama3.2_1b_instruct", "Qwen2.5-Coder-1.5B with the call", "Llama-3.2-3B",
-             "Meta-Llama-3_1-8B-Instruct", "llama3.2_11b_vision_instruct", "Llama-3.1-70B-AWQ-INT4", "gpt-4o", "gpt-10"]
+    names = [
+        "SmolLM2-135M-Instruct",
+        "llama3.2_1b_instruct",
+        "Qwen2.5-Coder-1.5B with the call",
+        "Llama-3.2-3B",
+        "Meta-Llama-3_1-8B-Instruct",
+        "llama3.2_11b_vision_instruct",
+        "Llama-3.1-70B-AWQ-INT4",
+        "gpt-4o",
+        "gpt-10",
+    ]
     assert sorted(names, key=stats.by_size) == [*names[:7], "gpt-4o", "gpt-10"]
 
 
@@ -232,8 +261,8 @@ def test_pool_is_one_of_two():
 # --- paired
 
 def test_sign_flip_by_listing_all_eight_patterns():
-    # Differences 0.3, 0.2, -0.1 sum to 0.4. The patterns of +-0.3 +-0.2 +-0.1 give sizes 0.6, 0.4, 0.2 and 0, twice
-    # each: 4 of 8 are at least 0.4.
+    # Differences 0.3, 0.2, -0.1 sum to 0.4. The patterns of +-0.3 +-0.2 +-0.1 give sizes 0.6, 0.4, 0.2 and
+    # 0, twice each: 4 of 8 are at least 0.4.
     values = family({"a": [0.5, 0.5, 0.5], "b": [0.2, 0.3, 0.6]})
     result = stats.paired(values, "EMS(local)", "F1", "a", "b")
     assert result.difference == pytest.approx((0.3 + 0.2 - 0.1) / 3)
@@ -247,14 +276,47 @@ def test_sign_flip_flips_clusters_not_triplets():
     assert stats.paired(values, "EMS(local)", "F1", "a", "b", cluster="triplet_id").p == 2 / 2**10
 
 
-def test_sign_flip_agrees_with_scipy_beyond_the_exact_limit():
-    rng = np.random.default_rng(4)
-    a, b = rng.random(40), rng.random(40) - 0.1
-    ours = stats.paired(family({"a": a, "b": b}), "EMS(local)", "F1", "a", "b")
-    theirs = scipy.stats.permutation_test(
-        (a, b), lambda x, y, axis: np.mean(x - y, axis=axis), permutation_type="samples", n_resamples=9999, rng=1)
-    assert not ours.exact
-    assert ours.p == pytest.approx(theirs.pvalue, abs=0.02)
+@pytest.mark.parametrize(
+    ("sums", "p"),
+    [
+        ([0.3, 0.2, -0.1], 4 / 8),  # sizes 0.6, 0.4, 0.2 and 0 of the sum, two patterns each: see above
+        ([1, 1, 1, 1], 2 / 16),  # only all plus and all minus reach 4
+        ([1, 1, 1, -1], 10 / 16),  # 2 is reached with at most one odd sign: 2 x (1 + 4)
+        ([0.1, 0.2, -0.3], 8 / 8),  # 0 but for rounding: every pattern reaches it
+        ([0.1] * 5 + [0.3, -0.8], 128 / 128),  # the same, with a sum of 1e-16
+        ([0, 0, 0], 1),
+        ([5.0], 1),
+        ([], NAN),  # one term: both patterns are as extreme
+    ],
+)
+def test_sign_flip_test_by_hand(sums, p):
+    assert stats.sign_flip_test(sums) == (pytest.approx(p, abs=0, nan_ok=True), True)
+
+
+def sign_flip_by_listing(sums):
+    """The same test, pattern by pattern, in exact arithmetic."""
+    terms = [fractions.Fraction(str(term)) for term in sums]
+    sizes = [abs(sum(s * t for s, t in zip(signs, terms, strict=True)))
+             for signs in itertools.product((1, -1), repeat=len(terms))]
+    return sum(size >= abs(sum(terms)) for size in sizes) / len(sizes)
+
+
+def test_sign_flip_test_counts_every_tie():
+    """Terms with few digits have many equal sums, which floating point tells apart: each must still count."""
+    rng = np.random.default_rng(8)
+    for _ in range(40):
+        sums = rng.integers(-9, 10, 9) / 10
+        assert stats.sign_flip_test(sums) == (sign_flip_by_listing(sums), True)
+
+
+def test_beyond_the_exact_limit_patterns_are_drawn():
+    sums = np.random.default_rng(4).normal(0.2, 1, 15)
+    p, exact = stats.sign_flip_test(sums)
+    assert not exact
+    assert stats.sign_flip_test(sums, seed=7) == (p, False)              # drawn with a seed
+    counted, exact = stats.sign_flip_test(sums, permutations=2**15)
+    assert exact
+    assert p == pytest.approx(counted, abs=0.02)
 
 
 def test_monte_carlo_p_is_never_zero():
@@ -275,7 +337,9 @@ def test_triplets_are_joined_by_id_and_gaps_are_counted():
 
 
 def test_one_cluster_gives_no_interval_and_no_evidence():
-    result = stats.paired(family({"a": [0.9, 0.8], "b": [0.1, 0.1]}, ["A", "A"]), "EMS(local)", "F1", "a", "b")
+    result = stats.paired(
+        family({"a": [0.9, 0.8], "b": [0.1, 0.1]}, ["A", "A"]), "EMS(local)", "F1", "a", "b"
+    )
     assert math.isnan(result.ci_low)
     assert result.p == 1
 
@@ -300,7 +364,11 @@ def test_holm_by_hand():
 def test_paired_table_compares_later_models_with_earlier_ones():
     values = family({"m-8B": [0.5] * 6, "m-70B": [0.7] * 6, "m-3B": [0.4] * 6})
     table = stats.paired_table(values)
-    assert list(zip(table.a, table.b, strict=True)) == [("m-8B", "m-3B"), ("m-70B", "m-3B"), ("m-70B", "m-8B")]
+    assert list(zip(table.a, table.b, strict=True)) == [
+        ("m-8B", "m-3B"),
+        ("m-70B", "m-3B"),
+        ("m-70B", "m-8B"),
+    ]
     assert list(table.difference) == pytest.approx([0.1, 0.3, 0.2])
     assert list(table.p) == [2 / 2**6] * 3
     assert list(table.p_holm) == [3 * 2 / 2**6] * 3
@@ -317,8 +385,8 @@ def test_paired_table_keeps_a_pair_that_shares_nothing():
 # --- trend
 
 def test_trend_on_an_obvious_case():
-    # 0.1 more per doubling, in each of three companies. Page's L is at its most: 3 x (1x1 + 2x2 + 3x3), which one of
-    # the 3! orders per company gives: p = (1/6)^3.
+    # 0.1 more per doubling, in each of three companies. Page's L is at its most: 3 x (1x1 + 2x2 + 3x3),
+    # which one of the 3! orders per company gives: p = (1/6)^3.
     values = family({"s": [0.1, 0.2, 0.3], "m": [0.2, 0.3, 0.4], "l": [0.3, 0.4, 0.5]})
     row = stats.trend(values, {"l": 4, "s": 1, "m": 2}).iloc[0]
     assert (row.slope, row.ci_low, row.ci_high) == pytest.approx((0.1, 0.1, 0.1))
@@ -394,7 +462,7 @@ def test_a_constant_column_has_no_correlation():
 
 def test_clustering_widens_the_interval():
     rng = np.random.default_rng(6)
-    x, y = np.repeat(rng.normal(size=20), 10), np.repeat(rng.normal(size=20), 10)        # ten copies of twenty rows
+    x, y = np.repeat(rng.normal(size=20), 10), np.repeat(rng.normal(size=20), 10)  # ten copies of twenty rows
     wide = stats.correlate(x, y, np.repeat(np.arange(20), 10)).iloc[0]
     narrow = stats.correlate(x, y).iloc[0]
     assert wide.value == pytest.approx(narrow.value)
