@@ -28,7 +28,9 @@ _WHERE = {name: module for module, names in {
     "judge.client": ("LLMJudge",),
     "prompting": ("as_judge", "Prompts"),
     "judge.store": ("Replies",),
-    "data": ("load_triplets", "load_answers"),
+    "data": ("load_triplets", "load_answers", "check_join", "to_frame", "values_frame", "claims_frame", "read_frames"),
+    "stats": ("summarise", "paired_table"),
+    "report": ("table1", "save_table1"),
 }.items() for name in names}
 
 __all__ = ["Answer", "EMSResult", "InputError", "Triplet", "score_answer", "__version__", *_WHERE]

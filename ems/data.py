@@ -251,3 +251,18 @@ def _frame(rows: Sequence[tuple], triplets: Sequence[Triplet]) -> pd.DataFrame:
 
     groups: Mapping[str, str] = {t.id: t.group for t in triplets}
     return pd.DataFrame([(*row[:4], groups[row[3]], *row[4:]) for row in rows], columns=COLUMNS)
+
+
+# Names that this module's frames are to have.
+to_frame, read_frames, judge_usage = of_results, read, usage
+
+
+def values_frame(answers: Sequence[Answer], values: Sequence[float], metric: str, part: str, signature: str,
+                 triplets: Sequence[Triplet]) -> pd.DataFrame:
+    """`of_values`, its arguments in another order."""
+    return of_values(metric, part, answers, values, triplets, signature)
+
+
+def claims_frame(claims: Sequence[Claims], signature: str, triplets: Sequence[Triplet]) -> pd.DataFrame:
+    """`of_claims`, its arguments in another order."""
+    return of_claims(claims, triplets, signature)

@@ -17,7 +17,7 @@ from ..match import Matcher
 from ..pipeline import EMS
 from ..score import Scorer, WholeScorer
 from ..types import Answer, EMSResult, InputError, Points, Triplet
-from .agreement import metrics_of
+from .agreement import PEOPLE, human_agreement, metrics_of
 
 BASE = "the paper's choices"
 THRESHOLD = 0.5      # of the all-or-nothing variant
@@ -98,18 +98,26 @@ def variants(form: str = "pair") -> dict[str, EMS]:
     made = {name: EMS(SentenceExtractor(**how), matcher, scorer) for name, how in points.items()}
     if form == "pair":
         made["matched both ways"] = EMS(SentenceExtractor(), matcher, TwoWay(matcher, scorer))
-    whole = form == "local"
-    made["all-or-nothing scores"] = EMS(SentenceExtractor(), matcher, AllOrNothingSides(scorer) if whole else AllOrNothing(scorer))
+    cut_scorer = AllOrNothingSides(scorer) if form == "local" else AllOrNothing(scorer)
+    made["all-or-nothing scores"] = EMS(SentenceExtractor(), matcher, cut_scorer)
     return made
 
 
-def study(triplets: Sequence[Triplet], answers: Sequence[Answer], *, progress: bool = False) -> pd.DataFrame:
+def study(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> pd.DataFrame:
     """The values frame of every variant; its metrics are named "<form>: <choice>"."""
-    from tqdm.auto import tqdm
-
     named = {f"{form}: {choice}": pipeline for form in FORMS for choice, pipeline in variants(form).items()}
-    return pd.concat([frames.of_results(pipeline.evaluate(triplets, answers), name, triplets)
-                      for name, pipeline in tqdm(named.items(), desc="choices", disable=not progress)], ignore_index=True)
+    return pd.concat([frames.to_frame(pipeline.evaluate(triplets, answers), name, triplets)
+                      for name, pipeline in named.items()], ignore_index=True)
+
+
+def agreement_of_choices(labels: pd.DataFrame, scores: pd.DataFrame, *, resamples: int = 1000, seed: int = 7) -> pd.DataFrame:
+    """How well every variant agrees with people overall (Spearman), compared with its form's `BASE`; for `compare`.
+
+    `labels` are RAGChecker's, `scores` the score table of `study`'s values on its pairs. Indexed by metric.
+    """
+    people = human_agreement(labels, scores, against=[f"{form}: {BASE}" for form in FORMS], asked=["overall"],
+                             resamples=resamples, seed=seed)
+    return people[people["measure"] == "spearman"].set_index("metric").drop(PEOPLE)
 
 
 def separation(values: pd.DataFrame, *, part: str = "F1", models: Sequence[str] | None = None, cluster: str = "group",
