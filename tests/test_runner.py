@@ -1,4 +1,5 @@
-"""The runner without kernels: profiles against notebooks, order, files checked first, figures, the dry run."""
+"""The runner without kernels: profiles against notebooks, order, files checked first, figures, the dry run.
+"""
 
 import json
 import threading
@@ -15,7 +16,17 @@ from ems.judge.client import LLMJudge
 from ems.judge.store import Replies
 from ems.study import runner
 from ems.study.project import open_run, project_root
-from ems.study.runner import Kernels, Step, declared, load_profile, notebooks, parameters_of, plan, reproduce, side_by_side
+from ems.study.runner import (
+    Kernels,
+    Step,
+    declared,
+    load_profile,
+    notebooks,
+    parameters_of,
+    plan,
+    reproduce,
+    side_by_side,
+)
 from ems.study.writers import write_answers
 from ems.types import InputError
 
@@ -54,15 +65,22 @@ def kernels(jobs):
 
 
 def test_notebooks_run_after_those_they_read_from_and_two_at_a_time():
-    steps = [step("01", writes=["a"]), step("02", ["a"], ["b"]), step("03", ["a"], ["c"]), step("04", ["b", "c"]),
-             step("05", ["a"])]
+    steps = [
+        step("01", writes=["a"]),
+        step("02", ["a"], ["b"]),
+        step("03", ["a"], ["c"]),
+        step("04", ["b", "c"]),
+        step("05", ["a"]),
+    ]
     log, together, lock = [], [], threading.Lock()
-    meet = threading.Barrier(2)                            # 02 and 03 must both be under way for either to go on
+    meet = threading.Barrier(2)  # 02 and 03 must both be under way for either to go on
 
     def work(one):
         with lock:
             log.append(("begin", one.name))
-            together.append(len([1 for what, _ in log if what == "begin"]) - len([1 for what, _ in log if what == "end"]))
+            together.append(
+                len([1 for what, _ in log if what == "begin"]) - len([1 for what, _ in log if what == "end"])
+            )
         if one.name in ("02", "03"):
             meet.wait(timeout=20)
         with lock:
@@ -108,7 +126,10 @@ def test_when_one_fails_the_other_is_finished():
 def played(monkeypatch, tmp_path):
     """A project whose one notebook writes its resamples as the run's figure; no kernel is started."""
     pytest.importorskip("papermill", reason="profiles need papermill (pip install 'ems-kit[notebooks]')")
-    parameters = 'RUN = "runs/lab"  # folder\nRESAMPLES = 10  # resamples\nREPLIES = []  # files\nPROMPTS = "kit"  # words'
+    parameters = """RUN = "runs/lab"  # folder
+RESAMPLES = 10  # resamples
+REPLIES = []  # files
+PROMPTS = "kit"  # words"""
     project(tmp_path, "common: {}", _01_draw=[parameters])
     for name in ("default", "other"):
         (tmp_path / "profiles" / f"{name}.yaml").write_text("common: {RESAMPLES: 2000}")
@@ -150,7 +171,9 @@ def test_a_file_that_is_missing_is_named_before_anything_runs(played, given, wor
 def counting(monkeypatch):
     """Where the package has no `budget.Planner` yet, a judge that counts stands in for it."""
     def planner(judge, share):
-        return LLMJudge(judge.model, store=judge.store, weights=judge.weights, mode="dry" if share == 1 else "likely")
+        return LLMJudge(
+            judge.model, store=judge.store, weights=judge.weights, mode="dry" if share == 1 else "likely"
+        )
 
     if not hasattr(budget, "Planner"):
         monkeypatch.setattr(budget, "Planner", planner, raising=False)
@@ -170,12 +193,17 @@ def test_a_dry_run_counts_every_stage_of_an_unknown_judge(counting, no_kernel):
     shown = rows(plan("smoke", given={"JUDGE": "nobody", "REPLIES": []}, root=ROOT))
     stages = {stage for model, stage in shown if model == "nobody"}
     assert stages == {"claims", "entail", "summary", "extract", "match", "score", "all"}
-    assert shown["nobody", "claims"][3] == shown["nobody", "extract"][3] == "6"    # two references, four answers: exact
+    assert (
+        shown["nobody", "claims"][3] == shown["nobody", "extract"][3] == "6"
+    )  # two references, four answers: exact
     assert shown["nobody", "all"][-1] == "unknown"                                 # without prices
 
 
 def test_a_dry_run_counts_the_notebooks_that_were_named(counting, no_kernel):
-    stages = {stage for _, stage in rows(plan("smoke", only=["03"], given={"JUDGE": "nobody", "REPLIES": []}, root=ROOT))}
+    stages = {
+        stage
+        for _, stage in rows(plan("smoke", only=["03"], given={"JUDGE": "nobody", "REPLIES": []}, root=ROOT))
+    }
     assert "match" in stages
     assert "claims" not in stages
 
@@ -191,8 +219,16 @@ def files(tmp_path):
     triplets, answers = judgeable(3, 2)
     write_jsonl(tmp_path / "t.jsonl", triplets)
     write_jsonl(tmp_path / "a.jsonl", answers)
-    return triplets, {"SOURCE": "files", "TRIPLETS": str(tmp_path / "t.jsonl"), "ANSWERS": str(tmp_path / "a.jsonl"),
-                      "RUN": str(tmp_path / "run"), "REPLIES": [], "LIMIT": 0, "COMPANIES": [], "MODELS": []}
+    return triplets, {
+        "SOURCE": "files",
+        "TRIPLETS": str(tmp_path / "t.jsonl"),
+        "ANSWERS": str(tmp_path / "a.jsonl"),
+        "RUN": str(tmp_path / "run"),
+        "REPLIES": [],
+        "LIMIT": 0,
+        "COMPANIES": [],
+        "MODELS": [],
+    }
 
 
 def test_models_that_write_are_counted_and_their_stored_answers_are_not(counting, no_kernel, tmp_path):
@@ -252,6 +288,8 @@ def test_profiles_hold_mappings_of_parameters(tmp_path):
     with pytest.raises(InputError, match="there are p"):
         load_profile(tmp_path, "q")
     path = notebooks(tmp_path)[0]
-    path.write_text(json.dumps({"cells": [{"metadata": {"tags": ["parameters"]}, "source": ["RUN: str = 1"]}]}))
+    path.write_text(
+        json.dumps({"cells": [{"metadata": {"tags": ["parameters"]}, "source": ["RUN: str = 1"]}]})
+    )
     with pytest.raises(InputError, match="NAME = VALUE"):
         runner.declared(path)

@@ -1,4 +1,5 @@
-"""Labels of people beside the scores of metrics, for notebooks 5 and 6: committed numbers, or computed again."""
+"""Labels of people beside the scores of metrics, for notebooks 5 and 6: committed numbers, or computed again.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +35,9 @@ def label_sets(committed: Path, run: Path, recompute: str = "no", *, encoder: st
                save: Path | None = None) -> dict[str, LabelSet]:
     """RAGChecker's pairs, FinanceBench and FinDVer, by name.
 
-    The first two come from the folder `committed`, or, where `recompute` says so (`is_recomputed`), from the upstream
-    files, BERTScore by `encoder`. FinDVer comes from the run when that is about it. What was computed is written to
-    `save`.
+    The first two come from the folder `committed`, or, where `recompute` says so (`is_recomputed`), from the
+    upstream files, BERTScore by `encoder`. FinDVer comes from the run when that is about it. What was
+    computed is written to `save`.
     """
     computed: dict[str, LabelSet] = {}
     if is_recomputed(recompute):
@@ -63,7 +64,9 @@ def choice_scores(committed: Path, recompute: str = "no", *, save: Path | None =
 
 
 def is_recomputed(recompute: str) -> bool:
-    """Whether scores are computed again: "yes", "no", or "auto" for yes where EMS_DATA_MIRROR names upstream files."""
+    """Whether scores are computed again: "yes", "no", or "auto" for yes where EMS_DATA_MIRROR names upstream
+    files.
+    """
     if recompute not in ("yes", "no", "auto"):
         raise InputError(f"RECOMPUTE must be yes, no or auto, got {recompute!r}")
     return recompute == "yes" or (recompute == "auto" and bool(os.environ.get("EMS_DATA_MIRROR")))
@@ -81,8 +84,11 @@ def refusals(bench: LabelSet) -> LabelSet:
 
 
 def _committed(folder: Path, name: str) -> LabelSet:
-    return LabelSet(frames.read_frames(folder / f"{name}_labels.csv"), frames.read_frames(folder / f"{name}_scores.csv"),
-                    f"numbers from {folder.parent.name}/{folder.name}")
+    return LabelSet(
+        frames.read_frames(folder / f"{name}_labels.csv"),
+        frames.read_frames(folder / f"{name}_scores.csv"),
+        f"numbers from {folder.parent.name}/{folder.name}",
+    )
 
 
 def _ragchecker(encoder: Encoder) -> LabelSet:
@@ -94,7 +100,8 @@ def _ragchecker(encoder: Encoder) -> LabelSet:
 def _financebench(encoder: Encoder) -> LabelSet:
     triplets, answers, labels = upstream.financebench()
     labels["group"] = labels["triplet_id"].map({t.id: t.group for t in triplets})
-    return LabelSet(labels, agreement.score_table(triplets, answers, encoder=encoder), "scored now, from the upstream files")
+    return LabelSet(labels, agreement.score_table(triplets, answers, encoder=encoder), "scored now, from "
+                                                                                       "the upstream files")
 
 
 def _findver(run: Path) -> LabelSet | None:
@@ -103,7 +110,10 @@ def _findver(run: Path) -> LabelSet | None:
     if "correct_without_cot" not in labels:
         return None
     values = frames.read_frames(run / "values_baselines.csv", run / "values_ems.csv")
-    triplets, answers = frames.load_triplets(run / "triplets.jsonl"), frames.load_answers(run / "answers.jsonl")
+    triplets, answers = (
+        frames.load_triplets(run / "triplets.jsonl"),
+        frames.load_answers(run / "answers.jsonl"),
+    )
     scores = agreement.surface_table(triplets, answers).merge(agreement.of_values(values), on=agreement.KEYS)
     scores.columns = scores.columns.str.replace("^ROUGE ", "ROUGE-L ", regex=True)
     labels["group"] = labels["triplet_id"].map({t.id: t.group for t in triplets})

@@ -1,9 +1,9 @@
 """`ems reproduce`: run the notebooks of a profile strictly, and never twice for the same result.
 
-A profile is a YAML file of notebook parameters: one mapping per notebook, and `common` for what several share. Each
-notebook says in its metadata (`ems.reads`, `ems.writes`) which files of the run it needs and makes. A notebook is
-skipped when its source, its parameters, the package, and every file it reads are what they were at its last success.
-Notebooks that do not need each other run side by side.
+A profile is a YAML file of notebook parameters: one mapping per notebook, and `common` for what several
+share. Each notebook says in its metadata (`ems.reads`, `ems.writes`) which files of the run it needs and
+makes. A notebook is skipped when its source, its parameters, the package, and every file it reads are what
+they were at its last success. Notebooks that do not need each other run side by side.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from ..judge.store import FINAL
 from ..types import InputError
 from .project import project_root
 
-PACKAGES = ("openai", "nltk", "rouge-score", "bert-score", "torch", "transformers", "numpy", "pandas", "scipy",
-            "matplotlib", "seaborn", "papermill", "jupyterlab")
+PACKAGES = ("openai", "nltk", "rouge-score", "bert-score", "torch", "transformers", "numpy", "pandas",
+            "scipy", "matplotlib", "seaborn", "papermill", "jupyterlab")
 HASHED = (".jsonl", ".csv", ".md", ".tex", ".png")       # products of a run whose hashes the manifest holds
 Parameters = Mapping[str, Any]
 
@@ -39,7 +39,7 @@ Parameters = Mapping[str, Any]
 # --- profiles and parameters ---
 
 def load_profile(root: Path, name: str) -> dict[str, dict[str, Any]]:
-    """Parameters by notebook (and `common`) of a profile, by name or by path; InputError names what is allowed."""
+    """Parameters by notebook (and `common`) of a profile, by name or path; InputError names what is allowed."""
     import yaml
 
     path = Path(name) if name.endswith((".yaml", ".yml")) else root / "profiles" / f"{name}.yaml"
@@ -60,7 +60,8 @@ def notebooks(root: Path, only: Sequence[str] = ()) -> list[Path]:
     paths = sorted((root / "notebooks").glob("[0-9][0-9]_*.ipynb"))
     for prefix in only:
         if not any(p.name.startswith(prefix) for p in paths):
-            raise InputError(f"no notebook begins with {prefix!r}; there are {', '.join(p.stem for p in paths)}")
+            raise InputError(f"no notebook begins with {prefix!r}; there are "
+                             f"{', '.join(p.stem for p in paths)}")
     return [p for p in paths if not only or p.name.startswith(tuple(only))]
 
 
@@ -72,14 +73,15 @@ def declared(path: Path) -> dict[str, Any]:
     values = {}
     for node in ast.parse("".join(cells[0]["source"])).body:
         if not (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)):
-            raise InputError(f"{path.name}, line {node.lineno} of its parameters: each must read NAME = VALUE")
+            raise InputError(f"{path.name}, line {node.lineno} of its parameters: each must read NAME = "
+                             "VALUE")
         values[node.targets[0].id] = ast.literal_eval(node.value)
     return values
 
 
 def parameters_of(paths: Sequence[Path], profile: Mapping[str, Parameters], given: Parameters,
                   all_paths: Sequence[Path]) -> dict[str, dict[str, Any]]:
-    """What each notebook is run with: profile, then `given`. InputError for an unknown name or another kind of value."""
+    """What each notebook is run with: profile, then `given`. InputError for an unknown name or a wrong type."""
     known = {p.stem: declared(p) for p in all_paths}
     _refuse_unknown(profile, given, known)
     chosen: dict[str, dict[str, Any]] = {}
@@ -94,14 +96,18 @@ def parameters_of(paths: Sequence[Path], profile: Mapping[str, Parameters], give
     return chosen
 
 
-def _refuse_unknown(profile: Mapping[str, Parameters], given: Parameters, known: Mapping[str, Parameters]) -> None:
+def _refuse_unknown(
+    profile: Mapping[str, Parameters], given: Parameters, known: Mapping[str, Parameters]
+) -> None:
     """InputError for a notebook, or a parameter, that does not exist."""
     if unknown := set(profile) - known.keys() - {"common"}:
-        raise InputError(f"the profile names notebooks that do not exist: {sorted(unknown)}; there are {sorted(known)}")
+        raise InputError(f"the profile names notebooks that do not exist: {sorted(unknown)}; there are "
+                         f"{sorted(known)}")
     everywhere = {name for names in known.values() for name in names}
     for where, names in (("the profile's common part", profile.get("common", {})), ("-p", given)):
         if spare := set(names) - everywhere:
-            raise InputError(f"{where}: no notebook has a parameter {sorted(spare)}; there are {sorted(everywhere)}")
+            raise InputError(f"{where}: no notebook has a parameter {sorted(spare)}; there are "
+                             f"{sorted(everywhere)}")
     for stem, names in known.items():
         if spare := set(profile.get(stem, {})) - names.keys():
             raise InputError(f"{stem}.ipynb: no parameter {sorted(spare)}; it has {sorted(names)}")
@@ -150,11 +156,17 @@ class Run:
         return self.folder / ".stamps" / f"{step.name}.json"
 
     def fingerprint(self, step: Step) -> str:
-        """A hash over all that a notebook's result depends on: source, parameters, package, files read, data mirror."""
+        """A hash over a notebook's source, parameters, package, data mirror and the files that it reads."""
         cells = [(c["cell_type"], "".join(c["source"])) for c in _read(step.path)["cells"]]
         reads = {name: _hash(self.folder / name) for name in step.reads}
-        named = {v: _hash(self.root / v) for v in _strings(step.values) if v and len(v) < 300 and (self.root / v).exists()
-                 and not (self.root / v).is_relative_to(self.folder)}
+        named = {
+            v: _hash(self.root / v)
+            for v in _strings(step.values)
+            if v
+            and len(v) < 300
+            and (self.root / v).exists()
+            and not (self.root / v).is_relative_to(self.folder)
+        }
         prompts = _hash(home() / "prompts" / step.values.get("PROMPTS", "kit"))
         parts = [cells, step.values, self.code, reads, named, os.environ.get("EMS_DATA_MIRROR", ""), prompts]
         return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
@@ -174,18 +186,23 @@ def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Para
               root: Path | None = None) -> Path:
     """Run a profile; returns its folder `runs/<profile>`. Executed copies go to `<run>/notebooks/`.
 
-    Two notebooks run at a time, where neither needs the other's files and none asks a model; else one after the other.
-    After a failure the same call goes on with the notebook that failed. A notebook whose judge left questions without
-    a reply (a timeout, a server's fault) is not done: the same call runs it again and asks for what is missing.
-    The default profile, whole and with its own parameters, also refreshes figures/.
-    InputError when a file is missing that a profile names (before anything runs), or when a notebook fails, with its
-    last line; the executed copy shows the rest.
+    Two notebooks run at a time, where neither needs the other's files and none asks a model; else one after
+    the other. After a failure the same call goes on with the notebook that failed. A notebook whose judge
+    left questions without a reply (a timeout, a server's fault) is not done: the same call runs it again and
+    asks for what is missing. The default profile, whole and with its own parameters, also refreshes figures/.
+    InputError when a file is missing that a profile names (before anything runs), or when a notebook fails,
+    with its last line; the executed copy shows the rest.
     """
     papermill, root, given, started = _papermill(), project_root(root), dict(given or {}), time.time()
     settings, everything = load_profile(root, profile), notebooks(root)
     chosen = parameters_of(notebooks(root, only), settings, given, everything)
     folder = _folder(root, profile, settings, given)
-    run = Run(root, folder, tuple(_step(p, chosen[p.stem], folder) for p in everything if p.stem in chosen), _code_hash())
+    run = Run(
+        root,
+        folder,
+        tuple(_step(p, chosen[p.stem], folder) for p in everything if p.stem in chosen),
+        _code_hash(),
+    )
     _check_inputs(root, run.steps)
     (folder / "notebooks").mkdir(parents=True, exist_ok=True)
     live = any(step.values.get("MODE", "replay") != "replay" for step in run.steps)
@@ -216,7 +233,7 @@ def _check_inputs(root: Path, steps: Iterable[Step]) -> None:
 
 
 def check_inputs(root: Path, name: str, p: Parameters) -> None:
-    """InputError for a notebook's parameters that name a prompt set, recorded replies or data which are not there."""
+    """InputError when a notebook's parameters name a prompt set, recorded replies or data that do not exist."""
     from .steps import prompt_set
 
     if "PROMPTS" in p:
@@ -227,15 +244,19 @@ def check_inputs(root: Path, name: str, p: Parameters) -> None:
     for parameter, paths in files.items():
         for path in paths:
             if path and not (root / path).exists():
-                raise InputError(f"{name}: {parameter} names {path}, which does not exist; put it there, or name another place")
-    readers = [m for m in [*p.get("WRITERS", ()), *p.get("REFERENCE_WRITERS", ())] if m.get("context_chars") != 0]
+                raise InputError(f"{name}: {parameter} names {path}, which does not exist; put it there, or "
+                                 "name another place")
+    readers = [
+        m for m in [*p.get("WRITERS", ()), *p.get("REFERENCE_WRITERS", ())] if m.get("context_chars") != 0
+    ]
     if readers and p["SOURCE"] == "q3-2024" and not p["TRANSCRIPTS"]:
-        raise InputError(f"{name}: {readers[0].get('model')} reads the calls, so TRANSCRIPTS must name the folder that holds "
-                         "them; or give it context_chars: 0")
+        raise InputError(f"{name}: {readers[0].get('model')} reads the calls, so TRANSCRIPTS must name the "
+                         "folder that holds them; or give it context_chars: 0")
 
 
 def side_by_side(steps: Sequence[Step], work: Callable[[Step], Any], kernels: Kernels) -> list[Any]:
-    """`work` of every step, in the order of the steps; `kernels.jobs` at a time, each after those that write what it reads.
+    """`work` of every step, in the order of the steps; `kernels.jobs` at a time, each after those that write
+    what it reads.
 
     When one fails, those under way are finished and no other is begun. Ctrl-C ends the kernels.
     """
@@ -285,13 +306,13 @@ def _run_step(run: Run, step: Step, kernels: Kernels) -> dict[str, Any]:
 
 
 def _usage_files(run: Run, step: Step) -> dict[Path, int]:
-    """What notebooks wrote about their judges (`data.judge_usage`), and when; without files that are another one's."""
+    """Usage files of the run (`data.judge_usage`) and their times, without those of other notebooks."""
     others = {name for other in run.steps if other != step for name in other.writes}
     return {p: p.stat().st_mtime_ns for p in sorted(run.folder.glob("usage_*.json")) if p.name not in others}
 
 
 def _unanswered(files: Iterable[Path]) -> Counter[str]:
-    """Questions without a reply by reason, from usage files; not those whose reply is no use, since it is saved."""
+    """Questions without a reply, by reason, from usage files. A reply that is of no use is saved all the same."""
     lost: Counter[str] = Counter()
     for file in files:
         for tasks in json.loads(file.read_text(encoding="utf-8")).values():
@@ -306,10 +327,19 @@ def _manifest(profile: str, run: Run, reports: Sequence[Parameters], seconds: fl
              for p in sorted(run.folder.glob("usage_*.json"))}
     files = {str(p.relative_to(run.folder)): _hash(p) for p in sorted(run.folder.rglob("*"))
              if p.is_file() and p.suffix in HASHED}
-    return {"profile": profile, "ems": __version__, "code_sha256": run.code, "python": platform.python_version(),
-            "platform": platform.platform(terse=True), "packages": {name: _version(name) for name in PACKAGES},
-            "seconds": round(seconds, 1), "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "notebooks": list(reports), "judge": usage, "files_sha256": files}
+    return {
+        "profile": profile,
+        "ems": __version__,
+        "code_sha256": run.code,
+        "python": platform.python_version(),
+        "platform": platform.platform(terse=True),
+        "packages": {name: _version(name) for name in PACKAGES},
+        "seconds": round(seconds, 1),
+        "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "notebooks": list(reports),
+        "judge": usage,
+        "files_sha256": files,
+    }
 
 
 def _version(package: str) -> str | None:
@@ -330,7 +360,7 @@ def _papermill() -> Any:
 
 
 class Kernels:
-    """Runs notebooks, `jobs` at a time; a kernel has its share of the processor's cores for torch and numpy."""
+    """Runs notebooks, `jobs` at a time; each kernel has its share of the cores for torch and numpy."""
 
     def __init__(self, papermill: Any, jobs: int = 1):
         self.papermill, self.jobs, self._started = papermill, jobs, []
@@ -343,15 +373,27 @@ class Kernels:
 
         try:
             self.papermill.execute_notebook(
-                str(path), str(target), parameters=dict(values), cwd=str(root), kernel_name="python3", progress_bar=False,
-                stderr_file=sys.stderr, request_save_on_cell_execute=True, extra_arguments=["--log-level=40"],
-                kernel_manager_class=self._kernel_manager())
+                str(path),
+                str(target),
+                parameters=dict(values),
+                cwd=str(root),
+                kernel_name="python3",
+                progress_bar=False,
+                stderr_file=sys.stderr,
+                request_save_on_cell_execute=True,
+                extra_arguments=["--log-level=40"],
+                kernel_manager_class=self._kernel_manager(),
+            )
         except PapermillExecutionError as error:
-            raise InputError(f"{path.name}, cell {error.exec_count}: {error.ename}: {error.evalue}\n"
-                             f"the executed copy shows where: {target}; the same command goes on from here") from None
+            raise InputError(
+                f"{path.name}, cell {error.exec_count}: {error.ename}: {error.evalue}\n"
+                f"the executed copy shows where: {target}; the same command goes on from here"
+            ) from None
         except DeadKernelError:
-            raise InputError(f"{path.name}: its kernel died, most often for want of memory; the executed copy ends where "
-                             f"it did: {target}; the same command goes on from here") from None
+            raise InputError(
+                f"{path.name}: its kernel died, most often for want of memory; the executed copy "
+                f"ends where it did: {target}; the same command goes on from here"
+            ) from None
 
     def kill(self) -> None:
         """End every kernel that still runs."""
@@ -375,11 +417,14 @@ class Kernels:
 
 # --- what a run would ask ---
 
-def plan(profile: str, *, only: Sequence[str] = (), given: Parameters | None = None, root: Path | None = None) -> str:
-    """What a profile's models would be asked and cost (`budget.plan_text`), without a call, a kernel or a changed file.
+def plan(
+    profile: str, *, only: Sequence[str] = (), given: Parameters | None = None, root: Path | None = None
+) -> str:
+    """What a profile's models would be asked and cost (`budget.plan_text`), without a call or a kernel.
 
-    The functions of notebooks 1 to 3 run with judges that count: what the run's store has is not asked again. Only what
-    the notebooks of `only` ask is counted; the answers that notebook 1 would write are assumed in any case.
+    The functions of notebooks 1 to 3 run with judges that count: what the run's store has is not asked again.
+    Only what the notebooks of `only` ask is counted; the answers that notebook 1 would write are assumed in
+    any case.
     """
     from ..judge.budget import LIKELY, plan_text
 
@@ -404,19 +449,31 @@ def _asks(p: Parameters) -> bool:
     return bool(p.get("JUDGE") or p.get("WRITERS") or p.get("REFERENCE_WRITERS"))
 
 
-def _count(root: Path, store: Path, parameters: Mapping[str, Parameters], counted: set[str], share: float) -> Any:
-    """The usage that the notebooks `counted` would have, when lists and answers have a `share` of their greatest length."""
+def _count(
+    root: Path, store: Path, parameters: Mapping[str, Parameters], counted: set[str], share: float
+) -> Any:
+    """The usage of the notebooks `counted`, if lists and answers have a `share` of their greatest length."""
     from ..judge.budget import merged
     from . import steps
 
     usages = []
     one, prompts = parameters["01"], steps.prompt_set(root, parameters["01"]["PROMPTS"])
-    data = steps.load_data(root, one["SOURCE"], companies=one["COMPANIES"], triplets=one["TRIPLETS"], prompts=prompts,
-                           answers="" if one["WRITERS"] else one["ANSWERS"], transcripts=one["TRANSCRIPTS"],
-                           references=not one["REFERENCE_WRITERS"], limit=one["LIMIT"])
+    data = steps.load_data(
+        root,
+        one["SOURCE"],
+        companies=one["COMPANIES"],
+        triplets=one["TRIPLETS"],
+        prompts=prompts,
+        answers="" if one["WRITERS"] else one["ANSWERS"],
+        transcripts=one["TRANSCRIPTS"],
+        references=not one["REFERENCE_WRITERS"],
+        limit=one["LIMIT"],
+    )
     judges, triplets = _counting(root, store, one, share), data.triplets
     if one["REFERENCE_WRITERS"]:
-        triplets, _ = steps.write_all_references(triplets, one["REFERENCE_WRITERS"], one["CONSOLIDATOR"], judges, prompts)
+        triplets, _ = steps.write_all_references(
+            triplets, one["REFERENCE_WRITERS"], one["CONSOLIDATOR"], judges, prompts
+        )
     answers = [*data.answers, *steps.write_all_answers(triplets, one["WRITERS"], judges, prompts)]
     answers = steps.of_models(answers, one["MODELS"])
     usages += [judges.usage()] if "01" in counted else []
@@ -433,7 +490,7 @@ def _count(root: Path, store: Path, parameters: Mapping[str, Parameters], counte
 
 
 def _counting(root: Path, store: Path, p: Parameters, share: float) -> Any:
-    """Judges that count. They take replies from the run's store, which stays as it is, unless the run asks for all again."""
+    """Judges that count what the run's store lacks, or, for a run that asks again, everything."""
     from ..judge.budget import Planner
     from .steps import Judges
 
@@ -469,7 +526,11 @@ def _hash(path: Path) -> str:
 
 def _code_hash() -> str:
     package = Path(__file__).resolve().parents[1]
-    parts = [f"{p.relative_to(package)}:{_hash(p)}" for p in sorted(package.rglob("*")) if p.suffix in (".py", ".txt")]
+    parts = [
+        f"{p.relative_to(package)}:{_hash(p)}"
+        for p in sorted(package.rglob("*"))
+        if p.suffix in (".py", ".txt")
+    ]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
