@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from .prompting import Prompts, as_judge
 from .reading import read_score
+from .rouge import Rouge
 from .sanitise import quoted
 from .types import EMSResult, InputError, Judge, Request
 
@@ -101,13 +102,11 @@ class RougeScorer:
     name = "rouge"
 
     def __init__(self, kind: str = "rougeL"):
-        from rouge_score.rouge_scorer import RougeScorer as Rouge
-
-        self._kind, self._rouge = kind, Rouge([kind], use_stemmer=True)
+        self._kind, self._rouge = kind, Rouge([kind])
         self.signature = f"rouge:{kind},stemmed"
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        return [self._rouge.score(ref, ans)[self._kind].fmeasure for ref, ans in pairs]
+        return [self._rouge.score(ref, ans)[self._kind][2] for ref, ans in pairs]
 
 
 class BERTScorer:

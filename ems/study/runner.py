@@ -39,7 +39,7 @@ Parameters = Mapping[str, Any]
 # --- profiles and parameters ---
 
 def load_profile(root: Path, name: str) -> dict[str, dict[str, Any]]:
-    """Parameters by notebook (and `common`) of a profile, by name or path; InputError names what is allowed."""
+    """Parameters by notebook (and `common`) of a profile, by name or path; InputError if there is none."""
     import yaml
 
     path = Path(name) if name.endswith((".yaml", ".yml")) else root / "profiles" / f"{name}.yaml"
@@ -81,7 +81,7 @@ def declared(path: Path) -> dict[str, Any]:
 
 def parameters_of(paths: Sequence[Path], profile: Mapping[str, Parameters], given: Parameters,
                   all_paths: Sequence[Path]) -> dict[str, dict[str, Any]]:
-    """What each notebook is run with: profile, then `given`. InputError for an unknown name or a wrong type."""
+    """What each notebook is run with: profile, then `given`. InputError for an unknown name or wrong type."""
     known = {p.stem: declared(p) for p in all_paths}
     _refuse_unknown(profile, given, known)
     chosen: dict[str, dict[str, Any]] = {}
@@ -233,7 +233,7 @@ def _check_inputs(root: Path, steps: Iterable[Step]) -> None:
 
 
 def check_inputs(root: Path, name: str, p: Parameters) -> None:
-    """InputError when a notebook's parameters name a prompt set, recorded replies or data that do not exist."""
+    """InputError when parameters name a prompt set, recorded replies or data that do not exist."""
     from .steps import prompt_set
 
     if "PROMPTS" in p:
@@ -312,7 +312,7 @@ def _usage_files(run: Run, step: Step) -> dict[Path, int]:
 
 
 def _unanswered(files: Iterable[Path]) -> Counter[str]:
-    """Questions without a reply, by reason, from usage files. A reply that is of no use is saved all the same."""
+    """Questions without a reply, by reason, from usage files. A useless reply is saved, so not counted."""
     lost: Counter[str] = Counter()
     for file in files:
         for tasks in json.loads(file.read_text(encoding="utf-8")).values():
