@@ -275,8 +275,8 @@ def test_the_notebook_writes_references_and_answers_live(tmp_path, monkeypatch):
         chain = [{"model": "one", "served": "big", "base_url": one.url, "key_env": "ONE_KEY", "context_tokens": 4000,
                   "prices": {"prompt": 1.0, "completion": 2.0}},
                  {"model": "two", "base_url": two.url, "key_env": "none"}]
-        values = {"RUN": str(tmp_path), "SOURCE": "files", "TRIPLETS": str(tmp_path / "in.jsonl"), "REFERENCE_WRITERS": chain,
-                  "CONSOLIDATOR": chain[0], "WRITERS": [{**chain[1], "model": "three", "context_chars": 0, "max_tokens": 5}]}
+        values = {"RUN": str(tmp_path), "SOURCE": "files", "MODE": "live", "TRIPLETS": str(tmp_path / "in.jsonl"),
+                  "REFERENCE_WRITERS": chain, "CONSOLIDATOR": chain[0], "WRITERS": [{**chain[1], "model": "three", "context_chars": 0, "max_tokens": 5}]}
         papermill.execute_notebook(str(ROOT / "notebooks" / "01_dataset.ipynb"), str(tmp_path / "done.ipynb"), values,
                                    cwd=str(ROOT), kernel_name="python3", progress_bar=False)
     assert (one.count, two.count) == (4, 4)                # 2 drafts and 2 references; 2 drafts and 2 answers
