@@ -16,7 +16,15 @@ from .types import Answer, EMSResult, InputError, Triplet
 
 if TYPE_CHECKING:              # the names of _WHERE once more, for editors and type checkers
     from .baselines import RAGChecker
-    from .data import load_answers, load_triplets, to_frame
+    from .data import (
+        check_join,
+        claims_frame,
+        load_answers,
+        load_triplets,
+        read_frames,
+        to_frame,
+        values_frame,
+    )
     from .extract import LLMExtractor
     from .judge.client import LLMJudge
     from .judge.store import Replies
@@ -27,9 +35,9 @@ if TYPE_CHECKING:              # the names of _WHERE once more, for editors and 
     from .metrics import Tally, ems_scores
     from .pipeline import EMS, build, rescored
     from .prompting import Prompts, as_judge
-    from .report import table1
-    from .score import BERTScorer, LLMScorer, RougeScorer
-    from .stats import summarise
+    from .report import save_table1, table1
+    from .score import BERTScorer, JointLLMScorer, LLMScorer, RougeScorer, SidesLLMScorer
+    from .stats import paired_table, summarise
 
 __version__ = "0.1.0"
 
@@ -40,24 +48,26 @@ _WHERE = {name: module for module, names in {
     "local.sentences": ("SentenceExtractor", "remove_summaries"),
     "match": ("LLMMatcher",),
     "local.scorers": ("SimilarityMatcher", "LocalScorer", "PairScorer"),
-    "score": ("LLMScorer", "RougeScorer", "BERTScorer"),
+    "score": ("LLMScorer", "JointLLMScorer", "SidesLLMScorer", "RougeScorer", "BERTScorer"),
     "baselines": ("RAGChecker",),
     "local.encoder": ("Encoder",),
     "judge.client": ("LLMJudge",),
     "prompting": ("as_judge", "Prompts"),
     "judge.store": ("Replies",),
-    "data": ("load_triplets", "load_answers", "to_frame"),
-    "stats": ("summarise",),
-    "report": ("table1",),
+    "data": ("load_triplets", "load_answers", "check_join", "to_frame", "values_frame", "claims_frame",
+             "read_frames"),
+    "stats": ("summarise", "paired_table"),
+    "report": ("table1", "save_table1"),
 }.items() for name in names}
 
 __all__ = [                    # plain strings, which type checkers read
     "Answer", "EMSResult", "InputError", "Triplet", "__version__", "score_answer",
     "EMS", "build", "rescored", "ems_scores", "Tally",
     "LLMExtractor", "SentenceExtractor", "remove_summaries", "LLMMatcher", "SimilarityMatcher",
-    "LLMScorer", "RougeScorer", "BERTScorer", "LocalScorer", "PairScorer", "RAGChecker", "Encoder",
+    "LLMScorer", "JointLLMScorer", "SidesLLMScorer", "RougeScorer", "BERTScorer", "LocalScorer", "PairScorer", "RAGChecker", "Encoder",
     "LLMJudge", "as_judge", "Prompts", "Replies",
-    "load_triplets", "load_answers", "to_frame", "summarise", "table1",
+    "load_triplets", "load_answers", "check_join", "to_frame", "values_frame", "claims_frame", "read_frames",
+    "summarise", "paired_table", "table1", "save_table1",
 ]
 
 

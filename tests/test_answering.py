@@ -368,6 +368,7 @@ def test_the_notebook_writes_references_and_answers_live(tmp_path, monkeypatch):
         values = {
             "RUN": str(tmp_path),
             "SOURCE": "files",
+            "MODE": "live",
             "TRIPLETS": str(tmp_path / "in.jsonl"),
             "REFERENCE_WRITERS": chain,
             "CONSOLIDATOR": chain[0],

@@ -6,7 +6,6 @@ from contextlib import suppress
 import pytest
 from loopback import Fault, Loopback, completion, refusing
 from scripted import judgeable, judged
-from tiny import project
 
 import ems.judge.wire
 from ems import data as frames
@@ -20,7 +19,6 @@ from ems.judge.client import JudgeUnavailable, LLMJudge, SpendLimit, TaskUsage
 from ems.judge.store import Replies
 from ems.pipeline import build
 from ems.reading import read_list
-from ems.study.runner import plan
 from ems.types import InputError, Request
 
 TRIPLETS, ANSWERS = judgeable(10, 12)
@@ -342,37 +340,6 @@ def test_prices_that_are_none_are_refused(files, prices, capsys):
         main(["evaluate", *files, "--prices", prices])
     assert stop.value.code == 2
     assert "--prices" in capsys.readouterr().err
-
-
-def test_only_the_notebooks_that_were_named_are_counted(tmp_path):
-    pytest.importorskip("papermill", reason="profiles need papermill (pip install 'ems-kit[notebooks]')")
-    cell = ("import json\nfrom pathlib import Path\nfrom ems import data as frames\nfrom ems.judge.client import LLMJudge\nfrom ems.types import Request\n"
-            'judge = LLMJudge("m", mode=MODE)\njudge.ask([Request(TASK, "question", 16)])\n'
-            'Path(f"{RUN}/usage_{TASK}.json").write_text(json.dumps(frames.judge_usage(judge)))')
-    named = {f"_0{n}_ask": [f'RUN = "runs/x"  # folder\nMODE = "live"  # mode\nTASK = "{task}"  # task', cell]
-             for n, task in ((1, "match"), (2, "score"), (3, "claims"))}
-    project(tmp_path, "common: {}", **named)
-    assert [line.split()[1] for line in plan("p", only=["02"], root=tmp_path).splitlines()[1:3]] == ["score", "all"]
-    shown = plan("p", only=["02", "01"], root=tmp_path)
-    assert [line.split()[1] for line in shown.splitlines()[1:4]] == ["match", "score", "all"]
-
-
-def test_a_profile_is_counted_by_its_own_notebooks(tmp_path):
-    pytest.importorskip("papermill", reason="profiles need papermill (pip install 'ems-kit[notebooks]')")
-    project(tmp_path, "01_ask: {N: 5}", _01_ask=[
-        'RUN = "runs/x"  # folder\nMODE = "live"  # mode\nN = 3  # questions',
-        "import json\nfrom pathlib import Path\nfrom ems import data as frames\nfrom ems.judge.client import LLMJudge\nfrom ems.types import Request\n"
-        "from ems.judge.store import Replies",
-        'judge = LLMJudge("m", mode=MODE, store=Replies(f"{RUN}/replies.sqlite"))\n'
-        'judge.ask([Request("match", f"question {i}", 16) for i in range(N)])\n'
-        'Path(f"{RUN}/usage_x.json").write_text(json.dumps(frames.judge_usage(judge)))'])
-    with Loopback("1") as server:                # two of the five are in the run's store already
-        LLMJudge("m", base_url=server.url, store=Replies(tmp_path / "runs/p/replies.sqlite")).ask(
-            [Request("match", f"question {i}", 16) for i in range(2)])
-    shown = plan("p", root=tmp_path)
-    assert shown.splitlines()[1].split()[:4] == ["m", "match", "2", "3"]          # stored, and exactly so many calls
-    assert len(Replies(tmp_path / "runs/p/replies.sqlite")) == 2
-    assert not (tmp_path / "runs/p/usage_x.json").exists()
 
 
 # --- live ---

@@ -1,12 +1,14 @@
-"""`ems reproduce`: run the notebooks of a profile in order, strictly, and never twice for the same result.
+"""`ems reproduce`: run the notebooks of a profile strictly, and never twice for the same result.
 
-A profile is a YAML file of notebook parameters: one mapping per notebook, and `common` for what several share. Each
-notebook says in its metadata (`ems.reads`, `ems.writes`) which files of the run it needs and makes. A notebook is
-skipped when its source, its parameters, the package, and every file it reads are what they were at its last success.
+A profile is a YAML file of notebook parameters: one mapping per notebook, and `common` for what several
+share. Each notebook says in its metadata (`ems.reads`, `ems.writes`) which files of the run it needs and
+makes. A notebook is skipped when its source, its parameters, the package, and every file it reads are what
+they were at its last success. Notebooks that do not need each other run side by side.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import os
@@ -15,31 +17,29 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..io import home, read_text, write_json
+from ..io import home, read_text, write_file
 from ..judge.store import FINAL
 from ..types import InputError
+from .project import project_root
 
-PACKAGES = ("openai", "nltk", "rouge-score", "bert-score", "torch", "transformers", "numpy", "pandas", "scipy",
-            "matplotlib", "seaborn", "papermill", "jupyterlab")
+PACKAGES = ("openai", "nltk", "rouge-score", "bert-score", "torch", "transformers", "numpy", "pandas",
+            "scipy", "matplotlib", "seaborn", "papermill", "jupyterlab")
+HASHED = (".jsonl", ".csv", ".md", ".tex", ".png")       # products of a run whose hashes the manifest holds
+Parameters = Mapping[str, Any]
 
 
-def project_root(start: Path | None = None) -> Path:
-    """The nearest folder, from `start` upwards or beside the package, that holds notebooks/ and profiles/."""
-    start = start or Path.cwd()
-    for folder in (start, *start.parents, Path(__file__).resolve().parents[2]):
-        if (folder / "notebooks").is_dir() and (folder / "profiles").is_dir():
-            return folder
-    raise InputError(f"no notebooks/ and profiles/ in {start} or above; run this inside a clone of the project")
-
+# --- profiles and parameters ---
 
 def load_profile(root: Path, name: str) -> dict[str, dict[str, Any]]:
-    """Parameters by notebook (and `common`) of a profile, by name or by path; InputError names what is allowed."""
+    """Parameters by notebook (and `common`) of a profile, by name or path; InputError if there is none."""
     import yaml
 
     path = Path(name) if name.endswith((".yaml", ".yml")) else root / "profiles" / f"{name}.yaml"
@@ -57,219 +57,60 @@ def load_profile(root: Path, name: str) -> dict[str, dict[str, Any]]:
 
 def notebooks(root: Path, only: Sequence[str] = ()) -> list[Path]:
     """The numbered notebooks in order, or those whose names begin with one of `only`."""
-    found = sorted((root / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+    paths = sorted((root / "notebooks").glob("[0-9][0-9]_*.ipynb"))
     for prefix in only:
-        if not any(p.name.startswith(prefix) for p in found):
-            raise InputError(f"no notebook begins with {prefix!r}; there are {', '.join(p.stem for p in found)}")
-    return [p for p in found if not only or p.name.startswith(tuple(only))]
+        if not any(p.name.startswith(prefix) for p in paths):
+            raise InputError(f"no notebook begins with {prefix!r}; there are "
+                             f"{', '.join(p.stem for p in paths)}")
+    return [p for p in paths if not only or p.name.startswith(tuple(only))]
 
 
 def declared(path: Path) -> dict[str, Any]:
     """The parameters of a notebook's tagged cell with their default values, which are plain literals."""
-    import ast
-
     cells = [c for c in _read(path)["cells"] if "parameters" in c["metadata"].get("tags", ())]
     if len(cells) != 1:
         raise InputError(f"{path.name} must have one cell tagged 'parameters', it has {len(cells)}")
-    tree = ast.parse("".join(cells[0]["source"]))
-    return {node.targets[0].id: ast.literal_eval(node.value) for node in tree.body}
+    values = {}
+    for node in ast.parse("".join(cells[0]["source"])).body:
+        if not (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)):
+            raise InputError(f"{path.name}, line {node.lineno} of its parameters: each must read NAME = "
+                             "VALUE")
+        values[node.targets[0].id] = ast.literal_eval(node.value)
+    return values
 
 
-def parameters_of(paths: Sequence[Path], profile: Mapping[str, Mapping[str, Any]], given: Mapping[str, Any],
+def parameters_of(paths: Sequence[Path], profile: Mapping[str, Parameters], given: Parameters,
                   all_paths: Sequence[Path]) -> dict[str, dict[str, Any]]:
-    """What each notebook is run with: profile, then `given`. InputError for an unknown name or another kind of value."""
+    """What each notebook is run with: profile, then `given`. InputError for an unknown name or wrong type."""
     known = {p.stem: declared(p) for p in all_paths}
-    if unknown := set(profile) - known.keys() - {"common"}:
-        raise InputError(f"the profile names notebooks that do not exist: {sorted(unknown)}; there are {sorted(known)}")
-    everywhere = {name for names in known.values() for name in names}
-    for where, names in (("the profile's common part", profile.get("common", {})), ("-p", given)):
-        if spare := set(names) - everywhere:
-            raise InputError(f"{where}: no notebook has a parameter {sorted(spare)}; there are {sorted(everywhere)}")
+    _refuse_unknown(profile, given, known)
     chosen: dict[str, dict[str, Any]] = {}
     for path in paths:
-        names = known[path.stem]
-        if spare := set(profile.get(path.stem, {})) - names.keys():
-            raise InputError(f"{path.name}: no parameter {sorted(spare)}; it has {sorted(names)}")
+        defaults = known[path.stem]
         values = {**profile.get("common", {}), **profile.get(path.stem, {}), **given}
-        chosen[path.stem] = {k: v for k, v in values.items() if k in names}
+        chosen[path.stem] = {name: value for name, value in values.items() if name in defaults}
         for name, value in chosen[path.stem].items():
-            if not _same_kind(names[name], value):
-                raise InputError(f"{path.name}: {name} must be {type(names[name]).__name__} like "
-                                 f"{names[name]!r:.60}, got {value!r:.60}")
+            if not _same_kind(defaults[name], value):
+                raise InputError(f"{path.name}: {name} must be {type(defaults[name]).__name__} like "
+                                 f"{defaults[name]!r:.60}, got {value!r:.60}")
     return chosen
 
 
-def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Mapping[str, Any] | None = None,
-              root: Path | None = None) -> Path:
-    """Run a profile; returns its folder `runs/<profile>`. Executed copies go to `<run>/notebooks/`.
-
-    After a failure the same call goes on with the notebook that failed. A notebook whose judge left questions without
-    a reply (a timeout, a server's fault) is not done: the same call runs it again and asks for what is missing.
-    InputError when a notebook fails, with its last line; the executed copy shows the rest.
-    """
-    papermill, root = _papermill(), project_root(root)
-    settings = load_profile(root, profile)
-    paths, everything = notebooks(root, only), notebooks(root)
-    chosen = parameters_of(paths, settings, given or {}, everything)
-    run = _folder(root, profile, settings, given or {})
-    (run / "notebooks").mkdir(parents=True, exist_ok=True)
-    code, started, done = _code_hash(), time.time(), []
-    for number, path in enumerate(paths, 1):
-        values = {**chosen[path.stem], **({"RUN": str(run)} if "RUN" in declared(path) else {})}
-        stamp = run / ".stamps" / f"{path.stem}.json"
-        wants = _fingerprint(path, values, code, run, root)
-        title = f"[{number}/{len(paths)}] {path.stem}"
-        if _unchanged(stamp, wants, run):
-            _say(f"{title}: unchanged, skipped")
-            done.append(json.loads(stamp.read_text())["report"])
-            continue
-        _say(f"{title} ...")
-        began, usage = time.time(), _usage_files(run)
-        _execute(papermill, path, run / "notebooks" / path.name, values, root)
-        writes = _about(path).get("writes", ())
-        if absent := [name for name in writes if not (run / name).exists()]:
-            raise InputError(f"{path.name} ended without writing {absent}; see {run / 'notebooks' / path.name}")
-        report = {"notebook": path.stem, "seconds": round(time.time() - began, 1), "parameters": values}
-        done.append(report)
-        if lost := _unanswered(file for file, age in _usage_files(run).items() if usage.get(file) != age):
-            stamp.unlink(missing_ok=True)
-            _say(f"{title}: {report['seconds']} s; {sum(lost.values())} questions had no reply ("
-                 + ", ".join(f"{reason} {n}" for reason, n in lost.most_common()) + "): the same command asks again")
-            continue
-        # Inputs are hashed again: a live notebook fills the reply store while it runs.
-        write_json(stamp, {"fingerprint": _fingerprint(path, values, code, run, root),
-                            "writes": {name: _hash(run / name) for name in writes}, "report": report})
-        _say(f"{title}: {report['seconds']} s")
-    write_json(run / "manifest.json", _manifest(profile, run, done, code, time.time() - started))
-    if run == root / "runs" / "default" and not only:       # the figures that the project shows
-        shutil.copytree(run / "figures", root / "figures", dirs_exist_ok=True)
-    if not only:
-        _say(f"done in {time.time() - started:.0f} s: {os.path.relpath(run)}")
-    return run
-
-
-def plan(profile: str, *, only: Sequence[str] = (), given: Mapping[str, Any] | None = None,
-         root: Path | None = None) -> str:
-    """What a profile's judges would be asked and cost (`cost.plan_text`), without a single call.
-
-    The notebooks that ask a judge run with MODE = "dry", and once more "likely", on temporary copies of the run: what
-    its store of replies has is not asked again, and nothing in it changes. Only what those of `only` ask is counted;
-    the ones before them run as well, since they write what those read.
-    """
-    import sqlite3
-    from contextlib import closing
-    from tempfile import TemporaryDirectory
-
-    from ..judge.budget import merged, plan_text
-
-    papermill, root = _papermill(), project_root(root)
-    settings, everything, given = load_profile(root, profile), notebooks(root), dict(given or {})
-    counting = [p for p in notebooks(root, only) if "MODE" in declared(p)]
-    paths = [p for p in everything if "MODE" in declared(p) and counting and p <= counting[-1]]
-    chosen = parameters_of(paths, settings, given, everything)
-    store = _folder(root, profile, settings, given) / "replies.sqlite"
-    counted = []
-    for mode in ("dry", "likely"):
-        with TemporaryDirectory() as folder:
-            if store.exists():
-                with closing(sqlite3.connect(store)) as saved, closing(sqlite3.connect(f"{folder}/{store.name}")) as copy:
-                    saved.backup(copy)
-            usage: list[Path] = []
-            for path in paths:
-                _say(f"{path.stem}: counting ({mode}) ...")
-                values, before = {**chosen[path.stem], "RUN": folder, "MODE": mode}, _usage_files(Path(folder))
-                _execute(papermill, path, Path(folder, path.name), values, root, quiet=True)
-                usage += [p for p in _usage_files(Path(folder)) if p not in before and path in counting]
-            counted.append(merged(json.loads(p.read_text()) for p in usage))
-    return plan_text(*counted)
-
-
-def _usage_files(run: Path) -> dict[Path, int]:
-    """What the notebooks of a run wrote about their judges (`data.judge_usage`), and when."""
-    return {p: p.stat().st_mtime_ns for p in sorted(run.glob("usage_*.json"))}
-
-
-def _unanswered(files: Iterable[Path]) -> Counter[str]:
-    """Questions without a reply by reason, as usage files have it, other than those whose reply is no use: it is saved."""
-    lost: Counter[str] = Counter()
-    for tasks in (tasks for file in files for tasks in json.loads(file.read_text()).values()):
-        for used in tasks.values():
-            lost.update({reason: n for reason, n in used["failures"].items() if reason not in FINAL})
-    return lost
-
-
-def _papermill() -> Any:
-    try:
-        import papermill
-    except ImportError:
-        raise InputError("ems reproduce needs papermill: pip install 'ems-kit[notebooks]'") from None
-    return papermill
-
-
-def _folder(root: Path, profile: str, settings: Mapping[str, Any], given: Mapping[str, Any]) -> Path:
-    return root / (given.get("RUN") or settings.get("common", {}).get("RUN") or f"runs/{Path(profile).stem}")
-
-
-def _execute(papermill: Any, path: Path, target: Path, values: Mapping[str, Any], root: Path, *,
-             quiet: bool = False) -> None:
-    from nbclient.exceptions import DeadKernelError
-    from papermill.exceptions import PapermillExecutionError
-
-    # The package must be found by the kernel, whichever python its kernel specification names.
-    try:
-        papermill.execute_notebook(str(path), str(target), parameters=dict(values), cwd=str(root),
-                                   kernel_name="python3", progress_bar=False, stderr_file=None if quiet else sys.stderr,
-                                   request_save_on_cell_execute=True, extra_arguments=["--log-level=40"])
-    except PapermillExecutionError as error:
-        raise InputError(f"{path.name}, cell {error.exec_count}: {error.ename}: {error.evalue}\n"
-                         f"the executed copy shows where: {target}; the same command goes on from here") from None
-    except DeadKernelError:
-        raise InputError(f"{path.name}: its kernel died, most often for want of memory; the executed copy ends where it "
-                         f"did: {target}; the same command goes on from here") from None
-
-
-def _fingerprint(path: Path, values: Mapping[str, Any], code: str, run: Path, root: Path) -> str:
-    """A hash over all that a notebook's result depends on: source, parameters, package, files read, data mirror."""
-    cells = [(c["cell_type"], "".join(c["source"])) for c in _read(path)["cells"]]
-    reads = {name: _hash(run / name) for name in _about(path).get("reads", ())}
-    named = {v: _hash(root / v) for v in _strings(values) if v and len(v) < 300 and (root / v).exists()
-             and not (root / v).is_relative_to(run)}
-    mirror, prompts = os.environ.get("EMS_DATA_MIRROR", ""), _hash(home() / "prompts" / values.get("PROMPTS", "kit"))
-    return hashlib.sha256(json.dumps([cells, dict(values), code, reads, named, mirror, prompts], sort_keys=True,
-                                     default=str).encode()).hexdigest()
-
-
-def _unchanged(stamp: Path, fingerprint: str, run: Path) -> bool:
-    try:
-        last = json.loads(stamp.read_text())
-    except (OSError, ValueError):
-        return False
-    return last["fingerprint"] == fingerprint and all(_hash(run / n) == h for n, h in last["writes"].items())
-
-
-def _manifest(profile: str, run: Path, done: list[dict], code: str, seconds: float) -> dict[str, Any]:
-    """What was run, with what, on what, and what it cost."""
-    versions = {}
-    for name in PACKAGES:
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            versions[name] = None
-    usage = {p.stem.removeprefix("usage_"): json.loads(p.read_text()) for p in sorted(run.glob("usage_*.json"))}
-    files = {str(p.relative_to(run)): _hash(p) for p in sorted(run.rglob("*"))
-             if p.is_file() and p.suffix in (".jsonl", ".csv", ".md", ".tex", ".png")}
-    return {"profile": profile, "ems": __version__, "code_sha256": code, "python": platform.python_version(),
-            "platform": platform.platform(terse=True), "packages": versions, "seconds": round(seconds, 1),
-            "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "notebooks": done, "judge": usage,
-            "files_sha256": files}
-
-
-def _about(path: Path) -> dict[str, Any]:
-    return _read(path)["metadata"].get("ems", {})
-
-
-def _read(path: Path) -> dict[str, Any]:
-    return json.loads(path.read_text(encoding="utf-8"))
+def _refuse_unknown(
+    profile: Mapping[str, Parameters], given: Parameters, known: Mapping[str, Parameters]
+) -> None:
+    """InputError for a notebook, or a parameter, that does not exist."""
+    if unknown := set(profile) - known.keys() - {"common"}:
+        raise InputError(f"the profile names notebooks that do not exist: {sorted(unknown)}; there are "
+                         f"{sorted(known)}")
+    everywhere = {name for names in known.values() for name in names}
+    for where, names in (("the profile's common part", profile.get("common", {})), ("-p", given)):
+        if spare := set(names) - everywhere:
+            raise InputError(f"{where}: no notebook has a parameter {sorted(spare)}; there are "
+                             f"{sorted(everywhere)}")
+    for stem, names in known.items():
+        if spare := set(profile.get(stem, {})) - names.keys():
+            raise InputError(f"{stem}.ipynb: no parameter {sorted(spare)}; it has {sorted(names)}")
 
 
 def _same_kind(default: Any, value: Any) -> bool:
@@ -280,7 +121,393 @@ def _same_kind(default: Any, value: Any) -> bool:
     return isinstance(value, type(default))
 
 
+# --- a run ---
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A notebook of a run: with what it is run, and which files of the run it reads and writes."""
+
+    path: Path
+    values: dict[str, Any]
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Such as "04_scaling"."""
+        return self.path.stem
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A profile's run: the project, the run's folder, its notebooks, the hash of the package."""
+
+    root: Path
+    folder: Path
+    steps: tuple[Step, ...]
+    code: str
+
+    def copy_of(self, step: Step) -> Path:
+        """The executed copy of a notebook."""
+        return self.folder / "notebooks" / step.path.name
+
+    def stamp_of(self, step: Step) -> Path:
+        """The record of a notebook's last success."""
+        return self.folder / ".stamps" / f"{step.name}.json"
+
+    def fingerprint(self, step: Step) -> str:
+        """A hash over a notebook's source, parameters, package, data mirror and the files that it reads."""
+        cells = [(c["cell_type"], "".join(c["source"])) for c in _read(step.path)["cells"]]
+        reads = {name: _hash(self.folder / name) for name in step.reads}
+        named = {
+            v: _hash(self.root / v)
+            for v in _strings(step.values)
+            if v
+            and len(v) < 300
+            and (self.root / v).exists()
+            and not (self.root / v).is_relative_to(self.folder)
+        }
+        prompts = _hash(home() / "prompts" / step.values.get("PROMPTS", "kit"))
+        parts = [cells, step.values, self.code, reads, named, os.environ.get("EMS_DATA_MIRROR", ""), prompts]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+    def last_report(self, step: Step) -> dict[str, Any] | None:
+        """What a notebook's last success reported; None when it has to run (again)."""
+        try:
+            last = json.loads(self.stamp_of(step).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        unchanged = last["fingerprint"] == self.fingerprint(step) and all(
+            _hash(self.folder / name) == digest for name, digest in last["writes"].items())
+        return last["report"] if unchanged else None
+
+
+def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Parameters | None = None,
+              root: Path | None = None) -> Path:
+    """Run a profile; returns its folder `runs/<profile>`. Executed copies go to `<run>/notebooks/`.
+
+    Two notebooks run at a time, where neither needs the other's files and none asks a model; else one after
+    the other. After a failure the same call goes on with the notebook that failed. A notebook whose judge
+    left questions without a reply (a timeout, a server's fault) is not done: the same call runs it again and
+    asks for what is missing. The default profile, whole and with its own parameters, also refreshes figures/.
+    InputError when a file is missing that a profile names (before anything runs), or when a notebook fails,
+    with its last line; the executed copy shows the rest.
+    """
+    papermill, root, given, started = _papermill(), project_root(root), dict(given or {}), time.time()
+    settings, everything = load_profile(root, profile), notebooks(root)
+    chosen = parameters_of(notebooks(root, only), settings, given, everything)
+    folder = _folder(root, profile, settings, given)
+    run = Run(
+        root,
+        folder,
+        tuple(_step(p, chosen[p.stem], folder) for p in everything if p.stem in chosen),
+        _code_hash(),
+    )
+    _check_inputs(root, run.steps)
+    (folder / "notebooks").mkdir(parents=True, exist_ok=True)
+    live = any(step.values.get("MODE", "replay") != "replay" for step in run.steps)
+    kernels = Kernels(papermill, jobs=1 if live else min(2, os.cpu_count() or 1))
+    reports = side_by_side(run.steps, lambda step: _run_step(run, step, kernels), kernels)
+    _write_json(folder / "manifest.json", _manifest(profile, run, reports, time.time() - started))
+    if profile == "default" and not only and not given:       # the figures that the project shows
+        shutil.copytree(folder / "figures", root / "figures", dirs_exist_ok=True)
+    if not only:
+        _say(f"done in {time.time() - started:.0f} s: {os.path.relpath(folder)}")
+    return folder
+
+
+def _step(path: Path, chosen: Parameters, folder: Path) -> Step:
+    about = _read(path)["metadata"].get("ems", {})
+    values = {**chosen, **({"RUN": str(folder)} if "RUN" in declared(path) else {})}
+    return Step(path, values, tuple(about.get("reads", ())), tuple(about.get("writes", ())))
+
+
+def _folder(root: Path, profile: str, settings: Mapping[str, Parameters], given: Parameters) -> Path:
+    return root / (given.get("RUN") or settings.get("common", {}).get("RUN") or f"runs/{Path(profile).stem}")
+
+
+def _check_inputs(root: Path, steps: Iterable[Step]) -> None:
+    """InputError, one line, for a file that the parameters name and that is not there."""
+    for step in steps:
+        check_inputs(root, step.path.name, {**declared(step.path), **step.values})
+
+
+def check_inputs(root: Path, name: str, p: Parameters) -> None:
+    """InputError when parameters name a prompt set, recorded replies or data that do not exist."""
+    from .steps import prompt_set
+
+    if "PROMPTS" in p:
+        prompt_set(root, p["PROMPTS"])
+    files = {"REPLIES": p.get("REPLIES", []), "TRANSCRIPTS": [p.get("TRANSCRIPTS", "")]}
+    if p.get("SOURCE") == "files":
+        files |= {"TRIPLETS": [p["TRIPLETS"] or "."], "ANSWERS": [] if p["WRITERS"] else [p["ANSWERS"]]}
+    for parameter, paths in files.items():
+        for path in paths:
+            if path and not (root / path).exists():
+                raise InputError(f"{name}: {parameter} names {path}, which does not exist; put it there, or "
+                                 "name another place")
+    readers = [
+        m for m in [*p.get("WRITERS", ()), *p.get("REFERENCE_WRITERS", ())] if m.get("context_chars") != 0
+    ]
+    if readers and p["SOURCE"] == "q3-2024" and not p["TRANSCRIPTS"]:
+        raise InputError(f"{name}: {readers[0].get('model')} reads the calls, so TRANSCRIPTS must name the "
+                         "folder that holds them; or give it context_chars: 0")
+
+
+def side_by_side(steps: Sequence[Step], work: Callable[[Step], Any], kernels: Kernels) -> list[Any]:
+    """`work` of every step, in the order of the steps; `kernels.jobs` at a time, each after those that write
+    what it reads.
+
+    When one fails, those under way are finished and no other is begun. Ctrl-C ends the kernels.
+    """
+    results: dict[int, Any] = {}
+    running: dict[Future[Any], int] = {}
+    waiting, done = list(range(len(steps))), set()
+    after = [{k for k in range(i) if set(steps[k].writes) & set(step.reads)} for i, step in enumerate(steps)]
+    with ThreadPoolExecutor(kernels.jobs) as pool:
+        try:
+            while waiting or running:
+                for i in [i for i in waiting if after[i] <= done][:kernels.jobs - len(running)]:
+                    waiting.remove(i)
+                    running[pool.submit(work, steps[i])] = i
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    results[running[future]] = future.result()
+                    done.add(running.pop(future))
+        except KeyboardInterrupt:
+            kernels.kill()
+            raise
+    return [results[i] for i in range(len(steps))]
+
+
+def _run_step(run: Run, step: Step, kernels: Kernels) -> dict[str, Any]:
+    """Run one notebook unless it is up to date; its report, for the manifest."""
+    title = f"[{run.steps.index(step) + 1}/{len(run.steps)}] {step.name}"
+    if (last := run.last_report(step)) is not None:
+        _say(f"{title}: unchanged, skipped")
+        return last
+    _say(f"{title} ...")
+    began, before = time.time(), _usage_files(run, step)
+    kernels.execute(step.path, run.copy_of(step), step.values, run.root)
+    if absent := [name for name in step.writes if not (run.folder / name).exists()]:
+        raise InputError(f"{step.path.name} ended without writing {absent}; see {run.copy_of(step)}")
+    report = {"notebook": step.name, "seconds": round(time.time() - began, 1), "parameters": step.values}
+    new = [file for file, age in _usage_files(run, step).items() if before.get(file) != age]
+    if lost := _unanswered(new):
+        run.stamp_of(step).unlink(missing_ok=True)
+        reasons = ", ".join(f"{reason} {n}" for reason, n in lost.most_common())
+        _say(f"{title}: {report['seconds']} s; {sum(lost.values())} questions had no reply ({reasons}): "
+             "the same command asks again")
+        return report
+    # Inputs are hashed again: a live notebook fills the reply store while it runs.
+    _write_json(run.stamp_of(step), {"fingerprint": run.fingerprint(step), "report": report,
+                                     "writes": {name: _hash(run.folder / name) for name in step.writes}})
+    _say(f"{title}: {report['seconds']} s")
+    return report
+
+
+def _usage_files(run: Run, step: Step) -> dict[Path, int]:
+    """Usage files of the run (`data.judge_usage`) and their times, without those of other notebooks."""
+    others = {name for other in run.steps if other != step for name in other.writes}
+    return {p: p.stat().st_mtime_ns for p in sorted(run.folder.glob("usage_*.json")) if p.name not in others}
+
+
+def _unanswered(files: Iterable[Path]) -> Counter[str]:
+    """Questions without a reply, by reason, from usage files. A useless reply is saved, so not counted."""
+    lost: Counter[str] = Counter()
+    for file in files:
+        for tasks in json.loads(file.read_text(encoding="utf-8")).values():
+            for used in tasks.values():
+                lost.update({reason: n for reason, n in used["failures"].items() if reason not in FINAL})
+    return lost
+
+
+def _manifest(profile: str, run: Run, reports: Sequence[Parameters], seconds: float) -> dict[str, Any]:
+    """What was run, with what, on what, and what it cost."""
+    usage = {p.stem.removeprefix("usage_"): json.loads(p.read_text(encoding="utf-8"))
+             for p in sorted(run.folder.glob("usage_*.json"))}
+    files = {str(p.relative_to(run.folder)): _hash(p) for p in sorted(run.folder.rglob("*"))
+             if p.is_file() and p.suffix in HASHED}
+    return {
+        "profile": profile,
+        "ems": __version__,
+        "code_sha256": run.code,
+        "python": platform.python_version(),
+        "platform": platform.platform(terse=True),
+        "packages": {name: _version(name) for name in PACKAGES},
+        "seconds": round(seconds, 1),
+        "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "notebooks": list(reports),
+        "judge": usage,
+        "files_sha256": files,
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+# --- kernels ---
+
+def _papermill() -> Any:
+    try:
+        import papermill
+    except ImportError:
+        raise InputError("ems reproduce needs papermill: pip install 'ems-kit[notebooks]'") from None
+    return papermill
+
+
+class Kernels:
+    """Runs notebooks, `jobs` at a time; each kernel has its share of the cores for torch and numpy."""
+
+    def __init__(self, papermill: Any, jobs: int = 1):
+        self.papermill, self.jobs, self._started = papermill, jobs, []
+        self.threads = max(1, (os.cpu_count() or 1) // jobs)
+
+    def execute(self, path: Path, target: Path, values: Parameters, root: Path) -> None:
+        """Run one notebook in `root` and keep its executed copy. InputError names the cell that failed."""
+        from nbclient.exceptions import DeadKernelError
+        from papermill.exceptions import PapermillExecutionError
+
+        try:
+            self.papermill.execute_notebook(
+                str(path),
+                str(target),
+                parameters=dict(values),
+                cwd=str(root),
+                kernel_name="python3",
+                progress_bar=False,
+                stderr_file=sys.stderr,
+                request_save_on_cell_execute=True,
+                extra_arguments=["--log-level=40"],
+                kernel_manager_class=self._kernel_manager(),
+            )
+        except PapermillExecutionError as error:
+            raise InputError(
+                f"{path.name}, cell {error.exec_count}: {error.ename}: {error.evalue}\n"
+                f"the executed copy shows where: {target}; the same command goes on from here"
+            ) from None
+        except DeadKernelError:
+            raise InputError(
+                f"{path.name}: its kernel died, most often for want of memory; the executed copy "
+                f"ends where it did: {target}; the same command goes on from here"
+            ) from None
+
+    def kill(self) -> None:
+        """End every kernel that still runs."""
+        for manager in self._started:
+            if (process := getattr(manager.provisioner, "process", None)) is not None:
+                process.kill()
+
+    def _kernel_manager(self) -> type:
+        from jupyter_client.manager import AsyncKernelManager
+
+        started, threads = self._started, {"OMP_NUM_THREADS": str(self.threads)} if self.jobs > 1 else {}
+
+        class Manager(AsyncKernelManager):
+            async def start_kernel(self, **settings: Any) -> None:
+                started.append(self)
+                environment = {**os.environ, **(settings.pop("env", None) or {})}
+                await super().start_kernel(env={**threads, **environment}, **settings)
+
+        return Manager
+
+
+# --- what a run would ask ---
+
+def plan(
+    profile: str, *, only: Sequence[str] = (), given: Parameters | None = None, root: Path | None = None
+) -> str:
+    """What a profile's models would be asked and cost (`budget.plan_text`), without a call or a kernel.
+
+    The functions of notebooks 1 to 3 run with judges that count: what the run's store has is not asked again.
+    Only what the notebooks of `only` ask is counted; the answers that notebook 1 would write are assumed in
+    any case.
+    """
+    from ..judge.budget import LIKELY, plan_text
+
+    root = project_root(root)
+    settings, everything = load_profile(root, profile), notebooks(root)
+    chosen = parameters_of(everything, settings, given or {}, everything)
+    parameters = {p.stem[:2]: {**declared(p), **chosen[p.stem]} for p in everything if p.stem[:2] in ASKING}
+    counted = {p.stem[:2] for p in notebooks(root, only)} & {n for n, p in parameters.items() if _asks(p)}
+    if not counted:
+        return plan_text({}, {})
+    for number in sorted({"01"} | counted):
+        check_inputs(root, next(p.name for p in everything if p.stem.startswith(number)), parameters[number])
+    store = _folder(root, profile, settings, given or {}) / "replies.sqlite"
+    most, likely = (_count(root, store, parameters, counted, share) for share in (1.0, LIKELY))
+    return plan_text(most, likely)
+
+
+ASKING = ("01", "02", "03")          # numbers of the notebooks that ask models
+
+
+def _asks(p: Parameters) -> bool:
+    return bool(p.get("JUDGE") or p.get("WRITERS") or p.get("REFERENCE_WRITERS"))
+
+
+def _count(
+    root: Path, store: Path, parameters: Mapping[str, Parameters], counted: set[str], share: float
+) -> Any:
+    """The usage of the notebooks `counted`, if lists and answers have a `share` of their greatest length."""
+    from ..judge.budget import merged
+    from . import steps
+
+    usages = []
+    one, prompts = parameters["01"], steps.prompt_set(root, parameters["01"]["PROMPTS"])
+    data = steps.load_data(
+        root,
+        one["SOURCE"],
+        companies=one["COMPANIES"],
+        triplets=one["TRIPLETS"],
+        prompts=prompts,
+        answers="" if one["WRITERS"] else one["ANSWERS"],
+        transcripts=one["TRANSCRIPTS"],
+        references=not one["REFERENCE_WRITERS"],
+        limit=one["LIMIT"],
+    )
+    judges, triplets = _counting(root, store, one, share), data.triplets
+    if one["REFERENCE_WRITERS"]:
+        triplets, _ = steps.write_all_references(
+            triplets, one["REFERENCE_WRITERS"], one["CONSOLIDATOR"], judges, prompts
+        )
+    answers = [*data.answers, *steps.write_all_answers(triplets, one["WRITERS"], judges, prompts)]
+    answers = steps.of_models(answers, one["MODELS"])
+    usages += [judges.usage()] if "01" in counted else []
+    for number in sorted(counted - {"01"}):
+        p = parameters[number]
+        judges, prompts = _counting(root, store, p, share), steps.prompt_set(root, p["PROMPTS"])
+        judge = judges.open(**steps.endpoint_settings(p))
+        if number == "02":
+            steps.rag_checker(judge, p, prompts).check(triplets, answers)
+        else:
+            steps.ems_pipeline(judge, p, prompts).evaluate(triplets, answers)
+        usages.append(judges.usage())
+    return merged(usages)
+
+
+def _counting(root: Path, store: Path, p: Parameters, share: float) -> Any:
+    """Judges that count what the run's store lacks, or, for a run that asks again, everything."""
+    from ..judge.budget import Planner
+    from .steps import Judges
+
+    fresh = p["MODE"] == "refresh"
+    return Judges(store if store.exists() and not fresh else None, mode="replay",
+                  recorded=[] if fresh else [root / name for name in p.get("REPLIES", ())],
+                  counting=lambda judge: Planner(judge, share))
+
+
+# --- files ---
+
+def _read(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
 def _strings(value: Any) -> list[str]:
+    """Every text in a parameter, at any depth."""
     if isinstance(value, str):
         return [value]
     if isinstance(value, Mapping):
@@ -299,8 +526,16 @@ def _hash(path: Path) -> str:
 
 def _code_hash() -> str:
     package = Path(__file__).resolve().parents[1]
-    parts = [f"{p.relative_to(package)}:{_hash(p)}" for p in sorted(package.rglob("*")) if p.suffix in (".py", ".txt")]
+    parts = [
+        f"{p.relative_to(package)}:{_hash(p)}"
+        for p in sorted(package.rglob("*"))
+        if p.suffix in (".py", ".txt")
+    ]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _write_json(path: Path, data: Any) -> None:
+    write_file(path, (json.dumps(data, indent=1, ensure_ascii=False, default=str) + "\n").encode())
 
 
 def _say(line: str) -> None:

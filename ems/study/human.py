@@ -1,0 +1,120 @@
+"""Labels of people beside the scores of metrics, for notebooks 5 and 6: committed numbers, or computed again.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pandas as pd
+
+from .. import data as frames
+from ..local.encoder import Encoder
+from ..types import InputError
+from . import ablation, agreement, upstream
+
+NAMES = ("ragchecker", "financebench", "findver")
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSet:
+    """What people said of answers, and the score table of the same answers (`agreement.score_table`)."""
+
+    labels: pd.DataFrame
+    scores: pd.DataFrame
+    source: str                  # where the scores come from, for people
+
+    def save(self, folder: Path, name: str) -> None:
+        """Write `<name>_labels.csv` and `<name>_scores.csv`, five decimals."""
+        self.labels.round(5).to_csv(folder / f"{name}_labels.csv", index=False)
+        self.scores.round(5).to_csv(folder / f"{name}_scores.csv", index=False)
+
+
+def label_sets(committed: Path, run: Path, recompute: str = "no", *, encoder: str = "all-MiniLM-L6-v2",
+               save: Path | None = None) -> dict[str, LabelSet]:
+    """RAGChecker's pairs, FinanceBench and FinDVer, by name.
+
+    The first two come from the folder `committed`, or, where `recompute` says so (`is_recomputed`), from the
+    upstream files, BERTScore by `encoder`. FinDVer comes from the run when that is about it. What was
+    computed is written to `save`.
+    """
+    computed: dict[str, LabelSet] = {}
+    if is_recomputed(recompute):
+        model = Encoder(encoder)
+        computed = {"ragchecker": _ragchecker(model), "financebench": _financebench(model)}
+    if (of_run := _findver(run)) is not None:
+        computed["findver"] = of_run
+    for name, one in computed.items():
+        if save is not None:
+            one.save(save, name)
+    return {name: computed.get(name) or _committed(committed, name) for name in NAMES}
+
+
+def choice_scores(committed: Path, recompute: str = "no", *, save: Path | None = None) -> LabelSet:
+    """RAGChecker's labels, and the values of `ablation.study` on its pairs."""
+    if not is_recomputed(recompute):
+        pairs = _committed(committed, "ragchecker")
+        return replace(pairs, scores=frames.read_frames(committed / "granularity_scores.csv"))
+    triplets, answers, labels, _ = agreement.meta_pairs(upstream.ragchecker_meta())
+    scores = agreement.of_values(ablation.study(triplets, answers))
+    if save is not None:
+        scores.round(5).to_csv(save / "granularity_scores.csv", index=False)
+    return LabelSet(labels, scores, "scored now, from the upstream files")
+
+
+def is_recomputed(recompute: str) -> bool:
+    """Whether scores are computed again: "yes", "no", or "auto" for yes where EMS_DATA_MIRROR names upstream
+    files.
+    """
+    if recompute not in ("yes", "no", "auto"):
+        raise InputError(f"RECOMPUTE must be yes, no or auto, got {recompute!r}")
+    return recompute == "yes" or (recompute == "auto" and bool(os.environ.get("EMS_DATA_MIRROR")))
+
+
+def without_refusals(bench: LabelSet) -> LabelSet:
+    """FinanceBench's answers that are correct or incorrect."""
+    labels = bench.labels[bench.labels["label"] != "refusal"]
+    return replace(bench, labels=labels, scores=bench.scores.merge(labels[agreement.KEYS]))
+
+
+def refusals(bench: LabelSet) -> LabelSet:
+    """FinanceBench with an answer in the place of "correct" and a refusal in that of "incorrect"."""
+    return replace(bench, labels=bench.labels.assign(correct=bench.labels["label"] != "refusal"))
+
+
+def _committed(folder: Path, name: str) -> LabelSet:
+    return LabelSet(
+        frames.read_frames(folder / f"{name}_labels.csv"),
+        frames.read_frames(folder / f"{name}_scores.csv"),
+        f"numbers from {folder.parent.name}/{folder.name}",
+    )
+
+
+def _ragchecker(encoder: Encoder) -> LabelSet:
+    triplets, answers, labels, published = agreement.meta_pairs(upstream.ragchecker_meta())
+    scores = agreement.score_table(triplets, answers, encoder=encoder).merge(published, on=agreement.KEYS)
+    return LabelSet(labels, scores, "scored now, from the upstream files")
+
+
+def _financebench(encoder: Encoder) -> LabelSet:
+    triplets, answers, labels = upstream.financebench()
+    labels["group"] = labels["triplet_id"].map({t.id: t.group for t in triplets})
+    return LabelSet(labels, agreement.score_table(triplets, answers, encoder=encoder), "scored now, from "
+                                                                                       "the upstream files")
+
+
+def _findver(run: Path) -> LabelSet | None:
+    """FinDVer from the files of a run about it, scored by notebooks 2 and 3; None for another run."""
+    labels = frames.read_frames(run / "labels.csv")
+    if "correct_without_cot" not in labels:
+        return None
+    values = frames.read_frames(run / "values_baselines.csv", run / "values_ems.csv")
+    triplets, answers = (
+        frames.load_triplets(run / "triplets.jsonl"),
+        frames.load_answers(run / "answers.jsonl"),
+    )
+    scores = agreement.surface_table(triplets, answers).merge(agreement.of_values(values), on=agreement.KEYS)
+    scores.columns = scores.columns.str.replace("^ROUGE ", "ROUGE-L ", regex=True)
+    labels["group"] = labels["triplet_id"].map({t.id: t.group for t in triplets})
+    return LabelSet(labels, scores, "this run's answers and scores")
