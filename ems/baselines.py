@@ -18,7 +18,7 @@ from .types import Answer, InputError, Judge, Points, Reply, Request, Triplet
 
 LABELS = ("Entailment", "Neutral", "Contradiction")
 CHECKS = {"joint": "entail_all", "single": "entail"}     # ways to check claims, with the template of each
-CLAIMS_PER_CALL = 10         # of a joint check: more, and one lost reply would lose too much
+CLAIMS_PER_CALL = 30         # of a joint check: a lost reply loses no more labels than that
 LABELS_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {"labels": {"type": "array", "items": {"type": "string", "enum": list(LABELS)}}},

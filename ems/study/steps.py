@@ -16,12 +16,13 @@ from ..baselines import RAGChecker
 from ..io import write_file
 from ..judge.budget import Usage
 from ..judge.client import LLMJudge
+from ..judge.endpoint import ModelEndpoint
 from ..judge.store import Replies
 from ..pipeline import EMS, build
 from ..prompting import Prompts
 from ..types import Answer, InputError, Judge, Triplet
 from . import calls, upstream
-from .writers import Model, Written, write_references
+from .writers import Written, write_references
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,12 +54,12 @@ class Judges:
         self.opened: list[Any] = []
 
     def open(self, **settings: Any) -> Any:
-        """The judge at an endpoint; the settings are `writers.Model`'s. InputError for a setting that is not
+        """The judge at an endpoint; the settings are `ModelEndpoint`'s. InputError for a setting that is not
         right.
         """
-        return self.of(Model.of(settings))
+        return self.of(ModelEndpoint.of(settings))
 
-    def of(self, model: Model) -> Any:
+    def of(self, model: ModelEndpoint) -> Any:
         """The judge that asks this model."""
         judge: Any = model.judge(
             self._open_store(), mode=self.mode, workers=self.workers, timeout=self.timeout
@@ -156,8 +157,8 @@ def write_all_references(
     """The triplets with the references that models write, and what these wrote on the way
     (`writers.write_references`).
     """
-    models = [(model, judges.of(model)) for model in map(Model.of, writers)]
-    final = [(model, judges.of(model)) for model in map(Model.of, [consolidator] if consolidator else [])]
+    models = [(model, judges.of(model)) for model in map(ModelEndpoint.of, writers)]
+    final = [(model, judges.of(model)) for model in map(ModelEndpoint.of, [consolidator] if consolidator else [])]
     return write_references(triplets, models, final[0] if final else None, prompts)
 
 
@@ -166,8 +167,8 @@ def write_all_answers(triplets: Sequence[Triplet], writers: Sequence[Settings], 
     """The answers of every model in `writers` to every triplet."""
     return [
         answer
-        for model in map(Model.of, writers)
-        for answer in model.write(triplets, judges.of(model), prompts)
+        for model in map(ModelEndpoint.of, writers)
+        for answer in write_answers(triplets, judges.of(model), model, prompts)
     ]
 
 
