@@ -262,6 +262,7 @@ def test_the_papers_profile_names_seven_models_whole_and_no_key():
     assert {m.model for m in models[3:]} == papers == set(profile["07_table1"]["MODELS"]) == set(profile["04_scaling"]["SIZES"])
 
 
+@pytest.mark.slow
 def test_the_notebook_writes_references_and_answers_live(tmp_path, monkeypatch):
     papermill = pytest.importorskip("papermill", reason="running notebooks needs pip install 'ems-kit[notebooks]'")
     monkeypatch.setenv("ONE_KEY", SECRET)
