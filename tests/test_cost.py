@@ -23,7 +23,7 @@ from ems.reading import read_list
 from ems.study.runner import plan
 from ems.types import InputError, Request
 
-TRIPLETS, ANSWERS = judgeable(10, 12)
+TRIPLETS, ANSWERS = judgeable(5, 12)
 
 
 @pytest.fixture(autouse=True)
