@@ -1,5 +1,6 @@
 """Cost before, during and after: a dry run's counts against the real run's, prices, and the spend limit."""
 
+import time
 from collections import Counter
 from contextlib import suppress
 
@@ -241,7 +242,10 @@ def test_a_question_given_up_on_can_be_asked_again_while_the_old_call_trickles_i
         assert judge.ask(questions(1))[0].error == "timeout"
         judge.timeout, server.latency = 60, 2
         assert judge.ask(questions(1))[0].text == "yes"
-    assert judge._held == {}
+        deadline = time.monotonic() + 30                        # a busy machine takes longer over the old call
+        while judge._held and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert judge._held == {}
 
 
 def test_a_server_that_counts_nothing_is_charged_at_the_most():
