@@ -242,7 +242,7 @@ def test_a_question_given_up_on_can_be_asked_again_while_the_old_call_trickles_i
         assert judge.ask(questions(1))[0].error == "timeout"
         judge.timeout, server.latency = 60, 2
         assert judge.ask(questions(1))[0].text == "yes"
-        deadline = time.monotonic() + 30                        # a busy machine takes longer over the old call
+        deadline = time.monotonic() + 30                # a busy machine takes longer
         while judge._held and time.monotonic() < deadline:
             time.sleep(0.05)
         assert judge._held == {}
