@@ -1,5 +1,8 @@
+# make setup                         a virtual environment with everything, for the targets below
 # make reproduce [PROFILE=default]   regenerate Table 1 and the figures into runs/<profile>/
-# make test                          the test suite; needs no key and no network
+# make test                          the quick tests, in two processes; needs no key and no network
+# make test-all                      those, then the slow ones: model server, kernels, Dask, killed processes
+# make lint types                    style and complexity; types
 # make bench                         speed and memory, as a table
 # make lab                           open the notebooks
 
@@ -8,7 +11,10 @@ VENV ?= .venv
 PROFILE ?= default
 BIN = $(VENV)/bin
 
-.PHONY: setup reproduce test bench lab lint clean
+# A file of tests stays in one process, which keeps its servers, encoders and the notebooks' run for it.
+PYTEST = $(BIN)/python -m pytest -n 2 --dist loadscope
+
+.PHONY: setup reproduce test test-all bench lab lint types clean
 
 setup: $(VENV)/.ready
 
@@ -26,7 +32,10 @@ reproduce: setup
 	$(BIN)/ems reproduce --profile $(PROFILE)
 
 test: setup
-	$(BIN)/python -m pytest
+	$(PYTEST) -m "not slow"
+
+test-all: test
+	$(PYTEST) -m slow
 
 bench: setup
 	$(BIN)/python -m bench
@@ -36,6 +45,9 @@ lab: setup
 
 lint: setup
 	$(BIN)/ruff check .
+
+types: setup
+	$(BIN)/mypy
 
 clean:
 	rm -rf runs $(VENV) *.egg-info

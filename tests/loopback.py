@@ -1,8 +1,8 @@
-"""An OpenAI-compatible chat server on the loopback address: fixed latency, scripted replies, faults on demand.
+"""An OpenAI-compatible chat server on the loopback address: fixed latency, scripted replies, faults to order.
 
-In tests: `with Loopback("yes") as server: LLMJudge("m", base_url=server.url)`; what came in is in `server.bodies`.
-As a process of its own, so that its work is not counted as the client's: `with Process(latency=0.4) as server:`,
-or `python tests/loopback.py --latency 0.4 --per-token 0.01`, which prints its address.
+In tests: `with Loopback("yes") as server: LLMJudge("m", base_url=server.url)`; see `server.bodies`.
+As a process of its own, whose work does not count as the client's: `with Process(latency=0.4) as server:` or
+`python tests/loopback.py --latency 0.4 --per-token 0.01`, which prints its address.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Fault:
-    """What to do instead of answering properly. Fields combine: a delay before a reset, a 429 with headers."""
+    """What to do instead of a proper answer. Fields combine: a delay before a reset, a 429 with headers."""
 
     status: int = 200
     body: str | dict | None = None      # None: the proper reply for status 200, else an OpenAI-style error
@@ -35,13 +35,13 @@ class Fault:
 
 
 def refusing(*names: str) -> Callable[[int, dict], Fault | None]:
-    """Refuses bodies that hold one of these parameters, or ask for one of these response formats, as OpenAI does."""
+    """Refuses bodies with one of these parameters or response formats, in the words of OpenAI."""
     def fault(number: int, body: dict) -> Fault | None:
         form = body.get("response_format", {}).get("type")
         for name in names:
             if name == form:
-                return Fault(400, {"error": {"message": f"This model does not support response_format {name}.",
-                                             "param": "response_format", "code": None}})
+                message = f"This model does not support response_format {name}."
+                return Fault(400, {"error": {"message": message, "param": "response_format", "code": None}})
             if name in body:
                 return Fault(400, {"error": {"message": f"Unsupported parameter: '{name}' is not supported.",
                                              "param": name, "code": "unsupported_parameter"}})
@@ -62,15 +62,16 @@ def mixed(rate: float, seed: int = 0, kinds: Sequence[Fault] = MIXED) -> Callabl
 
 
 class Loopback:
-    """A chat server in a thread. `reply` is a text or a function of the request's body; a dict is sent as it is.
+    """A chat server in a thread. `reply` is a text or a function of the request's body; a dict is sent as is.
 
-    `faults` are taken one per request, None meaning a proper answer, or asked for as a function (number, body).
+    `faults` are taken one per request, None meaning a proper answer, or given by a function (number, body).
     """
 
     def __init__(self, reply: str | Callable[[dict], str | dict] = "ok", *, latency: float = 0.0,
                  per_token: float = 0.0, port: int = 0,
                  faults: Sequence[Fault | None] | Callable[[int, dict], Fault | None] = ()):
-        self.reply, self.latency, self.per_token, self.faults, self.port = reply, latency, per_token, faults, port
+        self.reply, self.latency, self.per_token = reply, latency, per_token
+        self.faults, self.port = faults, port
         self.bodies: list[dict] = []
         self.headers: list[dict[str, str]] = []
         self.count = self.now = self.peak = 0         # requests so far, under way, most at once
@@ -186,10 +187,10 @@ def completion(text: str | None, body: dict | None = None, finish: str = "stop",
 
 def run_batch(source: Path, target: Path, reply: Callable[[dict], str],
               outcomes: Callable[[int], str] = lambda n: "done") -> int:
-    """A stand-in for a batch endpoint: answers an input file line by line, in another order; returns how many it did.
+    """A stand-in for a batch endpoint: answers a file's lines in another order; returns how many.
 
-    `outcomes` says what becomes of line n: done, failed (status 500), refused (an error entry), expired, lost (no line
-    at all), twice, cut (valid JSON of the wrong shape).
+    `outcomes` says what becomes of line n: done, failed (status 500), refused (an error entry), expired,
+    lost (no line at all), twice, cut (valid JSON of the wrong shape).
     """
     lines, done = [], 0
     for number, line in enumerate(source.read_text(encoding="utf-8").splitlines()):
@@ -219,7 +220,8 @@ class Process:
                         for name, value in options.items()]
 
     def __enter__(self) -> Process:
-        self._process = subprocess.Popen([sys.executable, __file__, *self.options], stdout=subprocess.PIPE, text=True)
+        command = [sys.executable, __file__, *self.options]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self.url = self._process.stdout.readline().strip()
         return self
 
@@ -239,9 +241,9 @@ def main() -> None:
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before each reply")
     parser.add_argument("--per-token", type=float, default=0.0, help="seconds per word of the reply")
     parser.add_argument("--faults", type=float, default=0.0, help="share of requests that go wrong")
-    parser.add_argument("--malformed", type=float, default=0.0, help="share of replies that are no chat completion")
+    parser.add_argument("--malformed", type=float, default=0.0, help="share of replies of another shape")
     parser.add_argument("--words", type=int, default=1, help="length of the reply")
-    parser.add_argument("--judged", action="store_true", help="answer the kit's prompts sensibly (scripted.py)")
+    parser.add_argument("--judged", action="store_true", help="answer the kit's prompts (scripted.py)")
     parser.add_argument("--port", type=int, default=0)
     options = parser.parse_args()
     reply: str | Callable[[dict], str] = " ".join(["ok"] * options.words)

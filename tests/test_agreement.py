@@ -547,6 +547,7 @@ def test_committed_files_hold_no_text_and_scores_in_range():
         assert path.stat().st_size < 1_000_000
 
 
+@pytest.mark.slow
 def test_published_rows_come_out_of_the_committed_numbers():
     found = agreement.human_agreement(
         committed("ragchecker_labels"), committed("ragchecker_scores"), resamples=20
@@ -556,6 +557,7 @@ def test_published_rows_come_out_of_the_committed_numbers():
     assert [round(value["unigram", m], 1) for m in agreement.CORRELATIONS] == [58.0, 64.4]
 
 
+@pytest.mark.slow
 def test_the_local_evaluator_is_at_least_level_with_unigrams():
     found = agreement.human_agreement(
         committed("ragchecker_labels"), committed("ragchecker_scores"), resamples=20

@@ -343,6 +343,7 @@ def test_the_papers_profile_names_seven_models_whole_and_no_key():
     )
 
 
+@pytest.mark.slow
 def test_the_notebook_writes_references_and_answers_live(tmp_path, monkeypatch):
     papermill = pytest.importorskip(
         "papermill", reason="running notebooks needs pip install 'ems-kit[notebooks]'"

@@ -206,6 +206,7 @@ def test_bertscore_of_nothing_is_zero(encoder):
     assert bertscore(["a b c", "  "], ["", "a"], encoder) == [0.0, 0.0]
 
 
+@pytest.mark.slow
 def test_bertscore_is_the_same_to_the_last_digit_with_other_threads_and_instructions(encoder):
     references = yaml.safe_load((ROOT / "data" / "q3-2024" / "references" / "AAPL.yaml").read_text(encoding="utf-8"))
     texts = list(references.values())
@@ -218,12 +219,14 @@ def test_bertscore_is_the_same_to_the_last_digit_with_other_threads_and_instruct
     assert json.loads(done.stdout) == [list(column) for column in encoder.bertscore(texts[:-1], texts[1:])]
 
 
+@pytest.mark.slow
 def test_texts_beyond_512_tokens_are_counted(encoder):
     before = encoder.truncated
     bertscore(["short text", "short text"], ["word " * 600, "word"], encoder)
     assert encoder.truncated == before + 1
 
 
+@pytest.mark.slow
 def test_a_tokenizer_that_names_no_limit_is_cut_at_512_too(encoder, tmp_path):
     from ems.local.encoder import Encoder
 

@@ -40,6 +40,7 @@ def live(files: list[str], tmp_path: Path) -> str:
     return (tmp_path / "live.jsonl").read_text()
 
 
+@pytest.mark.slow
 def test_three_stages_through_batch_files_end_with_the_values_of_a_live_run(tmp_path, capsys):
     files = [str(write_jsonl(tmp_path / "t.jsonl", TRIPLETS)), str(write_jsonl(tmp_path / "a.jsonl", ANSWERS))]
     out, batch, done = tmp_path / "out.jsonl", tmp_path / "batch.jsonl", tmp_path / "done.jsonl"

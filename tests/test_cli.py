@@ -255,6 +255,7 @@ def test_a_replay_without_replies_says_what_is_missing(pair, tmp_path, capsys):
     assert "2 replies of m are not saved: 2 extract" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_five_megabyte_answer(tmp_path, capsys):
     reference, answer = tmp_path / "r.txt", tmp_path / "a.txt"
     reference.write_text(REFERENCE)

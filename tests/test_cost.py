@@ -1,5 +1,6 @@
 """Cost before, during and after: a dry run's counts against the real run's, prices, and the spend limit."""
 
+import time
 from collections import Counter
 from contextlib import suppress
 
@@ -21,7 +22,7 @@ from ems.pipeline import build
 from ems.reading import read_list
 from ems.types import InputError, Request
 
-TRIPLETS, ANSWERS = judgeable(10, 12)
+TRIPLETS, ANSWERS = judgeable(5, 12)
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +34,7 @@ def endpoint(monkeypatch):
 
 @pytest.mark.parametrize(("text", "tokens"), [
     ("", 0), ("abcdefgh", 2), ("12", 3), ("a, b", 2), ("ü", 3), ("four", 1),
-    ("sales of 10%", 5),                         # 9 letters and blanks / 4 + 2 digits x 1.3 + 1 sign = 5.85 -> 6
+    ("sales of 10%", 5),                      # 9 letters and blanks / 4 + 2 digits x 1.3 + 1 sign = 5.85 -> 6
 ])
 def test_tokens_by_hand(text, tokens):
     letters = sum(c.isascii() and (c.isalpha() or c == " ") for c in text)
@@ -46,7 +47,7 @@ def test_tokens_by_hand(text, tokens):
 def test_the_longest_list_has_distinct_points_enough():
     text = "Revenue was $5 billion. " * 100
     points = read_list(longest_list(text, list_schema("points", text)), "points")
-    assert len(points) == len(set(points)) == 2 * (100 + 1)          # two for each sentence end, and for what follows
+    assert len(points) == len(set(points)) == 2 * (100 + 1)   # two a sentence end, and for what follows
     assert sum(map(len, points)) > len(text)
 
 
@@ -79,14 +80,15 @@ def test_the_likely_numbers_are_near_and_the_bounds_above():
     usage = {}
     with Loopback(judged) as server:
         for mode in ("likely", "dry", "live"):
-            judge = LLMJudge("m", base_url=server.url, mode=mode, store=Replies(), prices={"prompt": 1, "completion": 4})
+            judge = LLMJudge("m", base_url=server.url, mode=mode, store=Replies(),
+                             prices={"prompt": 1, "completion": 4})
             work(judge)
             usage[mode] = judge.usage()
             if mode == "dry":
                 assert server.count == 0
     for task, real in usage["live"].items():
         likely, most = usage["likely"][task], usage["dry"][task]
-        assert 0.6 < likely.calls / real.calls < 2            # the scripted judge writes a point or claim a sentence
+        assert 0.6 < likely.calls / real.calls < 2       # the scripted judge writes one point a sentence
         assert likely.calls <= most.calls
         assert likely.cost <= most.cost
     shown = cost.plan_text(*(frames.judge_usage(Spent(usage[mode])) for mode in ("dry", "likely")))
@@ -106,7 +108,8 @@ class Spent:
 
 
 def test_two_judges_of_one_name_are_summed():
-    one, two = TaskUsage(calls=2, failures=Counter(timeout=1)), TaskUsage(calls=3, failures=Counter(timeout=1))
+    one = TaskUsage(calls=2, failures=Counter(timeout=1))
+    two = TaskUsage(calls=3, failures=Counter(timeout=1))
     usage = frames.judge_usage(Spent({"match": one}), Spent({"match": two, "score": one}))
     assert {task: u["calls"] for task, u in usage["m"].items()} == {"match": 5, "score": 2}
     assert usage["m"]["match"]["failures"] == {"timeout": 2}
@@ -127,7 +130,8 @@ def test_a_dry_run_is_exact_where_the_store_has_the_stage_before(tmp_path):
         assert planned["score"].calls == done["score"].calls > 0
         for task in done:
             assert (planned[task].requests, planned[task].stored) == (done[task].requests, done[task].stored)
-        again = LLMJudge("m", base_url=server.url, store=store, mode="dry", prices={"prompt": 1, "completion": 1})
+        again = LLMJudge("m", base_url=server.url, store=store, mode="dry",
+                         prices={"prompt": 1, "completion": 1})
         build(again, "llm").evaluate(TRIPLETS, ANSWERS)
     assert sum(u.calls for u in again.usage().values()) == 0
     assert "<=" not in cost.plan_text(frames.judge_usage(again), frames.judge_usage(again))
@@ -161,7 +165,8 @@ def test_money_by_hand():
 
 
 @pytest.mark.parametrize("given", [
-    {"prompt": 2}, {"prompt": 2, "completion": "8"}, {"prompt": 2, "completion": -1}, {"prompt": 2, "completion": True},
+    {"prompt": 2}, {"prompt": 2, "completion": "8"}, {"prompt": 2, "completion": -1},
+    {"prompt": 2, "completion": True},
     {"prompt": 2, "completion": float("nan")}, {"prompt": 2, "completion": 8, "input": 1},
 ])
 def test_bad_prices(given):
@@ -186,12 +191,12 @@ def questions(n):
 
 @pytest.mark.parametrize("workers", [1, 4])
 def test_the_limit_holds_to_the_cent_and_the_next_run_goes_on(tmp_path, workers):
-    # A call may cost 64 + 4 prompt tokens and 16 reply tokens = 84, and does cost 2 + 1 = 3. After five calls there
-    # are 100 - 5 x 3 = 85 left, room for a sixth; the 82 left after it are too few.
+    # A call may cost 64 + 4 prompt tokens and 16 reply tokens = 84, and does cost 2 + 1 = 3. After five calls
+    # there are 100 - 5 x 3 = 85 left, room for a sixth; the 82 left after it are too few.
     with Loopback("yes") as server:
-        judge = LLMJudge("m", base_url=server.url, store=Replies(tmp_path / "r.sqlite"), prices=ONE, spend_limit=100,
-                         workers=workers)
-        says = r"limit of 100 reached: 18 spent in 6 calls of m, the next may cost 84; .*r.sqlite: raise the limit"
+        judge = LLMJudge("m", base_url=server.url, store=Replies(tmp_path / "r.sqlite"), prices=ONE,
+                         spend_limit=100, workers=workers)
+        says = r"limit of 100 reached: 18 spent in 6 calls of m, the next may cost 84; .*r.sqlite: raise"
         with pytest.raises(SpendLimit, match=says) as error:
             judge.ask(questions(20))
         assert isinstance(error.value, JudgeUnavailable)
@@ -222,19 +227,23 @@ def test_no_limit_can_be_kept_where_the_length_of_a_reply_cannot():
     with Loopback("yes", faults=refusing("max_tokens", "max_completion_tokens")) as server:
         with pytest.raises(SpendLimit, match=f"m at {server.url} takes no limit on a reply's length"):
             LLMJudge("m", base_url=server.url, prices=ONE, spend_limit=1000).ask(questions(3))
-        assert not [body for body in server.bodies if not {"max_tokens", "max_completion_tokens"} & body.keys()]
+        limits = {"max_tokens", "max_completion_tokens"}
+        assert not [body for body in server.bodies if not limits & body.keys()]
         assert LLMJudge("m", base_url=server.url, prices=ONE).ask(questions(1))[0].text == "yes"
 
 
 def test_a_question_given_up_on_can_be_asked_again_while_the_old_call_trickles_in():
     with Loopback("yes") as server:
-        LLMJudge("m", base_url=server.url).ask(questions(1))            # what is imported first takes its time
-    with Loopback("yes", faults=[Fault(drip=0.01)]) as server:          # of some 300 bytes
-        judge = LLMJudge("m", base_url=server.url, store=Replies(), timeout=1, prices=ONE, spend_limit=1000)
+        LLMJudge("m", base_url=server.url).ask(questions(1))            # the first imports take their time
+    with Loopback("yes", faults=[Fault(drip=0.005)]) as server:         # of some 300 bytes
+        judge = LLMJudge("m", base_url=server.url, store=Replies(), timeout=0.5, prices=ONE, spend_limit=1000)
         assert judge.ask(questions(1))[0].error == "timeout"
-        judge.timeout, server.latency = 60, 4
+        judge.timeout, server.latency = 60, 2
         assert judge.ask(questions(1))[0].text == "yes"
-    assert judge._held == {}
+        deadline = time.monotonic() + 30                # a busy machine takes longer
+        while judge._held and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert judge._held == {}
 
 
 def test_a_server_that_counts_nothing_is_charged_at_the_most():
@@ -269,7 +278,8 @@ def test_reasoning_that_only_the_total_holds_is_paid_for():
 
 def test_cached_tokens_cost_less():
     said = completion("yes")
-    said["usage"] = {"prompt_tokens": 100, "completion_tokens": 10, "prompt_tokens_details": {"cached_tokens": 80}}
+    said["usage"] = {"prompt_tokens": 100, "completion_tokens": 10,
+                     "prompt_tokens_details": {"cached_tokens": 80}}
     with Loopback(lambda body: said) as server:
         judge = LLMJudge("m", base_url=server.url, prices={"prompt": 10, "cached": 1, "completion": 100})
         judge.ask(questions(1))
@@ -283,7 +293,8 @@ def test_the_table_sums_each_model_and_all():
             "completion_tokens": 20, "seconds": 2.0, "failures": {"length": 1}, "cost": 0.5}
     usage = {"a": {"match": used, "score": used}, "b": {"match": {**used, "cost": None}}}
     table = cost.table(usage).set_index(["model", "task"])
-    assert [" ".join(row) for row in table.index] == ["a match", "a score", "a all", "b match", "b all", "all all"]
+    rows = ["a match", "a score", "a all", "b match", "b all", "all all"]
+    assert [" ".join(row) for row in table.index] == rows
     assert table.loc[("a", "all"), "cost"] == 1.0
     assert table.loc[("a", "all"), "unread"] == 2
     assert table.cost.isna().tolist() == [False, False, False, True, True, True]
@@ -326,10 +337,12 @@ def test_a_dry_run_of_a_refresh_counts_what_the_store_has(files, capsys):
         before = server.count
         capsys.readouterr()
         assert main([*asked, "--mode", "refresh", "--dry-run"]) == 0
-        planned = {row[1]: int(row[3]) for row in map(str.split, capsys.readouterr().out.splitlines()) if row[0] == "m"}
+        rows = map(str.split, capsys.readouterr().out.splitlines())
+        planned = {row[1]: int(row[3]) for row in rows if row[0] == "m"}
         assert server.count == before
         assert main([*asked, "--mode", "refresh"]) == 0
-        used = {row[1]: int(row[5]) for row in map(str.split, capsys.readouterr().err.splitlines()) if row[:1] == ["m"]}
+        rows = map(str.split, capsys.readouterr().err.splitlines())
+        used = {row[1]: int(row[5]) for row in rows if row[:1] == ["m"]}
         for task in ("extract", "summary"):                # rest on no other stage: exact
             assert planned[task] == used[task] > 0
 
@@ -344,6 +357,7 @@ def test_prices_that_are_none_are_refused(files, prices, capsys):
 
 # --- live ---
 
+@pytest.mark.slow
 def test_the_bounds_hold_on_a_real_server(tmp_path):
     pytest.importorskip("xllamacpp", reason="the live test needs xllamacpp (pip install 'ems-kit[test]')")
     from model_server import serve, smollm2
@@ -351,7 +365,8 @@ def test_the_bounds_hold_on_a_real_server(tmp_path):
         model = smollm2()
     except FileNotFoundError as error:
         pytest.skip(f"{error} (make setup installs it)")
-    said, told = ("Revenue was $5 billion.", "Margin was 20%."), ("Sales came to 5 billion dollars.", "Costs fell.")
+    said = ("Revenue was $5 billion.", "Margin was 20%.")
+    told = ("Sales came to 5 billion dollars.", "Costs fell.")
     with serve(model, slots=1, threads=1) as url:
         store, usage = Replies(tmp_path / "r.sqlite"), []
         for mode in ("dry", "live"):

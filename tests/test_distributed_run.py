@@ -17,6 +17,7 @@ distributed = pytest.importorskip(
     "distributed", reason="the cluster test needs dask: pip install 'ems-kit[dask]'"
 )
 TRIPLETS, ANSWERS = judgeable(CHUNK * 5 + 7, 4)                # six partitions, the last one short
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

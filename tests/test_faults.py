@@ -27,6 +27,7 @@ from ems.pipeline import build
 from ems.study.runner import reproduce
 from ems.types import InputError
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parent.parent
 TRIPLETS, ANSWERS = judgeable(50, 4)
 
@@ -49,7 +50,7 @@ def to_another_prompt(body: dict) -> dict:
 
 
 def five_percent(number: int, body: dict) -> Fault | None:
-    """Mixed faults, the same in every run: those that pass, a reply to another prompt, and two stalls early on."""
+    """Mixed faults, the same in every run: passing ones, a reply to another prompt, two stalls early on."""
     if number in (20, 40):
         return Fault(delay=60)
     dice = random.Random(number)
@@ -88,8 +89,8 @@ def test_mixed_faults_change_nothing_but_what_is_shown_as_unscored(tmp_path):
 
 def test_a_model_that_always_refuses_gives_no_number_and_exit_3(tmp_path, capsys):
     with Loopback(lambda body: completion(None, body, refusal="I cannot help with that.")) as server:
-        status = main(["evaluate", *files(tmp_path), "-o", str(tmp_path / "o.jsonl"), "--judge", "m", "--base-url",
-                       server.url, "--store", str(tmp_path / "r.sqlite")])
+        status = main(["evaluate", *files(tmp_path), "-o", str(tmp_path / "o.jsonl"), "--judge", "m",
+                       "--base-url", server.url, "--store", str(tmp_path / "r.sqlite")])
     rows = [json.loads(line) for line in (tmp_path / "o.jsonl").read_text().splitlines()]
     assert status == 3
     assert len(rows) == 50
@@ -99,10 +100,11 @@ def test_a_model_that_always_refuses_gives_no_number_and_exit_3(tmp_path, capsys
 
 
 def start(folder: Path, url: str, workers: int = 8) -> subprocess.Popen:
-    command = [sys.executable, "-m", "ems.cli", "evaluate", *files(folder), "-o", str(folder / "out.jsonl"), "--judge", "m",
-               "--base-url", url, "--store", str(folder / "r.sqlite"), "--workers", str(workers)]
+    command = [sys.executable, "-m", "ems.cli", "evaluate", *files(folder), "-o", str(folder / "out.jsonl"),
+               "--judge", "m", "--base-url", url, "--store", str(folder / "r.sqlite"),
+               "--workers", str(workers)]
+    # A test run in the background ignores interrupts, and its children would inherit that.
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                            # a test run in the background ignores interrupts, and its children would inherit that
                             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 
 
@@ -130,7 +132,7 @@ def test_killed_five_times_it_finishes_and_asks_nothing_twice_but_what_was_in_fl
 
 
 def test_an_interrupt_ends_within_two_seconds_and_says_how_to_go_on(tmp_path):
-    tries = [interrupted(tmp_path / str(n)) for n in range(2)]         # the better of two: the machine may be busy
+    tries = [interrupted(tmp_path / str(n)) for n in range(2)]   # the better of two, for a busy machine
     assert min(tries) < 2
 
 
@@ -146,19 +148,28 @@ def interrupted(folder: Path) -> float:
         out, err = process.communicate(timeout=60)
         seconds = time.monotonic() - began
     assert process.returncode == 130
-    assert re.search(r"ems: stopped with 30 of 100 replies of m received, saved in .*r.sqlite; run the same command again "
-                     r"to go on$", err.strip())
+    assert re.search(r"ems: stopped with 30 of 100 replies of m received, saved in .*r.sqlite; "
+                     r"run the same command again to go on$", err.strip())
     assert "Traceback" not in err
     assert len(Replies(folder / "r.sqlite")) == 30
     return seconds
 
 
 SECRET = "sk-planted-in-the-environment-0123456789"
-ASK = ("from ems.judge.client import LLMJudge\nfrom ems.types import Request\nfrom ems.judge.store import Replies\nimport json\nfrom pathlib import Path\n"
-       "from ems import data as frames\n"
-       'judge = LLMJudge("m", base_url=URL, store=Replies(f"{RUN}/replies.sqlite"))\n'
-       'replies = judge.ask([Request("match", f"question {i}", 16) for i in range(6)], "asking")\n'
-       'Path(f"{RUN}/usage_x.json").write_text(json.dumps(frames.judge_usage(judge)))\nprint(judge, vars(judge))\njudge, replies')
+PARAMETERS = 'RUN = "runs/p"  # folder\nURL = ""  # address'
+ASK = """import json
+from pathlib import Path
+
+from ems import data as frames
+from ems.judge.client import LLMJudge
+from ems.judge.store import Replies
+from ems.types import Request
+
+judge = LLMJudge("m", base_url=URL, store=Replies(f"{RUN}/replies.sqlite"))
+replies = judge.ask([Request("match", f"question {i}", 16) for i in range(6)], "asking")
+Path(f"{RUN}/usage_x.json").write_text(json.dumps(frames.judge_usage(judge)))
+print(judge, vars(judge))
+judge, replies"""
 
 
 def test_a_key_in_the_environment_appears_nowhere_after_a_run(tmp_path, monkeypatch, capfd):
@@ -168,8 +179,7 @@ def test_a_key_in_the_environment_appears_nowhere_after_a_run(tmp_path, monkeypa
     bad = Fault(400, {"error": {"message": f"bad request with {SECRET}"}})
     with Loopback("1", faults=[bad, Fault(500), Fault(429), None, None, None, None, None, None]) as server:
         project(tmp_path, f"common: {{URL: '{server.url}'}}",
-                _01_ask=['RUN = "runs/p"  # folder\nURL = ""  # address', ASK],
-                _02_fail=['RUN = "runs/p"  # folder\nURL = ""  # address', ASK.replace("question", "other")])
+                _01_ask=[PARAMETERS, ASK], _02_fail=[PARAMETERS, ASK.replace("question", "other")])
         reproduce("p", only=["01"], root=tmp_path)
         assert server.headers[0]["authorization"] == f"Bearer {SECRET}"         # it was really used
         server.faults = lambda n, body: scold
@@ -192,11 +202,14 @@ def test_a_notebook_whose_judge_left_questions_open_is_run_again(tmp_path, capfd
 
     def fault(number: int, body: dict) -> Fault | None:
         asked = body["messages"][-1]["content"]
-        return busy if asked == "question 1" and number < 6 else Fault(body=declined) if asked == "question 2" else None
+        if asked == "question 1" and number < 6:
+            return busy
+        return Fault(body=declined) if asked == "question 2" else None
 
     with Loopback("1", faults=fault) as server:
-        project(tmp_path, f"common: {{URL: '{server.url}'}}", _01_ask=['RUN = "runs/p"  # folder\nURL = ""  # address', ASK])
-        for says, calls in (("1 questions had no reply (http 400 1): the same command asks again", 6), ("s\n", 7), ("skipped", 7)):
+        project(tmp_path, f"common: {{URL: '{server.url}'}}", _01_ask=[PARAMETERS, ASK])
+        open_question = "1 questions had no reply (http 400 1): the same command asks again"
+        for says, calls in ((open_question, 6), ("s\n", 7), ("skipped", 7)):
             reproduce("p", root=tmp_path)
             assert says in capfd.readouterr().err
             assert server.count == calls              # what the model declined is not asked again

@@ -600,6 +600,7 @@ RUN = ("judge = LLMJudge('m', base_url=url, store=Replies(path), workers=8)\n"
        "print(len(judge.ask([Request('t', f'question {i}', 5) for i in range(120)])), flush=True)")
 
 
+@pytest.mark.slow
 def test_interrupt_ends_within_two_seconds_and_says_how_to_go_on(tmp_path):
     with Loopback(echo, faults=lambda n, body: Fault(delay=60) if n >= 20 else None) as server:
         process = start(RUN, server.url, tmp_path / "r.sqlite")
@@ -619,6 +620,7 @@ def test_interrupt_ends_within_two_seconds_and_says_how_to_go_on(tmp_path):
     assert len(Replies(tmp_path / "r.sqlite")) == 20
 
 
+@pytest.mark.slow
 def test_killed_five_times_it_asks_nothing_twice_but_what_was_in_flight(tmp_path):
     with Loopback(echo, latency=0.05) as server:
         for kill in range(5):
@@ -633,6 +635,7 @@ def test_killed_five_times_it_asks_nothing_twice_but_what_was_in_flight(tmp_path
     assert {r.text for r in Replies(tmp_path / "r.sqlite").records()} == {f"re: question {i}" for i in range(120)}
 
 
+@pytest.mark.slow
 def test_two_processes_share_a_store_without_mixing_replies(tmp_path):
     code = ("judge = LLMJudge('m', base_url=url, store=Replies(path), workers=4)\n"
             "print([r.text for r in judge.ask([Request('t', f'question {i}', 5) for i in range(60)])])")

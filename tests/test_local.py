@@ -83,6 +83,7 @@ def test_settings_off_the_menu(make):
         make()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [
     ("Revenue rose 5% to $5 billion in Q3 2024, and margins fell. " * 10 + "\n\n") * 800,
     "a. " * 170_000, "word " * 100_000, "x\n" * 250_000, "5% " * 17_000, "and 5 " * 80_000, "| a | b |\n" * 50_000,

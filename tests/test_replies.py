@@ -144,6 +144,7 @@ def test_many_keys_at_once():
 
 # --- killed, crowded, full ---
 
+@pytest.mark.slow
 def test_killed_process_loses_no_committed_reply(tmp_path):
     path = tmp_path / "r.sqlite"
     for attempt in range(3):
@@ -161,6 +162,7 @@ def test_killed_process_loses_no_committed_reply(tmp_path):
     assert sqlite3.connect(path).execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
+@pytest.mark.slow
 def test_several_processes_write_at_once(tmp_path):
     code = ("store, me = Replies(sys.argv[1]), sys.argv[2]\n"
             "for n in range(150): store.put(record(n, me)); store.put(record(10**6 * int(me) + n, me))\n"

@@ -228,6 +228,7 @@ def test_order_of_rows_never_matters():
         assert stats.auc(x, y > 0.5, args[2]) == stats.auc(other[0], other[1] > 0.5, other[2])
 
 
+@pytest.mark.slow
 def test_thousands_of_answers_take_seconds():
     rng = np.random.default_rng(3)
     groups = rng.integers(0, 255, 700).tolist()

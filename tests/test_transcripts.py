@@ -532,6 +532,7 @@ def test_raw_files_of_other_calls_are_refused(companies, file, day):
         check_transcript(undated, companies[file.split("_")[0]])
 
 
+@pytest.mark.slow
 @needs_mirror
 def test_pdf_text_is_that_of_the_edited_copy():
     for pdf_name, txt_name in (

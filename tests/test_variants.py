@@ -120,6 +120,7 @@ def test_agreement_by_hand():
         same_choices([(0,)], [(0, 1)])
 
 
+@pytest.mark.slow
 def test_agreement_with_the_faithful_variant_on_stored_replies(tmp_path):
     triplets, answers = judgeable(4, 5)
     with Loopback(judged) as server:

@@ -1,4 +1,4 @@
-"""A PDF as TeX would set it, in miniature: running heads, page numbers, ligatures, kerning, words broken at line ends."""
+"""A PDF as TeX sets it, in miniature: page heads and numbers, ligatures, kerning, broken words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ WIDTH, LINES = 92, 56
 
 
 def pdf(text: str, head: str = "Published as a workshop paper", width: int = WIDTH) -> bytes:
-    """The text as a PDF: lines filled to `width` characters, a page number below, and `head` above every page."""
+    """The text as a PDF: lines of up to `width` characters, `head` above and a number below every page."""
     lines = [line for paragraph in text.split("\n") for line in filled(paragraph, width)]
     pages = [[head, *lines[i:i + LINES], str(i // LINES + 1)] for i in range(0, len(lines), LINES)]
     objects = [b"<< /Type /Catalog /Pages 2 0 R >>", b"", (
@@ -28,8 +28,9 @@ def pdf(text: str, head: str = "Published as a workshop paper", width: int = WID
         places.append(len(out))
         out += b"%d 0 obj\n%s\nendobj\n" % (number, body)
     table = b"".join(b"%010d 00000 n \n" % place for place in places)
-    return out + b"xref\n0 %d\n0000000000 65535 f \n%strailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (
-        len(objects) + 1, table, len(objects) + 1, len(out))
+    count = len(objects) + 1
+    trailer = b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (count, len(out))
+    return out + b"xref\n0 %d\n0000000000 65535 f \n%s" % (count, table) + trailer
 
 
 def filled(paragraph: str, width: int) -> list[str]:
