@@ -128,7 +128,8 @@ def check_join(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> dict[s
 
 def _rows(path: str | Path, text: str, model: type[_Row], key: Sequence[str]) -> list[Any]:
     """Every JSON line as a `model`; `key` names the fields whose values may occur together once only."""
-    rows, lines = [], {}
+    rows: list[Any] = []
+    lines: dict[tuple[Any, ...], int] = {}
     for number, value in parse_jsonl(text, path):
         where = f"{path}, line {number}"
         row = validated(model, value, where)

@@ -50,7 +50,7 @@ def ems_scores(
     s_ref = reference_scores(match, score)
     s_ans = answer_scores(match, s_ref, n_answer_points) if ans_score is None else tuple(ans_score)
     if len(s_ans) != n_answer_points:
-        raise ValueError(f"ans_score must have {n_answer_points} entries, one per answer point, got {len(s_ans)}")
+        raise ValueError(f"ans_score must have {n_answer_points} entries, one a point, got {len(s_ans)}")
     # No choice is known: no zeros either.
     if s_ref and ans_score is None and s_ref.count(None) == len(s_ref):
         s_ans = (None,) * n_answer_points

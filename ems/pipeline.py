@@ -42,8 +42,8 @@ class EMS:
         from . import __version__
 
         judged = [j.signature for j in self.judges] or ["judge:none"]
-        pairs = self.matcher is not None and not isinstance(self.scorer, WholeScorer)
-        match = self.matcher.signature if pairs else "none"
+        whole = self.matcher is None or isinstance(self.scorer, WholeScorer)
+        match = "none" if self.matcher is None or whole else self.matcher.signature
         return "|".join([f"ems:{__version__}", f"extract:{self.extractor.signature}", f"match:{match}",
                          f"score:{self.scorer.signature}", *judged])
 
@@ -51,7 +51,8 @@ class EMS:
     def unread(self) -> Counter[str]:
         """Replies that gave nothing usable so far, by stage and reason."""
         stages = (self.extractor, self.matcher, self.scorer)
-        return sum((getattr(stage, "unread", Counter()) for stage in stages), Counter())
+        counts: list[Counter[str]] = [getattr(stage, "unread", Counter()) for stage in stages]
+        return sum(counts, Counter())
 
     def score(self, reference: str, answer: str) -> EMSResult:
         """Evaluate one answer against one reference."""
@@ -76,7 +77,8 @@ class EMS:
         for judge in self.judges:
             if workers is not None and hasattr(judge, "workers"):
                 judge.workers = workers
-        references, points = references_by_id(triplets), {}
+        references = references_by_id(triplets)
+        points: dict[str, Points | None] = {}
         chunks = _chunks(answers, batch_size(*self.judges), progress)
 
         def evaluated(chunk: list[Answer]) -> list[EMSResult]:
@@ -129,6 +131,7 @@ class EMS:
             [(a.ref_points[i], a.ans_points[j]) for i, j in enumerate(a.match) if j is not None and j >= 0]
             for a in alignments
         ]
+        scores: Iterator[float | None]
         if isinstance(scorer, GroupScorer):
             scores = chain.from_iterable(scorer.by_answer(groups))
         else:

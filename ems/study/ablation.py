@@ -99,7 +99,7 @@ def variants(form: str = "pair") -> dict[str, EMS]:
         raise ValueError(f"form must be one of {', '.join(FORMS)}, got {form!r}")
     matcher = SimilarityMatcher()
     scorer: Any = PairScorer() if form == "pair" else LocalScorer()
-    points = {
+    points: dict[str, dict[str, Any]] = {
         BASE: {},
         "points of 2 sentences": {"max_sentences": 2},
         "points of 3 sentences": {"max_sentences": 3},
@@ -108,10 +108,10 @@ def variants(form: str = "pair") -> dict[str, EMS]:
         "repeats dropped": {"dedupe": True},
         "summaries kept": {"remove_summary": False},
     }
-    made = {name: EMS(SentenceExtractor(**how), matcher, scorer) for name, how in points.items()}
+    made = {name: EMS(SentenceExtractor(**options), matcher, scorer) for name, options in points.items()}
     if form == "pair":
         made["matched both ways"] = EMS(SentenceExtractor(), matcher, TwoWay(matcher, scorer))
-    cut_scorer = AllOrNothingSides(scorer) if form == "local" else AllOrNothing(scorer)
+    cut_scorer: Any = AllOrNothingSides(scorer) if form == "local" else AllOrNothing(scorer)
     made["all-or-nothing scores"] = EMS(SentenceExtractor(), matcher, cut_scorer)
     return made
 

@@ -262,7 +262,8 @@ def side_by_side(steps: Sequence[Step], work: Callable[[Step], Any], kernels: Ke
     """
     results: dict[int, Any] = {}
     running: dict[Future[Any], int] = {}
-    waiting, done = list(range(len(steps))), set()
+    waiting = list(range(len(steps)))
+    done: set[int] = set()
     after = [{k for k in range(i) if set(steps[k].writes) & set(step.reads)} for i, step in enumerate(steps)]
     with ThreadPoolExecutor(kernels.jobs) as pool:
         try:
@@ -363,7 +364,8 @@ class Kernels:
     """Runs notebooks, `jobs` at a time; each kernel has its share of the cores for torch and numpy."""
 
     def __init__(self, papermill: Any, jobs: int = 1):
-        self.papermill, self.jobs, self._started = papermill, jobs, []
+        self.papermill, self.jobs = papermill, jobs
+        self._started: list[Any] = []
         self.threads = max(1, (os.cpu_count() or 1) // jobs)
 
     def execute(self, path: Path, target: Path, values: Parameters, root: Path) -> None:
@@ -407,7 +409,7 @@ class Kernels:
         started, threads = self._started, {"OMP_NUM_THREADS": str(self.threads)} if self.jobs > 1 else {}
 
         class Manager(AsyncKernelManager):
-            async def start_kernel(self, **settings: Any) -> None:
+            async def start_kernel(self, **settings: Any) -> None:  # type: ignore[override]
                 started.append(self)
                 environment = {**os.environ, **(settings.pop("env", None) or {})}
                 await super().start_kernel(env={**threads, **environment}, **settings)
@@ -474,8 +476,8 @@ def _count(
         triplets, _ = steps.write_all_references(
             triplets, one["REFERENCE_WRITERS"], one["CONSOLIDATOR"], judges, prompts
         )
-    answers = [*data.answers, *steps.write_all_answers(triplets, one["WRITERS"], judges, prompts)]
-    answers = steps.of_models(answers, one["MODELS"])
+    written = steps.write_all_answers(triplets, one["WRITERS"], judges, prompts)
+    answers: list[Any] = steps.of_models([*data.answers, *written], one["MODELS"])
     usages += [judges.usage()] if "01" in counted else []
     for number in sorted(counted - {"01"}):
         p = parameters[number]

@@ -22,7 +22,7 @@ from ..pipeline import EMS, build
 from ..prompting import Prompts
 from ..types import Answer, InputError, Judge, Triplet
 from . import calls, upstream
-from .writers import Written, write_references
+from .writers import Written, write_answers, write_references
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -158,8 +158,11 @@ def write_all_references(
     (`writers.write_references`).
     """
     models = [(model, judges.of(model)) for model in map(ModelEndpoint.of, writers)]
-    final = [(model, judges.of(model)) for model in map(ModelEndpoint.of, [consolidator] if consolidator else [])]
-    return write_references(triplets, models, final[0] if final else None, prompts)
+    final = None
+    if consolidator:
+        model = ModelEndpoint.of(consolidator)
+        final = model, judges.of(model)
+    return write_references(triplets, models, final, prompts)
 
 
 def write_all_answers(triplets: Sequence[Triplet], writers: Sequence[Settings], judges: Judges,

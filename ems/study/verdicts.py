@@ -117,8 +117,9 @@ def judge_use(usage: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
             return sum(task[name] or 0 for task in of.values())
 
         calls, unread = total("calls"), sum(sum(task["failures"].values()) for task in tasks.values())
-        line = (f"- **{markdown_text(model)}**: {total('requests'):,} questions, {total('stored'):,} replies from "
-                f"the store, {calls:,} calls")
+        asked, stored = total("requests"), total("stored")
+        line = (f"- **{markdown_text(model)}**: {asked:,} questions, {stored:,} replies from the store, "
+                f"{calls:,} calls")
         if calls:
             cost = (
                 "unknown" if any(task["cost"] is None for task in tasks.values()) else f"{total('cost'):,.2f}"
@@ -225,18 +226,18 @@ def pairs(people: pd.DataFrame, n_pairs: int, annotator: str = "the other annota
     local, pair = rows.loc[("overall", LOCAL)], rows.loc[("overall", "EMS(local-pair)")]
     return (
         f"- **The ceiling.** On {n_pairs} pairs of answers one annotator predicts the other with a Spearman "
-        "correlation of "
-        f"{with_interval(rows.loc[('overall', annotator)])}; RAGChecker, with a large model as its judge, with "
-        f"{with_interval(rows.loc[('overall', 'RAGChecker')])}.\n"
+        f"correlation of {with_interval(rows.loc[('overall', annotator)])}; RAGChecker, with a large model as "
+        f"its judge, with {with_interval(rows.loc[('overall', 'RAGChecker')])}.\n"
         f"- **{LOCAL} F1** reaches {with_interval(local)} without a judge: {comparison(local, 'unigram')}, "
         f"{comparison(local, 'RAGChecker')}. Its recall against completeness: "
         f"{with_interval(rows.loc[('completeness', LOCAL)])}; "
         f"its precision against correctness: {with_interval(rows.loc[('correctness', LOCAL)])}.\n"
         f"- **Against EMS.** The paper's one-to-one form, EMS(local-pair), reaches {with_interval(pair)}: "
-        f"{comparison(pair, 'unigram')}. Metrics above it: {_listed(overall.index[overall > pair['value']])}; "
-        f"above {LOCAL}: "
+        f"{comparison(pair, 'unigram')}. Metrics above it: "
+        f"{_listed(overall.index[overall > pair['value']])}; above {LOCAL}: "
         f"{_listed(overall.index[overall > local['value']])}.\n"
-        f"- **Length alone**, without the reference, reaches {with_interval(rows.loc[('overall', 'length')])}, and "
+        "- **Length alone**, without the reference, reaches "
+        f"{with_interval(rows.loc[('overall', 'length')])}, and "
         f"{with_interval(rows.loc[('completeness', 'length')])} for completeness.")
 
 
