@@ -226,8 +226,8 @@ def pairs(people: pd.DataFrame, n_pairs: int, annotator: str = "the other annota
     local, pair = rows.loc[("overall", LOCAL)], rows.loc[("overall", "EMS(local-pair)")]
     return (
         f"- **The ceiling.** On {n_pairs} pairs of answers one annotator predicts the other with a Spearman "
-        f"correlation of {with_interval(rows.loc[('overall', annotator)])}; RAGChecker, with a large model as "
-        f"its judge, with {with_interval(rows.loc[('overall', 'RAGChecker')])}.\n"
+        f"correlation of {with_interval(rows.loc[('overall', annotator)])}; RAGChecker, with a large model "
+        f"as its judge, with {with_interval(rows.loc[('overall', 'RAGChecker')])}.\n"
         f"- **{LOCAL} F1** reaches {with_interval(local)} without a judge: {comparison(local, 'unigram')}, "
         f"{comparison(local, 'RAGChecker')}. Its recall against completeness: "
         f"{with_interval(rows.loc[('completeness', LOCAL)])}; "
