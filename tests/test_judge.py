@@ -21,16 +21,21 @@ from loopback import Fault, Loopback, completion, mixed, refusing
 
 import ems.judge.client
 import ems.judge.wire
+from scripted import judgeable, judged
+
 from ems.baselines import RAGChecker
+from ems.data import load_answers, of_results
 from ems.judge.client import STRIKES, JudgeUnavailable, LLMJudge
 from ems.judge.store import Record, Replies, StoreError
 from ems.judge.wire import _retry_after
 from ems.local.scorers import SimilarityMatcher
 from ems.local.sentences import SentenceExtractor
-from ems.pipeline import EMS
+from ems.pipeline import EMS, build
 from ems.prompting import as_judge
 from ems.score import LLMScorer
+from ems.stats import summarise
 from ems.study.agreement import Repeated
+from ems.study.calls import own_triplets
 from ems.types import Answer, InputError, MissingReplies, Reply, Request, Triplet
 
 ROOT = Path(__file__).parent.parent
@@ -385,7 +390,7 @@ def test_reply_format_falls_back_and_is_remembered(refused, used, calls):
         assert server.count == calls
         assert texts(judge_of(server, store=store).ask([Request("t", "two", 5, SCHEMA)])) == ["ok"]
         assert server.count == calls + 1            # another judge knows by now
-        assert [r.sent for r in store.records()] == [{"format": used}] * 2
+        assert [r.sent for r in store.records()] == [{"format": used, "temperature": 0.0, "seed": 7}] * 2
         assert server.bodies[-1].get("response_format", {}).get("type", "text") == used
 
 
@@ -402,7 +407,8 @@ def test_refused_parameters_are_dropped_and_the_drop_recorded(refused, dropped, 
         assert texts(judge.ask(ask(1))) == ["ok"]
         assert server.count == len(refused) + 1
         assert {k: v for k, v in server.bodies[-1].items() if k not in ("model", "messages")} == sent
-        assert next(judge.store.records()).sent == {"format": "text", "dropped": dropped}
+        asked = {"temperature": 0.0, "top_p": 0.5, "seed": 7}
+        assert next(judge.store.records()).sent == {"format": "text", **asked, "dropped": dropped}
 
 
 @pytest.mark.parametrize(("error", "dropped"), [
@@ -410,6 +416,9 @@ def test_refused_parameters_are_dropped_and_the_drop_recorded(refused, dropped, 
                   "input": {"temperature": 0}}]}, {"seed"}),
     ({"error": "Unrecognized request argument supplied: seed"}, {"seed"}),
     ({"message": "seed is not supported"}, {"seed"}),
+    ({"message": "seed is not supported unless beta features are on"}, {"seed"}),
+    ({"message": "seed is refused, regardless of its value"}, {"seed"}),
+    ({"message": "seed cannot be used in this context"}, {"seed"}),
 ])
 def test_refusals_as_different_servers_word_them(error, dropped):
     def fault(n: int, body: dict) -> Fault | None:
@@ -540,7 +549,66 @@ def test_key_that_cannot_be_sent_is_not_shown(key):
     assert "sk-" not in "".join(traceback.format_exception(error.value))
 
 
+def test_a_reply_that_repeats_the_key_is_masked(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
+    with Loopback("your key is sk-planted-0123456789.") as server:
+        store = Replies(tmp_path / "r.sqlite")
+        assert texts(judge_of(server, store=store).ask(ask(1))) == ["your key is ***."]
+    assert texts(LLMJudge("m", store=store, mode="replay").ask(ask(1))) == ["your key is ***."]
+    assert not [file for file in tmp_path.iterdir() if b"sk-planted" in file.read_bytes()]
+
+
 # --- replay ---
+
+@pytest.mark.parametrize(("setting", "hint"), [
+    ({"weights": None}, "the store has them with weights 'w1', and this judge has weights None"),
+    ({"weights": "w2"}, "with weights 'w1', and this judge has weights 'w2'"),
+    ({"temperature": 0.5}, "with temperature 0.0, and this judge has temperature 0.5"),
+    ({"seed": None}, "with seed 7, and this judge has seed None"),
+    ({"model": "other"}, "with model 'm', and this judge has model 'other'"),
+])
+@pytest.mark.parametrize("recorded", ["with decoding", "as before"])
+def test_a_replay_that_differs_in_one_setting_says_which(tmp_path, setting, hint, recorded):
+    with Loopback(echo) as server:
+        store = Replies()
+        judge_of(server, store=store, weights="w1").ask(ask(3))
+    store.export(tmp_path / "r.jsonl")
+    if recorded == "as before":                # recordings made before the decoding was noted
+        lines = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
+        lines = [{**line, "sent": {"format": "text", "weights": "w1"}} for line in lines]
+        (tmp_path / "r.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    settings = {"model": "m", "weights": "w1", **setting}
+    judge = LLMJudge(store=Replies(tmp_path / "r.jsonl"), mode="replay", **settings)
+    with pytest.raises(MissingReplies, match=re.escape(hint)):
+        judge.ask(ask(3))
+
+
+def test_a_replay_that_differs_in_two_settings_has_no_hint(tmp_path):
+    with Loopback(echo) as server:
+        store = Replies()
+        judge_of(server, store=store, weights="w1", seed=3).ask(ask(2))
+    with pytest.raises(MissingReplies) as error:
+        LLMJudge("m", store=store, mode="replay").ask(ask(2))
+    assert error.value.hint == ""
+
+
+RECORDING = ROOT / "data" / "q3-2024" / "replies.jsonl"
+
+
+@pytest.mark.slow
+def test_every_reply_of_the_committed_recording_is_still_used():
+    root, store, used = ROOT, Replies(RECORDING), set()
+    settings = {"store": store, "mode": "replay", "weights": "sha256:cc324af070c2"}
+    judge = LLMJudge("qwen2.5-coder-1.5b-instruct-q4_k_m", **settings)
+    find = store.get_many
+    store.get_many = lambda keys: (saved := find(keys), used.update(saved))[0]
+    triplets, answers = own_triplets(root), load_answers(root / "data" / "q3-2024" / "answers.jsonl")
+    build(judge, "llm").evaluate(triplets, answers)
+    RAGChecker(judge, check="single").check(triplets, answers)
+    unused = {r.key for r in store.records() if r.task != "answer"} - used
+    assert unused == set()
+
+
 
 def test_replay_never_connects(tmp_path, monkeypatch):
     with Loopback(echo) as server:
@@ -673,20 +741,30 @@ def test_plain_functions_and_judges_are_judges():
         as_judge("gpt-4o")
 
 
-def test_signature_says_what_the_server_made_of_it_live_and_replayed():
+def test_signature_is_what_was_asked_for_and_the_usage_says_what_the_server_dropped():
     with Loopback("5", faults=refusing("temperature", "seed", "max_tokens")) as server:
         live = judge_of(server, store=Replies())
         results = EMS(SentenceExtractor(), SimilarityMatcher(), LLMScorer(live)).evaluate(
             [Triplet("t", "g", "q", "Revenue was $5 billion.")], [Answer("t", "m", "Revenue was $5 billion.")])
     replayed = LLMJudge("m", store=live.store, mode="replay")
-    assert "dropped" not in replayed.signature
     LLMScorer(replayed)([("Revenue was $5 billion.", "Revenue was $5 billion.")])
-    assert live.signature == replayed.signature == "judge:m|temperature:0.0|seed:7|dropped:seed,temperature"
+    assert live.signature == replayed.signature == "judge:m|temperature:0.0|seed:7"
     assert results[0].signature.endswith(live.signature)
-    checker = RAGChecker(LLMJudge("m", store=live.store, mode="replay"))
-    assert "dropped" not in checker.signature
-    LLMScorer(checker.judge)([("Revenue was $5 billion.", "Revenue was $5 billion.")])
-    assert checker.signature.endswith(live.signature)
+    assert live.usage()["score"].dropped == replayed.usage()["score"].dropped == {"temperature": 1, "seed": 1}
+
+
+def test_stored_replies_and_a_server_that_now_refuses_a_parameter_are_one_judge():
+    pairs = judgeable(3, 2)
+    with Loopback(judged) as server:
+        store = Replies()
+        build(judge_of(server, store=store), "llm").evaluate(*(side[:1] for side in pairs))
+        ems.judge.wire.LEARNED.clear()
+        server.faults = refusing("seed")
+        judge = judge_of(server, store=store)
+        results = build(judge, "llm").evaluate(*pairs)
+    assert len({r.signature for r in results}) == 1
+    assert summarise(of_results(results, "EMS", pairs[0])).n.max() == 3
+    assert 0 < judge.usage()["extract"].dropped["seed"] < judge.usage()["extract"].requests
 
 
 def test_scripted_judge_counts_its_calls():

@@ -21,9 +21,10 @@ from typing import Any
 from ..io import progress_bar
 from ..types import InputError, MissingReplies, Reply, Request
 from .budget import LIKELY, LIKELY_TOKENS, PER_CALL, Prices, assumed, tokens_at_most
-from .store import FINAL, Record, Replies, StoreError, encodable, ending, reply_key, utc
+from .store import DECODING, FINAL, Record, Replies, StoreError, encodable, ending, reply_key, utc
 from .wire import ABOUT_VALUE, Endpoint, Failed
 
+DEFAULTS = {"temperature": 0.0, "top_p": None, "seed": 7, "weights": None}       # of an LLMJudge's decoding
 MODES = ("live", "replay", "refresh", "dry", "likely")
 STRIKES = 32                                          # requests failing in a row after which the endpoint counts as down
 
@@ -49,6 +50,7 @@ class TaskUsage:
     cached_tokens: int = 0
     seconds: float = 0.0          # sum over live replies
     failures: Counter = field(default_factory=Counter)   # requests without a usable reply, by reason
+    dropped: dict[str, int] = field(default_factory=dict)    # replies made without a setting, by the setting
     cost: float | None = None     # of live replies, in the prices' currency; None without prices
 
 
@@ -81,7 +83,7 @@ class LLMJudge:
         if mode == "replay" and store is None:
             raise InputError("mode 'replay' needs a store of saved replies; pass store=Replies(path)")
         if mode in ("live", "refresh") and store is not None and store.read_only:
-            raise InputError(f"{store.path} is a recording and cannot take new replies; use mode 'replay', or "
+            raise InputError(f"{store.path} is read-only and cannot take new replies; use mode 'replay', or "
                              "Replies('new.sqlite', recorded=[...])")
         for name, value, least in (("workers", workers, 1), ("timeout", timeout, 0.001), ("retries", retries, 0)):
             if not value >= least:
@@ -96,9 +98,7 @@ class LLMJudge:
         self.temperature = None if temperature is None else float(temperature)
         self.top_p = None if top_p is None else float(top_p)
         self.seed, self.weights = seed, weights
-        shown = {"judge": model, "temperature": self.temperature, "top_p": self.top_p, "seed": seed, "weights": weights}
-        self._settings = "|".join(f"{name}:{value}" for name, value in shown.items() if value is not None)
-        self._dropped: set[str] = set()             # of these settings, what replies came without
+        self._searched: set[str] = set()            # tasks for which a replay has looked for the setting that differs
         self.endpoint = Endpoint(model, base_url, api_key)
         self._planned_keys: set[str] = set()        # what a dry run has counted
         self._usage: dict[str, TaskUsage] = {}
@@ -116,8 +116,13 @@ class LLMJudge:
 
     @property
     def signature(self) -> str:
-        """The model and its decoding, with what the server refused of it when the replies used so far were made."""
-        return self._settings + (f"|dropped:{','.join(sorted(self._dropped))}" if self._dropped else "")
+        """The model and the decoding asked for, the same for all of a run.
+
+        What a server made the judge drop of it is in the usage (`TaskUsage.dropped`): replies from the store and new
+        ones may differ in it, and are replies of one judge all the same.
+        """
+        settings = {"judge": self.model, **self._decoding()}
+        return "|".join(f"{name}:{value}" for name, value in settings.items() if value is not None)
 
     @property
     def workers(self) -> int:
@@ -132,10 +137,17 @@ class LLMJudge:
 
     def key(self, request: Request) -> str:
         """The store's key of a request: a hash of everything that can change the reply, and of nothing else."""
-        return reply_key(model=self.model, weights=self.weights, prompt=encodable(request.prompt),
-                         schema=request.schema, temperature=self.temperature, top_p=self.top_p,
-                         max_tokens=request.max_tokens, seed=self.seed, sample=request.sample,
+        return self._key(request, {"model": self.model, **self._decoding()})
+
+    @staticmethod
+    def _key(request: Request, settings: Mapping[str, Any]) -> str:
+        """The key under a judge's settings: the model and `DECODING`."""
+        return reply_key(**settings, prompt=encodable(request.prompt), schema=request.schema,
+                         max_tokens=request.max_tokens, sample=request.sample,
                          **({"chances": request.top_logprobs} if request.top_logprobs else {}))
+
+    def _decoding(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in DECODING}
 
     def ask(self, requests: Sequence[Request], progress: str = "") -> list[Reply]:
         """One reply per request, in order. Identical requests are asked once; each reply is saved as it arrives.
@@ -150,7 +162,7 @@ class LLMJudge:
         replies = {key: self._reply(record, stored=True) for key, record in self._saved(wanted).items()}
         missing = {key: r for key, r in wanted.items() if key not in replies}
         if missing and self.mode == "replay":
-            raise self._missing(missing)
+            raise self._missing(missing, hint="" if replies else self._differing(next(iter(missing.values()))))
         if missing and self.mode in ("dry", "likely"):
             replies.update({key: self._planned(key, request) for key, request in missing.items()})
         elif missing:
@@ -167,13 +179,16 @@ class LLMJudge:
                 usage.stored += reply.stored
                 usage.shared += key in asked and not reply.stored
                 usage.failures.update([reply.error] if reply.error else [])
+                for name in self._dropped(reply):
+                    usage.dropped[name] = usage.dropped.get(name, 0) + 1
                 asked.add(key)
         return [replies[key] for key in keys]
 
     def usage(self) -> dict[str, TaskUsage]:
         """What each task has asked for and cost so far."""
         with self._lock:
-            return {task: replace(u, failures=u.failures.copy()) for task, u in self._usage.items()}
+            return {task: replace(u, failures=u.failures.copy(), dropped=u.dropped.copy())
+                    for task, u in self._usage.items()}
 
     def _planned(self, key: str, request: Request) -> Reply:
         """Count one call of a dry run and stand in for its reply."""
@@ -226,12 +241,30 @@ class LLMJudge:
         found = {} if self.store is None or self.mode == "refresh" else self.store.get_many(keys)
         return {k: r for k, r in found.items() if self.mode == "replay" or ending(r.finish_reason) != "broken off"}
 
-    def _missing(self, missing: dict[str, Request]) -> MissingReplies:
-        self.store.add_pending((key, r.task, r.label, self._body(r)) for key, r in missing.items())
+    def _missing(self, missing: Mapping[str, Request], hint: str) -> MissingReplies:
+        if not self.store.read_only:
+            self.store.add_pending((key, r.task, r.label, self._body(r)) for key, r in missing.items())
         by_task: dict[str, list[str]] = {}
         for key, request in missing.items():
             by_task.setdefault(request.task, []).append(key)
-        return MissingReplies(self.model, by_task, noted=not self.store.read_only)
+        return MissingReplies(self.model, by_task, noted=not self.store.read_only, hint=hint)
+
+    def _differing(self, request: Request) -> str:
+        """Which single setting keeps a replay from the store's reply to a request; "" when no single one does.
+
+        Keys are hashes, so they are computed again with each value of a setting that the store's records name. Records
+        that name none are taken to have the default. The store is searched once for each task.
+        """
+        if request.task in self._searched:
+            return ""
+        self._searched.add(request.task)
+        mine = {"model": self.model, **self._decoding()}
+        values = {(name, value) for settings in self.store.settings(request.task)
+                  for name, value in {**DEFAULTS, **settings}.items() if value != mine[name]}
+        for name, value in sorted(values, key=str):
+            if self.store.get(self._key(request, {**mine, name: value})):
+                return f"the store has them with {name} {value!r}, and this judge has {name} {mine[name]!r}"
+        return ""
 
     # --- live ---
 
@@ -354,14 +387,14 @@ class LLMJudge:
             patience = self.retries if endpoint.learned.alive else min(self.retries, 2)
             if failed.fatal or (failed.reason == "unreachable" and tries >= patience):
                 raise self._unavailable(failed.fatal or "cannot be reached; check the address and that the server runs"
-                                        + (f" ({failed.said})" if failed.said else ""))
+                                        + (f" ({failed.message})" if failed.message else ""))
             if failed.after:       # a wait that the server names is no failure; not all workers are to return at once
                 wait = failed.after + random.uniform(0.0, max(1.0, failed.after / 2))
             else:
                 wait = random.uniform(0.5, 1.0) * min(2.0**tries, 30.0)
             used_up = tries == self.retries and not failed.after
             if not failed.again or used_up or time.monotonic() + wait >= deadline:
-                return Reply(None, failed.reason, message=failed.said)
+                return Reply(None, failed.reason, message=failed.message)
             stop.wait(wait)
             tries += not failed.after
         return Reply(None, "interrupted")
@@ -403,10 +436,10 @@ class LLMJudge:
                                   seed=None if self.seed is None else self.seed + request.sample)
 
     def _save(self, key: str, request: Request, body: dict, choice: dict, seconds: float) -> Reply:
-        sent = {"format": body.get("response_format", {}).get("type", "text"), "weights": self.weights,
+        sent = {"format": body.get("response_format", {}).get("type", "text"), **self._decoding(),
                 "dropped": sorted(self.endpoint.learned.dropped - body.keys()), "chances": choice.pop("chances", None)}
         record = Record(key=key, task=request.task, model=self.model, label=request.label, seconds=round(seconds, 3),
-                        prompt=request.prompt, date=utc(), sent={k: v for k, v in sent.items() if v}, **choice)
+                        prompt=request.prompt, date=utc(), sent={k: v for k, v in sent.items() if v not in (None, [], {})}, **choice)
         self._count_call(request, choice, record.seconds)
         if self.store is not None:
             try:
@@ -418,10 +451,13 @@ class LLMJudge:
 
     def _reply(self, record: Record, *, stored: bool = False) -> Reply:
         """A saved record as a reply: a cut-off or declining text is kept in the store but is no answer."""
-        self._dropped.update(name for name in ("seed", "temperature", "top_p")
-                             if name in record.sent.get("dropped", ()) and getattr(self, name) is not None)
         error = ending(record.finish_reason)
         return Reply(None if error else record.text, error, record, stored)
+
+    def _dropped(self, reply: Reply) -> list[str]:
+        """Settings of this judge that the server of a reply did not take."""
+        refused = reply.record.sent.get("dropped", ()) if reply.record else ()
+        return [name for name in DECODING if name in refused and getattr(self, name) is not None]
 
     def _unavailable(self, why: str) -> JudgeUnavailable:
         return JudgeUnavailable(f"{self.model} at {self.endpoint.where}: {why}. Replies received so far are kept")

@@ -35,6 +35,7 @@ _ENDINGS = {**dict.fromkeys(("length", "model_length", "max_tokens"), "length"),
             **dict.fromkeys(("error", "abort", "insufficient_system_resource"), "broken off"),   # Mistral; vLLM; DeepSeek
             "no text": "no text"}
 FINAL = ("length", "refusal", "no text")              # what is a reply, however useless: saved, and not asked again
+DECODING = ("temperature", "top_p", "seed", "weights")      # settings of a judge that enter a key, beside the model
 _KEY = re.compile(r"[0-9a-f]{64}")
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, task TEXT, model TEXT, text TEXT, finish_reason TEXT,
@@ -78,18 +79,18 @@ def read_choice(body: Any) -> dict[str, Any]:
     """
     try:
         choice = body["choices"][0]
-        message, said = choice["message"], choice.get("finish_reason")
+        message, finish_reason = choice["message"], choice.get("finish_reason")
         text, refusal, error = message.get("content"), message.get("refusal"), choice.get("error")
     except (TypeError, KeyError, IndexError, AttributeError):
         raise ValueError("no choices[0].message") from None
-    finish = said or "stop"
+    finish = finish_reason or "stop"
     if isinstance(text, list):           # some servers send a list of parts
         text = "".join(part["text"] for part in text if isinstance(part, dict) and isinstance(part.get("text"), str))
     if refusal and not text:
         text, finish = str(refusal), "refusal"
     if error or (isinstance(finish, str) and ending(finish) == "broken off"):
         raise BrokenOff("an error within choices[0]")
-    if text is None and said and isinstance(said, str):
+    if text is None and finish_reason and isinstance(finish_reason, str):
         text, finish = "", finish if ending(finish) else "no text"
     if not isinstance(text, str) or not isinstance(finish, str):
         raise ValueError("no text in choices[0].message.content")
@@ -131,8 +132,9 @@ def encodable(text: str) -> str:
 class Replies:
     """Saved replies by key: an SQLite file, with recorded JSON-lines files (`.jsonl`, `.jsonl.gz`) behind it.
 
-    `path` None keeps everything in memory. A JSON-lines `path` opens that recording alone, read-only. Safe to share
-    between threads; any number of processes may use one file on a local disk at once.
+    `path` None keeps everything in memory. A JSON-lines `path` opens that recording alone, read-only; so does an SQLite
+    file where it cannot be written. Safe to share between threads; any number of processes may use one file on a local
+    disk at once. Two that begin together may ask the same question: the first reply saved is the one that both use.
     """
 
     def __init__(self, path: str | os.PathLike | None = None, recorded: Sequence[str | os.PathLike] = ()):
@@ -143,17 +145,7 @@ class Replies:
         for file in self.recorded:
             self._index(file)
         self._lock = threading.RLock()
-        where = ":memory:" if self.path is None or self.read_only else self.path
-        try:
-            if where == self.path:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(where, timeout=60, isolation_level=None, check_same_thread=False)
-            _patiently(self._db, "PRAGMA journal_mode=WAL")
-            self._db.execute("PRAGMA synchronous=NORMAL")    # a killed process loses nothing; a power cut, seconds
-            self._db.executescript(_SCHEMA)
-        except (sqlite3.Error, OSError) as error:
-            raise StoreError(f"{self.path}: cannot be opened as a reply store ({error}); name a writable .sqlite file, "
-                             "or a .jsonl recording to replay") from None
+        self._db = self._open()
 
     def __reduce__(self):
         return Replies, (self.path, tuple(p for p in self.recorded if p != self.path))
@@ -172,14 +164,13 @@ class Replies:
 
     def get_many(self, keys: Iterable[str]) -> dict[str, Record]:
         """Those of the keys that have a saved reply. The SQLite file goes before the recordings."""
-        keys, found = list(keys), {}
+        keys, records = list(keys), {}
         for start in range(0, len(keys), 500):
             part = keys[start:start + 500]
             rows = self._read(f"SELECT * FROM replies WHERE key IN ({','.join('?' * len(part))})", part)
-            saved = (dict(zip(COLUMNS, row, strict=True)) for row in rows)
-            found.update((row["key"], Record(**{**row, "sent": json.loads(row["sent"])})) for row in saved)
-        found.update((k, _from_line(self._lines[k])) for k in keys if k not in found and k in self._lines)
-        return found
+            records.update((row[0], self._from_row(row)) for row in rows)
+        records.update((k, _from_line(self._lines[k])) for k in keys if k not in records and k in self._lines)
+        return records
 
     def put(self, record: Record, *, replace: bool = False) -> Record:
         """Save one reply and commit it. The first reply to a key stays unless `replace`; returns the one that stays.
@@ -187,14 +178,14 @@ class Replies:
         Raises StoreError, which carries the record, when it cannot be written (a full disk, a read-only file).
         """
         if self.read_only:
-            raise StoreError(f"{self.path} is a recording and read-only; name a .sqlite file to save replies", record)
+            raise StoreError(f"{self.path} is read-only; name a writable .sqlite file to save replies", record)
         row = [json.dumps(v) if isinstance(v, dict) else encodable(v) if isinstance(v, str) else v
                for v in (getattr(record, name) for name in COLUMNS)]
         try:
             with self._writing():
                 # What a server broke off is no reply, and makes room for one.
                 self._db.executemany("DELETE FROM replies WHERE key = ? AND lower(finish_reason) = ?",
-                                     [(record.key, said) for said, means in _ENDINGS.items() if means == "broken off"])
+                                     [(record.key, reason) for reason, means in _ENDINGS.items() if means == "broken off"])
                 done = self._db.execute(f"INSERT OR {'REPLACE' if replace else 'IGNORE'} INTO replies "
                                         f"VALUES ({','.join('?' * len(row))})", row).rowcount
                 self._db.execute("DELETE FROM pending WHERE key = ?", [record.key])
@@ -202,6 +193,15 @@ class Replies:
             error.record = record
             raise
         return record if done else self.get(record.key) or record
+
+    def settings(self, task: str) -> list[dict[str, Any]]:
+        """The distinct judges behind the replies to a task: model, and those of `DECODING` that the records name."""
+        rows = [(model, json.loads(sent)) for model, sent in
+                self._read("SELECT model, sent FROM replies WHERE task = ? AND json_valid(sent)", [task])]
+        recorded = map(_from_line, self._lines.values())
+        rows += [(r.model, r.sent) for r in recorded if r.task == task]
+        distinct = {json.dumps({"model": model, **{k: sent[k] for k in DECODING if k in sent}}) for model, sent in rows}
+        return [json.loads(settings) for settings in sorted(distinct)]
 
     # --- files ---
 
@@ -313,6 +313,24 @@ class Replies:
 
     # --- underneath ---
 
+    def _open(self) -> sqlite3.Connection:
+        """The database, made if there is none; read-only where the file is there and cannot be written."""
+        try:
+            if self.path is None or self.read_only:
+                return _writable(":memory:")
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                return _writable(self.path)
+            except sqlite3.OperationalError as error:
+                protected = error.sqlite_errorname.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN"))
+                if not (protected and self.path.is_file()):
+                    raise
+            self.read_only = True
+            return _read_only(self.path)
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(f"{self.path}: cannot be opened as a reply store ({error}); name a writable .sqlite file, "
+                             "or a .jsonl recording to replay") from None
+
     def _index(self, file: Path) -> None:
         """Keep a recording's lines by key, unparsed: 100,000 replies open in a fraction of a second."""
         for number, line in _lines(file):
@@ -322,6 +340,17 @@ class Replies:
             old = self._lines.setdefault(key, line)
             if old is not line and old != line and _parse(line, file, number).text != _from_line(old).text:
                 raise InputError(f"{file}, line {number}: a second, different reply for {key[:12]}; keep one of them")
+
+    def _from_row(self, row: tuple) -> Record:
+        plain = dict(zip(COLUMNS, row, strict=True))
+        try:
+            sent = json.loads(plain["sent"])
+            if not isinstance(sent, dict):
+                raise ValueError("no object")
+        except (ValueError, TypeError) as error:
+            raise StoreError(f"{self.path}: the reply {plain['key']} is damaged (its column sent is not a JSON object: "
+                             f"{error}); delete this row, and the next run asks for it again") from None
+        return Record(**{**plain, "sent": sent})
 
     def _read(self, query: str, values: Sequence = ()) -> list[tuple]:
         try:
@@ -348,6 +377,28 @@ class Replies:
                     raise StoreError(f"{self.path}: cannot be written ({error}); the replies saved before are intact: "
                                      "make room and run the same command again") from None
                 raise
+
+
+def _writable(path: Path | str) -> sqlite3.Connection:
+    db = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
+    _patiently(db, "PRAGMA journal_mode=WAL")
+    db.execute("PRAGMA synchronous=NORMAL")        # a killed process loses nothing; a power cut, seconds
+    db.executescript(_SCHEMA)
+    db.executescript("BEGIN IMMEDIATE; ROLLBACK")  # raises where only reading is allowed
+    return db
+
+
+def _read_only(path: Path) -> sqlite3.Connection:
+    """A database in a folder that cannot be written.
+
+    "immutable" spares SQLite the files it would make beside it. It would also hide replies that still stand in the
+    write-ahead log, so a database with such a log is opened without.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    mode = "mode=ro" if log.exists() and log.stat().st_size else "immutable=1"
+    db = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None, check_same_thread=False)
+    db.execute("SELECT count(*) FROM replies")     # raises for a file that is no store
+    return db
 
 
 def _patiently(db: sqlite3.Connection, statement: str) -> None:

@@ -23,9 +23,10 @@ FORMATS = ("json_schema", "json_object", "text")      # what to ask for, the str
 # What a server may refuse.
 OPTIONAL = ("seed", "top_p", "temperature", "max_completion_tokens", "max_tokens", "logprobs", "top_logprobs")
 ABOUT_FORMAT = re.compile(r"response.?format|json.?(mode|object)|schema|grammar|guided|structured", re.IGNORECASE)
-ABOUT_VALUE = re.compile(r"context|too (large|long|many)|exceed|maximum|at (most|least)|between|greater|less",
-                         re.IGNORECASE)
-SHOWN = 200              # characters of a server's words in an error
+# A complaint about the value of a parameter, or about a prompt's length: the parameter itself is known.
+ABOUT_VALUE = re.compile(r"\b(context (length|window|size)|too (large|long|many)|exceed(s|ed|ing)?|maximum|at (most|least)|"
+                         r"between|(greater|less) than)\b", re.IGNORECASE)
+SHOWN = 200              # characters of a server's message in an error
 
 
 @dataclass(eq=False)
@@ -37,7 +38,7 @@ class Failed(Exception):
     after: float | None = None    # seconds the server asks to wait before that
     fatal: str = ""               # why no other call can succeed either
     complaint: str = ""           # what the server says is wrong with the request, to learn from
-    said: str = ""                # its words or the cause, shortened, for people
+    message: str = ""             # the server's message or the cause, shortened, for people
     tokens: dict[str, int] = field(default_factory=dict)     # what the server counted all the same
 
 
@@ -130,17 +131,21 @@ class Endpoint:
         except openai.APIConnectionError as error:
             cause, late = type(error.__cause__).__name__, isinstance(error, openai.APITimeoutError)
             if cause in ("ConnectError", "ConnectTimeout"):
-                raise Failed("unreachable", said=self._shown(str(error.__cause__))) from None
-            raise Failed("timeout" if late else "connection", again=not late) from None
+                raise Failed("unreachable", message=self._shown(str(error.__cause__))) from None
+            if late:
+                raise Failed("timeout", again=False) from None
+            raise Failed("connection", message=self._shown(str(error.__cause__ or error))) from None
         try:
             data = json.loads(raw.content)
         except (ValueError, RecursionError):
-            raise Failed("not JSON") from None
+            raise Failed("not JSON", message=self._shown(raw.content[:4 * SHOWN].decode(errors="replace"))) from None
         try:
-            return {**read_choice(data), **({"chances": read_chances(data)} if "logprobs" in body else {})}
+            choice = read_choice(data)
         except ValueError as error:
             reason = "broken off" if isinstance(error, BrokenOff) else "wrong shape"
-            raise Failed(reason, tokens=read_usage(data), said=self._shown(_words(data))) from None
+            raise Failed(reason, tokens=read_usage(data), message=self._shown(_message(data))) from None
+        choice["text"] = self._masked(choice["text"])       # a server may repeat the key it was sent
+        return {**choice, **({"chances": read_chances(data)} if "logprobs" in body else {})}
 
     def learn(self, complaint: str, body: dict[str, Any]) -> bool:
         """Note what a refused body must do without. False when the complaint is about something else."""
@@ -158,18 +163,19 @@ class Endpoint:
     def _refused(self, status: int, headers: Any, body: Any) -> Failed:
         """What an HTTP error status means: give up on all, on this request, learn from it, or try again."""
         error = body if isinstance(body, dict) else {}
-        complaint, reason, code = self._masked(_words(body)), f"http {status}", error.get("code")
-        said = complaint[:SHOWN]
+        complaint, reason, code = self._masked(_message(body)), f"http {status}", error.get("code")
+        message = complaint[:SHOWN]
         forbidden = status == 403 and not self.learned.alive
         if status in (401, 402, 404) or forbidden or code == "insufficient_quota":
             todo = {401: "the key in OPENAI_API_KEY", 403: "the key in OPENAI_API_KEY",
                     404: "the model's name and the address"}.get(status, "the account")
-            return Failed(reason, fatal=f"{reason}: {said or 'no message'}; check {todo}")
+            return Failed(reason, fatal=f"{reason}: {message or 'no message'}; check {todo}")
         if code == "content_filter":
             return Failed("refusal", again=False)
         if status in (408, 409, 429) or status >= 500:
-            return Failed(reason, after=_retry_after(headers), complaint=complaint if status in (500, 501) else "", said=said)
-        return Failed(reason, again=False, complaint=complaint if status in (400, 415, 422) else "", said=said)
+            return Failed(reason, after=_retry_after(headers), message=message,
+                          complaint=complaint if status in (500, 501) else "")
+        return Failed(reason, again=False, complaint=complaint if status in (400, 415, 422) else "", message=message)
 
     def _masked(self, text: str) -> str:
         secret = self._secret()
@@ -179,15 +185,16 @@ class Endpoint:
         return self._masked(" ".join(text.split()))[:SHOWN]
 
 
-def _words(body: Any) -> str:
+def _message(body: Any) -> str:
     """What a body that brings no reply says is wrong, on one line: with or without an `error` around it."""
     error = body if isinstance(body, dict) else {}
     if isinstance(error.get("error"), dict):
         error = body = error["error"]
-    said = error.get("message") or error.get("detail") or error.get("error") or ("" if "choices" in error else body) or ""
-    if isinstance(said, list):                 # one entry per field that was found wrong
-        said = "; ".join(f"{e.get('loc', '')} {e.get('msg', '')}" for e in said if isinstance(e, dict))
-    return " ".join(f"{error.get('param') or ''} {said}".split())
+    message = (error.get("message") or error.get("detail") or error.get("error")
+               or ("" if "choices" in error else body) or "")
+    if isinstance(message, list):              # one entry per field that the server calls wrong
+        message = "; ".join(f"{e.get('loc', '')} {e.get('msg', '')}" for e in message if isinstance(e, dict))
+    return " ".join(f"{error.get('param') or ''} {message}".split())
 
 
 def _retry_after(headers: Any) -> float | None:
