@@ -384,7 +384,7 @@ def _writable(path: Path | str) -> sqlite3.Connection:
     _patiently(db, "PRAGMA journal_mode=WAL")
     db.execute("PRAGMA synchronous=NORMAL")        # a killed process loses nothing; a power cut, seconds
     db.executescript(_SCHEMA)
-    db.executescript("BEGIN IMMEDIATE; ROLLBACK")  # raises where only reading is allowed
+    db.execute("DELETE FROM pending WHERE key = ''")    # changes nothing, and raises where only reading is allowed
     return db
 
 
