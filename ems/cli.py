@@ -136,17 +136,12 @@ def _results(args: argparse.Namespace, pipeline: Any, triplets: Sequence[Any], a
 
 def _plan(args: argparse.Namespace, triplets: Sequence[Any], answers: Sequence[Any]) -> int:
     """Say what an evaluation would ask and cost, without asking."""
-    from .data import usage
-    from .judge.budget import plan_text
+    from .judge.budget import plan, plan_text
 
-    counted, args.fresh = [], args.mode == "refresh"
-    for mode in ("dry", "likely"):
-        args.mode = mode
-        pipeline = _pipeline(args)
-        for _ in pipeline.stream(triplets, answers):
+    def work(planner: Any) -> None:
+        for _ in _pipeline(args, planner).stream(triplets, answers):
             pass
-        counted.append(usage(*pipeline.judges))
-    print(plan_text(*counted))
+    print(plan_text({}, {}) if args.judge == "none" else plan(work, _judge(args)))
     return 0
 
 
@@ -222,28 +217,30 @@ def _imported(store: Any, path: str) -> dict[str, int]:
     return store.import_batch(path) if '"custom_id"' in first else {"imported": store.import_(path)}
 
 
-def _pipeline(args: argparse.Namespace):
-    """The stages that the options name."""
+def _pipeline(args: argparse.Namespace, planner: Any = None):
+    """The stages that the options name, with the judge that they name or the planner of a dry run."""
     from .pipeline import build
 
     if args.judge == "none":
         return build(None, args.scorer or "local", encoder=args.encoder, variant=args.variant)
-    from .judge.client import LLMJudge
-    from .judge.store import Replies
     from .prompting import Prompts
 
-    dry = args.mode in ("dry", "likely")
-    if dry and args.fresh:
-        store = None                         # a refresh takes nothing from it
-    else:
-        store = Replies(None if dry and not Path(args.store).exists() else args.store, recorded=args.recorded or ())
-    prices = dict(zip(("prompt", "completion", "cached"), args.prices or (), strict=False))
-    judge = LLMJudge(args.judge, store=store, mode=args.mode, base_url=args.base_url,
-                     workers=args.workers, prices=prices, spend_limit=args.spend_limit)
     scorer = args.scorer or "llm"
-    if dry and not scorer.startswith("llm"):
+    if planner is not None and not scorer.startswith("llm"):
         scorer = "local-pair"                # costs no call either, and loads nothing
-    return build(judge, scorer, encoder=args.encoder, prompts=Prompts.named(args.prompts), variant=args.variant)
+    return build(planner or _judge(args), scorer, encoder=args.encoder, prompts=Prompts.named(args.prompts),
+                 variant=args.variant)
+
+
+def _judge(args: argparse.Namespace):
+    from .judge.client import LLMJudge
+    from .judge.store import Replies
+
+    absent = getattr(args, "dry_run", False) and not Path(args.store).exists()       # a dry run makes no file
+    store = Replies(None if absent else args.store, recorded=args.recorded or ())
+    prices = dict(zip(("prompt", "completion", "cached"), args.prices or (), strict=False))
+    return LLMJudge(args.judge, store=store, mode=args.mode, base_url=args.base_url, workers=args.workers,
+                    prices=prices, spend_limit=args.spend_limit)
 
 
 def _prices(text: str) -> list[float]:

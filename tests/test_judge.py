@@ -475,7 +475,7 @@ def test_unreachable_endpoint_is_one_early_error():
     judge = LLMJudge("m", base_url=url, workers=1)
     with pytest.raises(JudgeUnavailable, match=r"m at http://127.0.0.1:\d+/v1: cannot be reached; check the address"):
         judge.ask(ask(50))
-    assert judge._of("match").calls == 3            # the first and two more, a second or two in all
+    assert judge.usage()["match"].calls == 3            # the first and two more, a second or two in all
 
 
 def test_a_server_that_does_not_speak_https_is_told_apart_from_one_that_is_down():
@@ -497,7 +497,7 @@ def test_no_key_for_the_official_endpoint():
 
 
 @pytest.mark.parametrize(("settings", "says"), [
-    ({"mode": "dead"}, "mode must be one of live, replay, refresh, dry, likely, got 'dead'"),
+    ({"mode": "dead"}, "mode must be one of live, replay, refresh, got 'dead'"),
     ({"mode": "replay"}, "needs a store"), ({"workers": 0}, "workers must be at least 1"),
     ({"timeout": 0}, "timeout must be at least"), ({"timeout": float("nan")}, "timeout"), ({"retries": -1}, "retries"),
     *(({"base_url": url}, "must be an address such as http://localhost:8000/v1") for url in (

@@ -6,26 +6,23 @@ The `openai` package is imported when the first live call is made, never for a r
 
 from __future__ import annotations
 
-import json
 import queue
 import random
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..io import progress_bar
 from ..types import InputError, MissingReplies, Reply, Request
-from .budget import LIKELY, LIKELY_TOKENS, PER_CALL, Prices, assumed, tokens_at_most
+from .budget import Account, Prices, TaskUsage, at_most
 from .store import DECODING, FINAL, Record, Replies, StoreError, encodable, ending, reply_key, utc
 from .wire import ABOUT_VALUE, Endpoint, Failed
 
 DEFAULTS = {"temperature": 0.0, "top_p": None, "seed": 7, "weights": None}       # of an LLMJudge's decoding
-MODES = ("live", "replay", "refresh", "dry", "likely")
+MODES = ("live", "replay", "refresh")
 STRIKES = 32                                          # requests failing in a row after which the endpoint counts as down
 
 
@@ -37,29 +34,11 @@ class SpendLimit(JudgeUnavailable):
     """Another call could cost more than the spend limit leaves. All that was paid for is received and saved."""
 
 
-@dataclass
-class TaskUsage:
-    """What one task has cost this judge so far."""
-
-    requests: int = 0             # asked for by the stages
-    stored: int = 0               # of these: answered from the store
-    shared: int = 0               # of these: identical to another request, asked once
-    calls: int = 0                # HTTP requests sent, retries included; in a dry run those to be sent
-    prompt_tokens: int = 0        # of live replies
-    completion_tokens: int = 0
-    cached_tokens: int = 0
-    seconds: float = 0.0          # sum over live replies
-    failures: Counter = field(default_factory=Counter)   # requests without a usable reply, by reason
-    dropped: dict[str, int] = field(default_factory=dict)    # replies made without a setting, by the setting
-    cost: float | None = None     # of live replies, in the prices' currency; None without prices
-
-
 class LLMJudge:
     """A model behind an OpenAI-compatible endpoint, with a store of its replies.
 
     mode      "live" asks for what the store lacks, "replay" never touches the network, "refresh" asks for everything
-              and replaces what is saved; "dry" asks nothing and counts what would be asked at most,
-              "likely" the same at a guess (see ems/cost.py).
+              and replaces what is saved. What a run would ask and cost is counted by `budget.Planner`.
     base_url  and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY. With an address but no key a dummy key is
               sent: local servers want none.
     workers   calls in flight at once, over all threads that use this judge.
@@ -100,8 +79,7 @@ class LLMJudge:
         self.seed, self.weights = seed, weights
         self._searched: set[str] = set()            # tasks for which a replay has looked for the setting that differs
         self.endpoint = Endpoint(model, base_url, api_key)
-        self._planned_keys: set[str] = set()        # what a dry run has counted
-        self._usage: dict[str, TaskUsage] = {}
+        self._account = Account(self.prices)
         self._inflight: dict[str, Future] = {}
         self._unsaved: dict[str, Record] = {}       # replies that a full disk refused: kept, and saved with the next
         self.complaints: dict[str, str] = {}        # a server's last words about each kind of failure
@@ -163,72 +141,34 @@ class LLMJudge:
         missing = {key: r for key, r in wanted.items() if key not in replies}
         if missing and self.mode == "replay":
             raise self._missing(missing, hint="" if replies else self._differing(next(iter(missing.values()))))
-        if missing and self.mode in ("dry", "likely"):
-            replies.update({key: self._planned(key, request) for key, request in missing.items()})
-        elif missing:
+        if missing:
             try:
                 self.endpoint.connect()
             except Failed as error:
                 raise JudgeUnavailable(error.fatal) from None
             replies.update(self._ask_all(missing, progress, len(replies)))
-        asked = set()
-        with self._lock:
-            for key, request in zip(keys, requests, strict=True):
-                usage, reply = self._of(request.task), replies[key]
-                usage.requests += 1
-                usage.stored += reply.stored
-                usage.shared += key in asked and not reply.stored
-                usage.failures.update([reply.error] if reply.error else [])
-                for name in self._dropped(reply):
-                    usage.dropped[name] = usage.dropped.get(name, 0) + 1
-                asked.add(key)
+        self._account.asked(requests, keys, replies, self._dropped)
         return [replies[key] for key in keys]
 
     def usage(self) -> dict[str, TaskUsage]:
         """What each task has asked for and cost so far."""
-        with self._lock:
-            return {task: replace(u, failures=u.failures.copy(), dropped=u.dropped.copy())
-                    for task, u in self._usage.items()}
-
-    def _planned(self, key: str, request: Request) -> Reply:
-        """Count one call of a dry run and stand in for its reply."""
-        share = 1.0 if self.mode == "dry" else LIKELY
-        text = assumed(request, share)
-        prompt, completion = _at_most(request)
-        if self.mode == "likely":
-            prompt, completion = round(prompt * LIKELY_TOKENS), round(tokens_at_most(text) * LIKELY_TOKENS)
-        with self._lock:
-            if self.store is None or key not in self._planned_keys:     # else a live run has saved it by now
-                self._of(request.task).calls += 1
-                self._count(request.task, prompt, completion)
-            self._planned_keys.add(key)
-        return Reply(text)
+        return self._account.usage()
 
     @property
     def batch(self) -> int:
-        """Answers to lay before it at once: every worker busy nearly to a stage's end; few whose lists are assumed."""
-        return 8 if self.mode in ("dry", "likely") else max(128, 4 * self.workers)
+        """Answers to lay before it at once: so many that every worker is busy nearly to a stage's end."""
+        return max(128, 4 * self.workers)
 
-    def _count(self, task: str, prompt: int, completion: int, cached: int = 0, seconds: float = 0.0) -> None:
-        """Add the tokens and the money of one reply."""
-        usage = self._of(task)
-        usage.prompt_tokens += prompt
-        usage.completion_tokens += completion
-        usage.cached_tokens += cached
-        usage.seconds += seconds
-        if self.prices:
-            usage.cost = (usage.cost or 0.0) + self.prices.cost(prompt, completion, cached)
+    def stored(self, keys: Iterable[str]) -> dict[str, Reply]:
+        """The replies to these keys that an ask would take from the store, by key; none in mode "refresh"."""
+        return {key: self._reply(record, stored=True) for key, record in self._stored(keys).items()}
 
     def _count_call(self, request: Request, tokens: Mapping[str, Any], seconds: float = 0.0) -> None:
         """Add a live call as its server counted it; one that did not count is charged at the most."""
         counts = tokens["prompt_tokens"], tokens["completion_tokens"], tokens["cached_tokens"]
         if self.prices and not counts[0]:
-            counts = *_at_most(request), 0
-        with self._lock:
-            self._count(request.task, *counts, seconds)
-
-    def _of(self, task: str) -> TaskUsage:
-        return self._usage.setdefault(task, TaskUsage())
+            counts = *at_most(request), 0
+        self._account.reply(request.task, *counts, seconds)
 
     def _saved(self, wanted: dict[str, Request]) -> dict[str, Record]:
         for key, record in self._unsaved.copy().items():
@@ -370,8 +310,7 @@ class LLMJudge:
         while not stop.is_set():
             with self._within_limit(request, stop):
                 body = self._body(request)
-                with self._lock:
-                    self._of(request.task).calls += 1
+                self._account.call(request.task)
                 started = time.monotonic()
                 try:
                     choice = endpoint.post(body, deadline - started)
@@ -408,12 +347,11 @@ class LLMJudge:
         if {"max_tokens", "max_completion_tokens"} <= self.endpoint.learned.dropped:
             raise SpendLimit(f"{self.model} at {self.endpoint.where} takes no limit on a reply's length, so that no spend "
                              "limit can be kept; ask without one (spend_limit 0), or another endpoint")
-        most = self.prices.cost(*_at_most(request))
+        most = self.prices.cost(*at_most(request))
         with self._settled:
-            while (spent := sum(u.cost or 0.0 for u in self._usage.values())) + sum(self._held.values()) + most > (
-                    self.spend_limit):
+            while (spent := self._account.spent) + sum(self._held.values()) + most > self.spend_limit:
                 if not self._held or stop.is_set():
-                    calls = sum(u.calls for u in self._usage.values())
+                    calls = self._account.calls
                     raise SpendLimit(f"spend limit of {self.spend_limit:g} reached: {spent:.6g} spent in {calls} calls "
                                      f"of {self.model}, the next may cost {most:.2g}; what came is saved in "
                                      f"{self._kept()}: raise the limit and run the same command again to go on")
@@ -467,9 +405,3 @@ def _strike(reply: Reply) -> bool:
     """Whether a failure speaks against the endpoint; one that is about the request's own size does not."""
     own = reply.error == "http 413" or (reply.error in ("http 400", "http 422") and ABOUT_VALUE.search(reply.message))
     return reply.error not in ("", *FINAL) and not own
-
-
-def _at_most(request: Request) -> tuple[int, int]:
-    """Prompt tokens and reply tokens that a call can take at most; where the prompt is bounded, not counted."""
-    schema = json.dumps(request.schema) if request.schema else ""
-    return PER_CALL + tokens_at_most(request.prompt + schema), request.max_tokens
