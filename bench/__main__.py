@@ -148,7 +148,7 @@ def local_rows(folder: Path) -> Rows:
 class Filled(Endpoint):
     """An endpoint that is a function, to fill a store quickly."""
 
-    def post(self, body: dict[str, Any], seconds: float) -> dict[str, Any]:
+    async def post(self, body: dict[str, Any]) -> dict[str, Any]:
         return read_choice(completion(judged(body), body))
 
 

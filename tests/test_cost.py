@@ -272,7 +272,7 @@ def test_a_question_given_up_on_can_be_asked_again_while_the_old_call_trickles_i
         assert judge.ask(questions(1))[0].error == "timeout"
         judge.timeout, server.latency = 60, 4
         assert judge.ask(questions(1))[0].text == "yes"
-    assert judge._held == {}
+    assert judge._calls.held == {}
 
 
 def test_a_server_that_counts_nothing_is_charged_at_the_most():

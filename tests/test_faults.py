@@ -16,7 +16,6 @@ from loopback import MIXED, Fault, Loopback, completion, mixed
 from scripted import judgeable, judged
 from tiny import project
 
-import ems.judge.client
 import ems.judge.wire
 from ems.baselines import RAGChecker
 from ems.cli import main
@@ -35,7 +34,7 @@ TRIPLETS, ANSWERS = judgeable(50, 4)
 def endpoint(monkeypatch):
     """No memory of earlier endpoints, and short waits between tries."""
     monkeypatch.setattr(ems.judge.wire, "LEARNED", {})
-    monkeypatch.setattr(ems.judge.client.random, "uniform", lambda low, high: 0.01)
+    monkeypatch.setattr(random, "uniform", lambda low, high: 0.01)
 
 
 def files(folder: Path) -> list[str]:

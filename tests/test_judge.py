@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import os
+import random
 import re
 import signal
 import socket
@@ -19,13 +20,13 @@ import pytest
 from doubles import ScriptedJudge
 from loopback import Fault, Loopback, completion, mixed, refusing
 
-import ems.judge.client
 import ems.judge.wire
 from scripted import judgeable, judged
 
 from ems.baselines import RAGChecker
 from ems.data import load_answers, of_results
-from ems.judge.client import STRIKES, JudgeUnavailable, LLMJudge
+from ems.judge.calls import STRIKES
+from ems.judge.client import JudgeUnavailable, LLMJudge
 from ems.judge.store import Record, Replies, StoreError
 from ems.judge.wire import _retry_after
 from ems.local.scorers import SimilarityMatcher
@@ -46,7 +47,7 @@ SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
 def endpoint(monkeypatch):
     """No memory of earlier endpoints, no real key or address, and short waits between tries."""
     monkeypatch.setattr(ems.judge.wire, "LEARNED", {})
-    monkeypatch.setattr(ems.judge.client.random, "uniform", lambda low, high: 0.01)
+    monkeypatch.setattr(random, "uniform", lambda low, high: 0.01)
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
 
@@ -250,7 +251,7 @@ def test_a_wait_that_the_server_names_uses_up_no_try():
 
 def test_a_named_wait_of_nothing_falls_back_to_ones_own(monkeypatch):
     waits = []
-    monkeypatch.setattr(ems.judge.client.random, "uniform", lambda low, high: waits.append((low, high)) or 0.001)
+    monkeypatch.setattr(random, "uniform", lambda low, high: waits.append((low, high)) or 0.001)
     with Loopback(faults=lambda n, body: Fault(429, headers={"Retry-After": "0"})) as server:
         assert judge_of(server, retries=3).ask(ask(1)) == [Reply(None, "http 429")]
         assert server.count == 4
@@ -259,7 +260,7 @@ def test_a_named_wait_of_nothing_falls_back_to_ones_own(monkeypatch):
 
 def test_not_all_workers_come_back_at_once(monkeypatch):
     spread = []
-    monkeypatch.setattr(ems.judge.client.random, "uniform", lambda low, high: spread.append((low, high)) or 0.01)
+    monkeypatch.setattr(random, "uniform", lambda low, high: spread.append((low, high)) or 0.01)
     with Loopback(faults=[Fault(429, headers={"Retry-After": "0.1"})]) as server:
         judge_of(server).ask(ask(1))
     assert spread == [(0.0, 1.0)]
@@ -325,6 +326,47 @@ def test_endpoint_that_hangs_is_given_up():
         with pytest.raises(JudgeUnavailable, match="32 calls in a row failed, the last with 'timeout'"):
             judge_of(server, workers=16, timeout=0.2).ask(ask(300))
         assert server.count <= STRIKES + 2 * 16
+
+
+PERMANENT = {
+    "500": (Fault(500, {"error": {"message": "no weights on this node"}}), "'http 500': no weights on this node"),
+    "429": (Fault(429, {"error": {"message": "slow down"}}), "'http 429': slow down"),
+    "reset": (Fault(reset=True), "'connection'"),
+    "not JSON": (Fault(body="oops\nmore"), "'not JSON': oops"),
+    "HTML page": (Fault(body="<html><title>Welcome</title></html>"), "'not JSON': <html><title>Welcome</title>"),
+    "HTML error": (Fault(502, "<html><title>Bad gateway</title></html>"), "'http 502': <html><title>Bad gateway"),
+    "no choices": (Fault(body={"detail": "try /v2"}), "'wrong shape': try /v2"),
+}
+
+
+@pytest.mark.parametrize("workers", [1, 32, 128])
+@pytest.mark.parametrize("kind", PERMANENT)
+def test_an_address_from_which_nothing_ever_comes_is_given_up_early(kind, workers, monkeypatch):
+    fault, shown = PERMANENT[kind]
+    waits = []
+    monkeypatch.setattr(random, "uniform", lambda low, high: waits.append(high) or 1e-3)
+    with Loopback(faults=lambda n, body: fault) as server:
+        says = f"no reply has ever come from this address; the last call failed with {shown}"
+        with pytest.raises(JudgeUnavailable, match=re.escape(says)) as error:
+            judge_of(server, workers=workers).ask(ask(300))
+        assert server.count <= 40
+    assert "\n" not in str(error.value)
+    assert len(waits) <= 5
+    assert 2**4 - 1 >= sum(2**n for n in range(len(waits) - 1))        # the waits together are 15 seconds at most
+
+
+def test_a_server_that_comes_up_late_is_waited_for():
+    with Loopback(echo, faults=lambda n, body: Fault(503) if n < 34 else None) as server:
+        assert texts(judge_of(server).ask(ask(100))) == [f"re: question {i}" for i in range(100)]
+        assert server.count == 100 + 34
+
+
+def test_questions_all_too_long_at_an_address_that_never_replied_stop_the_run():
+    long = Fault(400, {"error": {"message": "max_tokens is too large: 4096. This model supports at most 2048."}})
+    with Loopback(faults=lambda n, body: long) as server:
+        with pytest.raises(JudgeUnavailable, match="96 calls in a row failed.*max_tokens is too large: 4096"):
+            judge_of(server).ask(ask(300))
+        assert server.count < 96 + 2 * 32
 
 
 def test_questions_too_long_for_a_model_do_not_speak_against_its_endpoint():

@@ -45,6 +45,10 @@ CREATE TABLE IF NOT EXISTS pending (key TEXT PRIMARY KEY, task TEXT, label TEXT,
 """
 
 
+_DELETE_BROKEN = ("DELETE FROM replies WHERE key = ? AND lower(finish_reason) IN ("
+                  + ", ".join(f"'{reason}'" for reason, means in _ENDINGS.items() if means == "broken off") + ")")
+
+
 class StoreError(InputError):
     """The store cannot be read or written. `record` is the reply that could not be saved, if there is one."""
 
@@ -177,22 +181,27 @@ class Replies:
 
         Raises StoreError, which carries the record, when it cannot be written (a full disk, a read-only file).
         """
+        return self.put_many([record], replace=replace)[0]
+
+    def put_many(self, records: Sequence[Record], *, replace: bool = False) -> list[Record]:
+        """As `put`, for replies that arrived together: all or none of them, in one commit."""
         if self.read_only:
-            raise StoreError(f"{self.path} is read-only; name a writable .sqlite file to save replies", record)
-        row = [json.dumps(v) if isinstance(v, dict) else encodable(v) if isinstance(v, str) else v
-               for v in (getattr(record, name) for name in COLUMNS)]
+            raise StoreError(f"{self.path} is read-only; name a writable .sqlite file to save replies", records[0])
+        columns = ",".join("?" * len(COLUMNS))
+        insert = f"INSERT OR {'REPLACE' if replace else 'IGNORE'} INTO replies VALUES ({columns})"
+        kept = []
         try:
             with self._writing():
-                # What a server broke off is no reply, and makes room for one.
-                self._db.executemany("DELETE FROM replies WHERE key = ? AND lower(finish_reason) = ?",
-                                     [(record.key, reason) for reason, means in _ENDINGS.items() if means == "broken off"])
-                done = self._db.execute(f"INSERT OR {'REPLACE' if replace else 'IGNORE'} INTO replies "
-                                        f"VALUES ({','.join('?' * len(row))})", row).rowcount
-                self._db.execute("DELETE FROM pending WHERE key = ?", [record.key])
+                for record in records:
+                    # What a server broke off is no reply, and makes room for one.
+                    self._db.execute(_DELETE_BROKEN, [record.key])
+                    new = self._db.execute(insert, _row(record)).rowcount
+                    self._db.execute("DELETE FROM pending WHERE key = ?", [record.key])
+                    kept.append(record if new else self.get(record.key) or record)
         except StoreError as error:
-            error.record = record
+            error.record = records[0]
             raise
-        return record if done else self.get(record.key) or record
+        return kept
 
     def settings(self, task: str) -> list[dict[str, Any]]:
         """The distinct judges behind the replies to a task: model, and those of `DECODING` that the records name."""
@@ -377,6 +386,11 @@ class Replies:
                     raise StoreError(f"{self.path}: cannot be written ({error}); the replies saved before are intact: "
                                      "make room and run the same command again") from None
                 raise
+
+
+def _row(record: Record) -> list[Any]:
+    values = (getattr(record, name) for name in COLUMNS)
+    return [json.dumps(v) if isinstance(v, dict) else encodable(v) if isinstance(v, str) else v for v in values]
 
 
 def _writable(path: Path | str) -> sqlite3.Connection:

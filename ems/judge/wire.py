@@ -26,7 +26,16 @@ ABOUT_FORMAT = re.compile(r"response.?format|json.?(mode|object)|schema|grammar|
 # A complaint about the value of a parameter, or about a prompt's length: the parameter itself is known.
 ABOUT_VALUE = re.compile(r"\b(context (length|window|size)|too (large|long|many)|exceed(s|ed|ing)?|maximum|at (most|least)|"
                          r"between|(greater|less) than)\b", re.IGNORECASE)
+CONNECT = 5.0            # seconds to make a connection
 SHOWN = 200              # characters of a server's message in an error
+
+
+class JudgeUnavailable(InputError):
+    """The endpoint cannot be used at all: unreachable, wrong key, no such model, no credit. Nothing saved is lost."""
+
+
+class SpendLimit(JudgeUnavailable):
+    """Another call could cost more than the spend limit leaves. All that was paid for is received and saved."""
 
 
 @dataclass(eq=False)
@@ -72,6 +81,7 @@ class Endpoint:
             raise InputError(f"base_url must be an address such as http://localhost:8000/v1, got {self.base_url!r}")
         # A function, so that printing this object or its attributes does not show the key.
         self._secret = lambda: (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
+        self.learned = LEARNED.setdefault((self.base_url, model), Learned())
         self._client: Any = None
         self._lock = threading.Lock()
 
@@ -79,11 +89,6 @@ class Endpoint:
     def where(self) -> str:
         """The address for people, without what may be a secret in it."""
         return re.sub(r"//[^/@]*@", "//", self.base_url).partition("?")[0]
-
-    @property
-    def learned(self) -> Learned:
-        """What is known of this model at this address."""
-        return LEARNED.setdefault((self.base_url, self.model), Learned())
 
     def connect(self) -> None:
         """Make the client, with one pool of connections for all workers. Failed when there is no key to send."""
@@ -99,7 +104,9 @@ class Endpoint:
                 raise Failed("no key", fatal="no key: set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server")
             if not (key.isascii() and key.isprintable()):
                 raise Failed("no key", fatal="OPENAI_API_KEY has characters that no key has; set it again")
-            self._client = openai.OpenAI(api_key=key or "none", base_url=self.base_url, max_retries=0)
+            # As long as the caller waits: a limit on single reads would not bound a reply that trickles in.
+            self._client = openai.AsyncOpenAI(api_key=key or "none", base_url=self.base_url, max_retries=0,
+                                              timeout=openai.Timeout(None, connect=CONNECT))
 
     def body(self, prompt: str, *, max_tokens: int, schema: dict | None = None, chances: int = 0,
              temperature: float | None = None, top_p: float | None = None, seed: int | None = None) -> dict[str, Any]:
@@ -118,14 +125,15 @@ class Endpoint:
             body["response_format"][form] = {"name": "reply", "schema": schema, "strict": True}
         return body
 
-    def post(self, body: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """The one place every live call passes: send one chat completion, return what it says or raise Failed."""
+    async def post(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The one place every live call passes: send one chat completion, return its content or raise Failed."""
         import openai
 
-        seconds = max(seconds, 0.1)
         try:
-            raw = self._client.chat.completions.with_raw_response.create(
-                **body, timeout=openai.Timeout(seconds, connect=min(5.0, seconds)))
+            # As `extra_body`, parameters go out as they stand; the client would go through every part of a schema.
+            extra = {name: value for name, value in body.items() if name not in ("model", "messages")}
+            raw = await self._client.chat.completions.with_raw_response.create(
+                model=body["model"], messages=body["messages"], extra_body=extra)
         except openai.APIStatusError as error:
             raise self._refused(error.status_code, error.response.headers, error.body) from None
         except openai.APIConnectionError as error:
