@@ -10,8 +10,9 @@ import json
 import math
 import os
 import re
-import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,6 +27,7 @@ ABOUT_FORMAT = re.compile(r"response.?format|json.?(mode|object)|schema|grammar|
 # A complaint about the value of a parameter, or about a prompt's length: the parameter itself is known.
 ABOUT_VALUE = re.compile(r"\b(context (length|window|size)|too (large|long|many)|exceed(s|ed|ing)?|maximum|at (most|least)|"
                          r"between|(greater|less) than)\b", re.IGNORECASE)
+CONNECTIONS = 8          # of one client at most: it looks through all of them at the start and end of each call
 CONNECT = 5.0            # seconds to make a connection
 SHOWN = 200              # characters of a server's message in an error
 
@@ -82,8 +84,8 @@ class Endpoint:
         # A function, so that printing this object or its attributes does not show the key.
         self._secret = lambda: (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
         self.learned = LEARNED.setdefault((self.base_url, model), Learned())
-        self._client: Any = None
-        self._lock = threading.Lock()
+        self._client: Callable[[], Any] | None = None      # makes a client
+        self._places: list[Any] = []                       # a client for each call that it could take just now
 
     @property
     def where(self) -> str:
@@ -91,22 +93,31 @@ class Endpoint:
         return re.sub(r"//[^/@]*@", "//", self.base_url).partition("?")[0]
 
     def connect(self) -> None:
-        """Make the client, with one pool of connections for all workers. Failed when there is no key to send."""
-        with self._lock:
-            if self._client is not None:
-                return
-            try:
-                import openai
-            except ImportError:
-                raise InputError("asking a model needs the openai package: pip install openai") from None
-            key = self._secret()
-            if not key and "api.openai.com" in self.base_url:
-                raise Failed("no key", fatal="no key: set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server")
-            if not (key.isascii() and key.isprintable()):
-                raise Failed("no key", fatal="OPENAI_API_KEY has characters that no key has; set it again")
-            # As long as the caller waits: a limit on single reads would not bound a reply that trickles in.
-            self._client = openai.AsyncOpenAI(api_key=key or "none", base_url=self.base_url, max_retries=0,
-                                              timeout=openai.Timeout(None, connect=CONNECT))
+        """Get ready to call. Failed when there is no key to send, InputError without the openai package."""
+        try:
+            import openai
+        except ImportError:
+            raise InputError("asking a model needs the openai package: pip install openai") from None
+        key = self._secret()
+        if not key and "api.openai.com" in self.base_url:
+            raise Failed("no key", fatal="no key: set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server")
+        if not (key.isascii() and key.isprintable()):
+            raise Failed("no key", fatal="OPENAI_API_KEY has characters that no key has; set it again")
+        # No limit on single reads: it would not bound a reply that trickles in, and whoever calls sets one for all.
+        timeout = openai.Timeout(None, connect=CONNECT)
+        self._client = self._client or (lambda: openai.AsyncOpenAI(
+            api_key=self._secret() or "none", base_url=self.base_url, max_retries=0, timeout=timeout))
+
+    @contextmanager
+    def _place(self) -> Iterator[Any]:
+        """A client with less than CONNECTIONS calls under way; a new one when all are busy."""
+        if not self._places:
+            self._places = [self._client()] * CONNECTIONS
+        client = self._places.pop()
+        try:
+            yield client
+        finally:
+            self._places.append(client)
 
     def body(self, prompt: str, *, max_tokens: int, schema: dict | None = None, chances: int = 0,
              temperature: float | None = None, top_p: float | None = None, seed: int | None = None) -> dict[str, Any]:
@@ -132,8 +143,9 @@ class Endpoint:
         try:
             # As `extra_body`, parameters go out as they stand; the client would go through every part of a schema.
             extra = {name: value for name, value in body.items() if name not in ("model", "messages")}
-            raw = await self._client.chat.completions.with_raw_response.create(
-                model=body["model"], messages=body["messages"], extra_body=extra)
+            with self._place() as client:
+                raw = await client.chat.completions.with_raw_response.create(
+                    model=body["model"], messages=body["messages"], extra_body=extra)
         except openai.APIStatusError as error:
             raise self._refused(error.status_code, error.response.headers, error.body) from None
         except openai.APIConnectionError as error:
