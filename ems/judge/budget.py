@@ -1,8 +1,9 @@
 """What judging costs: bounds before (a dry run), a limit while it runs, and a table of what was used.
 
-A dry run is the ordinary run with a `Planner` in the place of a judge: it takes what the judge's store has and, for
-the rest, assumes the costliest reply that could be read, so that every later stage is counted at its largest. With
-a share below 1 it assumes shorter lists, as judges tend to write; where both agree on the calls, the number is exact.
+A dry run is the ordinary run with a `Planner` in the place of a judge: it takes what the judge's store has
+and, for the rest, assumes the costliest reply that could be read, so that every later stage is counted at its
+largest. With a share below 1 it assumes shorter lists, as judges tend to write; where both agree on the
+calls, the number is exact.
 """
 
 from __future__ import annotations
@@ -29,19 +30,21 @@ DIGITS, SIGNS = string.digits.encode(), string.punctuation.encode()
 PER_CALL = 64            # tokens a chat template may put around a prompt, a default system message included
 LIKELY = 0.5             # share of the longest lists and answers that a likely run has: a point a sentence
 LIKELY_TOKENS = 0.8      # share of the bound below that texts in English take
-ASSUMED = ("One number is exact; else likely (<= at most): a stage before has no reply yet, and assumed are lists half "
-           "as long (as long) as its schema allows, which is two points or three claims a sentence, and that each "
-           "point finds a match. Calls repeated after a fault come on top.")
+ASSUMED = (
+    "One number is exact; else likely (<= at most): a stage before has no reply yet, and assumed are lists "
+    "half as long (as long) as its schema allows, which is two points or three claims a sentence, and that "
+    "each point finds a match. Calls repeated after a fault come on top."
+)
 
 
 def tokens_at_most(text: str) -> int:
     """A bound on the tokens of a text in English, for no tokenizer in particular; 0 for an empty text.
 
-    A token for every four letters or blanks and for every sign, 1.3 for a digit (some tokenizers take digits one by
-    one, with the blank before them), 2.2 for a character beyond ASCII. Measured with the vocabularies of SmolLM2 and
-    Qwen2.5 on the kit's prompts, references, transcripts, model answers and company reports: they took 0.6 to 0.9 of
-    it, the prompts 0.7 to 0.9; Chinese took 0.2 to 0.95. Words of other languages in Latin letters, and English all in
-    capitals, can take more than this bound.
+    A token for every four letters or blanks and for every sign, 1.3 for a digit (some tokenizers take digits
+    one by one, with the blank before them), 2.2 for a character beyond ASCII. Measured with the vocabularies
+    of SmolLM2 and Qwen2.5 on the kit's prompts, references, transcripts, model answers and company reports:
+    they took 0.6 to 0.9 of it, the prompts 0.7 to 0.9; Chinese took 0.2 to 0.95. Words of other languages in
+    Latin letters, and English all in capitals, can take more than this bound.
     """
     ascii_ = text.encode("ascii", "ignore")
     digits = len(ascii_) - len(ascii_.translate(None, DIGITS))
@@ -51,7 +54,7 @@ def tokens_at_most(text: str) -> int:
 
 
 def assumed(request: Request, share: float) -> str:
-    """The longest reply that could be read (`share` 1), or one with a `share` in (0, 1] of its entries or length."""
+    """The longest reply that could be read (`share` 1), or a `share` in (0, 1] of its entries or length."""
     if request.about:
         key = "claims" if request.task == "claims" else "points"
         return longest_list(request.about, list_schema(key, request.about), share)
@@ -62,7 +65,8 @@ def assumed(request: Request, share: float) -> str:
     if request.schema:
         return json.dumps({key: [] for key in request.schema["properties"]})
     paragraph = "A statement of figures and reasons is taken to be as long as this sentence about one. " * 4
-    paragraphs = [paragraph] * math.ceil(share * 5 * request.max_tokens / len(paragraph))     # five characters a token
+    characters = 5 * request.max_tokens
+    paragraphs = [paragraph] * math.ceil(share * characters / len(paragraph))
     return "\n\n".join([f"By {request.label}.", *paragraphs])
 
 
@@ -75,7 +79,9 @@ def longest_list(text: str, schema: Mapping[str, Any], share: float = 1.0) -> st
     n = math.ceil(share * entries["maxItems"])
     step = len(text) / n
     starts = (int(i * step) for i in range(n))
-    return json.dumps({key: [f"{i} {text[at:int(at + (0.5 + share) * step) + 1]}" for i, at in enumerate(starts)]})
+    return json.dumps(
+        {key: [f"{i} {text[at : int(at + (0.5 + share) * step) + 1]}" for i, at in enumerate(starts)]}
+    )
 
 
 def at_most(request: Request) -> tuple[int, int]:
@@ -94,14 +100,16 @@ class Prices:
 
     @classmethod
     def of(cls, given: Mapping[str, float] | Prices | None) -> Prices | None:
-        """From {prompt, completion, cached}; cached costs as much as prompt unless said. None or {} = not known."""
+        """From {prompt, completion, cached}; without cached, it costs as prompt. None or {} = not known."""
         if not given or isinstance(given, cls):
             return given or None
         allowed = ("prompt", "completion", "cached")
         numbers = all(type(v) in (int, float) and 0 <= v < 1e9 for v in given.values())
         if not ({"prompt", "completion"} <= given.keys() <= set(allowed) and numbers):
-            raise InputError(f"prices must be numbers of money for a million tokens: prompt, completion and, if it "
-                             f"differs, cached; got {dict(given)!r:.80}")
+            raise InputError(
+                f"prices must be numbers of money for a million tokens: prompt, completion and, if it "
+                f"differs, cached; got {dict(given)!r:.80}"
+            )
         return cls(**{"cached": given["prompt"], **given})
 
     def cost(self, prompt: int, completion: int, cached: int = 0) -> float:
@@ -186,11 +194,11 @@ class Account:
 
 
 class Planner:
-    """A judge that asks nothing: it takes what a judge's store has, assumes the other replies and counts their calls.
+    """A judge that asks nothing: it takes what a judge's store has, assumes the rest and counts the calls.
 
-    `share` 1 assumes the costliest reply that can be read, and tokens at most; a share in (0, 1) assumes lists and
-    answers that much shorter, and tokens as texts in English take. A judge in mode "refresh" takes nothing from its
-    store, and neither does its planner.
+    `share` 1 assumes the costliest reply that can be read, and tokens at most; a share in (0, 1) assumes
+    lists and answers that much shorter, and tokens as texts in English take. A judge in mode "refresh" takes
+    nothing from its store, and neither does its planner.
     """
 
     batch = 8                     # answers to lay before it at once: the lists that it assumes are long
@@ -236,7 +244,8 @@ class Planner:
 def plan(work: Callable[[Judge], object], judge: LLMJudge) -> str:
     """What a piece of work would ask a judge and cost, for people (`plan_text`), without a call.
 
-    `work` is called twice, with a planner each time, and must do all its asking through the judge it is given.
+    `work` is called twice, with a planner each time, and must do all its asking through the judge it is
+    given.
     """
     counted = []
     for share in (1.0, LIKELY):
@@ -249,18 +258,26 @@ def plan(work: Callable[[Judge], object], judge: LLMJudge) -> str:
 def table(usage: Usage) -> pd.DataFrame:
     """What was used, a row for each model and task, for each model and for all.
 
-    Columns: model, task, requests (what the stages asked for), stored and shared (of these: from the store, and equal
-    to another one), calls, prompt_tokens, cached_tokens, completion_tokens, seconds (of all calls together), unread
-    (requests without a usable reply), cost (nan without prices).
+    Columns: model, task, requests (what the stages asked for), stored and shared (of these: from the store,
+    and equal to another one), calls, prompt_tokens, cached_tokens, completion_tokens, seconds (of all calls
+    together), unread (requests without a usable reply), cost (nan without prices).
     """
     import pandas as pd
 
-    sums = ["requests", "stored", "shared", "calls", "prompt_tokens", "cached_tokens", "completion_tokens", "seconds"]
+    sums = ["requests", "stored", "shared", "calls",
+            "prompt_tokens", "cached_tokens", "completion_tokens", "seconds"]
     rows = []
     for model, tasks in usage.items():
-        by_task = [{"model": model, "task": task, **{name: used[name] for name in sums},
-                    "unread": sum(used["failures"].values()),
-                    "cost": math.nan if used["cost"] is None else used["cost"]} for task, used in tasks.items()]
+        by_task = [
+            {
+                "model": model,
+                "task": task,
+                **{name: used[name] for name in sums},
+                "unread": sum(used["failures"].values()),
+                "cost": math.nan if used["cost"] is None else used["cost"],
+            }
+            for task, used in tasks.items()
+        ]
         rows += by_task
         rows.append({"model": model, "task": "all", **{name: sum(row[name] for row in by_task)
                                                        for name in [*sums, "unread", "cost"]}})
@@ -287,12 +304,14 @@ def merged(parts: Iterable[Usage]) -> Usage:
 
 
 def plan_text(most: Usage, likely: Usage) -> str:
-    """What two dry runs counted, for people: one number where they agree, else the likely one and the bound."""
+    """What two dry runs counted, for people: one number where they agree, else likely and at most."""
     likely_rows = table(likely).set_index(["model", "task"])
     lines = [("model", "stage", "stored", "calls", "prompt tokens", "reply tokens", "cost")]
     for row in table(most).to_dict("records"):
         guess = likely_rows.loc[(row["model"], row["task"])]
-        cells = [_cell(guess[name], row[name], ",.0f") for name in ("calls", "prompt_tokens", "completion_tokens")]
+        cells = [
+            _cell(guess[name], row[name], ",.0f") for name in ("calls", "prompt_tokens", "completion_tokens")
+        ]
         cost = _cell(guess.cost, row["cost"], ",.2f")
         if not row["calls"] or math.isnan(row["cost"]):
             cost = "unknown" if row["calls"] else "0.00"
@@ -300,8 +319,12 @@ def plan_text(most: Usage, likely: Usage) -> str:
     if len(lines) == 1:
         return "no judge is asked: nothing to pay"
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    shown = ["  ".join(cell.ljust(w) if i < 2 else cell.rjust(w)
-                       for i, (cell, w) in enumerate(zip(line, widths, strict=True))).rstrip() for line in lines]
+    shown = []
+    for line in lines:
+        names, numbers = line[:2], line[2:]
+        cells = [name.ljust(w) for name, w in zip(names, widths[:2], strict=True)]
+        cells += [number.rjust(w) for number, w in zip(numbers, widths[2:], strict=True)]
+        shown.append("  ".join(cells).rstrip())
     return "\n".join([*shown, ASSUMED] if "<=" in "".join(shown) else shown)
 
 

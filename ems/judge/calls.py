@@ -1,7 +1,7 @@
-"""Live calls: many questions under way at once on one event loop, repeated where that helps, saved as they arrive.
+"""Live calls: many questions under way at once on one event loop, repeated where that helps, saved at once.
 
-The loop runs in a thread of its own, so that callers from scripts, threads and notebooks simply wait for it. All that
-is done here happens in that thread: nothing needs a lock. Imported when the first live question is asked.
+The loop runs in a thread of its own, so that callers from scripts, threads and notebooks simply wait for it.
+All that is done here happens in that thread: nothing needs a lock. Imported for the first live question.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 STRIKES = 32             # requests failing one after the other after which an address counts as down
 OWN_STRIKES = 96         # the same for requests that are refused for their size, where nothing has ever come
 FIRST_CALLS = 32         # calls under way at most until a first reply has come
-FIRST_TRIES = 4          # repeated calls, of all requests together, to an address from which nothing has ever come
+FIRST_TRIES = 4  # repeated calls, of all requests together, to an address from which nothing has ever come
 FIRST_WAITS = 8          # the same, with those for which the server named a time to come back
 GRACE = 10.0             # seconds that replies on their way are waited for when asking has to stop
 
@@ -36,7 +36,7 @@ _starting = threading.Lock()
 
 
 def background() -> asyncio.AbstractEventLoop:
-    """The event loop of this process, in a daemon thread: a call that hangs does not keep a program from ending."""
+    """The event loop of this process, in a daemon thread: a call that hangs does not keep a program alive."""
     global _loop
     with _starting:
         if _loop is None or _loop[0] != os.getpid():       # a forked process has no threads of its parent
@@ -51,21 +51,23 @@ class Calls:
 
     def __init__(self, judge: LLMJudge):
         self.judge = judge
-        self.unsaved: dict[str, Record] = {}        # replies that a full disk refused: kept, and saved with the next
+        self.unsaved: dict[str, Record] = {}        # replies that a full disk refused, to be saved later
         self.held: dict[object, float] = {}         # money that each call under way may cost at most
         self._settled = asyncio.Condition()
         self._inflight: dict[str, asyncio.Task[Reply]] = {}
         self._arrived: list[tuple[Record, asyncio.Future[Record]]] = []
         self._strikes = 0
         self._first, self._repeating = asyncio.Semaphore(FIRST_CALLS), asyncio.Lock()
-        self._tries = self._waits = 0               # repeated calls while nothing has come: own waits, named waits
+        self._tries = self._waits = 0  # repeated calls while nothing has come: own waits, named waits
 
     # --- one ask ---
 
-    async def ask(self, missing: Mapping[str, Request], replies: dict[str, Reply], stop: asyncio.Event) -> None:
+    async def ask(
+        self, missing: Mapping[str, Request], replies: dict[str, Reply], stop: asyncio.Event
+    ) -> None:
         """Fill `replies`, by key. Questions that another ask has under way are shared with it.
 
-        The first error that is not one request's own ends the asking; replies on their way are still received.
+        The first error that is not one request's own ends the asking; replies on their way still count.
         """
         mine, tasks = [], []
         # The longest replies first: a long one that starts last would keep everybody waiting.
@@ -92,7 +94,8 @@ class Calls:
                 reply = Reply(None, "interrupted")
                 if not stop.is_set():
                     try:
-                        async with asyncio.timeout(self.judge.timeout):      # however slowly a reply trickles in
+                        # However slowly a reply trickles in.
+                        async with asyncio.timeout(self.judge.timeout):
                             reply = await self._live(key, request, stop)
                     except TimeoutError:
                         reply = Reply(None, "timeout")
@@ -105,7 +108,7 @@ class Calls:
             self._inflight.pop(key, None)
 
     def _count_strike(self, reply: Reply) -> None:
-        """Replies that fail one after the other, for whatever reason that is not their own, end the asking."""
+        """Replies that fail one after the other, for a reason that is not their own, end the asking."""
         if reply.stored or reply.error == "interrupted":
             return
         if reply.message:
@@ -121,7 +124,9 @@ class Calls:
         self._strikes += 1
         if self._strikes >= (OWN_STRIKES if of_its_own else STRIKES):
             count, self._strikes = self._strikes, 0
-            raise self._unavailable(f"{count} calls in a row failed, the last with {_told(reply.error, reply.message)}")
+            raise self._unavailable(
+                f"{count} calls in a row failed, the last with {_told(reply.error, reply.message)}"
+            )
 
     # --- one question ---
 
@@ -165,27 +170,30 @@ class Calls:
 
     async def _repeat_first(self, key: str, request: Request, failed: Failed, deadline: float,
                             stop: asyncio.Event) -> tuple[Reply | Failed, int]:
-        """Repeat a call to an address from which nothing has ever come: one question for all, and soon not at all.
+        """Repeat a call to an address from which nothing has ever come: one for all questions, a few times.
 
         Returns how it ended, and the retries that this question used up.
         """
         learned, outcome, tries = self.judge.endpoint.learned, failed, 0
         async with self._repeating:
             while isinstance(outcome, Failed) and outcome.again and not learned.alive and not stop.is_set():
+                wait, named = _wait(outcome, self._tries), bool(outcome.after)
                 limit = 2 if outcome.reason == "unreachable" else FIRST_TRIES
-                wait = _wait(outcome, self._tries)
-                if (self._tries if not outcome.after else self._waits) >= (FIRST_WAITS if outcome.after else limit):
+                if self._waits >= FIRST_WAITS or (self._tries >= limit and not named):
                     self._tries = self._waits = 0
                     if outcome.reason == "unreachable":
                         raise self._unreachable(outcome)
-                    raise self._unavailable("no reply has ever come from this address; the last call failed with "
-                                            f"{_told(outcome.reason, outcome.message)}")
-                if time.monotonic() + wait >= deadline or (self._tries >= self.judge.retries and not outcome.after):
+                    raise self._unavailable(
+                        "no reply has ever come from this address; the last call failed with "
+                        f"{_told(outcome.reason, outcome.message)}"
+                    )
+                used_up = self._tries >= self.judge.retries and not named
+                if used_up or time.monotonic() + wait >= deadline:
                     outcome.again = False
                     break
                 self._waits += 1
-                self._tries += not outcome.after
-                tries += not outcome.after
+                self._tries += not named
+                tries += not named
                 await _pause(wait, stop)
                 outcome = await self._call(key, request, stop)
         return outcome, tries
@@ -218,22 +226,26 @@ class Calls:
 
     @asynccontextmanager
     async def _within_limit(self, request: Request, stop: asyncio.Event) -> AsyncIterator[None]:
-        """Let a call pass that stays within the spend limit at its largest, once others have settled if need be."""
+        """Let a call pass that stays within the spend limit at its largest, waiting for others if need be."""
         judge = self.judge
         if judge.spend_limit is None:
             yield
             return
         if {"max_tokens", "max_completion_tokens"} <= judge.endpoint.learned.dropped:
-            raise SpendLimit(f"{judge.model} at {judge.endpoint.where} takes no limit on a reply's length, so that no "
-                             "spend limit can be kept; ask without one (spend_limit 0), or another endpoint")
+            raise SpendLimit(
+                f"{judge.model} at {judge.endpoint.where} takes no limit on a reply's length, so that no "
+                "spend limit can be kept; ask without one (spend_limit 0), or another endpoint"
+            )
         most = judge.prices.cost(*at_most(request))
         async with self._settled:
             while (spent := judge.account.spent) + sum(self.held.values()) + most > judge.spend_limit:
                 if not self.held or stop.is_set():
-                    raise SpendLimit(f"spend limit of {judge.spend_limit:g} reached: {spent:.6g} spent in "
-                                     f"{judge.account.calls} calls of {judge.model}, the next may cost {most:.2g}; what "
-                                     f"came is saved in {judge.kept}: raise the limit and run the same command again "
-                                     "to go on")
+                    raise SpendLimit(
+                        f"spend limit of {judge.spend_limit:g} reached: {spent:.6g} spent in "
+                        f"{judge.account.calls} calls of {judge.model}, the next may cost {most:.2g}; what "
+                        f"came is saved in {judge.kept}: raise the limit and run the same command again "
+                        "to go on"
+                    )
                 await self._settled.wait()
             self.held[call := object()] = most
         try:
@@ -246,7 +258,8 @@ class Calls:
     # --- saving ---
 
     def _saved(self, record: Record) -> asyncio.Future[Record]:
-        """The record that stays in the store, once it is written; those that arrive together are written together."""
+        """The record that stays in the store, once it is written; those that arrive together are written
+        together."""
         future = asyncio.get_running_loop().create_future()
         if self.judge.store is None:
             future.set_result(record)
@@ -294,7 +307,9 @@ class Calls:
 
     def _unavailable(self, why: str) -> JudgeUnavailable:
         judge = self.judge
-        return JudgeUnavailable(f"{judge.model} at {judge.endpoint.where}: {why}. Replies received so far are kept")
+        return JudgeUnavailable(
+            f"{judge.model} at {judge.endpoint.where}: {why}. Replies received so far are kept"
+        )
 
 
 def _collect(task: asyncio.Task[Reply], key: str, replies: dict[str, Reply]) -> None:

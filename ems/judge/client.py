@@ -1,8 +1,8 @@
-"""The judge: anything that answers prompts. LLMJudge asks an OpenAI-compatible endpoint, or replays saved replies.
+"""A judge for real: LLMJudge asks an OpenAI-compatible endpoint, or replays saved replies.
 
-Synchronous: it waits for calls that are made in a thread of their own (calls.py), so that it works the same in a script
-and in a notebook's running event loop. The `openai` package is imported when the first live call is made, never for a
-replay.
+Synchronous: it waits for calls that are made in a thread of their own (calls.py), so that it works the same
+in a script and in a notebook's running event loop. The `openai` package is imported when the first live call
+is made, never for a replay.
 """
 
 from __future__ import annotations
@@ -32,26 +32,43 @@ INTERRUPT_GRACE = 0.5         # seconds that replies on their way are waited for
 class LLMJudge:
     """A model behind an OpenAI-compatible endpoint, with a store of its replies.
 
-    mode      "live" asks for what the store lacks, "replay" never touches the network, "refresh" asks for everything
-              and replaces what is saved. What a run would ask and cost is counted by `budget.Planner`.
-    base_url  and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY. With an address but no key a dummy key is
-              sent: local servers want none.
-    workers   calls in flight at once, over all threads that use this judge.
-    timeout   seconds for one reply, its retries and their waits included; past it that reply alone has failed.
-    retries   how often a call is repeated after a dropped connection, 408, 409, 429, 5xx, or an unreadable body. The
-              wait doubles from half a second, with jitter. A server that names a time to come back (Retry-After) is
-              heeded, however often, until `timeout`.
-    weights   revision of the model's weights, if declared: it enters every reply's key, like the decoding settings.
-    prices    money for a million tokens: {"prompt": 2.5, "cached": 1.25, "completion": 10}; None or {} = not known.
-    spend_limit   money that this judge may spend, in the currency of the prices; 0 or None = no limit. A call is sent
-              only if all calls under way and this one stay within it at their largest; otherwise SpendLimit.
+    mode      "live" asks for what the store lacks, "replay" never touches the network, "refresh" asks for
+              everything and replaces what is saved. What a run would ask is counted by `budget.Planner`.
+    base_url  and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY. With an address but no key a dummy
+              key is sent: local servers want none.
+    workers   calls in flight at once, over all threads that use this judge; 32 until a first reply has come.
+    timeout   seconds for one reply, its retries and waits included; past it that reply alone has failed.
+    retries   how often a call is repeated after a dropped connection, 408, 409, 429, 5xx, or an unreadable
+              body. The wait doubles from half a second, with jitter. A server that names a time to come back
+              (Retry-After) is heeded, however often, until `timeout`. An address from which nothing has ever
+              come is given up after a few tries of all requests together, within 20 seconds and 40 calls if
+              its server names no waits.
+    weights   revision of the model's weights, if declared: it enters every reply's key, like the decoding.
+    prices    money for a million tokens: {"prompt": 2.5, "cached": 1.25, "completion": 10}; None or {} = not
+              known.
+    spend_limit   money that this judge may spend, in the currency of the prices; 0 or None = no limit. A call
+              is sent only if all calls under way and this one stay within it at their largest; otherwise
+              SpendLimit.
     """
 
-    def __init__(self, model: str, *, store: Replies | None = None, mode: str = "live", base_url: str | None = None,
-                 api_key: str | None = None, workers: int = 32, timeout: float = 600.0, retries: int = 6,
-                 temperature: float | None = 0.0, top_p: float | None = None, seed: int | None = 7,
-                 weights: str | None = None, prices: Mapping[str, float] | None = None,
-                 spend_limit: float | None = None):
+    def __init__(
+        self,
+        model: str,
+        *,
+        store: Replies | None = None,
+        mode: str = "live",
+        base_url: str | None = None,
+        api_key: str | None = None,
+        workers: int = 32,
+        timeout: float = 600.0,
+        retries: int = 6,
+        temperature: float | None = 0.0,
+        top_p: float | None = None,
+        seed: int | None = 7,
+        weights: str | None = None,
+        prices: Mapping[str, float] | None = None,
+        spend_limit: float | None = None,
+    ):
         if mode not in MODES:
             raise InputError(f"mode must be one of {', '.join(MODES)}, got {mode!r}")
         if mode == "replay" and store is None:
@@ -59,20 +76,23 @@ class LLMJudge:
         if mode in ("live", "refresh") and store is not None and store.read_only:
             raise InputError(f"{store.path} is read-only and cannot take new replies; use mode 'replay', or "
                              "Replies('new.sqlite', recorded=[...])")
-        for name, value, least in (("workers", workers, 1), ("timeout", timeout, 0.001), ("retries", retries, 0)):
+        limits = (("workers", workers, 1), ("timeout", timeout, 0.001), ("retries", retries, 0))
+        for name, value, least in limits:
             if not value >= least:
                 raise InputError(f"{name} must be at least {least}, got {value!r}")
         self.prices, self.spend_limit = Prices.of(prices), spend_limit or None
         if self.spend_limit is not None and not (self.prices and self.spend_limit > 0):
-            raise InputError(f"a spend limit is an amount of money above 0 and needs prices, got {spend_limit!r} "
-                             f"with prices {prices!r}")
+            raise InputError(
+                f"a spend limit is an amount of money above 0 and needs prices, got {spend_limit!r} "
+                f"with prices {prices!r}"
+            )
         self.name = self.model = model
         self.store, self.mode = store, mode
         self.timeout, self.retries = timeout, retries
         self.temperature = None if temperature is None else float(temperature)
         self.top_p = None if top_p is None else float(top_p)
         self.seed, self.weights = seed, weights
-        self._searched: set[str] = set()            # tasks for which a replay has looked for the setting that differs
+        self._searched: set[str] = set()  # tasks for which a replay has looked for the setting that differs
         self.endpoint = Endpoint(model, base_url, api_key)
         self.account = Account(self.prices)
         self._calls: Calls | None = None
@@ -86,8 +106,8 @@ class LLMJudge:
     def signature(self) -> str:
         """The model and the decoding asked for, the same for all of a run.
 
-        What a server made the judge drop of it is in the usage (`TaskUsage.dropped`): replies from the store and new
-        ones may differ in it, and are replies of one judge all the same.
+        What a server made the judge drop of it is in the usage (`TaskUsage.dropped`): replies from the store
+        and new ones may differ in it, and are replies of one judge all the same.
         """
         settings = {"judge": self.model, **self._decoding()}
         return "|".join(f"{name}:{value}" for name, value in settings.items() if value is not None)
@@ -113,7 +133,7 @@ class LLMJudge:
     # --- asking ---
 
     def key(self, request: Request) -> str:
-        """The store's key of a request: a hash of everything that can change the reply, and of nothing else."""
+        """The store's key of a request: a hash of all that can change the reply, and of nothing else."""
         return self._key(request, {"model": self.model, **self._decoding()})
 
     @staticmethod
@@ -127,10 +147,11 @@ class LLMJudge:
         return {name: getattr(self, name) for name in DECODING}
 
     def ask(self, requests: Sequence[Request], progress: str = "") -> list[Reply]:
-        """One reply per request, in order. Identical requests are asked once; each reply is saved as it arrives.
+        """One reply per request, in order. Identical requests are asked once; replies are saved as they come.
 
-        A request that fails for itself gives Reply(None, reason). Raises JudgeUnavailable when asking on is pointless,
-        MissingReplies in replay, StoreError when a reply cannot be saved; what is saved by then stays saved.
+        A request that fails for itself gives Reply(None, reason). Raises JudgeUnavailable when asking on is
+        pointless, MissingReplies in replay, StoreError when a reply cannot be saved; what is saved by then
+        stays saved.
         """
         keys = [self.key(r) for r in requests]
         wanted: dict[str, Request] = {}
@@ -141,7 +162,9 @@ class LLMJudge:
         replies = self.stored(wanted)
         missing = {key: r for key, r in wanted.items() if key not in replies}
         if missing and self.mode == "replay":
-            raise self._missing(missing, hint="" if replies else self._differing(next(iter(missing.values()))))
+            raise self._missing(
+                missing, hint="" if replies else self._differing(next(iter(missing.values())))
+            )
         if missing:
             replies.update(self._ask_live(missing, progress, len(replies)))
         self.account.asked(requests, keys, replies, self._dropped)
@@ -164,7 +187,9 @@ class LLMJudge:
         if self.store is None or self.mode == "refresh":
             return {}
         replies = {key: self.reply(record, stored=True) for key, record in self.store.get_many(keys).items()}
-        return {k: reply for k, reply in replies.items() if self.mode == "replay" or reply.error != "broken off"}
+        return {
+            k: reply for k, reply in replies.items() if self.mode == "replay" or reply.error != "broken off"
+        }
 
     @property
     def kept(self) -> str:
@@ -180,10 +205,10 @@ class LLMJudge:
         return MissingReplies(self.model, by_task, noted=not self.store.read_only, hint=hint)
 
     def _differing(self, request: Request) -> str:
-        """Which single setting keeps a replay from the store's reply to a request; "" when no single one does.
+        """Which single setting keeps a replay from the store's reply to a request; "" when none alone does.
 
-        Keys are hashes, so they are computed again with each value of a setting that the store's records name. Records
-        that name none are taken to have the default. The store is searched once for each task.
+        Keys are hashes, so they are computed again with each value of a setting that the store's records
+        name. Records that name none are taken to have the default. The store is searched once for each task.
         """
         if request.task in self._searched:
             return ""
@@ -223,28 +248,50 @@ class LLMJudge:
             asking.cancel()
             received = sum(reply.error != "interrupted" for reply in replies.values())
             raise KeyboardInterrupt(
-                f"stopped with {received} of {len(missing)} replies of {self.model} received, saved in {self.kept}; run "
-                "the same command again to go on") from None
+                f"stopped with {received} of {len(missing)} replies of {self.model} received, saved in "
+                f"{self.kept}; run the same command again to go on"
+            ) from None
         except StoreError as error:
             with suppress(StoreError):
                 self._calls.save_unsaved()
-            raise StoreError(f"{error}. {len(self._calls.unsaved)} replies were received but not saved: the next ask of "
-                             "this judge saves them first; when the program ends they are lost", error.record) from None
+            raise StoreError(
+                f"{error}. {len(self._calls.unsaved)} replies were received but not saved: the next ask of "
+                "this judge saves them first; when the program ends they are lost",
+                error.record,
+            ) from None
         return replies
 
     def body(self, request: Request) -> dict[str, Any]:
         """The chat completion to send."""
-        return self.endpoint.body(request.prompt, max_tokens=request.max_tokens, schema=request.schema,
-                                  chances=request.top_logprobs, temperature=self.temperature, top_p=self.top_p,
-                                  seed=None if self.seed is None else self.seed + request.sample)
+        return self.endpoint.body(
+            request.prompt,
+            max_tokens=request.max_tokens,
+            schema=request.schema,
+            chances=request.top_logprobs,
+            temperature=self.temperature,
+            top_p=self.top_p,
+            seed=None if self.seed is None else self.seed + request.sample,
+        )
 
     def record(self, key: str, request: Request, body: dict, choice: dict, seconds: float) -> Record:
         """What is stored of a reply."""
-        sent = {"format": body.get("response_format", {}).get("type", "text"), **self._decoding(),
-                "dropped": sorted(self.endpoint.learned.dropped - body.keys()), "chances": choice.pop("chances", None)}
-        return Record(key=key, task=request.task, model=self.model, label=request.label, seconds=seconds,
-                      prompt=request.prompt, date=utc(), sent={k: v for k, v in sent.items() if v not in (None, [], {})},
-                      **choice)
+        sent = {
+            "format": body.get("response_format", {}).get("type", "text"),
+            **self._decoding(),
+            "dropped": sorted(self.endpoint.learned.dropped - body.keys()),
+            "chances": choice.pop("chances", None),
+        }
+        return Record(
+            key=key,
+            task=request.task,
+            model=self.model,
+            label=request.label,
+            seconds=seconds,
+            prompt=request.prompt,
+            date=utc(),
+            sent={k: v for k, v in sent.items() if v not in (None, [], {})},
+            **choice,
+        )
 
     def reply(self, record: Record, *, stored: bool = False) -> Reply:
         """A saved record as a reply: a cut-off or declining text is kept in the store but is no answer."""

@@ -1,4 +1,5 @@
-"""One model at one address, in the HTTP dialect of OpenAI-compatible servers: what is sent, what an answer means.
+"""One model at one address, in the HTTP dialect of OpenAI-compatible servers: what is sent, what an answer
+means.
 
 The `openai` package is imported when the first call is made.
 """
@@ -23,21 +24,28 @@ from .store import BrokenOff, encodable, read_chances, read_choice, read_usage
 FORMATS = ("json_schema", "json_object", "text")      # what to ask for, the strictest first
 # What a server may refuse.
 OPTIONAL = ("seed", "top_p", "temperature", "max_completion_tokens", "max_tokens", "logprobs", "top_logprobs")
-ABOUT_FORMAT = re.compile(r"response.?format|json.?(mode|object)|schema|grammar|guided|structured", re.IGNORECASE)
+ABOUT_FORMAT = re.compile(
+    r"response.?format|json.?(mode|object)|schema|grammar|guided|structured", re.IGNORECASE
+)
 # A complaint about the value of a parameter, or about a prompt's length: the parameter itself is known.
-ABOUT_VALUE = re.compile(r"\b(context (length|window|size)|too (large|long|many)|exceed(s|ed|ing)?|maximum|at (most|least)|"
-                         r"between|(greater|less) than)\b", re.IGNORECASE)
-CONNECTIONS = 8          # of one client at most: it looks through all of them at the start and end of each call
+ABOUT_VALUE = re.compile(
+    r"\b(context (length|window|size)|too (large|long|many)|exceed(s|ed|ing)?|maximum|at (most|least)|"
+    r"between|(greater|less) than)\b",
+    re.IGNORECASE,
+)
+CONNECTIONS = 8  # of one client at most: it looks through all of them at the start and end of each call
 CONNECT = 5.0            # seconds to make a connection
 SHOWN = 200              # characters of a server's message in an error
 
 
 class JudgeUnavailable(InputError):
-    """The endpoint cannot be used at all: unreachable, wrong key, no such model, no credit. Nothing saved is lost."""
+    """The endpoint cannot be used at all: unreachable, wrong key, no such model, no credit. Nothing saved is
+    lost."""
 
 
 class SpendLimit(JudgeUnavailable):
-    """Another call could cost more than the spend limit leaves. All that was paid for is received and saved."""
+    """Another call could cost more than the spend limit leaves. All that was paid for is received and
+    saved."""
 
 
 @dataclass(eq=False)
@@ -80,12 +88,14 @@ class Endpoint:
         except ValueError:                          # brackets or a port that make no sense
             usable = False
         if not usable:
-            raise InputError(f"base_url must be an address such as http://localhost:8000/v1, got {self.base_url!r}")
+            raise InputError(
+                f"base_url must be an address such as http://localhost:8000/v1, got {self.base_url!r}"
+            )
         # A function, so that printing this object or its attributes does not show the key.
         self._secret = lambda: (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
         self.learned = LEARNED.setdefault((self.base_url, model), Learned())
         self._client: Callable[[], Any] | None = None      # makes a client
-        self._places: list[Any] = []                       # a client for each call that it could take just now
+        self._places: list[Any] = []  # a client for each call that it could take just now
 
     @property
     def where(self) -> str:
@@ -103,7 +113,7 @@ class Endpoint:
             raise Failed("no key", fatal="no key: set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server")
         if not (key.isascii() and key.isprintable()):
             raise Failed("no key", fatal="OPENAI_API_KEY has characters that no key has; set it again")
-        # No limit on single reads: it would not bound a reply that trickles in, and whoever calls sets one for all.
+        # No limit on single reads: it would not bound a reply that trickles in; callers limit the whole.
         timeout = openai.Timeout(None, connect=CONNECT)
         self._client = self._client or (lambda: openai.AsyncOpenAI(
             api_key=self._secret() or "none", base_url=self.base_url, max_retries=0, timeout=timeout))
@@ -119,8 +129,17 @@ class Endpoint:
         finally:
             self._places.append(client)
 
-    def body(self, prompt: str, *, max_tokens: int, schema: dict | None = None, chances: int = 0,
-             temperature: float | None = None, top_p: float | None = None, seed: int | None = None) -> dict[str, Any]:
+    def body(
+        self,
+        prompt: str,
+        *,
+        max_tokens: int,
+        schema: dict | None = None,
+        chances: int = 0,
+        temperature: float | None = None,
+        top_p: float | None = None,
+        seed: int | None = None,
+    ) -> dict[str, Any]:
         """The chat completion to send, without what the endpoint is known to refuse."""
         learned = self.learned
         limit = "max_completion_tokens" if "max_tokens" in learned.dropped else "max_tokens"
@@ -137,11 +156,12 @@ class Endpoint:
         return body
 
     async def post(self, body: dict[str, Any]) -> dict[str, Any]:
-        """The one place every live call passes: send one chat completion, return its content or raise Failed."""
+        """The one place every live call passes: send one chat completion, return its content or raise
+        Failed."""
         import openai
 
         try:
-            # As `extra_body`, parameters go out as they stand; the client would go through every part of a schema.
+            # As `extra_body`, parameters go out as they stand: the client need not go through a schema.
             extra = {name: value for name, value in body.items() if name not in ("model", "messages")}
             with self._place() as client:
                 raw = await client.chat.completions.with_raw_response.create(
@@ -158,7 +178,9 @@ class Endpoint:
         try:
             data = json.loads(raw.content)
         except (ValueError, RecursionError):
-            raise Failed("not JSON", message=self._shown(raw.content[:4 * SHOWN].decode(errors="replace"))) from None
+            raise Failed(
+                "not JSON", message=self._shown(raw.content[: 4 * SHOWN].decode(errors="replace"))
+            ) from None
         try:
             choice = read_choice(data)
         except ValueError as error:
@@ -175,7 +197,9 @@ class Endpoint:
             return True
         if ABOUT_VALUE.search(complaint):          # the parameter is known, its value is wrong
             return False
-        refused = next((name for name in OPTIONAL if name in body and re.search(rf"\b{name}\b", complaint)), None)
+        refused = next(
+            (name for name in OPTIONAL if name in body and re.search(rf"\b{name}\b", complaint)), None
+        )
         if refused:
             learned.dropped.add(refused)
         return refused is not None
@@ -195,7 +219,9 @@ class Endpoint:
         if status in (408, 409, 429) or status >= 500:
             return Failed(reason, after=_retry_after(headers), message=message,
                           complaint=complaint if status in (500, 501) else "")
-        return Failed(reason, again=False, complaint=complaint if status in (400, 415, 422) else "", message=message)
+        return Failed(
+            reason, again=False, complaint=complaint if status in (400, 415, 422) else "", message=message
+        )
 
     def _masked(self, text: str) -> str:
         secret = self._secret()
@@ -218,7 +244,8 @@ def _message(body: Any) -> str:
 
 
 def _retry_after(headers: Any) -> float | None:
-    """Seconds the server asks to wait, from Retry-After as a number or an HTTP date; None when it does not say."""
+    """Seconds the server asks to wait, from Retry-After as a number or an HTTP date; None when it does not
+    say."""
     value = headers.get("retry-after")
     if value is None:
         return None
