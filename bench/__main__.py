@@ -1,9 +1,11 @@
 """The kit's speed, memory and calls, as one table.
 
     python -m bench             everything, about five minutes
-    python -m bench judged      only the parts whose names begin so: start, local, client, judged, field, stream
+    python -m bench judged      only the parts whose names begin so: start, local, client, judged, field,
+                                stream
 
-Servers are the tests' loopback server in processes of their own; a token is a word there. No key and no network.
+Servers are the tests' loopback server in processes of their own; a token is a word there. No key and no
+network.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ def real_texts() -> tuple[list[Triplet], list[Answer]]:
     from ems.study.calls import build_triplets, load_companies
 
     data = ROOT / "data"
-    triplets = build_triplets(load_companies(data / "companies.csv"), data / "questions.yaml", data / "q3-2024" / "references")
+    triplets = build_triplets(
+        load_companies(data / "companies.csv"), data / "questions.yaml", data / "q3-2024" / "references"
+    )
     told = [[s for k, s in enumerate(sentences(t.reference)) if k % 3] for t in triplets]
     return triplets, [Answer(t.id, "bench", "\n\n".join(" ".join(s[k:k + 4]) for k in range(0, len(s), 4)))
                       for t, s in zip(triplets, told, strict=True)]
@@ -63,13 +67,19 @@ def judged_rows(folder: Path) -> Rows:
     triplets, answers = real_texts()
     with Process(latency=LATENCY, per_token=PER_TOKEN, judged=True) as server:
         for what in ("EMS, 50 answers", "EMS, 50 answers, matches in one call", "RAGChecker, 50 answers"):
-            judge = LLMJudge("bench", store=Replies(folder / f"{what[:3]}{len(what)}.sqlite"), base_url=server.url,
-                             workers=WORKERS)
+            judge = LLMJudge(
+                "bench",
+                store=Replies(folder / f"{what[:3]}{len(what)}.sqlite"),
+                base_url=server.url,
+                workers=WORKERS,
+            )
             began = time.perf_counter()
             if what.startswith("RAG"):
                 RAGChecker(judge).check(triplets, answers)
             else:
-                build(judge, "llm", variant="all" if "one call" in what else "faithful").evaluate(triplets, answers)
+                build(judge, "llm", variant="all" if "one call" in what else "faithful").evaluate(
+                    triplets, answers
+                )
             yield from asked(judge, time.perf_counter() - began, what)
             for task, u in judge.usage().items():
                 yield (f"    {task}: calls, tokens in, tokens out per answer",
@@ -79,7 +89,10 @@ def judged_rows(folder: Path) -> Rows:
         RAGChecker(judge).check(triplets, answers)
         usage = judge.usage().values()
         needed = sum(u.requests - u.shared for u in usage)
-        yield "RAGChecker, 2 % malformed bodies: more calls", f"{sum(u.calls for u in usage) / needed - 1:.1%}"
+        yield (
+            "RAGChecker, 2 % malformed bodies: more calls",
+            f"{sum(u.calls for u in usage) / needed - 1:.1%}",
+        )
 
 
 def field_rows(folder: Path) -> Rows:
@@ -97,7 +110,9 @@ def field_rows(folder: Path) -> Rows:
     answers = [Answer(str(r["instance_id"]), r[f"model{n}"], r[f"response{n}"]) for r in rows for n in (1, 2)]
     with Process(latency=LATENCY, per_token=PER_TOKEN, judged=True) as server:
         for what in ("EMS", "RAGChecker"):
-            judge = LLMJudge("bench", store=Replies(folder / f"{what}.sqlite"), base_url=server.url, workers=WORKERS)
+            judge = LLMJudge(
+                "bench", store=Replies(folder / f"{what}.sqlite"), base_url=server.url, workers=WORKERS
+            )
             began = time.perf_counter()
             if what == "EMS":
                 build(judge, "llm").evaluate(triplets, answers)
@@ -109,8 +124,13 @@ def field_rows(folder: Path) -> Rows:
 def run(*command: Any) -> tuple[float, float, str]:
     """Seconds of wall time, peak memory in MiB and output of a command."""
     began = time.perf_counter()
-    process = subprocess.Popen([sys.executable, *map(str, command)], cwd=ROOT, stdout=subprocess.PIPE, text=True,
-                               stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [sys.executable, *map(str, command)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        stderr=subprocess.DEVNULL,
+    )
     out = process.stdout.read()
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -140,7 +160,9 @@ def local_rows(folder: Path) -> Rows:
     answers = [Answer(f"{i}-{a.triplet_id}", a.model, a.answer) for i in range(10) for a in answers]
     files = write_jsonl(folder / "t.jsonl", triplets), write_jsonl(folder / "a.jsonl", answers)
     for scorer in ("local", "local-pair", "rouge"):
-        wall, memory, _ = run("-m", "ems.cli", "evaluate", *files, "-o", folder / "o.jsonl", "--scorer", scorer)
+        wall, memory, _ = run(
+            "-m", "ems.cli", "evaluate", *files, "-o", folder / "o.jsonl", "--scorer", scorer
+        )
         yield (f"ems evaluate --scorer {scorer}, {len(answers)} answers: a second, peak memory",
                f"{len(answers) / wall:.0f}, {memory:.0f} MiB")
 
@@ -148,7 +170,7 @@ def local_rows(folder: Path) -> Rows:
 class Filled(Endpoint):
     """An endpoint that is a function, to fill a store quickly."""
 
-    def post(self, body: dict[str, Any], seconds: float) -> dict[str, Any]:
+    async def post(self, body: dict[str, Any]) -> dict[str, Any]:
         return read_choice(completion(judged(body), body))
 
 
@@ -177,10 +199,15 @@ def stream_rows(folder: Path, n: int = 10_000) -> Rows:
     for _ in build(judge, "llm").stream(*judgeable(n, 3)):
         pass
     stored = len(judge.store)
-    seconds, memory = zip(*(map(float, line.split()) for line in run("-c", STREAM, folder / "r.sqlite", n)[2].splitlines()),
-                          strict=True)
+    seconds, memory = zip(
+        *(map(float, line.split()) for line in run("-c", STREAM, folder / "r.sqlite", n)[2].splitlines()),
+        strict=True,
+    )
     yield f"{n:,} answers from a store of {stored:,} replies: time", f"{seconds[-1]:.0f} s"
-    yield f"{n:,} answers from the store: peak memory after 1,000 and at the end", f"{memory[0]:.0f}, {memory[-1]:.0f} MiB"
+    yield (
+        f"{n:,} answers from the store: peak memory after 1,000 and at the end",
+        f"{memory[0]:.0f}, {memory[-1]:.0f} MiB",
+    )
 
 
 def client_rows(folder: Path) -> Rows:

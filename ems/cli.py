@@ -19,12 +19,12 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from .report import visible
-from .types import Answer, EMSResult, InputError, MissingReplies, Triplet
+from .types import Answer, EMSResult, InputError, Triplet
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from .judge.store import Replies
+    from .judge.client import LLMJudge
     from .pipeline import EMS
 
 STORE = "ems-replies.sqlite"
@@ -32,7 +32,7 @@ COVERAGE = 0.95          # share of points that must be scored for exit status 0
 # Options of `score` and `evaluate` that mean nothing without a judge, with their defaults.
 JUDGE_OPTIONS: dict[str, Any] = {
     "base_url": None, "key_env": None, "mode": "live", "recorded": None, "weights": None, "seed": 7,
-    "timeout": 600.0, "max_score": 10, "prices": None, "spend_limit": None, "prompts": "kit",
+    "timeout": 600.0, "max_score": None, "prices": None, "spend_limit": None, "prompts": "kit",
 }
 
 
@@ -93,8 +93,7 @@ def score(args: argparse.Namespace) -> int:
     if not reference.strip():
         raise InputError(f"{args.reference} is empty; nothing can be scored against it")
     pipeline = _pipeline(args)
-    with _explained_misses(args):
-        result = pipeline.score(reference, answer)
+    result = pipeline.score(reference, answer)
     if args.json:
         print(json.dumps(result.to_dict()))
     else:
@@ -145,7 +144,7 @@ def _evaluated(args: argparse.Namespace, pipeline: EMS, triplets: Sequence[Tripl
 
     results = []
     # The file is opened before a judge is asked for anything.
-    with whole_file(args.output) as file, _explained_misses(args):
+    with whole_file(args.output) as file:
         for result in _results(args, pipeline, triplets, answers):
             file.write((json.dumps(result.to_dict(), ensure_ascii=False) + "\n").encode())
             results.append(_slim(result))
@@ -163,25 +162,6 @@ def _results(args: argparse.Namespace, pipeline: EMS, triplets: Sequence[Triplet
     from .study.distributed_run import stream
 
     return stream(args.scheduler, triplets, answers, args.scorer or "local", encoder=args.encoder)
-
-
-@contextmanager
-def _explained_misses(args: argparse.Namespace) -> Iterator[None]:
-    """To replies that a replay lacks, add under which --weights there are replies of this model."""
-    try:
-        yield
-    except MissingReplies as error:
-        known = _store(args).weights_of(args.judge, error.keys)
-        if not known or args.weights in known:
-            raise
-        wanted = _weights_option(args.weights)
-        saved = " or ".join(sorted(map(_weights_option, known)))
-        raise InputError(f"the replies of {args.judge} in the store were made with {saved}, and this run "
-                         f"asks with {wanted}: give the same. {error}") from None
-
-
-def _weights_option(weights: str | None) -> str:
-    return "no --weights" if weights is None else f"--weights {weights}"
 
 
 def triplets(args: argparse.Namespace) -> int:
@@ -205,16 +185,12 @@ def _triplets(source: str) -> list[Triplet]:
 
 def _plan(args: argparse.Namespace, triplets: Sequence[Triplet], answers: Sequence[Answer]) -> int:
     """Say what an evaluation would ask and cost, without asking."""
-    from .judge.budget import plan_text
+    from .judge.budget import plan, plan_text
 
-    counted, args.fresh = [], args.mode == "refresh"
-    for mode in ("dry", "likely"):
-        args.mode = mode
-        pipeline = _pipeline(args)
-        for _ in pipeline.stream(triplets, answers):
+    def work(planner: Any) -> None:
+        for _ in _pipeline(args, planner).stream(triplets, answers):
             pass
-        counted.append(_usage(pipeline))
-    print(plan_text(*counted))
+    print(plan_text({}, {}) if args.judge == "none" else plan(work, _judge(args)))
     return 0
 
 
@@ -306,24 +282,18 @@ def _imported(store: Any, path: str) -> dict[str, int]:
     return store.import_batch(path) if '"custom_id"' in first else {"imported": store.import_(path)}
 
 
-def _pipeline(args: argparse.Namespace) -> EMS:
-    """The stages that the options name."""
+def _pipeline(args: argparse.Namespace, planner: Any = None) -> EMS:
+    """The stages that the options name, with the judge that they name or the planner of a dry run."""
     from .pipeline import build
 
     if args.judge == "none":
         return build(None, args.scorer or "local", encoder=args.encoder, variant=args.variant)
-    from .judge.client import LLMJudge
     from .prompting import Prompts
 
-    dry = args.mode in ("dry", "likely")
-    prices = dict(zip(("prompt", "completion", "cached"), args.prices or (), strict=False))
-    judge = LLMJudge(args.judge, store=_store(args), mode=args.mode, base_url=args.base_url,
-                     api_key=_key(args), workers=args.workers, timeout=args.timeout, seed=args.seed,
-                     weights=args.weights, prices=prices, spend_limit=args.spend_limit)
     scorer = args.scorer or "llm"
-    if dry and not scorer.startswith("llm"):
+    if planner is not None and not scorer.startswith("llm"):
         scorer = "local-pair"                # costs no call either, and loads nothing
-    return build(judge, scorer, encoder=args.encoder, prompts=Prompts.named(args.prompts),
+    return build(planner or _judge(args), scorer, encoder=args.encoder, prompts=Prompts.named(args.prompts),
                  variant=args.variant, max_score=args.max_score)
 
 
@@ -336,15 +306,17 @@ def _check_judge_options(args: argparse.Namespace) -> None:
                          "MODEL, or leave the option out")
 
 
-def _store(args: argparse.Namespace) -> Replies | None:
-    """The judge's replies; none in the dry run of a refresh, which takes nothing from them."""
+def _judge(args: argparse.Namespace) -> LLMJudge:
+    """The judge that the options name."""
+    from .judge.client import LLMJudge
     from .judge.store import Replies
 
-    dry = args.mode in ("dry", "likely")
-    if dry and args.fresh:
-        return None
-    absent = dry and not Path(args.store).exists()      # a dry run makes no file
-    return Replies(None if absent else args.store, recorded=args.recorded or ())
+    absent = getattr(args, "dry_run", False) and not Path(args.store).exists()       # a dry run makes no file
+    store = Replies(None if absent else args.store, recorded=args.recorded or ())
+    prices = dict(zip(("prompt", "completion", "cached"), args.prices or (), strict=False))
+    return LLMJudge(args.judge, store=store, mode=args.mode, base_url=args.base_url, api_key=_key(args),
+                    workers=args.workers, timeout=args.timeout, seed=args.seed, weights=args.weights,
+                    prices=prices, spend_limit=args.spend_limit)
 
 
 def _key(args: argparse.Namespace) -> str | None:

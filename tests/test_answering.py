@@ -9,6 +9,7 @@ import yaml
 from doubles import ScriptedJudge
 from loopback import Loopback, completion
 
+from ems.judge.budget import Planner
 from ems.judge.client import JudgeUnavailable
 from ems.judge.endpoint import ModelEndpoint
 from ems.judge.store import Replies
@@ -305,7 +306,7 @@ def test_a_dry_run_counts_every_call_and_sends_none(monkeypatch):
     model = ModelEndpoint(
         model="m", base_url="http://127.0.0.1:9/v1", key_env="ONE_KEY", prices={"prompt": 1, "completion": 1}
     )
-    pairs = [(model, model.judge(mode="dry")) for _ in range(3)]
+    pairs = [(model, Planner(model.judge(Replies(), mode="replay"))) for _ in range(3)]
     triplets, _ = write_references(TRIPLETS, pairs[:2], pairs[2])
     assert all(len(t.reference) >= 5 * 800 for t in triplets)             # as long as an answer can get
     usage = [judge.usage() for _, judge in pairs]

@@ -415,10 +415,10 @@ def test_a_recording_is_replayed_with_the_weights_it_was_made_with(recorded_exam
 
 
 def test_a_replay_that_lacks_the_weights_says_which_are_saved(recorded_example, capsys):
-    for more, asked in (([], "no --weights"), (["--weights", "other"], "--weights other")):
+    for more, asked in (([], "None"), (["--weights", "other"], "'other'")):
         assert main([*recorded_example, *more]) == 2
         error = capsys.readouterr().err.splitlines()[-1]
-        assert "were made with --weights sha256:cc324af070c2, and this run asks with " + asked in error
+        assert f"with weights 'sha256:cc324af070c2', and this judge has weights {asked}" in error
 
 
 def test_a_replay_that_misses_replies_of_the_right_weights_does_not_speak_of_weights(
@@ -430,7 +430,7 @@ def test_a_replay_that_misses_replies_of_the_right_weights_does_not_speak_of_wei
     assert main([*recorded_example, "--weights", "sha256:cc324af070c2"]) == 2
     error = capsys.readouterr().err
     assert "are not saved" in error
-    assert "made with" not in error
+    assert "the store has them" not in error
 
 
 # ---- what the terminal sees ----------------------------------------------------------------------

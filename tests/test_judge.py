@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import os
+import random
 import re
 import signal
 import socket
@@ -18,18 +19,22 @@ from pathlib import Path
 import pytest
 from doubles import ScriptedJudge
 from loopback import Fault, Loopback, completion, mixed, refusing
+from scripted import judgeable, judged
 
-import ems.judge.client
 import ems.judge.wire
 from ems.baselines import RAGChecker
-from ems.judge.client import STRIKES, JudgeUnavailable, LLMJudge
+from ems.data import load_answers, to_frame
+from ems.judge.calls import STRIKES
+from ems.judge.client import JudgeUnavailable, LLMJudge
 from ems.judge.store import Record, Replies, StoreError
 from ems.judge.wire import _retry_after
 from ems.local.scorers import SimilarityMatcher
 from ems.local.sentences import SentenceExtractor
-from ems.pipeline import EMS
+from ems.pipeline import EMS, build
 from ems.prompting import as_judge
 from ems.score import LLMScorer
+from ems.stats import summarise
+from ems.study.calls import own_triplets
 from ems.study.reliability import RepeatedJudge
 from ems.types import Answer, InputError, MissingReplies, Reply, Request, Triplet
 
@@ -41,7 +46,7 @@ SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
 def endpoint(monkeypatch):
     """No memory of earlier endpoints, no real key or address, and short waits between tries."""
     monkeypatch.setattr(ems.judge.wire, "LEARNED", {})
-    monkeypatch.setattr(ems.judge.client.random, "uniform", lambda low, high: 0.01)
+    monkeypatch.setattr(random, "uniform", lambda low, high: 0.01)
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
 
@@ -245,7 +250,7 @@ def test_a_wait_that_the_server_names_uses_up_no_try():
 
 def test_a_named_wait_of_nothing_falls_back_to_ones_own(monkeypatch):
     waits = []
-    monkeypatch.setattr(ems.judge.client.random, "uniform", lambda low, high: waits.append((low, high)) or 0.001)
+    monkeypatch.setattr(random, "uniform", lambda low, high: waits.append((low, high)) or 0.001)
     with Loopback(faults=lambda n, body: Fault(429, headers={"Retry-After": "0"})) as server:
         assert judge_of(server, retries=3).ask(ask(1)) == [Reply(None, "http 429")]
         assert server.count == 4
@@ -254,7 +259,7 @@ def test_a_named_wait_of_nothing_falls_back_to_ones_own(monkeypatch):
 
 def test_not_all_workers_come_back_at_once(monkeypatch):
     spread = []
-    monkeypatch.setattr(ems.judge.client.random, "uniform", lambda low, high: spread.append((low, high)) or 0.01)
+    monkeypatch.setattr(random, "uniform", lambda low, high: spread.append((low, high)) or 0.01)
     with Loopback(faults=[Fault(429, headers={"Retry-After": "0.1"})]) as server:
         judge_of(server).ask(ask(1))
     assert spread == [(0.0, 1.0)]
@@ -322,6 +327,47 @@ def test_endpoint_that_hangs_is_given_up():
         assert server.count <= STRIKES + 2 * 16
 
 
+PERMANENT = {
+    "500": (Fault(500, {"error": {"message": "no weights on this node"}}), "'http 500': no weights on this node"),
+    "429": (Fault(429, {"error": {"message": "slow down"}}), "'http 429': slow down"),
+    "reset": (Fault(reset=True), "'connection'"),
+    "not JSON": (Fault(body="oops\nmore"), "'not JSON': oops"),
+    "HTML page": (Fault(body="<html><title>Welcome</title></html>"), "'not JSON': <html><title>Welcome</title>"),
+    "HTML error": (Fault(502, "<html><title>Bad gateway</title></html>"), "'http 502': <html><title>Bad gateway"),
+    "no choices": (Fault(body={"detail": "try /v2"}), "'wrong shape': try /v2"),
+}
+
+
+@pytest.mark.parametrize("workers", [1, 32, 128])
+@pytest.mark.parametrize("kind", PERMANENT)
+def test_an_address_from_which_nothing_ever_comes_is_given_up_early(kind, workers, monkeypatch):
+    fault, shown = PERMANENT[kind]
+    waits = []
+    monkeypatch.setattr(random, "uniform", lambda low, high: waits.append(high) or 1e-3)
+    with Loopback(faults=lambda n, body: fault) as server:
+        says = f"no reply has ever come from this address; the last call failed with {shown}"
+        with pytest.raises(JudgeUnavailable, match=re.escape(says)) as error:
+            judge_of(server, workers=workers).ask(ask(300))
+        assert server.count <= 40
+    assert "\n" not in str(error.value)
+    assert len(waits) <= 5
+    assert 2**4 - 1 >= sum(2**n for n in range(len(waits) - 1))        # the waits together are 15 seconds at most
+
+
+def test_a_server_that_comes_up_late_is_waited_for():
+    with Loopback(echo, faults=lambda n, body: Fault(503) if n < 34 else None) as server:
+        assert texts(judge_of(server).ask(ask(100))) == [f"re: question {i}" for i in range(100)]
+        assert server.count == 100 + 34
+
+
+def test_questions_all_too_long_at_an_address_that_never_replied_stop_the_run():
+    long = Fault(400, {"error": {"message": "max_tokens is too large: 4096. This model supports at most 2048."}})
+    with Loopback(faults=lambda n, body: long) as server:
+        with pytest.raises(JudgeUnavailable, match="96 calls in a row failed.*max_tokens is too large: 4096"):
+            judge_of(server).ask(ask(300))
+        assert server.count < 96 + 2 * 32
+
+
 def test_questions_too_long_for_a_model_do_not_speak_against_its_endpoint():
     long = Fault(400, {"error": {"message": "This model's maximum context length is 8192 tokens."}})
     with Loopback(echo, faults=lambda n, body: long if n < 2 * STRIKES else None) as server:
@@ -385,7 +431,7 @@ def test_reply_format_falls_back_and_is_remembered(refused, used, calls):
         assert server.count == calls
         assert texts(judge_of(server, store=store).ask([Request("t", "two", 5, SCHEMA)])) == ["ok"]
         assert server.count == calls + 1            # another judge knows by now
-        assert [r.sent for r in store.records()] == [{"format": used}] * 2
+        assert [r.sent for r in store.records()] == [{"format": used, "temperature": 0.0, "seed": 7}] * 2
         assert server.bodies[-1].get("response_format", {}).get("type", "text") == used
 
 
@@ -402,7 +448,8 @@ def test_refused_parameters_are_dropped_and_the_drop_recorded(refused, dropped, 
         assert texts(judge.ask(ask(1))) == ["ok"]
         assert server.count == len(refused) + 1
         assert {k: v for k, v in server.bodies[-1].items() if k not in ("model", "messages")} == sent
-        assert next(judge.store.records()).sent == {"format": "text", "dropped": dropped}
+        asked = {"temperature": 0.0, "top_p": 0.5, "seed": 7}
+        assert next(judge.store.records()).sent == {"format": "text", **asked, "dropped": dropped}
 
 
 @pytest.mark.parametrize(("error", "dropped"), [
@@ -410,6 +457,9 @@ def test_refused_parameters_are_dropped_and_the_drop_recorded(refused, dropped, 
                   "input": {"temperature": 0}}]}, {"seed"}),
     ({"error": "Unrecognized request argument supplied: seed"}, {"seed"}),
     ({"message": "seed is not supported"}, {"seed"}),
+    ({"message": "seed is not supported unless beta features are on"}, {"seed"}),
+    ({"message": "seed is refused, regardless of its value"}, {"seed"}),
+    ({"message": "seed cannot be used in this context"}, {"seed"}),
 ])
 def test_refusals_as_different_servers_word_them(error, dropped):
     def fault(n: int, body: dict) -> Fault | None:
@@ -466,7 +516,7 @@ def test_unreachable_endpoint_is_one_early_error():
     judge = LLMJudge("m", base_url=url, workers=1)
     with pytest.raises(JudgeUnavailable, match=r"m at http://127.0.0.1:\d+/v1: cannot be reached; check the address"):
         judge.ask(ask(50))
-    assert judge._of("match").calls == 3            # the first and two more, a second or two in all
+    assert judge.usage()["match"].calls == 3            # the first and two more, a second or two in all
 
 
 def test_a_server_that_does_not_speak_https_is_told_apart_from_one_that_is_down():
@@ -488,7 +538,7 @@ def test_no_key_for_the_official_endpoint():
 
 
 @pytest.mark.parametrize(("settings", "says"), [
-    ({"mode": "dead"}, "mode must be one of live, replay, refresh, dry, likely, got 'dead'"),
+    ({"mode": "dead"}, "mode must be one of live, replay, refresh, got 'dead'"),
     ({"mode": "replay"}, "needs a store"), ({"workers": 0}, "workers must be at least 1"),
     ({"timeout": 0}, "timeout must be at least"), ({"timeout": float("nan")}, "timeout"), ({"retries": -1}, "retries"),
     *(({"base_url": url}, "must be an address such as http://localhost:8000/v1") for url in (
@@ -540,7 +590,66 @@ def test_key_that_cannot_be_sent_is_not_shown(key):
     assert "sk-" not in "".join(traceback.format_exception(error.value))
 
 
+def test_a_reply_that_repeats_the_key_is_masked(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
+    with Loopback("your key is sk-planted-0123456789.") as server:
+        store = Replies(tmp_path / "r.sqlite")
+        assert texts(judge_of(server, store=store).ask(ask(1))) == ["your key is ***."]
+    assert texts(LLMJudge("m", store=store, mode="replay").ask(ask(1))) == ["your key is ***."]
+    assert not [file for file in tmp_path.iterdir() if b"sk-planted" in file.read_bytes()]
+
+
 # --- replay ---
+
+@pytest.mark.parametrize(("setting", "hint"), [
+    ({"weights": None}, "the store has them with weights 'w1', and this judge has weights None"),
+    ({"weights": "w2"}, "with weights 'w1', and this judge has weights 'w2'"),
+    ({"temperature": 0.5}, "with temperature 0.0, and this judge has temperature 0.5"),
+    ({"seed": None}, "with seed 7, and this judge has seed None"),
+    ({"model": "other"}, "with model 'm', and this judge has model 'other'"),
+])
+@pytest.mark.parametrize("recorded", ["with decoding", "as before"])
+def test_a_replay_that_differs_in_one_setting_says_which(tmp_path, setting, hint, recorded):
+    with Loopback(echo) as server:
+        store = Replies()
+        judge_of(server, store=store, weights="w1").ask(ask(3))
+    store.export(tmp_path / "r.jsonl")
+    if recorded == "as before":                # recordings made before the decoding was noted
+        lines = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
+        lines = [{**line, "sent": {"format": "text", "weights": "w1"}} for line in lines]
+        (tmp_path / "r.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    settings = {"model": "m", "weights": "w1", **setting}
+    judge = LLMJudge(store=Replies(tmp_path / "r.jsonl"), mode="replay", **settings)
+    with pytest.raises(MissingReplies, match=re.escape(hint)):
+        judge.ask(ask(3))
+
+
+def test_a_replay_that_differs_in_two_settings_has_no_hint(tmp_path):
+    with Loopback(echo) as server:
+        store = Replies()
+        judge_of(server, store=store, weights="w1", seed=3).ask(ask(2))
+    with pytest.raises(MissingReplies) as error:
+        LLMJudge("m", store=store, mode="replay").ask(ask(2))
+    assert error.value.hint == ""
+
+
+RECORDING = ROOT / "data" / "q3-2024" / "replies.jsonl"
+
+
+@pytest.mark.slow
+def test_every_reply_of_the_committed_recording_is_still_used():
+    root, store, used = ROOT, Replies(RECORDING), set()
+    settings = {"store": store, "mode": "replay", "weights": "sha256:cc324af070c2"}
+    judge = LLMJudge("qwen2.5-coder-1.5b-instruct-q4_k_m", **settings)
+    find = store.get_many
+    store.get_many = lambda keys: (saved := find(keys), used.update(saved))[0]
+    triplets, answers = own_triplets(), load_answers(root / "data" / "q3-2024" / "answers.jsonl")
+    build(judge, "llm").evaluate(triplets, answers)
+    RAGChecker(judge, check="single").check(triplets, answers)
+    unused = {r.key for r in store.records() if r.task != "answer"} - used
+    assert unused == set()
+
+
 
 def test_replay_never_connects(tmp_path, monkeypatch):
     with Loopback(echo) as server:
@@ -676,20 +785,30 @@ def test_plain_functions_and_judges_are_judges():
         as_judge("gpt-4o")
 
 
-def test_signature_says_what_the_server_made_of_it_live_and_replayed():
+def test_signature_is_what_was_asked_for_and_the_usage_says_what_the_server_dropped():
     with Loopback("5", faults=refusing("temperature", "seed", "max_tokens")) as server:
         live = judge_of(server, store=Replies())
         results = EMS(SentenceExtractor(), SimilarityMatcher(), LLMScorer(live)).evaluate(
             [Triplet("t", "g", "q", "Revenue was $5 billion.")], [Answer("t", "m", "Revenue was $5 billion.")])
     replayed = LLMJudge("m", store=live.store, mode="replay")
-    assert "dropped" not in replayed.signature
     LLMScorer(replayed)([("Revenue was $5 billion.", "Revenue was $5 billion.")])
-    assert live.signature == replayed.signature == "judge:m|temperature:0.0|seed:7|dropped:seed,temperature"
+    assert live.signature == replayed.signature == "judge:m|temperature:0.0|seed:7"
     assert results[0].signature.endswith(live.signature)
-    checker = RAGChecker(LLMJudge("m", store=live.store, mode="replay"))
-    assert "dropped" not in checker.signature
-    LLMScorer(checker.judge)([("Revenue was $5 billion.", "Revenue was $5 billion.")])
-    assert checker.signature.endswith(live.signature)
+    assert live.usage()["score"].dropped == replayed.usage()["score"].dropped == {"temperature": 1, "seed": 1}
+
+
+def test_stored_replies_and_a_server_that_now_refuses_a_parameter_are_one_judge():
+    pairs = judgeable(3, 2)
+    with Loopback(judged) as server:
+        store = Replies()
+        build(judge_of(server, store=store), "llm").evaluate(*(side[:1] for side in pairs))
+        ems.judge.wire.LEARNED.clear()
+        server.faults = refusing("seed")
+        judge = judge_of(server, store=store)
+        results = build(judge, "llm").evaluate(*pairs)
+    assert len({r.signature for r in results}) == 1
+    assert summarise(to_frame(results, "EMS", pairs[0])).n.max() == 3
+    assert 0 < judge.usage()["extract"].dropped["seed"] < judge.usage()["extract"].requests
 
 
 def test_scripted_judge_counts_its_calls():

@@ -12,7 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from ems.judge.store import BrokenOff, Record, Replies, StoreError, ending, read_choice, read_usage, reply_key, utc
+from ems.judge.store import (
+    BrokenOff,
+    Record,
+    Replies,
+    StoreError,
+    ending,
+    read_choice,
+    read_usage,
+    reply_key,
+    utc,
+)
 from ems.types import InputError
 
 ROOT = Path(__file__).parent.parent
@@ -27,7 +37,7 @@ def record(n: int, text: str = "yes", **other) -> Record:
 
 
 def start(code: str, *arguments) -> subprocess.Popen:
-    """The code in a process of its own, with `Replies`, `Record`, `key` and `record` at hand."""
+    """The code in a process of its own, with `Replies`, `Record`, `key` and `record` defined."""
     prelude = "import sys; sys.path[:0] = ['.', 'tests']\nfrom test_replies import *\n"
     return subprocess.Popen([sys.executable, "-c", prelude + code, *map(str, arguments)], cwd=ROOT,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -193,6 +203,42 @@ def test_full_disk(tmp_path):
     assert len(store) == int(saved)
     assert all(store.get(key(n)).text == str(n) * 2000 for n in range(int(saved)))
     store.put(record(int(saved)))
+
+
+def test_a_damaged_row_is_one_clear_line(tmp_path):
+    store = Replies(tmp_path / "r.sqlite")
+    for n in range(2):
+        store.put(record(n))
+    sqlite3.connect(tmp_path / "r.sqlite").executescript(f"UPDATE replies SET sent = '{{' WHERE key = '{key(1)}'")
+    assert store.get(key(0)).text == "yes"
+    with pytest.raises(StoreError, match=f"the reply {key(1)} is damaged.*delete this row") as error:
+        store.get(key(1))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("left_open", [False, True], ids=["closed", "with a write-ahead log"])
+def test_a_store_in_a_read_only_folder_is_replayed(tmp_path, left_open):
+    folder = tmp_path / "shared"
+    store = Replies(folder / "r.sqlite")
+    store.put(record(1))
+    if not left_open:
+        store._db.close()
+    code = ("if os.geteuid() == 0: os.setuid(65534)          # root may write everywhere\n"
+            "store = Replies(sys.argv[1])\n"
+            "print(store.read_only, store.get(key(1)).text, len(store), store.pending())\n"
+            "try: store.put(record(2))\n"
+            "except StoreError as error: print(error)")
+    for path in folder.iterdir():
+        path.chmod(0o444)
+    folder.chmod(0o555)
+    for parent in tmp_path.parents[:2]:
+        parent.chmod(0o755)
+    tmp_path.chmod(0o755)
+    out, err = start(code, folder / "r.sqlite").communicate()
+    folder.chmod(0o755)
+    first, second = out.splitlines() or [err, ""]
+    assert first == "True yes 1 {}"
+    assert "read-only" in second
 
 
 @pytest.mark.parametrize(("make", "name"), [

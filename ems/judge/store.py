@@ -1,8 +1,9 @@
 """The store of judge replies: record, replay, export, import; and the requests still waiting for a reply.
 
-A reply costs money and time, so each one is committed on its own as soon as it arrives, in an SQLite file (WAL mode)
-that survives a killed process, several processes at once and a full disk. Its key is a hash of everything that can
-change the reply. The same replies travel as JSON lines that a person can read and a repository can keep.
+A reply costs money and time, so it is committed as soon as it arrives, together with those that arrived at the
+same moment, in an SQLite file (WAL mode) that survives a killed process, several processes at once and a full
+disk. Its key is a hash of everything that can change the reply. The same replies travel as JSON lines that a
+person can read and a repository can keep.
 """
 
 from __future__ import annotations
@@ -29,20 +30,33 @@ from ..types import InputError, Record
 
 COLUMNS = tuple(f.name for f in fields(Record))
 _SUMS = ("prompt_tokens", "completion_tokens", "cached_tokens", "seconds")
-_TYPES = {**dict.fromkeys(_SUMS, (int, float)), "sent": dict, "prompt": (str, type(None))}    # the others are text
+# Of a record's fields; the others are text.
+_TYPES = {**dict.fromkeys(_SUMS, (int, float)), "sent": dict, "prompt": (str, type(None))}
 # How servers say that a reply ended otherwise than by itself; whatever is not named here is a whole reply.
-_ENDINGS = {**dict.fromkeys(("length", "model_length", "max_tokens"), "length"),        # OpenAI; Mistral; Gemini
-            **dict.fromkeys(("refusal", "content_filter", "safety", "prohibited_content", "blocklist"), "refusal"),
-            **dict.fromkeys(("error", "abort", "insufficient_system_resource"), "broken off"),   # Mistral; vLLM; DeepSeek
-            "no text": "no text"}
-FINAL = ("length", "refusal", "no text")              # what is a reply, however useless: saved, and not asked again
+_ENDINGS = {
+    # OpenAI; Mistral; Gemini
+    **dict.fromkeys(("length", "model_length", "max_tokens"), "length"),
+    **dict.fromkeys(("refusal", "content_filter", "safety", "prohibited_content", "blocklist"), "refusal"),
+    # Mistral; vLLM; DeepSeek
+    **dict.fromkeys(("error", "abort", "insufficient_system_resource"), "broken off"),
+    "no text": "no text",
+}
+FINAL = ("length", "refusal", "no text")  # what is a reply, however useless: saved, and not asked again
+DECODING = ("temperature", "top_p", "seed", "weights")    # a judge's settings in a key, beside the model
 _KEY = re.compile(r"[0-9a-f]{64}")
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, task TEXT, model TEXT, text TEXT, finish_reason TEXT,
-    prompt_tokens INTEGER, completion_tokens INTEGER, cached_tokens INTEGER, seconds REAL, date TEXT, sent TEXT,
-    label TEXT, prompt TEXT);
+CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, task TEXT, model TEXT, text TEXT,
+    finish_reason TEXT, prompt_tokens INTEGER, completion_tokens INTEGER, cached_tokens INTEGER, seconds REAL,
+    date TEXT, sent TEXT, label TEXT, prompt TEXT);
 CREATE TABLE IF NOT EXISTS pending (key TEXT PRIMARY KEY, task TEXT, label TEXT, body TEXT);
 """
+
+
+_DELETE_BROKEN = (
+    "DELETE FROM replies WHERE key = ? AND lower(finish_reason) IN ("
+    + ", ".join(f"'{reason}'" for reason, means in _ENDINGS.items() if means == "broken off")
+    + ")"
+)
 
 
 class StoreError(InputError):
@@ -54,10 +68,11 @@ class StoreError(InputError):
 
 
 def reply_key(**settings: Any) -> str:
-    """SHA-256 of the request as canonical JSON: model, weights, prompt, schema, decoding settings, repetition.
+    """SHA-256 of the request as canonical JSON: model, weights, prompt, schema, decoding, repetition.
 
-    Nothing else belongs in it: the address of the server, its key or a time limit do not change a reply. The order of
-    the fields in a schema does (constrained decoding follows it), so only the outermost names are sorted.
+    Nothing else belongs in it: the address of the server, its key or a time limit do not change a reply. The
+    order of the fields in a schema does (constrained decoding follows it), so only the outermost names are
+    sorted.
     """
     return sha256(json.dumps(dict(sorted(settings.items())), allow_nan=False).encode()).hexdigest()
 
@@ -67,30 +82,33 @@ class BrokenOff(ValueError):
 
 
 def ending(finish_reason: str) -> str:
-    """What a finish reason means for a reply: "length" (cut), "refusal", "broken off", "no text", or "" for whole."""
+    """What a finish reason means: "length" (cut), "refusal", "broken off", "no text", or "" for whole."""
     return _ENDINGS.get(finish_reason.lower(), "")
 
 
 def read_choice(body: Any) -> dict[str, Any]:
     """Text, finish reason and token counts out of a chat completion; ValueError when it has not that shape.
 
-    A message without text is a reply when the server says why it ended; a model that thought, or called a tool, and
-    then stopped has the finish reason "no text". BrokenOff when the server reports an error within the reply.
+    A message without text is a reply when the server says why it ended; a model that thought, or called a
+    tool, and then stopped has the finish reason "no text". BrokenOff when the server reports an error within
+    the reply.
     """
     try:
         choice = body["choices"][0]
-        message, said = choice["message"], choice.get("finish_reason")
+        message, finish_reason = choice["message"], choice.get("finish_reason")
         text, refusal, error = message.get("content"), message.get("refusal"), choice.get("error")
     except (TypeError, KeyError, IndexError, AttributeError):
         raise ValueError("no choices[0].message") from None
-    finish = said or "stop"
+    finish = finish_reason or "stop"
     if isinstance(text, list):           # some servers send a list of parts
-        text = "".join(part["text"] for part in text if isinstance(part, dict) and isinstance(part.get("text"), str))
+        text = "".join(
+            part["text"] for part in text if isinstance(part, dict) and isinstance(part.get("text"), str)
+        )
     if refusal and not text:
         text, finish = str(refusal), "refusal"
     if error or (isinstance(finish, str) and ending(finish) == "broken off"):
         raise BrokenOff("an error within choices[0]")
-    if text is None and said and isinstance(said, str):
+    if text is None and finish_reason and isinstance(finish_reason, str):
         text, finish = "", finish if ending(finish) else "no text"
     if not isinstance(text, str) or not isinstance(finish, str):
         raise ValueError("no text in choices[0].message.content")
@@ -100,15 +118,21 @@ def read_choice(body: Any) -> dict[str, Any]:
 def read_usage(body: Any) -> dict[str, int]:
     """Token counts of a chat completion, each 0 when the server does not say, or says what no count can be.
 
-    Some servers leave a model's reasoning out of the completion and in the total: what is paid for is the larger.
+    Some servers leave a model's reasoning out of the completion and in the total: what is paid for is the
+    larger.
     """
     usage = body.get("usage") if isinstance(body, dict) else None
     usage = usage if isinstance(usage, dict) else {}
     details = usage.get("prompt_tokens_details")
     details = details if isinstance(details, dict) else {}
-    prompt, completion, total = (_count(usage.get(name)) for name in ("prompt_tokens", "completion_tokens", "total_tokens"))
-    return {"prompt_tokens": prompt, "completion_tokens": max(completion, total - prompt) if prompt else completion,
-            "cached_tokens": min(prompt, _count(details.get("cached_tokens")))}
+    prompt, completion, total = (
+        _count(usage.get(name)) for name in ("prompt_tokens", "completion_tokens", "total_tokens")
+    )
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": max(completion, total - prompt) if prompt else completion,
+        "cached_tokens": min(prompt, _count(details.get("cached_tokens"))),
+    }
 
 
 def _count(n: Any) -> int:
@@ -116,7 +140,7 @@ def _count(n: Any) -> int:
 
 
 def read_chances(body: Any) -> dict[str, float]:
-    """Probability in [0, 1] of each likely first token of a chat completion; empty when the endpoint gives none."""
+    """Probability in [0, 1] of each likely first token of a chat completion; empty when none is given."""
     try:
         likely = body["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
         return {encodable(t["token"]): round(math.exp(t["logprob"]), 6) for t in likely}
@@ -132,8 +156,10 @@ def encodable(text: str) -> str:
 class Replies:
     """Saved replies by key: an SQLite file, with recorded JSON-lines files (`.jsonl`, `.jsonl.gz`) behind it.
 
-    `path` None keeps everything in memory. A JSON-lines `path` opens that recording alone, read-only. Safe to share
-    between threads; any number of processes may use one file on a local disk at once.
+    `path` None keeps everything in memory. A JSON-lines `path` opens that recording alone, read-only; so does
+    an SQLite file where it cannot be written. Safe to share between threads; any number of processes may use
+    one file on a local disk at once. Two that begin together may ask the same question: the first reply saved
+    is the one that both use.
     """
 
     def __init__(self, path: str | os.PathLike | None = None, recorded: Sequence[str | os.PathLike] = ()):
@@ -144,17 +170,7 @@ class Replies:
         for file in self.recorded:
             self._index(file)
         self._lock = threading.RLock()
-        where = ":memory:" if self.path is None or self.read_only else self.path
-        try:
-            if where == self.path:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(where, timeout=60, isolation_level=None, check_same_thread=False)
-            _patiently(self._db, "PRAGMA journal_mode=WAL")
-            self._db.execute("PRAGMA synchronous=NORMAL")    # a killed process loses nothing; a power cut, seconds
-            self._db.executescript(_SCHEMA)
-        except (sqlite3.Error, OSError) as error:
-            raise StoreError(f"{self.path}: cannot be opened as a reply store ({error}); name a writable .sqlite file, "
-                             "or a .jsonl recording to replay") from None
+        self._db = self._open()
 
     def __reduce__(self):
         return Replies, (self.path, tuple(p for p in self.recorded if p != self.path))
@@ -173,40 +189,60 @@ class Replies:
 
     def get_many(self, keys: Iterable[str]) -> dict[str, Record]:
         """Those of the keys that have a saved reply. The SQLite file goes before the recordings."""
-        keys, found = list(keys), {}
+        keys, records = list(keys), {}
         for start in range(0, len(keys), 500):
             part = keys[start:start + 500]
             rows = self._read(f"SELECT * FROM replies WHERE key IN ({','.join('?' * len(part))})", part)
-            found.update((row[0], self._record(row)) for row in rows)
-        found.update((k, _from_line(self._lines[k])) for k in keys if k not in found and k in self._lines)
-        return found
+            records.update((row[0], self._from_row(row)) for row in rows)
+        records.update((k, _from_line(self._lines[k])) for k in keys if k not in records and k in self._lines)
+        return records
 
     def put(self, record: Record, *, replace: bool = False) -> Record:
-        """Save one reply and commit it. The first reply to a key stays unless `replace`; returns the one that stays.
+        """Save one reply and commit it; the first to a key stays unless `replace`. Returns what stays.
 
-        Raises StoreError, which carries the record, when it cannot be written (a full disk, a read-only file).
+        Raises StoreError, which carries the record, when it cannot be written (a full disk, a read-only
+        file).
         """
+        return self.put_many([record], replace=replace)[0]
+
+    def put_many(self, records: Sequence[Record], *, replace: bool = False) -> list[Record]:
+        """As `put`, for replies that arrived together: all or none of them, in one commit."""
         if self.read_only:
-            raise StoreError(f"{self.path} is a recording and read-only; name a .sqlite file to save replies", record)
-        row = [json.dumps(v) if isinstance(v, dict) else encodable(v) if isinstance(v, str) else v
-               for v in (getattr(record, name) for name in COLUMNS)]
+            raise StoreError(
+                f"{self.path} is read-only; name a writable .sqlite file to save replies", records[0]
+            )
+        columns = ",".join("?" * len(COLUMNS))
+        insert = f"INSERT OR {'REPLACE' if replace else 'IGNORE'} INTO replies VALUES ({columns})"
+        kept = []
         try:
             with self._writing():
-                # What a server broke off is no reply, and makes room for one.
-                self._db.executemany("DELETE FROM replies WHERE key = ? AND lower(finish_reason) = ?",
-                                     [(record.key, said) for said, means in _ENDINGS.items() if means == "broken off"])
-                done = self._db.execute(f"INSERT OR {'REPLACE' if replace else 'IGNORE'} INTO replies "
-                                        f"VALUES ({','.join('?' * len(row))})", row).rowcount
-                self._db.execute("DELETE FROM pending WHERE key = ?", [record.key])
+                for record in records:
+                    # What a server broke off is no reply, and makes room for one.
+                    self._db.execute(_DELETE_BROKEN, [record.key])
+                    new = self._db.execute(insert, _row(record)).rowcount
+                    self._db.execute("DELETE FROM pending WHERE key = ?", [record.key])
+                    kept.append(record if new else self.get(record.key) or record)
         except StoreError as error:
-            error.record = record
+            error.record = records[0]
             raise
-        return record if done else self.get(record.key) or record
+        return kept
+
+    def settings(self, task: str) -> list[dict[str, Any]]:
+        """The distinct judges behind the replies to a task: model, and what records name of `DECODING`."""
+        rows = [(model, json.loads(sent)) for model, sent in
+                self._read("SELECT model, sent FROM replies WHERE task = ? AND json_valid(sent)", [task])]
+        recorded = map(_from_line, self._lines.values())
+        rows += [(r.model, r.sent) for r in recorded if r.task == task]
+        distinct = {
+            json.dumps({"model": model, **{k: sent[k] for k in DECODING if k in sent}})
+            for model, sent in rows
+        }
+        return [json.loads(settings) for settings in sorted(distinct)]
 
     # --- files ---
 
     def records(self, keys: Collection[str] | None = None) -> Iterator[Record]:
-        """Every saved reply (or those of `keys`), ordered by model, task, label and key; one in memory at a time."""
+        """Every saved reply (or those of `keys`), by model, task, label and key; one in memory at a time."""
         order = {row[-1]: row for row in self._read("SELECT model, task, label, key FROM replies")}
         for key in self._lines.keys() - order.keys():
             record = _from_line(self._lines[key])
@@ -215,10 +251,13 @@ class Replies:
             if (keys is None or key in keys) and (record := self.get(key)):
                 yield record
 
-    def export(self, path: str | os.PathLike, *, prompts: bool = False, keys: Collection[str] | None = None) -> int:
-        """Write the replies as JSON lines (gzip when the name ends in .gz), the file appearing whole; returns how many.
+    def export(
+        self, path: str | os.PathLike, *, prompts: bool = False, keys: Collection[str] | None = None
+    ) -> int:
+        """Write the replies as JSON lines (gzip for .gz), the whole file or nothing; returns how many.
 
-        The order is fixed, so two exports of the same replies are the same file. Prompts stay out unless asked for.
+        The order is fixed, so two exports of the same replies are the same file. Prompts stay out unless
+        asked for.
         """
         def line(record: Record) -> str:
             plain = asdict(record)
@@ -230,7 +269,8 @@ class Replies:
     def import_(self, path: str | os.PathLike) -> int:
         """Read replies written by `export`, all or nothing; returns how many were new.
 
-        A reply that is there already is passed over; InputError when the two differ, and for a malformed line.
+        A reply that is there already is passed over; InputError when the two differ, and for a malformed
+        line.
         """
         new = 0
         with self._writing():
@@ -238,8 +278,10 @@ class Replies:
                 record = _parse(line, path, number)
                 old = self.get(record.key)
                 if old and (old.text, old.finish_reason) != (record.text, record.finish_reason):
-                    raise InputError(f"{path}, line {number}: another reply is saved for {record.key[:12]} "
-                                     f"({record.task}, {record.model}); import into a fresh store to keep both")
+                    raise InputError(
+                        f"{path}, line {number}: another reply is saved for {record.key[:12]} "
+                        f"({record.task}, {record.model}); import into a fresh store to keep both"
+                    )
                 if not old:
                     new += 1
                     self.put(record)
@@ -249,26 +291,29 @@ class Replies:
         """Replies, tokens, seconds and first and last date for each model and task, in that order."""
         table: dict[tuple[str, str], dict[str, Any]] = {}
         for r in self.records():
-            row = table.setdefault((r.model, r.task), {"model": r.model, "task": r.task, "replies": 0,
-                                                       **dict.fromkeys(_SUMS, 0), "first": r.date, "last": r.date})
+            row = table.setdefault(
+                (r.model, r.task),
+                {
+                    "model": r.model,
+                    "task": r.task,
+                    "replies": 0,
+                    **dict.fromkeys(_SUMS, 0),
+                    "first": r.date,
+                    "last": r.date,
+                },
+            )
             row["replies"] += 1
             row.update({name: row[name] + getattr(r, name) for name in _SUMS})
             row["first"], row["last"] = min(row["first"], r.date), max(row["last"], r.date)
         return list(table.values())
 
-    def weights_of(self, model: str, tasks: Collection[str]) -> set[str | None]:
-        """The declared weights that a model's saved replies to these tasks were made with (None = none declared).
-
-        A batch endpoint's results do not say and are passed over.
-        """
-        return {record.sent.get("weights") for record in self.records()
-                if record.model == model and record.task in tasks and "batch" not in record.sent}
-
     # --- requests that wait for a reply: the way to a batch endpoint ---
 
     def add_pending(self, wanted: Iterable[tuple[str, str, str, Mapping[str, Any]]]) -> None:
         """Note requests without a reply: (key, task, label, body of the chat completion)."""
-        rows = [(key, encodable(task), encodable(label), json.dumps(body)) for key, task, label, body in wanted]
+        rows = [
+            (key, encodable(task), encodable(label), json.dumps(body)) for key, task, label, body in wanted
+        ]
         with self._writing():
             self._db.executemany("INSERT OR REPLACE INTO pending VALUES (?, ?, ?, ?)", rows)
 
@@ -283,10 +328,11 @@ class Replies:
                                                "body": json.loads(body)}, ensure_ascii=False) for key, body in rows))
 
     def import_batch(self, path: str | os.PathLike) -> dict[str, int]:
-        """Read a batch output or error file, all or nothing; counts of imported, duplicate, failed, unknown, pending.
+        """Read a batch output or error file, all or nothing; counts of imported, duplicate, failed, unknown,
+        pending.
 
-        A request that failed, expired or came back in the wrong shape stays pending; an id asked by nobody is unknown.
-        InputError for a line that is no batch result.
+        A request that failed, expired or came back in the wrong shape stays pending; an id asked by nobody is
+        unknown. InputError for a line that is no batch result.
         """
         count = dict.fromkeys(("imported", "duplicate", "failed", "unknown"), 0)
         with self._writing():
@@ -295,8 +341,10 @@ class Replies:
                     result = json.loads(line)
                     key, response = result["custom_id"], result.get("response")
                 except (ValueError, TypeError, KeyError, AttributeError):
-                    raise InputError(f"{path}, line {number}: not a batch result (an object with custom_id and "
-                                     f"response), got {line[:60]!r}") from None
+                    raise InputError(
+                        f"{path}, line {number}: not a batch result (an object with custom_id and "
+                        f"response), got {line[:60]!r}"
+                    ) from None
                 waiting = self._read("SELECT task, label, body FROM pending WHERE key = ?", [str(key)])
                 if not waiting:
                     count["duplicate" if self.get(str(key)) else "unknown"] += 1
@@ -314,24 +362,42 @@ class Replies:
                 sent = {"format": asked.get("response_format", {}).get("type", "text"), "batch": True}
                 if "logprobs" in asked:
                     sent["chances"] = read_chances(response["body"])
-                self.put(Record(key=key, task=task, label=label, model=asked["model"], date=utc(created), sent=sent,
-                                prompt=asked["messages"][-1]["content"], **choice))
+                self.put(
+                    Record(
+                        key=key,
+                        task=task,
+                        label=label,
+                        model=asked["model"],
+                        date=utc(created),
+                        sent=sent,
+                        prompt=asked["messages"][-1]["content"],
+                        **choice,
+                    )
+                )
                 count["imported"] += 1
         return {**count, "pending": sum(self.pending().values())}
 
     # --- underneath ---
 
-    def _record(self, row: tuple) -> Record:
-        """A row of the SQLite file as a Record; StoreError when it is damaged."""
-        values = dict(zip(COLUMNS, row, strict=True))
+    def _open(self) -> sqlite3.Connection:
+        """The database, made if there is none; read-only where the file is there and cannot be written."""
         try:
-            sent = json.loads(values["sent"])
-            if not isinstance(sent, dict):
-                raise ValueError("sent is no object")
-        except (ValueError, TypeError) as error:
-            raise StoreError(f"{self.path}: the saved reply {values['key'][:12]} is damaged ({error}); take its row out of "
-                             "the table replies, and it is asked for again") from None
-        return Record(**{**values, "sent": sent})
+            if self.path is None or self.read_only:
+                return _writable(":memory:")
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                return _writable(self.path)
+            except sqlite3.OperationalError as error:
+                protected = error.sqlite_errorname.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN"))
+                if not (protected and self.path.is_file()):
+                    raise
+            self.read_only = True
+            return _read_only(self.path)
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(
+                f"{self.path}: cannot be opened as a reply store ({error}); name a writable .sqlite file, "
+                "or a .jsonl recording to replay"
+            ) from None
 
     def _index(self, file: Path) -> None:
         """Keep a recording's lines by key, unparsed: 100,000 replies open in a fraction of a second."""
@@ -341,7 +407,22 @@ class Replies:
                 key = _parse(line, file, number).key
             old = self._lines.setdefault(key, line)
             if old is not line and old != line and _parse(line, file, number).text != _from_line(old).text:
-                raise InputError(f"{file}, line {number}: a second, different reply for {key[:12]}; keep one of them")
+                raise InputError(
+                    f"{file}, line {number}: a second, different reply for {key[:12]}; keep one of them"
+                )
+
+    def _from_row(self, row: tuple) -> Record:
+        plain = dict(zip(COLUMNS, row, strict=True))
+        try:
+            sent = json.loads(plain["sent"])
+            if not isinstance(sent, dict):
+                raise ValueError("no object")
+        except (ValueError, TypeError) as error:
+            raise StoreError(
+                f"{self.path}: the reply {plain['key']} is damaged (its column sent is not a JSON object: "
+                f"{error}); delete this row, and the next run asks for it again"
+            ) from None
+        return Record(**{**plain, "sent": sent})
 
     def _read(self, query: str, values: Sequence = ()) -> list[tuple]:
         try:
@@ -365,9 +446,44 @@ class Replies:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 if isinstance(error, sqlite3.Error):
-                    raise StoreError(f"{self.path}: cannot be written ({error}); the replies saved before are intact: "
-                                     "make room and run the same command again") from None
+                    raise StoreError(
+                        f"{self.path}: cannot be written ({error}); the replies saved before are intact: "
+                        "make room and run the same command again"
+                    ) from None
                 raise
+
+
+def _row(record: Record) -> list[Any]:
+    values = (getattr(record, name) for name in COLUMNS)
+    return [
+        json.dumps(v) if isinstance(v, dict) else encodable(v) if isinstance(v, str) else v for v in values
+    ]
+
+
+def _writable(path: Path | str) -> sqlite3.Connection:
+    db = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
+    _patiently(db, "PRAGMA journal_mode=WAL")
+    db.execute("PRAGMA synchronous=NORMAL")        # a killed process loses nothing; a power cut, seconds
+    db.executescript(_SCHEMA)
+    db.execute(
+        "DELETE FROM pending WHERE key = ''"
+    )  # changes nothing, and raises where only reading is allowed
+    return db
+
+
+def _read_only(path: Path) -> sqlite3.Connection:
+    """A database in a folder that cannot be written.
+
+    "immutable" spares SQLite the files it would make beside it. It would also hide replies that still stand
+    in the write-ahead log, so a database with such a log is opened without.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    mode = "mode=ro" if log.exists() and log.stat().st_size else "immutable=1"
+    db = sqlite3.connect(
+        f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None, check_same_thread=False
+    )
+    db.execute("SELECT count(*) FROM replies")     # raises for a file that is no store
+    return db
 
 
 def _patiently(db: sqlite3.Connection, statement: str) -> None:
@@ -412,7 +528,8 @@ def _is_jsonl(path: Path) -> bool:
 
 
 def _lines(path: str | os.PathLike) -> Iterator[tuple[int, bytes]]:
-    """The lines of a JSON-lines file that are not blank, with their numbers from 1; InputError if unreadable."""
+    """The lines of a JSON-lines file that are not blank, with their numbers from 1; InputError if
+    unreadable."""
     try:
         with (gzip.open if str(path).endswith(".gz") else open)(path, "rb") as file:
             for number, line in enumerate(file, 1):
@@ -426,7 +543,8 @@ def _lines(path: str | os.PathLike) -> Iterator[tuple[int, bytes]]:
 def utc(seconds: Any = None) -> str:
     """Seconds since 1970 as an ISO 8601 date in UTC; the present when they are none.
 
-    A number too large for a date within 3,000 years is taken for milliseconds, as some batch endpoints give them.
+    A number too large for a date within 3,000 years is taken for milliseconds, as some batch endpoints give
+    them.
     """
     when = seconds if type(seconds) in (int, float) and 0 <= seconds < 1e14 else time.time()
     return datetime.fromtimestamp(when / 1000 if when > 1e11 else when, UTC).isoformat(timespec="seconds")

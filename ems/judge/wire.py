@@ -1,4 +1,5 @@
-"""One model at one address, in the HTTP dialect of OpenAI-compatible servers: what is sent, what an answer means.
+"""One model at one address, in the HTTP dialect of OpenAI-compatible servers: what is sent, what an answer
+means.
 
 The `openai` package is imported when the first call is made.
 """
@@ -10,8 +11,9 @@ import json
 import math
 import os
 import re
-import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,10 +24,28 @@ from .store import BrokenOff, encodable, read_chances, read_choice, read_usage
 FORMATS = ("json_schema", "json_object", "text")      # what to ask for, the strictest first
 # What a server may refuse.
 OPTIONAL = ("seed", "top_p", "temperature", "max_completion_tokens", "max_tokens", "logprobs", "top_logprobs")
-ABOUT_FORMAT = re.compile(r"response.?format|json.?(mode|object)|schema|grammar|guided|structured", re.IGNORECASE)
-ABOUT_VALUE = re.compile(r"context|too (large|long|many)|exceed|maximum|at (most|least)|between|greater|less",
-                         re.IGNORECASE)
-SHOWN = 200              # characters of a server's words in an error
+ABOUT_FORMAT = re.compile(
+    r"response.?format|json.?(mode|object)|schema|grammar|guided|structured", re.IGNORECASE
+)
+# A complaint about the value of a parameter, or about a prompt's length: the parameter itself is known.
+ABOUT_VALUE = re.compile(
+    r"\b(context (length|window|size)|too (large|long|many)|exceed(s|ed|ing)?|maximum|at (most|least)|"
+    r"between|(greater|less) than)\b",
+    re.IGNORECASE,
+)
+CONNECTIONS = 8  # of one client at most: it looks through all of them at the start and end of each call
+CONNECT = 5.0            # seconds to make a connection
+SHOWN = 200              # characters of a server's message in an error
+
+
+class JudgeUnavailable(InputError):
+    """The endpoint cannot be used at all: unreachable, wrong key, no such model, no credit. Nothing saved is
+    lost."""
+
+
+class SpendLimit(JudgeUnavailable):
+    """Another call could cost more than the spend limit leaves. All that was paid for is received and
+    saved."""
 
 
 @dataclass(eq=False)
@@ -37,7 +57,7 @@ class Failed(Exception):
     after: float | None = None    # seconds the server asks to wait before that
     fatal: str = ""               # why no other call can succeed either
     complaint: str = ""           # what the server says is wrong with the request, to learn from
-    said: str = ""                # its words or the cause, shortened, for people
+    message: str = ""             # the server's message or the cause, shortened, for people
     tokens: dict[str, int] = field(default_factory=dict)     # what the server counted all the same
 
 
@@ -68,40 +88,58 @@ class Endpoint:
         except ValueError:                          # brackets or a port that make no sense
             usable = False
         if not usable:
-            raise InputError(f"base_url must be an address such as http://localhost:8000/v1, got {self.base_url!r}")
+            raise InputError(
+                f"base_url must be an address such as http://localhost:8000/v1, got {self.base_url!r}"
+            )
         # A function, so that printing this object or its attributes does not show the key.
         self._secret = lambda: (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
-        self._client: Any = None
-        self._lock = threading.Lock()
+        self.learned = LEARNED.setdefault((self.base_url, model), Learned())
+        self._client: Callable[[], Any] | None = None      # makes a client
+        self._places: list[Any] = []  # a client for each call that it could take just now
 
     @property
     def where(self) -> str:
         """The address for people, without what may be a secret in it."""
         return re.sub(r"//[^/@]*@", "//", self.base_url).partition("?")[0]
 
-    @property
-    def learned(self) -> Learned:
-        """What is known of this model at this address."""
-        return LEARNED.setdefault((self.base_url, self.model), Learned())
-
     def connect(self) -> None:
-        """Make the client, with one pool of connections for all workers. Failed when there is no key to send."""
-        with self._lock:
-            if self._client is not None:
-                return
-            try:
-                import openai
-            except ImportError:
-                raise InputError("asking a model needs the openai package: pip install openai") from None
-            key = self._secret()
-            if not key and "api.openai.com" in self.base_url:
-                raise Failed("no key", fatal="no key: set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server")
-            if not (key.isascii() and key.isprintable()):
-                raise Failed("no key", fatal="OPENAI_API_KEY has characters that no key has; set it again")
-            self._client = openai.OpenAI(api_key=key or "none", base_url=self.base_url, max_retries=0)
+        """Get ready to call. Failed when there is no key to send, InputError without the openai package."""
+        try:
+            import openai
+        except ImportError:
+            raise InputError("asking a model needs the openai package: pip install openai") from None
+        key = self._secret()
+        if not key and "api.openai.com" in self.base_url:
+            raise Failed("no key", fatal="no key: set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server")
+        if not (key.isascii() and key.isprintable()):
+            raise Failed("no key", fatal="OPENAI_API_KEY has characters that no key has; set it again")
+        # No limit on single reads: it would not bound a reply that trickles in; callers limit the whole.
+        timeout = openai.Timeout(None, connect=CONNECT)
+        self._client = self._client or (lambda: openai.AsyncOpenAI(
+            api_key=self._secret() or "none", base_url=self.base_url, max_retries=0, timeout=timeout))
 
-    def body(self, prompt: str, *, max_tokens: int, schema: dict | None = None, chances: int = 0,
-             temperature: float | None = None, top_p: float | None = None, seed: int | None = None) -> dict[str, Any]:
+    @contextmanager
+    def _place(self) -> Iterator[Any]:
+        """A client with less than CONNECTIONS calls under way; a new one when all are busy."""
+        if not self._places:
+            self._places = [self._client()] * CONNECTIONS
+        client = self._places.pop()
+        try:
+            yield client
+        finally:
+            self._places.append(client)
+
+    def body(
+        self,
+        prompt: str,
+        *,
+        max_tokens: int,
+        schema: dict | None = None,
+        chances: int = 0,
+        temperature: float | None = None,
+        top_p: float | None = None,
+        seed: int | None = None,
+    ) -> dict[str, Any]:
         """The chat completion to send, without what the endpoint is known to refuse."""
         learned = self.learned
         limit = "max_completion_tokens" if "max_tokens" in learned.dropped else "max_tokens"
@@ -117,30 +155,39 @@ class Endpoint:
             body["response_format"][form] = {"name": "reply", "schema": schema, "strict": True}
         return body
 
-    def post(self, body: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """The one place every live call passes: send one chat completion, return what it says or raise Failed."""
+    async def post(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The one place every live call passes: send one chat completion, return its content or raise
+        Failed."""
         import openai
 
-        seconds = max(seconds, 0.1)
         try:
-            raw = self._client.chat.completions.with_raw_response.create(
-                **body, timeout=openai.Timeout(seconds, connect=min(5.0, seconds)))
+            # As `extra_body`, parameters go out as they stand: the client need not go through a schema.
+            extra = {name: value for name, value in body.items() if name not in ("model", "messages")}
+            with self._place() as client:
+                raw = await client.chat.completions.with_raw_response.create(
+                    model=body["model"], messages=body["messages"], extra_body=extra)
         except openai.APIStatusError as error:
             raise self._refused(error.status_code, error.response.headers, error.body) from None
         except openai.APIConnectionError as error:
             cause, late = type(error.__cause__).__name__, isinstance(error, openai.APITimeoutError)
             if cause in ("ConnectError", "ConnectTimeout"):
-                raise Failed("unreachable", said=self._shown(str(error.__cause__))) from None
-            raise Failed("timeout" if late else "connection", again=not late) from None
+                raise Failed("unreachable", message=self._shown(str(error.__cause__))) from None
+            if late:
+                raise Failed("timeout", again=False) from None
+            raise Failed("connection", message=self._shown(str(error.__cause__ or error))) from None
         try:
             data = json.loads(raw.content)
         except (ValueError, RecursionError):
-            raise Failed("not JSON") from None
+            raise Failed(
+                "not JSON", message=self._shown(raw.content[: 4 * SHOWN].decode(errors="replace"))
+            ) from None
         try:
-            return {**read_choice(data), **({"chances": read_chances(data)} if "logprobs" in body else {})}
+            choice = read_choice(data)
         except ValueError as error:
             reason = "broken off" if isinstance(error, BrokenOff) else "wrong shape"
-            raise Failed(reason, tokens=read_usage(data), said=self._shown(_words(data))) from None
+            raise Failed(reason, tokens=read_usage(data), message=self._shown(_message(data))) from None
+        choice["text"] = self._masked(choice["text"])       # a server may repeat the key it was sent
+        return {**choice, **({"chances": read_chances(data)} if "logprobs" in body else {})}
 
     def learn(self, complaint: str, body: dict[str, Any]) -> bool:
         """Note what a refused body must do without. False when the complaint is about something else."""
@@ -150,7 +197,9 @@ class Endpoint:
             return True
         if ABOUT_VALUE.search(complaint):          # the parameter is known, its value is wrong
             return False
-        refused = next((name for name in OPTIONAL if name in body and re.search(rf"\b{name}\b", complaint)), None)
+        refused = next(
+            (name for name in OPTIONAL if name in body and re.search(rf"\b{name}\b", complaint)), None
+        )
         if refused:
             learned.dropped.add(refused)
         return refused is not None
@@ -158,18 +207,21 @@ class Endpoint:
     def _refused(self, status: int, headers: Any, body: Any) -> Failed:
         """What an HTTP error status means: give up on all, on this request, learn from it, or try again."""
         error = body if isinstance(body, dict) else {}
-        complaint, reason, code = self._masked(_words(body)), f"http {status}", error.get("code")
-        said = complaint[:SHOWN]
+        complaint, reason, code = self._masked(_message(body)), f"http {status}", error.get("code")
+        message = complaint[:SHOWN]
         forbidden = status == 403 and not self.learned.alive
         if status in (401, 402, 404) or forbidden or code == "insufficient_quota":
             todo = {401: "the key in OPENAI_API_KEY", 403: "the key in OPENAI_API_KEY",
                     404: "the model's name and the address"}.get(status, "the account")
-            return Failed(reason, fatal=f"{reason}: {said or 'no message'}; check {todo}")
+            return Failed(reason, fatal=f"{reason}: {message or 'no message'}; check {todo}")
         if code == "content_filter":
             return Failed("refusal", again=False)
         if status in (408, 409, 429) or status >= 500:
-            return Failed(reason, after=_retry_after(headers), complaint=complaint if status in (500, 501) else "", said=said)
-        return Failed(reason, again=False, complaint=complaint if status in (400, 415, 422) else "", said=said)
+            return Failed(reason, after=_retry_after(headers), message=message,
+                          complaint=complaint if status in (500, 501) else "")
+        return Failed(
+            reason, again=False, complaint=complaint if status in (400, 415, 422) else "", message=message
+        )
 
     def _masked(self, text: str) -> str:
         secret = self._secret()
@@ -179,19 +231,21 @@ class Endpoint:
         return self._masked(" ".join(text.split()))[:SHOWN]
 
 
-def _words(body: Any) -> str:
+def _message(body: Any) -> str:
     """What a body that brings no reply says is wrong, on one line: with or without an `error` around it."""
     error = body if isinstance(body, dict) else {}
     if isinstance(error.get("error"), dict):
         error = body = error["error"]
-    said = error.get("message") or error.get("detail") or error.get("error") or ("" if "choices" in error else body) or ""
-    if isinstance(said, list):                 # one entry per field that was found wrong
-        said = "; ".join(f"{e.get('loc', '')} {e.get('msg', '')}" for e in said if isinstance(e, dict))
-    return " ".join(f"{error.get('param') or ''} {said}".split())
+    message = (error.get("message") or error.get("detail") or error.get("error")
+               or ("" if "choices" in error else body) or "")
+    if isinstance(message, list):              # one entry per field that the server calls wrong
+        message = "; ".join(f"{e.get('loc', '')} {e.get('msg', '')}" for e in message if isinstance(e, dict))
+    return " ".join(f"{error.get('param') or ''} {message}".split())
 
 
 def _retry_after(headers: Any) -> float | None:
-    """Seconds the server asks to wait, from Retry-After as a number or an HTTP date; None when it does not say."""
+    """Seconds the server asks to wait, from Retry-After as a number or an HTTP date; None when it does not
+    say."""
     value = headers.get("retry-after")
     if value is None:
         return None

@@ -1,0 +1,336 @@
+"""Live calls: many questions under way at once on one event loop, repeated where that helps, saved at once.
+
+The loop runs in a thread of its own, so that callers from scripts, threads and notebooks simply wait for it.
+All that is done here happens in that thread: nothing needs a lock. Imported for the first live question.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import threading
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING
+
+from ..types import Record, Reply, Request
+from .budget import at_most
+from .store import FINAL, StoreError
+from .wire import ABOUT_VALUE, Failed, JudgeUnavailable, SpendLimit
+
+if TYPE_CHECKING:
+    from .client import LLMJudge
+
+STRIKES = 32             # requests failing one after the other after which an address counts as down
+OWN_STRIKES = 96         # the same for requests that are refused for their size, where nothing has ever come
+FIRST_CALLS = 32         # calls under way at most until a first reply has come
+FIRST_TRIES = 4  # repeated calls, of all requests together, to an address from which nothing has ever come
+FIRST_WAITS = 8          # the same, with those for which the server named a time to come back
+GRACE = 10.0             # seconds that replies on their way are waited for when asking has to stop
+
+
+_loop: tuple[int, asyncio.AbstractEventLoop] | None = None
+_starting = threading.Lock()
+
+
+def background() -> asyncio.AbstractEventLoop:
+    """The event loop of this process, in a daemon thread: a call that hangs does not keep a program alive."""
+    global _loop
+    with _starting:
+        if _loop is None or _loop[0] != os.getpid():       # a forked process has no threads of its parent
+            loop = asyncio.new_event_loop()
+            threading.Thread(target=loop.run_forever, name="ems-judge", daemon=True).start()
+            _loop = os.getpid(), loop
+        return _loop[1]
+
+
+class Calls:
+    """The live calls of one judge, for all asks that are under way."""
+
+    def __init__(self, judge: LLMJudge):
+        self.judge = judge
+        self.unsaved: dict[str, Record] = {}        # replies that a full disk refused, to be saved later
+        self.held: dict[object, float] = {}         # money that each call under way may cost at most
+        self._settled = asyncio.Condition()
+        self._inflight: dict[str, asyncio.Task[Reply]] = {}
+        self._arrived: list[tuple[Record, asyncio.Future[Record]]] = []
+        self._strikes = 0
+        self._first, self._repeating = asyncio.Semaphore(FIRST_CALLS), asyncio.Lock()
+        self._tries = self._waits = 0  # repeated calls while nothing has come: own waits, named waits
+
+    # --- one ask ---
+
+    async def ask(
+        self, missing: Mapping[str, Request], replies: dict[str, Reply], stop: asyncio.Event
+    ) -> None:
+        """Fill `replies`, by key. Questions that another ask has under way are shared with it.
+
+        The first error that is not one request's own ends the asking; replies on their way still count.
+        """
+        mine, tasks = [], []
+        # The longest replies first: a long one that starts last would keep everybody waiting.
+        for key, request in sorted(missing.items(), key=lambda item: -item[1].max_tokens):
+            if (task := self._inflight.get(key)) is None:
+                task = self._inflight[key] = asyncio.create_task(self._reply(key, request, stop))
+                mine.append(task)
+            task.add_done_callback(lambda done, key=key: _collect(done, key, replies))
+            tasks.append(task)
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+            if error := next((e for task in done if not task.cancelled() and (e := task.exception())), None):
+                stop.set()
+                if waiting := [task for task in mine if not task.done()]:
+                    await asyncio.wait(waiting, timeout=GRACE)
+                raise error
+        finally:
+            for task in mine:
+                task.cancel()
+
+    async def _reply(self, key: str, request: Request, stop: asyncio.Event) -> Reply:
+        try:
+            async with self.judge.slots:
+                reply = Reply(None, "interrupted")
+                if not stop.is_set():
+                    try:
+                        # However slowly a reply trickles in.
+                        async with asyncio.timeout(self.judge.timeout):
+                            reply = await self._live(key, request, stop)
+                    except TimeoutError:
+                        reply = Reply(None, "timeout")
+                self._count_strike(reply)
+                return reply
+        except Exception:
+            stop.set()                  # before the next question takes this one's place
+            raise
+        finally:
+            self._inflight.pop(key, None)
+
+    def _count_strike(self, reply: Reply) -> None:
+        """Replies that fail one after the other, for a reason that is not their own, end the asking."""
+        if reply.stored or reply.error == "interrupted":
+            return
+        if reply.message:
+            self.judge.complaints[reply.error] = reply.message
+        if not reply.error or reply.error in FINAL:
+            self._strikes = 0
+            return
+        of_its_own = reply.error == "http 413" or (
+            reply.error in ("http 400", "http 422") and ABOUT_VALUE.search(reply.message))
+        if of_its_own and self.judge.endpoint.learned.alive:
+            self._strikes = 0
+            return
+        self._strikes += 1
+        if self._strikes >= (OWN_STRIKES if of_its_own else STRIKES):
+            count, self._strikes = self._strikes, 0
+            raise self._unavailable(
+                f"{count} calls in a row failed, the last with {_told(reply.error, reply.message)}"
+            )
+
+    # --- one question ---
+
+    async def _live(self, key: str, request: Request, stop: asyncio.Event) -> Reply:
+        """Ask until there is a reply, the retries or the time run out, or the endpoint proves unusable."""
+        judge, tries = self.judge, 0
+        deadline = time.monotonic() + judge.timeout
+        if reply := judge.stored([key]).get(key):
+            return reply                            # another process was faster
+        async with self._first_contact():
+            if stop.is_set():
+                return Reply(None, "interrupted")
+            outcome = await self._call(key, request, stop)
+            if isinstance(outcome, Failed):
+                outcome, tries = await self._repeat_first(key, request, outcome, deadline, stop)
+        while isinstance(outcome, Failed):
+            if stop.is_set():
+                return Reply(None, "interrupted")
+            wait = _wait(outcome, tries)
+            used_up = tries == judge.retries and not outcome.after
+            if used_up or not outcome.again or time.monotonic() + wait >= deadline:
+                if outcome.reason == "unreachable":
+                    raise self._unreachable(outcome)
+                return Reply(None, outcome.reason, message=outcome.message)
+            tries += not outcome.after
+            await _pause(wait, stop)
+            outcome = await self._call(key, request, stop)
+        return outcome
+
+    @asynccontextmanager
+    async def _first_contact(self) -> AsyncIterator[None]:
+        """Let few calls pass until a first reply has come; then all who wait."""
+        if self.judge.endpoint.learned.alive:
+            yield
+            return
+        async with self._first:
+            if not self.judge.endpoint.learned.alive:
+                yield
+                return
+        yield
+
+    async def _repeat_first(self, key: str, request: Request, failed: Failed, deadline: float,
+                            stop: asyncio.Event) -> tuple[Reply | Failed, int]:
+        """Repeat a call to an address from which nothing has ever come: one for all questions, a few times.
+
+        Returns how it ended, and the retries that this question used up.
+        """
+        learned, outcome, tries = self.judge.endpoint.learned, failed, 0
+        async with self._repeating:
+            while isinstance(outcome, Failed) and outcome.again and not learned.alive and not stop.is_set():
+                wait, named = _wait(outcome, self._tries), bool(outcome.after)
+                limit = 2 if outcome.reason == "unreachable" else FIRST_TRIES
+                if self._waits >= FIRST_WAITS or (self._tries >= limit and not named):
+                    self._tries = self._waits = 0
+                    if outcome.reason == "unreachable":
+                        raise self._unreachable(outcome)
+                    raise self._unavailable(
+                        "no reply has ever come from this address; the last call failed with "
+                        f"{_told(outcome.reason, outcome.message)}"
+                    )
+                used_up = self._tries >= self.judge.retries and not named
+                if used_up or time.monotonic() + wait >= deadline:
+                    outcome.again = False
+                    break
+                self._waits += 1
+                self._tries += not named
+                tries += not named
+                await _pause(wait, stop)
+                outcome = await self._call(key, request, stop)
+        return outcome, tries
+
+    async def _call(self, key: str, request: Request, stop: asyncio.Event) -> Reply | Failed:
+        """One call, and another at once where the server's complaint says what to leave out."""
+        judge = self.judge
+        while True:
+            async with self._within_limit(request, stop):
+                body = judge.body(request)
+                judge.account.call(request.task)
+                started = time.monotonic()
+                try:
+                    choice = await judge.endpoint.post(body)
+                    failed = None
+                except Failed as error:
+                    failed = error
+                    if any(failed.tokens.values()):        # paid for, of no use as it is
+                        judge.count_call(request, failed.tokens)
+                else:
+                    judge.endpoint.learned.alive = True
+                    seconds = round(time.monotonic() - started, 3)
+                    judge.count_call(request, choice, seconds)
+            if failed is None:
+                return judge.reply(await self._saved(judge.record(key, request, body, choice, seconds)))
+            if failed.fatal:
+                raise self._unavailable(failed.fatal)
+            if not (failed.complaint and judge.endpoint.learn(failed.complaint, body)):
+                return failed
+
+    @asynccontextmanager
+    async def _within_limit(self, request: Request, stop: asyncio.Event) -> AsyncIterator[None]:
+        """Let a call pass that stays within the spend limit at its largest, waiting for others if need be."""
+        judge = self.judge
+        if judge.spend_limit is None:
+            yield
+            return
+        if {"max_tokens", "max_completion_tokens"} <= judge.endpoint.learned.dropped:
+            raise SpendLimit(
+                f"{judge.model} at {judge.endpoint.where} takes no limit on a reply's length, so that no "
+                "spend limit can be kept; ask without one (spend_limit 0), or another endpoint"
+            )
+        most = judge.prices.cost(*at_most(request))
+        async with self._settled:
+            while (spent := judge.account.spent) + sum(self.held.values()) + most > judge.spend_limit:
+                if not self.held or stop.is_set():
+                    raise SpendLimit(
+                        f"spend limit of {judge.spend_limit:g} reached: {spent:.6g} spent in "
+                        f"{judge.account.calls} calls of {judge.model}, the next may cost {most:.2g}; what "
+                        f"came is saved in {judge.kept}: raise the limit and run the same command again "
+                        "to go on"
+                    )
+                await self._settled.wait()
+            self.held[call := object()] = most
+        try:
+            yield
+        finally:
+            async with self._settled:
+                del self.held[call]
+                self._settled.notify_all()
+
+    # --- saving ---
+
+    def _saved(self, record: Record) -> asyncio.Future[Record]:
+        """The record that stays in the store, once it is written; those that arrive together are written
+        together."""
+        future = asyncio.get_running_loop().create_future()
+        if self.judge.store is None:
+            future.set_result(record)
+            return future
+        if not self._arrived:
+            asyncio.get_running_loop().call_soon(self._write)
+        self._arrived.append((record, future))
+        return future
+
+    def _write(self) -> None:
+        arrived, self._arrived = self._arrived, []
+        try:
+            kept: list[Record | StoreError] = list(self._put([record for record, _ in arrived]))
+        except StoreError:
+            kept = [self._put_alone(record) for record, _ in arrived]      # some may find room
+        for (_, future), record in zip(arrived, kept, strict=True):
+            if future.done():                       # given up on meanwhile, and saved all the same
+                continue
+            if isinstance(record, StoreError):
+                future.set_exception(record)
+            else:
+                future.set_result(record)
+
+    def _put(self, records: list[Record]) -> list[Record]:
+        return self.judge.store.put_many(records, replace=self.judge.mode == "refresh")
+
+    def _put_alone(self, record: Record) -> Record | StoreError:
+        try:
+            return self._put([record])[0]
+        except StoreError as error:
+            self.unsaved[record.key] = record
+            return error
+
+    def save_unsaved(self) -> None:
+        """Write what a full disk has refused. StoreError while there is no room."""
+        for key, record in self.unsaved.copy().items():
+            self._put([record])
+            self.unsaved.pop(key, None)
+
+    # --- errors ---
+
+    def _unreachable(self, failed: Failed) -> JudgeUnavailable:
+        cause = f" ({failed.message})" if failed.message else ""
+        return self._unavailable(f"cannot be reached; check the address and that the server runs{cause}")
+
+    def _unavailable(self, why: str) -> JudgeUnavailable:
+        judge = self.judge
+        return JudgeUnavailable(
+            f"{judge.model} at {judge.endpoint.where}: {why}. Replies received so far are kept"
+        )
+
+
+def _collect(task: asyncio.Task[Reply], key: str, replies: dict[str, Reply]) -> None:
+    """Note how a question ended; an error is for the ask to raise."""
+    if task.cancelled():
+        replies[key] = Reply(None, "interrupted")
+    elif task.exception() is None:
+        replies[key] = task.result()
+
+
+def _wait(failed: Failed, tries: int) -> float:
+    """Seconds before the next call. Not all workers are to come back at once, hence the chance in it."""
+    if failed.after:
+        return failed.after + random.uniform(0.0, max(1.0, failed.after / 2))
+    return random.uniform(0.5, 1.0) * min(2.0**tries, 30.0)
+
+
+async def _pause(seconds: float, stop: asyncio.Event) -> None:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(stop.wait(), seconds)
+
+
+def _told(reason: str, message: str) -> str:
+    return f"{reason!r}{f': {message}' if message else ''}"
