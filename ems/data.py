@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 
 from .baselines import Claims, entailed, ragchecker_scores
 from .io import OWN_CHECK, is_encodable, parse_jsonl, read_text, some, unguarded, validated
-from .judge.budget import merged
+from .judge.budget import Usage, merged
 from .metrics import tally
 from .types import Answer, EMSResult, InputError, Triplet, duplicates
 
@@ -251,7 +251,7 @@ class Used(Protocol):
     def usage(self) -> dict[str, Any]: ...
 
 
-def judge_usage(*judges: Used) -> dict[str, dict[str, dict[str, Any]]]:
+def judge_usage(*judges: Used) -> Usage:
     """What judges were asked and cost, by model and task, JSON-ready. Judges of one name are summed."""
     return merged({judge.name: {task: {**asdict(used), "failures": dict(used.failures)}
                                 for task, used in judge.usage().items()}} for judge in judges)

@@ -51,8 +51,10 @@ class EMS:
     def unread(self) -> Counter[str]:
         """Replies that gave nothing usable so far, by stage and reason."""
         stages = (self.extractor, self.matcher, self.scorer)
-        counts: list[Counter[str]] = [getattr(stage, "unread", Counter()) for stage in stages]
-        return sum(counts, Counter())
+        total: Counter[str] = Counter()
+        for stage in stages:
+            total.update(getattr(stage, "unread", {}))
+        return total
 
     def score(self, reference: str, answer: str) -> EMSResult:
         """Evaluate one answer against one reference."""

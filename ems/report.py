@@ -338,7 +338,7 @@ def save_table1(
     common = ordered["signature"].str.replace(r"\|(n|unscored):\d+", "", regex=True)
     settings = [f"{' / '.join(metrics.unique())}: {visible(signature)}"
                 for signature, metrics in ordered["metric"].groupby(common, sort=False)]
-    files = {"table1.csv": csv_text(ordered[list(COLUMNS)]), "table1.md": _markdown(table, notes, settings),
+    files = {"table1.csv": csv_text(ordered[list(COLUMNS)].round(6)), "table1.md": _markdown(table, notes, settings),
              "table1.tex": _latex(table, notes, settings)}
     for name, text in files.items():
         write_file(Path(folder, name), text.encode("utf-8"))

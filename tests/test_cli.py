@@ -481,7 +481,7 @@ def test_a_damaged_row_of_the_store_is_one_line(pair, tmp_path, capsys):
         database.execute("UPDATE replies SET sent = '{broken'")
     assert main(["replies", "stats", "--store", str(store)]) == 2
     error = capsys.readouterr().err
-    assert "the saved reply 000000000000 is damaged" in error
+    assert "is damaged (its column sent is not a JSON object" in error
     assert error.count("\n") == 1
 
 

@@ -169,7 +169,8 @@ def test_prompts_with_characters_that_no_encoding_has():
         assert next(store.records()).prompt == "a?\0b"
 
 
-def test_progress_is_shown_only_when_asked_for(capsys):
+def test_progress_is_shown_only_when_asked_for(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with Loopback() as server:
         judge_of(server).ask(ask(3), progress="matching points")
         assert "matching points: 100%" in capsys.readouterr().err

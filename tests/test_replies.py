@@ -3,7 +3,6 @@
 import gzip
 import json
 import os
-import pickle
 import signal
 import sqlite3
 import subprocess
@@ -140,7 +139,6 @@ def test_every_field_comes_back(tmp_path):
     assert back.text == "naïve\0 ? 数"           # a lone surrogate cannot be written as UTF-8
     assert [getattr(back, f) for f in Record.__slots__ if f != "text"] == [
         getattr(full, f) for f in Record.__slots__ if f != "text"]
-    assert pickle.loads(pickle.dumps(store)).get(key(1)) == back
 
 
 def test_many_keys_at_once():
@@ -231,9 +229,9 @@ def test_a_store_in_a_read_only_folder_is_replayed(tmp_path, left_open):
     for path in folder.iterdir():
         path.chmod(0o444)
     folder.chmod(0o555)
-    for parent in tmp_path.parents[:2]:
-        parent.chmod(0o755)
-    tmp_path.chmod(0o755)
+    for parent in (tmp_path, *tmp_path.parents):
+        if "pytest" in str(parent):                 # pytest's own folders are its user's alone
+            parent.chmod(0o755)
     out, err = start(code, folder / "r.sqlite").communicate()
     folder.chmod(0o755)
     first, second = out.splitlines() or [err, ""]

@@ -13,6 +13,7 @@ from tiny import project
 from ems.io import write_jsonl
 from ems.judge import budget
 from ems.judge.client import LLMJudge
+from ems.judge.endpoint import ModelEndpoint
 from ems.judge.store import Replies
 from ems.study import runner
 from ems.study.project import open_run, project_root
@@ -247,7 +248,7 @@ def test_models_that_write_are_counted_and_their_stored_answers_are_not(counting
             raise InputError("enough")
 
     with pytest.raises(InputError, match="enough"):
-        write_answers(triplets, Writer(), model="w", context_chars=0)
+        write_answers(triplets, Writer(), ModelEndpoint(model="w", context_chars=0))
     assert rows(plan("smoke", given=given, root=ROOT))["w", "answer"][2:4] == ["1", "2"]
     fresh = rows(plan("smoke", given={**given, "MODE": "refresh"}, root=ROOT))
     assert fresh["w", "answer"][2:4] == ["0", "3"]

@@ -101,8 +101,10 @@ class Prices:
     @classmethod
     def of(cls, given: Mapping[str, float] | Prices | None) -> Prices | None:
         """From {prompt, completion, cached}; without cached, it costs as prompt. None or {} = not known."""
-        if not given or isinstance(given, cls):
-            return given or None
+        if isinstance(given, Prices):
+            return given
+        if not given:
+            return None
         allowed = ("prompt", "completion", "cached")
         numbers = all(type(v) in (int, float) and 0 <= v < 1e9 for v in given.values())
         if not ({"prompt", "completion"} <= given.keys() <= set(allowed) and numbers):

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..types import Record, Reply, Request
@@ -75,7 +76,7 @@ class Calls:
             if (task := self._inflight.get(key)) is None:
                 task = self._inflight[key] = asyncio.create_task(self._reply(key, request, stop))
                 mine.append(task)
-            task.add_done_callback(lambda done, key=key: _collect(done, key, replies))
+            task.add_done_callback(partial(_collect, key=key, replies=replies))
             tasks.append(task)
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
@@ -174,7 +175,8 @@ class Calls:
 
         Returns how it ended, and the retries that this question used up.
         """
-        learned, outcome, tries = self.judge.endpoint.learned, failed, 0
+        learned, tries = self.judge.endpoint.learned, 0
+        outcome: Reply | Failed = failed
         async with self._repeating:
             while isinstance(outcome, Failed) and outcome.again and not learned.alive and not stop.is_set():
                 wait, named = _wait(outcome, self._tries), bool(outcome.after)
@@ -208,7 +210,7 @@ class Calls:
                 started = time.monotonic()
                 try:
                     choice = await judge.endpoint.post(body)
-                    failed = None
+                    failed: Failed | None = None
                 except Failed as error:
                     failed = error
                     if any(failed.tokens.values()):        # paid for, of no use as it is
@@ -236,6 +238,7 @@ class Calls:
                 f"{judge.model} at {judge.endpoint.where} takes no limit on a reply's length, so that no "
                 "spend limit can be kept; ask without one (spend_limit 0), or another endpoint"
             )
+        assert judge.prices is not None                # a spend limit needs them
         most = judge.prices.cost(*at_most(request))
         async with self._settled:
             while (spent := judge.account.spent) + sum(self.held.values()) + most > judge.spend_limit:
@@ -284,6 +287,7 @@ class Calls:
                 future.set_result(record)
 
     def _put(self, records: list[Record]) -> list[Record]:
+        assert self.judge.store is not None            # what is saved has a place
         return self.judge.store.put_many(records, replace=self.judge.mode == "refresh")
 
     def _put_alone(self, record: Record) -> Record | StoreError:

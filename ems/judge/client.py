@@ -119,7 +119,8 @@ class LLMJudge:
 
     @workers.setter
     def workers(self, n: int) -> None:
-        self._workers, self._slots = n, None
+        self._workers = n
+        self._slots: asyncio.Semaphore | None = None
 
     @property
     def slots(self) -> asyncio.Semaphore:
@@ -197,6 +198,7 @@ class LLMJudge:
         return str(self.store.path) if self.store is not None and self.store.path else "memory only"
 
     def _missing(self, missing: Mapping[str, Request], hint: str) -> MissingReplies:
+        assert self.store is not None                  # a replay has one
         if not self.store.read_only:
             self.store.add_pending((key, r.task, r.label, self.body(r)) for key, r in missing.items())
         by_task: dict[str, list[str]] = {}
@@ -213,6 +215,7 @@ class LLMJudge:
         if request.task in self._searched:
             return ""
         self._searched.add(request.task)
+        assert self.store is not None                  # a replay has one
         mine = {"model": self.model, **self._decoding()}
         values = {(name, value) for settings in self.store.settings(request.task)
                   for name, value in {**DEFAULTS, **settings}.items() if value != mine[name]}
@@ -234,7 +237,8 @@ class LLMJudge:
         except Failed as error:
             raise JudgeUnavailable(error.fatal) from None
         self._calls = self._calls or Calls(self)
-        loop, stop, replies = background(), asyncio.Event(), {}
+        loop, stop = background(), asyncio.Event()
+        replies: dict[str, Reply] = {}
         asking = asyncio.run_coroutine_threadsafe(self._calls.ask(missing, replies, stop), loop)
         try:
             with progress_bar(progress, stored + len(missing), stored) as bar:

@@ -31,7 +31,7 @@ from ..types import InputError, Record
 COLUMNS = tuple(f.name for f in fields(Record))
 _SUMS = ("prompt_tokens", "completion_tokens", "cached_tokens", "seconds")
 # Of a record's fields; the others are text.
-_TYPES = {**dict.fromkeys(_SUMS, (int, float)), "sent": dict, "prompt": (str, type(None))}
+_TYPES: dict[str, tuple[type, ...]] = {**dict.fromkeys(_SUMS, (int, float)), "sent": (dict,), "prompt": (str, type(None))}
 # How servers say that a reply ended otherwise than by itself; whatever is not named here is a whole reply.
 _ENDINGS = {
     # OpenAI; Mistral; Gemini
@@ -165,15 +165,14 @@ class Replies:
     def __init__(self, path: str | os.PathLike | None = None, recorded: Sequence[str | os.PathLike] = ()):
         self.path = None if path is None else Path(path)
         self.read_only = self.path is not None and _is_jsonl(self.path)
-        self.recorded = tuple(Path(p) for p in recorded) + ((self.path,) if self.read_only else ())
+        self.recorded = tuple(Path(p) for p in recorded)
+        if self.path is not None and self.read_only:
+            self.recorded += (self.path,)
         self._lines: dict[str, bytes] = {}
         for file in self.recorded:
             self._index(file)
         self._lock = threading.RLock()
         self._db = self._open()
-
-    def __reduce__(self):
-        return Replies, (self.path, tuple(p for p in self.recorded if p != self.path))
 
     def __repr__(self) -> str:
         return f"Replies({str(self.path)!r}, recorded={[str(p) for p in self.recorded]})"
@@ -189,7 +188,8 @@ class Replies:
 
     def get_many(self, keys: Iterable[str]) -> dict[str, Record]:
         """Those of the keys that have a saved reply. The SQLite file goes before the recordings."""
-        keys, records = list(keys), {}
+        keys = list(keys)
+        records: dict[str, Record] = {}
         for start in range(0, len(keys), 500):
             part = keys[start:start + 500]
             rows = self._read(f"SELECT * FROM replies WHERE key IN ({','.join('?' * len(part))})", part)
@@ -248,11 +248,11 @@ class Replies:
             record = _from_line(self._lines[key])
             order[key] = (record.model, record.task, record.label, key)
         for *_, key in sorted(order.values()):
-            if (keys is None or key in keys) and (record := self.get(key)):
-                yield record
+            if (keys is None or key in keys) and (saved := self.get(key)):
+                yield saved
 
     def export(
-        self, path: str | os.PathLike, *, prompts: bool = False, keys: Collection[str] | None = None
+        self, path: str | Path, *, prompts: bool = False, keys: Collection[str] | None = None
     ) -> int:
         """Write the replies as JSON lines (gzip for .gz), the whole file or nothing; returns how many.
 
@@ -266,7 +266,7 @@ class Replies:
             return json.dumps(plain, ensure_ascii=False)
         return write_lines(path, map(line, self.records(keys)))
 
-    def import_(self, path: str | os.PathLike) -> int:
+    def import_(self, path: str | Path) -> int:
         """Read replies written by `export`, all or nothing; returns how many were new.
 
         A reply that is there already is passed over; InputError when the two differ, and for a malformed
@@ -321,7 +321,7 @@ class Replies:
         """How many requests wait for a reply, by task."""
         return dict(self._read("SELECT task, count(*) FROM pending GROUP BY task ORDER BY task"))
 
-    def export_pending(self, path: str | os.PathLike) -> int:
+    def export_pending(self, path: str | Path) -> int:
         """Write the waiting requests as an OpenAI Batch API input file (`vllm run-batch` takes the same)."""
         rows = self._read("SELECT key, body FROM pending ORDER BY task, label, key")
         return write_lines(path, (json.dumps({"custom_id": key, "method": "POST", "url": "/v1/chat/completions",
@@ -514,7 +514,7 @@ def _parse(line: bytes, path: str | os.PathLike, number: int) -> Record:
         raise InputError(f"{path}, line {number}: not JSON ({error}); export the replies again") from None
     if not isinstance(plain, dict) or not {"key", "task", "model", "text"} <= plain.keys() <= set(COLUMNS):
         wrong = f"it must be an object with key, task, model and text, and nothing but {', '.join(COLUMNS)}"
-    elif bad := [name for name, value in plain.items() if not isinstance(value, _TYPES.get(name, str))]:
+    elif bad := [name for name, value in plain.items() if not isinstance(value, _TYPES.get(name, (str,)))]:
         wrong = f"{bad[0]} cannot be {plain[bad[0]]!r:.60}"
     elif not _KEY.fullmatch(plain["key"]):
         wrong = f"key must be 64 hexadecimal digits, got {plain['key']!r:.80}"

