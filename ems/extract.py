@@ -26,6 +26,7 @@ BLOCKS_SCHEMA: dict[str, Any] = {
     "required": ["blocks"],
     "additionalProperties": False,
 }
+LEAST_BLOCKS = 3      # with fewer there is no body between an opening and a closing
 _SENTENCE_END = re.compile(r"[.!?;]\s|[。！？；]|\n")
 
 
@@ -75,8 +76,7 @@ class LLMExtractor:
         read.
         """
         blocks = [blocks_of(body) for body in bodies]
-        # With fewer than three blocks there is no body between an opening and a closing.
-        asked = [i for i, parts in enumerate(blocks) if len(parts) >= 3]
+        asked = [i for i, parts in enumerate(blocks) if len(parts) >= LEAST_BLOCKS]
         requests = [
             Request("summary", self.prompts.fill("summary", blocks=numbered(blocks[i])), 256, BLOCKS_SCHEMA)
             for i in asked
@@ -86,7 +86,7 @@ class LLMExtractor:
             named = None if reply.text is None else read_numbers(reply.text, "blocks", len(blocks[i]))
             if named is None:
                 self.unread[f"summary: {reply.error or 'unreadable'}"] += 1
-            kept[i] = None if named is None else "\n\n".join(body_blocks(blocks[i], named))
+            kept[i] = None if named is None else without_summaries(blocks[i], named)
         return kept
 
 
@@ -105,7 +105,7 @@ def room(text: str) -> int:
 def blocks_of(text: str) -> list[str]:
     """Paragraphs of a text, a heading together with what follows it; its lines when it has no empty line."""
     parts = [p.strip() for p in re.split(r"\n\s*\n", text) if p.strip()]
-    if len(parts) < 3:
+    if len(parts) < LEAST_BLOCKS:
         parts = [line.strip() for line in text.splitlines() if line.strip()]
     blocks: list[str] = []
     for part in parts:
@@ -116,21 +116,34 @@ def blocks_of(text: str) -> list[str]:
     return blocks
 
 
-def body_blocks(blocks: Sequence[str], named: Sequence[int]) -> list[str]:
-    """The blocks less the named ones that run from the very beginning or to the very end.
+def block_spans(text: str, blocks: Sequence[str]) -> list[tuple[int, int]]:
+    """Where each of a text's blocks (`blocks_of`) begins and ends in it, in characters."""
+    spans, end = [], 0
+    for block in blocks:
+        first, *others = block.splitlines()
+        start = text.index(first, end)
+        end = start + len(first)
+        for line in others:
+            end = text.index(line, end) + len(line)
+        spans.append((start, end))
+    return spans
+
+
+def without_summaries(blocks: Sequence[str], named: Sequence[int]) -> str:
+    """The blocks of a text, an empty line between them, less the named ones at its very beginning or end.
 
     A named block in the middle stays: only openings and closings are summaries. If every block is named, all
     stay: a text cannot be only a summary of itself.
     """
     summaries = set(named)
     if len(summaries) >= len(blocks):
-        return list(blocks)
+        summaries = set()
     first, last = 0, len(blocks)
     while first in summaries:
         first += 1
     while last - 1 in summaries:
         last -= 1
-    return list(blocks[first:last])
+    return "\n\n".join(blocks[first:last])
 
 
 def _is_heading(block: str) -> bool:

@@ -6,7 +6,7 @@ from math import isnan
 import pytest
 
 import ems
-from ems.extract import LLMExtractor, blocks_of, body_blocks
+from ems.extract import LLMExtractor, block_spans, blocks_of, without_summaries
 from ems.local.scorers import SimilarityMatcher
 from ems.local.sentences import SentenceExtractor
 from ems.match import LLMMatcher
@@ -240,7 +240,12 @@ TEXT = "Overview of it all.\n\nRevenue was $5 billion.\n\nMargin was 20%.\n\nIn 
 ])
 def test_only_openings_and_closings_go(named, kept):
     blocks = blocks_of(TEXT)
-    assert body_blocks(blocks, named) == [blocks[i] for i in kept]
+    assert without_summaries(blocks, named) == "\n\n".join(blocks[i] for i in kept)
+
+
+def test_blocks_are_found_where_they_stand_and_not_where_their_lines_stood_before():
+    text = "All is\nwell.\n\nRevenue rose.\nwell.\n\nCosts fell.\n\nAll is\nwell."
+    assert [text[a:b] for a, b in block_spans(text, blocks_of(text))] == blocks_of(text)
 
 
 def test_a_heading_stays_with_its_paragraph():

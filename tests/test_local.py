@@ -287,3 +287,35 @@ def test_other_forms_of_the_same_numbers_cost_nothing():
 
     for text in REFERENCES:
         assert LOCAL.score(text, re.sub(r"\$(\d+(?:\.\d+)?) billion", other_form, text)).f1 > 0.995
+
+
+# --- texts without capitals, hard-wrapped summaries, hostile runs of marks ---
+
+def test_a_text_without_capitals_has_sentences():
+    lower = "revenue rose 5 % to $4.2 bn. costs fell at u.s. stores by approx. 2.5 %. margins, i.e. profits, held."
+    assert points(lower) == ("revenue rose 5 % to $4.2 bn.", "costs fell at u.s. stores by approx. 2.5 %.",
+                             "margins, i.e. profits, held.")
+    assert points("the store opened at 9 a.m. on monday. it closed early.") == (
+        "the store opened at 9 a.m. on monday.", "it closed early.")
+    # With capitals a small letter after a stop goes on with the sentence.
+    assert points("Revenue at the U.S. unit rose. It fell at approx. ten others. eBay followed.") == (
+        "Revenue at the U.S. unit rose.", "It fell at approx. ten others. eBay followed.")
+
+
+def test_a_hard_wrapped_summary_goes_whole_even_where_its_last_line_stood_before():
+    body = "Revenue rose 5% to $5 billion in the third quarter\non strong phone demand and cloud sales."
+    more = "Costs fell 2% to $1 billion in the third quarter\non lower prices of parts and freight."
+    opening = "Overview\nRevenue rose and costs fell in the third quarter\non strong phone demand."
+    closing = "In conclusion, revenue rose and costs fell in the third quarter\non strong phone demand."
+    for text in (f"{opening}\n\n{body}\n\n{more}", f"{body}\n\n{more}\n\n{closing}"):
+        assert remove_summaries(text).strip() == f"{body}\n\n{more}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("run", ["." * 1_000_000, "](" * 500_000, "!?" * 500_000, '."' * 300_000])
+def test_a_megabyte_of_marks_takes_no_time(run):
+    import time
+
+    began = time.process_time()
+    SentenceExtractor()([run])
+    assert time.process_time() - began < 10            # quadratic took minutes; make bench shows the figure

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..extract import blocks_of
+from ..extract import block_spans, blocks_of
 from .quantities import find_quantities, same
 from .words import word_weight, words_of
 
@@ -18,12 +18,12 @@ _ABBREVIATIONS = frozenset([
     "vol", "vs",
 ])
 # A run of stops with its quotes and footnote marks, before a space; or a stop of an unspaced script.
-_STOP = re.compile(r"[.!?]+[\"'”’)\]*_]*(?:\s*\[\d+(?:[,;–-]\s*\d+)*\])*(?=\s+\S)|[。！？；]+[”」』）]*")
+_STOP = re.compile(r"(?<![.!?])[.!?]++[\"'”’)\]*_]*(?:\s*\[\d+(?:[,;–-]\s*\d+)*\])*(?=\s+\S)|[。！？；]+[”」』）]*")
 _CLAUSE = re.compile(r";\s+|\s+[–—]\s+|:\s+(?=\w)"
                      r"|,\s+(?=(?:and|but|while|whereas|which|although|though|because|so|with)\s)")
 _BULLET = re.compile(r"^(?:[-*•–·▪>]+|\(?(?:\d{1,3}|[ivx]{1,4})[.)]|\(?[a-zA-Z]\))\s+")
 _TABLE_RULE = re.compile(r"^\|?[\s:|-]+\|[\s:|-]*$")
-_MARKUP = re.compile(r"\*\*|__|`+|<\|[^|>]*\|>|(?<=\])\([^)\s]*\)|^#{1,6}\s+|^>\s+", re.MULTILINE)
+_MARKUP = re.compile(r"\*\*|__|`+|<\|[^|>]*\|>|(?<=\])\([^()\s]*\)|^#{1,6}\s+|^>\s+", re.MULTILINE)
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _HEADED = (r"[#*\s]*(?:(?:executive|final) )?(?:summary|overview|introduction|conclusions?|in brief|at a glance"
            r"|tl;?dr|(?:final|closing) thoughts|key takeaways?)\**\s*(?:[:\n]|\*\*|$)")
@@ -107,19 +107,27 @@ def paragraphs(text: str) -> list[str]:
 
 
 def sentences(paragraph: str) -> list[str]:
-    """Sentences of one paragraph. Abbreviations, initials, decimals and list numbers do not end one."""
-    found, start = [], 0
+    """Sentences of one paragraph. Abbreviations, initials, decimals and list numbers do not end one.
+
+    Nor does a stop before a small letter, unless the paragraph has no capital letter at all.
+    """
+    parts, start, capitals = [], 0, any(c.isupper() for c in paragraph)
     for stop in _STOP.finditer(paragraph):
-        before = paragraph[max(start, stop.start() - 12):stop.start()].rsplit(None, 1)
-        word = before[-1].strip("(\"'“‘").lower() if before else ""
-        if stop[0][0] == ".":
-            following = paragraph[stop.end():stop.end() + 4].lstrip(" \"'“‘([*_")[:1]
-            list_number = stop.start() - start < 6 and paragraph[start:stop.start()].strip("( ").isdigit()
-            if word in _ABBREVIATIONS or re.fullmatch("[a-z]", word) or list_number or following.islower():
-                continue
-        found.append(paragraph[start:stop.end()])
-        start = stop.end()
-    return [*found, paragraph[start:]]
+        if stop[0][0] != "." or _ends_sentence(paragraph, start, stop, capitals):
+            parts.append(paragraph[start : stop.end()])
+            start = stop.end()
+    return [*parts, paragraph[start:]]
+
+
+def _ends_sentence(paragraph: str, start: int, stop: re.Match[str], capitals: bool) -> bool:
+    """Whether a period ends the sentence that begins at `start`."""
+    before = paragraph[max(start, stop.start() - 12) : stop.start()].rsplit(None, 1)
+    word = before[-1].strip("(\"'“‘").lower() if before else ""
+    following = paragraph[stop.end() : stop.end() + 4].lstrip(" \"'“‘([*_")[:1]
+    list_number = stop.start() - start < 6 and paragraph[start : stop.start()].strip("( ").isdigit()
+    # Without capitals nothing tells "at 5 p.m." at the end of a sentence from one in its middle.
+    initials = re.fullmatch("[a-z]" if capitals else r"(?:[a-z]\.)*[a-z]", word)
+    return not (word in _ABBREVIATIONS or initials or list_number or (capitals and following.islower()))
 
 
 def remove_summaries(text: str) -> str:
@@ -139,12 +147,10 @@ def remove_summaries(text: str) -> str:
         first += 1
     while last > max(first + 1, len(blocks) - 2) and _is_summary(blocks[last - 1], blocks[first:last - 1], _CLOSING):
         last -= 1
-    start, end = 0, len(text)
-    for block in blocks[:first]:
-        start = text.index(block.splitlines()[-1], start) + len(block.splitlines()[-1])
-    for block in reversed(blocks[last:]):
-        end = text.rindex(block.splitlines()[0], start, end)
-    body = text[start:end]
+    body = text
+    if (first, last) != (0, len(blocks)):
+        spans = block_spans(text, blocks)
+        body = text[spans[first][0] : spans[last - 1][1]]
     if closings := [m.end() for m in _CLOSING_SENTENCE.finditer(body)]:
         head, tail = body[:closings[-1]], body[closings[-1]:]
         if len(tail) <= SUMMARY_LIMIT and len(sentences(tail)) == 1 and _is_summary(tail, [head], _CLOSING):
