@@ -29,7 +29,8 @@ def test_bleu_of_a_copy_is_one_and_of_nothing_is_zero():
 
 
 def test_bleu_by_hand():
-    # answer: a b c d e; reference: a b c d f. Precisions 4/5, 3/4, 2/3, 1/2, equal lengths: no brevity penalty.
+    # answer: a b c d e; reference: a b c d f. Precisions 4/5, 3/4, 2/3, 1/2, equal lengths: no brevity
+    # penalty.
     expected = (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25
     assert isclose(bleu(["a b c d f"], ["a b c d e"])[0], expected)
 
@@ -51,8 +52,14 @@ def claims(own, ref, a2r, r2a):
 
 
 def test_ragchecker_arithmetic_by_hand():
-    got = ragchecker_scores(claims(("a", "b", "c", "d"), ("x", "y"), ("Entailment", "Neutral", "Contradiction", "Entailment"),
-                                   ("Entailment", "Neutral")))
+    got = ragchecker_scores(
+        claims(
+            ("a", "b", "c", "d"),
+            ("x", "y"),
+            ("Entailment", "Neutral", "Contradiction", "Entailment"),
+            ("Entailment", "Neutral"),
+        )
+    )
     assert got == (2 / 4, 1 / 2, 0.5)
 
 
@@ -135,7 +142,8 @@ def test_claims_are_checked_together_and_each_label_is_read_for_itself():
 @pytest.mark.parametrize(("reply", "labels"), [
     ('{"labels": ["Entailment", "Contradiction", "Neutral"]}', ("Entailment", "Contradiction", "Neutral")),
     ('["neutral", "Maybe", "Entailment"]', ("Neutral", None, "Entailment")),      # one lost, the others kept
-    ('{"labels": ["Entailment", "Neutral"]}', (None, None, None)),               # whose is missing is not known
+    # Whose is missing is not known.
+    ('{"labels": ["Entailment", "Neutral"]}', (None, None, None)),
     ('{"labels": [1, null, "Neutral"]}', (None, None, "Neutral")),
     ("Entailment", (None, None, None)), ('["Neutral"] ["Neutral", "Neutral", "Neutral"]', (None, None, None)),
 ])
@@ -230,7 +238,8 @@ def test_texts_beyond_512_tokens_are_counted(encoder):
 def test_a_tokenizer_that_names_no_limit_is_cut_at_512_too(encoder, tmp_path):
     from ems.local.encoder import Encoder
 
-    for file in Path(encoder._source).iterdir():                # the same model, its tokenizer without model_max_length
+    # The same model, its tokenizer without model_max_length.
+    for file in Path(encoder._source).iterdir():
         (tmp_path / file.name).symlink_to(file)
     config = json.loads((tmp_path / "tokenizer_config.json").read_text())
     (tmp_path / "tokenizer_config.json").unlink()

@@ -1,4 +1,6 @@
-"""The run through batch files: pending requests out, results in, until the replay is whole; with every kind of loss."""
+"""The run through batch files: pending requests out, results in, until the replay is whole; with every kind
+of loss.
+"""
 
 import json
 from collections.abc import Callable
@@ -35,8 +37,23 @@ def losing() -> Callable[[int], str]:
 
 def live(files: list[str], tmp_path: Path) -> str:
     with Loopback(judged) as server:
-        assert main(["evaluate", *files, "-o", str(tmp_path / "live.jsonl"), "--judge", "m", "--base-url", server.url,
-                     "--store", str(tmp_path / "live.sqlite")]) == 0
+        assert (
+            main(
+                [
+                    "evaluate",
+                    *files,
+                    "-o",
+                    str(tmp_path / "live.jsonl"),
+                    "--judge",
+                    "m",
+                    "--base-url",
+                    server.url,
+                    "--store",
+                    str(tmp_path / "live.sqlite"),
+                ]
+            )
+            == 0
+        )
     return (tmp_path / "live.jsonl").read_text()
 
 
@@ -54,14 +71,16 @@ def test_three_stages_through_batch_files_end_with_the_values_of_a_live_run(tmp_
         answered += run_batch(batch, done, judged, outcomes)
         assert main(["replies", "import", str(done), *store]) == 0
         if rounds == 0:
-            assert main(["replies", "import", str(done), *store]) == 0          # the same file once more does no harm
+            # The same file once more does no harm.
+            assert main(["replies", "import", str(done), *store]) == 0
             assert "\n0 imported, " in capsys.readouterr().out
         rounds += 1
         assert rounds < 20
     assert out.read_text() == live(files, tmp_path)
     assert Replies(tmp_path / "r.sqlite").pending() == {}
     assert rounds > 4                                          # four stages, and what was lost asked again
-    with Loopback(judged) as server:                           # nothing was asked twice: as many replies as a live run
+    # Nothing was asked twice: as many replies as a live run.
+    with Loopback(judged) as server:
         judge = LLMJudge("m", base_url=server.url)
         build(judge, "llm").evaluate(TRIPLETS, ANSWERS)
         assert answered == server.count == len(Replies(tmp_path / "r.sqlite"))

@@ -104,8 +104,10 @@ def prompts_with(text):
     LLMMatcher(judge, variant="all")([((text, "b"), ("a", text, "c"))])
     for check in CHECKS:
         RAGChecker(judge, check=check).check([Triplet("t", "g", text, "a")], [Answer("t", "m", text)])
-        RAGChecker(lambda prompt: json.dumps({"claims": [text]}) if "claims" in prompt[:40] else judge.note(prompt),
-                   check=check).check([Triplet("t", "g", "q", "a")], [Answer("t", "m", "b")])
+        RAGChecker(
+            lambda prompt: json.dumps({"claims": [text]}) if "claims" in prompt[:40] else judge.note(prompt),
+            check=check,
+        ).check([Triplet("t", "g", "q", "a")], [Answer("t", "m", "b")])
     judge.prompts.append(("summary", Prompts().fill("summary", blocks=numbered(["a", text]))))
     return judge.prompts
 

@@ -73,10 +73,18 @@ def heed_interrupts() -> None:
 
 
 def start(code: str, *arguments) -> subprocess.Popen:
-    prelude = ("import sys; sys.path[:0] = ['.', 'tests']\nfrom ems.judge.client import *\nfrom ems.types import *\nfrom ems.judge.store import Replies\n"
-               "url, path = sys.argv[1:3]\n")
-    return subprocess.Popen([sys.executable, "-c", prelude + code, *map(str, arguments)], cwd=ROOT,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts)
+    prelude = (
+        "import sys; sys.path[:0] = ['.', 'tests']\nfrom ems.judge.client import *\nfrom ems.types import *\nfrom ems.judge.store import Replies\n"
+        "url, path = sys.argv[1:3]\n"
+    )
+    return subprocess.Popen(
+        [sys.executable, "-c", prelude + code, *map(str, arguments)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_interrupts,
+    )
 
 
 # --- asking ---
@@ -137,9 +145,17 @@ def test_inside_a_running_event_loop():
         assert texts(asyncio.run(cell())) == ["re: question 0", "re: question 1", "re: question 2"]
 
 
-@pytest.mark.parametrize("setting", [
-    {"temperature": 0.5}, {"temperature": None}, {"top_p": 0.9}, {"seed": 8}, {"seed": None}, {"weights": "v2"},
-])
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"temperature": 0.5},
+        {"temperature": None},
+        {"top_p": 0.9},
+        {"seed": 8},
+        {"seed": None},
+        {"weights": "v2"},
+    ],
+)
 def test_key_follows_what_can_change_the_reply(setting):
     request = Request("match", "p", 16)
     assert LLMJudge("m", **setting).key(request) != LLMJudge("m").key(request)
@@ -329,12 +345,21 @@ def test_endpoint_that_hangs_is_given_up():
 
 
 PERMANENT = {
-    "500": (Fault(500, {"error": {"message": "no weights on this node"}}), "'http 500': no weights on this node"),
+    "500": (
+        Fault(500, {"error": {"message": "no weights on this node"}}),
+        "'http 500': no weights on this node",
+    ),
     "429": (Fault(429, {"error": {"message": "slow down"}}), "'http 429': slow down"),
     "reset": (Fault(reset=True), "'connection'"),
     "not JSON": (Fault(body="oops\nmore"), "'not JSON': oops"),
-    "HTML page": (Fault(body="<html><title>Welcome</title></html>"), "'not JSON': <html><title>Welcome</title>"),
-    "HTML error": (Fault(502, "<html><title>Bad gateway</title></html>"), "'http 502': <html><title>Bad gateway"),
+    "HTML page": (
+        Fault(body="<html><title>Welcome</title></html>"),
+        "'not JSON': <html><title>Welcome</title>",
+    ),
+    "HTML error": (
+        Fault(502, "<html><title>Bad gateway</title></html>"),
+        "'http 502': <html><title>Bad gateway",
+    ),
     "no choices": (Fault(body={"detail": "try /v2"}), "'wrong shape': try /v2"),
 }
 
@@ -352,7 +377,8 @@ def test_an_address_from_which_nothing_ever_comes_is_given_up_early(kind, worker
         assert server.count <= 40
     assert "\n" not in str(error.value)
     assert len(waits) <= 5
-    assert 2**4 - 1 >= sum(2**n for n in range(len(waits) - 1))        # the waits together are 15 seconds at most
+    # The waits together are 15 seconds at most.
+    assert 2**4 - 1 >= sum(2**n for n in range(len(waits) - 1))
 
 
 def test_a_server_that_comes_up_late_is_waited_for():
@@ -436,13 +462,23 @@ def test_reply_format_falls_back_and_is_remembered(refused, used, calls):
         assert server.bodies[-1].get("response_format", {}).get("type", "text") == used
 
 
-@pytest.mark.parametrize(("refused", "dropped", "sent"), [
-    (("seed",), ["seed"], {"temperature": 0.0, "top_p": 0.5, "max_tokens": 16}),
-    (("temperature", "top_p"), ["temperature", "top_p"], {"seed": 7, "max_tokens": 16}),
-    (("max_tokens",), ["max_tokens"], {"temperature": 0.0, "top_p": 0.5, "seed": 7, "max_completion_tokens": 16}),
-    (("max_tokens", "max_completion_tokens"), ["max_completion_tokens", "max_tokens"],
-     {"temperature": 0.0, "top_p": 0.5, "seed": 7}),
-])
+@pytest.mark.parametrize(
+    ("refused", "dropped", "sent"),
+    [
+        (("seed",), ["seed"], {"temperature": 0.0, "top_p": 0.5, "max_tokens": 16}),
+        (("temperature", "top_p"), ["temperature", "top_p"], {"seed": 7, "max_tokens": 16}),
+        (
+            ("max_tokens",),
+            ["max_tokens"],
+            {"temperature": 0.0, "top_p": 0.5, "seed": 7, "max_completion_tokens": 16},
+        ),
+        (
+            ("max_tokens", "max_completion_tokens"),
+            ["max_completion_tokens", "max_tokens"],
+            {"temperature": 0.0, "top_p": 0.5, "seed": 7},
+        ),
+    ],
+)
 def test_refused_parameters_are_dropped_and_the_drop_recorded(refused, dropped, sent):
     with Loopback(faults=refusing(*refused)) as server:
         judge = judge_of(server, store=Replies(), top_p=0.5)
@@ -488,13 +524,25 @@ def test_wrong_value_is_not_taken_for_a_missing_parameter(message):
 
 # --- endpoints that cannot be used ---
 
-@pytest.mark.parametrize(("fault", "says"), [
-    (Fault(401, {"error": {"message": "Incorrect API key"}}), "Incorrect API key; check the key in OPENAI_API_KEY"),
-    (Fault(403), "check the key in OPENAI_API_KEY"),
-    (Fault(404, {"error": {"message": "The model `m` does not exist"}}), "does not exist; check the model's name"),
-    (Fault(404, "<html>not here</html>"), "check the model's name and the address"),
-    (Fault(429, {"error": {"message": "Your quota is used up", "code": "insufficient_quota"}}), "quota is used up"),
-])
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        (
+            Fault(401, {"error": {"message": "Incorrect API key"}}),
+            "Incorrect API key; check the key in OPENAI_API_KEY",
+        ),
+        (Fault(403), "check the key in OPENAI_API_KEY"),
+        (
+            Fault(404, {"error": {"message": "The model `m` does not exist"}}),
+            "does not exist; check the model's name",
+        ),
+        (Fault(404, "<html>not here</html>"), "check the model's name and the address"),
+        (
+            Fault(429, {"error": {"message": "Your quota is used up", "code": "insufficient_quota"}}),
+            "quota is used up",
+        ),
+    ],
+)
 def test_unusable_endpoint_is_one_early_error_and_loses_nothing(fault, says):
     with Loopback(echo, faults=lambda n, body: fault if n >= 5 or fault.status == 403 else None) as server:
         judge = judge_of(server, store=Replies(), workers=4)
@@ -538,13 +586,28 @@ def test_no_key_for_the_official_endpoint():
         LLMJudge("m").ask(ask(1))
 
 
-@pytest.mark.parametrize(("settings", "says"), [
-    ({"mode": "dead"}, "mode must be one of live, replay, refresh, got 'dead'"),
-    ({"mode": "replay"}, "needs a store"), ({"workers": 0}, "workers must be at least 1"),
-    ({"timeout": 0}, "timeout must be at least"), ({"timeout": float("nan")}, "timeout"), ({"retries": -1}, "retries"),
-    *(({"base_url": url}, "must be an address such as http://localhost:8000/v1") for url in (
-        "localhost:8000/v1", "http://", "ftp://host/v1", "http://[::1", "http://host:99999/v1", "http://host:port/v1")),
-])
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"mode": "dead"}, "mode must be one of live, replay, refresh, got 'dead'"),
+        ({"mode": "replay"}, "needs a store"),
+        ({"workers": 0}, "workers must be at least 1"),
+        ({"timeout": 0}, "timeout must be at least"),
+        ({"timeout": float("nan")}, "timeout"),
+        ({"retries": -1}, "retries"),
+        *(
+            ({"base_url": url}, "must be an address such as http://localhost:8000/v1")
+            for url in (
+                "localhost:8000/v1",
+                "http://",
+                "ftp://host/v1",
+                "http://[::1",
+                "http://host:99999/v1",
+                "http://host:port/v1",
+            )
+        ),
+    ],
+)
 def test_bad_settings(settings, says):
     with pytest.raises(InputError, match=re.escape(says)):
         LLMJudge("m", **settings)
@@ -697,7 +760,8 @@ def test_batch_round_trip_fills_a_replay(tmp_path):
     with pytest.raises(MissingReplies) as error:
         judge.ask(ask(6, schema=SCHEMA))
     assert error.value.keys == {"match": [sent[2]["custom_id"]]}
-    with Loopback(echo) as server:                  # the one that failed is asked live, and the replay is whole
+    # The one that failed is asked live, and the replay is whole.
+    with Loopback(echo) as server:
         judge_of(server, store=store).ask(ask(6, schema=SCHEMA))
         assert server.count == 1
     assert texts(judge.ask(ask(6, schema=SCHEMA))) == [f"re: question {i}" for i in range(6)]
@@ -752,9 +816,11 @@ def test_two_processes_share_a_store_without_mixing_replies(tmp_path):
     with Loopback(lambda body: f"{echo(body)} / call {server.count}", latency=0.01) as server:
         runs = [start(code, server.url, tmp_path / "r.sqlite") for _ in range(2)]
         (one, err), (two, _) = [run.communicate() for run in runs]
-        assert one == two, err                                  # every call differed: both use the one that was saved
+        # Every call differed: both use the one that was saved.
+        assert one == two, err
         assert one.count("call") == 60
-        assert server.count < 120                               # and each leaves alone what the other has saved
+        # And each leaves alone what the other has saved.
+        assert server.count < 120
 
 
 def test_full_disk_loses_no_reply_that_was_paid_for(tmp_path):
@@ -790,7 +856,8 @@ def test_signature_is_what_was_asked_for_and_the_usage_says_what_the_server_drop
     with Loopback("5", faults=refusing("temperature", "seed", "max_tokens")) as server:
         live = judge_of(server, store=Replies())
         results = EMS(SentenceExtractor(), SimilarityMatcher(), LLMScorer(live)).evaluate(
-            [Triplet("t", "g", "q", "Revenue was $5 billion.")], [Answer("t", "m", "Revenue was $5 billion.")])
+            [Triplet("t", "g", "q", "Revenue was $5 billion.")], [Answer("t", "m", "Revenue was $5 billion.")]
+        )
     replayed = LLMJudge("m", store=live.store, mode="replay")
     LLMScorer(replayed)([("Revenue was $5 billion.", "Revenue was $5 billion.")])
     assert live.signature == replayed.signature == "judge:m|temperature:0.0|seed:7"

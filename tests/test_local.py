@@ -1,4 +1,6 @@
-"""The evaluator without a judge, end to end: points, summaries, matching, both scorers, and what each edit costs."""
+"""The evaluator without a judge, end to end: points, summaries, matching, both scorers, and what each edit
+costs.
+"""
 
 import random
 import re
@@ -16,14 +18,19 @@ from ems.local.sentences import SentenceExtractor, paragraphs, remove_summaries,
 from ems.types import Answer, Triplet
 
 FOLDER = Path(__file__).parent.parent / "data" / "q3-2024" / "references"
-REFERENCES = [text for ticker in ("AAPL", "JPM")
-              for text in list(yaml.safe_load((FOLDER / f"{ticker}.yaml").read_text(encoding="utf-8")).values())[:3]]
+REFERENCES = [
+    text
+    for ticker in ("AAPL", "JPM")
+    for text in list(yaml.safe_load((FOLDER / f"{ticker}.yaml").read_text(encoding="utf-8")).values())[:3]
+]
 OTHER = yaml.safe_load((FOLDER / "LLY.yaml").read_text(encoding="utf-8"))["Q1"]
 LOCAL = EMS(SentenceExtractor(), SimilarityMatcher(), LocalScorer())
 PAIR = EMS(SentenceExtractor(), SimilarityMatcher(), PairScorer())
-BODY = ("Revenue rose 5% to $5 billion in the third quarter on strong phone demand.\n\n"
-        "Services grew 12% to a record of $25 billion, with strength in advertising and cloud storage. Developers and "
-        "partners in Europe were said to be pleased with the new tools.")
+BODY = (
+    "Revenue rose 5% to $5 billion in the third quarter on strong phone demand.\n\n"
+    "Services grew 12% to a record of $25 billion, with strength in advertising and cloud storage. Developers and "
+    "partners in Europe were said to be pleased with the new tools."
+)
 
 
 def points(text, **options):
@@ -84,11 +91,21 @@ def test_settings_off_the_menu(make):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", [
-    ("Revenue rose 5% to $5 billion in Q3 2024, and margins fell. " * 10 + "\n\n") * 800,
-    "a. " * 170_000, "word " * 100_000, "x\n" * 250_000, "5% " * 17_000, "and 5 " * 80_000, "| a | b |\n" * 50_000,
-    "(" * 500_000, "中" * 500_000,
-], ids=lambda text: repr(text[:12]))
+@pytest.mark.parametrize(
+    "text",
+    [
+        ("Revenue rose 5% to $5 billion in Q3 2024, and margins fell. " * 10 + "\n\n") * 800,
+        "a. " * 170_000,
+        "word " * 100_000,
+        "x\n" * 250_000,
+        "5% " * 17_000,
+        "and 5 " * 80_000,
+        "| a | b |\n" * 50_000,
+        "(" * 500_000,
+        "中" * 500_000,
+    ],
+    ids=lambda text: repr(text[:12]),
+)
 def test_half_a_megabyte_in_seconds(text):
     start = time.process_time()
     SentenceExtractor()([text])
@@ -97,13 +114,16 @@ def test_half_a_megabyte_in_seconds(text):
 
 # --- summaries
 
-@pytest.mark.parametrize("closing", [
-    "\n\nIn summary, the call gave a detailed picture of results.",
-    "\n\nOverall, the quarter was a good one.",
-    "\n\n## Conclusion\nA good quarter for the company.",
-    " Taken together, these are the main points.",
-    "\n\nPhone demand and advertising were strong, and services revenue rose to a record on cloud storage strength.",
-])
+@pytest.mark.parametrize(
+    "closing",
+    [
+        "\n\nIn summary, the call gave a detailed picture of results.",
+        "\n\nOverall, the quarter was a good one.",
+        "\n\n## Conclusion\nA good quarter for the company.",
+        " Taken together, these are the main points.",
+        "\n\nPhone demand and advertising were strong, and services revenue rose to a record on cloud storage strength.",
+    ],
+)
 def test_closing_summaries_go(closing):
     assert remove_summaries(BODY + closing).strip() == BODY
 
@@ -115,14 +135,19 @@ def test_opening_summaries_go(opening):
     assert remove_summaries(opening + BODY).strip() == BODY
 
 
-@pytest.mark.parametrize("ending", [
-    "\n\nTo conclude, revenue should reach $99 billion.",                        # a number of its own
-    "\n\nRevenue rose 5% to $5 billion in the third quarter on strong phone demand.",   # a repetition, word by word
-    "\n\nManagement expects supply to improve next year.",
-    "\n\n- Phone demand rose.",
-    " Overall, demand held. Management expects supply to improve.",              # the last word is something else
-    "\n\nOverall costs rose with wages.",                                        # "overall" inside the sentence
-])
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "\n\nTo conclude, revenue should reach $99 billion.",  # a number of its own
+        # A repetition, word by word.
+        "\n\nRevenue rose 5% to $5 billion in the third quarter on strong phone demand.",
+        "\n\nManagement expects supply to improve next year.",
+        "\n\n- Phone demand rose.",
+        # The last word is something else.
+        " Overall, demand held. Management expects supply to improve.",
+        "\n\nOverall costs rose with wages.",  # "overall" inside the sentence
+    ],
+)
 def test_what_is_no_summary_stays(ending):
     assert remove_summaries(BODY + ending) == BODY + ending
 
@@ -136,8 +161,12 @@ def test_a_text_is_never_only_a_summary(text):
 
 # --- matching and scoring
 
-REF = ("Cloud revenue rose 35% to $11.4 billion.", "Operating margin was 17%.", "The company hired 35 people.",
-       "Guidance was not given.")
+REF = (
+    "Cloud revenue rose 35% to $11.4 billion.",
+    "Operating margin was 17%.",
+    "The company hired 35 people.",
+    "Guidance was not given.",
+)
 ANS = ("Cloud revenue reached 11,400 million, growth of 35%.", "The company hired 35 new people.",
        "Operating margin stood at 17 percent.", "Weather was fine.")
 
@@ -236,11 +265,19 @@ def _words(text, share, words, new):
 
 
 EDITS = {
-    "delete": lambda t, d: " ".join(s for i, s in enumerate(_sentences(t)) if i not in _some(_sentences(t), d)),
-    "repeat": lambda t, d: "\n".join([*_sentences(t), *(_sentences(t)[i] for i in sorted(_some(_sentences(t), d)))]),
-    "pad": lambda t, d: "\n".join([*_sentences(t), *_sentences(OTHER)[:max(1, round(d * len(_sentences(t))))]]),
+    "delete": lambda t, d: " ".join(
+        s for i, s in enumerate(_sentences(t)) if i not in _some(_sentences(t), d)
+    ),
+    "repeat": lambda t, d: "\n".join(
+        [*_sentences(t), *(_sentences(t)[i] for i in sorted(_some(_sentences(t), d)))]
+    ),
+    "pad": lambda t, d: "\n".join(
+        [*_sentences(t), *_sentences(OTHER)[: max(1, round(d * len(_sentences(t))))]]
+    ),
     "number": _numbers,
-    "unit": lambda t, d: _words(t, d, "billion|million", lambda s: {"billion": "million", "million": "billion"}[s]),
+    "unit": lambda t, d: _words(
+        t, d, "billion|million", lambda s: {"billion": "million", "million": "billion"}[s]
+    ),
     "negate": lambda t, d: _words(t, d, "was|were|is|are|will|would|has|had", lambda s: s + " not"),
     "stop word": lambda t, d: _words(t, d, "the|of|and|in|to|a|for|on", lambda s: "by"),
 }

@@ -1,4 +1,6 @@
-"""The arithmetic of eq. 5-9 against values worked out by hand and against a second, plain reading of the equations."""
+"""The arithmetic of eq. 5-9 against values worked out by hand and against a second, plain reading of the
+equations.
+"""
 
 from math import isclose, isnan, nan
 
@@ -90,7 +92,8 @@ def test_all_unscored_is_nan_not_zero():
     result = with_metrics(EMSResult("t", "m", ("a", "b"), ("x", "y"), (None, None), (None, None)))
     assert tally(result) == Tally(0.0, 0.0, 0.0, 0.0, 2)
     assert got.reason == "no point could be scored"
-    # Matched, but no score could be read: point 2 of the answer is known to be nobody's, and still there is no number.
+    # Matched, but no score could be read: point 2 of the answer is known to be nobody's, and still there is
+    # no number.
     assert isnan(ems_scores([0, 1], [None, None], 3).precision)
     # A scorer that judges the answer side on its own keeps it.
     assert ems_scores([None], [None], 2, ans_score=[0.5, 1.0]).precision == (0.5 + 1.0) / 2

@@ -171,7 +171,9 @@ def test_a_dry_run_of_the_notebooks_counts_every_stage_of_an_unknown_judge():
 @runs_notebooks
 @pytest.mark.slow
 def test_run_all_in_jupyterlab_needs_nothing_set_and_leaves_the_reproduced_run_alone(tmp_path, monkeypatch):
-    """Each notebook from top to bottom as stored, on the smoke profile's triplets: its kernel starts in notebooks/."""
+    """Each notebook from top to bottom as stored, on the smoke profile's triplets: its kernel starts in
+    notebooks/.
+    """
     import nbformat
     from nbclient import NotebookClient
 

@@ -13,8 +13,16 @@ from ems.prompting import SLOTS, TASKS, Prompts
 from ems.sanitise import harmless, numbered, quoted
 from ems.types import InputError
 
-FILLED = dict.fromkeys("answer reference candidate question text claim context document versions".split(), "x") | {
-    "blocks": "0: x", "candidates": "0: x", "max_score": "10", "middle": "5", "low": "1", "versions_count": "2"}
+FILLED = dict.fromkeys(
+    "answer reference candidate question text claim context document versions".split(), "x"
+) | {
+    "blocks": "0: x",
+    "candidates": "0: x",
+    "max_score": "10",
+    "middle": "5",
+    "low": "1",
+    "versions_count": "2",
+}
 
 
 def folder_with(tmp_path, name="mine", **templates):
@@ -59,10 +67,14 @@ def test_a_set_may_leave_out_what_is_optional(tmp_path):
         mine.fill("score", reference="a", candidate="b", points="c")
 
 
-@pytest.mark.parametrize(("text", "says"), [
-    ("Match $reference.", "lacks slots ['candidates']"), ("$reference $candidates $candidate", "unknown slots ['candidate']"),
-    ("$reference $candidates for $4", "$$"),
-])
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("Match $reference.", "lacks slots ['candidates']"),
+        ("$reference $candidates $candidate", "unknown slots ['candidate']"),
+        ("$reference $candidates for $4", "$$"),
+    ],
+)
 def test_a_bad_template_is_refused_when_it_is_read(tmp_path, text, says):
     with pytest.raises(InputError) as error:
         Prompts(folder_with(tmp_path, match=text)).template("match")

@@ -1,4 +1,6 @@
-"""Our fifty references: shape and length always; every number against its call where the transcripts are present."""
+"""Our fifty references: shape and length always; every number against its call where the transcripts are
+present.
+"""
 
 import os
 from pathlib import Path

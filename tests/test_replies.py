@@ -82,32 +82,63 @@ def test_read_choice(choice, text, finish):
     assert (got["prompt_tokens"], got["completion_tokens"], got["cached_tokens"]) == (3, 0, 0)
 
 
-@pytest.mark.parametrize("choice", [
-    {"message": {"content": "1"}, "finish_reason": "error"}, {"message": {"content": None}, "finish_reason": "abort"},
-    {"message": {"content": "1"}, "finish_reason": "stop", "error": {"code": 502, "message": "upstream died"}},
-    {"message": {"content": "1"}, "finish_reason": "insufficient_system_resource"},
-])
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"message": {"content": "1"}, "finish_reason": "error"},
+        {"message": {"content": None}, "finish_reason": "abort"},
+        {
+            "message": {"content": "1"},
+            "finish_reason": "stop",
+            "error": {"code": 502, "message": "upstream died"},
+        },
+        {"message": {"content": "1"}, "finish_reason": "insufficient_system_resource"},
+    ],
+)
 def test_what_the_server_broke_off_is_no_reply(choice):
     with pytest.raises(BrokenOff):
         read_choice({"choices": [choice]})
 
 
-@pytest.mark.parametrize(("reason", "means"), [
-    ("stop", ""), ("end_turn", ""), ("length", "length"), ("model_length", "length"), ("MAX_TOKENS", "length"),
-    ("content_filter", "refusal"), ("SAFETY", "refusal"), ("abort", "broken off"), ("no text", "no text"),
-])
+@pytest.mark.parametrize(
+    ("reason", "means"),
+    [
+        ("stop", ""),
+        ("end_turn", ""),
+        ("length", "length"),
+        ("model_length", "length"),
+        ("MAX_TOKENS", "length"),
+        ("content_filter", "refusal"),
+        ("SAFETY", "refusal"),
+        ("abort", "broken off"),
+        ("no text", "no text"),
+    ],
+)
 def test_what_finish_reasons_mean(reason, means):
     assert ending(reason) == means
 
 
-@pytest.mark.parametrize(("usage", "counts"), [
-    (None, (0, 0, 0)), ({"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}, (3, 2, 0)),
-    ({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 135}, (32, 103, 0)),     # reasoning in the total alone
-    ({"completion_tokens": 2, "total_tokens": 5}, (0, 2, 0)),                               # the prompt is not known
-    ({"prompt_tokens": 2**70, "completion_tokens": -5}, (0, 0, 0)), ({"prompt_tokens": True, "completion_tokens": "9"}, (0, 0, 0)),
-    ({"prompt_tokens": 3, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 2**70}}, (3, 1, 0)),
-    ({"prompt_tokens": 3, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 9}}, (3, 1, 3)),
-])
+@pytest.mark.parametrize(
+    ("usage", "counts"),
+    [
+        (None, (0, 0, 0)),
+        ({"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}, (3, 2, 0)),
+        # Reasoning in the total alone.
+        ({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 135}, (32, 103, 0)),
+        # The prompt is not known.
+        ({"completion_tokens": 2, "total_tokens": 5}, (0, 2, 0)),
+        ({"prompt_tokens": 2**70, "completion_tokens": -5}, (0, 0, 0)),
+        ({"prompt_tokens": True, "completion_tokens": "9"}, (0, 0, 0)),
+        (
+            {"prompt_tokens": 3, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 2**70}},
+            (3, 1, 0),
+        ),
+        (
+            {"prompt_tokens": 3, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 9}},
+            (3, 1, 3),
+        ),
+    ],
+)
 def test_token_counts(usage, counts):
     assert tuple(read_usage({"usage": usage}).values()) == counts
 
@@ -131,8 +162,18 @@ def test_first_reply_stays_unless_replaced(tmp_path):
 
 
 def test_every_field_comes_back(tmp_path):
-    full = record(1, "naïve\0 \ud800 数", finish_reason="length", prompt_tokens=3, completion_tokens=2, cached_tokens=1,
-                  seconds=0.25, sent={"format": "text", "dropped": ["seed"]}, label="AAPL-Q1", prompt="say\nit")
+    full = record(
+        1,
+        "naïve\0 \ud800 数",
+        finish_reason="length",
+        prompt_tokens=3,
+        completion_tokens=2,
+        cached_tokens=1,
+        seconds=0.25,
+        sent={"format": "text", "dropped": ["seed"]},
+        label="AAPL-Q1",
+        prompt="say\nit",
+    )
     store = Replies(tmp_path / "r.sqlite")
     store.put(full)
     back = store.get(key(1))
@@ -178,7 +219,8 @@ def test_several_processes_write_at_once(tmp_path):
     workers = [start(code, tmp_path / "r.sqlite", i) for i in (1, 2, 3)]
     seen = [json.loads(out) for out, _ in (w.communicate() for w in workers)]
     assert [w.returncode for w in workers] == [0, 0, 0]
-    assert seen[0] == seen[1] == seen[2]                        # everyone sees the same one reply to a shared key
+    # Everyone sees the same one reply to a shared key.
+    assert seen[0] == seen[1] == seen[2]
     store = Replies(tmp_path / "r.sqlite")
     assert len(store) == 150 + 3 * 150
     assert all(store.get(key(10**6 * i + n)).text == str(i) for i in (1, 2, 3) for n in range(150))
@@ -298,14 +340,24 @@ def test_broken_export_leaves_the_old_file(tmp_path, monkeypatch):
 GOOD = json.dumps({"key": key(5), "task": "match", "model": "m", "text": "yes"})
 
 
-@pytest.mark.parametrize(("line", "says"), [
-    ("{", "line 2: not JSON"), ("[1]", "line 2: not a saved reply"), ("null", "line 2"), ('"x"', "line 2"),
-    (GOOD.replace(key(5), "abc"), "64 hexadecimal"), (GOOD.replace('"yes"', "null"), "text cannot be None"),
-    (GOOD.replace('"yes"', "7"), "text cannot be 7"), (GOOD.replace('"task"', '"tusk"'), "object with key"),
-    (GOOD[:-1] + ', "sent": []}', "sent cannot be"), (GOOD[:-1] + ', "prompt_tokens": "3"}', "prompt_tokens cannot be"),
-    (GOOD[:-1] + ', "more": 1}', "nothing but"), (GOOD.replace("yes", "\udc80"), "line 2: not JSON"),
-    (GOOD.replace(key(5), key(1)), "another reply is saved"),
-])
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("{", "line 2: not JSON"),
+        ("[1]", "line 2: not a saved reply"),
+        ("null", "line 2"),
+        ('"x"', "line 2"),
+        (GOOD.replace(key(5), "abc"), "64 hexadecimal"),
+        (GOOD.replace('"yes"', "null"), "text cannot be None"),
+        (GOOD.replace('"yes"', "7"), "text cannot be 7"),
+        (GOOD.replace('"task"', '"tusk"'), "object with key"),
+        (GOOD[:-1] + ', "sent": []}', "sent cannot be"),
+        (GOOD[:-1] + ', "prompt_tokens": "3"}', "prompt_tokens cannot be"),
+        (GOOD[:-1] + ', "more": 1}', "nothing but"),
+        (GOOD.replace("yes", "\udc80"), "line 2: not JSON"),
+        (GOOD.replace(key(5), key(1)), "another reply is saved"),
+    ],
+)
 def test_malformed_import_changes_nothing(tmp_path, line, says):
     file = tmp_path / "in.jsonl"
     file.write_bytes(f"{GOOD.replace(key(5), key(9))}\n{line}\n".encode("utf-8", "surrogateescape"))
@@ -399,12 +451,26 @@ def test_batch_results(tmp_path):
     good = {"status_code": 200, "request_id": "r", "body": chat("one")}
     lines = [
         {"id": "batch_req_1", "custom_id": key(0), "response": good, "error": None},
-        {"id": "batch_req_2", "custom_id": key(0), "response": {**good, "body": chat("another")}, "error": None},
-        {"custom_id": key(1), "response": {"status_code": 500, "body": {"error": {"message": "busy"}}}, "error": None},
-        {"custom_id": key(2), "response": None, "error": {"code": "batch_expired", "message": "not executed in time"}},
+        {
+            "id": "batch_req_2",
+            "custom_id": key(0),
+            "response": {**good, "body": chat("another")},
+            "error": None,
+        },
+        {
+            "custom_id": key(1),
+            "response": {"status_code": 500, "body": {"error": {"message": "busy"}}},
+            "error": None,
+        },
+        {
+            "custom_id": key(2),
+            "response": None,
+            "error": {"code": "batch_expired", "message": "not executed in time"},
+        },
         {"custom_id": key(3), "response": {"status_code": 200, "body": {"choices": []}}, "error": None},
         {"custom_id": key(4), "response": {**good, "body": chat("cut", "length")}, "error": None},
-        {"id": "vllm-1", "custom_id": key(5), "response": {"body": chat("five")}, "error": None},   # no status code
+        # No status code.
+        {"id": "vllm-1", "custom_id": key(5), "response": {"body": chat("five")}, "error": None},
         {"custom_id": "somebody else's", "response": good, "error": None},
         {"custom_id": key(6), "response": "rubbish", "error": None},
         {"custom_id": key(7), "response": good, "error": {"code": "cancelled"}},
@@ -422,10 +488,19 @@ def test_batch_results(tmp_path):
     assert store.export_pending(tmp_path / "again.jsonl") == 6
 
 
-@pytest.mark.parametrize(("created", "year"), [
-    (1_700_000_000, "2023"), (1_700_000_000_000, "2023"), (1_700_000_000.5, "2023"), (1e300, "20"), (-1e300, "20"), ("soon", "20"),
-    (float("nan"), "20"), (True, "20"),
-])
+@pytest.mark.parametrize(
+    ("created", "year"),
+    [
+        (1_700_000_000, "2023"),
+        (1_700_000_000_000, "2023"),
+        (1_700_000_000.5, "2023"),
+        (1e300, "20"),
+        (-1e300, "20"),
+        ("soon", "20"),
+        (float("nan"), "20"),
+        (True, "20"),
+    ],
+)
 def test_a_date_of_any_kind(created, year):
     assert utc(created).startswith(year)
 

@@ -34,11 +34,23 @@ def covered(points, others):
     return coverage(points, others, [[overlap(p, o) for o in others] for p in points])
 
 
-@pytest.mark.parametrize(("word", "expected"), [
-    ("companies", "company"), ("grows", "grow"), ("growing", "grow"), ("planned", "plan"), ("strongly", "strong"),
-    ("losses", "loss"), ("business", "business"), ("is", "is"), ("revenue", "revenu"), ("revenues", "revenu"),
-    ("ring", "ring"), ("", ""),
-])
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("companies", "company"),
+        ("grows", "grow"),
+        ("growing", "grow"),
+        ("planned", "plan"),
+        ("strongly", "strong"),
+        ("losses", "loss"),
+        ("business", "business"),
+        ("is", "is"),
+        ("revenue", "revenu"),
+        ("revenues", "revenu"),
+        ("ring", "ring"),
+        ("", ""),
+    ],
+)
 def test_stem(word, expected):
     assert stem(word) == expected
 
@@ -114,7 +126,8 @@ def test_order_of_damage():
     ("sales rose", "sales fell", 1.0),
     ("sales rose", "sales did not rise", 1.0),
     ("sales were up", "sales were flat", 0.0),
-    ("sales of 5 and 6", "sales of 5 and 7", 0.5),               # one of two numbers, with another in its place
+    # One of two numbers, with another in its place.
+    ("sales of 5 and 6", "sales of 5 and 7", 0.5),
     ("sales of 5", "sales", 0.0),                                # left out is not contradicted
 ])
 def test_contradiction(a, b, expected):
@@ -124,7 +137,8 @@ def test_contradiction(a, b, expected):
 
 
 def test_coverage_draws_on_the_whole_other_side():
-    assert covered(["cash debt"], ["cash", "debt"])[0] == pytest.approx((2 / 2.5) ** PARTIAL)    # of 1 + 1 + 0.5
+    # Of 1 + 1 + 0.5.
+    assert covered(["cash debt"], ["cash", "debt"])[0] == pytest.approx((2 / 2.5) ** PARTIAL)
     assert covered(["cash debt"], ["cash debt"]) == [1.0]
     assert covered(["cash debt"], []) == [0.0]
     assert covered([], ["alpha"]) == []
@@ -181,8 +195,10 @@ def test_values_stay_in_range_on_hostile_points():
 
 
 def test_no_heavy_library_is_loaded():
-    code = ("import sys; from ems.score import LocalScorer; from ems.extract import SentenceExtractor; "
-            "LocalScorer().cover([]); SentenceExtractor()(['a. b']); "
-            "print([m for m in ('torch', 'transformers', 'nltk', 'numpy', 'pandas', 'openai') if m in sys.modules])")
+    code = (
+        "import sys; from ems.score import LocalScorer; from ems.extract import SentenceExtractor; "
+        "LocalScorer().cover([]); SentenceExtractor()(['a. b']); "
+        "print([m for m in ('torch', 'transformers', 'nltk', 'numpy', 'pandas', 'openai') if m in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -61,18 +61,25 @@ def test_all_in_one_call():
     assert 'Reference points:\n0: "Revenue was $5 billion."\n1: "Margin was 20%."\n2: "No dividend' in judge.seen[0]
 
 
-@pytest.mark.parametrize(("reply", "indices"), [
-    ('{"matches": [1, 0, -1]}', [1, 0, -1]),
-    ("[1, 0, -1]", [1, 0, -1]),
-    ('```json\n{"matches": [1, "0", -1]}\n```', [1, 0, -1]),
-    ('{"matches": [1, 7, -1]}', [1, None, -1]),             # off the menu of two: that entry alone
-    ('{"matches": [1, 0.5, -1]}', [1, None, -1]),
-    ('{"matches": [1, true, -1]}', [1, None, -1]),
-    ('{"matches": [1, 0]}', None),                          # which one is missing nobody knows
-    ('{"matches": [1, 0, -1, 1]}', None),
-    ("[1, 0, -1] or [0, 0, -1]", None),
-    ('{"matches": [1, 0', None), ("1, 0, -1", None), ("", None), ("I cannot.", None), ('{"matches": 1}', None),
-])
+@pytest.mark.parametrize(
+    ("reply", "indices"),
+    [
+        ('{"matches": [1, 0, -1]}', [1, 0, -1]),
+        ("[1, 0, -1]", [1, 0, -1]),
+        ('```json\n{"matches": [1, "0", -1]}\n```', [1, 0, -1]),
+        ('{"matches": [1, 7, -1]}', [1, None, -1]),  # off the menu of two: that entry alone
+        ('{"matches": [1, 0.5, -1]}', [1, None, -1]),
+        ('{"matches": [1, true, -1]}', [1, None, -1]),
+        ('{"matches": [1, 0]}', None),  # which one is missing nobody knows
+        ('{"matches": [1, 0, -1, 1]}', None),
+        ("[1, 0, -1] or [0, 0, -1]", None),
+        ('{"matches": [1, 0', None),
+        ("1, 0, -1", None),
+        ("", None),
+        ("I cannot.", None),
+        ('{"matches": 1}', None),
+    ],
+)
 def test_lists_of_indices(reply, indices):
     assert read_indices(reply, "matches", count=3, n_points=2) == indices
 
@@ -144,7 +151,8 @@ def test_agreement_with_the_faithful_variant_on_stored_replies(tmp_path):
     ({"7": 0.5, "8": 0.5}, 7.5 / 9),
     ({"9": 0.6, " 8": 0.2, "The": 0.2}, (9 * 0.6 + 8 * 0.2) / 0.8 / 9),       # over what is a number alone
     ({"0": 1.0}, 0.0), ({"9": 0.5}, 1.0),
-    ({"9": 0.4, "I": 0.6}, None),                                             # more likely to say something else
+    # More likely to say something else.
+    ({"9": 0.4, "I": 0.6}, None),
     ({"12": 0.9}, None), ({"\u0667": 0.9}, None), ({"": 1.0}, None), ({}, None),
 ])
 def test_mean_score_by_hand(chances, score):
@@ -156,8 +164,12 @@ def likely_reply(text, error, chances):
 
 
 def test_expected_scores_are_signed_and_need_one_digit():
-    judge = ScriptedJudge(likely_reply("7", "", {"7": 0.5, "8": 0.5}), Reply("7"), likely_reply(None, "refusal", {"7": 0.9}),
-                          likely_reply(None, "length", {"7": 0.9}))
+    judge = ScriptedJudge(
+        likely_reply("7", "", {"7": 0.5, "8": 0.5}),
+        Reply("7"),
+        likely_reply(None, "refusal", {"7": 0.9}),
+        likely_reply(None, "length", {"7": 0.9}),
+    )
     scorer = LLMScorer(judge, max_score=9, expected=True)
     assert scorer([("a", "b")] * 4) == [pytest.approx(7.5 / 9), None, None, None]
     assert scorer.unread == {"score: no probabilities": 1, "score: refusal": 1, "score: length": 1}
@@ -224,10 +236,18 @@ def aligned(ref=PAIRS[0], ans=PAIRS[1], match=(0, 1)):
     return EMSResult("t", "m", tuple(ref), tuple(ans), tuple(match))
 
 
-@pytest.mark.parametrize(("reply", "scores"), [
-    ('{"scores": [10, 0]}', [1.0, 0.0]), ("[7, 11]", [0.7, None]), ('{"scores": [5, "3"]}', [0.5, 0.3]),
-    ('{"scores": [5]}', [None, None]), ("7", [None, None]), ('{"scores": [5, 7.5]}', [0.5, None]), ("", [None, None]),
-])
+@pytest.mark.parametrize(
+    ("reply", "scores"),
+    [
+        ('{"scores": [10, 0]}', [1.0, 0.0]),
+        ("[7, 11]", [0.7, None]),
+        ('{"scores": [5, "3"]}', [0.5, 0.3]),
+        ('{"scores": [5]}', [None, None]),
+        ("7", [None, None]),
+        ('{"scores": [5, 7.5]}', [0.5, None]),
+        ("", [None, None]),
+    ],
+)
 def test_joint_scores_are_read_one_by_one(reply, scores):
     scorer = JointLLMScorer(ScriptedJudge(reply))
     assert scorer.by_answer([[], [("a", "b"), ("c", "d")]]) == [[], scores]
@@ -252,8 +272,10 @@ def test_both_sides_whole_by_hand():
     assert (result.recall, result.precision) == ((1.0 + 0.4) / 2, (0.9 + 0.0) / 2)
     assert result.whole_sides
     assert "|match:none|score:llm-sides:" in result.signature
-    assert judge.seen[0].index('"It rained."') < judge.seen[0].index('0: "Revenue rose 6%."')     # the reference is scored
-    assert '1: "It rained."' in judge.seen[1]                                                    # then the answer
+    # The reference is scored.
+    assert judge.seen[0].index('"It rained."') < judge.seen[0].index('0: "Revenue rose 6%."')
+    # Then the answer.
+    assert '1: "It rained."' in judge.seen[1]
 
 
 def test_both_sides_whole_lose_one_side_alone_and_ask_nothing_of_an_empty_answer():

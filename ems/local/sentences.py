@@ -11,12 +11,61 @@ from .words import word_weight, words_of
 
 UNITS = ("sentence", "clause", "paragraph")
 # Abbreviations whose period does not end a sentence, lower case.
-_ABBREVIATIONS = frozenset([
-    "approx", "assn", "ave", "bros", "ca", "cf", "co", "col", "corp", "dept", "dr", "e.g", "eq", "est", "fig", "figs",
-    "gen", "gov", "i.e", "inc", "jan", "feb", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec", "jr",
-    "lt", "ltd", "mr", "mrs", "ms", "nos", "para", "pp", "prof", "rep", "rev", "sen", "sr", "st", "u.k", "u.s", "u.s.a",
-    "vol", "vs",
-])
+_ABBREVIATIONS = frozenset(
+    [
+        "approx",
+        "assn",
+        "ave",
+        "bros",
+        "ca",
+        "cf",
+        "co",
+        "col",
+        "corp",
+        "dept",
+        "dr",
+        "e.g",
+        "eq",
+        "est",
+        "fig",
+        "figs",
+        "gen",
+        "gov",
+        "i.e",
+        "inc",
+        "jan",
+        "feb",
+        "apr",
+        "jun",
+        "jul",
+        "aug",
+        "sep",
+        "sept",
+        "oct",
+        "nov",
+        "dec",
+        "jr",
+        "lt",
+        "ltd",
+        "mr",
+        "mrs",
+        "ms",
+        "nos",
+        "para",
+        "pp",
+        "prof",
+        "rep",
+        "rev",
+        "sen",
+        "sr",
+        "st",
+        "u.k",
+        "u.s",
+        "u.s.a",
+        "vol",
+        "vs",
+    ]
+)
 # A run of stops with its quotes and footnote marks, before a space; or a stop of an unspaced script.
 _STOP = re.compile(r"(?<![.!?])[.!?]++[\"'”’)\]*_]*(?:\s*\[\d+(?:[,;–-]\s*\d+)*\])*(?=\s+\S)|[。！？；]+[”」』）]*")
 _CLAUSE = re.compile(r";\s+|\s+[–—]\s+|:\s+(?=\w)"
@@ -25,23 +74,27 @@ _BULLET = re.compile(r"^(?:[-*•–·▪>]+|\(?(?:\d{1,3}|[ivx]{1,4})[.)]|\(?[a
 _TABLE_RULE = re.compile(r"^\|?[\s:|-]+\|[\s:|-]*$")
 _MARKUP = re.compile(r"\*\*|__|`+|<\|[^|>]*\|>|(?<=\])\([^()\s]*\)|^#{1,6}\s+|^>\s+", re.MULTILINE)
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-_HEADED = (r"[#*\s]*(?:(?:executive|final) )?(?:summary|overview|introduction|conclusions?|in brief|at a glance"
-           r"|tl;?dr|(?:final|closing) thoughts|key takeaways?)\**\s*(?:[:\n]|\*\*|$)")
+_HEADED = (
+    r"[#*\s]*(?:(?:executive|final) )?(?:summary|overview|introduction|conclusions?|in brief|at a glance"
+    r"|tl;?dr|(?:final|closing) thoughts|key takeaways?)\**\s*(?:[:\n]|\*\*|$)"
+)
 _CONCLUDES = (r"(?:in (?:summary|conclusion|short|sum|essence)\b|to (?:summari[sz]e|sum up|conclude)\b"
               r"|(?:overall|ultimately|taken together|all in all),)")
 _OPENING = re.compile(_HEADED, re.IGNORECASE)
 _CLOSING = re.compile(f"{_HEADED}|{_CONCLUDES}", re.IGNORECASE)
 _CLOSING_SENTENCE = re.compile(rf"(?<=[.!?])\s+(?={_CONCLUDES})", re.IGNORECASE)
-REPEATED = 0.9         # a paragraph not marked as a summary is one when the rest holds this share of its words
+# A paragraph not marked as a summary is one when the rest holds this share of its words.
+REPEATED = 0.9
 SUMMARY_LIMIT = 4000   # characters; a longer block is no summary, whatever it is called
 
 
 class SentenceExtractor:
     """Points cut out by rules: sentences, or clauses or paragraphs. Needs no judge and no download.
 
-    Each sentence is a point (`max_sentences` of one paragraph together when more than 1); list entries and table rows
-    end a point, headings are dropped. Repetitions are kept unless `dedupe` (an ablation). Opening and closing
-    summaries are removed by `remove_summaries` first unless `remove_summary=False`. An empty text has no points.
+    Each sentence is a point (`max_sentences` of one paragraph together when more than 1); list entries and
+    table rows end a point, headings are dropped. Repetitions are kept unless `dedupe` (an ablation). Opening
+    and closing summaries are removed by `remove_summaries` first unless `remove_summary=False`. An empty text
+    has no points.
     """
 
     def __init__(self, *, unit: str = "sentence", max_sentences: int = 1, remove_summary: bool = True,
@@ -131,12 +184,13 @@ def _ends_sentence(paragraph: str, start: int, stop: re.Match[str], capitals: bo
 
 
 def remove_summaries(text: str) -> str:
-    """The text less an opening and a closing summary (paper, section 2.1): their content is the body's once more.
+    """The text less an opening and a closing summary (paper, section 2.1): their content is the body's once
+    more.
 
-    A paragraph at either end is a summary when it is headed as one ("Overview", "In conclusion, ...") or when nearly
-    all its words recur in the rest; never when it brings a number that the rest lacks, when it is over a third of the
-    text, or when it only copies sentences: that is a repetition, and stays. A closing sentence within the last
-    paragraph ("In summary, ...") goes the same way. Returns `text` itself when there is none.
+    A paragraph at either end is a summary when it is headed as one ("Overview", "In conclusion, ...") or when
+    nearly all its words recur in the rest; never when it brings a number that the rest lacks, when it is over
+    a third of the text, or when it only copies sentences: that is a repetition, and stays. A closing sentence
+    within the last paragraph ("In summary, ...") goes the same way. Returns `text` itself when there is none.
     """
     blocks = blocks_of(text)
     if len(re.findall(r"\n\s*\n", text)) < 2 and not all(re.search(r"[.!?:。]\W*$", block) for block in blocks):
@@ -159,7 +213,9 @@ def remove_summaries(text: str) -> str:
 
 
 def _is_summary(block: str, rest: Sequence[str], sign: re.Pattern[str]) -> bool:
-    """Whether `block` is marked by `sign`, or repeats `rest` in other sentences, and has no number of its own."""
+    """Whether `block` is marked by `sign`, or repeats `rest` in other sentences, and has no number of its
+    own.
+    """
     if len(block) > min(SUMMARY_LIMIT, sum(map(len, rest)) / 2):
         return False
     if not sign.match(block):
