@@ -19,10 +19,9 @@ from pathlib import Path
 import pytest
 from doubles import ScriptedJudge
 from loopback import Fault, Loopback, completion, mixed, refusing
-
-import ems.judge.wire
 from scripted import judgeable, judged
 
+import ems.judge.wire
 from ems.baselines import RAGChecker
 from ems.data import load_answers, of_results
 from ems.judge.calls import STRIKES
