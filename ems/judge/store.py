@@ -1,9 +1,9 @@
 """The store of judge replies: record, replay, export, import; and the requests still waiting for a reply.
 
-A reply costs money and time, so it is committed as soon as it arrives, together with those that arrived at the
-same moment, in an SQLite file (WAL mode) that survives a killed process, several processes at once and a full
-disk. Its key is a hash of everything that can change the reply. The same replies travel as JSON lines that a
-person can read and a repository can keep.
+A reply costs money and time, so it is committed as soon as it arrives, together with those that arrived at
+the same moment, in an SQLite file (WAL mode) that survives a killed process, several processes at once and a
+full disk. Its key is a hash of everything that can change the reply. The same replies travel as JSON lines
+that a person can read and a repository can keep.
 """
 
 from __future__ import annotations
