@@ -323,7 +323,7 @@ def save_table1(
     summary: pd.DataFrame, folder: str | os.PathLike[str], paper: pd.DataFrame | None = None, *,
     absent: Mapping[str, str] | None = None, models: Sequence[str] | None = None,
 ) -> list[Path]:
-    """Write table1.csv (tidy, unrounded), table1.md and table1.tex (booktabs) into `folder`; returns the
+    """Write table1.csv (tidy, six decimals), table1.md and table1.tex (booktabs) into `folder`; returns the
     paths.
 
     `absent` maps a metric that the run has no rows for to the reason, listed under the table with the
@@ -338,7 +338,9 @@ def save_table1(
     common = ordered["signature"].str.replace(r"\|(n|unscored):\d+", "", regex=True)
     settings = [f"{' / '.join(metrics.unique())}: {visible(signature)}"
                 for signature, metrics in ordered["metric"].groupby(common, sort=False)]
-    files = {"table1.csv": csv_text(ordered[list(COLUMNS)].round(6)), "table1.md": _markdown(table, notes, settings),
+    names = ordered[["metric", "part", "model", "signature"]].map(visible)
+    tidy = ordered.assign(**names)[list(COLUMNS)].round(6)
+    files = {"table1.csv": csv_text(tidy), "table1.md": _markdown(table, notes, settings),
              "table1.tex": _latex(table, notes, settings)}
     for name, text in files.items():
         write_file(Path(folder, name), text.encode("utf-8"))

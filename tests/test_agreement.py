@@ -256,7 +256,11 @@ def test_every_variant_differs_from_the_paper_in_one_choice(form):
     signatures = [pipeline.signature for pipeline in made.values()]
     assert len(set(signatures)) == len(signatures)
     base = signatures[0].split("|")
-    assert all(sum(a != b for a, b in zip(base, s.split("|"), strict=True)) == 1 for s in signatures[1:])
+    changed = {name: sum(a != b for a, b in zip(base, pipeline.signature.split("|"), strict=True))
+               for name, pipeline in made.items()}
+    both_ways = changed.pop("matched both ways", 2)       # its scorer matches, so no matcher is named
+    assert (changed.pop(ablation.BASE), both_ways) == (0, 2)
+    assert set(changed.values()) == {1}
     for pipeline in made.values():
         assert pipeline.score(
             "Costs were flat. Sales rose 5%.", "Costs were flat. Sales rose 5%."

@@ -121,9 +121,9 @@ def test_saved_csv_follows_the_contract(tmp_path):
     assert lines[0] == "metric,part,model,value,ci_low,ci_high,n,unscored,signature"
     assert (
         lines[1]
-        == f"BLEU,Score,{SMALL},0.3333333333333333,0.3,0.4,50,0,BLEU|judge:none|n:50|unscored:0|seed:7"
+        == f"BLEU,Score,{SMALL},0.333333,0.3,0.4,50,0,BLEU|judge:none|n:50|unscored:0|seed:7"
     )
-    assert pd.read_csv(paths[0]).value.tolist() == [1 / 3, 0.0301, 0.25, 0.5]
+    assert pd.read_csv(paths[0]).value.tolist() == [0.333333, 0.0301, 0.25, 0.5]
     assert lines[2].split(",")[4:6] == ["", ""]                    # no interval is an empty cell
 
 

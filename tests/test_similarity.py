@@ -196,7 +196,7 @@ def test_values_stay_in_range_on_hostile_points():
 
 def test_no_heavy_library_is_loaded():
     code = (
-        "import sys; from ems.score import LocalScorer; from ems.extract import SentenceExtractor; "
+        "import sys; from ems.local.scorers import LocalScorer; from ems.local.sentences import SentenceExtractor; "
         "LocalScorer().cover([]); SentenceExtractor()(['a. b']); "
         "print([m for m in ('torch', 'transformers', 'nltk', 'numpy', 'pandas', 'openai') if m in sys.modules])"
     )
