@@ -36,7 +36,8 @@ Row = TypeVar("Row", bound="BaseModel")
 # What was needed, by pydantic's type of error.
 NEEDED = {"string_type": "a string", "list_type": "a list", "model_type": "an object"}
 OWN_CHECK = "ems"        # type of a PydanticCustomError whose message reads on after the field's name
-FORMULA = r"[=+\-@＝＋－＠\x00-\x1f]"   # how a text begins that a spreadsheet runs, or that hides such a beginning
+# How a text begins that a spreadsheet runs, or that hides such a beginning.
+FORMULA = r"[=+\-@＝＋－＠\x00-\x1f]"
 
 
 # --- places ---
