@@ -7,7 +7,7 @@ from typing import Any
 
 from ..match import Points
 from ..score import Sides
-from .words import bent, coverage, overlap, read_point, similarity
+from .words import coverage, most_similar, overlap_matrix, read_point, rules_hash, similarity
 
 
 class SimilarityMatcher:
@@ -21,7 +21,7 @@ class SimilarityMatcher:
         if not 0 < threshold <= 1:
             raise ValueError(f"threshold must be in (0, 1], got {threshold}")
         self.threshold, self.encoder = threshold, encoder
-        self.signature = f"similarity:v1,threshold={threshold}" + (f"+{encoder.signature}" if encoder else "")
+        self.signature = f"similarity:{rules_hash()},threshold={threshold}" + (f"+{encoder.signature}" if encoder else "")
 
     def __call__(self, pairs: Sequence[tuple[Points, Points]]) -> list[tuple[int | None, ...]]:
         return [self._match(ref, ans) for ref, ans in pairs]
@@ -29,14 +29,14 @@ class SimilarityMatcher:
     def _match(self, ref: Points, ans: Points) -> tuple[int, ...]:
         if not ref or not ans:
             return (-1,) * len(ref)
-        answers = [read_point(p) for p in ans]
-        rows = [[similarity(point, answer) for answer in answers] for point in map(read_point, ref)]
+        points, answers = ([read_point(p) for p in side] for side in (ref, ans))
+        cosines: Any = [None] * len(ref)
         if self.encoder:
             embedded = self.encoder.embed([*ref, *ans])
             cosines = embedded[:len(ref)] @ embedded[len(ref):].T
-            rows = [[bent(*pair) for pair in zip(row, c, strict=True)] for row, c in zip(rows, cosines, strict=True)]
-        best = [row.index(max(row)) for row in rows]
-        return tuple(j if row[j] >= self.threshold else -1 for j, row in zip(best, rows, strict=True))
+        best = [most_similar(point, answers, row, c)
+                for point, row, c in zip(points, overlap_matrix(points, answers), cosines, strict=True)]
+        return tuple(j if value >= self.threshold else -1 for j, value in best)
 
 
 class LocalScorer:
@@ -51,7 +51,7 @@ class LocalScorer:
 
     def __init__(self, encoder: Any = None):
         self.encoder = encoder
-        self.signature = "local:v1" + (f"+{encoder.signature}" if encoder else "")
+        self.signature = f"local:{rules_hash()}" + (f"+{encoder.signature}" if encoder else "")
         self._embedded, self._row = None, {}        # unit rows of the points at hand, and which is whose
 
     def prepare(self, points: Iterable[str]) -> None:
@@ -63,7 +63,7 @@ class LocalScorer:
     def sides(self, ref_points: Sequence[str], ans_points: Sequence[str]) -> Sides:
         """Both sides of one answer; see `Sides`."""
         ref, ans = ([read_point(p) for p in side] for side in (ref_points, ans_points))
-        near = [[overlap(r, a) for a in ans] for r in ref]
+        near = overlap_matrix(ref, ans)
         meaning = None
         if self.encoder and ref and ans:
             if not self._row.keys() >= {*ref_points, *ans_points}:
@@ -73,10 +73,7 @@ class LocalScorer:
         score = coverage(ref, ans, near, meaning)
         back = [[row[j] for row in near] for j in range(len(ans))]
         ans_score = coverage(ans, ref, back, None if meaning is None else meaning.T)
-        match = []
-        for r, row, s in zip(ref, near, score, strict=True):
-            alike = [similarity(r, a, context) for a, context in zip(ans, row, strict=True)]
-            match.append(alike.index(max(alike)) if s > 0 else -1)
+        match = [most_similar(r, ans, row)[0] if s > 0 else -1 for r, row, s in zip(ref, near, score, strict=True)]
         return Sides(tuple(match), tuple(score), tuple(ans_score),
                      tuple(p.weight for p in ref), tuple(p.weight for p in ans))
 
@@ -85,7 +82,9 @@ class PairScorer:
     """The paper's one-to-one form without a judge: `similarity` of the two points, in [0, 1]."""
 
     name = "local-pair"
-    signature = "local-pair:v1"
+
+    def __init__(self) -> None:
+        self.signature = f"local-pair:{rules_hash()}"
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         return [similarity(read_point(ref), read_point(ans)) for ref, ans in pairs]
