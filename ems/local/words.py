@@ -124,98 +124,150 @@ def overlap(a: Point, b: Point) -> float:
     for item, n in a.items.items():
         if item in b.items:
             shared += a.worth[item] * min(n, b.items[item])
-    return _dice(shared, a, b)
-
-
-def _dice(shared: float, a: Point, b: Point) -> float:
     return min(1.0, 2 * shared / (a.context_weight + b.context_weight)) if shared else 0.0
 
 
 def overlap_matrix(points: Sequence[Point], others: Sequence[Point]) -> list[list[float]]:
     """`overlap` of each point (row) with each of the others (column), digit by digit the same.
 
-    It goes through the items that two points share instead of comparing every two points, which for long sides is
-    many times faster.
+    It goes through the items that points share instead of comparing every two points, which is many times faster on
+    long sides. Rows of one and the same point are one list: not to be changed.
     """
     # As in `overlap`, the point with fewer items lends its weights; with as many, it is the first.
-    larger = _shared_weights(points, others, more=0)
-    smaller = _shared_weights(others, points, more=1)
-    return [[_dice(shared or column[i], point, other) if shared or column[i] else 0.0
-             for shared, column, other in zip(larger[i], smaller, others, strict=True)]
-            for i, point in enumerate(points)]
+    with_larger = _shared_weights(points, others, more=0)
+    with_smaller = zip(*_shared_weights(others, points, more=1), strict=True) if others else [()] * len(points)
+    weights = [other.context_weight for other in others]
+    matrix: dict[int, list[float]] = {}
+    for point, larger, smaller in zip(points, with_larger, with_smaller, strict=True):
+        if id(point) not in matrix:
+            dice = [2 * (one or two) / (point.context_weight + weight) if one or two else 0.0
+                    for one, two, weight in zip(larger, smaller, weights, strict=True)]
+            matrix[id(point)] = [1.0 if value > 1 else value for value in dice]
+    return [matrix[id(point)] for point in points]
 
 
 def _shared_weights(points: Sequence[Point], others: Sequence[Point], more: int) -> list[list[float]]:
     """Weight of the items that each point (row) shares with each other one that has at least `more` more items."""
-    mentions: dict[str, list[tuple[int, int, int]]] = defaultdict(list)     # size, index, count; by ascending size
-    for j in sorted(range(len(others)), key=lambda j: len(others[j].items)):
-        for item, n in others[j].items.items():
-            mentions[item].append((len(others[j].items), j, n))
-    rows = []
+    sizes, holders = _holders(others)
+    rows: dict[int, list[float]] = {}
     for point in points:
-        row = [0.0] * len(others)
-        smallest = (len(point.items) + more,)
+        if id(point) in rows:
+            continue
+        row = rows[id(point)] = [0.0] * len(others)
+        smallest = len(point.items) + more
         for item, n in point.items.items():
-            if item in mentions:
-                worth, holders = point.worth[item], mentions[item]
-                for _, j, count in holders[bisect_left(holders, smallest):]:
-                    row[j] += worth * (n if n < count else count)
-        rows.append(row)
-    return rows
+            for count, indices in holders.get(item, {}).items():
+                weight = point.worth[item] * min(n, count)
+                for j in indices[bisect_left(indices, smallest, key=sizes.__getitem__):]:
+                    row[j] += weight
+    return [rows[id(point)] for point in points]
 
 
-def similarity(a: Point, b: Point, context: float | None = None) -> float:
+def _holders(points: Sequence[Point]) -> tuple[list[int], dict[str, dict[int, list[int]]]]:
+    """The number of items of each point; and by item and by its count the points that hold it, smallest first."""
+    sizes = [len(point.items) for point in points]
+    holders: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for j in sorted(range(len(points)), key=sizes.__getitem__):
+        for item, n in points[j].items.items():
+            holders[item][n].append(j)
+    return sizes, holders
+
+
+def similarity(a: Point, b: Point) -> float:
     """Weighted overlap of two points in [0, 1]: 1 for the same content, 0 for none.
 
     A number counts only as far as the words around it agree: "35% growth" is not "35 people". The more alike two
-    points are in words, the more a contradiction takes away. `context` is their `overlap`, where it is known already.
+    points are in words, the more a contradiction takes away.
     """
-    context = overlap(a, b) if context is None else context
-    spare, shared = list(b.quantities), 0
-    for q in a.quantities:
-        match = next((i for i, other in enumerate(spare) if same(q, other)), None)
-        if match is not None:
-            del spare[match]
-            shared += 1
-    value = _with_numbers(a, b, context, shared)
-    missing = len(a.quantities) - shared
-    return value * (1 - (1 - CONTRADICTED) * context * contradiction(a, b, missing))
+    equal = [(i, j) for i, q in enumerate(a.quantities) for j, other in enumerate(b.quantities) if same(q, other)]
+    return _similarity(a, b, overlap(a, b), equal)
 
 
-def _with_numbers(a: Point, b: Point, context: float, shared: int) -> float:
-    """Share in [0, 1] of the weight of two points that agrees: words, and `shared` quantities on each side."""
+def _similarity(a: Point, b: Point, context: float, equal: Sequence[tuple[int, int]]) -> float:
+    """`similarity` from what two points share: their `overlap`, and which quantity of a equals which of b."""
+    shared = _paired(equal)
+    spare = len(b.quantities) - len({j for _, j in equal})
     # Points of nothing but numbers have no context that could disagree.
     trust = min(1.0, context / CONTEXT) if a.context_weight and b.context_weight else 1.0
-    words = context * (a.context_weight + b.context_weight)
-    return min(1.0, (words + 2 * NUMBER * shared * trust) / (a.weight + b.weight))
+    agreed = context * (a.context_weight + b.context_weight) + 2 * NUMBER * shared * trust
+    against = _contradiction(a, b, len(a.quantities) - shared, spare)
+    return min(1.0, agreed / (a.weight + b.weight)) * (1 - (1 - CONTRADICTED) * context * against)
 
 
-def most_similar(point: Point, others: Sequence[Point], overlaps: Sequence[float],
-                 cosines: Sequence[float] | None = None) -> tuple[int, float]:
-    """Index of the other point with the highest `similarity` and its value; the earliest of equals.
-
-    `overlaps[j]` is the `overlap` with other j, `cosines[j]` the cosine of the embeddings, if there are any (`bent`).
-    (0, 0.0) when nothing is similar, also without any others.
-    """
-    best, highest = 0, 0.0
-    for j, (other, context) in enumerate(zip(others, overlaps, strict=True)):
-        cosine = None if cosines is None else cosines[j]
-        # What it would be if all numbers agreed and nothing contradicted: most others cannot win, and are not compared.
-        at_most = _with_numbers(point, other, context, min(len(point.quantities), len(other.quantities)))
-        if bent(at_most, cosine) > highest:
-            value = bent(similarity(point, other, context), cosine)
-            if value > highest:
-                best, highest = j, value
-    return best, highest
+def _paired(equal: Sequence[tuple[int, int]]) -> int:
+    """How many quantities of one point find an equal in the other, each taken once, the first that is free."""
+    if len(equal) < 2:
+        return len(equal)
+    first: set[int] = set()
+    second: set[int] = set()
+    for i, j in equal:
+        if i not in first and j not in second:
+            first.add(i)
+            second.add(j)
+    return len(first)
 
 
 def contradiction(a: Point, b: Point, missing: int) -> float:
     """How far `b` contradicts `a`, in [0, 1]: 1 for a negation or an opposite direction on one side only, else the
     share of the quantities of `a` in whose place `b` has others; `missing` of them are not in `b`."""
+    spare = sum(not any(same(q, other) for q in a.quantities) for other in b.quantities) if missing else 0
+    return _contradiction(a, b, missing, spare)
+
+
+def _contradiction(a: Point, b: Point, missing: int, spare: int) -> float:
     if a.negated != b.negated or a.trend * b.trend < 0:
         return 1.0
-    spare = sum(not any(same(q, other) for q in a.quantities) for other in b.quantities) if missing else 0
-    return min(missing, spare) / len(a.quantities) if spare else 0.0
+    return min(missing, spare) / len(a.quantities) if missing and spare else 0.0
+
+
+class Neighbours:
+    """The points of one side, prepared for the question which of them is most similar to a point."""
+
+    def __init__(self, others: Sequence[Point]):
+        self.others = others
+        self.quantities = QuantityIndex([other.quantities for other in others])
+
+    def most_similar(self, point: Point, overlaps: Sequence[float],
+                     cosines: Sequence[float] | None = None) -> tuple[int, float]:
+        """Index of the other point with the highest `similarity` to `point` and its value; the earliest of equals.
+
+        `overlaps[j]` is the `overlap` with other j, `cosines[j]` the cosine of the embeddings, if there are any
+        (`bent`). (0, 0.0) when nothing is similar, also without any others.
+        """
+        if not self.others:
+            return 0, 0.0
+        equal, bounds = self._equal_quantities(point), self._bounds(point, overlaps, cosines)
+        best, highest, compared = 0, 0.0, set()
+        # The nearest in words and in numbers come first: most others cannot reach their value, and are not compared.
+        nearest, most_numbers = overlaps.index(max(overlaps)), max(equal, key=lambda j: len(equal[j]), default=0)
+        for j in (nearest, most_numbers, *range(len(self.others))):
+            may_win = bounds[j] > highest or (bounds[j] == highest and j < best)
+            if may_win and id(self.others[j]) not in compared:
+                compared.add(id(self.others[j]))
+                value = _similarity(point, self.others[j], overlaps[j], equal.get(j, ()))
+                if cosines is not None:
+                    value = bent(value, cosines[j])
+                if value > highest or (value == highest and j < best):
+                    best, highest = j, value
+        return best, highest
+
+    def _equal_quantities(self, point: Point) -> dict[int, list[tuple[int, int]]]:
+        """By other point: which quantity of `point` equals which of its own."""
+        equal: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for i, q in enumerate(point.quantities):
+            for j, place in self.quantities.equals(q):
+                equal[j].append((i, place))
+        return equal
+
+    def _bounds(self, point: Point, overlaps: Sequence[float], cosines: Sequence[float] | None) -> list[float]:
+        """What the value would be at most: if all numbers agreed and nothing contradicted."""
+        # Numbers add at most 2 * NUMBER each, over a weight of at least the point's, trusted as the context agrees.
+        reach = 1 + 2 * NUMBER * len(point.quantities) / (CONTEXT * point.weight) + 1e-9       # and rounding
+        bounds = [min(1.0, context * reach) if point.context_weight and other.context_weight else 1.0
+                  for context, other in zip(overlaps, self.others, strict=True)]
+        if cosines is None:
+            return bounds
+        return [bent(bound, cosine) for bound, cosine in zip(bounds, cosines, strict=True)]
 
 
 # --- one side against the other
@@ -271,7 +323,7 @@ class _Sides:
         """The quantities of a point that the other side has, and the number of those that it has not."""
         held = []
         for q in point.quantities:
-            if holders := self.quantities_there.holders(q):
+            if holders := [j for j, _ in self.quantities_there.equals(q)]:
                 trust = _trust(overlaps, holders) if point.context_weight else 1.0
                 held.append((NUMBER * trust, min(1.0, len(holders) / self.quantities_here[_printed(q)])))
         return held, len(point.quantities) - len(held)
