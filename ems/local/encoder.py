@@ -29,9 +29,10 @@ MAX_TOKENS = 512
 class Encoder:
     """A transformer behind BERTScore and sentence embeddings.
 
-    `name` is a key of `PACKAGED` (no network needed), a folder, or a model of the Hugging Face hub. `truncated`
-    counts the texts cut at the encoder's 512 tokens since the encoder was made; the cut part counts for nothing.
-    Raises InputError when the package, the folder or the hub cannot be reached, or when weights fail their hash.
+    `name` is a key of `PACKAGED` (no network needed), a folder, or a model of the Hugging Face hub.
+    `truncated` counts the texts cut at the encoder's 512 tokens since the encoder was made; the cut part
+    counts for nothing. Raises InputError when the package, the folder or the hub cannot be reached, or when
+    weights fail their hash.
     """
 
     def __init__(self, name: str = "roberta-large", *, layers: int | None = None, batch_size: int = 8):
@@ -114,8 +115,10 @@ class Encoder:
                 )
             except OSError as error:
                 first = str(error).strip().splitlines()[0]
-                raise InputError(f"encoder {self.name} cannot be loaded ({first}); without a hub in reach use "
-                                 f"{', '.join(PACKAGED)} or a folder") from None
+                raise InputError(
+                    f"encoder {self.name} cannot be loaded ({first}); without a hub in reach use "
+                    f"{', '.join(PACKAGED)} or a folder"
+                ) from None
             # Some tokenizers name no limit and report 1e30 tokens, which their fast part cannot take.
             tokenizer = self._scorer._tokenizer
             tokenizer.model_max_length = min(tokenizer.model_max_length, MAX_TOKENS)

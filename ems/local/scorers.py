@@ -7,21 +7,22 @@ from dataclasses import replace
 from typing import Any
 
 from ..types import EMSResult, Points
-from .words import Point, bent, coverage, overlap, read_point, similarity
+from .words import Neighbours, Point, coverage, overlap_matrix, read_point, rules_hash, similarity
 
 
 class SimilarityMatcher:
     """The most similar answer point of each reference point, or -1 when none reaches `threshold` in (0, 1].
 
-    Ties go to the earlier point. `encoder`, when given, has `embed(texts)` -> unit rows and a `signature`: then the
-    points' meaning counts beside their words. Deterministic; needs no judge.
+    Ties go to the earlier point. `encoder`, when given, has `embed(texts)` -> unit rows and a `signature`:
+    then the points' meaning counts beside their words. Deterministic; needs no judge.
     """
 
     def __init__(self, *, threshold: float = 0.2, encoder: Any = None):
         if not 0 < threshold <= 1:
             raise ValueError(f"threshold must be in (0, 1], got {threshold}")
         self.threshold, self.encoder = threshold, encoder
-        self.signature = f"similarity:v1,threshold={threshold}" + (f"+{encoder.signature}" if encoder else "")
+        suffix = f"+{encoder.signature}" if encoder else ""
+        self.signature = f"similarity:{rules_hash()},threshold={threshold}{suffix}"
 
     def __call__(self, pairs: Sequence[tuple[Points, Points]]) -> list[tuple[int | None, ...]]:
         return [self._match(ref, ans) for ref, ans in pairs]
@@ -29,29 +30,30 @@ class SimilarityMatcher:
     def _match(self, ref: Points, ans: Points) -> tuple[int, ...]:
         if not ref or not ans:
             return (-1,) * len(ref)
-        answers = [read_point(p) for p in ans]
-        rows = [[similarity(point, answer) for answer in answers] for point in map(read_point, ref)]
+        points, answers = ([read_point(p) for p in side] for side in (ref, ans))
+        cosines: Any = [None] * len(ref)
         if self.encoder:
             embedded = self.encoder.embed([*ref, *ans])
-            cosines = embedded[:len(ref)] @ embedded[len(ref):].T
-            rows = [[bent(*pair) for pair in zip(row, c, strict=True)] for row, c in zip(rows, cosines, strict=True)]
-        best = [row.index(max(row)) for row in rows]
-        return tuple(j if row[j] >= self.threshold else -1 for j, row in zip(best, rows, strict=True))
+            cosines = embedded[: len(ref)] @ embedded[len(ref) :].T
+        neighbours = Neighbours(answers)
+        best = [neighbours.most_similar(point, row, cosine)
+                for point, row, cosine in zip(points, overlap_matrix(points, answers), cosines, strict=True)]
+        return tuple(j if value >= self.threshold else -1 for j, value in best)
 
 
 class LocalScorer:
     """Whole sides without a judge: how far the other side as a whole covers each point, in [0, 1], both ways.
 
-    A point's weight is that of its words and numbers, so longer points count more. `match` and `ans_match` name the
-    most similar point of the other side, for the reader; they do not enter the number. `encoder` (anything with
-    `embed(texts)` -> unit rows, and a `signature`) lets meaning bend the word coverage.
+    A point's weight is that of its words and numbers, so longer points count more. `match` and `ans_match`
+    name the most similar point of the other side, for the reader; they do not enter the number. `encoder`
+    (anything with `embed(texts)` -> unit rows, and a `signature`) lets meaning bend the word coverage.
     """
 
     name = "local"
 
     def __init__(self, encoder: Any = None):
         self.encoder = encoder
-        self.signature = "local:v1" + (f"+{encoder.signature}" if encoder else "")
+        self.signature = f"local:{rules_hash()}" + (f"+{encoder.signature}" if encoder else "")
 
     def cover(self, alignments: Sequence[EMSResult]) -> list[EMSResult]:
         """The alignments with scores, weights and nearest points; see `score.WholeScorer`."""
@@ -67,8 +69,8 @@ class LocalScorer:
 
     def _covered(self, alignment: EMSResult, cosine: Any) -> EMSResult:
         ref, ans = ([read_point(p) for p in side] for side in (alignment.ref_points, alignment.ans_points))
-        near = [[overlap(r, a) for a in ans] for r in ref]
-        back = [[row[j] for row in near] for j in range(len(ans))]
+        near = overlap_matrix(ref, ans)
+        back = [list(row) for row in zip(*near, strict=True)] if ref else [[] for _ in ans]
         score = coverage(ref, ans, near, cosine)
         ans_score = coverage(ans, ref, back, None if cosine is None else cosine.T)
         return replace(alignment, score=tuple(score), ans_score=tuple(ans_score),
@@ -79,18 +81,18 @@ class LocalScorer:
 def _nearest(points: Sequence[Point], others: Sequence[Point], near: Sequence[Sequence[float]],
              score: Sequence[float]) -> tuple[int, ...]:
     """Index of the most similar other point of each point; -1 for one that nothing covers."""
-    indices = []
-    for point, row, s in zip(points, near, score, strict=True):
-        alike = [similarity(point, other, context) for other, context in zip(others, row, strict=True)]
-        indices.append(alike.index(max(alike)) if s > 0 else -1)
-    return tuple(indices)
+    neighbours = Neighbours(others)
+    return tuple(neighbours.most_similar(point, row)[0] if s > 0 else -1
+                 for point, row, s in zip(points, near, score, strict=True))
 
 
 class PairScorer:
     """The paper's one-to-one form without a judge: `similarity` of the two points, in [0, 1]."""
 
     name = "local-pair"
-    signature = "local-pair:v1"
+
+    def __init__(self) -> None:
+        self.signature = f"local-pair:{rules_hash()}"
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         return [similarity(read_point(ref), read_point(ans)) for ref, ans in pairs]
