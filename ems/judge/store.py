@@ -31,7 +31,9 @@ from ..types import InputError, Record
 COLUMNS = tuple(f.name for f in fields(Record))
 _SUMS = ("prompt_tokens", "completion_tokens", "cached_tokens", "seconds")
 # Of a record's fields; the others are text.
-_TYPES: dict[str, tuple[type, ...]] = {**dict.fromkeys(_SUMS, (int, float)), "sent": (dict,), "prompt": (str, type(None))}
+_TYPES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(_SUMS, (int, float)), "sent": (dict,), "prompt": (str, type(None)),
+}
 # How servers say that a reply ended otherwise than by itself; whatever is not named here is a whole reply.
 _ENDINGS = {
     # OpenAI; Mistral; Gemini
@@ -324,8 +326,11 @@ class Replies:
     def export_pending(self, path: str | Path) -> int:
         """Write the waiting requests as an OpenAI Batch API input file (`vllm run-batch` takes the same)."""
         rows = self._read("SELECT key, body FROM pending ORDER BY task, label, key")
-        return write_lines(path, (json.dumps({"custom_id": key, "method": "POST", "url": "/v1/chat/completions",
-                                               "body": json.loads(body)}, ensure_ascii=False) for key, body in rows))
+        fixed = {"method": "POST", "url": "/v1/chat/completions"}
+        return write_lines(path, (
+            json.dumps({"custom_id": key, **fixed, "body": json.loads(body)}, ensure_ascii=False)
+            for key, body in rows
+        ))
 
     def import_batch(self, path: str | os.PathLike) -> dict[str, int]:
         """Read a batch output or error file, all or nothing; counts of imported, duplicate, failed, unknown,

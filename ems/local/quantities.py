@@ -126,7 +126,8 @@ _NAMED = (rf"(?:{_SHARE}|[ -]?(?i:cents?|dollars?|euros?|yen|yuan|usd|eur|gbp|jp
 # Between a number and what it counts may stand two words, but none that begins another phrase: "2025 the
 # market".
 _UNIT = (
-    rf"(?:{_NAMED}|(?:[ -](?!(?:and|to|in|of|or|for|by|per|with|the|our|its|their|this|these)\b)[a-z]+){{0,2}}?"
+    rf"(?:{_NAMED}"
+    r"|(?:[ -](?!(?:and|to|in|of|or|for|by|per|with|the|our|its|their|this|these)\b)[a-z]+){0,2}?"
     rf"[ -](?:{_COUNTED.replace(' ', '|')})s?\b)"
 )
 # A year after one of these words is a year whatever it seems to count: "In 2024 customers spent".
@@ -139,8 +140,9 @@ _CURRENCY = r"(?:US\$|HK\$|C\$|A\$|[$€£¥]|\b(?:USD|EUR|GBP|JPY|CNY|RMB|CAD|A
 _PASSED_OVER = rf"""
   (?P<skip>\[\d+(?:\s*[,;–-]\s*\d+)*\]                           # footnote marks
     | ^[ \t]*(?:[-*•>\#]++[ \t]*)?\**\(?\d{{1,2}}[.)]\**(?=\s)     # list numbers
-    | (?<![|$])(?<![|$][ ])\([1-9]\)(?!{_SCALE}|{_SHARE})         # "(1) cloud, (2) pricing": no accountant's minus
-    | \b(?i:paragraphs?|para|tables?|figures?|pages?|sections?|notes?|items?|steps?|exhibit|appendix|chapter|id)
+    | (?<![|$])(?<![|$][ ])\([1-9]\)(?!{_SCALE}|{_SHARE})         # "(1) cloud, (2) pricing": no minus
+    | \b(?i:paragraphs?|para|tables?|figures?|pages?|sections?|notes?|items?|steps?|exhibit|appendix
+        |chapter|id)
       (?:[ ]ids?)?[ ]?[=:\#]?[ ]?\d+(?:(?:,[ ]?|[ ]?(?:and|to|&|-|–)[ ]?)\d+)*
       \b(?![.]\d|{_SCALE}|(?![ ]points?\b){_NAMED}))"""
 _COMPARISON = r"""
@@ -185,7 +187,8 @@ _UP = (
     r"|improv\w+|expand\w*|expansion|jump\w*|surg\w+|positive|plus|add(?:s|ed))"
 )
 _FILLER = (
-    r"(?:[ ,]+(?:of|by|about|around|approximately|roughly|nearly|almost|over|more|than|some|just|an?|additional"
+    r"(?:[ ,]+(?:of|by|about|around|approximately|roughly|nearly|almost|over|more|than|some|just|an?"
+    r"|additional"
     r"|another|slightly|was|is|were))*[ ]*"
 )
 _BEFORE = re.compile(rf"\b(?:({_DOWN})|{_UP}){_FILLER}$", re.IGNORECASE)
@@ -215,12 +218,12 @@ class Quantity:
 
     @property
     def amount(self) -> bool:
-        """Whether it reads like an amount rather than a small count: a scale word, decimals, or 100 and more."""
+        """Whether it reads like an amount, not a small count: a scale word, decimals, or 100 and more."""
         return self.scale != 1 or self.tolerance < 0.5 or abs(self.value) >= 100
 
 
 def find_quantities(text: str) -> list[Quantity]:
-    """Every quantity of `text` in order of appearance; both ends of a range carry the shared scale and unit."""
+    """Every quantity of `text` in order; both ends of a range carry the shared scale and unit."""
     quantities: list[Quantity] = []
     range_open = False               # whether the last one is a plain number, which may begin a range
     for match in _SCAN.finditer(text):
@@ -308,7 +311,8 @@ class QuantityIndex:
             for place, q in enumerate(quantities):
                 self._places.setdefault(replace(q, start=0, end=0), []).append((i, place))
         self._dates = [q for q in self._places if q.unit == "date"]
-        self._by_size = sorted(((size, q) for q in self._places for size in _sizes(q)), key=lambda entry: entry[0])
+        sizes = ((size, q) for q in self._places for size in _sizes(q))
+        self._by_size = sorted(sizes, key=lambda entry: entry[0])
         self._sizes = [size for size, _ in self._by_size]
         self._known: dict[Quantity, list[tuple[int, int]]] = {}
 
@@ -333,7 +337,7 @@ class QuantityIndex:
 
 
 def _sizes(q: Quantity) -> set[float]:
-    """The sizes under which `same` may compare a quantity: as it is, without its scale word, as a percentage."""
+    """The sizes under which `same` may compare a quantity: as it is, without its scale, as a percentage."""
     if q.unit == "date":
         return set()
     size = abs(q.value)
@@ -399,7 +403,9 @@ def _range(a: Quantity, b: Quantity, factor: float) -> tuple[Quantity, Quantity]
         return a, b                  # "5% to $10 billion", "35% to 11,400 million"
     scale = b.scale if a.scale == 1 and abs(a.value) < 1000 else 1.0
     by = scale * (1.0 if a.unit else factor)
-    first = replace(a, value=a.value * by, tolerance=a.tolerance * by, unit=a.unit or b.unit, scale=a.scale * scale)
+    first = replace(
+        a, value=a.value * by, tolerance=a.tolerance * by, unit=a.unit or b.unit, scale=a.scale * scale
+    )
     return first, replace(b, unit=b.unit or a.unit)
 
 
@@ -415,6 +421,7 @@ def _with_direction(q: Quantity, text: str) -> Quantity:
 
 def _date_or_word(match: re.Match[str]) -> Quantity:
     """Comparison spans, fractions and multiples in words, dates and fiscal periods."""
+    value: float
     if match["versus"]:
         value, unit = _COMPARED[match["versus"][0].lower()], "versus"
     elif match["multiple"]:

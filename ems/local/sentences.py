@@ -67,7 +67,9 @@ _ABBREVIATIONS = frozenset(
     ]
 )
 # A run of stops with its quotes and footnote marks, before a space; or a stop of an unspaced script.
-_STOP = re.compile(r"(?<![.!?])[.!?]++[\"'”’)\]*_]*(?:\s*\[\d+(?:[,;–-]\s*\d+)*\])*(?=\s+\S)|[。！？；]+[”」』）]*")
+_STOP = re.compile(
+    r"(?<![.!?])[.!?]++[\"'”’)\]*_]*(?:\s*\[\d+(?:[,;–-]\s*\d+)*\])*(?=\s+\S)|[。！？；]+[”」』）]*"
+)
 _CLAUSE = re.compile(r";\s+|\s+[–—]\s+|:\s+(?=\w)"
                      r"|,\s+(?=(?:and|but|while|whereas|which|although|though|because|so|with)\s)")
 _BULLET = re.compile(r"^(?:[-*•–·▪>]+|\(?(?:\d{1,3}|[ivx]{1,4})[.)]|\(?[a-zA-Z]\))\s+")
@@ -103,7 +105,8 @@ class SentenceExtractor:
             raise ValueError(f"unit must be one of {', '.join(UNITS)}, got {unit!r}")
         if max_sentences < 1:
             raise ValueError(f"max_sentences must be 1 or more, got {max_sentences}")
-        self.unit, self.max_sentences, self.remove_summary, self.dedupe = unit, max_sentences, remove_summary, dedupe
+        self.unit, self.max_sentences = unit, max_sentences
+        self.remove_summary, self.dedupe = remove_summary, dedupe
         self.signature = f"rules:{unit}" + (f"x{max_sentences}" if max_sentences > 1 else "") + (
             "" if remove_summary else ",summaries kept") + (",deduplicated" if dedupe else "")
 
@@ -193,13 +196,15 @@ def remove_summaries(text: str) -> str:
     within the last paragraph ("In summary, ...") goes the same way. Returns `text` itself when there is none.
     """
     blocks = blocks_of(text)
-    if len(re.findall(r"\n\s*\n", text)) < 2 and not all(re.search(r"[.!?:。]\W*$", block) for block in blocks):
+    finished = all(re.search(r"[.!?:。]\W*$", block) for block in blocks)
+    if len(re.findall(r"\n\s*\n", text)) < 2 and not finished:
         blocks = [text]              # lines broken anywhere are not paragraphs
     first, last = 0, len(blocks)
     # Two at each end at most, so that the work grows with the text alone.
     while first < 2 and last - first >= 3 and _is_summary(blocks[first], blocks[first + 1:last], _OPENING):
         first += 1
-    while last > max(first + 1, len(blocks) - 2) and _is_summary(blocks[last - 1], blocks[first:last - 1], _CLOSING):
+    least = max(first + 1, len(blocks) - 2)
+    while last > least and _is_summary(blocks[last - 1], blocks[first : last - 1], _CLOSING):
         last -= 1
     body = text
     if (first, last) != (0, len(blocks)):
@@ -220,12 +225,14 @@ def _is_summary(block: str, rest: Sequence[str], sign: re.Pattern[str]) -> bool:
         return False
     if not sign.match(block):
         words = [word for word in words_of(block) if word_weight(word) >= 1]
-        if _BULLET.match(block) or len(words) < 8 or any(s.strip() in r for s in sentences(block) for r in rest):
+        copied = any(s.strip() in r for s in sentences(block) for r in rest)
+        if _BULLET.match(block) or len(words) < 8 or copied:
             return False
         held = {word for text in rest for word in words_of(text)}
         if sum(word in held for word in words) < REPEATED * len(words):
             return False
-    numbers = [q for q in find_quantities(block) if re.search(r"\d", block[q.start:q.end])]     # not "three themes"
+    # Numbers in figures: "three themes" is none.
+    numbers = [q for q in find_quantities(block) if re.search(r"\d", block[q.start : q.end])]
     others = [q for text in rest for q in find_quantities(text)] if numbers else []
     return all(any(same(q, other) for other in others) for q in numbers)
 

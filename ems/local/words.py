@@ -33,14 +33,16 @@ CONTRADICTED = 0.3     # what stays of a point when one just like it says the op
 PARTIAL = 0.8          # power of a point's covered share: below 1, its first half counts more than the rest
 MEANING = 0.75         # with embeddings: how much that power changes between a cosine of 0 and one of 1
 _FUNCTION = frozenset(
-    """a about above after again all also although am among an and another any are as at be because
-been before being below between both but by can could did do does doing during each either else ever every for from
-further had has have having he her here hers him his how however i if in including into is it its itself just many may
-me might more most much must my of off often on once one only or other our out over own per rather s said same she
-should since so some such t than that the their them then there therefore these they this those though through thus to
-too toward under until upon us used very via was we well were what when where whether which while who whom whose why
-will with within would yet you your""".split()
-)  # noqa: SIM905
+    """
+    a about above after again all also although am among an and another any are as at be because been before
+    being below between both but by can could did do does doing during each either else ever every for from
+    further had has have having he her here hers him his how however i if in including into is it its itself
+    just many may me might more most much must my of off often on once one only or other our out over own
+    per rather s said same she should since so some such t than that the their them then there therefore
+    these they this those though through thus to too toward under until upon us used very via was we well
+    were what when where whether which while who whom whose why will with within would yet you your
+    """.split()
+)
 _NEGATION = re.compile(
     r"\b(?:not|no|never|none|neither|nor|without|cannot|lack(?:s|ed|ing)?|fail(?:s|ed|ure)?|unable|\w+n['’]t|refut\w+"
     r"|incorrect\w*|inaccurate|untrue|false)\b",
@@ -61,7 +63,8 @@ _TELL = r"(?:mention|provid|specif|state|contain|includ|indicat|discuss|address|
 _DISCLAIMER = re.compile(
     rf"\b(?:not|never|without|\w+n['’]t)\s+(?:\w+\s+){{0,2}}?{_TELL}\w*"
     r"|\bno\s+(?:\w+\s+){0,2}?(?:mention|information|details?|evidence|indication|reference|data|answer)\b"
-    r"|\b(?:unable|impossible|not possible|difficult|insufficient\s+\w+|cannot|can['’]t)\s+(?:be\s+)?(?:to\s+)?"
+    r"|\b(?:unable|impossible|not possible|difficult|insufficient\s+\w+|cannot|can['’]t)\s+"
+    r"(?:be\s+)?(?:to\s+)?"
     r"(?:determin|answer|verif|confirm|say|find|conclude|assess)\w*"
     r"|\bnot (?:clear|available|enough)\b|\bunclear\b|\bI(?:['’]m| am) sorry|\bI (?:do not|don['’]t) know\b",
     re.IGNORECASE,
@@ -147,7 +150,8 @@ def overlap_matrix(points: Sequence[Point], others: Sequence[Point]) -> list[lis
     """
     # As in `overlap`, the point with fewer items lends its weights; with as many, it is the first.
     with_larger = _shared_weights(points, others, more=0)
-    with_smaller = zip(*_shared_weights(others, points, more=1), strict=True) if others else [()] * len(points)
+    columns = _shared_weights(others, points, more=1)
+    with_smaller = list(zip(*columns, strict=True)) if others else [()] * len(points)
     weights = [other.context_weight for other in others]
     matrix: dict[int, list[float]] = {}
     for point, larger, smaller in zip(points, with_larger, with_smaller, strict=True):
@@ -195,7 +199,9 @@ def similarity(a: Point, b: Point) -> float:
     A number counts only as far as the words around it agree: "35% growth" is not "35 people". The more alike
     two points are in words, the more a contradiction takes away.
     """
-    equal = [(i, j) for i, q in enumerate(a.quantities) for j, other in enumerate(b.quantities) if same(q, other)]
+    equal = [
+        (i, j) for i, q in enumerate(a.quantities) for j, other in enumerate(b.quantities) if same(q, other)
+    ]
     return _similarity(a, b, overlap(a, b), equal)
 
 
@@ -211,7 +217,7 @@ def _similarity(a: Point, b: Point, context: float, equal: Sequence[tuple[int, i
 
 
 def _paired(equal: Sequence[tuple[int, int]]) -> int:
-    """How many quantities of one point find an equal in the other, each taken once, the first that is free."""
+    """How many quantities of one point find an equal in the other, each taken once, the first free one."""
     if len(equal) < 2:
         return len(equal)
     first: set[int] = set()
@@ -258,7 +264,8 @@ class Neighbours:
         best, highest, compared = 0, 0.0, set()
         # The nearest in words and in numbers come first: most others cannot reach their value, and are not
         # compared.
-        nearest, most_numbers = overlaps.index(max(overlaps)), max(equal, key=lambda j: len(equal[j]), default=0)
+        nearest = overlaps.index(max(overlaps))
+        most_numbers = max(equal, key=lambda j: len(equal[j]), default=0)
         for j in (nearest, most_numbers, *range(len(self.others))):
             may_win = bounds[j] > highest or (bounds[j] == highest and j < best)
             if may_win and id(self.others[j]) not in compared:
@@ -278,7 +285,9 @@ class Neighbours:
                 equal[j].append((i, place))
         return equal
 
-    def _bounds(self, point: Point, overlaps: Sequence[float], cosines: Sequence[float] | None) -> list[float]:
+    def _bounds(
+        self, point: Point, overlaps: Sequence[float], cosines: Sequence[float] | None
+    ) -> list[float]:
         """What the value would be at most: if all numbers agreed and nothing contradicted."""
         # Numbers add at most 2 * NUMBER each, over a weight of at least the point's, trusted as the context
         # agrees.
@@ -340,7 +349,9 @@ class _Sides:
                 trust = _trust(overlaps, self.holders[item]) if item in point.names else 1.0
                 yield point.worth[item] * n * trust, min(1.0, self.there[item] / self.here[item])
 
-    def quantities_held(self, point: Point, overlaps: Sequence[float]) -> tuple[list[tuple[float, float]], int]:
+    def quantities_held(
+        self, point: Point, overlaps: Sequence[float]
+    ) -> tuple[list[tuple[float, float]], int]:
         """The quantities of a point that the other side has, and the number of those that it has not."""
         held = []
         for q in point.quantities:
@@ -363,12 +374,12 @@ def _printed(q: Quantity) -> tuple[float, str, float, int]:
 
 
 def _trust(overlaps: Sequence[float], holders: Sequence[int]) -> float:
-    """How far the context agrees, in [0, 1]: that of the nearest of the points that hold a name or a number."""
+    """How far the context agrees, in [0, 1]: that of the nearest point that holds a name or a number."""
     return min(1.0, max(overlaps[j] for j in holders) / CONTEXT)
 
 
 def _agreement(point: Point, others: Sequence[Point], overlaps: Sequence[float], missing: int) -> float:
-    """What is left of a point's coverage, in [CONTRADICTED, 1], after what its nearest neighbour contradicts."""
+    """What stays of a point's coverage, in [CONTRADICTED, 1], after its nearest neighbour's contradiction."""
     closest = max(overlaps)
     nearest = others[overlaps.index(closest)]
     return 1 - (1 - CONTRADICTED) * closest * contradiction(point, nearest, missing)
@@ -403,8 +414,9 @@ def stem(word: str) -> str:
             word = word[:len(word) - len(ending)] + rest
             break
     for ending in ("ingly", "edly", "ing", "ed", "ly"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3 and re.search("[aeiouy]", word[:-len(ending)]):
-            word = word[:-len(ending)]
+        shorter = word[: -len(ending)]
+        if word.endswith(ending) and len(shorter) >= 3 and re.search("[aeiouy]", shorter):
+            word = shorter
             if word[-1] == word[-2] and word[-1] not in "lsz":
                 word = word[:-1]
             break
@@ -417,7 +429,9 @@ _FUNCTION_STEMS = _FUNCTION | {stem(word) for word in _FUNCTION}
 @lru_cache(maxsize=50_000)
 def word_weight(word: str) -> float:
     """Weight of a stem: little for function words, up to LONG_WORD for long ones."""
-    return FUNCTION_WORD if word in _FUNCTION_STEMS else 1 + (LONG_WORD - 1) * min(1.0, max(0, len(word) - 4) / 4)
+    if word in _FUNCTION_STEMS:
+        return FUNCTION_WORD
+    return 1 + (LONG_WORD - 1) * min(1.0, max(0, len(word) - 4) / 4)
 
 
 # --- signature
