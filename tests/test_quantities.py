@@ -3,8 +3,9 @@
 import time
 
 import pytest
+from presence import missing_quantities
 
-from ems.local.quantities import find_quantities, missing_quantities, same
+from ems.local.quantities import find_quantities, same
 
 
 def read(text):
@@ -240,3 +241,13 @@ def test_long_text_takes_linear_time():
         assert len(find_quantities(text * n)) == 3 * n
         took.append(time.process_time() - start)
     assert took[1] < 40 * took[0] + 0.1          # ten times the text: a square would be a hundred times
+
+
+@pytest.mark.parametrize(("written", "plain"), [
+    ("in 3Q24.", "in 3Q24"), ("in 4Q24, too", "in 4Q24"), ("Q3'24.", "Q3 2024"), ("FY25.", "FY25"),
+])
+def test_a_short_year_is_read_before_a_stop_or_a_comma(written, plain):
+    one, other = find_quantities(written), find_quantities(plain)
+    assert len(one) == len(other) == 1
+    assert same(one[0], other[0])
+    assert not same(find_quantities("3Q24.")[0], find_quantities("4Q24.")[0])

@@ -33,7 +33,7 @@ def test_questions_do_not_repeat_one_another():
 
 @pytest.mark.parametrize("ticker", TICKERS)
 def test_every_number_of_a_reference_occurs_in_its_call(ticker):
-    from ems.local.quantities import missing_quantities
+    from presence import missing_quantities
 
     folder = MIRROR / "transcripts"
     if not folder.is_dir():
