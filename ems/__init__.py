@@ -60,16 +60,7 @@ _WHERE = {name: module for module, names in {
     "report": ("table1", "save_table1"),
 }.items() for name in names}
 
-__all__ = [                    # plain strings, which type checkers read
-    "Answer", "EMSResult", "InputError", "Triplet", "__version__", "score_answer",
-    "EMS", "build", "rescored", "ems_scores", "Tally",
-    "LLMExtractor", "SentenceExtractor", "remove_summaries", "LLMMatcher", "SimilarityMatcher",
-    "LLMScorer", "JointLLMScorer", "SidesLLMScorer", "RougeScorer", "BERTScorer", "LocalScorer",
-    "PairScorer", "RAGChecker", "Encoder",
-    "LLMJudge", "as_judge", "Prompts", "Replies",
-    "load_triplets", "load_answers", "check_join", "to_frame", "values_frame", "claims_frame", "read_frames",
-    "summarise", "paired_table", "table1", "save_table1",
-]
+__all__ = ["Answer", "EMSResult", "InputError", "Triplet", "score_answer", "__version__", *_WHERE]
 
 
 def __getattr__(name: str) -> Any:

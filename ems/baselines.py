@@ -118,14 +118,8 @@ class RAGChecker:
     "single" asks about each claim alone. The signature says which. `unread` counts what could not be read.
     """
 
-    def __init__(
-        self,
-        judge: Judge | Callable[[str], str],
-        prompts: Prompts | None = None,
-        *,
-        check: str = "joint",
-        max_tokens: int = 32,
-    ):
+    def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *,
+                 check: str = "joint", max_tokens: int = 32):
         if check not in CHECKS:
             raise InputError(f"check must be one of {', '.join(CHECKS)}, got {check!r}")
         self.judge, self.prompts = as_judge(judge), prompts or Prompts()

@@ -20,12 +20,9 @@ from .types import Judge, Points, Request
 # would otherwise write until its limit, and the whole reply would be lost; where servers constrain replies,
 # the list ends.
 PER_SENTENCE = {"points": 2, "claims": 3}
-BLOCKS_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {"blocks": {"type": "array", "items": {"type": "integer"}}},
-    "required": ["blocks"],
-    "additionalProperties": False,
-}
+BLOCKS_SCHEMA: dict[str, Any] = {"type": "object",
+                                 "properties": {"blocks": {"type": "array", "items": {"type": "integer"}}},
+                                 "required": ["blocks"], "additionalProperties": False}
 LEAST_BLOCKS = 3      # with fewer there is no body between an opening and a closing
 _SENTENCE_END = re.compile(r"[.!?;]\s|[。！？；]|\n")
 

@@ -23,12 +23,9 @@ VARIANTS = {
     "all": "match_all",  # all reference points of an answer in one call
     "reasoned": "match_reasoned",  # a sentence or two of reasoning first, as the paper's text has it
 }
-MATCHES_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {"matches": {"type": "array", "items": {"type": "integer"}}},
-    "required": ["matches"],
-    "additionalProperties": False,
-}
+MATCHES_SCHEMA: dict[str, Any] = {"type": "object",
+                                  "properties": {"matches": {"type": "array", "items": {"type": "integer"}}},
+                                  "required": ["matches"], "additionalProperties": False}
 Match = tuple[int | None, ...]
 
 
@@ -65,12 +62,9 @@ class LLMMatcher:
         template, first = VARIANTS[self.variant], self.prompts.first
         asked = [(p, i) for p, (ref, ans) in enumerate(pairs) for i in range(len(ref)) if ans]
         requests = [
-            Request(
-                "match",
-                self.prompts.fill(template, reference=quoted(pairs[p][0][i]), candidates=menus[p]),
-                self.max_tokens,
-                choices=range(first, first + len(pairs[p][1])),
-            )
+            Request("match",
+                    self.prompts.fill(template, reference=quoted(pairs[p][0][i]), candidates=menus[p]),
+                    self.max_tokens, choices=range(first, first + len(pairs[p][1])))
             for p, i in asked
         ]
         matches: list[list[int | None]] = [[-1] * len(ref) for ref, _ in pairs]

@@ -21,15 +21,9 @@ class Scores:
     reason: str = ""                           # why a metric is nan, else empty
 
 
-def ems_scores(
-    match: Sequence[int | None],
-    score: Sequence[float | None],
-    n_answer_points: int,
-    *,
-    ans_score: Sequence[float | None] | None = None,
-    ref_weights: Sequence[float] = (),
-    ans_weights: Sequence[float] = (),
-) -> Scores:
+def ems_scores(match: Sequence[int | None], score: Sequence[float | None], n_answer_points: int, *,
+               ans_score: Sequence[float | None] | None = None, ref_weights: Sequence[float] = (),
+               ans_weights: Sequence[float] = ()) -> Scores:
     """EMS-Recall, EMS-Precision and EMS-F1 of one answer (eq. 5-9).
 
     `match[i]` is the 0-based answer index chosen for reference point i, -1 for none, None when the reply

@@ -139,15 +139,8 @@ class EMS:
         else:
             scores = iter(scorer(list(chain.from_iterable(groups))))
         return [
-            replace(
-                a,
-                score=tuple(None if j is None else 0.0 if j < 0 else next(scores) for j in a.match),
-                ans_score=(),
-                ans_match=(),
-                ref_weights=(),
-                ans_weights=(),
-                whole_sides=False,
-            )
+            replace(a, score=tuple(None if j is None else 0.0 if j < 0 else next(scores) for j in a.match),
+                    ans_score=(), ans_match=(), ref_weights=(), ans_weights=(), whole_sides=False)
             for a in alignments
         ]
 
@@ -174,15 +167,8 @@ def with_metrics(a: EMSResult) -> EMSResult:
     else:
         s = ems_scores(a.match, a.score, len(a.ans_points))
     reason = s.reason or (f"{s.unscored} of {len(a.match)} points unscored" if s.unscored else "")
-    return replace(
-        a,
-        recall=s.recall,
-        precision=s.precision,
-        f1=s.f1,
-        unscored=s.unscored,
-        ans_score=s.ans_score,
-        reason=reason,
-    )
+    return replace(a, recall=s.recall, precision=s.precision, f1=s.f1, unscored=s.unscored,
+                   ans_score=s.ans_score, reason=reason)
 
 
 def rescored(results: Sequence[EMSResult], scorer: Scorer | WholeScorer, pipeline: EMS) -> list[EMSResult]:

@@ -49,14 +49,8 @@ class _Twins(dict):
 _TWINS = _Twins(
     {
         ord(c): ord(plain)
-        for plain, likes in (
-            ("t", "тТτΤᴛ"),
-            ("e", "еЕεΕᴇ"),
-            ("x", "хХχΧ×"),
-            ("s", "ѕЅ"),
-            ("/", "∕⁄⧸╱"),
-            ("|", "∣ǀ│❘"),
-        )
+        for plain, likes in (("t", "тТτΤᴛ"), ("e", "еЕεΕᴇ"), ("x", "хХχΧ×"), ("s", "ѕЅ"), ("/", "∕⁄⧸╱"),
+                             ("|", "∣ǀ│❘"))
         for c in likes
     }
 )

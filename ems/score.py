@@ -16,12 +16,9 @@ from .reading import read_score, read_scores
 from .sanitise import numbered, quoted
 from .types import EMSResult, InputError, Judge, Request
 
-SCORES_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {"scores": {"type": "array", "items": {"type": "integer"}}},
-    "required": ["scores"],
-    "additionalProperties": False,
-}
+SCORES_SCHEMA: dict[str, Any] = {"type": "object",
+                                 "properties": {"scores": {"type": "array", "items": {"type": "integer"}}},
+                                 "required": ["scores"], "additionalProperties": False}
 TOP_LOGPROBS = 20        # likely first tokens to ask for: as many as the official endpoint gives
 
 
@@ -70,15 +67,8 @@ class LLMScorer:
 
     name = "llm"
 
-    def __init__(
-        self,
-        judge: Judge | Callable[[str], str],
-        prompts: Prompts | None = None,
-        *,
-        max_score: int = 10,
-        max_tokens: int = 32,
-        expected: bool = False,
-    ):
+    def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *,
+                 max_score: int = 10, max_tokens: int = 32, expected: bool = False):
         if not 1 <= max_score <= (9 if expected else 10**6):
             raise InputError(
                 f"max_score must be 1 or more, and 9 or less for an expected score, got {max_score}"
