@@ -13,7 +13,9 @@ ROOT = Path(__file__).parent.parent
 MIRROR = Path(os.environ.get("EMS_DATA_MIRROR") or ROOT.parent / "shared" / "data")
 COMPANIES = load_companies(ROOT / "data" / "companies.csv")
 TICKERS = [c["ticker"] for c in COMPANIES]
-TRIPLETS = build_triplets(COMPANIES, ROOT / "data" / "questions.yaml", ROOT / "data" / "q3-2024" / "references")
+DATA = ROOT / "data"
+TRIPLETS = build_triplets(COMPANIES, DATA / "questions.yaml", DATA / "q3-2024" / "references")
+NEXT = build_triplets(COMPANIES, DATA / "next" / "questions.yaml", DATA / "next" / "references")
 
 
 def test_ten_companies_and_five_questions_each():
@@ -27,12 +29,22 @@ def test_references_are_between_250_and_450_words(triplet):
     assert 250 <= len(triplet.reference.split()) <= 450
 
 
+@pytest.mark.parametrize("triplet", NEXT, ids=lambda t: t.id)
+def test_references_made_for_matching_keep_their_form(triplet):
+    assert 350 <= len(triplet.reference.split()) <= 600
+    lines = triplet.reference.splitlines()
+    assert not [line for line in lines if line.rstrip().endswith(":")]              # no lone headings
+    told = ("transcript", "the call", "this call", "analyst asked", "kept apart", "Taken together")
+    assert not [words for words in told if words.lower() in triplet.reference.lower()]
+
+
 def test_questions_do_not_repeat_one_another():
     assert len({t.question for t in TRIPLETS}) == 50        # each names its call
 
 
+@pytest.mark.parametrize("triplets", [TRIPLETS, NEXT], ids=["q3-2024", "next"])
 @pytest.mark.parametrize("ticker", TICKERS)
-def test_every_number_of_a_reference_occurs_in_its_call(ticker):
+def test_every_number_of_a_reference_occurs_in_its_call(ticker, triplets):
     from presence import missing_quantities
 
     folder = MIRROR / "transcripts"
@@ -40,6 +52,6 @@ def test_every_number_of_a_reference_occurs_in_its_call(ticker):
         pytest.skip("the transcripts are not here: set EMS_DATA_MIRROR to a folder that has transcripts/")
     company = next(c for c in COMPANIES if c["ticker"] == ticker)
     call = find_transcript(company, folder).text
-    lost = {t.id: found for t in TRIPLETS if t.group == ticker
+    lost = {t.id: found for t in triplets if t.group == ticker
             and (found := [str(q) for q in missing_quantities(t.reference, call)])}
     assert not lost
