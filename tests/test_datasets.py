@@ -218,11 +218,8 @@ def test_parts_that_killed_processes_left_are_removed_and_no_others(tmp_path):
             "with whole_file(sys.argv[1]) as file:\n"
             "    file.write(b'half'); file.flush(); print('begun', flush=True); sys.stdin.read()")
     def writer():
-        process = subprocess.Popen(
-            [sys.executable, "-c", code, str(tmp_path / "t[1].jsonl")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
+        process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "t[1].jsonl")],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert process.stdout.readline() == b"begun\n"
         return process
     killed = writer()
@@ -346,10 +343,8 @@ def test_results_as_a_frame():
 
 def test_values_as_a_frame():
     answers = [Answer("a", "m", "x"), Answer("b", "m", "y")]
-    frame = values_frame(
-        answers, [0.25, math.nan], "BLEU", "Score", "bleu:1", [Triplet("a", "g", "q", "r"), Triplet("b", "h",
-        "q", "r")],
-    )
+    frame = values_frame(answers, [0.25, math.nan], "BLEU", "Score", "bleu:1",
+                         [Triplet("a", "g", "q", "r"), Triplet("b", "h", "q", "r")])
     assert list(frame["group"]) == ["g", "h"]
     assert list(frame["unscored"]) == [0, 1]
     assert list(frame["den"]) == [1.0, 1.0]
