@@ -46,13 +46,8 @@ OURS = summary([
 ])
 
 
-def result(
-    ref=("r0", "r1", "r2", "r3"),
-    ans=("a0", "a1", "a2"),
-    match=(0, -1, None, 0),
-    score=(0.9, 0.0, None, 0.4),
-    **more,
-):
+def result(ref=("r0", "r1", "r2", "r3"), ans=("a0", "a1", "a2"), match=(0, -1, None, 0),
+           score=(0.9, 0.0, None, 0.4), **more):
     scores = ems_scores(match, score, len(ans))
     fields = {"triplet_id": "T-Q1", "model": "m", "signature": "sig", "reason": scores.reason} | more
     return EMSResult(
@@ -119,10 +114,7 @@ def test_saved_csv_follows_the_contract(tmp_path):
     )
     lines = paths[0].read_text().splitlines()
     assert lines[0] == "metric,part,model,value,ci_low,ci_high,n,unscored,signature"
-    assert (
-        lines[1]
-        == f"BLEU,Score,{SMALL},0.333333,0.3,0.4,50,0,BLEU|judge:none|n:50|unscored:0|seed:7"
-    )
+    assert lines[1] == f"BLEU,Score,{SMALL},0.333333,0.3,0.4,50,0,BLEU|judge:none|n:50|unscored:0|seed:7"
     assert pd.read_csv(paths[0]).value.tolist() == [0.333333, 0.0301, 0.25, 0.5]
     assert lines[2].split(",")[4:6] == ["", ""]                    # no interval is an empty cell
 
