@@ -165,19 +165,10 @@ def test_no_interval_without_two_clusters(rows, value):
 
 
 def test_rows_come_in_the_papers_order_and_models_by_number():
-    parts = [
-        ("ROUGE", "F1"),
-        ("EMS(LLM)", "Recall"),
-        ("BLEU", "Score"),
-        ("ROUGE", "Precision"),
-        ("own", "Score"),
-    ]
-    values = pd.concat(
-        [
-            frame([(model, "t", "A", 0.5) for model in ("llama-70B", "llama-8B", "llama-3B")], *key)
-            for key in parts
-        ]
-    )
+    parts = [("ROUGE", "F1"), ("EMS(LLM)", "Recall"), ("BLEU", "Score"), ("ROUGE", "Precision"),
+             ("own", "Score")]
+    values = pd.concat([frame([(model, "t", "A", 0.5) for model in ("llama-70B", "llama-8B", "llama-3B")], *key)
+                        for key in parts])
     table = stats.summarise(values)
     assert list(table.columns[:9]) == list(stats.COLUMNS)
     assert list(dict.fromkeys(zip(table.metric, table.part, strict=True))) == [
@@ -186,17 +177,9 @@ def test_rows_come_in_the_papers_order_and_models_by_number():
 
 
 def test_models_are_ordered_by_the_size_in_their_name():
-    names = [
-        "SmolLM2-135M-Instruct",
-        "llama3.2_1b_instruct",
-        "Qwen2.5-Coder-1.5B with the call",
-        "Llama-3.2-3B",
-        "Meta-Llama-3_1-8B-Instruct",
-        "llama3.2_11b_vision_instruct",
-        "Llama-3.1-70B-AWQ-INT4",
-        "gpt-4o",
-        "gpt-10",
-    ]
+    names = ["SmolLM2-135M-Instruct", "llama3.2_1b_instruct", "Qwen2.5-Coder-1.5B with the call",
+             "Llama-3.2-3B", "Meta-Llama-3_1-8B-Instruct", "llama3.2_11b_vision_instruct",
+             "Llama-3.1-70B-AWQ-INT4", "gpt-4o", "gpt-10"]
     assert sorted(names, key=stats.by_size) == [*names[:7], "gpt-4o", "gpt-10"]
 
 
@@ -360,10 +343,7 @@ def test_paired_table_compares_later_models_with_earlier_ones():
     values = family({"m-8B": [0.5] * 6, "m-70B": [0.7] * 6, "m-3B": [0.4] * 6})
     table = stats.paired_table(values)
     assert list(zip(table.a, table.b, strict=True)) == [
-        ("m-8B", "m-3B"),
-        ("m-70B", "m-3B"),
-        ("m-70B", "m-8B"),
-    ]
+        ("m-8B", "m-3B"), ("m-70B", "m-3B"), ("m-70B", "m-8B")]
     assert list(table.difference) == pytest.approx([0.1, 0.3, 0.2])
     assert list(table.p) == [2 / 2**6] * 3
     assert list(table.p_holm) == [3 * 2 / 2**6] * 3
