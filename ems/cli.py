@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from .report import visible
+from .report import alignment_text, visible
 from .types import Answer, EMSResult, InputError, Triplet
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .pipeline import EMS
 
 STORE = "ems-replies.sqlite"
+DRY_RUN = "count calls, tokens and cost without a single call"
 COVERAGE = 0.95          # share of points that must be scored for exit status 0
 # Options of `score` and `evaluate` that mean nothing without a judge, with their defaults.
 JUDGE_OPTIONS: dict[str, Any] = {
@@ -94,18 +95,15 @@ def score(args: argparse.Namespace) -> int:
         raise InputError(f"{args.reference} is empty; nothing can be scored against it")
     pipeline = _pipeline(args)
     result = pipeline.score(reference, answer)
-    if args.json:
-        print(json.dumps(result.to_dict()))
-    else:
-        from .report import alignment_text
-
-        print(alignment_text(result))
+    print(json.dumps(result.to_dict()) if args.json else alignment_text(result))
     return _status([result], pipeline)
 
 
 def evaluate(args: argparse.Namespace) -> int:
     """Many answers: a line per answer into OUT, a table per model onto the screen."""
-    from .data import check_join, load_answers
+    from .data import check_join, judge_usage, load_answers, to_frame
+    from .io import whole_file
+    from .judge.budget import table
 
     _check_judge_options(args)
     triplets, answers = _triplets(args.triplets), load_answers(args.answers)
@@ -114,14 +112,22 @@ def evaluate(args: argparse.Namespace) -> int:
     _check_output(args)
     if args.dry_run:
         return _plan(args, triplets, answers)
-    pipeline = _pipeline(args)
-    results = _evaluated(args, pipeline, triplets, answers)
+    pipeline, results = _pipeline(args), []
+    with whole_file(args.output) as file:          # opened before a judge is asked for anything
+        for result in _results(args, pipeline, triplets, answers):
+            file.write((json.dumps(result.to_dict(), ensure_ascii=False) + "\n").encode())
+            results.append(_slim(result))
     if pipeline.judges:
-        print(_used(pipeline), file=sys.stderr)
+        used = {visible(model): tasks for model, tasks in judge_usage(*pipeline.judges).items()}
+        print(table(used).to_string(index=False, float_format=lambda v: f"{v:,.2f}", na_rep="unknown"),
+              file=sys.stderr)
+    from .stats import summarise  # late: a refusal need not wait for scipy
+
+    summary = summarise(to_frame(results, "EMS", triplets))
     if args.json:
-        print(_summary(results, triplets).to_json(orient="records"))
+        print(summary.to_json(orient="records"))
     else:
-        print(_shown(_summary(results, triplets)))
+        print(_shown(summary))
         print(f"{len(results)} results in {args.output}")
     return _status(results, pipeline)
 
@@ -133,22 +139,8 @@ def _check_output(args: argparse.Namespace) -> None:
         raise InputError(f"{out} is a directory; give a file to write, such as {out / 'results.jsonl'}")
     for read in (args.triplets, args.answers, args.store, *(args.recorded or ())):
         if out.exists() and Path(read).exists() and out.samefile(read):
-            raise InputError(f"-o {out} is also read by this command and would be lost; give another file to "
-                             "write")
-
-
-def _evaluated(args: argparse.Namespace, pipeline: EMS, triplets: Sequence[Triplet],
-               answers: Sequence[Answer]) -> list[EMSResult]:
-    """Write the results into OUT as they come, the file appearing whole; returns them without their texts."""
-    from .io import whole_file
-
-    results = []
-    # The file is opened before a judge is asked for anything.
-    with whole_file(args.output) as file:
-        for result in _results(args, pipeline, triplets, answers):
-            file.write((json.dumps(result.to_dict(), ensure_ascii=False) + "\n").encode())
-            results.append(_slim(result))
-    return results
+            raise InputError(
+                f"-o {out} is also read by this command and would be lost; give another file to write")
 
 
 def _results(args: argparse.Namespace, pipeline: EMS, triplets: Sequence[Triplet],
@@ -194,25 +186,11 @@ def _plan(args: argparse.Namespace, triplets: Sequence[Triplet], answers: Sequen
     return 0
 
 
-def _usage(pipeline: EMS) -> dict[str, Any]:
-    """What the judges were asked, by names that are safe to show."""
-    from .data import judge_usage
-
-    return {visible(model): tasks for model, tasks in judge_usage(*pipeline.judges).items()}
-
-
-def _used(pipeline: EMS) -> str:
-    from .judge.budget import table
-
-    used = table(_usage(pipeline))
-    return used.to_string(index=False, float_format=lambda v: f"{v:,.2f}", na_rep="unknown")
-
-
 def reproduce(args: argparse.Namespace) -> int:
     """Run the notebooks of a profile, or with --dry-run say what their judges would ask and cost."""
     import yaml
 
-    from .study.runner import reproduce as run
+    from .study import runner
 
     given: dict[str, Any] = {}
     for name, value in args.parameter or ():
@@ -221,12 +199,9 @@ def reproduce(args: argparse.Namespace) -> int:
         except yaml.YAMLError:
             given[name] = value
     if args.dry_run:
-        from .study.runner import plan
-
-        print(plan(args.profile, only=args.only or (), given=given))
+        print(runner.plan(args.profile, only=args.only or (), given=given))
         return 0
-    folder = run(args.profile, only=args.only or (), given=given)
-    table = folder / "table1.md"
+    table = runner.reproduce(args.profile, only=args.only or (), given=given) / "table1.md"
     if table.exists() and not args.only:
         print(table.read_text(encoding="utf-8"))
     return 0
@@ -237,8 +212,8 @@ def replies(args: argparse.Namespace) -> int:
     from .judge.store import Replies
 
     if args.action != "import" and not Path(args.store).exists():
-        raise InputError(f"{args.store}: no such store of replies; --store names one, as made by a run "
-                         "with a judge")
+        raise InputError(
+            f"{args.store}: no such store of replies; --store names one, as made by a run with a judge")
     if args.action == "export" and Path(args.file).exists() and Path(args.file).samefile(args.store):
         raise InputError(f"{args.file} is the store itself and would be lost; give another file to write")
     store = Replies(args.store)
@@ -307,26 +282,20 @@ def _check_judge_options(args: argparse.Namespace) -> None:
 
 
 def _judge(args: argparse.Namespace) -> LLMJudge:
-    """The judge that the options name."""
+    """The judge that the options name; without --key-env its key is the official client's business."""
     from .judge.client import LLMJudge
     from .judge.store import Replies
 
+    key = None if args.key_env is None else os.environ.get(args.key_env)
+    if args.key_env is not None and not key:
+        raise InputError(f"--key-env {args.key_env}: there is no such environment variable, or it is empty; "
+                         "it must hold the judge's key, and --key-env its name")
     absent = getattr(args, "dry_run", False) and not Path(args.store).exists()       # a dry run makes no file
     store = Replies(None if absent else args.store, recorded=args.recorded or ())
     prices = dict(zip(("prompt", "completion", "cached"), args.prices or (), strict=False))
-    return LLMJudge(args.judge, store=store, mode=args.mode, base_url=args.base_url, api_key=_key(args),
+    return LLMJudge(args.judge, store=store, mode=args.mode, base_url=args.base_url, api_key=key,
                     workers=args.workers, timeout=args.timeout, seed=args.seed, weights=args.weights,
                     prices=prices, spend_limit=args.spend_limit)
-
-
-def _key(args: argparse.Namespace) -> str | None:
-    """The judge's key from the environment variable of --key-env; None leaves it to OPENAI_API_KEY."""
-    if args.key_env is None:
-        return None
-    if not (key := os.environ.get(args.key_env)):
-        raise InputError(f"--key-env {args.key_env}: there is no such environment variable, or it is empty; "
-                         "it must hold the judge's key, and --key-env its name")
-    return key
 
 
 def _seed(text: str) -> int | None:
@@ -372,13 +341,6 @@ def _slim(result: EMSResult) -> EMSResult:
     return replace(result, ref_points=(), ans_points=(), score=(), ans_score=())
 
 
-def _summary(results: Sequence[EMSResult], triplets: Sequence[Triplet]) -> pd.DataFrame:
-    from .data import to_frame
-    from .stats import summarise
-
-    return summarise(to_frame(results, "EMS", triplets))
-
-
 def _shown(summary: pd.DataFrame) -> str:
     intervals = zip(summary.ci_low, summary.ci_high, strict=True)
     shown = summary.assign(interval=[f"[{low:.3f}, {high:.3f}]" for low, high in intervals])
@@ -403,84 +365,75 @@ def _parser() -> argparse.ArgumentParser:
 def _add_evaluation(commands: Any) -> None:
     """`ems score`, `ems evaluate` and `ems triplets`."""
     one = commands.add_parser("score", help="one answer against one reference")
+    one.set_defaults(run=score)
     one.add_argument("--reference", required=True, metavar="FILE")
     one.add_argument("--answer", required=True, metavar="FILE")
-    one.set_defaults(run=score)
 
     many = commands.add_parser("evaluate", help="many answers: JSON lines in, JSON lines out")
-    many.add_argument("triplets", metavar="TRIPLETS", help="{id, group, question, reference} a line, or "
-                      "RAGChecker's JSON, or q3-2024: the kit's own fifty")
-    many.add_argument("answers", metavar="ANSWERS",
-                      help="{triplet_id, model, answer} a line, or RAGChecker's JSON")
-    many.add_argument("-o", "--output", required=True, metavar="OUT.jsonl")
-    many.add_argument("--dry-run", action="store_true",
-                      help="count calls, tokens and cost without a single call")
-    many.add_argument("--scheduler", metavar="ADDRESS",
-                      help="of a Dask cluster, for local and BERTScore evaluation")
     many.set_defaults(run=evaluate)
+    add = many.add_argument
+    add("triplets", metavar="TRIPLETS", help="{id, group, question, reference} a line, or RAGChecker's JSON, "
+        "or q3-2024: the kit's own fifty")
+    add("answers", metavar="ANSWERS", help="{triplet_id, model, answer} a line, or RAGChecker's JSON")
+    add("-o", "--output", required=True, metavar="OUT.jsonl")
+    add("--dry-run", action="store_true", help=DRY_RUN)
+    add("--scheduler", metavar="ADDRESS", help="of a Dask cluster, for local and BERTScore evaluation")
 
     own = commands.add_parser("triplets", help="write the kit's own fifty questions and references to a file")
+    own.set_defaults(run=triplets)
     own.add_argument("file", metavar="OUT.jsonl")
     own.add_argument("--transcripts", metavar="DIR",
                      help="folder or parquet file with the calls: each goes in as context")
-    own.set_defaults(run=triplets)
 
     for command in (one, many):
-        command.add_argument("--judge", default="none", metavar="none|MODEL",
-                             help="default none: no key, no network")
-        command.add_argument("--scorer", metavar="rouge|bertscore|llm|llm-expected|local|local-pair",
-                             help="default local, with a judge llm")
-        command.add_argument("--encoder", metavar="NAME", help="model for bertscore; default roberta-large")
-        command.add_argument("--json", action="store_true", help="JSON on standard output")
+        add = command.add_argument
+        add("--judge", default="none", metavar="none|MODEL", help="default none: no key, no network")
+        add("--scorer", metavar="rouge|bertscore|llm|llm-expected|local|local-pair",
+            help="default local, with a judge llm")
+        add("--encoder", metavar="NAME", help="model for bertscore; default roberta-large")
+        add("--json", action="store_true", help="JSON on standard output")
         _add_judge(command.add_argument_group("the judge"))
 
 
 def _add_judge(group: Any) -> None:
     """The options that only a judge needs; `JUDGE_OPTIONS` has their defaults."""
-    group.add_argument("--base-url", metavar="URL", help="address of the endpoint; default OPENAI_BASE_URL")
-    group.add_argument("--key-env", metavar="NAME",
-                       help="environment variable with the key; default OPENAI_API_KEY")
-    group.add_argument("--workers", type=int, default=32, metavar="N",
-                       help="questions under way at once; default 32")
-    group.add_argument("--timeout", type=float, metavar="SECONDS",
-                       help="for one reply with its retries; default 600")
-    group.add_argument("--store", default=STORE, metavar="FILE", help=f"the judge's replies; default {STORE}")
-    group.add_argument("--recorded", action="append", metavar="FILE", help="recorded replies to use as well")
-    group.add_argument("--mode", choices=("live", "replay", "refresh"))
-    group.add_argument("--weights", metavar="REVISION",
-                       help="of the model: a reply belongs to the weights it was made with")
-    group.add_argument("--seed", type=_seed, metavar="N|none", help="sent with every question; default 7")
-    group.add_argument("--max-score", type=_score_limit, metavar="N",
-                       help="the best score of a pair; default 10")
-    group.add_argument("--variant", default="faithful", metavar="shared|all|reasoned",
-                       help="another way to ask for matches than the paper's")
-    group.add_argument("--prompts", metavar="SET",
-                       help="kit, paper (see ems prompts import) or a folder; default kit")
-    group.add_argument("--prices", type=_prices, metavar="PROMPT,REPLY[,CACHED]",
-                       help="money for a million tokens, such as 2.5,10,1.25")
-    group.add_argument("--spend-limit", type=float, metavar="MONEY", help="stop before the judge costs more")
+    add = group.add_argument
+    add("--base-url", metavar="URL", help="address of the endpoint; default OPENAI_BASE_URL")
+    add("--key-env", metavar="NAME", help="environment variable with the key; default OPENAI_API_KEY")
+    add("--workers", type=int, default=32, metavar="N", help="questions under way at once; default 32")
+    add("--timeout", type=float, metavar="SECONDS", help="for one reply with its retries; default 600")
+    add("--store", default=STORE, metavar="FILE", help=f"the judge's replies; default {STORE}")
+    add("--recorded", action="append", metavar="FILE", help="recorded replies to use as well")
+    add("--mode", choices=("live", "replay", "refresh"))
+    add("--weights", metavar="REVISION", help="of the model: a reply belongs to the weights it was made with")
+    add("--seed", type=_seed, metavar="N|none", help="sent with every question; default 7")
+    add("--max-score", type=_score_limit, metavar="N", help="the best score of a pair; default 10")
+    add("--variant", default="faithful", metavar="shared|all|reasoned",
+        help="another way to ask for matches than the paper's")
+    add("--prompts", metavar="SET", help="kit, paper (see ems prompts import) or a folder; default kit")
+    add("--prices", type=_prices, metavar="PROMPT,REPLY[,CACHED]",
+        help="money for a million tokens, such as 2.5,10,1.25")
+    add("--spend-limit", type=float, metavar="MONEY", help="stop before the judge costs more")
     group.set_defaults(**JUDGE_OPTIONS)
 
 
 def _add_study(commands: Any) -> None:
     """`ems reproduce` and `ems prompts`."""
     rerun = commands.add_parser("reproduce", help="run the notebooks of a profile")
-    rerun.add_argument("--profile", default="default", metavar="P",
-                       help="a name in profiles/ or a .yaml file")
-    rerun.add_argument("--only", action="append", metavar="03", help="only the notebooks that begin so")
-    rerun.add_argument("-p", dest="parameter", nargs=2, action="append", metavar=("NAME", "VALUE"))
-    rerun.add_argument("--dry-run", action="store_true",
-                       help="count calls, tokens and cost without a single call")
     rerun.set_defaults(run=reproduce)
+    add = rerun.add_argument
+    add("--profile", default="default", metavar="P", help="a name in profiles/ or a .yaml file")
+    add("--only", action="append", metavar="03", help="only the notebooks that begin so")
+    add("-p", dest="parameter", nargs=2, action="append", metavar=("NAME", "VALUE"))
+    add("--dry-run", action="store_true", help=DRY_RUN)
 
     words = commands.add_parser("prompts", help="the paper's own questions and prompts, from your copy of it")
     words.set_defaults(run=prompts)
     actions = words.add_subparsers(required=True, metavar="import")
     make = actions.add_parser("import", help="make the prompt set paper")
     make.add_argument("source", metavar="SOURCE", help="arXiv 2503.16575 as PDF, HTML or text")
-    make.add_argument("--reading", action="append", metavar="NAME=CHOICE",
-                      help="where the paper says two things: index=1, list=everywhere|plain, "
-                           "versions=counted, answer=bare")
+    make.add_argument("--reading", action="append", metavar="NAME=CHOICE", help="where the paper says two "
+                      "things: index=1, list=everywhere|plain, versions=counted, answer=bare")
 
 
 def _add_replies(commands: Any) -> None:
@@ -488,8 +441,8 @@ def _add_replies(commands: Any) -> None:
     saved = commands.add_parser("replies", help="export, import and count saved replies")
     saved.set_defaults(run=replies)
     actions = saved.add_subparsers(required=True, dest="action", metavar="export|import|stats")
-    out = actions.add_parser("export",
-                             help="write replies, or with --pending the requests that wait, as JSON lines")
+    out = actions.add_parser(
+        "export", help="write replies, or with --pending the requests that wait, as JSON lines")
     out.add_argument("file", metavar="FILE")
     out.add_argument("--pending", action="store_true", help="as input of a batch endpoint or vllm run-batch")
     out.add_argument("--prompts", action="store_true", help="with the prompts")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from math import isnan, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 from pydantic_core import PydanticCustomError
@@ -20,6 +20,9 @@ from .types import Answer, EMSResult, InputError, Triplet, duplicates
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from .judge.budget import Planner
+    from .judge.client import LLMJudge
 
 
 # --- a user's rows ---
@@ -83,33 +86,33 @@ class RAGCheckerRow(_Row):
 def load_triplets(path: str | Path) -> list[Triplet]:
     """Triplets from JSON lines `{id, group, question, reference, context?}`, or from RAGChecker's input JSON.
 
-    Blank lines and unknown keys are ignored. InputError names file and line for anything malformed: a missing
-    key, a value that is no string, an empty id or group, an id given twice, a file without rows.
+    Blank lines and unknown keys are ignored. InputError names file and line for anything malformed.
     """
     text = read_text(path)
-    if (results := _ragchecker_results(path, text)) is not None:
-        return [_ragchecker_triplet(row) for row in _ragchecker_rows(path, results)]
+    if (rows := _ragchecker_rows(path, text)) is not None:
+        return [Triplet(row.query_id, row.query_id, row.query, row.gt_answer,
+                        "\n\n".join(document.text for document in row.retrieved_context or ()) or None)
+                for row in rows]
     return [Triplet(**dict(row)) for row in _rows(path, text, TripletRow, key=("id",))]
 
 
 def load_answers(path: str | Path) -> list[Answer]:
-    """Answers from JSON lines `{triplet_id, model, answer}`, or from RAGChecker's input JSON.
+    """Answers from JSON lines `{triplet_id, model, answer}`, or from RAGChecker's input JSON: its stem is the
+    model.
 
-    The model of a RAGChecker file is its stem. As strict as `load_triplets`; each (triplet_id, model) may
-    occur once. An empty answer is valid: a refusal.
+    As strict as `load_triplets`; each (triplet_id, model) may occur once. An empty answer is valid: a
+    refusal.
     """
     text = read_text(path)
-    if (results := _ragchecker_results(path, text)) is not None:
-        model = Path(path).stem
-        return [Answer(row.query_id, model, row.response) for row in _ragchecker_rows(path, results)]
+    if (rows := _ragchecker_rows(path, text)) is not None:
+        return [Answer(row.query_id, Path(path).stem, row.response) for row in rows]
     return [Answer(**dict(row)) for row in _rows(path, text, AnswerRow, key=("triplet_id", "model"))]
 
 
 def check_join(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> dict[str, list[str]]:
     """The triplets each model left unanswered, `{model: [id, ...]}`, without models that answered all.
 
-    InputError when an answer names a triplet that does not exist, or an id or a (triplet_id, model) is
-    repeated.
+    InputError for an answer to an unknown triplet, and for an id or a (triplet_id, model) that is repeated.
     """
     ids = [t.id for t in triplets]
     if twice := duplicates(ids):
@@ -122,8 +125,8 @@ def check_join(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> dict[s
     answered: dict[str, set[str]] = {}
     for a in answers:
         answered.setdefault(a.model, set()).add(a.triplet_id)
-    missing = {model: [i for i in ids if i not in done] for model, done in answered.items()}
-    return {model: unanswered for model, unanswered in missing.items() if unanswered}
+    return {model: [i for i in ids if i not in done]
+            for model, done in answered.items() if len(done) < len(ids)}
 
 
 def _rows(path: str | Path, text: str, model: type[_Row], key: Sequence[str]) -> list[Any]:
@@ -135,8 +138,8 @@ def _rows(path: str | Path, text: str, model: type[_Row], key: Sequence[str]) ->
         row = validated(model, value, where)
         values = tuple(getattr(row, name) for name in key)
         if values in lines:
-            raise InputError(f"{where}: {' and '.join(key)} {some(values)} occurred already on line "
-                             f"{lines[values]}")
+            raise InputError(
+                f"{where}: {' and '.join(key)} {some(values)} occurred already on line {lines[values]}")
         lines[values] = number
         rows.append(row)
     if not rows:
@@ -145,37 +148,30 @@ def _rows(path: str | Path, text: str, model: type[_Row], key: Sequence[str]) ->
     return rows
 
 
-def _ragchecker_results(path: str | Path, text: str) -> list[Any] | None:
+def _ragchecker_rows(path: str | Path, text: str) -> list[RAGCheckerRow] | None:
     """The entries of RAGChecker's `{"results": [...]}`, None when the text is something else."""
     try:
         whole = json.loads(text) if '"results"' in text else None
     except (ValueError, RecursionError):
         return None
     results = whole.get("results") if isinstance(whole, dict) else None
-    if results == []:
+    if not isinstance(results, list):
+        return None
+    if not results:
         raise InputError(f"{path}: 'results' is empty; RAGChecker's JSON needs at least one row")
-    return results if isinstance(results, list) else None
-
-
-def _ragchecker_rows(path: str | Path, results: Sequence[Any]) -> list[RAGCheckerRow]:
     rows = [validated(RAGCheckerRow, entry, f"{path}, results[{i}]") for i, entry in enumerate(results)]
     if twice := duplicates([row.query_id for row in rows]):
         raise InputError(f"{path}: query_id must be unique; {some(twice)} occur more than once")
     return rows
 
 
-def _ragchecker_triplet(row: RAGCheckerRow) -> Triplet:
-    context = "\n\n".join(document.text for document in row.retrieved_context or ()) or None
-    return Triplet(row.query_id, row.query_id, row.query, row.gt_answer, context)
-
-
 # --- tidy frames ---
 
 # Columns of names, in frames of values and of labels: text, whatever it looks like.
 NAMES = ("metric", "part", "model", "triplet_id", "instance_id", "group", "signature")
-# Columns of a frame of values. `num` / `den` is what the answer adds to a pooled value (nan where there is
-# none), `units` the number of points (or claims, or whole answers) judged, `unscored` how many of these have
-# no score.
+# Of a frame of values, whose `value` is nan for an unscored answer. `num` / `den` is what the answer adds to
+# a pooled value (nan where there is none), `units` how many points (or claims, or whole answers) were judged,
+# `unscored` how many of these have no score.
 COLUMNS = ["metric", "part", "model", "triplet_id", "group", "value", "num", "den", "units", "unscored",
            "signature"]
 
@@ -184,20 +180,17 @@ def to_frame(results: Iterable[EMSResult], metric: str = "EMS",
              triplets: Sequence[Triplet] | None = None) -> pd.DataFrame:
     """A frame of values from EMS results: rows Precision, Recall and F1 of every answer, columns `COLUMNS`.
 
-    Values are in [0, 1], nan where an answer has none. `metric` names the rows. `group`, which intervals are
-    clustered by, comes from the triplets; without them each triplet is a group of its own. InputError for a
-    result of a triplet that is not among those given.
+    `group`, which intervals are clustered by, comes from the triplets; without them each triplet is a group
+    of its own. InputError for a result of a triplet that is not among those given.
     """
     rows = []
     for r in results:
-        units, sums = max(len(r.match), r.unscored), tally(r)
+        sums, scored = tally(r), not isnan(r.recall)
         parts = {"Precision": (r.precision, sums.ans_sum, sums.ans_n),
                  "Recall": (r.recall, sums.ref_sum, sums.ref_n), "F1": (r.f1, nan, nan)}
-        for part, (value, num, den) in parts.items():
-            if isnan(r.recall):                # what is unscored has no share of a pooled value
-                num = den = nan
-            rows.append((metric, part, r.model, r.triplet_id, value, num, den, units, r.unscored,
-                         r.signature))
+        rows += [(metric, part, r.model, r.triplet_id, value, *((num, den) if scored else (nan, nan)),
+                  max(len(r.match), r.unscored), r.unscored, r.signature)
+                 for part, (value, num, den) in parts.items()]
     return _frame(rows, triplets)
 
 
@@ -217,20 +210,17 @@ def claims_frame(claims: Iterable[Claims], signature: str,
         precision, recall, harmonic = ragchecker_scores(c)
         parts = {"Precision": (precision, *entailed(c.answer2response)),
                  "Recall": (recall, *entailed(c.response2answer)), "F1": (harmonic, nan, nan)}
-        for part, (value, num, den) in parts.items():
-            if isnan(value):                   # an unscored answer has no share of a pooled value either
-                num = den = nan
-            rows.append(("RAGChecker", part, c.model, c.triplet_id, value, num, den, c.units, c.unscored,
-                         signature))
+        rows += [("RAGChecker", part, c.model, c.triplet_id, value,
+                  *((nan, nan) if isnan(value) else (num, den)), c.units, c.unscored, signature)
+                 for part, (value, num, den) in parts.items()]
     return _frame(rows, triplets)
 
 
 def read_frames(*paths: str | Path) -> pd.DataFrame:
     """Frames of values, or a data set's labels, from CSV files, one below the other.
 
-    Names are text as they were, whatever they look like: "1.10", "7", "N/A" and "None" are names, and an
-    apostrophe that keeps a spreadsheet from running a cell (see `io.csv_text`) is none of it. An empty cell
-    of any other column is nan.
+    Names ("1.10", "N/A", "None") are text as `io.csv_text` or pandas wrote it; an empty cell elsewhere is
+    nan.
     """
     import pandas as pd
 
@@ -243,15 +233,7 @@ def read_frames(*paths: str | Path) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-class Used(Protocol):
-    """What `judge_usage` needs of a judge: `ems.LLMJudge` is one."""
-
-    name: str
-
-    def usage(self) -> dict[str, Any]: ...
-
-
-def judge_usage(*judges: Used) -> Usage:
+def judge_usage(*judges: LLMJudge | Planner) -> Usage:
     """What judges were asked and cost, by model and task, JSON-ready. Judges of one name are summed."""
     return merged({judge.name: {task: {**asdict(used), "failures": dict(used.failures)}
                                 for task, used in judge.usage().items()}} for judge in judges)
@@ -266,6 +248,6 @@ def _frame(rows: Sequence[tuple], triplets: Sequence[Triplet] | None) -> pd.Data
         return frame.assign(group=frame["triplet_id"])[COLUMNS]
     groups = {t.id: t.group for t in triplets}
     if unknown := sorted(set(frame["triplet_id"]) - groups.keys()):
-        raise InputError(f"no triplet {some(unknown)} among the {len(groups)} given; give those that were "
-                         "answered")
+        raise InputError(
+            f"no triplet {some(unknown)} among the {len(groups)} given; give those that were answered")
     return frame.assign(group=frame["triplet_id"].map(groups))[COLUMNS]

@@ -1,7 +1,6 @@
 """Files and the terminal: texts, JSON lines and tables in and out, the data sets' place, progress bars.
 
-Every file the kit writes whole goes through `whole_file`: readers see the old file or the new one, never a
-fragment.
+Every file written whole goes through `whole_file`: readers see the old file or the new one, never a fragment.
 """
 
 from __future__ import annotations
@@ -52,17 +51,15 @@ def home() -> Path:
 
 
 def data_path(name: str) -> Path:
-    """A file or folder of the kit's own data sets, such as "companies.csv" or "q3-2024/references".
-
-    They are in the checkout's `data/`, which an installed wheel has as `ems/datasets/`. InputError when it is
-    in neither.
+    """A file or folder of the kit's own data: of the checkout's `data/`, a wheel's `ems/datasets/`; or
+    InputError.
     """
     package = Path(__file__).resolve().parent
     for folder in (package / "datasets", package.parent / "data"):
         if (path := folder / name).exists():
             return path
-    raise InputError(f"the kit's data set has no {name}; install the kit again, or run inside a clone of the "
-                     "project")
+    raise InputError(
+        f"the kit's data set has no {name}; install the kit again, or run inside a clone of the project")
 
 
 # --- reading ---
@@ -95,15 +92,14 @@ def parse_jsonl(text: str, path: str | Path) -> Iterator[tuple[int, Any]]:
         try:
             yield number, json.loads(line)
         except (ValueError, RecursionError) as error:
-            reason = str(error)
-            if isinstance(error, json.JSONDecodeError):
-                reason = f"{error.msg} at column {error.colno}"
-            raise InputError(f"{path}, line {number} is not JSON: {reason}; one object per line is "
-                             "needed") from None
+            reason = (f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError)
+                      else str(error))
+            raise InputError(
+                f"{path}, line {number} is not JSON: {reason}; one object per line is needed") from None
 
 
 def validated(model: type[Row], value: Any, where: str) -> Row:
-    """The value as a pydantic model. InputError, in one line that begins with `where`, when it is not one."""
+    """The value as a pydantic model, or InputError in one line that begins with `where`."""
     from pydantic import ValidationError
 
     try:
@@ -149,9 +145,8 @@ def is_encodable(text: str) -> bool:
 def whole_file(path: str | Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
     """A binary file to fill, put in place at `path` in one step once the block has ended without an error.
 
-    Folders are made. A name that ends in .gz is compressed, with a fixed time stamp: equal content gives
-    equal bytes. What processes that were killed left of the same file is removed. InputError when `path`
-    takes no file; what goes wrong within the block is raised as it is, and the old file stays.
+    Folders are made; .gz is compressed, equal content to equal bytes; what killed processes left of the file
+    is removed. InputError when `path` takes no file; an error within the block leaves the old file.
     """
     path = Path(path)
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
@@ -199,27 +194,26 @@ def write_json(path: str | Path, data: Any) -> Path:
 
 
 def write_jsonl(path: str | Path, rows: Iterable[Any]) -> Path:
-    """Write records or mappings as JSON lines: UTF-8, keys in their own order, the whole file or nothing.
+    """Write records (by their `to_dict()`, if any) or mappings as JSON lines, without a `context` of None.
 
-    A record's `to_dict()` is used where it has one; a triplet without context leaves the key out. ValueError
-    for nan and infinity, which JSON cannot hold; InputError for text that is not Unicode or a place that
-    takes no file.
+    ValueError for nan and infinity; InputError for text that is not Unicode or a place that takes no file.
     """
     def line(number: int, row: Any) -> str:
-        text = json.dumps(_mapping(row), ensure_ascii=False, allow_nan=False)
+        record = is_dataclass(row) and not isinstance(row, type)
+        plain = row.to_dict() if hasattr(row, "to_dict") else asdict(row) if record else row
+        plain = {k: v for k, v in plain.items() if k != "context" or v is not None}
+        text = json.dumps(plain, ensure_ascii=False, allow_nan=False)
         if not is_encodable(text):
-            raise InputError(f"{path}: row {number} holds half a surrogate pair, which UTF-8 cannot; mend "
-                             "the text")
+            raise InputError(
+                f"{path}: row {number} holds half a surrogate pair, which UTF-8 cannot; mend the text")
         return text
     write_lines(path, (line(number, row) for number, row in enumerate(rows, 1)))
     return Path(path)
 
 
 def csv_text(frame: pd.DataFrame) -> str:
-    """A table as CSV without its index, in which a spreadsheet finds no formula to run.
-
-    A text, or a column's name, that begins with = + - @ or a control character gets an apostrophe before it,
-    which `unguarded` takes off again; numbers stay as they are.
+    """A table as CSV without its index, in which a spreadsheet finds no formula to run: texts and columns'
+    names that begin like one get an apostrophe, which `unguarded` takes off again.
     """
     guarded = frame.rename(columns=_guarded)
     texts = [i for i, dtype in enumerate(guarded.dtypes) if dtype.kind == "O"]
@@ -246,13 +240,6 @@ def _guarded(cell: Any) -> Any:
     return "'" + cell if isinstance(cell, str) and re.match("'*" + FORMULA, cell) else cell
 
 
-def _mapping(row: Any) -> Any:
-    if hasattr(row, "to_dict"):
-        return row.to_dict()
-    plain = asdict(row) if is_dataclass(row) and not isinstance(row, type) else row
-    return {k: v for k, v in plain.items() if k != "context" or v is not None}
-
-
 @contextmanager
 def _refusing(path: str | Path) -> Iterator[None]:
     """A refusal of the file system, in one line that names the file the user asked for."""
@@ -264,10 +251,7 @@ def _refusing(path: str | Path) -> Iterator[None]:
 
 
 def _create_locked(part: Path) -> int | None:
-    """Create a file and hold a lock on it that ends with this process; returns the descriptor that holds it.
-
-    None where the system has no such locks.
-    """
+    """Create a file; the descriptor of a lock on it that ends with this process, None without such locks."""
     if fcntl is None:
         return None
     while True:
@@ -300,20 +284,17 @@ def progress_bar(text: str, total: int | None, done: int = 0, unit: str = "reply
     """A progress bar on stderr; an invisible one without a text, and where stderr is a file or a pipe."""
     from tqdm.auto import tqdm
 
-    visible = bool(text) and _BARS.get() and (_is_notebook() or sys.stderr.isatty())
+    ipython = sys.modules.get("IPython")
+    notebook = ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+    visible = bool(text) and _BARS.get() and (notebook or sys.stderr.isatty())
     return tqdm(desc=text, total=total, initial=done, unit=unit, disable=not visible)
 
 
 @contextmanager
 def progress_bars(drawn: bool) -> Iterator[None]:
-    """Whether progress bars within the block may be drawn: False hides those of every stage inside it."""
+    """Whether progress bars may be drawn within the block; a block around it can forbid them as well."""
     token = _BARS.set(drawn and _BARS.get())
     try:
         yield
     finally:
         _BARS.reset(token)
-
-
-def _is_notebook() -> bool:
-    ipython = sys.modules.get("IPython")
-    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")

@@ -1,7 +1,7 @@
 """What a reader sees in words: one answer's alignment as HTML or text; Table 1 as CSV, Markdown and LaTeX.
 
-`alignment_html` and `alignment_text` need the standard library alone; tables load pandas when they are
-called. Text from outside is never trusted: it is escaped, stripped of control characters and cut to length.
+Text from outside is never trusted: it is escaped, stripped of control characters and cut to length. Only
+tables load pandas, when they are called.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 import os
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -38,10 +38,7 @@ def visible(text: str, limit: int = 10_000) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """The text as one line of Markdown that shows it literally: no HTML, link, image, emphasis or formula.
-
-    For names from outside in notebooks and tables. Bare web addresses are not made links either.
-    """
+    """The text as one line of Markdown that shows it literally: no HTML, link, image, emphasis or formula."""
     line = html.escape(visible(text), quote=False).replace("\\", "&#92;").replace("$", "&#36;")
     line = re.sub(r"([`*\[\]|~])", r"\\\1", line)
     line = re.sub(r"(?<![^\W_])_|_(?![^\W_])", r"\\_", line)      # within a word it is no emphasis
@@ -82,43 +79,33 @@ class AlignmentRow:
 def alignment_rows(result: EMSResult) -> list[AlignmentRow]:
     """What made the number of an answer, row by row; every alignment view shows these rows.
 
-    Pairs (eq. 5): every reference point with its match and score, then the answer points that no reference
-    point chose. Whole sides: every reference point with how far the answer covers it, then every answer point
-    with how far the reference supports it; the point beside it is the nearest one of the other side, a hint
-    that made no score.
+    Pairs (eq. 5): every reference point with its match, then the answer points that no reference point chose.
+    Whole sides: every point of both, beside the nearest one of the other side, a hint that made no score.
     """
-    return _whole_rows(result) if result.whole_sides else _pair_rows(result)
-
-
-def _pair_rows(result: EMSResult) -> list[AlignmentRow]:
+    scores = reference_scores(result.match, result.score)
+    if result.whole_sides:
+        covered = _side(len(result.ref_points), result.match, scores, result.ref_weights)
+        supported = _side(len(result.ans_points), result.ans_match, result.ans_score, result.ans_weights)
+        return ([AlignmentRow(i, j, "unscored" if s is None else "covered", s, weight, "answer")
+                 for i, j, s, weight in covered]
+                + [AlignmentRow(i, j, "unscored" if s is None else "supported", s, weight, "reference")
+                   for j, i, s, weight in supported])
     rows = []
-    for i, (j, score) in enumerate(
-            zip(result.match, reference_scores(result.match, result.score), strict=True)):
-        label = "unscored" if score is None else "no match" if j == -1 else ""
-        rows.append(AlignmentRow(i, j if j != -1 else None, label, score))
+    for i, (j, s) in enumerate(zip(result.match, scores, strict=True)):
+        label = "unscored" if s is None else "no match" if j == -1 else ""
+        rows.append(AlignmentRow(i, None if j == -1 else j, label, s))
     unmatched = ("unscored", None) if result.lost else ("no match", 0.0)
     rest = [j for j in range(len(result.ans_points)) if j not in result.match]
     return rows + [AlignmentRow(None, j, *unmatched) for j in rest]
 
 
-def _whole_rows(result: EMSResult) -> list[AlignmentRow]:
-    n_ref, n_ans = len(result.ref_points), len(result.ans_points)
-    ref = zip(range(n_ref), _nearest(result.match, n_ref), reference_scores(result.match, result.score),
-              _weights(result.ref_weights, n_ref), strict=True)
-    ans = zip(range(n_ans), _nearest(result.ans_match, n_ans), result.ans_score or (None,) * n_ans,
-              _weights(result.ans_weights, n_ans), strict=True)
-    covered = [AlignmentRow(i, j, "unscored" if s is None else "covered", s, weight, "answer")
-               for i, j, s, weight in ref]
-    return covered + [AlignmentRow(i, j, "unscored" if s is None else "supported", s, weight, "reference")
-                      for j, i, s, weight in ans]
-
-
-def _nearest(match: Sequence[int | None], n: int) -> list[int | None]:
-    return [None if j == -1 else j for j in match or (None,) * n]
-
-
-def _weights(weights: Sequence[float], n: int) -> Sequence[float | None]:
-    return weights if len(set(weights)) > 1 else (None,) * n
+def _side(n: int, match: Sequence[int | None], scores: Sequence[float | None],
+          weights: Sequence[float]) -> Iterator[tuple[int, int | None, float | None, float | None]]:
+    """Index, nearest point, score and weight (None where all weigh the same) of each point of a side."""
+    unknown = (None,) * n
+    nearest = [None if j == -1 else j for j in match or unknown]
+    shown = weights if len(set(weights)) > 1 else unknown
+    return zip(range(n), nearest, scores or unknown, shown, strict=True)
 
 
 def arithmetic(result: EMSResult) -> list[str]:
@@ -154,22 +141,21 @@ def _shown_points(points: Sequence[str]) -> list[str]:
 
 
 def alignment_html(result: EMSResult, limit: int = 200) -> str:
-    """One answer's alignment (`alignment_rows`) for a notebook: both sides, tinted by score; no script, no
-    link.
+    """One answer's alignment (`alignment_rows`) for a notebook: HTML without script or link, at most `limit`
+    rows.
 
-    Solid blue edge and tint: scored, the darker the higher. Double orange edge: no match, or nothing covers
-    it. Dashed grey: unscored. Small, pale and in italics: only the nearest point. Repeated points say so. At
-    most `limit` rows, with a count of the rest. Colours are Okabe and Ito's, translucent, and text inherits
-    its own: for every colour vision, in light and dark themes.
+    Blue: scored, the darker the higher. Double orange edge: nothing matches or covers it. Dashed grey:
+    unscored. Small, pale and in italics: only the nearest point. Okabe and Ito's colours, translucent: for
+    every colour vision, in light and dark themes.
     """
     rows = alignment_rows(result)
     points = _shown_points(result.ref_points), _shown_points(result.ans_points)
+    titles = f"reference: {len(points[0])} points", "score", f"answer: {len(points[1])} points"
     body = [_html_row(row, *points) for row in rows[:limit]]
     if len(rows) > limit:
         body.append(f'<tr><td colspan="3">… and {len(rows) - limit} more rows</td></tr>')
     head = f"{html.escape(visible(result.model, 200))} on {html.escape(visible(result.triplet_id, 200))}"
     lines = arithmetic(result) + [WHOLE_SIDES] * result.whole_sides
-    titles = (f"reference: {len(points[0])} points", "score", f"answer: {len(points[1])} points")
     columns = "".join(f'<th style="text-align:left">{title}</th>' for title in titles)
     widths = "".join(f'<col style="width:{width}">' for width in ("auto", "6.5em", "auto"))
     return (f'<div style="max-width:1100px;color:inherit"><p><b>{head}</b><br>'
@@ -209,15 +195,13 @@ def _paint(row: AlignmentRow) -> str:
 
 
 def alignment_text(result: EMSResult, limit: int = 60) -> str:
-    """One answer's alignment (`alignment_rows`) for a terminal, 100 columns, then the sums and the signature.
-
-    The nearest point of a scorer of whole sides stands in brackets. At most `limit` rows, with a count of the
-    rest.
+    """One answer's alignment (`alignment_rows`, at most `limit` of them) for a terminal of 100 columns, then
+    the sums and the signature. A point that is only the nearest one stands in brackets.
     """
     widths = (36, 14, 36) if result.whole_sides else (40, 8, 38)
     rows, bar = alignment_rows(result), "-" * 100
     points = _shown_points(result.ref_points), _shown_points(result.ans_points)
-    titles = (f"reference: {len(points[0])} points", "score", f"answer: {len(points[1])} points")
+    titles = f"reference: {len(points[0])} points", "score", f"answer: {len(points[1])} points"
     lines = [f"{visible(result.model, 45)} on {visible(result.triplet_id, 45)}", "",
              f"     {titles[0]:<{widths[0]}}  {titles[1]:^{widths[1]}}       {titles[2]}", bar]
     for row in rows[:limit]:
@@ -228,9 +212,8 @@ def alignment_text(result: EMSResult, limit: int = 60) -> str:
     return "\n".join([*lines, bar, *(piece for note in notes for piece in textwrap.wrap(note, 100))]) + "\n"
 
 
-def _text_row(
-    row: AlignmentRow, ref_points: Sequence[str], ans_points: Sequence[str], widths: tuple[int, int, int]
-) -> list[str]:
+def _text_row(row: AlignmentRow, ref_points: Sequence[str], ans_points: Sequence[str],
+              widths: tuple[int, int, int]) -> list[str]:
     left = _text_point(row.ref, ref_points, row.hint == "reference", widths[0])
     tags = [row.tag] if row.weight is None else [row.tag, f"weight {row.weight:.1f}"]
     right = _text_point(row.ans, ans_points, row.hint == "answer", widths[2])
@@ -251,18 +234,15 @@ def _text_point(index: int | None, points: Sequence[str], hint: bool, width: int
 # --- Table 1 ---
 
 
-def table1(
-    summary: pd.DataFrame, paper: pd.DataFrame | None = None, models: Sequence[str] | None = None
-) -> pd.DataFrame:
-    """Table 1 for display: a row per metric and part in the paper's order, a column per model, n and
+def table1(summary: pd.DataFrame, paper: pd.DataFrame | None = None,
+           models: Sequence[str] | None = None) -> pd.DataFrame:
+    """Table 1 for display, from `stats.summarise`: a row per metric and part, a column per model, n and
     coverage.
 
-    A cell reads "0.412 [0.371, 0.455]": value and 95 % interval; "†" follows where coverage, or the share of
-    answers with a value, is under 95 %. `paper` holds columns metric, part, model and value; a model that it
-    has by the same name gets a second column: the paper's value, our gap to it, and whether it lies inside
-    our interval. `n` and `coverage` are given once when the models agree, else model by model in column
-    order. `summary` is what `stats.summarise` returns; `models` sets the columns, by default `stats.by_size`.
-    InputError for a model that the summary does not have.
+    A cell reads "0.412 [0.371, 0.455] †": value, 95 % interval, flagged. A model that `paper` (columns
+    metric, part, model, value) has as well gets a second column: the paper's value, our gap to it, and
+    whether it lies in our interval. `n` and `coverage` stand once where the models agree. `models`, by
+    default `by_size`, are the columns; InputError for one that the summary does not have.
     """
     import pandas as pd
 
@@ -270,21 +250,20 @@ def table1(
 
     models = sorted(summary["model"].unique(), key=by_size) if models is None else list(models)
     if strange := [m for m in models if m not in set(summary["model"])]:
-        raise InputError(f"no model {strange[0]!r} in the summary; "
-                         f"there are {sorted(summary['model'].unique())}")
+        raise InputError(
+            f"no model {strange[0]!r} in the summary; there are {sorted(summary['model'].unique())}")
     cells = {(r.metric, r.part, r.model): r for r in summary.itertuples(index=False)}
     printed = {} if paper is None else {
         (r.metric, r.part, r.model): r.value for r in paper.itertuples(index=False)}
     in_paper = {model for _, _, model in printed}
     rows = []
-    for metric, part in paper_order(summary[["metric", "part"]].drop_duplicates()).itertuples(index=False):
+    for metric, part in paper_order(summary[["metric", "part"]].drop_duplicates()).to_numpy():
         row = {"metric": metric, "part": part}
-        for model in models:
-            key = (metric, part, model)
-            row[model] = _cell(cells.get(key))
-            if model in in_paper:
-                row[f"{PAPER}{model}"] = _paper_cell(cells.get(key), printed.get(key))
         ours = [cells.get((metric, part, model)) for model in models]
+        for model, cell in zip(models, ours, strict=True):
+            row[model] = _cell(cell)
+            if model in in_paper:
+                row[f"{PAPER}{model}"] = _paper_cell(cell, printed.get((metric, part, model)))
         row["n"] = _agreed([str(c.n) if c else "–" for c in ours])
         row["coverage"] = _agreed([_percent(c.coverage) if c else "–" for c in ours])
         rows.append(row)
@@ -319,16 +298,13 @@ def _agreed(entries: list[str]) -> str:
     return entries[0] if len(set(entries)) == 1 else " / ".join(entries)
 
 
-def save_table1(
-    summary: pd.DataFrame, folder: str | os.PathLike[str], paper: pd.DataFrame | None = None, *,
-    absent: Mapping[str, str] | None = None, models: Sequence[str] | None = None,
-) -> list[Path]:
+def save_table1(summary: pd.DataFrame, folder: str | os.PathLike[str], paper: pd.DataFrame | None = None, *,
+                absent: Mapping[str, str] | None = None, models: Sequence[str] | None = None) -> list[Path]:
     """Write table1.csv (tidy, six decimals), table1.md and table1.tex (booktabs) into `folder`; returns the
     paths.
 
-    `absent` maps a metric that the run has no rows for to the reason, listed under the table with the
-    signatures. Names from outside are harmless in each format (`markdown_text`, `io.csv_text`). Each
-    file is replaced as a whole or not at all.
+    `absent` maps a metric without rows to the reason, listed under the table. Names are harmless in each
+    format.
     """
     from .stats import COLUMNS, paper_order
 
@@ -342,9 +318,7 @@ def save_table1(
     tidy = ordered.assign(**names)[list(COLUMNS)].round(6)
     files = {"table1.csv": csv_text(tidy), "table1.md": _markdown(table, notes, settings),
              "table1.tex": _latex(table, notes, settings)}
-    for name, text in files.items():
-        write_file(Path(folder, name), text.encode("utf-8"))
-    return [Path(folder, name) for name in files]
+    return [write_file(Path(folder, name), text.encode()) for name, text in files.items()]
 
 
 def _notes(table: pd.DataFrame, summary: pd.DataFrame, absent: Mapping[str, str]) -> list[str]:

@@ -1,15 +1,9 @@
 """Statistics from stored per-answer values: cluster bootstrap, paired and trend tests, correlations.
 
-Everything reads the *values frame*, one row per metric, part and answer: `metric`, `part`, `model`,
-`triplet_id`, `group`, `value` (nan = unscored answer), `num` and `den` (the answer's share of a pooled score,
-nan where there is none), `units` (points that should have been scored), `unscored` (how many were not),
-`signature`.
-
-Answers about one company or document are not independent, so every interval resamples whole clusters: the
-percentile bootstrap, 95 % (Efron and Tibshirani 1993, chapter 13; of clusters: Field and Welsh 2007). It
-assumes that clusters are independent and alike. It needs two clusters; with one it is nan, and with fewer
-than about ten it is too narrow. Input order never matters: rows are sorted first, and answers are joined by
-id.
+Everything reads the *values frame* (`data.to_frame`), one row per metric, part and answer. Answers about one
+company or document are not independent, so every interval resamples whole clusters: the percentile bootstrap,
+95 % (Efron and Tibshirani 1993, chapter 13; of clusters: Field and Welsh 2007). With one cluster it is nan,
+with fewer than about ten it is too narrow. The order of rows never matters.
 """
 
 from __future__ import annotations
@@ -93,23 +87,15 @@ def by_size(model: object) -> tuple[float, tuple[object, ...]]:
     return parameters, natural(model)
 
 
-def summarise(
-    values: pd.DataFrame, *, cluster: str = "group", resamples: int = 2000, seed: int = 7, pool: str = "macro"
-) -> pd.DataFrame:
-    """Value and interval per metric, part and model.
+def summarise(values: pd.DataFrame, *, cluster: str = "group", resamples: int = 2000, seed: int = 7,
+              pool: str = "macro") -> pd.DataFrame:
+    """Value and interval per metric, part and model: table1.csv's columns and some on coverage.
 
-    Columns: those of table1.csv, then coverage, units, flagged, clusters.
-
-    `pool="macro"` is the mean of per-answer values, as in the paper's table; answers without a value are left
-    out. `"micro"` is sum(num) / sum(den), 0 where all answers have a value and none has a point to divide by
-    (only refusals); where F1 has no sums it is the harmonic mean of pooled Precision and Recall, recomputed
-    in every resample. `n` counts answers with a value, `unscored` the points (not answers) that no readable
-    reply covers, `coverage` = 1 - unscored / units (nan without units); `flagged` when it, or the share of
-    answers with a value, is under 95 %.
-
-    `ci_low` and `ci_high` are nan with fewer than two clusters that have a value. Signatures gain pool, n,
-    unscored, cluster, resamples and seed. Raises InputError for a broken frame, or one that mixes settings
-    within a cell.
+    `pool="macro"` is the mean of the values there are, as in the paper's table; `"micro"` is sum(num) /
+    sum(den), 0 for refusals only, and the harmonic mean of pooled Precision and Recall for an F1 without
+    sums. `n` counts answers with a value, `unscored` points; `coverage` = 1 - unscored / units; `flagged`
+    when it, or the share of answers with a value, is under 95 %. InputError for a broken frame, or one that
+    mixes settings in a cell.
     """
     if pool not in ("macro", "micro"):
         raise InputError(f"pool must be 'macro' or 'micro', got {pool!r}")
@@ -118,16 +104,20 @@ def summarise(
         frame = frame.assign(num=frame["value"], den=1.0)
     cells = dict(list(frame.groupby(["metric", "part", "model"])))
     rows = []
-    for key, cell in cells.items():
-        estimate = _estimate(*_pooled(*_summed(cells, *key)), resamples, seed)
-        n, units, unscored = (int(total) for total in (
-            cell["value"].notna().sum(), cell["units"].sum(), cell["unscored"].sum()))
+    for (metric, part, model), cell in cells.items():
+        signature, *others = cell["signature"].unique()
+        if others:
+            raise InputError(f"{metric} {part} of {model} mixes {1 + len(others)} settings, e.g. "
+                             f"{signature!r} and {others[0]!r}: summarise them apart")
+        estimate = _estimate(*_pooled(*_summed(cells, metric, part, model)), resamples, seed)
+        n = int(cell["value"].count())
+        units, unscored = (int(cell[column].sum()) for column in ("units", "unscored"))
         coverage = 1 - unscored / units if units else np.nan
         rows.append({
-            **dict(zip(("metric", "part", "model"), key, strict=True)),
+            "metric": metric, "part": part, "model": model,
             "value": estimate.value, "ci_low": estimate.ci_low, "ci_high": estimate.ci_high,
             "n": n, "unscored": unscored,
-            "signature": f"{_one_signature(cell, *key)}|pool:{pool}|n:{n}|unscored:{unscored}"
+            "signature": f"{signature}|pool:{pool}|n:{n}|unscored:{unscored}"
                          f"|cluster:{cluster}|resamples:{resamples}|seed:{seed}",
             "coverage": coverage, "units": units,
             "flagged": coverage < MIN_COVERAGE or n / len(cell) < MIN_COVERAGE,
@@ -135,9 +125,8 @@ def summarise(
     return paper_order(pd.DataFrame(rows))
 
 
-def _summed(
-    cells: Mapping[tuple[str, str, str], pd.DataFrame], metric: str, part: str, model: str
-) -> list[pd.DataFrame]:
+def _summed(cells: Mapping[tuple[str, str, str], pd.DataFrame], metric: str, part: str,
+            model: str) -> list[pd.DataFrame]:
     """The cells whose sums give a value: its own, or Precision's and Recall's for an F1 without sums."""
     cell = cells[metric, part, model]
     if cell["num"].notna().any() or cell["value"].isna().all():
@@ -149,29 +138,14 @@ def _summed(
     return sides
 
 
-def _one_signature(cell: pd.DataFrame, metric: str, part: str, model: str) -> str:
-    """The signature of a cell's answers; InputError when they were made with different settings."""
-    signatures = cell["signature"].unique()
-    if len(signatures) > 1:
-        raise InputError(f"{metric} {part} of {model} mixes {len(signatures)} settings, e.g. "
-                         f"{signatures[0]!r} and {signatures[1]!r}: summarise them apart")
-    return signatures[0]
+def paired(values: pd.DataFrame, metric: str, part: str, a: str, b: str, *, cluster: str = "group",
+           resamples: int = 2000, permutations: int = 9999, seed: int = 7) -> Paired:
+    """Mean difference a - b over triplets joined by id, its interval, and `sign_flip_test` over clusters.
 
-
-def paired(
-    values: pd.DataFrame, metric: str, part: str, a: str, b: str, *,
-    cluster: str = "group", resamples: int = 2000, permutations: int = 9999, seed: int = 7,
-) -> Paired:
-    """Mean difference a - b over triplets, joined by id, with its interval and a sign-flip test.
-
-    The test is `sign_flip_test` on the summed differences of the clusters: under the null hypothesis the two
-    models are exchangeable within a cluster, so its sum may change sign. Raises InputError when metric, part
-    or a model is not in the frame.
+    InputError when metric, part or a model is not in the frame.
     """
     cell = _checked(values, cluster, metric=metric, part=part)
     _known(values, "model", a, b)
-    if a == b:
-        raise InputError(f"a and b must be two different models, got {a!r} twice")
     sides = [cell[cell["model"] == model].set_index("triplet_id") for model in (a, b)]
     both = sides[0].join(sides[1], how="inner", rsuffix="_b")
     gaps = both.assign(num=both["value"] - both["value_b"], den=1.0).dropna(subset="num")
@@ -184,13 +158,10 @@ def paired(
 
 
 def sign_flip_test(sums: Sequence[float], permutations: int = 9999, seed: int = 7) -> tuple[float, bool]:
-    """Two-sided p of a sum whose terms are independent and symmetric about 0, and whether it is exact.
+    """Fisher's two-sided p of a sum of independent terms symmetric about 0, and whether it is exact.
 
-    Fisher's randomisation test for paired samples (Fisher 1935), as `scipy.stats.permutation_test` does it:
-    every pattern of signs is equally likely. All 2^k patterns of k terms are counted while there are at most
-    2^14 of them (or `permutations`, if that is more); beyond, `permutations` random ones are drawn, and
-    p = (1 + as extreme) / (1 + drawn). The least exact p is 2 / 2^k: 1 with one term, 0.5 with two, 0.03 with
-    six. p lies in (0, 1]; nan without terms.
+    All 2^k patterns of signs are counted up to 2^14 of them (or `permutations`, if that is more); beyond,
+    that many random ones are drawn, and p = (1 + as extreme) / (1 + drawn). In (0, 1]; nan without terms.
     """
     terms = np.asarray(sums, dtype=float)
     if len(terms) < 2:                                    # scipy refuses what is no sample
@@ -206,24 +177,19 @@ def sign_flip_test(sums: Sequence[float], permutations: int = 9999, seed: int = 
     return float(test.pvalue), 2 ** len(terms) <= counted
 
 
-def paired_table(
-    values: pd.DataFrame, *, models: Sequence[str] | None = None,
-    cluster: str = "group", resamples: int = 2000, permutations: int = 9999, seed: int = 7,
-) -> pd.DataFrame:
-    """`paired` for every metric, part and pair of models.
+def paired_table(values: pd.DataFrame, *, models: Sequence[str] | None = None, cluster: str = "group",
+                 resamples: int = 2000, permutations: int = 9999, seed: int = 7) -> pd.DataFrame:
+    """`paired` for every metric, part and pair of models; `p_holm` is adjusted within a metric and part.
 
-    `p_holm` is adjusted over the pairs within one metric and part. `models` orders the pairs: a later model
-    is `a`, an earlier one `b`, so that with rising sizes a positive difference is a gain. Left out, they are
-    ordered `by_size`.
+    Of `models` (by default `by_size`) a later one is `a`, an earlier one `b`: a positive difference is a
+    gain.
     """
     frame = _checked(values, cluster)
     models = sorted(frame["model"].unique(), key=by_size) if models is None else models
-    rows = [
-        asdict(paired(frame, metric, part, a, b, cluster="cluster", resamples=resamples,
-                      permutations=permutations, seed=seed))
-        for metric, part in paper_order(frame[["metric", "part"]].drop_duplicates()).itertuples(index=False)
-        for b, a in combinations(models, 2)
-    ]
+    rows = [asdict(paired(frame, metric, part, a, b, cluster="cluster", resamples=resamples,
+                          permutations=permutations, seed=seed))
+            for metric, part in paper_order(frame[["metric", "part"]].drop_duplicates()).to_numpy()
+            for b, a in combinations(models, 2)]
     table = pd.DataFrame(rows, columns=list(Paired.__slots__))
     adjusted = table.groupby(["metric", "part"])["p"].transform(holm)
     table.insert(table.columns.get_loc("p") + 1, "p_holm", adjusted)
@@ -231,11 +197,7 @@ def paired_table(
 
 
 def holm(p: Iterable[float]) -> np.ndarray:
-    """Holm's step-down adjustment of p values (Holm 1979), in their own order.
-
-    It bounds the chance of any false rejection in the family, however the tests depend on each other. nan
-    stays nan and is not counted.
-    """
+    """Holm's step-down adjustment of p values (1979), in their own order; nan stays nan, uncounted."""
     raw = np.asarray(list(p), dtype=float)
     adjusted = np.full(len(raw), np.nan)
     order = np.argsort(raw, kind="stable")[: int(np.isfinite(raw).sum())]
@@ -243,22 +205,18 @@ def holm(p: Iterable[float]) -> np.ndarray:
     return adjusted
 
 
-def trend(
-    values: pd.DataFrame, order: Mapping[str, float], *, cluster: str = "group", resamples: int = 2000,
-    seed: int = 7,
-) -> pd.DataFrame:
+def trend(values: pd.DataFrame, order: Mapping[str, float], *, cluster: str = "group", resamples: int = 2000,
+          seed: int = 7) -> pd.DataFrame:
     """Does each metric rise with model size? `order` maps models to sizes in billions of parameters.
 
-    `slope` is the mean over triplets of the least-squares slope of the value on log2(size): the change per
-    doubling, with a cluster bootstrap interval. `page_l` and `p` are Page's test of the ordered alternative
-    (Page 1963; one-sided: values rise with size; it assumes independent rows), over cluster means, or over
-    triplets when there are fewer than three clusters (`page_over` says which); nan with fewer than three
-    models or two rows. Only triplets with a value for every model count (`n`); `incomplete` says how many
-    were left out.
+    `slope`: mean over triplets of the least-squares slope on log2(size), the change per doubling. `page_l`,
+    `p`: Page's one-sided test (1963) over cluster means, or triplets with fewer than three clusters
+    (`page_over`); nan with fewer than three models or two rows. `incomplete` triplets, without a value for
+    every model, are left out.
     """
     frame = _checked(values, cluster)
     _known(frame, "model", *order)
-    models = sorted(order, key=lambda model: (order[model], natural(model)))
+    models = sorted(order, key=lambda model: order[model])
     sizes = [order[model] for model in models]
     if len(set(sizes)) < max(2, len(models)) or not all(0 < size < math.inf for size in sizes):
         raise InputError(f"order must give two or more models different sizes above 0, got {dict(order)}")
@@ -267,8 +225,7 @@ def trend(
     rows = []
     for (metric, part), cell in frame[frame["model"].isin(models)].groupby(["metric", "part"]):
         wide = cell.pivot(index=["cluster", "triplet_id"], columns="model", values="value")
-        wide = wide.reindex(columns=models)
-        full = wide.dropna()
+        full = wide.reindex(columns=models).dropna()
         slopes = (full.to_numpy() * doublings).sum(axis=1) / (doublings**2).sum()
         estimate = _estimate(*_pooled(full.reset_index().assign(num=slopes, den=1.0)), resamples, seed)
         rows.append({
@@ -288,18 +245,14 @@ def _page(full: pd.DataFrame) -> dict[str, float | str]:
     return {"page_l": page.statistic, "p": float(page.pvalue), "page_over": over}
 
 
-def correlate(
-    x: Sequence[float], y: Sequence[float], cluster: Sequence[object] | None = None, *,
-    resamples: int = 2000, seed: int = 7,
-) -> pd.DataFrame:
-    """Pearson, Spearman and Kendall (tau-b, 1945) between two columns, in [-1, 1]: one row each.
+def correlate(x: Sequence[float], y: Sequence[float], cluster: Sequence[object] | None = None, *,
+              resamples: int = 2000, seed: int = 7) -> pd.DataFrame:
+    """Pearson, Spearman and Kendall (tau-b) between two columns, in [-1, 1]: one row each.
 
-    Pearson's measures a straight line, the other two any rising order; ties have their mean rank. `cluster`
-    names each row's cluster, drawn whole; left out, rows are drawn singly. Rows where x or y is nan are left
-    out and counted. A constant column gives nan; resamples in which a coefficient is undefined are left out,
-    and where these are half of them or more there is no interval.
+    Without `cluster` rows are drawn singly. Rows where x or y is nan are left out and counted. nan for a
+    constant column; no interval where a coefficient is undefined in half of the resamples or more.
     """
-    (x_kept, y_kept), codes, left_out = _columns(cluster, x=x, y=y)
+    (x_kept, y_kept), codes, left_out = _columns(cluster, x, y)
     rows = []
     for name, make in COEFFICIENTS.items():
         estimate = _estimate(make(x_kept, y_kept, codes), *_count(codes), resamples, seed, left_out)
@@ -307,16 +260,15 @@ def correlate(
     return pd.DataFrame(rows)
 
 
-def correlate_difference(
-    a: Sequence[float], b: Sequence[float], y: Sequence[float], cluster: Sequence[object] | None = None, *,
-    resamples: int = 2000, seed: int = 7,
-) -> pd.DataFrame:
-    """Correlation(a, y) - correlation(b, y), per coefficient: how much more closely `a` follows `y`.
+def correlate_difference(a: Sequence[float], b: Sequence[float], y: Sequence[float],
+                         cluster: Sequence[object] | None = None, *, resamples: int = 2000,
+                         seed: int = 7) -> pd.DataFrame:
+    """Correlation(a, y) - correlation(b, y), in [-2, 2], a row per coefficient; columns `a`, `b` hold the
+    two.
 
-    In [-2, 2], one row for each coefficient of `correlate`, with the two correlations as columns `a` and `b`.
-    Both correlations come from the same rows and the same resamples, so the interval is a paired one.
+    Both come from the same rows and the same resamples, so the interval is a paired one.
     """
-    (first, second, target), codes, left_out = _columns(cluster, a=a, b=b, y=y)
+    (first, second, target), codes, left_out = _columns(cluster, a, b, y)
     rows = []
     for name, make in COEFFICIENTS.items():
         of_a, of_b = make(first, target, codes), make(second, target, codes)
@@ -330,16 +282,13 @@ def correlate_difference(
     return pd.DataFrame(rows)
 
 
-def auc(
-    score: Sequence[float], label: Sequence[bool], cluster: Sequence[object] | None = None, *,
-    resamples: int = 2000, seed: int = 7,
-) -> Estimate:
-    """Chance in [0, 1] that a random positive (label 1) outscores a random negative (0); a tie counts half.
+def auc(score: Sequence[float], label: Sequence[bool], cluster: Sequence[object] | None = None, *,
+        resamples: int = 2000, seed: int = 7) -> Estimate:
+    """Area under the ROC curve: chance that a positive (label 1) outscores a negative (0), a tie counts half.
 
-    The area under the ROC curve, from the rank sum of the positives (Mann and Whitney 1947; Hanley and McNeil
-    1982). nan without a positive or without a negative. InputError for a label that is neither 0 nor 1.
+    nan without a positive or without a negative. InputError for a label that is neither 0 nor 1.
     """
-    (scores, labels), codes, left_out = _columns(cluster, score=score, label=label)
+    (scores, labels), codes, left_out = _columns(cluster, score, label)
     if not np.isin(labels, (0, 1)).all():
         raise InputError(f"label must be 0 or 1 (or bool), got {min(set(labels) - {0, 1})}")
 
@@ -351,25 +300,18 @@ def auc(
     return _estimate(area, *_count(codes), resamples, seed, left_out)
 
 
-def sign_accuracy(
-    difference: Sequence[float], preference: Sequence[float], cluster: Sequence[object] | None = None, *,
-    resamples: int = 2000, seed: int = 7,
-) -> Estimate:
-    """Share of preferences (not 0) whose difference has the same sign; a difference of 0 counts half.
-
-    In [0, 1], 0.5 by chance; nan without a preference. Pairs without one are counted in `left_out`.
-    """
-    (gap, liked), codes, left_out = _columns(cluster, difference=difference, preference=preference)
+def sign_accuracy(difference: Sequence[float], preference: Sequence[float],
+                  cluster: Sequence[object] | None = None, *, resamples: int = 2000,
+                  seed: int = 7) -> Estimate:
+    """Share of preferences (not 0) whose difference has the same sign; 0 counts half, nan without one."""
+    (gap, liked), codes, left_out = _columns(cluster, difference, preference)
     table = pd.DataFrame({"cluster": codes, "num": (np.sign(gap) * np.sign(liked) + 1) / 2, "den": 1.0})
     kept = table[liked != 0]
     return _estimate(*_pooled(kept), resamples, seed, left_out + len(table) - len(kept))
 
 
 def _checked(values: pd.DataFrame, cluster: str, **only: str) -> pd.DataFrame:
-    """The values frame, verified, its rows in one fixed order, with what to resample by as column `cluster`.
-
-    `only` keeps the rows of one metric and part.
-    """
+    """The values frame, verified and sorted, with a column `cluster`; `only` keeps one metric and part."""
     keys = ["metric", "part", "model", "triplet_id"]
     needed = dict.fromkeys([*keys, cluster, "value", "num", "den", "units", "unscored", "signature"])
     if absent := [c for c in needed if c not in values]:
@@ -399,28 +341,20 @@ def _known(frame: pd.DataFrame, column: str, *names: str) -> None:
                          f"there are {', '.join(map(repr, known))}")
 
 
-def _columns(
-    cluster: Sequence[object] | None, **columns: Sequence[float]
-) -> tuple[list[np.ndarray], np.ndarray, int]:
+def _columns(cluster: Sequence[object] | None,
+             *columns: Sequence[float]) -> tuple[list[np.ndarray], np.ndarray, int]:
     """Finite rows of equally long columns, sorted; their cluster codes 0..; how many rows were left out."""
-    labels = None if cluster is None else pd.Series(list(cluster))
-    lengths = {name: len(c) for name, c in columns.items()}
-    if labels is not None:
-        lengths["cluster"] = len(labels)
-    if len(set(lengths.values())) > 1:
-        raise InputError(f"columns must be equally long, got {lengths}")
-    if labels is not None and labels.isna().any():
-        raise InputError(f"every row needs a cluster, {int(labels.isna().sum())} have none")
-    arrays = [np.asarray(c, dtype=float) for c in columns.values()]
+    arrays = [np.asarray(c, dtype=float) for c in columns]
     kept = np.isfinite(arrays).all(axis=0)
     arrays = [a[kept] for a in arrays]
-    left_out = int((~kept).sum())
-    if labels is None:                                    # every row is a cluster
+    if cluster is None:                                   # every row is a cluster
         order = np.lexsort(arrays[::-1])
-        return [a[order] for a in arrays], np.arange(len(order)), left_out
-    codes = pd.factorize(labels[kept].astype(str), sort=True)[0]
-    order = np.lexsort([*arrays[::-1], codes])
-    return [a[order] for a in arrays], codes[order], left_out
+        codes = np.arange(len(order))
+    else:
+        codes = pd.factorize(pd.Series(list(cluster))[kept].astype(str), sort=True)[0]
+        order = np.lexsort([*arrays[::-1], codes])
+        codes = codes[order]
+    return [a[order] for a in arrays], codes, int((~kept).sum())
 
 
 def _count(codes: np.ndarray) -> tuple[int, int]:
@@ -429,10 +363,8 @@ def _count(codes: np.ndarray) -> tuple[int, int]:
 
 
 def _pooled(*sources: pd.DataFrame) -> tuple[Statistic, int, int]:
-    """sum(num) / sum(den), or the harmonic mean of two such ratios; the counts of clusters and rows.
-
-    A row without `num`, an unscored answer, weighs nothing. Where the rows drawn have nothing to divide by,
-    they are refusals, and the ratio is 0.
+    """sum(num) / sum(den), 0 for rows drawn that are all refusals, or the harmonic mean of two such ratios;
+    the counts of clusters and rows.
     """
     scored = [source.dropna(subset="num").assign(rows=1.0) for source in sources]
     sums = [source.groupby("cluster")[["num", "den", "rows"]].sum() for source in scored]
@@ -452,9 +384,8 @@ def _pooled(*sources: pd.DataFrame) -> tuple[Statistic, int, int]:
     return ratio, len(clusters), max(map(len, sources))
 
 
-def _estimate(
-    statistic: Statistic, clusters: int, n: int, resamples: int, seed: int, left_out: int = 0
-) -> Estimate:
+def _estimate(statistic: Statistic, clusters: int, n: int, resamples: int, seed: int,
+              left_out: int = 0) -> Estimate:
     """The statistic with every cluster counted once, and its 95 % percentile interval (module docstring)."""
     value = low = high = math.nan
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -513,10 +444,8 @@ def _kendall(x: np.ndarray, y: np.ndarray, codes: np.ndarray) -> Statistic:
     """tau-b from counts of pairs of rows between clusters: a resample is a quadratic form in its counts."""
     starts = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]]) if len(codes) else np.array([], dtype=int)
     dx, dy = (np.sign(v[:, None] - v[None, :]).astype(np.int8) for v in (x, y))
-    agree, in_x, in_y = (
-        np.add.reduceat(np.add.reduceat(pairs, starts, axis=0, dtype=float), starts, axis=1)
-        for pairs in (dx * dy, np.abs(dx), np.abs(dy))
-    )
+    agree, in_x, in_y = (np.add.reduceat(np.add.reduceat(pairs, starts, axis=0, dtype=float), starts, axis=1)
+                         for pairs in (dx * dy, np.abs(dx), np.abs(dy)))
 
     def tau(weights: np.ndarray) -> np.ndarray:
         concordant, untied_x, untied_y = (

@@ -494,10 +494,8 @@ def command_line(*arguments):
 
 def test_a_redirected_stderr_has_no_progress_bars(files, tmp_path):
     with Loopback("{}") as server:
-        process = command_line(
-            "evaluate", *files, "-o", tmp_path / "o", "--judge", "m", "--base-url", server.url, "--store",
-            tmp_path / "s.sqlite",
-        )
+        process = command_line("evaluate", *files, "-o", tmp_path / "o", "--judge", "m", "--base-url",
+                               server.url, "--store", tmp_path / "s.sqlite")
         error = process.communicate(timeout=60)[1]
     assert "it/s" not in error
     assert "reply/s" not in error
@@ -509,10 +507,8 @@ def test_sigterm_ends_with_one_line_and_leaves_no_part(files, tmp_path):
     import time
 
     with Loopback("{}", latency=30) as server:
-        process = command_line(
-            "evaluate", *files, "-o", tmp_path / "out" / "o", "--judge", "m", "--base-url", server.url,
-            "--store", tmp_path / "s.sqlite",
-        )
+        process = command_line("evaluate", *files, "-o", tmp_path / "out" / "o", "--judge", "m", "--base-url",
+                               server.url, "--store", tmp_path / "s.sqlite")
         began = time.monotonic()
         while not server.count and time.monotonic() < began + 60:
             time.sleep(0.05)

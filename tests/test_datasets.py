@@ -218,11 +218,8 @@ def test_parts_that_killed_processes_left_are_removed_and_no_others(tmp_path):
             "with whole_file(sys.argv[1]) as file:\n"
             "    file.write(b'half'); file.flush(); print('begun', flush=True); sys.stdin.read()")
     def writer():
-        process = subprocess.Popen(
-            [sys.executable, "-c", code, str(tmp_path / "t[1].jsonl")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
+        process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "t[1].jsonl")],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert process.stdout.readline() == b"begun\n"
         return process
     killed = writer()
@@ -346,10 +343,8 @@ def test_results_as_a_frame():
 
 def test_values_as_a_frame():
     answers = [Answer("a", "m", "x"), Answer("b", "m", "y")]
-    frame = values_frame(
-        answers, [0.25, math.nan], "BLEU", "Score", "bleu:1", [Triplet("a", "g", "q", "r"), Triplet("b", "h",
-        "q", "r")],
-    )
+    frame = values_frame(answers, [0.25, math.nan], "BLEU", "Score", "bleu:1",
+                         [Triplet("a", "g", "q", "r"), Triplet("b", "h", "q", "r")])
     assert list(frame["group"]) == ["g", "h"]
     assert list(frame["unscored"]) == [0, 1]
     assert list(frame["den"]) == [1.0, 1.0]
@@ -368,9 +363,7 @@ def test_ragchecker_input_is_triplets_and_answers(tmp_path):
         {**ROW, "retrieved_context": [{"doc_id": "0", "text": "c"}, {"doc_id": "1", "text": "d"}]},
         {**ROW, "query_id": "2"}]}, indent=1))
     assert load_triplets(tmp_path / "mine.json") == [
-        Triplet("1", "1", "q", "r", "c\n\nd"),
-        Triplet("2", "2", "q", "r"),
-    ]
+        Triplet("1", "1", "q", "r", "c\n\nd"), Triplet("2", "2", "q", "r")]
     assert load_answers(tmp_path / "mine.json") == [Answer("1", "mine", "x"), Answer("2", "mine", "x")]
     (tmp_path / "twice.json").write_text(json.dumps({"results": [ROW, ROW]}))
     with pytest.raises(InputError, match="query_id must be unique; '1'"):
@@ -445,13 +438,8 @@ def test_download_is_verified_kept_and_not_repeated(pinned, server, monkeypatch)
     assert first.path == second.path == pinned
     assert pinned.read_bytes() == CONTENT
     assert first.provenance == {
-        "name": NAME,
-        "repository": "owner/repo",
-        "commit": "c0ffee",
-        "origin": "download",
-        "sha256": hashlib.sha256(CONTENT).hexdigest(),
-        "note": "as upstream",
-    }
+        "name": NAME, "repository": "owner/repo", "commit": "c0ffee", "origin": "download",
+        "sha256": hashlib.sha256(CONTENT).hexdigest(), "note": "as upstream"}
     pinned.write_bytes(CONTENT[:-1])                    # a spoilt cache is fetched again
     assert source(NAME, base_url=url).origin == "download"
     assert pinned.read_bytes() == CONTENT
@@ -553,9 +541,7 @@ def test_findver_joins_by_id_and_reads_both_spellings(small_findver):
         ("ie-testmini-0", "X-2024_10-Q", "e0", None), ("numeric-testmini-1", "X-2024_10-Q", "e1", None)]
     assert all(t.question.endswith(f"Claim: s{i}") for i, t in enumerate(triplets))
     assert {(a.triplet_id, a.answer) for a in answers} == {
-        ("ie-testmini-0", "so s0"),
-        ("numeric-testmini-1", "so s1"),
-    }
+        ("ie-testmini-0", "so s0"), ("numeric-testmini-1", "so s1")}
     assert check_join(triplets, answers) == {}
     assert len(answers) == len(labels) == 6
     first = labels.set_index("triplet_id").loc["ie-testmini-0"]
@@ -583,25 +569,11 @@ def test_chat_tokens_are_taken_off(raw, clean):
 
 
 def test_financebench_labels_are_normalised(tmp_path, monkeypatch):
-    put(
-        tmp_path,
-        "financebench/data/financebench_open_source.jsonl",
-        [
-            {
-                "financebench_id": f"f{i}",
-                "company": "3M",
-                "question": f"q{i}",
-                "answer": f"${i}.00",
-                "question_type": "t",
-            }
-            for i in range(3)
-        ],
-    )
-    said = [
-        ("f2", "q2", "Refusal", "no"),
-        ("f0", "q0", " Correct answer", 0),
-        ("f1", "q1", "Incorrect Answer", " 7 "),
-    ]
+    put(tmp_path, "financebench/data/financebench_open_source.jsonl", [
+        {"financebench_id": f"f{i}", "company": "3M", "question": f"q{i}", "answer": f"${i}.00",
+         "question_type": "t"} for i in range(3)])
+    said = [("f2", "q2", "Refusal", "no"), ("f0", "q0", " Correct answer", 0),
+            ("f1", "q1", "Incorrect Answer", " 7 ")]
     rows = [
         {"financebench_id": i, "question": q, "label": label, "model_answer": a} for i, q, label, a in said
     ]
@@ -689,10 +661,8 @@ def test_ragchecker_meta_pairs(mirror):
 @needs_mirror
 def test_ragchecker_worked_example(mirror):
     folder = MIRROR / "ragchecker" / "examples"
-    triplets, answers = (
-        load_triplets(folder / "checking_inputs.json"),
-        load_answers(folder / "checking_inputs.json"),
-    )
+    triplets, answers = (load_triplets(folder / "checking_inputs.json"),
+                         load_answers(folder / "checking_inputs.json"))
     assert [t.id for t in triplets] == [a.triplet_id for a in answers] == ["0", "1"]
     assert triplets[0].context
 

@@ -46,27 +46,13 @@ OURS = summary([
 ])
 
 
-def result(
-    ref=("r0", "r1", "r2", "r3"),
-    ans=("a0", "a1", "a2"),
-    match=(0, -1, None, 0),
-    score=(0.9, 0.0, None, 0.4),
-    **more,
-):
+def result(ref=("r0", "r1", "r2", "r3"), ans=("a0", "a1", "a2"), match=(0, -1, None, 0),
+           score=(0.9, 0.0, None, 0.4), **more):
     scores = ems_scores(match, score, len(ans))
     fields = {"triplet_id": "T-Q1", "model": "m", "signature": "sig", "reason": scores.reason} | more
-    return EMSResult(
-        ref_points=tuple(ref),
-        ans_points=tuple(ans),
-        match=tuple(match),
-        score=tuple(score),
-        recall=scores.recall,
-        precision=scores.precision,
-        f1=scores.f1,
-        unscored=scores.unscored,
-        ans_score=scores.ans_score,
-        **fields,
-    )
+    return EMSResult(ref_points=tuple(ref), ans_points=tuple(ans), match=tuple(match), score=tuple(score),
+                     recall=scores.recall, precision=scores.precision, f1=scores.f1,
+                     unscored=scores.unscored, ans_score=scores.ans_score, **fields)
 
 
 # --- tables
@@ -112,17 +98,11 @@ def test_coverage_is_rounded_down():
 
 def test_saved_csv_follows_the_contract(tmp_path):
     paths = report.save_table1(OURS, tmp_path / "new", absent={"RAGChecker": "no judge"})
-    assert (
-        [p.name for p in paths]
-        == ["table1.csv", "table1.md", "table1.tex"]
-        == sorted(os.listdir(tmp_path / "new"))
-    )
+    assert ([p.name for p in paths] == ["table1.csv", "table1.md", "table1.tex"]
+            == sorted(os.listdir(tmp_path / "new")))
     lines = paths[0].read_text().splitlines()
     assert lines[0] == "metric,part,model,value,ci_low,ci_high,n,unscored,signature"
-    assert (
-        lines[1]
-        == f"BLEU,Score,{SMALL},0.333333,0.3,0.4,50,0,BLEU|judge:none|n:50|unscored:0|seed:7"
-    )
+    assert lines[1] == f"BLEU,Score,{SMALL},0.333333,0.3,0.4,50,0,BLEU|judge:none|n:50|unscored:0|seed:7"
     assert pd.read_csv(paths[0]).value.tolist() == [0.333333, 0.0301, 0.25, 0.5]
     assert lines[2].split(",")[4:6] == ["", ""]                    # no interval is an empty cell
 
@@ -261,21 +241,8 @@ def test_the_empty_cases_say_why(given, says):
 
 def test_weighted_sums_say_so():
     scores = ems_scores([0, -1], [0.5, 0.0], 1, ref_weights=[3.0, 1.0])
-    weighted = EMSResult(
-        "T",
-        "m",
-        ("r0", "r1"),
-        ("a0",),
-        (0, -1),
-        (0.5, 0.0),
-        scores.recall,
-        scores.precision,
-        scores.f1,
-        0,
-        "sig",
-        ans_score=scores.ans_score,
-        ref_weights=(3.0, 1.0),
-    )
+    weighted = EMSResult("T", "m", ("r0", "r1"), ("a0",), (0, -1), (0.5, 0.0), scores.recall, scores.precision,
+                         scores.f1, 0, "sig", ans_score=scores.ans_score, ref_weights=(3.0, 1.0))
     assert "EMS-Recall = 1.50 / 4.00 (weighted) = 0.375" in report.alignment_text(weighted)
 
 
@@ -284,20 +251,9 @@ def test_weighted_sums_say_so():
 def whole(ref_score=(0.85, 0.0, None), ans_score=(0.62, 0.0), match=(1, -1, 0), ans_match=(0, -1), **more):
     """A scorer of whole sides; the nearest points are no pairs (a0 scores 0.62 unnamed by any)."""
     fields = {"ref_weights": (3.0, 1.0, 2.0), "ans_weights": (1.0, 1.0), "signature": "sig"} | more
-    return with_metrics(
-        EMSResult(
-            "T",
-            "m",
-            ("r0", "r1", "r2")[: len(match)],
-            ("a0", "a1")[: len(ans_score)],
-            match,
-            ref_score,
-            whole_sides=True,
-            ans_score=ans_score,
-            ans_match=ans_match,
-            **fields,
-        )
-    )
+    return with_metrics(EMSResult(
+        "T", "m", ("r0", "r1", "r2")[: len(match)], ("a0", "a1")[: len(ans_score)], match, ref_score,
+        whole_sides=True, ans_score=ans_score, ans_match=ans_match, **fields))
 
 
 def test_rows_of_whole_sides_hold_what_made_the_number():
@@ -469,14 +425,7 @@ def test_editors_see_every_public_name():
     typed = {alias.name: node.module for node in block.body for alias in node.names}
     assert typed == ems._WHERE
     assert set(ems.__all__) == {
-        *typed,
-        "Answer",
-        "EMSResult",
-        "InputError",
-        "Triplet",
-        "score_answer",
-        "__version__",
-    }
+        *typed, "Answer", "EMSResult", "InputError", "Triplet", "score_answer", "__version__"}
     assert len(ems.__all__) == len(set(ems.__all__))
 
 

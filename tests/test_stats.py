@@ -24,12 +24,7 @@ def frame(rows, metric="EMS(local)", part="F1"):
         num, den = rest[:2] or (value, 1.0)
         units, unscored = rest[2:] or (1, 0)
         out.append((metric, part, model, triplet, group, value, num, den, units, unscored, "sig"))
-    return pd.DataFrame(
-        out,
-        columns=[
-            "metric", "part", "model", "triplet_id", "group", "value", "num", "den", "units", "unscored",
-            "signature"],
-    )
+    return pd.DataFrame(out, columns=frames.COLUMNS)
 
 
 def family(values_by_model, groups=None):
@@ -170,19 +165,10 @@ def test_no_interval_without_two_clusters(rows, value):
 
 
 def test_rows_come_in_the_papers_order_and_models_by_number():
-    parts = [
-        ("ROUGE", "F1"),
-        ("EMS(LLM)", "Recall"),
-        ("BLEU", "Score"),
-        ("ROUGE", "Precision"),
-        ("own", "Score"),
-    ]
-    values = pd.concat(
-        [
-            frame([(model, "t", "A", 0.5) for model in ("llama-70B", "llama-8B", "llama-3B")], *key)
-            for key in parts
-        ]
-    )
+    parts = [("ROUGE", "F1"), ("EMS(LLM)", "Recall"), ("BLEU", "Score"), ("ROUGE", "Precision"),
+             ("own", "Score")]
+    values = pd.concat([frame([(model, "t", "A", 0.5) for model in ("llama-70B", "llama-8B", "llama-3B")], *key)
+                        for key in parts])
     table = stats.summarise(values)
     assert list(table.columns[:9]) == list(stats.COLUMNS)
     assert list(dict.fromkeys(zip(table.metric, table.part, strict=True))) == [
@@ -191,17 +177,9 @@ def test_rows_come_in_the_papers_order_and_models_by_number():
 
 
 def test_models_are_ordered_by_the_size_in_their_name():
-    names = [
-        "SmolLM2-135M-Instruct",
-        "llama3.2_1b_instruct",
-        "Qwen2.5-Coder-1.5B with the call",
-        "Llama-3.2-3B",
-        "Meta-Llama-3_1-8B-Instruct",
-        "llama3.2_11b_vision_instruct",
-        "Llama-3.1-70B-AWQ-INT4",
-        "gpt-4o",
-        "gpt-10",
-    ]
+    names = ["SmolLM2-135M-Instruct", "llama3.2_1b_instruct", "Qwen2.5-Coder-1.5B with the call",
+             "Llama-3.2-3B", "Meta-Llama-3_1-8B-Instruct", "llama3.2_11b_vision_instruct",
+             "Llama-3.1-70B-AWQ-INT4", "gpt-4o", "gpt-10"]
     assert sorted(names, key=stats.by_size) == [*names[:7], "gpt-4o", "gpt-10"]
 
 
@@ -349,7 +327,6 @@ def test_one_cluster_gives_no_interval_and_no_evidence():
     ("EMS", "F1", "a", "b", "no metric 'EMS' among the values; there are 'EMS\\(local\\)'"),
     ("EMS(local)", "f1", "a", "b", "no part 'f1' among the values; there are 'F1'"),
     ("EMS(local)", "F1", "a", "c", "no model 'c' among the values; there are 'a', 'b'"),
-    ("EMS(local)", "F1", "a", "a", "two different models"),
 ])
 def test_paired_names_what_is_missing(metric, part, a, b, says):
     with pytest.raises(InputError, match=says):
@@ -366,10 +343,7 @@ def test_paired_table_compares_later_models_with_earlier_ones():
     values = family({"m-8B": [0.5] * 6, "m-70B": [0.7] * 6, "m-3B": [0.4] * 6})
     table = stats.paired_table(values)
     assert list(zip(table.a, table.b, strict=True)) == [
-        ("m-8B", "m-3B"),
-        ("m-70B", "m-3B"),
-        ("m-70B", "m-8B"),
-    ]
+        ("m-8B", "m-3B"), ("m-70B", "m-3B"), ("m-70B", "m-8B")]
     assert list(table.difference) == pytest.approx([0.1, 0.3, 0.2])
     assert list(table.p) == [2 / 2**6] * 3
     assert list(table.p_holm) == [3 * 2 / 2**6] * 3
@@ -497,10 +471,3 @@ def test_sign_accuracy_skips_pairs_without_a_preference():
     result = stats.sign_accuracy([0.2, 0.2, 0.0, 0.3], [2, -1, 1, 0])
     assert result.value == (1 + 0 + 0.5) / 3
     assert (result.n, result.left_out) == (3, 1)
-
-
-def test_columns_must_match_in_length():
-    with pytest.raises(InputError, match=r"equally long, got .*2.*3"):
-        stats.correlate([1, 2], [1, 2, 3])
-    with pytest.raises(InputError, match="every row needs a cluster"):
-        stats.correlate([1, 2], [1, 2], ["A", None])
