@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..types import EMSResult, Points
-from .words import Neighbours, Point, coverage, overlap_matrix, read_point, rules_hash, similarity
+from .words import Point, coverage, most_similar, overlap_matrix, read_point, rules_hash, similarity
 
 
 class SimilarityMatcher:
@@ -28,16 +28,12 @@ class SimilarityMatcher:
         return [self._match(ref, ans) for ref, ans in pairs]
 
     def _match(self, ref: Points, ans: Points) -> tuple[int, ...]:
-        if not ref or not ans:
-            return (-1,) * len(ref)
         points, answers = ([read_point(p) for p in side] for side in (ref, ans))
-        cosines: Any = [None] * len(ref)
-        if self.encoder:
+        cosines = None
+        if self.encoder and ref and ans:
             embedded = self.encoder.embed([*ref, *ans])
             cosines = embedded[: len(ref)] @ embedded[len(ref) :].T
-        neighbours = Neighbours(answers)
-        best = [neighbours.most_similar(point, row, cosine)
-                for point, row, cosine in zip(points, overlap_matrix(points, answers), cosines, strict=True)]
+        best = most_similar(points, answers, overlap_matrix(points, answers), cosines)
         return tuple(j if value >= self.threshold else -1 for j, value in best)
 
 
@@ -81,9 +77,8 @@ class LocalScorer:
 def _nearest(points: Sequence[Point], others: Sequence[Point], near: Sequence[Sequence[float]],
              score: Sequence[float]) -> tuple[int, ...]:
     """Index of the most similar other point of each point; -1 for one that nothing covers."""
-    neighbours = Neighbours(others)
-    return tuple(neighbours.most_similar(point, row)[0] if s > 0 else -1
-                 for point, row, s in zip(points, near, score, strict=True))
+    best = most_similar(points, others, near)
+    return tuple(j if s > 0 else -1 for (j, _), s in zip(best, score, strict=True))
 
 
 class PairScorer:

@@ -12,59 +12,10 @@ from .words import word_weight, words_of
 UNITS = ("sentence", "clause", "paragraph")
 # Abbreviations whose period does not end a sentence, lower case.
 _ABBREVIATIONS = frozenset(
-    [
-        "approx",
-        "assn",
-        "ave",
-        "bros",
-        "ca",
-        "cf",
-        "co",
-        "col",
-        "corp",
-        "dept",
-        "dr",
-        "e.g",
-        "eq",
-        "est",
-        "fig",
-        "figs",
-        "gen",
-        "gov",
-        "i.e",
-        "inc",
-        "jan",
-        "feb",
-        "apr",
-        "jun",
-        "jul",
-        "aug",
-        "sep",
-        "sept",
-        "oct",
-        "nov",
-        "dec",
-        "jr",
-        "lt",
-        "ltd",
-        "mr",
-        "mrs",
-        "ms",
-        "nos",
-        "para",
-        "pp",
-        "prof",
-        "rep",
-        "rev",
-        "sen",
-        "sr",
-        "st",
-        "u.k",
-        "u.s",
-        "u.s.a",
-        "vol",
-        "vs",
-    ]
+    """
+    approx assn ave bros ca cf co col corp dept dr e.g eq est fig figs gen gov i.e inc jan feb apr jun jul aug
+    sep sept oct nov dec jr lt ltd mr mrs ms nos para pp prof rep rev sen sr st u.k u.s u.s.a vol vs
+    """.split()
 )
 # A run of stops with its quotes and footnote marks, before a space; or a stop of an unspaced script.
 _STOP = re.compile(
