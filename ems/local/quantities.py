@@ -112,18 +112,13 @@ _SPELT_OUT = rf"""
     (?P<scale2>{_SCALE})?(?P<unit2>{_UNIT})?(?!\w)"""
 _SCAN = re.compile("\n|".join((_PASSED_OVER, _COMPARISON, _DATE, _PERIOD, _YEAR_ALONE, _IN_WORDS, _IN_DIGITS,
                               _SPELT_OUT)), re.VERBOSE | re.MULTILINE)
-_DOWN = (
-    r"(?:down|fell|fall(?:s|ing|en)?|decreas\w+|declin\w+|drop\w*|lower(?:ed|ing)?|reduc\w+|contract(?:ed|ion)"
-    r"|shr[aiu]nk|loss(?:es)?|lost|negative|minus|cut|headwinds?|outflows?|plung\w+|slump\w*)"
-)
-_UP = (
-    r"(?:up|rose|ris(?:e|es|en|ing)|increas\w+|grew|grow(?:s|n|th|ing)?|gain(?:s|ed)?|higher|rais\w+|climb\w*"
-    r"|improv\w+|expand\w*|expansion|jump\w*|surg\w+|positive|plus|add(?:s|ed))"
-)
-_FILLER = (
-    r"(?:[ ,]+(?:of|by|about|around|approximately|roughly|nearly|almost|over|more|than|some|just|an?"
-    r"|additional|another|slightly|was|is|were))*[ ]*"
-)
+_DOWN = (r"(?:down|fell|fall(?:s|ing|en)?|decreas\w+|declin\w+|drop\w*|lower(?:ed|ing)?|reduc\w+"
+         r"|contract(?:ed|ion)|shr[aiu]nk|loss(?:es)?|lost|negative|minus|cut|headwinds?|outflows?|plung\w+"
+         r"|slump\w*)")
+_UP = (r"(?:up|rose|ris(?:e|es|en|ing)|increas\w+|grew|grow(?:s|n|th|ing)?|gain(?:s|ed)?|higher|rais\w+"
+       r"|climb\w*|improv\w+|expand\w*|expansion|jump\w*|surg\w+|positive|plus|add(?:s|ed))")
+_FILLER = (r"(?:[ ,]+(?:of|by|about|around|approximately|roughly|nearly|almost|over|more|than|some|just|an?"
+           r"|additional|another|slightly|was|is|were))*[ ]*")
 _BEFORE = re.compile(rf"\b(?:({_DOWN})|{_UP}){_FILLER}$", re.IGNORECASE)
 _AFTER = re.compile(rf"(?:[ -](?:year|yoy|over|on|annual|sequential|quarter|net))*[ ](?:({_DOWN})|{_UP})\b",
                     re.IGNORECASE)
@@ -135,9 +130,9 @@ _BETWEEN = re.compile(r"\bbetween (?:about |approximately )?$", re.IGNORECASE)
 class Quantity:
     """One number as it stands in a text.
 
-    `value` is in the unit's base (dollars, percent, months, ...), negative only where printed so. Unit "date"
-    holds year * 10000 + part * 100 + day, part being a month 1-12, a quarter 13-16 or a half 17-18, 0 for
-    what is not said. Unit "versus" is the span of a comparison in months: 12 for year over year.
+    `value` is in the unit's base (dollars, percent, months, ...), negative only where printed so. A "date" is
+    year * 10000 + part * 100 + day, part being a month 1-12, a quarter 13-16 or a half 17-18, 0 for what is
+    not said; "versus" the span of a comparison in months: 12 for year over year.
     """
 
     value: float
@@ -179,11 +174,10 @@ LARGEST_DIFFERENCE = 0.05
 def same(a: Quantity, b: Quantity) -> bool:
     """Whether two quantities may be the same number, written or rounded differently. Symmetric.
 
-    The coarser printing decides, but never by more than 5 %: 11.4 billion is 11.35 billion, 2 % is not 2.4 %.
-    Opposite directions differ. A number without unit may stand for money when it reads like an amount (11.4
-    billion, 42,146), for something counted, and for a percentage when it is a fraction (0.654); one without
-    scale may come from a table in thousands or millions ("1,577" for "$1,577 million"). Dates agree when
-    there is a part that both give and all such parts agree.
+    The coarser printing decides, by 5 % at most: 11.4 billion is 11.35 billion, 2 % is not 2.4 %. A number
+    without unit may be an amount of money, something counted or, as a fraction, a percentage; one without
+    scale may come from a table in thousands ("1,577" for "$1,577 million"). Dates agree in all parts that
+    both give, of which there must be one.
     """
     if a.unit == b.unit == "date":
         return _same_date(a, b)
@@ -220,12 +214,10 @@ def _in_unit_of(other: Quantity, number: Quantity) -> Quantity | None:
 
 def _close(a: Quantity, b: Quantity, *, scaled: bool = True) -> bool:
     """Whether the values, or else the numbers before their scale words, agree as far as they are printed."""
-    x, y = abs(a.value), abs(b.value)
-    rounding_a, rounding_b = a.tolerance, b.tolerance
-    if not scaled:
-        x, rounding_a, y, rounding_b = x / a.scale, rounding_a / a.scale, y / b.scale, rounding_b / b.scale
+    by_a, by_b = (1.0, 1.0) if scaled else (a.scale, b.scale)
+    x, y, rounding = abs(a.value) / by_a, abs(b.value) / by_b, max(a.tolerance / by_a, b.tolerance / by_b)
     largest = max(x, y)
-    return abs(x - y) <= min(max(rounding_a, rounding_b), LARGEST_DIFFERENCE * largest) + 1e-9 * largest
+    return abs(x - y) <= min(rounding, LARGEST_DIFFERENCE * largest) + 1e-9 * largest
 
 
 class QuantityIndex:

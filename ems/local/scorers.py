@@ -13,8 +13,8 @@ from .words import Point, coverage, most_similar, overlap_matrix, read_point, ru
 class SimilarityMatcher:
     """The most similar answer point of each reference point, or -1 when none reaches `threshold` in (0, 1].
 
-    Ties go to the earlier point. `encoder`, when given, has `embed(texts)` -> unit rows and a `signature`:
-    then the points' meaning counts beside their words. Deterministic; needs no judge.
+    Ties go to the earlier point. With an `encoder` (`embed(texts)` -> unit rows, `signature`) the points'
+    meaning counts beside their words.
     """
 
     def __init__(self, *, threshold: float = 0.2, encoder: Any = None):
@@ -40,9 +40,8 @@ class SimilarityMatcher:
 class LocalScorer:
     """Whole sides without a judge: how far the other side as a whole covers each point, in [0, 1], both ways.
 
-    A point's weight is that of its words and numbers, so longer points count more. `match` and `ans_match`
-    name the most similar point of the other side, for the reader; they do not enter the number. `encoder`
-    (anything with `embed(texts)` -> unit rows, and a `signature`) lets meaning bend the word coverage.
+    Points weigh as much as their words and numbers. `match` and `ans_match` name the most similar point of
+    the other side, for the reader alone. An `encoder` (as in `SimilarityMatcher`) lets meaning count as well.
     """
 
     name = "local"

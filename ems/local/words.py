@@ -42,21 +42,15 @@ _FUNCTION = frozenset(
     were what when where whether which while who whom whose why will with within would yet you your
     """.split()
 )
-_NEGATION = re.compile(
-    r"\b(?:not|no|never|none|neither|nor|without|cannot|lack(?:s|ed|ing)?|fail(?:s|ed|ure)?|unable|\w+n['’]t|refut\w+"
-    r"|incorrect\w*|inaccurate|untrue|false)\b",
-    re.IGNORECASE,
-)
-_FALL = re.compile(
-    r"\b(?:down|fell|fall(?:s|ing|en)?|decreas\w+|declin\w+|drop\w*|lower\w*|reduc\w+|weak\w*|shr[aiu]nk\w*|slow(?:ed|ing"
-    r"|er|s)?|worse\w*|deteriorat\w+|contract(?:ed|ing|ion)|headwinds?|less|fewer|below)\b",
-    re.IGNORECASE,
-)
-_RISE = re.compile(
-    r"\b(?:up|rose|ris(?:e|es|en|ing)|increas\w+|grew|grow(?:s|n|th|ing)?|gain\w*|higher|rais\w+|climb\w*|improv\w+"
-    r"|expand\w*|expansion|strong\w*|strength\w*|accelerat\w+|jump\w*|surg\w+|tailwinds?|above)\b",
-    re.IGNORECASE,
-)
+_NEGATION = re.compile(r"\b(?:not|no|never|none|neither|nor|without|cannot|lack(?:s|ed|ing)?|fail(?:s|ed"
+                       r"|ure)?|unable|\w+n['’]t|refut\w+|incorrect\w*|inaccurate|untrue|false)\b",
+                       re.IGNORECASE)
+_FALL = re.compile(r"\b(?:down|fell|fall(?:s|ing|en)?|decreas\w+|declin\w+|drop\w*|lower\w*|reduc\w+|weak\w*"
+                   r"|shr[aiu]nk\w*|slow(?:ed|ing|er|s)?|worse\w*|deteriorat\w+|contract(?:ed|ing|ion)"
+                   r"|headwinds?|less|fewer|below)\b", re.IGNORECASE)
+_RISE = re.compile(r"\b(?:up|rose|ris(?:e|es|en|ing)|increas\w+|grew|grow(?:s|n|th|ing)?|gain\w*|higher"
+                   r"|rais\w+|climb\w*|improv\w+|expand\w*|expansion|strong\w*|strength\w*|accelerat\w+"
+                   r"|jump\w*|surg\w+|tailwinds?|above)\b", re.IGNORECASE)
 _TELL = r"(?:mention|provid|specif|state|contain|includ|indicat|discuss|address|disclos|detail|offer|giv)"
 # A sentence that only says that something is not mentioned, or cannot be known.
 _DISCLAIMER = re.compile(
@@ -163,9 +157,8 @@ def _shared_weights(points: Sequence[Point], others: Sequence[Point], more: int)
 def similarity(a: Point, b: Point, overlap: float | None = None) -> float:
     """Weighted overlap of two points in [0, 1]: 1 for the same content, 0 for none.
 
-    A number counts only as far as the words around it agree: "35% growth" is not "35 people". The more alike
-    two points are in words, the more a contradiction takes away. `overlap` is that of `overlap_matrix`, if
-    known.
+    A number counts only as far as the words around it agree; the more alike two points are in words, the more
+    a contradiction takes away. `overlap` is that of `overlap_matrix`, if known.
     """
     context = overlap_matrix([a], [b])[0][0] if overlap is None else overlap
     free = list(b.quantities)
@@ -232,9 +225,8 @@ def coverage(points: Sequence[Point], others: Sequence[Point], overlaps: Sequenc
     """Share in [0, 1] of each point's weight that the other side as a whole holds; 0 without others.
 
     A name or a quantity counts as far as the points that hold it on the other side resemble this one
-    (`overlap_matrix`). A point that its nearest neighbour contradicts loses the more, the nearer that one is.
-    What a side mentions more often than the other is covered in proportion, whatever the order: two mentions
-    against one are half covered each. `cosines` bends the value (`bent`), where there are embeddings.
+    (`overlap_matrix`). The nearer a contradicting neighbour, the more is lost. Two mentions against one are
+    half covered each. `cosines` bends the value (`bent`), where there are embeddings.
     """
     if not others:
         return [0.0] * len(points)
@@ -298,14 +290,14 @@ def bent(value: float, cosine: float | None) -> float:
 # --- words
 
 def words_of(text: str) -> list[str]:
-    """Lower-case stems in order."""
+    """Lower-case stems in order; of unspaced scripts, each character."""
     stems: list[str] = []
     for match in _WORD.finditer(text):
         word = match[0].lower()
         if word.isascii() or not _UNSPACED.search(word):
             stems.append(stem(re.sub("['’]s?$|['’]", "", word)))
         else:
-            stems.extend(word)           # each character is a word
+            stems.extend(word)
     return stems
 
 
