@@ -41,18 +41,9 @@ def covered(points, others):
 @pytest.mark.parametrize(
     ("word", "expected"),
     [
-        ("companies", "company"),
-        ("grows", "grow"),
-        ("growing", "grow"),
-        ("planned", "plan"),
-        ("strongly", "strong"),
-        ("losses", "loss"),
-        ("business", "business"),
-        ("is", "is"),
-        ("revenue", "revenu"),
-        ("revenues", "revenu"),
-        ("ring", "ring"),
-        ("", ""),
+        ("companies", "company"), ("grows", "grow"), ("growing", "grow"), ("planned", "plan"),
+        ("strongly", "strong"), ("losses", "loss"), ("business", "business"), ("is", "is"),
+        ("revenue", "revenu"), ("revenues", "revenu"), ("ring", "ring"), ("", ""),
     ],
 )
 def test_stem(word, expected):

@@ -209,12 +209,11 @@ def most_similar(points: Sequence[Point], others: Sequence[Point], overlaps: Seq
 
 def _bounds(point: Point, others: Sequence[Point], near: Sequence[float], agreeing: set[int]) -> list[float]:
     """The most that `similarity` can be with each other point; those of `agreeing` share a quantity."""
-    bounds = [min(1.0, overlap * (1 + 1e-9)) for overlap in near]          # for rounding
+    bounds = [overlap * (1 + 1e-9) for overlap in near]          # for rounding
     # Shared numbers add at most 2 * NUMBER each, as the context agrees, over at least the point's weight.
     reach = 1 + 2 * NUMBER * len(point.quantities) / (CONTEXT * point.weight) + 1e-9
     for j in agreeing:
-        in_context = point.context_weight and others[j].context_weight
-        bounds[j] = min(1.0, near[j] * reach) if in_context else 1.0
+        bounds[j] = near[j] * reach if point.context_weight and others[j].context_weight else 1.0
     return bounds
 
 
