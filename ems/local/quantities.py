@@ -6,35 +6,18 @@ as [4], list numbers, "Table 3", names with a number glued to letters ("10-K", "
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 # --- words and marks, and what they are worth
 
-_ONES = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-]
+_ONES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+         "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"]
 _TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _WORDS = {w: i for i, w in enumerate(_ONES)} | {w: 10 * i for i, w in enumerate(_TENS, 2)} | {"dozen": 12}
@@ -42,64 +25,22 @@ _ORDINALS = {"first": 1, "1st": 1, "second": 2, "2nd": 2, "third": 3, "3rd": 3, 
 _SCALES = {"hundred": 1e2, "thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "mm": 1e6, "m": 1e6,
            "billion": 1e9, "bn": 1e9, "b": 1e9, "trillion": 1e12, "tn": 1e12, "t": 1e12}
 _CURRENCIES = {
-    "$": "USD",
-    "us$": "USD",
-    "usd": "USD",
-    "dollar": "USD",
-    "€": "EUR",
-    "eur": "EUR",
-    "euro": "EUR",
-    "£": "GBP",
-    "gbp": "GBP",
-    "¥": "JPY",
-    "jpy": "JPY",
-    "yen": "JPY",
-    "rmb": "CNY",
-    "cny": "CNY",
-    "yuan": "CNY",
-    "c$": "CAD",
-    "cad": "CAD",
-    "a$": "AUD",
-    "aud": "AUD",
-    "hk$": "HKD",
-    "chf": "CHF",
+    "$": "USD", "us$": "USD", "usd": "USD", "dollar": "USD", "€": "EUR", "eur": "EUR", "euro": "EUR",
+    "£": "GBP", "gbp": "GBP", "¥": "JPY", "jpy": "JPY", "yen": "JPY", "rmb": "CNY", "cny": "CNY",
+    "yuan": "CNY", "c$": "CAD", "cad": "CAD", "a$": "AUD", "aud": "AUD", "hk$": "HKD", "chf": "CHF",
 }
 # Unit as written -> (canonical unit, factor). Points of a percentage are written both ways in practice ("50
-# basis points", "0.5%"), so they share the unit; the context distinguishes them from a growth rate, not the
-# number.
+# basis points", "0.5%"), so they share the unit; the context tells them from a growth rate.
 _UNITS = {
-    "%": ("%", 1),
-    "percent": ("%", 1),
-    "per cent": ("%", 1),
-    "pct": ("%", 1),
-    "percentage point": ("%", 1),
-    "point": ("%", 1),
-    "pp": ("%", 1),
-    "basis point": ("%", 0.01),
-    "bp": ("%", 0.01),
-    "x": ("x", 1),
-    "time": ("x", 1),
-    "fold": ("x", 1),
-    "cent": ("USD", 0.01),
-    "day": ("day", 1),
-    "week": ("day", 7),
-    "month": ("month", 1),
-    "year": ("month", 12),
-    "hour": ("minute", 60),
-    "minute": ("minute", 1),
-    "people": ("person", 1),
-    "person": ("person", 1),
-    "employee": ("person", 1),
-    "countries": ("country", 1),
-    "cities": ("city", 1),
-    "branches": ("branch", 1),
-    "gw": ("watt", 1e9),
-    "gigawatt": ("watt", 1e9),
-    "mw": ("watt", 1e6),
-    "megawatt": ("watt", 1e6),
-    "gwh": ("watt hour", 1e9),
-    "mwh": ("watt hour", 1e6),
-    "kwh": ("watt hour", 1e3),
+    "%": ("%", 1), "percent": ("%", 1), "per cent": ("%", 1), "pct": ("%", 1), "percentage point": ("%", 1),
+    "point": ("%", 1), "pp": ("%", 1), "basis point": ("%", 0.01), "bp": ("%", 0.01),
+    "x": ("x", 1), "time": ("x", 1), "fold": ("x", 1), "cent": ("USD", 0.01),
+    "day": ("day", 1), "week": ("day", 7), "month": ("month", 1), "year": ("month", 12),
+    "hour": ("minute", 60), "minute": ("minute", 1),
+    "people": ("person", 1), "person": ("person", 1), "employee": ("person", 1),
+    "countries": ("country", 1), "cities": ("city", 1), "branches": ("branch", 1),
+    "gw": ("watt", 1e9), "gigawatt": ("watt", 1e9), "mw": ("watt", 1e6), "megawatt": ("watt", 1e6),
+    "gwh": ("watt hour", 1e9), "mwh": ("watt hour", 1e6), "kwh": ("watt hour", 1e3),
 }
 _COUNTED = (
     "person people employee countries country cities city branches branch user customer client member "
@@ -116,20 +57,14 @@ _SPELT = (rf"(?:(?:{'|'.join(_TENS)})[ -](?:{'|'.join(_ONES[1:10])})|{'|'.join(_
           r"|(?:a[ ])?dozen)")
 _MONTH = rf"((?:{'|'.join(_MONTHS)})(?:uary|ruary|ch|il|e|y|ust|t|tember|ober|ember)?)\.?"
 _YEAR = r"(?:19|20)\d\d"
-_SCALE = (
-    r"(?:[ -]?(?i:hundred[ ](?:thousand|million)|hundred|thousand|million|billion|trillion|mm|mn|bn|tn)s?\b"
-    r"|[kmbtKMBT]\b|[ ][KMBT]\b(?![ ][A-Z]))"
-)
+_SCALE = (r"(?:[ -]?(?i:hundred[ ](?:thousand|million)|hundred|thousand|million|billion|trillion|mm|mn|bn"
+          r"|tn)s?\b|[kmbtKMBT]\b|[ ][KMBT]\b(?![ ][A-Z]))")
 _SHARE = r"(?:\s?%|[ -]?(?i:(?:percentage|basis)[ ]points?|percent|per[ ]cent|pct|points?|bps?|pp)\b)"
 _NAMED = (rf"(?:{_SHARE}|[ -]?(?i:cents?|dollars?|euros?|yen|yuan|usd|eur|gbp|jpy|rmb|cny|x|times|fold|days?"
           r"|weeks?|months?|years?|hours?|minutes?|gigawatts?|megawatts?|[gmk]wh|[gm]w)\b)")
-# Between a number and what it counts may stand two words, but none that begins another phrase: "2025 the
-# market".
-_UNIT = (
-    rf"(?:{_NAMED}"
-    r"|(?:[ -](?!(?:and|to|in|of|or|for|by|per|with|the|our|its|their|this|these)\b)[a-z]+){0,2}?"
-    rf"[ -](?:{_COUNTED.replace(' ', '|')})s?\b)"
-)
+# Between a number and what it counts stand two words at most, none that begins a phrase: "2025 the market".
+_UNIT = (rf"(?:{_NAMED}|(?:[ -](?!(?:and|to|in|of|or|for|by|per|with|the|our|its|their|this|these)\b)[a-z]+)"
+         rf"{{0,2}}?[ -](?:{_COUNTED.replace(' ', '|')})s?\b)")
 # A year after one of these words is a year whatever it seems to count: "In 2024 customers spent".
 _WHEN = "|".join(rf"(?<=\b{word.capitalize()}[ ])|(?<=\b{word}[ ])"
                  for word in ("in", "since", "by", "during", "fiscal"))
@@ -153,8 +88,7 @@ _DATE = rf"""
       (?!\d|[ ]?%|[.]\d|{_SCALE})
     | (?P<day2>\d{{1,2}})(?:st|nd|rd|th)?[ ](?P<month2>{_MONTH})(?:,?[ ](?P<year2>{_YEAR}))?
     | (?P<month3>{_MONTH}),?[ ](?:of[ ])?(?P<year3>{_YEAR}) | (?P<iso>{_YEAR}-\d\d-\d\d))\b"""
-# A short year may end its sentence or clause ("3Q24.", "Q3'24, up"), but "Q3 24.5" and "Q3 24,000" hold an
-# amount.
+# A short year may end its clause ("3Q24.", "Q3'24, up"), but "Q3 24.5" and "Q3 24,000" hold an amount.
 _PERIOD = rf"""
   \b(?:[Qq](?P<q1>[1-4]) | (?P<q2>[1-4])[Qq] | [Hh](?P<h1>[12]) | (?P<h2>[12])[Hh]
     | (?P<ordinal>(?i:{'|'.join(_ORDINALS)}))[ -](?:(?i:fiscal)[ -])?(?P<span>(?i:quarter|half)))
@@ -178,19 +112,13 @@ _SPELT_OUT = rf"""
     (?P<scale2>{_SCALE})?(?P<unit2>{_UNIT})?(?!\w)"""
 _SCAN = re.compile("\n|".join((_PASSED_OVER, _COMPARISON, _DATE, _PERIOD, _YEAR_ALONE, _IN_WORDS, _IN_DIGITS,
                               _SPELT_OUT)), re.VERBOSE | re.MULTILINE)
-_DOWN = (
-    r"(?:down|fell|fall(?:s|ing|en)?|decreas\w+|declin\w+|drop\w*|lower(?:ed|ing)?|reduc\w+|contract(?:ed|ion)"
-    r"|shr[aiu]nk|loss(?:es)?|lost|negative|minus|cut|headwinds?|outflows?|plung\w+|slump\w*)"
-)
-_UP = (
-    r"(?:up|rose|ris(?:e|es|en|ing)|increas\w+|grew|grow(?:s|n|th|ing)?|gain(?:s|ed)?|higher|rais\w+|climb\w*"
-    r"|improv\w+|expand\w*|expansion|jump\w*|surg\w+|positive|plus|add(?:s|ed))"
-)
-_FILLER = (
-    r"(?:[ ,]+(?:of|by|about|around|approximately|roughly|nearly|almost|over|more|than|some|just|an?"
-    r"|additional"
-    r"|another|slightly|was|is|were))*[ ]*"
-)
+_DOWN = (r"(?:down|fell|fall(?:s|ing|en)?|decreas\w+|declin\w+|drop\w*|lower(?:ed|ing)?|reduc\w+"
+         r"|contract(?:ed|ion)|shr[aiu]nk|loss(?:es)?|lost|negative|minus|cut|headwinds?|outflows?|plung\w+"
+         r"|slump\w*)")
+_UP = (r"(?:up|rose|ris(?:e|es|en|ing)|increas\w+|grew|grow(?:s|n|th|ing)?|gain(?:s|ed)?|higher|rais\w+"
+       r"|climb\w*|improv\w+|expand\w*|expansion|jump\w*|surg\w+|positive|plus|add(?:s|ed))")
+_FILLER = (r"(?:[ ,]+(?:of|by|about|around|approximately|roughly|nearly|almost|over|more|than|some|just|an?"
+           r"|additional|another|slightly|was|is|were))*[ ]*")
 _BEFORE = re.compile(rf"\b(?:({_DOWN})|{_UP}){_FILLER}$", re.IGNORECASE)
 _AFTER = re.compile(rf"(?:[ -](?:year|yoy|over|on|annual|sequential|quarter|net))*[ ](?:({_DOWN})|{_UP})\b",
                     re.IGNORECASE)
@@ -202,10 +130,9 @@ _BETWEEN = re.compile(r"\bbetween (?:about |approximately )?$", re.IGNORECASE)
 class Quantity:
     """One number as it stands in a text.
 
-    `value` is in the unit's base (dollars, percent, months, ...), negative only where printed so. Unit "date"
-    holds year * 10000 + part * 100 + day, part being a month 1-12, a quarter 13-16 or a half 17-18, 0 for
-    what is not said. Unit "versus" is the span of a comparison in months: 12 for year over year, 3 for
-    sequential.
+    `value` is in the unit's base (dollars, percent, months, ...), negative only where printed so. A "date" is
+    year * 10000 + part * 100 + day, part being a month 1-12, a quarter 13-16 or a half 17-18, 0 for what is
+    not said; "versus" the span of a comparison in months: 12 for year over year.
     """
 
     value: float
@@ -215,11 +142,6 @@ class Quantity:
     end: int
     direction: int = 0     # -1 "down 5%", +1 "up 5%", 0 not said
     scale: float = 1.0     # what its scale word multiplies by: 1e9 for "billion"
-
-    @property
-    def amount(self) -> bool:
-        """Whether it reads like an amount, not a small count: a scale word, decimals, or 100 and more."""
-        return self.scale != 1 or self.tolerance < 0.5 or abs(self.value) >= 100
 
 
 def find_quantities(text: str) -> list[Quantity]:
@@ -252,11 +174,10 @@ LARGEST_DIFFERENCE = 0.05
 def same(a: Quantity, b: Quantity) -> bool:
     """Whether two quantities may be the same number, written or rounded differently. Symmetric.
 
-    The coarser printing decides, but never by more than 5 %: 11.4 billion is 11.35 billion, 2 % is not 2.4 %.
-    Opposite directions differ. A number without unit may stand for money when it reads like an amount (11.4
-    billion, 42,146), for something counted, and for a percentage when it is a fraction (0.654); one without
-    scale may come from a table in thousands or millions ("1,577" for "$1,577 million"). Dates agree when
-    there is a part that both give and all such parts agree.
+    The coarser printing decides, by 5 % at most: 11.4 billion is 11.35 billion, 2 % is not 2.4 %. A number
+    without unit may be an amount of money, something counted or, as a fraction, a percentage; one without
+    scale may come from a table in thousands ("1,577" for "$1,577 million"). Dates agree in all parts that
+    both give, of which there must be one.
     """
     if a.unit == b.unit == "date":
         return _same_date(a, b)
@@ -287,60 +208,46 @@ def _in_unit_of(other: Quantity, number: Quantity) -> Quantity | None:
         return None
     if other.unit == "%" and abs(number.value) < 1 and number.tolerance < 0.01:
         return replace(number, value=100 * number.value, tolerance=100 * number.tolerance)
-    money = other.unit in _CURRENCIES.values() and number.amount
-    return number if money or other.unit in _COUNTED else None
+    amount = number.scale != 1 or number.tolerance < 0.5 or abs(number.value) >= 100       # no small count
+    return number if other.unit in _COUNTED or (amount and other.unit in _CURRENCIES.values()) else None
 
 
 def _close(a: Quantity, b: Quantity, *, scaled: bool = True) -> bool:
     """Whether the values, or else the numbers before their scale words, agree as far as they are printed."""
-    x, y = abs(a.value), abs(b.value)
-    rounding_a, rounding_b = a.tolerance, b.tolerance
-    if not scaled:
-        x, rounding_a, y, rounding_b = x / a.scale, rounding_a / a.scale, y / b.scale, rounding_b / b.scale
+    by_a, by_b = (1.0, 1.0) if scaled else (a.scale, b.scale)
+    x, y, rounding = abs(a.value) / by_a, abs(b.value) / by_b, max(a.tolerance / by_a, b.tolerance / by_b)
     largest = max(x, y)
-    return abs(x - y) <= min(max(rounding_a, rounding_b), LARGEST_DIFFERENCE * largest) + 1e-9 * largest
+    return abs(x - y) <= min(rounding, LARGEST_DIFFERENCE * largest) + 1e-9 * largest
 
 
 class QuantityIndex:
     """The quantities of many points by size, so that equals are found without comparing every two."""
 
     def __init__(self, points: Sequence[Sequence[Quantity]]):
-        """`points` has the quantities of each point."""
-        self._places: dict[Quantity, list[tuple[int, int]]] = {}      # where each stands, apart from its span
-        for i, quantities in enumerate(points):
-            for place, q in enumerate(quantities):
-                self._places.setdefault(replace(q, start=0, end=0), []).append((i, place))
-        self._dates = [q for q in self._places if q.unit == "date"]
-        sizes = ((size, q) for q in self._places for size in _sizes(q))
-        self._by_size = sorted(sizes, key=lambda entry: entry[0])
-        self._sizes = [size for size, _ in self._by_size]
-        self._known: dict[Quantity, list[tuple[int, int]]] = {}
+        self._holders: dict[Quantity, list[int]] = defaultdict(list)  # by what is held
+        for j, quantities in enumerate(points):
+            for q in quantities:
+                self._holders[replace(q, start=0, end=0)].append(j)
+        self._by_size = sorted(((size, q) for q in self._holders for size in _sizes(q)), key=itemgetter(0))
+        self._known: dict[Quantity, list[int]] = {}
 
-    def equals(self, quantity: Quantity) -> list[tuple[int, int]]:
-        """Where the `same` quantity stands: (point, place among its quantities), in order."""
+    def equals(self, quantity: Quantity) -> list[int]:
+        """The points that hold the `same` quantity, in order, each as often as it holds it."""
         q = replace(quantity, start=0, end=0)
         if q not in self._known:
-            self._known[q] = sorted(place for other in self._candidates(q) if same(q, other)
-                                    for place in self._places[other])
+            least = 1 - LARGEST_DIFFERENCE - 0.01              # somewhat wider than `_close`
+            near: set[Quantity] = set()
+            for size in _sizes(q):
+                first = bisect_left(self._by_size, least * size, key=itemgetter(0))
+                last = bisect_right(self._by_size, size / least, key=itemgetter(0))
+                near.update(other for _, other in self._by_size[first:last])
+            self._known[q] = sorted(j for other in near if same(q, other) for j in self._holders[other])
         return self._known[q]
-
-    def _candidates(self, q: Quantity) -> list[Quantity]:
-        """All that can be the same as `q`, and few others."""
-        if q.unit == "date":
-            return self._dates
-        least = 1 - LARGEST_DIFFERENCE - 0.01              # somewhat wider than `_close`
-        near: dict[Quantity, None] = {}
-        for size in _sizes(q):
-            first, last = bisect_left(self._sizes, least * size), bisect_right(self._sizes, size / least)
-            near.update((other, None) for _, other in self._by_size[first:last])
-        return list(near)
 
 
 def _sizes(q: Quantity) -> set[float]:
-    """The sizes under which `same` may compare a quantity: as it is, without its scale, as a percentage."""
-    if q.unit == "date":
-        return set()
-    size = abs(q.value)
+    """The sizes under which `same` may compare a quantity: as it is, unscaled, as percentage; 0 for dates."""
+    size = 0.0 if q.unit == "date" else abs(q.value)
     return {size, size / q.scale} | ({100 * size} if not q.unit and size < 1 else set())
 
 
@@ -349,7 +256,8 @@ def _sizes(q: Quantity) -> set[float]:
 def _number(match: re.Match[str]) -> tuple[Quantity, float]:
     """A number in digits or words, and the factor that its unit brought in."""
     value, tolerance = _printed_value(match)
-    scale = _scale(match["scale"] or match["scale2"] or "")
+    scale_words = (match["scale"] or match["scale2"] or "").strip(" -").lower().split()
+    scale = math.prod((_SCALES[word.rstrip("s")] for word in scale_words), start=1.0)
     unit, factor, end = "", 1.0, match.end()
     if match["currency"]:            # "$5 per share", "$5 million loan": what follows is not the unit
         unit, end = _CURRENCIES[match["currency"].lower()], match.start("unit") if match["unit"] else end
@@ -365,14 +273,6 @@ def _printed_value(match: re.Match[str]) -> tuple[float, float]:
         return float(digits.replace(",", "")), 0.5 * 10.0 ** -len(digits.partition(".")[2])
     whole = float(sum(_WORDS.get(word, 0) for word in re.split("[ -]", match["spelt"].lower())))
     return (whole + 0.5, 0.05) if match["and_half"] else (whole, 0.5)
-
-
-def _scale(written: str) -> float:
-    """What a scale as written multiplies by: 1e8 for "hundred million", 1 for none."""
-    scale = 1.0
-    for word in written.strip(" -").lower().split():
-        scale *= _SCALES[word] if word in _SCALES else _SCALES[word.rstrip("s")]
-    return scale
 
 
 def _canonical_unit(written: str) -> tuple[str, float]:
@@ -394,18 +294,13 @@ def _is_range(text: str, a: Quantity, b: Quantity) -> bool:
 
 
 def _range(a: Quantity, b: Quantity, factor: float) -> tuple[Quantity, Quantity]:
-    """Give both ends of a range ("17.4 to 17.6 billion", "$1 and 2 billion") the scale and the unit of
-    either.
-
-    `factor` is what the unit of b multiplies by.
-    """
+    """Give both ends of a range ("17.4 to 17.6 billion") the scale and unit of either; `factor` is b's."""
     if a.unit and a.unit != b.unit and (b.unit or a.unit not in _CURRENCIES.values()):
         return a, b                  # "5% to $10 billion", "35% to 11,400 million"
     scale = b.scale if a.scale == 1 and abs(a.value) < 1000 else 1.0
     by = scale * (1.0 if a.unit else factor)
-    first = replace(
-        a, value=a.value * by, tolerance=a.tolerance * by, unit=a.unit or b.unit, scale=a.scale * scale
-    )
+    first = replace(a, value=a.value * by, tolerance=a.tolerance * by, unit=a.unit or b.unit,
+                    scale=a.scale * scale)
     return first, replace(b, unit=b.unit or a.unit)
 
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from ..types import EMSResult, Points
-from .words import Neighbours, Point, coverage, overlap_matrix, read_point, rules_hash, similarity
+from .words import Point, coverage, most_similar, overlap_matrix, read_point, rules_hash, similarity
 
 
 class SimilarityMatcher:
     """The most similar answer point of each reference point, or -1 when none reaches `threshold` in (0, 1].
 
-    Ties go to the earlier point. `encoder`, when given, has `embed(texts)` -> unit rows and a `signature`:
-    then the points' meaning counts beside their words. Deterministic; needs no judge.
+    Ties go to the earlier point. With an `encoder` (`embed(texts)` -> unit rows, `signature`) the points'
+    meaning counts beside their words.
     """
 
     def __init__(self, *, threshold: float = 0.2, encoder: Any = None):
@@ -28,25 +28,20 @@ class SimilarityMatcher:
         return [self._match(ref, ans) for ref, ans in pairs]
 
     def _match(self, ref: Points, ans: Points) -> tuple[int, ...]:
-        if not ref or not ans:
-            return (-1,) * len(ref)
         points, answers = ([read_point(p) for p in side] for side in (ref, ans))
-        cosines: Any = [None] * len(ref)
-        if self.encoder:
+        cosines = None
+        if self.encoder and ref and ans:
             embedded = self.encoder.embed([*ref, *ans])
             cosines = embedded[: len(ref)] @ embedded[len(ref) :].T
-        neighbours = Neighbours(answers)
-        best = [neighbours.most_similar(point, row, cosine)
-                for point, row, cosine in zip(points, overlap_matrix(points, answers), cosines, strict=True)]
+        best = most_similar(points, answers, overlap_matrix(points, answers), cosines)
         return tuple(j if value >= self.threshold else -1 for j, value in best)
 
 
 class LocalScorer:
     """Whole sides without a judge: how far the other side as a whole covers each point, in [0, 1], both ways.
 
-    A point's weight is that of its words and numbers, so longer points count more. `match` and `ans_match`
-    name the most similar point of the other side, for the reader; they do not enter the number. `encoder`
-    (anything with `embed(texts)` -> unit rows, and a `signature`) lets meaning bend the word coverage.
+    Points weigh as much as their words and numbers. `match` and `ans_match` name the most similar point of
+    the other side, for the reader alone. An `encoder` (as in `SimilarityMatcher`) lets meaning count as well.
     """
 
     name = "local"
@@ -81,9 +76,8 @@ class LocalScorer:
 def _nearest(points: Sequence[Point], others: Sequence[Point], near: Sequence[Sequence[float]],
              score: Sequence[float]) -> tuple[int, ...]:
     """Index of the most similar other point of each point; -1 for one that nothing covers."""
-    neighbours = Neighbours(others)
-    return tuple(neighbours.most_similar(point, row)[0] if s > 0 else -1
-                 for point, row, s in zip(points, near, score, strict=True))
+    best = most_similar(points, others, near)
+    return tuple(j if s > 0 else -1 for (j, _), s in zip(best, score, strict=True))
 
 
 class PairScorer:

@@ -12,74 +12,22 @@ from .words import word_weight, words_of
 UNITS = ("sentence", "clause", "paragraph")
 # Abbreviations whose period does not end a sentence, lower case.
 _ABBREVIATIONS = frozenset(
-    [
-        "approx",
-        "assn",
-        "ave",
-        "bros",
-        "ca",
-        "cf",
-        "co",
-        "col",
-        "corp",
-        "dept",
-        "dr",
-        "e.g",
-        "eq",
-        "est",
-        "fig",
-        "figs",
-        "gen",
-        "gov",
-        "i.e",
-        "inc",
-        "jan",
-        "feb",
-        "apr",
-        "jun",
-        "jul",
-        "aug",
-        "sep",
-        "sept",
-        "oct",
-        "nov",
-        "dec",
-        "jr",
-        "lt",
-        "ltd",
-        "mr",
-        "mrs",
-        "ms",
-        "nos",
-        "para",
-        "pp",
-        "prof",
-        "rep",
-        "rev",
-        "sen",
-        "sr",
-        "st",
-        "u.k",
-        "u.s",
-        "u.s.a",
-        "vol",
-        "vs",
-    ]
+    """
+    approx assn ave bros ca cf co col corp dept dr e.g eq est fig figs gen gov i.e inc jan feb apr jun jul aug
+    sep sept oct nov dec jr lt ltd mr mrs ms nos para pp prof rep rev sen sr st u.k u.s u.s.a vol vs
+    """.split()
 )
 # A run of stops with its quotes and footnote marks, before a space; or a stop of an unspaced script.
-_STOP = re.compile(
-    r"(?<![.!?])[.!?]++[\"'”’)\]*_]*(?:\s*\[\d+(?:[,;–-]\s*\d+)*\])*(?=\s+\S)|[。！？；]+[”」』）]*"
-)
+_STOP = re.compile(r"(?<![.!?])[.!?]++[\"'”’)\]*_]*(?:\s*\[\d+(?:[,;–-]\s*\d+)*\])*(?=\s+\S)"
+                   r"|[。！？；]+[”」』）]*")
 _CLAUSE = re.compile(r";\s+|\s+[–—]\s+|:\s+(?=\w)"
                      r"|,\s+(?=(?:and|but|while|whereas|which|although|though|because|so|with)\s)")
 _BULLET = re.compile(r"^(?:[-*•–·▪>]+|\(?(?:\d{1,3}|[ivx]{1,4})[.)]|\(?[a-zA-Z]\))\s+")
 _TABLE_RULE = re.compile(r"^\|?[\s:|-]+\|[\s:|-]*$")
 _MARKUP = re.compile(r"\*\*|__|`+|<\|[^|>]*\|>|(?<=\])\([^()\s]*\)|^#{1,6}\s+|^>\s+", re.MULTILINE)
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-_HEADED = (
-    r"[#*\s]*(?:(?:executive|final) )?(?:summary|overview|introduction|conclusions?|in brief|at a glance"
-    r"|tl;?dr|(?:final|closing) thoughts|key takeaways?)\**\s*(?:[:\n]|\*\*|$)"
-)
+_HEADED = (r"[#*\s]*(?:(?:executive|final) )?(?:summary|overview|introduction|conclusions?|in brief"
+           r"|at a glance|tl;?dr|(?:final|closing) thoughts|key takeaways?)\**\s*(?:[:\n]|\*\*|$)")
 _CONCLUDES = (r"(?:in (?:summary|conclusion|short|sum|essence)\b|to (?:summari[sz]e|sum up|conclude)\b"
               r"|(?:overall|ultimately|taken together|all in all),)")
 _OPENING = re.compile(_HEADED, re.IGNORECASE)
@@ -93,10 +41,9 @@ SUMMARY_LIMIT = 4000   # characters; a longer block is no summary, whatever it i
 class SentenceExtractor:
     """Points cut out by rules: sentences, or clauses or paragraphs. Needs no judge and no download.
 
-    Each sentence is a point (`max_sentences` of one paragraph together when more than 1); list entries and
-    table rows end a point, headings are dropped. Repetitions are kept unless `dedupe` (an ablation). Opening
-    and closing summaries are removed by `remove_summaries` first unless `remove_summary=False`. An empty text
-    has no points.
+    `max_sentences` of one paragraph make a point; list entries and table rows end one, headings are dropped.
+    Summaries go first (`remove_summaries`) unless `remove_summary=False`; repetitions stay unless `dedupe`.
+    An empty text has no points.
     """
 
     def __init__(self, *, unit: str = "sentence", max_sentences: int = 1, remove_summary: bool = True,
@@ -126,15 +73,16 @@ class SentenceExtractor:
 
 
 def paragraphs(text: str) -> list[str]:
-    """Running text, list entries and table rows, one string each, in order, without markup.
+    """Running text, list entries and table rows (with their column names), one string each, without markup.
 
-    Headings are dropped, unless there is nothing else. A table row is written out with its column names.
+    Headings are dropped, unless there is nothing else.
     """
     found: list[list[str]] = []           # lines of each
     headings: list[str] = []
     columns: list[str] | None = None      # of the table being read; [] while it has no header
     open_paragraph = False                # whether a further line may belong to the last paragraph
     for raw in _CONTROL.sub(" ", text).splitlines():
+        was_open, open_paragraph = open_paragraph, False
         line = _MARKUP.sub("", raw.strip()).strip()
         if line.count("|") >= 2:
             cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -143,30 +91,24 @@ def paragraphs(text: str) -> list[str]:
                 columns = columns or []
             elif columns == []:
                 columns = found.pop()[0].split(" ; ")
-            open_paragraph = False
             continue
         columns = None
         if not re.search(r"\w", line):
-            open_paragraph = False
-        elif _marked_heading(raw.strip()):
+            continue
+        if _marked_heading(raw.strip()):
             headings.append(line)
-            open_paragraph = False
-        elif _BULLET.match(line):
-            found.append([_BULLET.sub("", line)])
-            open_paragraph = True
-        elif open_paragraph and (len(found[-1][-1]) > 60 or not line[0].isupper()):
+            continue
+        open_paragraph = True
+        if was_open and not _BULLET.match(line) and (len(found[-1][-1]) > 60 or not line[0].isupper()):
             found[-1].append(line)
         else:
-            found.append([line])
-            open_paragraph = True
+            found.append([_BULLET.sub("", line)])
     return [" ".join(lines) for lines in found] or headings
 
 
 def sentences(paragraph: str) -> list[str]:
-    """Sentences of one paragraph. Abbreviations, initials, decimals and list numbers do not end one.
-
-    Nor does a stop before a small letter, unless the paragraph has no capital letter at all.
-    """
+    """Sentences of one paragraph. Abbreviations, initials, decimals and list numbers do not end one, nor does
+    a stop before a small letter, unless the paragraph has no capital letter at all."""
     parts, start, capitals = [], 0, any(c.isupper() for c in paragraph)
     for stop in _STOP.finditer(paragraph):
         if stop[0][0] != "." or _ends_sentence(paragraph, start, stop, capitals):
@@ -187,13 +129,11 @@ def _ends_sentence(paragraph: str, start: int, stop: re.Match[str], capitals: bo
 
 
 def remove_summaries(text: str) -> str:
-    """The text less an opening and a closing summary (paper, section 2.1): their content is the body's once
-    more.
+    """The text less an opening and a closing summary (paper, section 2.1), or `text` itself without any.
 
-    A paragraph at either end is a summary when it is headed as one ("Overview", "In conclusion, ...") or when
-    nearly all its words recur in the rest; never when it brings a number that the rest lacks, when it is over
-    a third of the text, or when it only copies sentences: that is a repetition, and stays. A closing sentence
-    within the last paragraph ("In summary, ...") goes the same way. Returns `text` itself when there is none.
+    A paragraph at either end, or a last sentence, is one when it is headed so ("Overview", "In short") or
+    nearly all its words recur in the rest; never when it brings a number that the rest lacks, is over a third
+    of the text, or only copies sentences: a repetition stays.
     """
     blocks = blocks_of(text)
     finished = all(re.search(r"[.!?:。]\W*$", block) for block in blocks)
@@ -207,7 +147,7 @@ def remove_summaries(text: str) -> str:
     while last > least and _is_summary(blocks[last - 1], blocks[first : last - 1], _CLOSING):
         last -= 1
     body = text
-    if (first, last) != (0, len(blocks)):
+    if last - first < len(blocks):
         spans = block_spans(text, blocks)
         body = text[spans[first][0] : spans[last - 1][1]]
     if closings := [m.end() for m in _CLOSING_SENTENCE.finditer(body)]:
@@ -218,9 +158,7 @@ def remove_summaries(text: str) -> str:
 
 
 def _is_summary(block: str, rest: Sequence[str], sign: re.Pattern[str]) -> bool:
-    """Whether `block` is marked by `sign`, or repeats `rest` in other sentences, and has no number of its
-    own.
-    """
+    """Whether `block` is marked by `sign` or repeats `rest` in new sentences, without a number of its own."""
     if len(block) > min(SUMMARY_LIMIT, sum(map(len, rest)) / 2):
         return False
     if not sign.match(block):

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
-from typing import Any
 
 from . import quantities as _quantities
 from .quantities import Quantity, QuantityIndex, find_quantities, same
@@ -43,21 +42,15 @@ _FUNCTION = frozenset(
     were what when where whether which while who whom whose why will with within would yet you your
     """.split()
 )
-_NEGATION = re.compile(
-    r"\b(?:not|no|never|none|neither|nor|without|cannot|lack(?:s|ed|ing)?|fail(?:s|ed|ure)?|unable|\w+n['’]t|refut\w+"
-    r"|incorrect\w*|inaccurate|untrue|false)\b",
-    re.IGNORECASE,
-)
-_FALL = re.compile(
-    r"\b(?:down|fell|fall(?:s|ing|en)?|decreas\w+|declin\w+|drop\w*|lower\w*|reduc\w+|weak\w*|shr[aiu]nk\w*|slow(?:ed|ing"
-    r"|er|s)?|worse\w*|deteriorat\w+|contract(?:ed|ing|ion)|headwinds?|less|fewer|below)\b",
-    re.IGNORECASE,
-)
-_RISE = re.compile(
-    r"\b(?:up|rose|ris(?:e|es|en|ing)|increas\w+|grew|grow(?:s|n|th|ing)?|gain\w*|higher|rais\w+|climb\w*|improv\w+"
-    r"|expand\w*|expansion|strong\w*|strength\w*|accelerat\w+|jump\w*|surg\w+|tailwinds?|above)\b",
-    re.IGNORECASE,
-)
+_NEGATION = re.compile(r"\b(?:not|no|never|none|neither|nor|without|cannot|lack(?:s|ed|ing)?|fail(?:s|ed"
+                       r"|ure)?|unable|\w+n['’]t|refut\w+|incorrect\w*|inaccurate|untrue|false)\b",
+                       re.IGNORECASE)
+_FALL = re.compile(r"\b(?:down|fell|fall(?:s|ing|en)?|decreas\w+|declin\w+|drop\w*|lower\w*|reduc\w+|weak\w*"
+                   r"|shr[aiu]nk\w*|slow(?:ed|ing|er|s)?|worse\w*|deteriorat\w+|contract(?:ed|ing|ion)"
+                   r"|headwinds?|less|fewer|below)\b", re.IGNORECASE)
+_RISE = re.compile(r"\b(?:up|rose|ris(?:e|es|en|ing)|increas\w+|grew|grow(?:s|n|th|ing)?|gain\w*|higher"
+                   r"|rais\w+|climb\w*|improv\w+|expand\w*|expansion|strong\w*|strength\w*|accelerat\w+"
+                   r"|jump\w*|surg\w+|tailwinds?|above)\b", re.IGNORECASE)
 _TELL = r"(?:mention|provid|specif|state|contain|includ|indicat|discuss|address|disclos|detail|offer|giv)"
 # A sentence that only says that something is not mentioned, or cannot be known.
 _DISCLAIMER = re.compile(
@@ -93,11 +86,9 @@ class Point:
 
 @lru_cache(maxsize=8192)
 def read_point(text: str) -> Point:
-    """Split a point into words, word pairs and quantities.
+    """Split a point into words, word pairs and quantities, whose own words ("billion") are not counted twice.
 
-    The words of a quantity ("billion", "percent") are not counted twice. A point that only says that
-    something is not mentioned ("the text does not mention ...") shares its items with points of its kind
-    alone.
+    A point that only says that something is not mentioned shares its items with points of its kind alone.
     """
     quantities = tuple(find_quantities(text))
     disclaims = all(q.unit == "date" for q in quantities) and _DISCLAIMER.search(text)
@@ -105,7 +96,9 @@ def read_point(text: str) -> Point:
     names = {word for match in _NAME.finditer(text) for word in words_of(match[0])}
     items: Counter[str] = Counter()
     worth: dict[str, float] = {}
-    for words in _words_between(text, quantities):
+    starts, ends = [0, *(q.end for q in quantities)], [*(q.start for q in quantities), len(text)]
+    for start, end in zip(starts, ends, strict=True):          # before, between and after the quantities
+        words = words_of(_FOOTNOTE.sub(" ", text[start:end]))
         weights = [word_weight(word) * (NAME if word in names else 1) for word in words]
         for word, weight in zip(words, weights, strict=True):
             items[kind + word] += 1
@@ -122,250 +115,160 @@ def read_point(text: str) -> Point:
                  weight=max(context_weight + NUMBER * len(quantities), FUNCTION_WORD))
 
 
-def _words_between(text: str, quantities: Sequence[Quantity]) -> Iterator[list[str]]:
-    """The stems of each stretch of text before, between and after the quantities."""
-    starts, ends = [0, *(q.end for q in quantities)], [*(q.start for q in quantities), len(text)]
-    for start, end in zip(starts, ends, strict=True):
-        yield words_of(_FOOTNOTE.sub(" ", text[start:end]))
-
-
 # --- one point against another
 
-def overlap(a: Point, b: Point) -> float:
-    """Weighted Dice coefficient of the words and word pairs of two points, numbers left out; in [0, 1]."""
-    if len(b.items) < len(a.items):
-        a, b = b, a
-    shared = 0.0                       # added up as `overlap_matrix` does, so that both give the same digits
-    for item, n in a.items.items():
-        if item in b.items:
-            shared += a.worth[item] * min(n, b.items[item])
-    return min(1.0, 2 * shared / (a.context_weight + b.context_weight)) if shared else 0.0
-
-
 def overlap_matrix(points: Sequence[Point], others: Sequence[Point]) -> list[list[float]]:
-    """`overlap` of each point (row) with each of the others (column), digit by digit the same.
+    """Weighted Dice coefficient in [0, 1] of the words and word pairs of each point (row) and each other one.
 
-    It goes through the items that points share instead of comparing every two points, which is many times
-    faster on long sides. Rows of one and the same point are one list: not to be changed.
+    Of two points, the one with fewer items lends its weights; with as many, the first. Rows of one and the
+    same point are one list: not to be changed.
     """
-    # As in `overlap`, the point with fewer items lends its weights; with as many, it is the first.
     with_larger = _shared_weights(points, others, more=0)
     columns = _shared_weights(others, points, more=1)
     with_smaller = list(zip(*columns, strict=True)) if others else [()] * len(points)
-    weights = [other.context_weight for other in others]
-    matrix: dict[int, list[float]] = {}
+    rows: dict[int, list[float]] = {}
     for point, larger, smaller in zip(points, with_larger, with_smaller, strict=True):
-        if id(point) not in matrix:
-            dice = [2 * (one or two) / (point.context_weight + weight) if one or two else 0.0
-                    for one, two, weight in zip(larger, smaller, weights, strict=True)]
-            matrix[id(point)] = [1.0 if value > 1 else value for value in dice]
-    return [matrix[id(point)] for point in points]
+        if id(point) not in rows:
+            dice = [2 * (x or y) / (point.context_weight + other.context_weight) if x or y else 0.0
+                    for x, y, other in zip(larger, smaller, others, strict=True)]
+            rows[id(point)] = [1.0 if value > 1 else value for value in dice]
+    return [rows[id(point)] for point in points]
 
 
 def _shared_weights(points: Sequence[Point], others: Sequence[Point], more: int) -> list[list[float]]:
-    """Weight of the items that each point (row) shares with each other one that has at least `more` more
-    items.
-    """
-    sizes, holders = _holders(others)
+    """Weight of the items that each point (row) shares with each other one of at least `more` more items."""
+    sizes = [len(other.items) for other in others]
+    # By item and its count, the others that hold it, smallest first: only sharing points are gone through.
+    holders: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for j in sorted(range(len(others)), key=sizes.__getitem__):
+        for item, n in others[j].items.items():
+            holders[item][n].append(j)
     rows: dict[int, list[float]] = {}
-    for point in points:
-        if id(point) in rows:
-            continue
+    for point in {id(point): point for point in points}.values():
         row = rows[id(point)] = [0.0] * len(others)
-        smallest = len(point.items) + more
         for item, n in point.items.items():
             for count, indices in holders.get(item, {}).items():
                 weight = point.worth[item] * min(n, count)
-                for j in indices[bisect_left(indices, smallest, key=sizes.__getitem__):]:
+                for j in indices[bisect_left(indices, len(point.items) + more, key=sizes.__getitem__):]:
                     row[j] += weight
     return [rows[id(point)] for point in points]
 
 
-def _holders(points: Sequence[Point]) -> tuple[list[int], dict[str, dict[int, list[int]]]]:
-    """The number of items of each point; and by item and by its count the points that hold it, smallest
-    first.
-    """
-    sizes = [len(point.items) for point in points]
-    holders: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for j in sorted(range(len(points)), key=sizes.__getitem__):
-        for item, n in points[j].items.items():
-            holders[item][n].append(j)
-    return sizes, holders
-
-
-def similarity(a: Point, b: Point) -> float:
+def similarity(a: Point, b: Point, overlap: float | None = None) -> float:
     """Weighted overlap of two points in [0, 1]: 1 for the same content, 0 for none.
 
-    A number counts only as far as the words around it agree: "35% growth" is not "35 people". The more alike
-    two points are in words, the more a contradiction takes away.
+    A number counts only as far as the words around it agree; the more alike two points are in words, the more
+    a contradiction takes away. `overlap` is that of `overlap_matrix`, if known.
     """
-    equal = [
-        (i, j) for i, q in enumerate(a.quantities) for j, other in enumerate(b.quantities) if same(q, other)
-    ]
-    return _similarity(a, b, overlap(a, b), equal)
-
-
-def _similarity(a: Point, b: Point, context: float, equal: Sequence[tuple[int, int]]) -> float:
-    """`similarity` from what two points share: their `overlap`, and which quantity of a equals which of b."""
-    shared = _paired(equal)
-    spare = len(b.quantities) - len({j for _, j in equal})
+    context = overlap_matrix([a], [b])[0][0] if overlap is None else overlap
+    free = list(b.quantities)
+    for q in a.quantities:
+        if equal := next((other for other in free if same(q, other)), None):
+            free.remove(equal)
+    shared = len(b.quantities) - len(free)
     # Points of nothing but numbers have no context that could disagree.
     trust = min(1.0, context / CONTEXT) if a.context_weight and b.context_weight else 1.0
     agreed = context * (a.context_weight + b.context_weight) + 2 * NUMBER * shared * trust
-    against = _contradiction(a, b, len(a.quantities) - shared, spare)
+    against = contradiction(a, b, len(a.quantities) - shared)
     return min(1.0, agreed / (a.weight + b.weight)) * (1 - (1 - CONTRADICTED) * context * against)
 
 
-def _paired(equal: Sequence[tuple[int, int]]) -> int:
-    """How many quantities of one point find an equal in the other, each taken once, the first free one."""
-    if len(equal) < 2:
-        return len(equal)
-    first: set[int] = set()
-    second: set[int] = set()
-    for i, j in equal:
-        if i not in first and j not in second:
-            first.add(i)
-            second.add(j)
-    return len(first)
-
-
 def contradiction(a: Point, b: Point, missing: int) -> float:
-    """How far `b` contradicts `a`, in [0, 1]: 1 for a negation or an opposite direction on one side only,
-    else the share of the quantities of `a` in whose place `b` has others; `missing` of them are not in
-    `b`."""
-    spare = sum(not any(same(q, other) for q in a.quantities) for other in b.quantities) if missing else 0
-    return _contradiction(a, b, missing, spare)
-
-
-def _contradiction(a: Point, b: Point, missing: int, spare: int) -> float:
+    """How far b contradicts a, in [0, 1]: 1 for a negation or an opposite direction on one side only, else
+    the share of the quantities of `a` in whose place `b` has others; `missing` of them are not in `b`."""
     if a.negated != b.negated or a.trend * b.trend < 0:
         return 1.0
-    return min(missing, spare) / len(a.quantities) if missing and spare else 0.0
+    if not missing:
+        return 0.0
+    spare = sum(not any(same(q, other) for q in a.quantities) for other in b.quantities)
+    return min(missing, spare) / len(a.quantities)
 
 
-class Neighbours:
-    """The points of one side, prepared for the question which of them is most similar to a point."""
+def most_similar(points: Sequence[Point], others: Sequence[Point], overlaps: Sequence[Sequence[float]],
+                 cosines: Sequence[Sequence[float]] | None = None) -> list[tuple[int, float]]:
+    """Index and value of the highest `similarity` of each point, the earliest of equals; else (0, 0.0).
 
-    def __init__(self, others: Sequence[Point]):
-        self.others = others
-        self.quantities = QuantityIndex([other.quantities for other in others])
+    `overlaps` is their `overlap_matrix`; `cosines` bends the value (`bent`), where there are embeddings.
+    """
+    index = QuantityIndex([other.quantities for other in others])
+    first = sorted({id(other): j for j, other in reversed(list(enumerate(others)))}.values())
+    found = []
+    for i, (point, near) in enumerate(zip(points, overlaps, strict=True)):
+        bounds = _bounds(point, others, near, {j for q in point.quantities for j in index.equals(q)})
+        if cosines is not None:
+            bounds = [bent(bound, cosine) for bound, cosine in zip(bounds, cosines[i], strict=True)]
+        best = (0.0, 0)                # value, and minus the index
+        for j in sorted(first, key=bounds.__getitem__, reverse=True):
+            if (bounds[j], -j) < best:
+                break
+            value = similarity(point, others[j], near[j])
+            best = max(best, (value if cosines is None else bent(value, cosines[i][j]), -j))
+        found.append((-best[1], best[0]))
+    return found
 
-    def most_similar(self, point: Point, overlaps: Sequence[float],
-                     cosines: Sequence[float] | None = None) -> tuple[int, float]:
-        """Index of the other point with the highest `similarity` to `point` and its value; the earliest of
-        equals.
 
-        `overlaps[j]` is the `overlap` with other j, `cosines[j]` the cosine of the embeddings, if there are
-        any (`bent`). (0, 0.0) when nothing is similar, also without any others.
-        """
-        if not self.others:
-            return 0, 0.0
-        equal, bounds = self._equal_quantities(point), self._bounds(point, overlaps, cosines)
-        best, highest, compared = 0, 0.0, set()
-        # The nearest in words and in numbers come first: most others cannot reach their value, and are not
-        # compared.
-        nearest = overlaps.index(max(overlaps))
-        most_numbers = max(equal, key=lambda j: len(equal[j]), default=0)
-        for j in (nearest, most_numbers, *range(len(self.others))):
-            may_win = bounds[j] > highest or (bounds[j] == highest and j < best)
-            if may_win and id(self.others[j]) not in compared:
-                compared.add(id(self.others[j]))
-                value = _similarity(point, self.others[j], overlaps[j], equal.get(j, ()))
-                if cosines is not None:
-                    value = bent(value, cosines[j])
-                if value > highest or (value == highest and j < best):
-                    best, highest = j, value
-        return best, highest
-
-    def _equal_quantities(self, point: Point) -> dict[int, list[tuple[int, int]]]:
-        """By other point: which quantity of `point` equals which of its own."""
-        equal: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for i, q in enumerate(point.quantities):
-            for j, place in self.quantities.equals(q):
-                equal[j].append((i, place))
-        return equal
-
-    def _bounds(
-        self, point: Point, overlaps: Sequence[float], cosines: Sequence[float] | None
-    ) -> list[float]:
-        """What the value would be at most: if all numbers agreed and nothing contradicted."""
-        # Numbers add at most 2 * NUMBER each, over a weight of at least the point's, trusted as the context
-        # agrees.
-        reach = 1 + 2 * NUMBER * len(point.quantities) / (CONTEXT * point.weight) + 1e-9       # and rounding
-        bounds = [min(1.0, context * reach) if point.context_weight and other.context_weight else 1.0
-                  for context, other in zip(overlaps, self.others, strict=True)]
-        if cosines is None:
-            return bounds
-        return [bent(bound, cosine) for bound, cosine in zip(bounds, cosines, strict=True)]
+def _bounds(point: Point, others: Sequence[Point], near: Sequence[float], agreeing: set[int]) -> list[float]:
+    """The most that `similarity` can be with each other point; those of `agreeing` share a quantity."""
+    bounds = [overlap * (1 + 1e-9) for overlap in near]          # for rounding
+    # Shared numbers add at most 2 * NUMBER each, as the context agrees, over at least the point's weight.
+    reach = 1 + 2 * NUMBER * len(point.quantities) / (CONTEXT * point.weight) + 1e-9
+    for j in agreeing:
+        bounds[j] = near[j] * reach if point.context_weight and others[j].context_weight else 1.0
+    return bounds
 
 
 # --- one side against the other
 
-def coverage(points: Sequence[Point], others: Sequence[Point], near: Sequence[Sequence[float]],
-             meaning: Sequence[Sequence[float]] | None = None) -> list[float]:
-    """Share in [0, 1] of each point's weight that the other side as a whole holds.
+def coverage(points: Sequence[Point], others: Sequence[Point], overlaps: Sequence[Sequence[float]],
+             cosines: Sequence[Sequence[float]] | None = None) -> list[float]:
+    """Share in [0, 1] of each point's weight that the other side as a whole holds; 0 without others.
 
-    `near[i][j]` is the `overlap` of point i and other j. A name or a quantity counts as far as the points
-    that hold it on the other side resemble this one. A point that its nearest neighbour contradicts loses the
-    more, the nearer that one is. What a side mentions more often than the other is covered in proportion,
-    whatever the order: two mentions against one are half covered each. `meaning[i][j]` is a cosine similarity
-    of embeddings, if there are any (`bent`). Without others every point has 0.
+    A name or a quantity counts as far as the points that hold it on the other side resemble this one
+    (`overlap_matrix`). The nearer a contradicting neighbour, the more is lost. Two mentions against one are
+    half covered each. `cosines` bends the value (`bent`), where there are embeddings.
     """
     if not others:
         return [0.0] * len(points)
     sides = _Sides(points, others)
     covered = []
-    for i, (point, overlaps) in enumerate(zip(points, near, strict=True)):
-        in_quantities, missing = sides.quantities_held(point, overlaps)
-        # Weight that the other side holds, and what of it is left for each mention.
-        held = repeated = 0.0
-        for weight, share in (*sides.words_held(point, overlaps), *in_quantities):
+    for i, (point, near) in enumerate(zip(points, overlaps, strict=True)):
+        held = repeated = 0.0          # weight that the other side holds; what of it is left for each mention
+        for weight, share in sides.held(point, near):
             held += weight
             repeated += weight * share
-        agreed = held * _agreement(point, others, overlaps, missing)
-        value = bent(min(1.0, agreed / point.weight) ** PARTIAL, None if meaning is None else max(meaning[i]))
+        closest = max(near)
+        missing = sum(not sides.quantities.equals(q) for q in point.quantities)
+        against = contradiction(point, others[near.index(closest)], missing)
+        agreed = held * (1 - (1 - CONTRADICTED) * closest * against)
+        value = bent(min(1.0, agreed / point.weight) ** PARTIAL, None if cosines is None else max(cosines[i]))
         covered.append(value * (repeated / held) if held else 0.0)
     return covered
 
 
 class _Sides:
-    """How often either side mentions what, and which points of the other side hold it.
-
-    What is held comes as pairs: its weight, as far as its context agrees, and the share of the mentions on
-    this side that the other side has mentions for, in (0, 1].
-    """
+    """How often either side mentions what, and which points of the other side hold it."""
 
     def __init__(self, points: Sequence[Point], others: Sequence[Point]):
-        self.here, self.there = _mentions(points), _mentions(others)
-        self.quantities_here = Counter(_printed(q) for p in points for q in p.quantities)
-        self.quantities_there = QuantityIndex([other.quantities for other in others])
+        self.here, self.there = Counter[str](), Counter[str]()
+        for side, mentions in ((points, self.here), (others, self.there)):
+            for point in side:
+                mentions.update(point.items)
+        self.printed = Counter(_printed(q) for point in points for q in point.quantities)
+        self.quantities = QuantityIndex([other.quantities for other in others])
         self.holders = {name: [j for j, other in enumerate(others) if name in other.items]
                         for name in {name for point in points for name in point.names}}
 
-    def words_held(self, point: Point, overlaps: Sequence[float]) -> Iterator[tuple[float, float]]:
-        """The words and word pairs of a point that the other side has."""
+    def held(self, point: Point, near: Sequence[float]) -> Iterator[tuple[float, float]]:
+        """What the other side holds of a point: weight, as far as its context agrees, and the share in (0, 1]
+        of the mentions on this side that the other side has mentions for."""
         for item, n in point.items.items():
             if item in self.there:
-                trust = _trust(overlaps, self.holders[item]) if item in point.names else 1.0
+                trust = _trust(near, self.holders[item]) if item in point.names else 1.0
                 yield point.worth[item] * n * trust, min(1.0, self.there[item] / self.here[item])
-
-    def quantities_held(
-        self, point: Point, overlaps: Sequence[float]
-    ) -> tuple[list[tuple[float, float]], int]:
-        """The quantities of a point that the other side has, and the number of those that it has not."""
-        held = []
         for q in point.quantities:
-            if holders := [j for j, _ in self.quantities_there.equals(q)]:
-                trust = _trust(overlaps, holders) if point.context_weight else 1.0
-                held.append((NUMBER * trust, min(1.0, len(holders) / self.quantities_here[_printed(q)])))
-        return held, len(point.quantities) - len(held)
-
-
-def _mentions(points: Sequence[Point]) -> Counter[str]:
-    counts: Counter[str] = Counter()
-    for point in points:
-        counts.update(point.items)
-    return counts
+            if holders := self.quantities.equals(q):
+                trust = _trust(near, holders) if point.context_weight else 1.0
+                yield NUMBER * trust, min(1.0, len(holders) / self.printed[_printed(q)])
 
 
 def _printed(q: Quantity) -> tuple[float, str, float, int]:
@@ -373,36 +276,27 @@ def _printed(q: Quantity) -> tuple[float, str, float, int]:
     return q.value, q.unit, q.tolerance, q.direction
 
 
-def _trust(overlaps: Sequence[float], holders: Sequence[int]) -> float:
+def _trust(near: Sequence[float], holders: Sequence[int]) -> float:
     """How far the context agrees, in [0, 1]: that of the nearest point that holds a name or a number."""
-    return min(1.0, max(overlaps[j] for j in holders) / CONTEXT)
-
-
-def _agreement(point: Point, others: Sequence[Point], overlaps: Sequence[float], missing: int) -> float:
-    """What stays of a point's coverage, in [CONTRADICTED, 1], after its nearest neighbour's contradiction."""
-    closest = max(overlaps)
-    nearest = others[overlaps.index(closest)]
-    return 1 - (1 - CONTRADICTED) * closest * contradiction(point, nearest, missing)
+    return min(1.0, max(near[j] for j in holders) / CONTEXT)
 
 
 def bent(value: float, cosine: float | None) -> float:
-    """A value in [0, 1] raised by a close meaning, lowered by a distant one; 0, 1 and a cosine of 0.5 leave
-    it.
-    """
+    """A value in [0, 1] raised by a close meaning, lowered by a distant one; a cosine of 0.5 leaves it."""
     return value if cosine is None else value ** (1 + MEANING * (0.5 - float(cosine)))
 
 
 # --- words
 
 def words_of(text: str) -> list[str]:
-    """Lower-case stems in order."""
+    """Lower-case stems in order; of unspaced scripts, each character."""
     stems: list[str] = []
     for match in _WORD.finditer(text):
         word = match[0].lower()
         if word.isascii() or not _UNSPACED.search(word):
             stems.append(stem(re.sub("['’]s?$|['’]", "", word)))
         else:
-            stems.extend(word)           # each character is a word
+            stems.extend(word)
     return stems
 
 
@@ -438,18 +332,13 @@ def word_weight(word: str) -> float:
 
 @cache
 def rules_hash() -> str:
-    """Eight hex digits that change with every constant, word list and pattern of this module and of
-    `quantities`.
-    """
-    rules = [f"{name}={_canonical(value)}" for module in (_quantities, sys.modules[__name__])
-             for name, value in sorted(vars(module).items()) if name.isupper()]
+    """Eight hex digits that change with every constant, word list and pattern here and in `quantities`."""
+    rules = []
+    for module in (_quantities, sys.modules[__name__]):
+        for name, value in sorted(vars(module).items()):
+            if isinstance(value, re.Pattern):          # whose repr cuts long ones
+                rules.append(f"{name}={value.pattern!r},{value.flags}")
+            elif name.isupper():
+                # Sets come in another order in each process.
+                rules.append(f"{name}={sorted(value) if isinstance(value, frozenset) else value!r}")
     return hashlib.sha256("\n".join(rules).encode()).hexdigest()[:8]
-
-
-def _canonical(value: Any) -> str:
-    """The same text for the same value in every process: sets are sorted, patterns written out with their
-    flags.
-    """
-    if isinstance(value, re.Pattern):
-        return f"{value.pattern!r},{value.flags}"
-    return repr(sorted(value) if isinstance(value, frozenset) else value)
