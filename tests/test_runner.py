@@ -62,7 +62,7 @@ def step(name, reads=(), writes=()):
 
 
 def kernels(jobs):
-    return Kernels(papermill=None, jobs=jobs)
+    return Kernels(jobs)
 
 
 def test_notebooks_run_after_those_they_read_from_and_two_at_a_time():
@@ -78,15 +78,15 @@ def test_notebooks_run_after_those_they_read_from_and_two_at_a_time():
 
     def work(one):
         with lock:
-            log.append(("begin", one.name))
+            log.append(("begin", one.path.stem))
             together.append(
                 len([1 for what, _ in log if what == "begin"]) - len([1 for what, _ in log if what == "end"])
             )
-        if one.name in ("02", "03"):
+        if one.path.stem in ("02", "03"):
             meet.wait(timeout=20)
         with lock:
-            log.append(("end", one.name))
-        return one.name
+            log.append(("end", one.path.stem))
+        return one.path.stem
 
     assert side_by_side(steps, work, kernels(2)) == ["01", "02", "03", "04", "05"]
     assert max(together) == 2
@@ -98,8 +98,8 @@ def test_one_at_a_time_keeps_the_order_and_a_failure_begins_no_other():
     log = []
 
     def work(one):
-        log.append(one.name)
-        if one.name == "02":
+        log.append(one.path.stem)
+        if one.path.stem == "02":
             raise InputError("broken")
 
     with pytest.raises(InputError, match="broken"):
@@ -111,10 +111,10 @@ def test_when_one_fails_the_other_is_finished():
     finished = []
 
     def work(one):
-        if one.name == "01":
+        if one.path.stem == "01":
             raise InputError("broken")
         time.sleep(0.2)
-        finished.append(one.name)
+        finished.append(one.path.stem)
 
     with pytest.raises(InputError, match="broken"):
         side_by_side([step("01"), step("02"), step("03")], work, kernels(2))
