@@ -11,11 +11,9 @@ from scripted import judgeable
 from tiny import project
 
 from ems.io import write_jsonl
-from ems.judge import budget
 from ems.judge.client import LLMJudge
 from ems.judge.endpoint import ModelEndpoint
 from ems.judge.store import Replies
-from ems.study import runner
 from ems.study.project import open_run, project_root
 from ems.study.runner import (
     Kernels,
@@ -29,7 +27,7 @@ from ems.study.runner import (
     side_by_side,
 )
 from ems.study.writers import write_answers
-from ems.types import InputError
+from ems.types import InputError, Record
 
 ROOT = Path(__file__).parent.parent
 
@@ -62,31 +60,24 @@ def step(name, reads=(), writes=()):
 
 
 def kernels(jobs):
-    return Kernels(papermill=None, jobs=jobs)
+    return Kernels(jobs)
 
 
 def test_notebooks_run_after_those_they_read_from_and_two_at_a_time():
-    steps = [
-        step("01", writes=["a"]),
-        step("02", ["a"], ["b"]),
-        step("03", ["a"], ["c"]),
-        step("04", ["b", "c"]),
-        step("05", ["a"]),
-    ]
+    steps = [step("01", writes=["a"]), step("02", ["a"], ["b"]), step("03", ["a"], ["c"]),
+             step("04", ["b", "c"]), step("05", ["a"])]
     log, together, lock = [], [], threading.Lock()
     meet = threading.Barrier(2)  # 02 and 03 must both be under way for either to go on
 
     def work(one):
         with lock:
-            log.append(("begin", one.name))
-            together.append(
-                len([1 for what, _ in log if what == "begin"]) - len([1 for what, _ in log if what == "end"])
-            )
-        if one.name in ("02", "03"):
+            log.append(("begin", one.path.stem))
+            together.append(sum(1 if what == "begin" else -1 for what, _ in log))
+        if one.path.stem in ("02", "03"):
             meet.wait(timeout=20)
         with lock:
-            log.append(("end", one.name))
-        return one.name
+            log.append(("end", one.path.stem))
+        return one.path.stem
 
     assert side_by_side(steps, work, kernels(2)) == ["01", "02", "03", "04", "05"]
     assert max(together) == 2
@@ -98,8 +89,8 @@ def test_one_at_a_time_keeps_the_order_and_a_failure_begins_no_other():
     log = []
 
     def work(one):
-        log.append(one.name)
-        if one.name == "02":
+        log.append(one.path.stem)
+        if one.path.stem == "02":
             raise InputError("broken")
 
     with pytest.raises(InputError, match="broken"):
@@ -111,10 +102,10 @@ def test_when_one_fails_the_other_is_finished():
     finished = []
 
     def work(one):
-        if one.name == "01":
+        if one.path.stem == "01":
             raise InputError("broken")
         time.sleep(0.2)
-        finished.append(one.name)
+        finished.append(one.path.stem)
 
     with pytest.raises(InputError, match="broken"):
         side_by_side([step("01"), step("02"), step("03")], work, kernels(2))
@@ -169,18 +160,6 @@ def test_a_file_that_is_missing_is_named_before_anything_runs(played, given, wor
 # --- the dry run ---
 
 @pytest.fixture
-def counting(monkeypatch):
-    """Where the package has no `budget.Planner` yet, a judge that counts stands in for it."""
-    def planner(judge, share):
-        return LLMJudge(
-            judge.model, store=judge.store, weights=judge.weights, mode="dry" if share == 1 else "likely"
-        )
-
-    if not hasattr(budget, "Planner"):
-        monkeypatch.setattr(budget, "Planner", planner, raising=False)
-
-
-@pytest.fixture
 def no_kernel(monkeypatch):
     monkeypatch.setattr(Kernels, "execute", lambda *args: pytest.fail("a kernel was started"))
 
@@ -190,26 +169,23 @@ def rows(shown):
     return {tuple(line.split()[:2]): line.split() for line in shown.splitlines()}
 
 
-def test_a_dry_run_counts_every_stage_of_an_unknown_judge(counting, no_kernel):
+def test_a_dry_run_counts_every_stage_of_an_unknown_judge(no_kernel):
     shown = rows(plan("smoke", given={"JUDGE": "nobody", "REPLIES": []}, root=ROOT))
     stages = {stage for model, stage in shown if model == "nobody"}
     assert stages == {"claims", "entail", "summary", "extract", "match", "score", "all"}
-    assert (
-        shown["nobody", "claims"][3] == shown["nobody", "extract"][3] == "6"
-    )  # two references, four answers: exact
+    # Two references, four answers: exact.
+    assert shown["nobody", "claims"][3] == shown["nobody", "extract"][3] == "6"
     assert shown["nobody", "all"][-1] == "unknown"                                 # without prices
 
 
-def test_a_dry_run_counts_the_notebooks_that_were_named(counting, no_kernel):
-    stages = {
-        stage
-        for _, stage in rows(plan("smoke", only=["03"], given={"JUDGE": "nobody", "REPLIES": []}, root=ROOT))
-    }
+def test_a_dry_run_counts_the_notebooks_that_were_named(no_kernel):
+    shown = plan("smoke", only=["03"], given={"JUDGE": "nobody", "REPLIES": []}, root=ROOT)
+    stages = {stage for _, stage in rows(shown)}
     assert "match" in stages
     assert "claims" not in stages
 
 
-def test_what_the_recordings_and_the_runs_store_have_is_not_asked_again(counting, no_kernel, tmp_path):
+def test_what_the_recordings_and_the_runs_store_have_is_not_asked_again(no_kernel, tmp_path):
     replayed = rows(plan("smoke", given={"RUN": str(tmp_path)}, root=ROOT))
     assert replayed["qwen2.5-coder-1.5b-instruct-q4_k_m", "all"][3] == "0"
     assert list(tmp_path.iterdir()) == []                                          # nothing was written
@@ -220,19 +196,12 @@ def files(tmp_path):
     triplets, answers = judgeable(3, 2)
     write_jsonl(tmp_path / "t.jsonl", triplets)
     write_jsonl(tmp_path / "a.jsonl", answers)
-    return triplets, {
-        "SOURCE": "files",
-        "TRIPLETS": str(tmp_path / "t.jsonl"),
-        "ANSWERS": str(tmp_path / "a.jsonl"),
-        "RUN": str(tmp_path / "run"),
-        "REPLIES": [],
-        "LIMIT": 0,
-        "COMPANIES": [],
-        "MODELS": [],
-    }
+    return triplets, {"SOURCE": "files", "TRIPLETS": str(tmp_path / "t.jsonl"), "REPLIES": [], "LIMIT": 0,
+                      "ANSWERS": str(tmp_path / "a.jsonl"), "RUN": str(tmp_path / "run"), "COMPANIES": [],
+                      "MODELS": []}
 
 
-def test_models_that_write_are_counted_and_their_stored_answers_are_not(counting, no_kernel, tmp_path):
+def test_models_that_write_are_counted_and_their_stored_answers_are_not(no_kernel, tmp_path):
     triplets, given = files(tmp_path)
     given |= {"WRITERS": [{"model": "w", "context_chars": 0}], "JUDGE": ""}
     assert rows(plan("smoke", given=given, root=ROOT))["w", "answer"][2:4] == ["0", "3"]
@@ -244,7 +213,7 @@ def test_models_that_write_are_counted_and_their_stored_answers_are_not(counting
 
         def ask(self, requests, progress=""):
             judge = LLMJudge("w", store=store, mode="replay")
-            store.put(saved(judge.key(requests[0])))
+            store.put(Record(judge.key(requests[0]), "answer", "w", "An answer."))
             raise InputError("enough")
 
     with pytest.raises(InputError, match="enough"):
@@ -252,11 +221,6 @@ def test_models_that_write_are_counted_and_their_stored_answers_are_not(counting
     assert rows(plan("smoke", given=given, root=ROOT))["w", "answer"][2:4] == ["1", "2"]
     fresh = rows(plan("smoke", given={**given, "MODE": "refresh"}, root=ROOT))
     assert fresh["w", "answer"][2:4] == ["0", "3"]
-
-
-def saved(key):
-    from ems.types import Record
-    return Record(key, "answer", "w", "An answer.")
 
 
 @pytest.mark.parametrize(("profile", "given"), [("findver", {}), ("smoke", {"JUDGE": ""})])
@@ -277,7 +241,7 @@ def test_missing_transcripts_are_named_in_one_line(no_kernel, given, words):
         reproduce("paper", given={**given, "PROMPTS": "kit"}, root=ROOT)
 
 
-def test_a_dry_run_needs_no_key(counting, no_kernel, tmp_path):
+def test_a_dry_run_needs_no_key(no_kernel, tmp_path):
     given = files(tmp_path)[1] | {"JUDGE": "nobody", "MODE": "live", "KEY_ENV": "A_KEY_THAT_IS_NOT_SET"}
     assert ("nobody", "all") in rows(plan("smoke", given=given, root=ROOT))
 
@@ -289,8 +253,7 @@ def test_profiles_hold_mappings_of_parameters(tmp_path):
     with pytest.raises(InputError, match="there are p"):
         load_profile(tmp_path, "q")
     path = notebooks(tmp_path)[0]
-    path.write_text(
-        json.dumps({"cells": [{"metadata": {"tags": ["parameters"]}, "source": ["RUN: str = 1"]}]})
-    )
+    cell = {"metadata": {"tags": ["parameters"]}, "source": ["RUN: str = 1"]}
+    path.write_text(json.dumps({"cells": [cell]}))
     with pytest.raises(InputError, match="NAME = VALUE"):
-        runner.declared(path)
+        declared(path)

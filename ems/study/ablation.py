@@ -26,10 +26,9 @@ FORMS = ("pair", "local")
 
 
 class TwoWay:
-    """Matching from both sides: an answer point has a partner of its own, whether or not that one chose it.
+    """Matching from both sides: precision is recall with the sides exchanged.
 
-    The paper matches from the reference alone, so that an answer point counts only if a reference point
-    picked it (eq. 7). Here precision is recall with the sides exchanged.
+    In the paper an answer point counts only if a reference point picked it (eq. 7).
     """
 
     def __init__(self, matcher: Matcher, scorer: Scorer):
@@ -45,47 +44,39 @@ class TwoWay:
         return replace(a, match=match, score=self._scores(a.ref_points, a.ans_points, match),
                        ans_match=back, ans_score=self._scores(a.ans_points, a.ref_points, back))
 
-    def _scores(
-        self, points: Points, others: Points, match: Sequence[int | None]
-    ) -> tuple[float | None, ...]:
+    def _scores(self, points: Points, others: Points,
+                match: Sequence[int | None]) -> tuple[float | None, ...]:
         pairs = [(p, others[j]) for p, j in zip(points, match, strict=True) if j is not None and j >= 0]
         scores = iter(self.scorer(pairs))
         return tuple(None if j is None else 0.0 if j < 0 else next(scores) for j in match)
 
 
 class AllOrNothing:
-    """Another scorer's scores of pairs, 1 from `threshold` on and else 0."""
+    """Another scorer's scores of pairs, 1 from THRESHOLD on and else 0."""
 
-    def __init__(self, scorer: Scorer, threshold: float = THRESHOLD):
-        self.scorer, self.threshold, self.name = scorer, threshold, scorer.name
-        self.signature = f"{scorer.signature},1 from {threshold}"
+    def __init__(self, scorer: Scorer):
+        self.scorer, self.name = scorer, scorer.name
+        self.signature = f"{scorer.signature},1 from {THRESHOLD}"
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        return cut(self.scorer(pairs), self.threshold)
+        return _cut(self.scorer(pairs))
 
 
 class AllOrNothingSides:
     """The same for a scorer of whole sides."""
 
-    def __init__(self, scorer: WholeScorer, threshold: float = THRESHOLD):
-        self.scorer, self.threshold, self.name = scorer, threshold, scorer.name
-        self.signature = f"{scorer.signature},1 from {threshold}"
+    def __init__(self, scorer: WholeScorer):
+        self.scorer, self.name = scorer, scorer.name
+        self.signature = f"{scorer.signature},1 from {THRESHOLD}"
 
     def cover(self, alignments: Sequence[EMSResult]) -> list[EMSResult]:
         """The other scorer's alignments with their scores cut."""
-        return [
-            replace(
-                a,
-                score=tuple(cut(a.score, self.threshold)),
-                ans_score=tuple(cut(a.ans_score, self.threshold)),
-            )
-            for a in self.scorer.cover(alignments)
-        ]
+        return [replace(a, score=tuple(_cut(a.score)), ans_score=tuple(_cut(a.ans_score)))
+                for a in self.scorer.cover(alignments)]
 
 
-def cut(scores: Sequence[float | None], threshold: float) -> list[float | None]:
-    """1 for a score of `threshold` or more, 0 for one below; None stays None."""
-    return [None if s is None else float(s >= threshold) for s in scores]
+def _cut(scores: Sequence[float | None]) -> list[float | None]:
+    return [None if s is None else float(s >= THRESHOLD) for s in scores]
 
 
 def variants(form: str = "pair") -> dict[str, EMS]:
@@ -101,13 +92,9 @@ def variants(form: str = "pair") -> dict[str, EMS]:
     scorer: Any = PairScorer() if form == "pair" else LocalScorer()
     points: dict[str, dict[str, Any]] = {
         BASE: {},
-        "points of 2 sentences": {"max_sentences": 2},
-        "points of 3 sentences": {"max_sentences": 3},
-        "points are clauses": {"unit": "clause"},
-        "points are paragraphs": {"unit": "paragraph"},
-        "repeats dropped": {"dedupe": True},
-        "summaries kept": {"remove_summary": False},
-    }
+        "points of 2 sentences": {"max_sentences": 2}, "points of 3 sentences": {"max_sentences": 3},
+        "points are clauses": {"unit": "clause"}, "points are paragraphs": {"unit": "paragraph"},
+        "repeats dropped": {"dedupe": True}, "summaries kept": {"remove_summary": False}}
     made = {name: EMS(SentenceExtractor(**options), matcher, scorer) for name, options in points.items()}
     if form == "pair":
         made["matched both ways"] = EMS(SentenceExtractor(), matcher, TwoWay(matcher, scorer))
@@ -123,11 +110,9 @@ def study(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> pd.DataFram
                       for name, pipeline in named.items()], ignore_index=True)
 
 
-def agreement_of_choices(
-    labels: pd.DataFrame, scores: pd.DataFrame, *, resamples: int = 1000, seed: int = 7
-) -> pd.DataFrame:
-    """How well every variant agrees with people overall (Spearman), compared with its form's `BASE`; for
-    `compare`.
+def agreement_of_choices(labels: pd.DataFrame, scores: pd.DataFrame, *, resamples: int = 1000,
+                         seed: int = 7) -> pd.DataFrame:
+    """How well every variant agrees with people overall (Spearman), against its form's `BASE`.
 
     `labels` are RAGChecker's, `scores` the score table of `study`'s values on its pairs. Indexed by metric.
     """
@@ -136,24 +121,15 @@ def agreement_of_choices(
     return people[people["measure"] == "spearman"].set_index("metric").drop(PEOPLE)
 
 
-def separation(
-    values: pd.DataFrame,
-    *,
-    part: str = "F1",
-    models: Sequence[str] | None = None,
-    cluster: str = "group",
-    resamples: int = 1000,
-    seed: int = 7,
-) -> pd.DataFrame:
-    """How well each metric of a values frame tells the models apart, and how stable that is.
+def separation(values: pd.DataFrame, *, models: Sequence[str] | None = None, cluster: str = "group",
+               resamples: int = 1000, seed: int = 7) -> pd.DataFrame:
+    """How well the F1 of each metric of a values frame tells the models apart, and how stable that is.
 
     `models` gives them in order, by default `stats.by_size`; a pair of equal size has no order there, so say
     it. `gap` is the mean difference of the `last` of them to the `first` over triplets, divided by its
     standard deviation: the paired effect size, with its interval over clusters; nan with one model alone.
-    `order` lists the models by mean score, and `order_kept` is the share of resamples, of whole clusters, in
-    which they come in the same order. A tie is no order: it is kept in no resample that has one, and in none
-    at all when the whole has one. nan, like the interval, with fewer than two clusters, and with one model
-    alone.
+    `order` lists the models by mean score; `order_kept` is the share of resamples of whole clusters with that
+    order. A tie is no order and never kept. nan, like the interval, with one cluster or one model.
     """
     known = sorted(values["model"].unique(), key=stats.by_size)
     models = known if models is None else list(models)
@@ -162,32 +138,18 @@ def separation(
     first, last = models[0], models[-1]
     rows = []
     for metric in values["metric"].drop_duplicates():
-        cell = values[(values["metric"] == metric) & (values["part"] == part) & values["model"].isin(models)]
+        cell = values[(values["metric"] == metric) & (values["part"] == "F1") & values["model"].isin(models)]
         cell = cell.assign(cluster=cell[cluster].astype(str))
         gap = dict.fromkeys(("gap", "gap_low", "gap_high"), np.nan)
         if len(models) > 1:
-            pair = stats.paired(
-                cell, metric, part, last, first, cluster="cluster", resamples=resamples, seed=seed
-            )
+            pair = stats.paired(cell, metric, "F1", last, first, cluster="cluster", resamples=resamples,
+                                seed=seed)
             both = cell.pivot(index="triplet_id", columns="model", values="value")
             if deviation := float((both[last] - both[first]).std(ddof=1)):
-                gap = dict(
-                    zip(
-                        gap,
-                        (x / deviation for x in (pair.difference, pair.ci_low, pair.ci_high)),
-                        strict=True,
-                    )
-                )
-        rows.append(
-            {
-                "metric": metric,
-                "mean": float(cell["value"].mean()),
-                "first": first,
-                "last": last,
-                **gap,
-                **_order(cell, resamples, seed),
-            }
-        )
+                differences = (pair.difference, pair.ci_low, pair.ci_high)
+                gap = dict(zip(gap, (x / deviation for x in differences), strict=True))
+        rows.append({"metric": metric, "mean": float(cell["value"].mean()), "first": first, "last": last,
+                     **gap, **_order(cell, resamples, seed)})
     return pd.DataFrame(rows)
 
 
@@ -201,58 +163,36 @@ def _order(cell: pd.DataFrame, resamples: int, seed: int) -> dict[str, Any]:
         totals = np.vstack([totals, sums[drawn].sum(axis=1)])
     ranked = np.argsort(totals, axis=1, kind="stable")
     steps = np.diff(np.take_along_axis(totals, ranked, axis=1), axis=1)
-    apart = steps > 1e-12 * np.abs(totals).max(
-        axis=1, keepdims=True
-    )  # the same sum in another order is still a tie
+    # The same sum in another order is still a tie.
+    apart = steps > 1e-12 * np.abs(totals).max(axis=1, keepdims=True)
     if len(totals) > 1:
         kept = float((apart[0].all() & apart.all(axis=1) & (ranked == ranked[0]).all(axis=1))[1:].mean())
     names = wide.columns[ranked[0]]
-    order = names[0] + "".join(
-        f" {'<' if a else '='} {name}" for a, name in zip(apart[0], names[1:], strict=True)
-    )
-    return {"order": order, "n": len(wide), "order_kept": kept}
+    later = [f" {'<' if a else '='} {name}" for a, name in zip(apart[0], names[1:], strict=True)]
+    return {"order": names[0] + "".join(later), "n": len(wide), "order_kept": kept}
 
 
 def compare(people: pd.DataFrame, apart: pd.DataFrame) -> pd.DataFrame:
-    """One row per form and choice: agreement with people, separation of the models, and a verdict on the
-    change.
+    """One row per form and choice: agreement with people, separation of the models, and a verdict.
 
-    `people` holds the rows of one measure of `agreement.human_agreement` on `study`'s metrics, compared with
-    each form's `BASE`, `apart` is `separation` of `study`'s values, both indexed by metric. `verdict`: the
+    `people` is of `agreement_of_choices`, `apart` of `separation`, both indexed by metric. `verdict`: the
     change "helps" or "harms" when the interval of its paired difference in agreement lies above or below 0,
-    else "no clear difference".
+    else "no clear difference"; "" for `BASE`.
     """
     rows = []
     for metric in apart.index:
         form, choice = metric.split(": ", 1)
-        human, model, base = people.loc[metric], apart.loc[metric], f"vs {form}: {BASE}"
+        human, base = people.loc[metric], f"vs {form}: {BASE}"
         low, high = human.get(f"{base} low"), human.get(f"{base} high")
-        rows.append(
-            {
-                "form": form,
-                "choice": choice,
-                "name": f"{choice} ({form})",
-                "agreement": human["value"],
-                "agreement_low": human["ci_low"],
-                "agreement_high": human["ci_high"],
-                "change": human.get(base),
-                "change_low": low,
-                "change_high": high,
-                "gap": model["gap"],
-                "gap_low": model["gap_low"],
-                "gap_high": model["gap_high"],
-                "first": model["first"],
-                "last": model["last"],
-                "order_kept": model["order_kept"],
-                "verdict": ""
-                if choice == BASE
-                else "helps"
-                if low > 0
-                else "harms"
-                if high < 0
-                else "no clear difference",
-            }
-        )
+        verdict = ""
+        if choice != BASE:
+            verdict = "helps" if low > 0 else "harms" if high < 0 else "no clear difference"
+        rows.append({
+            "form": form, "choice": choice, "name": f"{choice} ({form})",
+            "agreement": human["value"], "agreement_low": human["ci_low"], "agreement_high": human["ci_high"],
+            "change": human.get(base), "change_low": low, "change_high": high,
+            **apart.loc[metric, ["gap", "gap_low", "gap_high", "first", "last", "order_kept"]],
+            "verdict": verdict})
     return pd.DataFrame(rows)
 
 
@@ -260,9 +200,8 @@ def losses(scores: pd.DataFrame, about: Sequence[Mapping[str, Any]]) -> pd.DataF
     """What every edit took off every metric: one row per text, edit, dose and metric.
 
     `scores` and `about` belong to `edits.edited_answers`. `loss` is the unedited reference's score less the
-    edited one's, of the part an edit should show in: precision where more was said than asked ("excess"),
-    else F1; the only part of a metric that has one. Also `touched`, the share of words the edit touched.
-    Length is no metric here.
+    edited one's, of precision where more was said than asked ("excess"), else of F1, or of a metric's only
+    part. `touched` is the share of words the edit touched. Length is no metric here.
     """
     scores = scores.drop(columns="length Score", errors="ignore")
     table = pd.DataFrame(about).merge(scores, on=["triplet_id", "model"], validate="one_to_one")
@@ -305,21 +244,11 @@ def verdicts(lost: pd.DataFrame, *, resamples: int = 1000, seed: int = 7) -> pd.
         else:
             direction = proportion = pd.NA
         least = found.loc[found["dose"] == found["dose"].min(), "loss"]
-        rows.append(
-            {
-                "metric": metric,
-                "edit": edit,
-                "harm": harm,
-                "part": found["part"].iloc[0],
-                "loss": by_dose[top],
-                "ci_low": low,
-                "ci_high": high,
-                "touched": found.loc[found["dose"] == top, "touched"].mean(),
-                "noticed": float((least.abs() > 1e-9).mean()),
-                "n": len(largest),
-                "direction": direction,
-                "proportion": proportion,
-            }
-        )
+        rows.append({
+            "metric": metric, "edit": edit, "harm": harm, "part": found["part"].iloc[0],
+            "loss": by_dose[top], "ci_low": low, "ci_high": high,
+            "touched": found.loc[found["dose"] == top, "touched"].mean(),
+            "noticed": float((least.abs() > 1e-9).mean()), "n": len(largest),
+            "direction": direction, "proportion": proportion})
     found = pd.DataFrame(rows).astype({"direction": "boolean", "proportion": "boolean"})
     return found.assign(passes=found["direction"] & found["proportion"])

@@ -1,5 +1,4 @@
-"""Labels of people beside the scores of metrics, for notebooks 5 and 6: committed numbers, or computed again.
-"""
+"""Labels of people beside the scores of metrics, for notebooks 5 and 6: committed or computed again."""
 
 from __future__ import annotations
 
@@ -15,6 +14,7 @@ from ..types import InputError
 from . import ablation, agreement, upstream
 
 NAMES = ("ragchecker", "financebench", "findver")
+NOW = "scored now, from the upstream files"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,12 @@ def label_sets(committed: Path, run: Path, recompute: str = "no", *, encoder: st
                save: Path | None = None) -> dict[str, LabelSet]:
     """RAGChecker's pairs, FinanceBench and FinDVer, by name.
 
-    The first two come from the folder `committed`, or, where `recompute` says so (`is_recomputed`), from the
+    The first two come from the folder `committed`, or, where `recompute` says so (`_is_recomputed`), from the
     upstream files, BERTScore by `encoder`. FinDVer comes from the run when that is about it. What was
     computed is written to `save`.
     """
     computed: dict[str, LabelSet] = {}
-    if is_recomputed(recompute):
+    if _is_recomputed(recompute):
         model = Encoder(encoder)
         computed = {"ragchecker": _ragchecker(model), "financebench": _financebench(model)}
     if (of_run := _findver(run)) is not None:
@@ -53,20 +53,18 @@ def label_sets(committed: Path, run: Path, recompute: str = "no", *, encoder: st
 
 def choice_scores(committed: Path, recompute: str = "no", *, save: Path | None = None) -> LabelSet:
     """RAGChecker's labels, and the values of `ablation.study` on its pairs."""
-    if not is_recomputed(recompute):
+    if not _is_recomputed(recompute):
         pairs = _committed(committed, "ragchecker")
         return replace(pairs, scores=frames.read_frames(committed / "granularity_scores.csv"))
     triplets, answers, labels, _ = agreement.meta_pairs(upstream.ragchecker_meta())
     scores = agreement.of_values(ablation.study(triplets, answers))
     if save is not None:
         scores.round(5).to_csv(save / "granularity_scores.csv", index=False)
-    return LabelSet(labels, scores, "scored now, from the upstream files")
+    return LabelSet(labels, scores, NOW)
 
 
-def is_recomputed(recompute: str) -> bool:
-    """Whether scores are computed again: "yes", "no", or "auto" for yes where EMS_DATA_MIRROR names upstream
-    files.
-    """
+def _is_recomputed(recompute: str) -> bool:
+    """Of "yes", "no" and "auto"; auto is yes where EMS_DATA_MIRROR names upstream files."""
     if recompute not in ("yes", "no", "auto"):
         raise InputError(f"RECOMPUTE must be yes, no or auto, got {recompute!r}")
     return recompute == "yes" or (recompute == "auto" and bool(os.environ.get("EMS_DATA_MIRROR")))
@@ -84,24 +82,20 @@ def refusals(bench: LabelSet) -> LabelSet:
 
 
 def _committed(folder: Path, name: str) -> LabelSet:
-    return LabelSet(
-        frames.read_frames(folder / f"{name}_labels.csv"),
-        frames.read_frames(folder / f"{name}_scores.csv"),
-        f"numbers from {folder.parent.name}/{folder.name}",
-    )
+    labels, scores = (frames.read_frames(folder / f"{name}_{kind}.csv") for kind in ("labels", "scores"))
+    return LabelSet(labels, scores, f"numbers from {folder.parent.name}/{folder.name}")
 
 
 def _ragchecker(encoder: Encoder) -> LabelSet:
     triplets, answers, labels, published = agreement.meta_pairs(upstream.ragchecker_meta())
     scores = agreement.score_table(triplets, answers, encoder=encoder).merge(published, on=agreement.KEYS)
-    return LabelSet(labels, scores, "scored now, from the upstream files")
+    return LabelSet(labels, scores, NOW)
 
 
 def _financebench(encoder: Encoder) -> LabelSet:
     triplets, answers, labels = upstream.financebench()
     labels["group"] = labels["triplet_id"].map({t.id: t.group for t in triplets})
-    return LabelSet(labels, agreement.score_table(triplets, answers, encoder=encoder), "scored now, from "
-                                                                                       "the upstream files")
+    return LabelSet(labels, agreement.score_table(triplets, answers, encoder=encoder), NOW)
 
 
 def _findver(run: Path) -> LabelSet | None:
@@ -110,10 +104,8 @@ def _findver(run: Path) -> LabelSet | None:
     if "correct_without_cot" not in labels:
         return None
     values = frames.read_frames(run / "values_baselines.csv", run / "values_ems.csv")
-    triplets, answers = (
-        frames.load_triplets(run / "triplets.jsonl"),
-        frames.load_answers(run / "answers.jsonl"),
-    )
+    triplets = frames.load_triplets(run / "triplets.jsonl")
+    answers = frames.load_answers(run / "answers.jsonl")
     scores = agreement.surface_table(triplets, answers).merge(agreement.of_values(values), on=agreement.KEYS)
     scores.columns = scores.columns.str.replace("^ROUGE ", "ROUGE-L ", regex=True)
     labels["group"] = labels["triplet_id"].map({t.id: t.group for t in triplets})

@@ -1,6 +1,4 @@
-"""Where things are: the project's folder, whichever folder a command or a notebook starts in, and a run's
-folder.
-"""
+"""Where things are: the project's folder, wherever a command or a notebook starts, and a run's folder."""
 
 from __future__ import annotations
 
@@ -11,10 +9,8 @@ from ..types import InputError
 
 
 def project_root(start: Path | None = None) -> Path:
-    """The nearest folder that holds notebooks/ and profiles/: `start` (the working directory) or above, or
-    the package's.
-
-    InputError when there is none.
+    """The nearest folder with notebooks/ and profiles/: `start` (the working directory), above, or the
+    package's. InputError when there is none.
     """
     start = start or Path.cwd()
     for folder in (start, *start.parents, Path(__file__).resolve().parents[2]):
@@ -25,13 +21,10 @@ def project_root(start: Path | None = None) -> Path:
 
 
 def open_run(name: str) -> tuple[Path, Path]:
-    """The project's folder, and the folder of the run `name` in it, which is made: `root, run =
-    open_run(RUN)`.
+    """The project's folder and, made, the run's: `root, run = open_run(RUN)`.
 
-    A notebook writes `root / PATH` for each path in its parameters. So it finds its files from JupyterLab,
-    which starts it in notebooks/, as well as from `ems reproduce`. A path that is absolute stays as it is.
-    Where notebook widgets are not installed, tqdm's warning about it is not shown: it would stand in red
-    above every result.
+    Paths in a notebook's parameters are relative to `root`: JupyterLab starts it in notebooks/. tqdm's
+    warning that notebook widgets are missing is not shown.
     """
     warnings.filterwarnings("ignore", message="IProgress not found")
     root = project_root()

@@ -21,14 +21,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..io import home, read_text, write_file
 from ..judge.store import FINAL
 from ..types import InputError
 from .project import project_root
+
+if TYPE_CHECKING:
+    from ..judge.budget import Usage
+    from .steps import Judges
 
 PACKAGES = ("openai", "nltk", "rouge-score", "bert-score", "torch", "transformers", "numpy", "pandas",
             "scipy", "matplotlib", "seaborn", "papermill", "jupyterlab")
@@ -73,8 +78,8 @@ def declared(path: Path) -> dict[str, Any]:
     values = {}
     for node in ast.parse("".join(cells[0]["source"])).body:
         if not (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)):
-            raise InputError(f"{path.name}, line {node.lineno} of its parameters: each must read NAME = "
-                             "VALUE")
+            raise InputError(f"{path.name}, line {node.lineno} of its parameters: each must read "
+                             "NAME = VALUE")
         values[node.targets[0].id] = ast.literal_eval(node.value)
     return values
 
@@ -96,13 +101,12 @@ def parameters_of(paths: Sequence[Path], profile: Mapping[str, Parameters], give
     return chosen
 
 
-def _refuse_unknown(
-    profile: Mapping[str, Parameters], given: Parameters, known: Mapping[str, Parameters]
-) -> None:
+def _refuse_unknown(profile: Mapping[str, Parameters], given: Parameters,
+                    known: Mapping[str, Parameters]) -> None:
     """InputError for a notebook, or a parameter, that does not exist."""
     if unknown := set(profile) - known.keys() - {"common"}:
-        raise InputError(f"the profile names notebooks that do not exist: {sorted(unknown)}; there are "
-                         f"{sorted(known)}")
+        raise InputError(f"the profile names notebooks that do not exist: {sorted(unknown)}; "
+                         f"there are {sorted(known)}")
     everywhere = {name for names in known.values() for name in names}
     for where, names in (("the profile's common part", profile.get("common", {})), ("-p", given)):
         if spare := set(names) - everywhere:
@@ -132,11 +136,6 @@ class Step:
     reads: tuple[str, ...]
     writes: tuple[str, ...]
 
-    @property
-    def name(self) -> str:
-        """Such as "04_scaling"."""
-        return self.path.stem
-
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -147,26 +146,17 @@ class Run:
     steps: tuple[Step, ...]
     code: str
 
-    def copy_of(self, step: Step) -> Path:
-        """The executed copy of a notebook."""
-        return self.folder / "notebooks" / step.path.name
-
     def stamp_of(self, step: Step) -> Path:
         """The record of a notebook's last success."""
-        return self.folder / ".stamps" / f"{step.name}.json"
+        return self.folder / ".stamps" / f"{step.path.stem}.json"
 
     def fingerprint(self, step: Step) -> str:
         """A hash over a notebook's source, parameters, package, data mirror and the files that it reads."""
         cells = [(c["cell_type"], "".join(c["source"])) for c in _read(step.path)["cells"]]
         reads = {name: _hash(self.folder / name) for name in step.reads}
-        named = {
-            v: _hash(self.root / v)
-            for v in _strings(step.values)
-            if v
-            and len(v) < 300
-            and (self.root / v).exists()
-            and not (self.root / v).is_relative_to(self.folder)
-        }
+        named = {text: _hash(self.root / text) for text in _strings(step.values)
+                 if 0 < len(text) < 300 and not (self.root / text).is_relative_to(self.folder)
+                 and (self.root / text).exists()}
         prompts = _hash(home() / "prompts" / step.values.get("PROMPTS", "kit"))
         parts = [cells, step.values, self.code, reads, named, os.environ.get("EMS_DATA_MIRROR", ""), prompts]
         return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
@@ -186,28 +176,27 @@ def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Para
               root: Path | None = None) -> Path:
     """Run a profile; returns its folder `runs/<profile>`. Executed copies go to `<run>/notebooks/`.
 
-    Two notebooks run at a time, where neither needs the other's files and none asks a model; else one after
-    the other. After a failure the same call goes on with the notebook that failed. A notebook whose judge
-    left questions without a reply (a timeout, a server's fault) is not done: the same call runs it again and
-    asks for what is missing. The default profile, whole and with its own parameters, also refreshes figures/.
-    InputError when a file is missing that a profile names (before anything runs), or when a notebook fails,
-    with its last line; the executed copy shows the rest.
+    Two notebooks run at a time where neither needs the other's files and none asks a model. The same call
+    goes on after a failure, and asks again for what a judge left without a reply. The default profile, whole
+    and with its own parameters, also refreshes figures/. InputError when a file is missing that a profile
+    names (before anything runs), or when a notebook fails, with its last line.
     """
-    papermill, root, given, started = _papermill(), project_root(root), dict(given or {}), time.time()
+    if find_spec("papermill") is None:
+        raise InputError("ems reproduce needs papermill: pip install 'ems-kit[notebooks]'")
+    root, given, started = project_root(root), dict(given or {}), time.time()
     settings, everything = load_profile(root, profile), notebooks(root)
     chosen = parameters_of(notebooks(root, only), settings, given, everything)
-    folder = _folder(root, profile, settings, given)
-    run = Run(
-        root,
-        folder,
-        tuple(_step(p, chosen[p.stem], folder) for p in everything if p.stem in chosen),
-        _code_hash(),
-    )
-    _check_inputs(root, run.steps)
+    folder, steps = _folder(root, profile, settings, given), []
+    for path in [p for p in everything if p.stem in chosen]:
+        about, defaults, values = _read(path)["metadata"].get("ems", {}), declared(path), chosen[path.stem]
+        values |= {"RUN": str(folder)} if "RUN" in defaults else {}
+        check_inputs(root, path.name, {**defaults, **values})
+        steps.append(Step(path, values, tuple(about.get("reads", ())), tuple(about.get("writes", ()))))
+    run = Run(root, folder, tuple(steps), _hash(Path(__file__).resolve().parents[1], (".py", ".txt")))
     (folder / "notebooks").mkdir(parents=True, exist_ok=True)
-    live = any(step.values.get("MODE", "replay") != "replay" for step in run.steps)
-    kernels = Kernels(papermill, jobs=1 if live else min(2, os.cpu_count() or 1))
-    reports = side_by_side(run.steps, lambda step: _run_step(run, step, kernels), kernels)
+    live = any(step.values.get("MODE", "replay") != "replay" for step in steps)
+    kernels = Kernels(jobs=1 if live else min(2, os.cpu_count() or 1))
+    reports = side_by_side(steps, lambda step: _run_step(run, step, kernels), kernels)
     _write_json(folder / "manifest.json", _manifest(profile, run, reports, time.time() - started))
     if profile == "default" and not only and not given:       # the figures that the project shows
         shutil.copytree(folder / "figures", root / "figures", dirs_exist_ok=True)
@@ -216,20 +205,8 @@ def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Para
     return folder
 
 
-def _step(path: Path, chosen: Parameters, folder: Path) -> Step:
-    about = _read(path)["metadata"].get("ems", {})
-    values = {**chosen, **({"RUN": str(folder)} if "RUN" in declared(path) else {})}
-    return Step(path, values, tuple(about.get("reads", ())), tuple(about.get("writes", ())))
-
-
 def _folder(root: Path, profile: str, settings: Mapping[str, Parameters], given: Parameters) -> Path:
     return root / (given.get("RUN") or settings.get("common", {}).get("RUN") or f"runs/{Path(profile).stem}")
-
-
-def _check_inputs(root: Path, steps: Iterable[Step]) -> None:
-    """InputError, one line, for a file that the parameters name and that is not there."""
-    for step in steps:
-        check_inputs(root, step.path.name, {**declared(step.path), **step.values})
 
 
 def check_inputs(root: Path, name: str, p: Parameters) -> None:
@@ -246,34 +223,30 @@ def check_inputs(root: Path, name: str, p: Parameters) -> None:
             if path and not (root / path).exists():
                 raise InputError(f"{name}: {parameter} names {path}, which does not exist; put it there, or "
                                  "name another place")
-    readers = [
-        m for m in [*p.get("WRITERS", ()), *p.get("REFERENCE_WRITERS", ())] if m.get("context_chars") != 0
-    ]
+    writers = [*p.get("WRITERS", ()), *p.get("REFERENCE_WRITERS", ())]
+    readers = [model for model in writers if model.get("context_chars") != 0]
     if readers and p["SOURCE"] == "q3-2024" and not p["TRANSCRIPTS"]:
         raise InputError(f"{name}: {readers[0].get('model')} reads the calls, so TRANSCRIPTS must name the "
                          "folder that holds them; or give it context_chars: 0")
 
 
 def side_by_side(steps: Sequence[Step], work: Callable[[Step], Any], kernels: Kernels) -> list[Any]:
-    """`work` of every step, in the order of the steps; `kernels.jobs` at a time, each after those that write
-    what it reads.
+    """`work` of every step, in order; `kernels.jobs` at a time, each after those that write what it reads.
 
     When one fails, those under way are finished and no other is begun. Ctrl-C ends the kernels.
     """
     results: dict[int, Any] = {}
     running: dict[Future[Any], int] = {}
     waiting = list(range(len(steps)))
-    done: set[int] = set()
     after = [{k for k in range(i) if set(steps[k].writes) & set(step.reads)} for i, step in enumerate(steps)]
     with ThreadPoolExecutor(kernels.jobs) as pool:
         try:
             while waiting or running:
-                for i in [i for i in waiting if after[i] <= done][:kernels.jobs - len(running)]:
+                for i in [i for i in waiting if after[i] <= results.keys()][:kernels.jobs - len(running)]:
                     waiting.remove(i)
                     running[pool.submit(work, steps[i])] = i
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    results[running[future]] = future.result()
-                    done.add(running.pop(future))
+                    results[running.pop(future)] = future.result()
         except KeyboardInterrupt:
             kernels.kill()
             raise
@@ -282,16 +255,17 @@ def side_by_side(steps: Sequence[Step], work: Callable[[Step], Any], kernels: Ke
 
 def _run_step(run: Run, step: Step, kernels: Kernels) -> dict[str, Any]:
     """Run one notebook unless it is up to date; its report, for the manifest."""
-    title = f"[{run.steps.index(step) + 1}/{len(run.steps)}] {step.name}"
+    title = f"[{run.steps.index(step) + 1}/{len(run.steps)}] {step.path.stem}"
+    copy = run.folder / "notebooks" / step.path.name
     if (last := run.last_report(step)) is not None:
         _say(f"{title}: unchanged, skipped")
         return last
     _say(f"{title} ...")
     began, before = time.time(), _usage_files(run, step)
-    kernels.execute(step.path, run.copy_of(step), step.values, run.root)
+    kernels.execute(step.path, copy, step.values, run.root)
     if absent := [name for name in step.writes if not (run.folder / name).exists()]:
-        raise InputError(f"{step.path.name} ended without writing {absent}; see {run.copy_of(step)}")
-    report = {"notebook": step.name, "seconds": round(time.time() - began, 1), "parameters": step.values}
+        raise InputError(f"{step.path.name} ended without writing {absent}; see {copy}")
+    report = {"notebook": step.path.stem, "seconds": round(time.time() - began, 1), "parameters": step.values}
     new = [file for file, age in _usage_files(run, step).items() if before.get(file) != age]
     if lost := _unanswered(new):
         run.stamp_of(step).unlink(missing_ok=True)
@@ -328,19 +302,11 @@ def _manifest(profile: str, run: Run, reports: Sequence[Parameters], seconds: fl
              for p in sorted(run.folder.glob("usage_*.json"))}
     files = {str(p.relative_to(run.folder)): _hash(p) for p in sorted(run.folder.rglob("*"))
              if p.is_file() and p.suffix in HASHED}
-    return {
-        "profile": profile,
-        "ems": __version__,
-        "code_sha256": run.code,
-        "python": platform.python_version(),
-        "platform": platform.platform(terse=True),
-        "packages": {name: _version(name) for name in PACKAGES},
-        "seconds": round(seconds, 1),
-        "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "notebooks": list(reports),
-        "judge": usage,
-        "files_sha256": files,
-    }
+    return {"profile": profile, "ems": __version__, "code_sha256": run.code,
+            "python": platform.python_version(), "platform": platform.platform(terse=True),
+            "packages": {name: _version(name) for name in PACKAGES}, "seconds": round(seconds, 1),
+            "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "notebooks": list(reports), "judge": usage, "files_sha256": files}
 
 
 def _version(package: str) -> str | None:
@@ -352,50 +318,32 @@ def _version(package: str) -> str | None:
 
 # --- kernels ---
 
-def _papermill() -> Any:
-    try:
-        import papermill
-    except ImportError:
-        raise InputError("ems reproduce needs papermill: pip install 'ems-kit[notebooks]'") from None
-    return papermill
-
-
 class Kernels:
     """Runs notebooks, `jobs` at a time; each kernel has its share of the cores for torch and numpy."""
 
-    def __init__(self, papermill: Any, jobs: int = 1):
-        self.papermill, self.jobs = papermill, jobs
+    def __init__(self, jobs: int = 1):
+        self.jobs = jobs
         self._started: list[Any] = []
-        self.threads = max(1, (os.cpu_count() or 1) // jobs)
 
     def execute(self, path: Path, target: Path, values: Parameters, root: Path) -> None:
         """Run one notebook in `root` and keep its executed copy. InputError names the cell that failed."""
         from nbclient.exceptions import DeadKernelError
+        from papermill import execute_notebook
         from papermill.exceptions import PapermillExecutionError
 
         try:
-            self.papermill.execute_notebook(
-                str(path),
-                str(target),
-                parameters=dict(values),
-                cwd=str(root),
-                kernel_name="python3",
-                progress_bar=False,
-                stderr_file=sys.stderr,
-                request_save_on_cell_execute=True,
-                extra_arguments=["--log-level=40"],
-                kernel_manager_class=self._kernel_manager(),
-            )
+            execute_notebook(
+                str(path), str(target), parameters=dict(values), cwd=str(root), kernel_name="python3",
+                progress_bar=False, stderr_file=sys.stderr, request_save_on_cell_execute=True,
+                extra_arguments=["--log-level=40"], kernel_manager_class=self._kernel_manager())
         except PapermillExecutionError as error:
-            raise InputError(
-                f"{path.name}, cell {error.exec_count}: {error.ename}: {error.evalue}\n"
-                f"the executed copy shows where: {target}; the same command goes on from here"
-            ) from None
+            raise InputError(f"{path.name}, cell {error.exec_count}: {error.ename}: {error.evalue}\nthe "
+                             f"executed copy shows where: {target}; the same command goes on from "
+                             "here") from None
         except DeadKernelError:
-            raise InputError(
-                f"{path.name}: its kernel died, most often for want of memory; the executed copy "
-                f"ends where it did: {target}; the same command goes on from here"
-            ) from None
+            raise InputError(f"{path.name}: its kernel died, most often for want of memory; the "
+                             f"executed copy ends where it did: {target}; the same command goes on from "
+                             "here") from None
 
     def kill(self) -> None:
         """End every kernel that still runs."""
@@ -406,7 +354,8 @@ class Kernels:
     def _kernel_manager(self) -> type:
         from jupyter_client.manager import AsyncKernelManager
 
-        started, threads = self._started, {"OMP_NUM_THREADS": str(self.threads)} if self.jobs > 1 else {}
+        started, share = self._started, max(1, (os.cpu_count() or 1) // self.jobs)
+        threads = {"OMP_NUM_THREADS": str(share)} if self.jobs > 1 else {}
 
         class Manager(AsyncKernelManager):
             async def start_kernel(self, **settings: Any) -> None:  # type: ignore[override]
@@ -419,79 +368,70 @@ class Kernels:
 
 # --- what a run would ask ---
 
-def plan(
-    profile: str, *, only: Sequence[str] = (), given: Parameters | None = None, root: Path | None = None
-) -> str:
-    """What a profile's models would be asked and cost (`budget.plan_text`), without a call or a kernel.
-
-    The functions of notebooks 1 to 3 run with judges that count: what the run's store has is not asked again.
-    Only what the notebooks of `only` ask is counted; the answers that notebook 1 would write are assumed in
-    any case.
-    """
-    from ..judge.budget import LIKELY, plan_text
-
-    root = project_root(root)
-    settings, everything = load_profile(root, profile), notebooks(root)
-    chosen = parameters_of(everything, settings, given or {}, everything)
-    parameters = {p.stem[:2]: {**declared(p), **chosen[p.stem]} for p in everything if p.stem[:2] in ASKING}
-    counted = {p.stem[:2] for p in notebooks(root, only)} & {n for n, p in parameters.items() if _asks(p)}
-    if not counted:
-        return plan_text({}, {})
-    for number in sorted({"01"} | counted):
-        check_inputs(root, next(p.name for p in everything if p.stem.startswith(number)), parameters[number])
-    store = _folder(root, profile, settings, given or {}) / "replies.sqlite"
-    most, likely = (_count(root, store, parameters, counted, share) for share in (1.0, LIKELY))
-    return plan_text(most, likely)
-
-
 ASKING = ("01", "02", "03")          # numbers of the notebooks that ask models
 
 
-def _asks(p: Parameters) -> bool:
-    return bool(p.get("JUDGE") or p.get("WRITERS") or p.get("REFERENCE_WRITERS"))
+def plan(profile: str, *, only: Sequence[str] = (), given: Parameters | None = None,
+         root: Path | None = None) -> str:
+    """What a profile's models would be asked and cost (`budget.plan_text`), without a call or a kernel.
+
+    The functions of notebooks 1 to 3 run with judges that count: what the run's store has is not asked again.
+    With `only`, what other notebooks ask is not counted; the answers of notebook 1 are assumed in any case.
+    """
+    from ..judge.budget import LIKELY, plan_text
+
+    root, given = project_root(root), given or {}
+    settings, everything = load_profile(root, profile), notebooks(root)
+    chosen = parameters_of(everything, settings, given, everything)
+    asking = {p.stem[:2]: p for p in everything if p.stem[:2] in ASKING}
+    parameters = {number: {**declared(p), **chosen[p.stem]} for number, p in asking.items()}
+    counted = {p.stem[:2] for p in notebooks(root, only)} & {
+        number for number, p in parameters.items()
+        if p.get("JUDGE") or p.get("WRITERS") or p.get("REFERENCE_WRITERS")}
+    if not counted:
+        return plan_text({}, {})
+    for number in sorted({"01"} | counted):
+        check_inputs(root, asking[number].name, parameters[number])
+    store = _folder(root, profile, settings, given) / "replies.sqlite"
+    return plan_text(*(_count(root, store, parameters, counted, share) for share in (1.0, LIKELY)))
 
 
-def _count(
-    root: Path, store: Path, parameters: Mapping[str, Parameters], counted: set[str], share: float
-) -> Any:
+def _count(root: Path, store: Path, parameters: Mapping[str, Parameters], counted: set[str],
+           share: float) -> Usage:
     """The usage of the notebooks `counted`, if lists and answers have a `share` of their greatest length."""
+    from ..baselines import RAGChecker
     from ..judge.budget import merged
+    from ..pipeline import build
     from . import steps
 
-    usages = []
-    one, prompts = parameters["01"], steps.prompt_set(root, parameters["01"]["PROMPTS"])
+    one = parameters["01"]
+    judges, prompts = _counting(root, store, one, share), steps.prompt_set(root, one["PROMPTS"])
     data = steps.load_data(
-        root,
-        one["SOURCE"],
-        companies=one["COMPANIES"],
-        triplets=one["TRIPLETS"],
-        prompts=prompts,
-        answers="" if one["WRITERS"] else one["ANSWERS"],
-        transcripts=one["TRANSCRIPTS"],
-        references=not one["REFERENCE_WRITERS"],
-        limit=one["LIMIT"],
-    )
-    judges, triplets = _counting(root, store, one, share), data.triplets
+        root, one["SOURCE"], companies=one["COMPANIES"], triplets=one["TRIPLETS"], prompts=prompts,
+        answers="" if one["WRITERS"] else one["ANSWERS"], transcripts=one["TRANSCRIPTS"],
+        references=not one["REFERENCE_WRITERS"], limit=one["LIMIT"])
+    triplets = data.triplets
     if one["REFERENCE_WRITERS"]:
-        triplets, _ = steps.write_all_references(
-            triplets, one["REFERENCE_WRITERS"], one["CONSOLIDATOR"], judges, prompts
-        )
+        triplets, _ = steps.write_all_references(triplets, one["REFERENCE_WRITERS"], one["CONSOLIDATOR"],
+                                                 judges, prompts)
     written = steps.write_all_answers(triplets, one["WRITERS"], judges, prompts)
     answers: list[Any] = steps.of_models([*data.answers, *written], one["MODELS"])
-    usages += [judges.usage()] if "01" in counted else []
+    usages = [judges.usage()] if "01" in counted else []
     for number in sorted(counted - {"01"}):
         p = parameters[number]
         judges, prompts = _counting(root, store, p, share), steps.prompt_set(root, p["PROMPTS"])
-        judge = judges.open(**steps.endpoint_settings(p))
+        judge = judges.open(model=p["JUDGE"], base_url=p["BASE_URL"], key_env=p["KEY_ENV"],
+                            weights=p["WEIGHTS"], prices=p["PRICES"], spend_limit=p["SPEND_LIMIT"])
         if number == "02":
-            steps.rag_checker(judge, p, prompts).check(triplets, answers)
+            RAGChecker(judge, prompts, check=p["CHECK"]).check(triplets, answers)
         else:
-            steps.ems_pipeline(judge, p, prompts).evaluate(triplets, answers)
+            pipeline = build(judge, "llm", prompts=prompts, max_score=p["MAX_SCORE"], variant=p["VARIANT"])
+            pipeline.evaluate(triplets, answers)
         usages.append(judges.usage())
     return merged(usages)
 
 
-def _counting(root: Path, store: Path, p: Parameters, share: float) -> Any:
+def _counting(root: Path, store: Path, p: Parameters, share: float) -> Judges:
     """Judges that count what the run's store lacks, or, for a run that asks again, everything."""
     from ..judge.budget import Planner
     from .steps import Judges
@@ -517,23 +457,14 @@ def _strings(value: Any) -> list[str]:
     return [s for v in value for s in _strings(v)] if isinstance(value, (list, tuple)) else []
 
 
-def _hash(path: Path) -> str:
-    """SHA-256 of a file, or of a folder's files with their names; empty when there is nothing."""
+def _hash(path: Path, suffixes: tuple[str, ...] = ()) -> str:
+    """SHA-256 of a file, or of a folder's files (of these suffixes) with their names; "" for nothing."""
     if path.is_file():
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    parts = [f"{p.relative_to(path)}:{_hash(p)}" for p in sorted(path.rglob("*")) if p.is_file()]
+    parts = [f"{p.relative_to(path)}:{_hash(p)}" for p in sorted(path.rglob("*"))
+             if p.is_file() and (not suffixes or p.suffix in suffixes)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest() if parts else ""
-
-
-def _code_hash() -> str:
-    package = Path(__file__).resolve().parents[1]
-    parts = [
-        f"{p.relative_to(package)}:{_hash(p)}"
-        for p in sorted(package.rglob("*"))
-        if p.suffix in (".py", ".txt")
-    ]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def _write_json(path: Path, data: Any) -> None:

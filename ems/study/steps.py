@@ -1,6 +1,4 @@
-"""What notebooks 1 to 3 do with models, as functions: a dry run calls the same ones, with judges that only
-count.
-"""
+"""What notebooks 1 to 3 do with models; a dry run does the same, with judges that only count."""
 
 from __future__ import annotations
 
@@ -12,13 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import data as frames
-from ..baselines import RAGChecker
 from ..io import write_file
 from ..judge.budget import Usage
 from ..judge.client import LLMJudge
 from ..judge.endpoint import ModelEndpoint
 from ..judge.store import Replies
-from ..pipeline import EMS, build
 from ..prompting import Prompts
 from ..types import Answer, InputError, Judge, Triplet
 from . import calls, upstream
@@ -39,31 +35,20 @@ class Judges:
     makes, of each judge, one that asks nothing and counts what would be asked.
     """
 
-    def __init__(
-        self,
-        store: Path | None,
-        *,
-        recorded: Sequence[Path] = (),
-        mode: str = "live",
-        workers: int = 32,
-        timeout: float = 3600.0,
-        counting: Callable[[LLMJudge], Judge] | None = None,
-    ):
+    def __init__(self, store: Path | None, *, recorded: Sequence[Path] = (), mode: str = "live",
+                 workers: int = 32, timeout: float = 3600.0,
+                 counting: Callable[[LLMJudge], Judge] | None = None):
         self._open_store = lru_cache(maxsize=1)(lambda: Replies(store, recorded=recorded))
         self.mode, self.workers, self.timeout, self.counting = mode, workers, timeout, counting
         self.opened: list[Any] = []
 
     def open(self, **settings: Any) -> Any:
-        """The judge at an endpoint; the settings are `ModelEndpoint`'s. InputError for a setting that is not
-        right.
-        """
+        """The judge at an endpoint, from `ModelEndpoint`'s settings; InputError for a wrong one."""
         return self.of(ModelEndpoint.of(settings))
 
     def of(self, model: ModelEndpoint) -> Any:
         """The judge that asks this model."""
-        judge: Any = model.judge(
-            self._open_store(), mode=self.mode, workers=self.workers, timeout=self.timeout
-        )
+        judge = model.judge(self._open_store(), mode=self.mode, workers=self.workers, timeout=self.timeout)
         self.opened.append(self.counting(judge) if self.counting else judge)
         return self.opened[-1]
 
@@ -73,8 +58,9 @@ class Judges:
 
     def save_usage(self, path: Path) -> Usage:
         """Write the usage as JSON, for the manifest; returns it."""
-        write_file(path, json.dumps(self.usage()).encode())
-        return self.usage()
+        usage = self.usage()
+        write_file(path, json.dumps(usage).encode())
+        return usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,18 +72,9 @@ class DataSet:
     labels: pd.DataFrame  # triplet_id, model, correct and more; without rows where there are none
 
 
-def load_data(
-    root: Path,
-    source: str,
-    *,
-    companies: Sequence[str] = (),
-    triplets: str = "",
-    answers: str = "",
-    prompts: Prompts | None = None,
-    transcripts: str = "",
-    references: bool = True,
-    limit: int = 0,
-) -> DataSet:
+def load_data(root: Path, source: str, *, companies: Sequence[str] = (), triplets: str = "",
+              answers: str = "", prompts: Prompts | None = None, transcripts: str = "",
+              references: bool = True, limit: int = 0) -> DataSet:
     """The triplets of a source and the answers that come with it; paths are relative to `root`.
 
     source       "q3-2024": the kit's calls, of the tickers in `companies` (none named: all ten);
@@ -108,8 +85,7 @@ def load_data(
     references   False leaves the references of q3-2024 empty, to be written.
     limit        take the first so many triplets; 0 for all.
 
-    InputError for a source, a ticker or a file that does not exist, and for answers to triplets that are not
-    there.
+    InputError for a source, ticker or file that does not exist, and for answers to absent triplets.
     """
     import pandas as pd
 
@@ -128,14 +104,12 @@ def load_data(
             frames.check_join(rows, given)
     rows = rows[:limit] if limit else rows
     known = {t.id for t in rows}
-    return DataSet(
-        rows, [a for a in given if a.triplet_id in known], labels[labels["triplet_id"].isin(known)]
-    )
+    given = [a for a in given if a.triplet_id in known]
+    return DataSet(rows, given, labels[labels["triplet_id"].isin(known)])
 
 
-def _calls(
-    root: Path, companies: Sequence[str], prompts: Prompts, transcripts: str, references: bool
-) -> list[Triplet]:
+def _calls(root: Path, companies: Sequence[str], prompts: Prompts, transcripts: str,
+           references: bool) -> list[Triplet]:
     data = root / "data"
     known = calls.load_companies(data / "companies.csv")
     if unknown := sorted(set(companies) - {c["ticker"] for c in known}):
@@ -147,32 +121,19 @@ def _calls(
                                 root / transcripts if transcripts else None)
 
 
-def write_all_references(
-    triplets: Sequence[Triplet],
-    writers: Sequence[Settings],
-    consolidator: Settings,
-    judges: Judges,
-    prompts: Prompts,
-) -> tuple[list[Triplet], list[Written]]:
-    """The triplets with the references that models write, and what these wrote on the way
-    (`writers.write_references`).
-    """
+def write_all_references(triplets: Sequence[Triplet], writers: Sequence[Settings], consolidator: Settings,
+                         judges: Judges, prompts: Prompts) -> tuple[list[Triplet], list[Written]]:
+    """The triplets with references that models write, and their drafts (`writers.write_references`)."""
     models = [(model, judges.of(model)) for model in map(ModelEndpoint.of, writers)]
-    final = None
-    if consolidator:
-        model = ModelEndpoint.of(consolidator)
-        final = model, judges.of(model)
-    return write_references(triplets, models, final, prompts)
+    final = ModelEndpoint.of(consolidator) if consolidator else None
+    return write_references(triplets, models, (final, judges.of(final)) if final else None, prompts)
 
 
 def write_all_answers(triplets: Sequence[Triplet], writers: Sequence[Settings], judges: Judges,
                       prompts: Prompts) -> list[Written]:
     """The answers of every model in `writers` to every triplet."""
-    return [
-        answer
-        for model in map(ModelEndpoint.of, writers)
-        for answer in write_answers(triplets, judges.of(model), model, prompts)
-    ]
+    return [answer for model in map(ModelEndpoint.of, writers)
+            for answer in write_answers(triplets, judges.of(model), model, prompts)]
 
 
 def prompt_set(root: Path, name: str) -> Prompts:
@@ -182,25 +143,7 @@ def prompt_set(root: Path, name: str) -> Prompts:
 
 def of_models(answers: Sequence[Any], models: Sequence[str]) -> list[Any]:
     """The answers of these models, of all when none is named. InputError for a model without an answer."""
-    if unknown := sorted(set(models) - {a.model for a in answers}):
-        raise InputError(f"MODELS: no answer of {unknown[0]!r}; there are "
-                         f"{sorted({a.model for a in answers})}")
+    known = {a.model for a in answers}
+    if unknown := sorted(set(models) - known):
+        raise InputError(f"MODELS: no answer of {unknown[0]!r}; there are {sorted(known)}")
     return [a for a in answers if a.model in models or not models]
-
-
-def endpoint_settings(parameters: Settings) -> dict[str, Any]:
-    """What notebooks 2 and 3 say of their judge, as `Judges.open` takes it."""
-    names = ("JUDGE", "BASE_URL", "KEY_ENV", "WEIGHTS", "PRICES", "SPEND_LIMIT")
-    return {{"JUDGE": "model"}.get(name, name.lower()): parameters[name] for name in names}
-
-
-def rag_checker(judge: Judge, parameters: Settings, prompts: Prompts) -> RAGChecker:
-    """The RAGChecker of notebook 2's parameters."""
-    return RAGChecker(judge, prompts, check=parameters["CHECK"])
-
-
-def ems_pipeline(judge: Judge, parameters: Settings, prompts: Prompts) -> EMS:
-    """The judged EMS of notebook 3's parameters."""
-    return build(
-        judge, "llm", prompts=prompts, max_score=parameters["MAX_SCORE"], variant=parameters["VARIANT"]
-    )

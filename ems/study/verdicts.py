@@ -1,7 +1,6 @@
 """What the numbers of a run say, in words: from frames to the Markdown that notebooks 3 to 6 show first.
 
-Every text follows from the numbers alone, so that wording, thresholds and empty cases are in one place. Names
-of models come from outside and are escaped.
+Every text follows from the numbers alone. Names of models come from outside and are escaped.
 """
 
 from __future__ import annotations
@@ -26,9 +25,8 @@ def with_interval(row: Mapping[str, Any]) -> str:
 
 
 def comparison(row: Mapping[str, Any], other: str) -> str:
-    """A row's paired difference to another metric, in words that its interval allows; Markdown.
+    """A row's paired difference to another metric; "above" or "below" only when its whole interval is.
 
-    "above" or "below" only when the whole interval lies on that side of 0, else "not distinguishable from".
     `row` is one of `agreement.human_agreement` or `label_agreement`, compared against `other`.
     """
     gap, low, high = (row[f"vs {other}{end}"] for end in ("", " low", " high"))
@@ -50,32 +48,22 @@ def judge_signs(results: Mapping[str, Sequence[EMSResult]]) -> pd.DataFrame:
     rows = []
     for metric, answers in results.items():
         matches = [index for r in answers for index in r.match if index is not None]
-        scores = [
-            s
-            for r in answers
-            for index, s in zip(r.match, r.score, strict=True)
-            if index != -1 and s is not None
-        ]
-        long = [len(point.rstrip(".").split(". ")) > 2 for r in answers for point in r.ans_points]
-        rows.append(
-            {
-                "metric": metric,
-                "points per reference": _mean(len(r.ref_points) for r in answers),
-                "points per answer": _mean(len(r.ans_points) for r in answers),
-                "long points": _mean(long),
-                "unmatched": _mean(index == -1 for index in matches),
-                "commonest index": _commonest(index for index in matches if index >= 0),
-                "commonest score": _commonest(scores),
-            }
-        )
+        scores = [s for r in answers for index, s in zip(r.match, r.score, strict=True)
+                  if index != -1 and s is not None]
+        rows.append({
+            "metric": metric,
+            "points per reference": _mean(len(r.ref_points) for r in answers),
+            "points per answer": _mean(len(r.ans_points) for r in answers),
+            "long points": _mean(len(p.rstrip(".").split(". ")) > 2 for r in answers for p in r.ans_points),
+            "unmatched": _mean(index == -1 for index in matches),
+            "commonest index": _commonest(index for index in matches if index >= 0),
+            "commonest score": _commonest(scores)})
     return pd.DataFrame(rows).set_index("metric")
 
 
 def judge(signs: pd.DataFrame, rank_correlation: float, name: str) -> str:
-    """What the judge is worth: from `judge_signs`, and from the Spearman correlation of its F1 with
-    EMS(local)'s.
-
-    `name` is the judge's, "" for a run without one.
+    """What the judge `name` ("" for none) is worth: from `judge_signs`, and from the Spearman correlation of
+    its F1 with EMS(local)'s.
     """
     if not name:
         return "This run has no judge: every EMS row is computed locally."
@@ -83,21 +71,17 @@ def judge(signs: pd.DataFrame, rank_correlation: float, name: str) -> str:
     if isnan(seen["commonest index"]):
         return (f"**The judge matched nothing.** {markdown_text(name)} matched no reference point: its rows "
                 "measure nothing.")
-    agrees = ("no rank correlation with EMS(local) can be computed, because one of the two gives all "
-              "answers the same value"
-              if isnan(rank_correlation) else "its rank correlation with EMS(local) over the answers is "
-                                              f"{rank_correlation:.2f}")
+    agrees = f"its rank correlation with EMS(local) over the answers is {rank_correlation:.2f}"
+    if isnan(rank_correlation):
+        agrees = ("no rank correlation with EMS(local) can be computed, because one of the two gives all "
+                  "answers the same value")
     text = (f"{markdown_text(name)} left {_percent(seen['unmatched'])} of the reference points unmatched. It "
-            "chose the same index "
-            f"for {_percent(seen['commonest index'])} of the points that it matched, and gave the same "
-            "score to "
-            f"{_percent(seen['commonest score'])} of the pairs; {agrees}. ")
+            f"chose the same index for {_percent(seen['commonest index'])} of the points that it matched, "
+            f"and gave the same score to {_percent(seen['commonest score'])} of the pairs; {agrees}. ")
     if max(seen["commonest index"], seen["commonest score"]) > WEAK:
-        return ("**This is a weak judge.** " + text + "Read the rows that depend on it as a demonstration "
-                                                      "of the procedure. "
-                "EMS(local) may be the better evidence: notebook 6 shows how far people agree with it, "
-                "notebook 4 which "
-                "metrics distinguish the models.")
+        return (f"**This is a weak judge.** {text}Read the rows that depend on it as a demonstration of the "
+                "procedure. EMS(local) may be the better evidence: notebook 6 shows how far people agree "
+                "with it, notebook 4 which metrics distinguish the models.")
     return "**No sign of a weak judge.** " + text + "Neither of these two shares is over one half."
 
 
@@ -113,20 +97,16 @@ def judge_use(usage: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
     """What a judge was asked and what it cost, a line for each model of a usage (`data.judge_usage`)."""
     lines = []
     for model, tasks in usage.items():
-        def total(name: str, of: Mapping[str, Mapping[str, Any]] = tasks) -> float:
-            return sum(task[name] or 0 for task in of.values())
-
-        calls, unread = total("calls"), sum(sum(task["failures"].values()) for task in tasks.values())
-        asked, stored = total("requests"), total("stored")
-        line = (f"- **{markdown_text(model)}**: {asked:,} questions, {stored:,} replies from the store, "
-                f"{calls:,} calls")
-        if calls:
-            cost = (
-                "unknown" if any(task["cost"] is None for task in tasks.values()) else f"{total('cost'):,.2f}"
-            )
-            line += (f" ({total('prompt_tokens'):,} prompt tokens, {total('completion_tokens'):,} reply "
-                     f"tokens, {cost} money, "
-                     f"{total('seconds'):,.0f} seconds of all calls together)")
+        total = {name: sum(task[name] or 0 for task in tasks.values()) for name in (
+            "requests", "stored", "calls", "prompt_tokens", "completion_tokens", "cost", "seconds")}
+        unread = sum(sum(task["failures"].values()) for task in tasks.values())
+        line = (f"- **{markdown_text(model)}**: {total['requests']:,} questions, {total['stored']:,} replies "
+                f"from the store, {total['calls']:,} calls")
+        if total["calls"]:
+            unknown = any(task["cost"] is None for task in tasks.values())
+            line += (f" ({total['prompt_tokens']:,} prompt tokens, {total['completion_tokens']:,} reply "
+                     f"tokens, {'unknown' if unknown else format(total['cost'], ',.2f')} money, "
+                     f"{total['seconds']:,.0f} seconds of all calls together)")
         lines.append(f"{line}; {unread:,} questions without a usable reply.")
     return "\n".join(lines) or "No model was asked."
 
@@ -137,8 +117,8 @@ def models(paired: pd.DataFrame) -> str:
     """Which metrics distinguish which models: a list with a line for each pair, from `stats.paired_table`.
 
     A metric distinguishes two models when the interval of their difference excludes 0 and `p_holm` is below
-    0.05. A sign-flip test over k clusters cannot give a p below 2 / 2^k (times the number of pairs, by Holm).
-    Where that is 0.05 or more the interval decides alone, and the first line says so.
+    0.05. A sign-flip test over k clusters cannot give a p below 2 / 2^k (times the number of pairs, by Holm):
+    where that is 0.05 or more the interval decides alone, and the first line says so.
     """
     rows = paired[paired["part"].isin(["F1", "Score"])]
     if rows.empty:
@@ -147,23 +127,20 @@ def models(paired: pd.DataFrame) -> str:
     least = min(1.0, pairs * 2.0 ** (1 - clusters))
     lines = [f"By interval and `p_holm`, over {clusters} clusters:" if least < ALPHA else
              f"By the interval alone, as an indication only: over {clusters} clusters no `p_holm` is below "
-             f"{least:.2g}."]
-    lines.append("")
+             f"{least:.2g}.", ""]
     for (earlier, later), pair in rows.groupby(["b", "a"], sort=False):
         clear = (pair["p_holm"] < ALPHA) | (least >= ALPHA)
         above, below = clear & (pair["ci_low"] > 0), clear & (pair["ci_high"] < 0)
         lines.append(f"- **{markdown_text(later)}** against **{markdown_text(earlier)}**: better by "
-                     f"{_listed(pair['metric'][above])}; "
-                     f"worse by {_listed(pair['metric'][below])}; "
-                     f"no clear difference by {_listed(pair['metric'][~above & ~below])}.")
+                     f"{_listed(pair['metric'][above])}; worse by {_listed(pair['metric'][below])}; no clear "
+                     f"difference by {_listed(pair['metric'][~above & ~below])}.")
     return "\n".join(lines)
 
 
 # --- notebook 5: choices and edits ---
 
 def choices(compared_choices: pd.DataFrame, separation: pd.DataFrame, base: str) -> str:
-    """Which of the paper's choices help, from `ablation.compare` and `ablation.separation` (indexed by
-    metric).
+    """Which of the paper's choices help, from `ablation.compare` and `ablation.separation` by metric.
 
     `base` is the row of `separation` without a change.
     """
@@ -175,12 +152,10 @@ def choices(compared_choices: pd.DataFrame, separation: pd.DataFrame, base: str)
         first, last = (markdown_text(separation[end].iloc[0]) for end in ("first", "last"))
         gap = (f"The mean difference of {last} to {first}, in standard deviations, is "
                f"{separation['gap'][base]:.2f} under the paper's choices ({base}); it is widest for "
-               f"{gaps.idxmax()} "
-               f"({gaps.max():.2f}) and narrowest for {gaps.idxmin()} ({gaps.min():.2f}).")
+               f"{gaps.idxmax()} ({gaps.max():.2f}) and narrowest for {gaps.idxmin()} ({gaps.min():.2f}).")
     return ("- **Choices and people.** One choice of the paper is changed at a time, and the values are "
-            "compared with "
-            f"RAGChecker's annotators. The change does harm in {named.get('harms', 'no case')}; it helps in "
-            f"{named.get('helps', 'no case')}; all other changes make no clear difference.\n"
+            f"compared with RAGChecker's annotators. The change does harm in {named.get('harms', 'no case')};"
+            f" it helps in {named.get('helps', 'no case')}; all other changes make no clear difference.\n"
             f"- **Choices and models.** {gap}")
 
 
@@ -194,51 +169,47 @@ def edits(noticed: pd.DataFrame) -> str:
         return f"{losses.get((metric, edit), nan):.1f}"
 
     lines = [f"- **Who notices what.** Number of edits, of {noticed['edit'].nunique()}, at which a metric "
-             "moves in the right "
-             f"direction and proportion: {', '.join(f'{metric} {n}' for metric, n in passed.items())}."]
+             "moves in the right direction and proportion: "
+             f"{', '.join(f'{metric} {n}' for metric, n in passed.items())}."]
     if "change numbers" not in set(noticed["edit"]):
-        lines[0] += (" No reference has a number to change: those losses are nan, and edits that should "
-                     "cost little have "
-                     "no verdict.")
-    falsified = "; ".join(f"{metric} loses {loss(metric, 'change numbers')} and "
-                          f"{loss(metric, 'change stop words')}"
-                          for metric in (LOCAL, "ROUGE-L", "BLEU"))
+        lines[0] += (" No reference has a number to change: those losses are nan, and edits that should cost "
+                     "little have no verdict.")
+    falsified = "; ".join(
+        f"{metric} loses {loss(metric, 'change numbers')} and {loss(metric, 'change stop words')}"
+        for metric in (LOCAL, "ROUGE-L", "BLEU"))
     lines.append(f"- **Changed numbers and changed stop words**, in points of 100: {falsified}.")
     lines.append(f"- **Against EMS.** {LOCAL} fails at: {failed.get(LOCAL, 'none of these edits')}. Swapped "
-                 "names cost it "
-                 f"{loss(LOCAL, 'swap names')} points, and a light paraphrase, which loses nothing, "
-                 f"{loss(LOCAL, 'paraphrase lightly')}: without a judge a synonym is another word, and a "
-                 "name in the wrong "
-                 "place is still the same name.")
+                 f"names cost it {loss(LOCAL, 'swap names')} points, and a light paraphrase, which loses "
+                 f"nothing, {loss(LOCAL, 'paraphrase lightly')}: without a judge a synonym is another word, "
+                 "and a name in the wrong place is still the same name.")
     return "\n".join(lines)
 
 
 # --- notebook 6: people ---
 
 def pairs(people: pd.DataFrame, n_pairs: int, annotator: str = "the other annotator") -> str:
-    """Which metric prefers what people prefer, from `agreement.human_agreement` over `n_pairs` pairs of
-    answers.
+    """Which metric prefers what people prefer, from `agreement.human_agreement` over `n_pairs` pairs.
 
     `annotator` is the row that holds the agreement of the annotators with each other.
     """
     rows = people[people["measure"] == "spearman"].set_index(["asked", "metric"])
     overall = rows.xs("overall")["value"].drop([annotator, "RAGChecker"])
     local, pair = rows.loc[("overall", LOCAL)], rows.loc[("overall", "EMS(local-pair)")]
+    value = {key: with_interval(row) for key, row in rows.iterrows()}
     return (
         f"- **The ceiling.** On {n_pairs} pairs of answers one annotator predicts the other with a Spearman "
-        f"correlation of {with_interval(rows.loc[('overall', annotator)])}; RAGChecker, with a large model "
-        f"as its judge, with {with_interval(rows.loc[('overall', 'RAGChecker')])}.\n"
-        f"- **{LOCAL} F1** reaches {with_interval(local)} without a judge: {comparison(local, 'unigram')}, "
-        f"{comparison(local, 'RAGChecker')}. Its recall against completeness: "
-        f"{with_interval(rows.loc[('completeness', LOCAL)])}; "
-        f"its precision against correctness: {with_interval(rows.loc[('correctness', LOCAL)])}.\n"
+        f"correlation of {value['overall', annotator]}; RAGChecker, with a large model as its judge, with "
+        f"{value['overall', 'RAGChecker']}.\n"
+        f"- **{LOCAL} F1** reaches {value['overall', LOCAL]} without a judge: "
+        f"{comparison(local, 'unigram')}, {comparison(local, 'RAGChecker')}. Its recall against "
+        f"completeness: {value['completeness', LOCAL]}; its precision against correctness: "
+        f"{value['correctness', LOCAL]}.\n"
         f"- **Against EMS.** The paper's one-to-one form, EMS(local-pair), reaches {with_interval(pair)}: "
         f"{comparison(pair, 'unigram')}. Metrics above it: "
         f"{_listed(overall.index[overall > pair['value']])}; above {LOCAL}: "
         f"{_listed(overall.index[overall > local['value']])}.\n"
-        "- **Length alone**, without the reference, reaches "
-        f"{with_interval(rows.loc[('overall', 'length')])}, and "
-        f"{with_interval(rows.loc[('completeness', 'length')])} for completeness.")
+        f"- **Length alone**, without the reference, reaches {value['overall', 'length']}, and "
+        f"{value['completeness', 'length']} for completeness.")
 
 
 def right_wrong(bench: pd.DataFrame, recall: pd.DataFrame, verdicts: pd.DataFrame) -> str:
@@ -246,27 +217,22 @@ def right_wrong(bench: pd.DataFrame, recall: pd.DataFrame, verdicts: pd.DataFram
 
     `bench`: FinanceBench by F1, `recall`: the same by recall, `verdicts`: FinDVer by F1.
     """
-    areas = [frame[(frame["subset"] == "all") & (frame["measure"] == "AUC")].set_index("metric")
-             for frame in (bench, recall, verdicts)]
+    def rows(frame: pd.DataFrame, measure: str) -> pd.DataFrame:
+        return frame[(frame["subset"] == "all") & (frame["measure"] == measure)].set_index("metric")
+
+    areas = [rows(frame, "AUC") for frame in (bench, recall, verdicts)]
     by_f1, by_recall, by_verdict = (with_interval(area.loc[LOCAL]) for area in areas)
     higher = [_listed(area.index[area["value"] > area.loc[LOCAL, "value"]]) for area in areas]
-    linear = (
-        verdicts[(verdicts["subset"] == "all") & (verdicts["measure"] == "pearson")]
-        .set_index("metric")
-        .loc[LOCAL]
-    )
+    linear = rows(verdicts, "pearson").loc[LOCAL]
     return (
         "- **FinanceBench.** Its references are a few words long and its answers are long, so that every "
-        "explanation lowers "
-        f"F1 and precision. {LOCAL} F1 ranks correct over incorrect answers with an AUC of {by_f1} (0.5 is "
-        "chance); higher: "
-        f"{higher[0]}. Its recall reaches {by_recall}; higher: {higher[1]}. Where references are short, use "
-        "recall.\n"
+        f"explanation lowers F1 and precision. {LOCAL} F1 ranks correct over incorrect answers with an AUC "
+        f"of {by_f1} (0.5 is chance); higher: {higher[0]}. Its recall reaches {by_recall}; higher: "
+        f"{higher[1]}. Where references are short, use recall.\n"
         f"- **FinDVer.** {LOCAL} F1 ranks right over wrong answers with an AUC of {by_verdict}; higher: "
-        f"{higher[2]}. Its "
-        f"point-biserial correlation, {with_interval(linear)}, is {comparison(linear, 'ROUGE-L')} and "
-        f"{comparison(linear, 'unigram')}. "
-        f"Likeness to an expert's explanation says little about whether the conclusion is right.")
+        f"{higher[2]}. Its point-biserial correlation, {with_interval(linear)}, is "
+        f"{comparison(linear, 'ROUGE-L')} and {comparison(linear, 'unigram')}. Likeness to an expert's "
+        "explanation says little about whether the conclusion is right.")
 
 
 def _mean(values: Iterable[float]) -> float:
