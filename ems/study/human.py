@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from .. import data as frames
+from ..io import write_csv
 from ..local.encoder import Encoder
 from ..types import InputError
 from . import ablation, agreement, upstream
@@ -27,8 +28,8 @@ class LabelSet:
 
     def save(self, folder: Path, name: str) -> None:
         """Write `<name>_labels.csv` and `<name>_scores.csv`, five decimals."""
-        self.labels.round(5).to_csv(folder / f"{name}_labels.csv", index=False)
-        self.scores.round(5).to_csv(folder / f"{name}_scores.csv", index=False)
+        write_csv(folder / f"{name}_labels.csv", self.labels.round(5))
+        write_csv(folder / f"{name}_scores.csv", self.scores.round(5))
 
 
 def label_sets(committed: Path, run: Path, recompute: str = "no", *, encoder: str = "all-MiniLM-L6-v2",
@@ -59,7 +60,7 @@ def choice_scores(committed: Path, recompute: str = "no", *, save: Path | None =
     triplets, answers, labels, _ = agreement.meta_pairs(upstream.ragchecker_meta())
     scores = agreement.of_values(ablation.study(triplets, answers))
     if save is not None:
-        scores.round(5).to_csv(save / "granularity_scores.csv", index=False)
+        write_csv(save / "granularity_scores.csv", scores.round(5))
     return LabelSet(labels, scores, NOW)
 
 
