@@ -2,7 +2,6 @@
 of loss.
 """
 
-import json
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -37,23 +36,8 @@ def losing() -> Callable[[int], str]:
 
 def live(files: list[str], tmp_path: Path) -> str:
     with Loopback(judged) as server:
-        assert (
-            main(
-                [
-                    "evaluate",
-                    *files,
-                    "-o",
-                    str(tmp_path / "live.jsonl"),
-                    "--judge",
-                    "m",
-                    "--base-url",
-                    server.url,
-                    "--store",
-                    str(tmp_path / "live.sqlite"),
-                ]
-            )
-            == 0
-        )
+        asked = ["evaluate", *files, "-o", str(tmp_path / "live.jsonl"), "--judge", "m"]
+        assert main([*asked, "--base-url", server.url, "--store", str(tmp_path / "live.sqlite")]) == 0
     return (tmp_path / "live.jsonl").read_text()
 
 
@@ -112,30 +96,3 @@ def test_a_replay_notes_what_is_missing_of_every_chunk(tmp_path):
     assert store.pending() == {"extract": 2 * len(answers)}
     with pytest.raises(MissingReplies, match=f"{2 * len(answers)} claims"):
         RAGChecker(LLMJudge("m", store=store, mode="replay")).check(triplets, answers)
-
-
-def test_an_error_file_leaves_all_of_it_pending(tmp_path):
-    store = Replies(tmp_path / "r.sqlite")
-    with pytest.raises(MissingReplies):
-        build(LLMJudge("m", store=store, mode="replay"), "llm").evaluate(TRIPLETS[:2], ANSWERS[:2])
-    waiting = sum(store.pending().values())
-    store.export_pending(tmp_path / "batch.jsonl")
-    run_batch(tmp_path / "batch.jsonl", tmp_path / "errors.jsonl", judged, lambda n: "expired")
-    assert store.import_batch(tmp_path / "errors.jsonl") == {
-        "imported": 0, "duplicate": 0, "failed": waiting, "unknown": 0, "pending": waiting}
-    store.export_pending(tmp_path / "again.jsonl")
-    assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "batch.jsonl").read_bytes()
-
-
-def test_the_batch_file_is_what_the_endpoints_take(tmp_path):
-    store = Replies(tmp_path / "r.sqlite")
-    with pytest.raises(MissingReplies):
-        build(LLMJudge("m", store=store, mode="replay"), "llm").evaluate(TRIPLETS[:1], ANSWERS[:1])
-    store.export_pending(tmp_path / "batch.jsonl")
-    lines = [json.loads(line) for line in (tmp_path / "batch.jsonl").read_text().splitlines()]
-    assert len({line["custom_id"] for line in lines}) == len(lines) > 0
-    for line in lines:
-        assert line.keys() == {"custom_id", "method", "url", "body"}
-        assert (line["method"], line["url"], line["body"]["model"]) == ("POST", "/v1/chat/completions", "m")
-        assert len(line["custom_id"]) <= 64
-        assert line["body"]["messages"][0]["role"] == "user"

@@ -14,16 +14,7 @@ from ems.cli import main
 from ems.extract import list_schema
 from ems.io import write_jsonl
 from ems.judge import budget as cost
-from ems.judge.budget import (
-    LIKELY,
-    PER_CALL,
-    Planner,
-    Prices,
-    TaskUsage,
-    longest_list,
-    plan_text,
-    tokens_at_most,
-)
+from ems.judge.budget import LIKELY, PER_CALL, Planner, Prices, TaskUsage, longest_list, tokens_at_most
 from ems.judge.client import JudgeUnavailable, LLMJudge, SpendLimit
 from ems.judge.store import Replies
 from ems.pipeline import build
@@ -169,7 +160,7 @@ def test_a_plan_is_the_work_done_twice_without_a_call(tmp_path):
         assert server.count == len(judge.store) == 0
         assert judge.usage() == {}
     counted = [frames.judge_usage(planner) for planner in (Planner(judge), Planner(judge, LIKELY)) if work(planner)]
-    assert shown == plan_text(*counted)
+    assert shown == cost.plan_text(*counted)
 
 
 def test_a_planner_of_a_refresh_takes_nothing_from_the_store():
@@ -198,18 +189,16 @@ def test_money_by_hand():
 
 
 @pytest.mark.parametrize("given", [
-    {"prompt": 2}, {"prompt": 2, "completion": "8"}, {"prompt": 2, "completion": -1},
-    {"prompt": 2, "completion": True},
-    {"prompt": 2, "completion": float("nan")}, {"prompt": 2, "completion": 8, "input": 1},
+    {"prompt": 2}, *({"prompt": 2, "completion": wrong} for wrong in ("8", -1, True, float("nan"))),
+    {"prompt": 2, "completion": 8, "input": 1},
 ])
 def test_bad_prices(given):
     with pytest.raises(InputError, match="prices must be numbers of money for a million tokens"):
         LLMJudge("m", prices=given)
 
 
-@pytest.mark.parametrize("settings", [
-    {"spend_limit": 5}, {"spend_limit": -1, "prices": {"prompt": 1, "completion": 1}},
-])
+@pytest.mark.parametrize("settings", [{"spend_limit": 5},
+                                      {"spend_limit": -1, "prices": {"prompt": 1, "completion": 1}}])
 def test_bad_limits(settings):
     with pytest.raises(InputError, match="a spend limit is an amount of money above 0 and needs prices"):
         LLMJudge("m", **settings)
@@ -276,13 +265,17 @@ def test_a_question_given_up_on_can_be_asked_again_while_the_old_call_trickles_i
     assert judge._calls.held == {}
 
 
-def test_a_server_that_counts_nothing_is_charged_at_the_most():
-    silent = completion("yes")
-    del silent["usage"]
-    with Loopback(lambda body: silent) as server:
-        judge = LLMJudge("m", base_url=server.url, prices=ONE)
+@pytest.mark.parametrize(("usage", "prices", "money"), [
+    (None, ONE, 64 + 4 + 16),                           # a server that counts nothing: charged at the most
+    ({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 135}, ONE, 135),   # reasoning: in the total alone
+    ({"prompt_tokens": 100, "completion_tokens": 10, "prompt_tokens_details": {"cached_tokens": 80}},
+     {"prompt": 10, "cached": 1, "completion": 100}, (20 * 10 + 80 * 1 + 10 * 100) / 1e6),
+])
+def test_what_a_call_costs(usage, prices, money):
+    with Loopback(lambda body: {**completion("yes"), "usage": usage}) as server:
+        judge = LLMJudge("m", base_url=server.url, prices=prices)
         judge.ask(questions(1))
-    assert judge.usage()["t"].cost == 64 + 4 + 16
+    assert judge.usage()["t"].cost == pytest.approx(money)
 
 
 def test_what_a_useless_body_counts_is_counted():
@@ -295,25 +288,6 @@ def test_what_a_useless_body_counts_is_counted():
         assert judge.ask(questions(1))[0].text == "yes"
     assert judge.usage()["t"].cost == 60 + 16 + 2 + 1                # the silent one is taken to cost nothing
     assert judge.usage()["t"].calls == 3
-
-
-def test_reasoning_that_only_the_total_holds_is_paid_for():
-    said = completion("yes")
-    said["usage"] = {"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 135}
-    with Loopback(lambda body: said) as server:
-        judge = LLMJudge("m", base_url=server.url, prices=ONE)
-        judge.ask(questions(1))
-    assert judge.usage()["t"].cost == 135
-
-
-def test_cached_tokens_cost_less():
-    said = completion("yes")
-    said["usage"] = {"prompt_tokens": 100, "completion_tokens": 10,
-                     "prompt_tokens_details": {"cached_tokens": 80}}
-    with Loopback(lambda body: said) as server:
-        judge = LLMJudge("m", base_url=server.url, prices={"prompt": 10, "cached": 1, "completion": 100})
-        judge.ask(questions(1))
-    assert judge.usage()["t"].cost == pytest.approx((20 * 10 + 80 * 1 + 10 * 100) / 1e6)
 
 
 # --- tables ---

@@ -11,18 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ems.judge.store import (
-    BrokenOff,
-    Record,
-    Replies,
-    StoreError,
-    ending,
-    read_choice,
-    read_usage,
-    reply_key,
-    utc,
-)
-from ems.types import InputError
+from ems.judge.store import BrokenOff, Replies, StoreError, ending, read_choice, read_usage, reply_key, utc
+from ems.types import InputError, Record
 
 ROOT = Path(__file__).parent.parent
 
@@ -82,19 +72,12 @@ def test_read_choice(choice, text, finish):
     assert (got["prompt_tokens"], got["completion_tokens"], got["cached_tokens"]) == (3, 0, 0)
 
 
-@pytest.mark.parametrize(
-    "choice",
-    [
-        {"message": {"content": "1"}, "finish_reason": "error"},
-        {"message": {"content": None}, "finish_reason": "abort"},
-        {
-            "message": {"content": "1"},
-            "finish_reason": "stop",
-            "error": {"code": 502, "message": "upstream died"},
-        },
-        {"message": {"content": "1"}, "finish_reason": "insufficient_system_resource"},
-    ],
-)
+@pytest.mark.parametrize("choice",
+                         [{"message": {"content": "1"}, "finish_reason": "error"},
+                          {"message": {"content": None}, "finish_reason": "abort"},
+                          {"message": {"content": "1"}, "finish_reason": "stop",
+                           "error": {"code": 502, "message": "upstream died"}},
+                          {"message": {"content": "1"}, "finish_reason": "insufficient_system_resource"}])
 def test_what_the_server_broke_off_is_no_reply(choice):
     with pytest.raises(BrokenOff):
         read_choice({"choices": [choice]})
@@ -102,17 +85,8 @@ def test_what_the_server_broke_off_is_no_reply(choice):
 
 @pytest.mark.parametrize(
     ("reason", "means"),
-    [
-        ("stop", ""),
-        ("end_turn", ""),
-        ("length", "length"),
-        ("model_length", "length"),
-        ("MAX_TOKENS", "length"),
-        ("content_filter", "refusal"),
-        ("SAFETY", "refusal"),
-        ("abort", "broken off"),
-        ("no text", "no text"),
-    ],
+    [("stop", ""), ("end_turn", ""), ("length", "length"), ("model_length", "length"), ("MAX_TOKENS", "length"),
+     ("content_filter", "refusal"), ("SAFETY", "refusal"), ("abort", "broken off"), ("no text", "no text")],
 )
 def test_what_finish_reasons_mean(reason, means):
     assert ending(reason) == means
@@ -129,14 +103,10 @@ def test_what_finish_reasons_mean(reason, means):
         ({"completion_tokens": 2, "total_tokens": 5}, (0, 2, 0)),
         ({"prompt_tokens": 2**70, "completion_tokens": -5}, (0, 0, 0)),
         ({"prompt_tokens": True, "completion_tokens": "9"}, (0, 0, 0)),
-        (
-            {"prompt_tokens": 3, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 2**70}},
-            (3, 1, 0),
-        ),
-        (
-            {"prompt_tokens": 3, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 9}},
-            (3, 1, 3),
-        ),
+        ({"prompt_tokens": 3, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 2**70}},
+         (3, 1, 0)),
+        ({"prompt_tokens": 3, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 9}},
+         (3, 1, 3)),
     ],
 )
 def test_token_counts(usage, counts):
@@ -162,18 +132,9 @@ def test_first_reply_stays_unless_replaced(tmp_path):
 
 
 def test_every_field_comes_back(tmp_path):
-    full = record(
-        1,
-        "naïve\0 \ud800 数",
-        finish_reason="length",
-        prompt_tokens=3,
-        completion_tokens=2,
-        cached_tokens=1,
-        seconds=0.25,
-        sent={"format": "text", "dropped": ["seed"]},
-        label="AAPL-Q1",
-        prompt="say\nit",
-    )
+    full = record(1, "naïve\0 \ud800 数", finish_reason="length", prompt_tokens=3, completion_tokens=2,
+                  cached_tokens=1, seconds=0.25, sent={"format": "text", "dropped": ["seed"]},
+                  label="AAPL-Q1", prompt="say\nit")
     store = Replies(tmp_path / "r.sqlite")
     store.put(full)
     back = store.get(key(1))
@@ -320,11 +281,6 @@ def test_export_and_import(tmp_path, name, prompts):
     assert not [f for f in os.listdir(tmp_path) if f.endswith(".part")]
 
 
-def test_export_of_chosen_keys(tmp_path):
-    filled().export(tmp_path / "r.jsonl", keys={key(2)})
-    assert len(Replies(tmp_path / "r.jsonl")) == 1
-
-
 def test_broken_export_leaves_the_old_file(tmp_path, monkeypatch):
     store = filled()
     store.export(tmp_path / "r.jsonl")
@@ -342,21 +298,13 @@ GOOD = json.dumps({"key": key(5), "task": "match", "model": "m", "text": "yes"})
 
 @pytest.mark.parametrize(
     ("line", "says"),
-    [
-        ("{", "line 2: not JSON"),
-        ("[1]", "line 2: not a saved reply"),
-        ("null", "line 2"),
-        ('"x"', "line 2"),
-        (GOOD.replace(key(5), "abc"), "64 hexadecimal"),
-        (GOOD.replace('"yes"', "null"), "text cannot be None"),
-        (GOOD.replace('"yes"', "7"), "text cannot be 7"),
-        (GOOD.replace('"task"', '"tusk"'), "object with key"),
-        (GOOD[:-1] + ', "sent": []}', "sent cannot be"),
-        (GOOD[:-1] + ', "prompt_tokens": "3"}', "prompt_tokens cannot be"),
-        (GOOD[:-1] + ', "more": 1}', "nothing but"),
-        (GOOD.replace("yes", "\udc80"), "line 2: not JSON"),
-        (GOOD.replace(key(5), key(1)), "another reply is saved"),
-    ],
+    [("{", "line 2: not JSON"), ("[1]", "line 2: not a saved reply"), ("null", "line 2"), ('"x"', "line 2"),
+     (GOOD.replace(key(5), "abc"), "64 hexadecimal"), (GOOD.replace('"yes"', "null"), "text cannot be None"),
+     (GOOD.replace('"yes"', "7"), "text cannot be 7"), (GOOD.replace('"task"', '"tusk"'), "object with key"),
+     (GOOD[:-1] + ', "sent": []}', "sent cannot be"),
+     (GOOD[:-1] + ', "prompt_tokens": "3"}', "prompt_tokens cannot be"),
+     (GOOD[:-1] + ', "more": 1}', "nothing but"), (GOOD.replace("yes", "\udc80"), "line 2: not JSON"),
+     (GOOD.replace(key(5), key(1)), "another reply is saved")],
 )
 def test_malformed_import_changes_nothing(tmp_path, line, says):
     file = tmp_path / "in.jsonl"
@@ -451,22 +399,9 @@ def test_batch_results(tmp_path):
     good = {"status_code": 200, "request_id": "r", "body": chat("one")}
     lines = [
         {"id": "batch_req_1", "custom_id": key(0), "response": good, "error": None},
-        {
-            "id": "batch_req_2",
-            "custom_id": key(0),
-            "response": {**good, "body": chat("another")},
-            "error": None,
-        },
-        {
-            "custom_id": key(1),
-            "response": {"status_code": 500, "body": {"error": {"message": "busy"}}},
-            "error": None,
-        },
-        {
-            "custom_id": key(2),
-            "response": None,
-            "error": {"code": "batch_expired", "message": "not executed in time"},
-        },
+        {"id": "batch_req_2", "custom_id": key(0), "response": {**good, "body": chat("another")}, "error": None},
+        {"custom_id": key(1), "response": {"status_code": 500, "body": {"error": {"message": "busy"}}}, "error": None},
+        {"custom_id": key(2), "response": None, "error": {"code": "batch_expired", "message": "not in time"}},
         {"custom_id": key(3), "response": {"status_code": 200, "body": {"choices": []}}, "error": None},
         {"custom_id": key(4), "response": {**good, "body": chat("cut", "length")}, "error": None},
         # No status code.
@@ -490,16 +425,8 @@ def test_batch_results(tmp_path):
 
 @pytest.mark.parametrize(
     ("created", "year"),
-    [
-        (1_700_000_000, "2023"),
-        (1_700_000_000_000, "2023"),
-        (1_700_000_000.5, "2023"),
-        (1e300, "20"),
-        (-1e300, "20"),
-        ("soon", "20"),
-        (float("nan"), "20"),
-        (True, "20"),
-    ],
+    [(1_700_000_000, "2023"), (1_700_000_000_000, "2023"), (1_700_000_000.5, "2023"), (1e300, "20"),
+     (-1e300, "20"), ("soon", "20"), (float("nan"), "20"), (True, "20")],
 )
 def test_a_date_of_any_kind(created, year):
     assert utc(created).startswith(year)

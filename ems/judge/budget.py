@@ -1,9 +1,7 @@
 """What judging costs: bounds before (a dry run), a limit while it runs, and a table of what was used.
 
-A dry run is the ordinary run with a `Planner` in the place of a judge: it takes what the judge's store has
-and, for the rest, assumes the costliest reply that could be read, so that every later stage is counted at its
-largest. With a share below 1 it assumes shorter lists, as judges tend to write; where both agree on the
-calls, the number is exact.
+A dry run is the ordinary run with a `Planner` in the place of a judge: what the store lacks is assumed, once
+at its costliest, so that every later stage is counted at its largest, and once at its likely length.
 """
 
 from __future__ import annotations
@@ -40,11 +38,8 @@ ASSUMED = (
 def tokens_at_most(text: str) -> int:
     """A bound on the tokens of a text in English, for no tokenizer in particular; 0 for an empty text.
 
-    A token for every four letters or blanks and for every sign, 1.3 for a digit (some tokenizers take digits
-    one by one, with the blank before them), 2.2 for a character beyond ASCII. Measured with the vocabularies
-    of SmolLM2 and Qwen2.5 on the kit's prompts, references, transcripts, model answers and company reports:
-    they took 0.6 to 0.9 of it, the prompts 0.7 to 0.9; Chinese took 0.2 to 0.95. Words of other languages in
-    Latin letters, and English all in capitals, can take more than this bound.
+    SmolLM2 and Qwen2.5 took 0.6 to 0.9 of it on the kit's texts, 0.2 to 0.95 on Chinese. Words of other
+    languages in Latin letters, and English all in capitals, can take more than this bound.
     """
     ascii_ = text.encode("ascii", "ignore")
     digits = len(ascii_) - len(ascii_.translate(None, DIGITS))
@@ -71,10 +66,7 @@ def assumed(request: Request, share: float) -> str:
 
 
 def longest_list(text: str, schema: Mapping[str, Any], share: float = 1.0) -> str:
-    """A reply that breaks a text into as many points as `schema` allows, or a share of them.
-
-    Its longest form is together half as long again as the text, others in proportion down to the text itself.
-    """
+    """A reply that breaks a text into as many points as `schema` allows, half as long again, or a share."""
     (key, entries), = schema["properties"].items()
     n = math.ceil(share * entries["maxItems"])
     step = len(text) / n
@@ -99,19 +91,15 @@ class Prices:
     cached: float                 # prompt tokens the server had seen before
 
     @classmethod
-    def of(cls, given: Mapping[str, float] | Prices | None) -> Prices | None:
+    def of(cls, given: Mapping[str, float] | None) -> Prices | None:
         """From {prompt, completion, cached}; without cached, it costs as prompt. None or {} = not known."""
-        if isinstance(given, Prices):
-            return given
         if not given:
             return None
         allowed = ("prompt", "completion", "cached")
         numbers = all(type(v) in (int, float) and 0 <= v < 1e9 for v in given.values())
         if not ({"prompt", "completion"} <= given.keys() <= set(allowed) and numbers):
-            raise InputError(
-                f"prices must be numbers of money for a million tokens: prompt, completion and, if it "
-                f"differs, cached; got {dict(given)!r:.80}"
-            )
+            raise InputError("prices must be numbers of money for a million tokens: prompt, completion and, "
+                             f"if it differs, cached; got {dict(given)!r:.80}")
         return cls(**{"cached": given["prompt"], **given})
 
     def cost(self, prompt: int, completion: int, cached: int = 0) -> float:
@@ -196,11 +184,10 @@ class Account:
 
 
 class Planner:
-    """A judge that asks nothing: it takes what a judge's store has, assumes the rest and counts the calls.
+    """A judge that asks nothing: it takes what a judge would from its store, assumes the rest, counts calls.
 
     `share` 1 assumes the costliest reply that can be read, and tokens at most; a share in (0, 1) assumes
-    lists and answers that much shorter, and tokens as texts in English take. A judge in mode "refresh" takes
-    nothing from its store, and neither does its planner.
+    lists and answers that much shorter, and tokens as texts in English take.
     """
 
     batch = 8                     # answers to lay before it at once: the lists that it assumes are long
@@ -244,11 +231,7 @@ class Planner:
 
 
 def plan(work: Callable[[Judge], object], judge: LLMJudge) -> str:
-    """What a piece of work would ask a judge and cost, for people (`plan_text`), without a call.
-
-    `work` is called twice, with a planner each time, and must do all its asking through the judge it is
-    given.
-    """
+    """What work that asks through the judge it is given (twice: a planner) would cost, for people."""
     counted = []
     for share in (1.0, LIKELY):
         planner = Planner(judge, share)
@@ -258,36 +241,28 @@ def plan(work: Callable[[Judge], object], judge: LLMJudge) -> str:
 
 
 def table(usage: Usage) -> pd.DataFrame:
-    """What was used, a row for each model and task, for each model and for all.
+    """What was used (see `TaskUsage`), a row for each model and task, for each model and for all.
 
-    Columns: model, task, requests (what the stages asked for), stored and shared (of these: from the store,
-    and equal to another one), calls, prompt_tokens, cached_tokens, completion_tokens, seconds (of all calls
-    together), unread (requests without a usable reply), cost (nan without prices).
+    `unread` counts requests without a usable reply; `cost` is nan without prices.
     """
     import pandas as pd
 
     sums = ["requests", "stored", "shared", "calls",
             "prompt_tokens", "cached_tokens", "completion_tokens", "seconds"]
-    rows = []
+    numbers, rows = [*sums, "unread", "cost"], []
+
+    def total(model: str, of: list[dict[str, Any]]) -> dict[str, Any]:
+        return {"model": model, "task": "all", **{name: sum(row[name] for row in of) for name in numbers}}
+
     for model, tasks in usage.items():
-        by_task = [
-            {
-                "model": model,
-                "task": task,
-                **{name: used[name] for name in sums},
-                "unread": sum(used["failures"].values()),
-                "cost": math.nan if used["cost"] is None else used["cost"],
-            }
-            for task, used in tasks.items()
-        ]
-        rows += by_task
-        rows.append({"model": model, "task": "all", **{name: sum(row[name] for row in by_task)
-                                                       for name in [*sums, "unread", "cost"]}})
+        by_task = [{"model": model, "task": task, **{name: used[name] for name in sums},
+                    "unread": sum(used["failures"].values()),
+                    "cost": math.nan if used["cost"] is None else used["cost"]}
+                   for task, used in tasks.items()]
+        rows += [*by_task, total(model, by_task)]
     if len(usage) > 1:
-        each = [row for row in rows if row["task"] == "all"]
-        rows.append({"model": "all", "task": "all", **{name: sum(row[name] for row in each)
-                                                       for name in [*sums, "unread", "cost"]}})
-    return pd.DataFrame(rows, columns=["model", "task", *sums, "unread", "cost"])
+        rows.append(total("all", [row for row in rows if row["task"] == "all"]))
+    return pd.DataFrame(rows, columns=["model", "task", *numbers])
 
 
 def merged(parts: Iterable[Usage]) -> Usage:
@@ -311,9 +286,8 @@ def plan_text(most: Usage, likely: Usage) -> str:
     lines = [("model", "stage", "stored", "calls", "prompt tokens", "reply tokens", "cost")]
     for row in table(most).to_dict("records"):
         guess = likely_rows.loc[(row["model"], row["task"])]
-        cells = [
-            _cell(guess[name], row[name], ",.0f") for name in ("calls", "prompt_tokens", "completion_tokens")
-        ]
+        cells = [_cell(guess[name], row[name], ",.0f")
+                 for name in ("calls", "prompt_tokens", "completion_tokens")]
         cost = _cell(guess.cost, row["cost"], ",.2f")
         if not row["calls"] or math.isnan(row["cost"]):
             cost = "unknown" if row["calls"] else "0.00"
@@ -321,12 +295,9 @@ def plan_text(most: Usage, likely: Usage) -> str:
     if len(lines) == 1:
         return "no judge is asked: nothing to pay"
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    shown = []
-    for line in lines:
-        names, numbers = line[:2], line[2:]
-        cells = [name.ljust(w) for name, w in zip(names, widths[:2], strict=True)]
-        cells += [number.rjust(w) for number, w in zip(numbers, widths[2:], strict=True)]
-        shown.append("  ".join(cells).rstrip())
+    aligned = [[cell.ljust(w) if i < 2 else cell.rjust(w)
+                for i, (cell, w) in enumerate(zip(line, widths, strict=True))] for line in lines]
+    shown = ["  ".join(cells).rstrip() for cells in aligned]
     return "\n".join([*shown, ASSUMED] if "<=" in "".join(shown) else shown)
 
 

@@ -54,6 +54,7 @@ class Calls:
         self.judge = judge
         self.unsaved: dict[str, Record] = {}        # replies that a full disk refused, to be saved later
         self.held: dict[object, float] = {}         # money that each call under way may cost at most
+        self._slots: dict[int, asyncio.Semaphore] = {}      # by their number, which may change between asks
         self._settled = asyncio.Condition()
         self._inflight: dict[str, asyncio.Task[Reply]] = {}
         self._arrived: list[tuple[Record, asyncio.Future[Record]]] = []
@@ -63,9 +64,8 @@ class Calls:
 
     # --- one ask ---
 
-    async def ask(
-        self, missing: Mapping[str, Request], replies: dict[str, Reply], stop: asyncio.Event
-    ) -> None:
+    async def ask(self, missing: Mapping[str, Request], replies: dict[str, Reply],
+                  stop: asyncio.Event) -> None:
         """Fill `replies`, by key. Questions that another ask has under way are shared with it.
 
         The first error that is not one request's own ends the asking; replies on their way still count.
@@ -91,7 +91,8 @@ class Calls:
 
     async def _reply(self, key: str, request: Request, stop: asyncio.Event) -> Reply:
         try:
-            async with self.judge.slots:
+            workers = self.judge.workers
+            async with self._slots.setdefault(workers, asyncio.Semaphore(workers)):
                 reply = Reply(None, "interrupted")
                 if not stop.is_set():
                     try:
@@ -125,9 +126,7 @@ class Calls:
         self._strikes += 1
         if self._strikes >= (OWN_STRIKES if of_its_own else STRIKES):
             count, self._strikes = self._strikes, 0
-            raise self._unavailable(
-                f"{count} calls in a row failed, the last with {_told(reply.error, reply.message)}"
-            )
+            raise self._unavailable(f"{count} calls in a row failed, the last with {_told(reply)}")
 
     # --- one question ---
 
@@ -185,10 +184,8 @@ class Calls:
                     self._tries = self._waits = 0
                     if outcome.reason == "unreachable":
                         raise self._unreachable(outcome)
-                    raise self._unavailable(
-                        "no reply has ever come from this address; the last call failed with "
-                        f"{_told(outcome.reason, outcome.message)}"
-                    )
+                    raise self._unavailable("no reply has ever come from this address; the last call failed "
+                                            f"with {_told(outcome)}")
                 used_up = self._tries >= self.judge.retries and not named
                 if used_up or time.monotonic() + wait >= deadline:
                     outcome.again = False
@@ -234,10 +231,9 @@ class Calls:
             yield
             return
         if {"max_tokens", "max_completion_tokens"} <= judge.endpoint.learned.dropped:
-            raise SpendLimit(
-                f"{judge.model} at {judge.endpoint.where} takes no limit on a reply's length, so that no "
-                "spend limit can be kept; ask without one (spend_limit 0), or another endpoint"
-            )
+            raise SpendLimit(f"{judge.model} at {judge.endpoint.where} takes no limit on a reply's length, "
+                             "so that no spend limit can be kept; ask without one (spend_limit 0), or "
+                             "another endpoint")
         assert judge.prices is not None                # a spend limit needs them
         most = judge.prices.cost(*at_most(request))
         async with self._settled:
@@ -247,8 +243,7 @@ class Calls:
                         f"spend limit of {judge.spend_limit:g} reached: {spent:.6g} spent in "
                         f"{judge.account.calls} calls of {judge.model}, the next may cost {most:.2g}; what "
                         f"came is saved in {judge.kept}: raise the limit and run the same command again "
-                        "to go on"
-                    )
+                        "to go on")
                 await self._settled.wait()
             self.held[call := object()] = most
         try:
@@ -261,8 +256,7 @@ class Calls:
     # --- saving ---
 
     def _saved(self, record: Record) -> asyncio.Future[Record]:
-        """The record that stays in the store, once it is written; those that arrive together are written
-        together."""
+        """The record that stays in the store, once written; what arrives together is written together."""
         future = asyncio.get_running_loop().create_future()
         if self.judge.store is None:
             future.set_result(record)
@@ -273,29 +267,29 @@ class Calls:
         return future
 
     def _write(self) -> None:
+        """Save what has arrived: all at once, or, on a full disk, those that find room."""
         arrived, self._arrived = self._arrived, []
+        kept: list[Record | StoreError] = []
         try:
-            kept: list[Record | StoreError] = list(self._put([record for record, _ in arrived]))
+            kept += self._put([record for record, _ in arrived])
         except StoreError:
-            kept = [self._put_alone(record) for record, _ in arrived]      # some may find room
-        for (_, future), record in zip(arrived, kept, strict=True):
+            for record, _ in arrived:
+                try:
+                    kept += self._put([record])
+                except StoreError as error:
+                    self.unsaved[record.key] = record
+                    kept.append(error)
+        for (_, future), record_or_error in zip(arrived, kept, strict=True):
             if future.done():                       # given up on meanwhile, and saved all the same
                 continue
-            if isinstance(record, StoreError):
-                future.set_exception(record)
+            if isinstance(record_or_error, StoreError):
+                future.set_exception(record_or_error)
             else:
-                future.set_result(record)
+                future.set_result(record_or_error)
 
     def _put(self, records: list[Record]) -> list[Record]:
         assert self.judge.store is not None            # what is saved has a place
         return self.judge.store.put_many(records, replace=self.judge.mode == "refresh")
-
-    def _put_alone(self, record: Record) -> Record | StoreError:
-        try:
-            return self._put([record])[0]
-        except StoreError as error:
-            self.unsaved[record.key] = record
-            return error
 
     def save_unsaved(self) -> None:
         """Write what a full disk has refused. StoreError while there is no room."""
@@ -310,10 +304,8 @@ class Calls:
         return self._unavailable(f"cannot be reached; check the address and that the server runs{cause}")
 
     def _unavailable(self, why: str) -> JudgeUnavailable:
-        judge = self.judge
-        return JudgeUnavailable(
-            f"{judge.model} at {judge.endpoint.where}: {why}. Replies received so far are kept"
-        )
+        name = f"{self.judge.model} at {self.judge.endpoint.where}"
+        return JudgeUnavailable(f"{name}: {why}. Replies received so far are kept")
 
 
 def _collect(task: asyncio.Task[Reply], key: str, replies: dict[str, Reply]) -> None:
@@ -336,5 +328,6 @@ async def _pause(seconds: float, stop: asyncio.Event) -> None:
         await asyncio.wait_for(stop.wait(), seconds)
 
 
-def _told(reason: str, message: str) -> str:
-    return f"{reason!r}{f': {message}' if message else ''}"
+def _told(failed: Reply | Failed) -> str:
+    reason = failed.reason if isinstance(failed, Failed) else failed.error
+    return f"{reason!r}{f': {failed.message}' if failed.message else ''}"

@@ -1,8 +1,7 @@
 """A judge for real: LLMJudge asks an OpenAI-compatible endpoint, or replays saved replies.
 
-Synchronous: it waits for calls that are made in a thread of their own (calls.py), so that it works the same
-in a script and in a notebook's running event loop. The `openai` package is imported when the first live call
-is made, never for a replay.
+Synchronous: it waits for calls that are made in a thread of their own (calls.py), and so works inside a
+notebook's event loop. `openai` and `asyncio` are imported for the first live call, never for a replay.
 """
 
 from __future__ import annotations
@@ -19,8 +18,6 @@ from .store import DECODING, Record, Replies, StoreError, encodable, ending, rep
 from .wire import Endpoint, Failed, JudgeUnavailable, SpendLimit
 
 if TYPE_CHECKING:
-    import asyncio
-
     from .calls import Calls
 
 __all__ = ["JudgeUnavailable", "LLMJudge", "SpendLimit", "TaskUsage"]
@@ -37,6 +34,7 @@ class LLMJudge:
     base_url  and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY. With an address but no key a dummy
               key is sent: local servers want none.
     workers   calls in flight at once, over all threads that use this judge; 32 until a first reply has come.
+              May be set between two asks.
     timeout   seconds for one reply, its retries and waits included; past it that reply alone has failed.
     retries   how often a call is repeated after a dropped connection, 408, 409, 429, 5xx, or an unreadable
               body. The wait doubles from half a second, with jitter. A server that names a time to come back
@@ -51,24 +49,11 @@ class LLMJudge:
               SpendLimit.
     """
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        store: Replies | None = None,
-        mode: str = "live",
-        base_url: str | None = None,
-        api_key: str | None = None,
-        workers: int = 32,
-        timeout: float = 600.0,
-        retries: int = 6,
-        temperature: float | None = 0.0,
-        top_p: float | None = None,
-        seed: int | None = 7,
-        weights: str | None = None,
-        prices: Mapping[str, float] | None = None,
-        spend_limit: float | None = None,
-    ):
+    def __init__(self, model: str, *, store: Replies | None = None, mode: str = "live",
+                 base_url: str | None = None, api_key: str | None = None, workers: int = 32,
+                 timeout: float = 600.0, retries: int = 6, temperature: float | None = 0.0,
+                 top_p: float | None = None, seed: int | None = 7, weights: str | None = None,
+                 prices: Mapping[str, float] | None = None, spend_limit: float | None = None):
         if mode not in MODES:
             raise InputError(f"mode must be one of {', '.join(MODES)}, got {mode!r}")
         if mode == "replay" and store is None:
@@ -76,60 +61,34 @@ class LLMJudge:
         if mode in ("live", "refresh") and store is not None and store.read_only:
             raise InputError(f"{store.path} is read-only and cannot take new replies; use mode 'replay', or "
                              "Replies('new.sqlite', recorded=[...])")
-        limits = (("workers", workers, 1), ("timeout", timeout, 0.001), ("retries", retries, 0))
+        limits = ("workers", workers, 1), ("timeout", timeout, 0.001), ("retries", retries, 0)
         for name, value, least in limits:
             if not value >= least:
                 raise InputError(f"{name} must be at least {least}, got {value!r}")
         self.prices, self.spend_limit = Prices.of(prices), spend_limit or None
         if self.spend_limit is not None and not (self.prices and self.spend_limit > 0):
-            raise InputError(
-                f"a spend limit is an amount of money above 0 and needs prices, got {spend_limit!r} "
-                f"with prices {prices!r}"
-            )
+            raise InputError("a spend limit is an amount of money above 0 and needs prices, got "
+                             f"{spend_limit!r} with prices {prices!r}")
         self.name = self.model = model
         self.store, self.mode = store, mode
-        self.timeout, self.retries = timeout, retries
+        self.workers, self.timeout, self.retries = workers, timeout, retries
         self.temperature = None if temperature is None else float(temperature)
         self.top_p = None if top_p is None else float(top_p)
         self.seed, self.weights = seed, weights
-        self._searched: set[str] = set()  # tasks for which a replay has looked for the setting that differs
+        self._searched: set[str] = set()            # tasks for which `_differing` has looked
         self.endpoint = Endpoint(model, base_url, api_key)
         self.account = Account(self.prices)
         self._calls: Calls | None = None
         self.complaints: dict[str, str] = {}        # a server's last message about each kind of failure
-        self.workers = workers
 
     def __repr__(self) -> str:
         return f"LLMJudge({self.model!r}, mode={self.mode!r}, store={self.store!r}, workers={self.workers})"
 
     @property
     def signature(self) -> str:
-        """The model and the decoding asked for, the same for all of a run.
-
-        What a server made the judge drop of it is in the usage (`TaskUsage.dropped`): replies from the store
-        and new ones may differ in it, and are replies of one judge all the same.
-        """
+        """The model and the decoding asked for; what of it a server did not take is in the usage."""
         settings = {"judge": self.model, **self._decoding()}
         return "|".join(f"{name}:{value}" for name, value in settings.items() if value is not None)
-
-    @property
-    def workers(self) -> int:
-        """Calls in flight at once; may be set between two asks."""
-        return self._workers
-
-    @workers.setter
-    def workers(self, n: int) -> None:
-        self._workers = n
-        self._slots: asyncio.Semaphore | None = None
-
-    @property
-    def slots(self) -> asyncio.Semaphore:
-        """What bounds the calls in flight; for the event loop that makes them."""
-        import asyncio
-
-        if self._slots is None:
-            self._slots = asyncio.Semaphore(self._workers)
-        return self._slots
 
     # --- asking ---
 
@@ -163,9 +122,7 @@ class LLMJudge:
         replies = self.stored(wanted)
         missing = {key: r for key, r in wanted.items() if key not in replies}
         if missing and self.mode == "replay":
-            raise self._missing(
-                missing, hint="" if replies else self._differing(next(iter(missing.values())))
-            )
+            raise self._missing(missing, "" if replies else self._differing(next(iter(missing.values()))))
         if missing:
             replies.update(self._ask_live(missing, progress, len(replies)))
         self.account.asked(requests, keys, replies, self._dropped)
@@ -183,14 +140,12 @@ class LLMJudge:
     def stored(self, keys: Iterable[str]) -> dict[str, Reply]:
         """The replies to these keys that an ask would take from the store, by key; none in mode "refresh".
 
-        What a server broke off is one in a replay only: elsewhere it can be asked for again.
+        What a server broke off is one in a replay only: elsewhere it is asked for again.
         """
         if self.store is None or self.mode == "refresh":
             return {}
         replies = {key: self.reply(record, stored=True) for key, record in self.store.get_many(keys).items()}
-        return {
-            k: reply for k, reply in replies.items() if self.mode == "replay" or reply.error != "broken off"
-        }
+        return {k: r for k, r in replies.items() if self.mode == "replay" or r.error != "broken off"}
 
     @property
     def kept(self) -> str:
@@ -209,8 +164,7 @@ class LLMJudge:
     def _differing(self, request: Request) -> str:
         """Which single setting keeps a replay from the store's reply to a request; "" when none alone does.
 
-        Keys are hashes, so they are computed again with each value of a setting that the store's records
-        name. Records that name none are taken to have the default. The store is searched once for each task.
+        Looked for once for each task, with the values that the store's records name, or else the default.
         """
         if request.task in self._searched:
             return ""
@@ -227,7 +181,6 @@ class LLMJudge:
     # --- live ---
 
     def _ask_live(self, missing: Mapping[str, Request], progress: str, stored: int) -> dict[str, Reply]:
-        """Live replies to distinct requests."""
         import asyncio
 
         from .calls import Calls, background
@@ -251,51 +204,32 @@ class LLMJudge:
             _ended(asking, INTERRUPT_GRACE)         # replies on their way are paid for: let them be saved
             asking.cancel()
             received = sum(reply.error != "interrupted" for reply in replies.values())
-            raise KeyboardInterrupt(
-                f"stopped with {received} of {len(missing)} replies of {self.model} received, saved in "
-                f"{self.kept}; run the same command again to go on"
-            ) from None
+            raise KeyboardInterrupt(f"stopped with {received} of {len(missing)} replies of {self.model} "
+                                    f"received, saved in {self.kept}; run the same command again to go on"
+                                    ) from None
         except StoreError as error:
             with suppress(StoreError):
                 self._calls.save_unsaved()
-            raise StoreError(
-                f"{error}. {len(self._calls.unsaved)} replies were received but not saved: the next ask of "
-                "this judge saves them first; when the program ends they are lost",
-                error.record,
-            ) from None
+            raise StoreError(f"{error}. {len(self._calls.unsaved)} replies were received but not saved: the "
+                             "next ask of this judge saves them first; when the program ends they are lost",
+                             error.record) from None
         return replies
 
     def body(self, request: Request) -> dict[str, Any]:
         """The chat completion to send."""
-        return self.endpoint.body(
-            request.prompt,
-            max_tokens=request.max_tokens,
-            schema=request.schema,
-            chances=request.top_logprobs,
-            temperature=self.temperature,
-            top_p=self.top_p,
-            seed=None if self.seed is None else self.seed + request.sample,
-        )
+        return self.endpoint.body(request.prompt, max_tokens=request.max_tokens, schema=request.schema,
+                                  chances=request.top_logprobs,
+                                  temperature=self.temperature, top_p=self.top_p,
+                                  seed=None if self.seed is None else self.seed + request.sample)
 
     def record(self, key: str, request: Request, body: dict, choice: dict, seconds: float) -> Record:
         """What is stored of a reply."""
-        sent = {
-            "format": body.get("response_format", {}).get("type", "text"),
-            **self._decoding(),
-            "dropped": sorted(self.endpoint.learned.dropped - body.keys()),
-            "chances": choice.pop("chances", None),
-        }
-        return Record(
-            key=key,
-            task=request.task,
-            model=self.model,
-            label=request.label,
-            seconds=seconds,
-            prompt=request.prompt,
-            date=utc(),
-            sent={k: v for k, v in sent.items() if v not in (None, [], {})},
-            **choice,
-        )
+        sent = {"format": body.get("response_format", {}).get("type", "text"), **self._decoding(),
+                "dropped": sorted(self.endpoint.learned.dropped - body.keys()),
+                "chances": choice.pop("chances", None)}
+        return Record(key=key, task=request.task, model=self.model, label=request.label, seconds=seconds,
+                      prompt=request.prompt, date=utc(),
+                      sent={k: v for k, v in sent.items() if v not in (None, [], {})}, **choice)
 
     def reply(self, record: Record, *, stored: bool = False) -> Reply:
         """A saved record as a reply: a cut-off or declining text is kept in the store but is no answer."""

@@ -1,9 +1,8 @@
 """The store of judge replies: record, replay, export, import; and the requests still waiting for a reply.
 
-A reply costs money and time, so it is committed as soon as it arrives, together with those that arrived at
-the same moment, in an SQLite file (WAL mode) that survives a killed process, several processes at once and a
-full disk. Its key is a hash of everything that can change the reply. The same replies travel as JSON lines
-that a person can read and a repository can keep.
+A reply costs money and time, so it is committed as soon as it arrives, in an SQLite file (WAL mode) that
+survives a killed process, several processes at once and a full disk. Its key is a hash of everything that can
+change it. The same replies travel as JSON lines that a person can read and a repository can keep.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import sqlite3
 import threading
 import time
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
@@ -31,16 +30,16 @@ from ..types import InputError, Record
 COLUMNS = tuple(f.name for f in fields(Record))
 _SUMS = ("prompt_tokens", "completion_tokens", "cached_tokens", "seconds")
 # Of a record's fields; the others are text.
-_TYPES: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(_SUMS, (int, float)), "sent": (dict,), "prompt": (str, type(None)),
-}
+_TYPES: dict[str, tuple[type, ...]] = {**dict.fromkeys(_SUMS, (int, float)), "sent": (dict,),
+                                       "prompt": (str, type(None))}
+_BROKEN = ("error", "abort", "insufficient_system_resource")
 # How servers say that a reply ended otherwise than by itself; whatever is not named here is a whole reply.
 _ENDINGS = {
     # OpenAI; Mistral; Gemini
     **dict.fromkeys(("length", "model_length", "max_tokens"), "length"),
     **dict.fromkeys(("refusal", "content_filter", "safety", "prohibited_content", "blocklist"), "refusal"),
     # Mistral; vLLM; DeepSeek
-    **dict.fromkeys(("error", "abort", "insufficient_system_resource"), "broken off"),
+    **dict.fromkeys(_BROKEN, "broken off"),
     "no text": "no text",
 }
 FINAL = ("length", "refusal", "no text")  # what is a reply, however useless: saved, and not asked again
@@ -52,13 +51,7 @@ CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, task TEXT, model TEXT,
     date TEXT, sent TEXT, label TEXT, prompt TEXT);
 CREATE TABLE IF NOT EXISTS pending (key TEXT PRIMARY KEY, task TEXT, label TEXT, body TEXT);
 """
-
-
-_DELETE_BROKEN = (
-    "DELETE FROM replies WHERE key = ? AND lower(finish_reason) IN ("
-    + ", ".join(f"'{reason}'" for reason, means in _ENDINGS.items() if means == "broken off")
-    + ")"
-)
+_DELETE_BROKEN = f"DELETE FROM replies WHERE key = ? AND lower(finish_reason) IN {_BROKEN}"
 
 
 class StoreError(InputError):
@@ -70,11 +63,9 @@ class StoreError(InputError):
 
 
 def reply_key(**settings: Any) -> str:
-    """SHA-256 of the request as canonical JSON: model, weights, prompt, schema, decoding, repetition.
+    """SHA-256 of all that can change a reply: model, weights, prompt, schema, decoding, repetition.
 
-    Nothing else belongs in it: the address of the server, its key or a time limit do not change a reply. The
-    order of the fields in a schema does (constrained decoding follows it), so only the outermost names are
-    sorted.
+    So does the order of the fields in a schema: only the outermost names are sorted.
     """
     return sha256(json.dumps(dict(sorted(settings.items())), allow_nan=False).encode()).hexdigest()
 
@@ -91,9 +82,8 @@ def ending(finish_reason: str) -> str:
 def read_choice(body: Any) -> dict[str, Any]:
     """Text, finish reason and token counts out of a chat completion; ValueError when it has not that shape.
 
-    A message without text is a reply when the server says why it ended; a model that thought, or called a
-    tool, and then stopped has the finish reason "no text". BrokenOff when the server reports an error within
-    the reply.
+    A message without text is a reply when the server says why it ended, and its finish reason "no text" when
+    that reason is none of `ending`. BrokenOff when the server reports an error within the reply.
     """
     try:
         choice = body["choices"][0]
@@ -103,9 +93,8 @@ def read_choice(body: Any) -> dict[str, Any]:
         raise ValueError("no choices[0].message") from None
     finish = finish_reason or "stop"
     if isinstance(text, list):           # some servers send a list of parts
-        text = "".join(
-            part["text"] for part in text if isinstance(part, dict) and isinstance(part.get("text"), str)
-        )
+        text = "".join(part["text"] for part in text
+                       if isinstance(part, dict) and isinstance(part.get("text"), str))
     if refusal and not text:
         text, finish = str(refusal), "refusal"
     if error or (isinstance(finish, str) and ending(finish) == "broken off"):
@@ -118,23 +107,17 @@ def read_choice(body: Any) -> dict[str, Any]:
 
 
 def read_usage(body: Any) -> dict[str, int]:
-    """Token counts of a chat completion, each 0 when the server does not say, or says what no count can be.
-
-    Some servers leave a model's reasoning out of the completion and in the total: what is paid for is the
-    larger.
-    """
+    """Token counts of a chat completion, each 0 when the server does not say, or says what is no count."""
     usage = body.get("usage") if isinstance(body, dict) else None
     usage = usage if isinstance(usage, dict) else {}
     details = usage.get("prompt_tokens_details")
     details = details if isinstance(details, dict) else {}
-    prompt, completion, total = (
-        _count(usage.get(name)) for name in ("prompt_tokens", "completion_tokens", "total_tokens")
-    )
-    return {
-        "prompt_tokens": prompt,
-        "completion_tokens": max(completion, total - prompt) if prompt else completion,
-        "cached_tokens": min(prompt, _count(details.get("cached_tokens"))),
-    }
+    prompt, completion, total = (_count(usage.get(f"{name}_tokens"))
+                                 for name in ("prompt", "completion", "total"))
+    # Some servers count a model's reasoning in the total alone: it is paid for.
+    return {"prompt_tokens": prompt,
+            "completion_tokens": max(completion, total - prompt) if prompt else completion,
+            "cached_tokens": min(prompt, _count(details.get("cached_tokens")))}
 
 
 def _count(n: Any) -> int:
@@ -159,25 +142,24 @@ class Replies:
     """Saved replies by key: an SQLite file, with recorded JSON-lines files (`.jsonl`, `.jsonl.gz`) behind it.
 
     `path` None keeps everything in memory. A JSON-lines `path` opens that recording alone, read-only; so does
-    an SQLite file where it cannot be written. Safe to share between threads; any number of processes may use
-    one file on a local disk at once. Two that begin together may ask the same question: the first reply saved
-    is the one that both use.
+    an SQLite file where it cannot be written. Threads, and processes on one local disk, may share it: of two
+    replies to one question, all use the one saved first.
     """
 
     def __init__(self, path: str | os.PathLike | None = None, recorded: Sequence[str | os.PathLike] = ()):
         self.path = None if path is None else Path(path)
-        self.read_only = self.path is not None and _is_jsonl(self.path)
-        self.recorded = tuple(Path(p) for p in recorded)
+        self.read_only = self.path is not None and self.path.name.endswith((".jsonl", ".jsonl.gz"))
+        self._recorded = [Path(p) for p in recorded]
         if self.path is not None and self.read_only:
-            self.recorded += (self.path,)
+            self._recorded.append(self.path)
         self._lines: dict[str, bytes] = {}
-        for file in self.recorded:
+        for file in self._recorded:
             self._index(file)
         self._lock = threading.RLock()
         self._db = self._open()
 
     def __repr__(self) -> str:
-        return f"Replies({str(self.path)!r}, recorded={[str(p) for p in self.recorded]})"
+        return f"Replies({str(self.path)!r}, recorded={[str(p) for p in self._recorded]})"
 
     def __len__(self) -> int:
         return len(self._lines.keys() | {key for key, in self._read("SELECT key FROM replies")})
@@ -202,17 +184,15 @@ class Replies:
     def put(self, record: Record, *, replace: bool = False) -> Record:
         """Save one reply and commit it; the first to a key stays unless `replace`. Returns what stays.
 
-        Raises StoreError, which carries the record, when it cannot be written (a full disk, a read-only
-        file).
+        StoreError, which carries the record, when it cannot be written (a full disk, a read-only file).
         """
         return self.put_many([record], replace=replace)[0]
 
     def put_many(self, records: Sequence[Record], *, replace: bool = False) -> list[Record]:
         """As `put`, for replies that arrived together: all or none of them, in one commit."""
         if self.read_only:
-            raise StoreError(
-                f"{self.path} is read-only; name a writable .sqlite file to save replies", records[0]
-            )
+            raise StoreError(f"{self.path} is read-only; name a writable .sqlite file to save replies",
+                             records[0])
         columns = ",".join("?" * len(COLUMNS))
         insert = f"INSERT OR {'REPLACE' if replace else 'IGNORE'} INTO replies VALUES ({columns})"
         kept = []
@@ -235,44 +215,38 @@ class Replies:
                 self._read("SELECT model, sent FROM replies WHERE task = ? AND json_valid(sent)", [task])]
         recorded = map(_from_line, self._lines.values())
         rows += [(r.model, r.sent) for r in recorded if r.task == task]
-        distinct = {
-            json.dumps({"model": model, **{k: sent[k] for k in DECODING if k in sent}})
-            for model, sent in rows
-        }
+        distinct = {json.dumps({"model": model, **{k: sent[k] for k in DECODING if k in sent}})
+                    for model, sent in rows}
         return [json.loads(settings) for settings in sorted(distinct)]
 
     # --- files ---
 
-    def records(self, keys: Collection[str] | None = None) -> Iterator[Record]:
-        """Every saved reply (or those of `keys`), by model, task, label and key; one in memory at a time."""
+    def records(self) -> Iterator[Record]:
+        """Every saved reply, by model, task, label and key; one in memory at a time."""
         order = {row[-1]: row for row in self._read("SELECT model, task, label, key FROM replies")}
         for key in self._lines.keys() - order.keys():
             record = _from_line(self._lines[key])
             order[key] = (record.model, record.task, record.label, key)
         for *_, key in sorted(order.values()):
-            if (keys is None or key in keys) and (saved := self.get(key)):
+            if saved := self.get(key):
                 yield saved
 
-    def export(
-        self, path: str | Path, *, prompts: bool = False, keys: Collection[str] | None = None
-    ) -> int:
+    def export(self, path: str | Path, *, prompts: bool = False) -> int:
         """Write the replies as JSON lines (gzip for .gz), the whole file or nothing; returns how many.
 
-        The order is fixed, so two exports of the same replies are the same file. Prompts stay out unless
-        asked for.
+        The order is fixed: the same replies make the same file. Prompts stay out unless asked for.
         """
         def line(record: Record) -> str:
             plain = asdict(record)
             if not prompts or record.prompt is None:
                 del plain["prompt"]
             return json.dumps(plain, ensure_ascii=False)
-        return write_lines(path, map(line, self.records(keys)))
+        return write_lines(path, map(line, self.records()))
 
     def import_(self, path: str | Path) -> int:
         """Read replies written by `export`, all or nothing; returns how many were new.
 
-        A reply that is there already is passed over; InputError when the two differ, and for a malformed
-        line.
+        InputError for a malformed line, and when another reply is saved under a key.
         """
         new = 0
         with self._writing():
@@ -280,10 +254,9 @@ class Replies:
                 record = _parse(line, path, number)
                 old = self.get(record.key)
                 if old and (old.text, old.finish_reason) != (record.text, record.finish_reason):
-                    raise InputError(
-                        f"{path}, line {number}: another reply is saved for {record.key[:12]} "
-                        f"({record.task}, {record.model}); import into a fresh store to keep both"
-                    )
+                    raise InputError(f"{path}, line {number}: another reply is saved for {record.key[:12]} "
+                                     f"({record.task}, {record.model}); import into a fresh store to keep "
+                                     "both")
                 if not old:
                     new += 1
                     self.put(record)
@@ -293,17 +266,9 @@ class Replies:
         """Replies, tokens, seconds and first and last date for each model and task, in that order."""
         table: dict[tuple[str, str], dict[str, Any]] = {}
         for r in self.records():
-            row = table.setdefault(
-                (r.model, r.task),
-                {
-                    "model": r.model,
-                    "task": r.task,
-                    "replies": 0,
-                    **dict.fromkeys(_SUMS, 0),
-                    "first": r.date,
-                    "last": r.date,
-                },
-            )
+            new = {"model": r.model, "task": r.task, **dict.fromkeys(("replies", *_SUMS), 0),
+                   "first": r.date, "last": r.date}
+            row = table.setdefault((r.model, r.task), new)
             row["replies"] += 1
             row.update({name: row[name] + getattr(r, name) for name in _SUMS})
             row["first"], row["last"] = min(row["first"], r.date), max(row["last"], r.date)
@@ -313,11 +278,10 @@ class Replies:
 
     def add_pending(self, wanted: Iterable[tuple[str, str, str, Mapping[str, Any]]]) -> None:
         """Note requests without a reply: (key, task, label, body of the chat completion)."""
-        rows = [
-            (key, encodable(task), encodable(label), json.dumps(body)) for key, task, label, body in wanted
-        ]
         with self._writing():
-            self._db.executemany("INSERT OR REPLACE INTO pending VALUES (?, ?, ?, ?)", rows)
+            self._db.executemany("INSERT OR REPLACE INTO pending VALUES (?, ?, ?, ?)", (
+                (key, encodable(task), encodable(label), json.dumps(body))
+                for key, task, label, body in wanted))
 
     def pending(self) -> dict[str, int]:
         """How many requests wait for a reply, by task."""
@@ -327,17 +291,14 @@ class Replies:
         """Write the waiting requests as an OpenAI Batch API input file (`vllm run-batch` takes the same)."""
         rows = self._read("SELECT key, body FROM pending ORDER BY task, label, key")
         fixed = {"method": "POST", "url": "/v1/chat/completions"}
-        return write_lines(path, (
-            json.dumps({"custom_id": key, **fixed, "body": json.loads(body)}, ensure_ascii=False)
-            for key, body in rows
-        ))
+        return write_lines(path, (json.dumps({"custom_id": key, **fixed, "body": json.loads(body)},
+                                             ensure_ascii=False) for key, body in rows))
 
     def import_batch(self, path: str | os.PathLike) -> dict[str, int]:
-        """Read a batch output or error file, all or nothing; counts of imported, duplicate, failed, unknown,
-        pending.
+        """Read a batch output or error file, all or nothing; how many of each kind.
 
-        A request that failed, expired or came back in the wrong shape stays pending; an id asked by nobody is
-        unknown. InputError for a line that is no batch result.
+        What failed, expired or has the wrong shape stays pending; an id asked by nobody is unknown.
+        InputError for a line that is no batch result.
         """
         count = dict.fromkeys(("imported", "duplicate", "failed", "unknown"), 0)
         with self._writing():
@@ -346,10 +307,8 @@ class Replies:
                     result = json.loads(line)
                     key, response = result["custom_id"], result.get("response")
                 except (ValueError, TypeError, KeyError, AttributeError):
-                    raise InputError(
-                        f"{path}, line {number}: not a batch result (an object with custom_id and "
-                        f"response), got {line[:60]!r}"
-                    ) from None
+                    raise InputError(f"{path}, line {number}: not a batch result (an object with custom_id "
+                                     f"and response), got {line[:60]!r}") from None
                 waiting = self._read("SELECT task, label, body FROM pending WHERE key = ?", [str(key)])
                 if not waiting:
                     count["duplicate" if self.get(str(key)) else "unknown"] += 1
@@ -367,18 +326,8 @@ class Replies:
                 sent = {"format": asked.get("response_format", {}).get("type", "text"), "batch": True}
                 if "logprobs" in asked:
                     sent["chances"] = read_chances(response["body"])
-                self.put(
-                    Record(
-                        key=key,
-                        task=task,
-                        label=label,
-                        model=asked["model"],
-                        date=utc(created),
-                        sent=sent,
-                        prompt=asked["messages"][-1]["content"],
-                        **choice,
-                    )
-                )
+                self.put(Record(key=key, task=task, label=label, model=asked["model"], date=utc(created),
+                                sent=sent, prompt=asked["messages"][-1]["content"], **choice))
                 count["imported"] += 1
         return {**count, "pending": sum(self.pending().values())}
 
@@ -399,10 +348,8 @@ class Replies:
             self.read_only = True
             return _read_only(self.path)
         except (sqlite3.Error, OSError) as error:
-            raise StoreError(
-                f"{self.path}: cannot be opened as a reply store ({error}); name a writable .sqlite file, "
-                "or a .jsonl recording to replay"
-            ) from None
+            raise StoreError(f"{self.path}: cannot be opened as a reply store ({error}); name a writable "
+                             ".sqlite file, or a .jsonl recording to replay") from None
 
     def _index(self, file: Path) -> None:
         """Keep a recording's lines by key, unparsed: 100,000 replies open in a fraction of a second."""
@@ -412,9 +359,8 @@ class Replies:
                 key = _parse(line, file, number).key
             old = self._lines.setdefault(key, line)
             if old is not line and old != line and _parse(line, file, number).text != _from_line(old).text:
-                raise InputError(
-                    f"{file}, line {number}: a second, different reply for {key[:12]}; keep one of them"
-                )
+                raise InputError(f"{file}, line {number}: a second, different reply for {key[:12]}; keep one "
+                                 "of them")
 
     def _from_row(self, row: tuple) -> Record:
         plain = dict(zip(COLUMNS, row, strict=True))
@@ -423,10 +369,9 @@ class Replies:
             if not isinstance(sent, dict):
                 raise ValueError("no object")
         except (ValueError, TypeError) as error:
-            raise StoreError(
-                f"{self.path}: the reply {plain['key']} is damaged (its column sent is not a JSON object: "
-                f"{error}); delete this row, and the next run asks for it again"
-            ) from None
+            raise StoreError(f"{self.path}: the reply {plain['key']} is damaged (its column sent is not a "
+                             f"JSON object: {error}); delete this row, and the next run asks for it again"
+                             ) from None
         return Record(**{**plain, "sent": sent})
 
     def _read(self, query: str, values: Sequence = ()) -> list[tuple]:
@@ -451,18 +396,14 @@ class Replies:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 if isinstance(error, sqlite3.Error):
-                    raise StoreError(
-                        f"{self.path}: cannot be written ({error}); the replies saved before are intact: "
-                        "make room and run the same command again"
-                    ) from None
+                    raise StoreError(f"{self.path}: cannot be written ({error}); the replies saved before "
+                                     "are intact: make room and run the same command again") from None
                 raise
 
 
 def _row(record: Record) -> list[Any]:
-    values = (getattr(record, name) for name in COLUMNS)
-    return [
-        json.dumps(v) if isinstance(v, dict) else encodable(v) if isinstance(v, str) else v for v in values
-    ]
+    return [json.dumps(v) if isinstance(v, dict) else encodable(v) if isinstance(v, str) else v
+            for v in (getattr(record, name) for name in COLUMNS)]
 
 
 def _writable(path: Path | str) -> sqlite3.Connection:
@@ -470,23 +411,17 @@ def _writable(path: Path | str) -> sqlite3.Connection:
     _patiently(db, "PRAGMA journal_mode=WAL")
     db.execute("PRAGMA synchronous=NORMAL")        # a killed process loses nothing; a power cut, seconds
     db.executescript(_SCHEMA)
-    db.execute(
-        "DELETE FROM pending WHERE key = ''"
-    )  # changes nothing, and raises where only reading is allowed
+    db.execute("DELETE FROM pending WHERE key = ''")    # changes nothing, raises for what is read-only
     return db
 
 
 def _read_only(path: Path) -> sqlite3.Connection:
-    """A database in a folder that cannot be written.
-
-    "immutable" spares SQLite the files it would make beside it. It would also hide replies that still stand
-    in the write-ahead log, so a database with such a log is opened without.
-    """
+    """A database in a folder that cannot be written."""
+    # "immutable" spares SQLite the files it would make beside it, but hides what a write-ahead log holds.
     log = path.with_name(f"{path.name}-wal")
     mode = "mode=ro" if log.exists() and log.stat().st_size else "immutable=1"
-    db = sqlite3.connect(
-        f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None, check_same_thread=False
-    )
+    db = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None,
+                         check_same_thread=False)
     db.execute("SELECT count(*) FROM replies")     # raises for a file that is no store
     return db
 
@@ -528,13 +463,8 @@ def _parse(line: bytes, path: str | os.PathLike, number: int) -> Record:
     raise InputError(f"{path}, line {number}: not a saved reply: {wrong}")
 
 
-def _is_jsonl(path: Path) -> bool:
-    return path.name.endswith((".jsonl", ".jsonl.gz"))
-
-
 def _lines(path: str | os.PathLike) -> Iterator[tuple[int, bytes]]:
-    """The lines of a JSON-lines file that are not blank, with their numbers from 1; InputError if
-    unreadable."""
+    """The lines of a JSON-lines file that are not blank, with their numbers from 1."""
     try:
         with (gzip.open if str(path).endswith(".gz") else open)(path, "rb") as file:
             for number, line in enumerate(file, 1):
@@ -546,10 +476,6 @@ def _lines(path: str | os.PathLike) -> Iterator[tuple[int, bytes]]:
 
 
 def utc(seconds: Any = None) -> str:
-    """Seconds since 1970 as an ISO 8601 date in UTC; the present when they are none.
-
-    A number too large for a date within 3,000 years is taken for milliseconds, as some batch endpoints give
-    them.
-    """
+    """Seconds or milliseconds since 1970 as an ISO 8601 date in UTC; the present when they are none."""
     when = seconds if type(seconds) in (int, float) and 0 <= seconds < 1e14 else time.time()
     return datetime.fromtimestamp(when / 1000 if when > 1e11 else when, UTC).isoformat(timespec="seconds")

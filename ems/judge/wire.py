@@ -1,8 +1,4 @@
-"""One model at one address, in the HTTP dialect of OpenAI-compatible servers: what is sent, what an answer
-means.
-
-The `openai` package is imported when the first call is made.
-"""
+"""One model at one address, in the HTTP dialect of OpenAI-compatible servers, as sent and as read."""
 
 from __future__ import annotations
 
@@ -24,28 +20,23 @@ from .store import BrokenOff, encodable, read_chances, read_choice, read_usage
 FORMATS = ("json_schema", "json_object", "text")      # what to ask for, the strictest first
 # What a server may refuse.
 OPTIONAL = ("seed", "top_p", "temperature", "max_completion_tokens", "max_tokens", "logprobs", "top_logprobs")
-ABOUT_FORMAT = re.compile(
-    r"response.?format|json.?(mode|object)|schema|grammar|guided|structured", re.IGNORECASE
-)
+ABOUT_FORMAT = re.compile(r"response.?format|json.?(mode|object)|schema|grammar|guided|structured",
+                          re.IGNORECASE)
 # A complaint about the value of a parameter, or about a prompt's length: the parameter itself is known.
 ABOUT_VALUE = re.compile(
     r"\b(context (length|window|size)|too (large|long|many)|exceed(s|ed|ing)?|maximum|at (most|least)|"
-    r"between|(greater|less) than)\b",
-    re.IGNORECASE,
-)
-CONNECTIONS = 8  # of one client at most: it looks through all of them at the start and end of each call
+    r"between|(greater|less) than)\b", re.IGNORECASE)
+CONNECTIONS = 8          # of one client at most: it looks through all of them at the start and end of a call
 CONNECT = 5.0            # seconds to make a connection
 SHOWN = 200              # characters of a server's message in an error
 
 
 class JudgeUnavailable(InputError):
-    """The endpoint cannot be used at all: unreachable, wrong key, no such model, no credit. Nothing saved is
-    lost."""
+    """The endpoint cannot be used: unreachable, wrong key, no such model, no credit. What is saved stays."""
 
 
 class SpendLimit(JudgeUnavailable):
-    """Another call could cost more than the spend limit leaves. All that was paid for is received and
-    saved."""
+    """Another call could cost more than the spend limit leaves. All that was paid for is saved."""
 
 
 @dataclass(eq=False)
@@ -74,10 +65,7 @@ LEARNED: dict[tuple[str, str], Learned] = {}
 
 
 class Endpoint:
-    """A model at an address: `base_url` and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY.
-
-    InputError for what is no address.
-    """
+    """A model at an address: `base_url` and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY."""
 
     def __init__(self, model: str, base_url: str | None = None, api_key: str | None = None):
         self.model = model
@@ -88,14 +76,13 @@ class Endpoint:
         except ValueError:                          # brackets or a port that make no sense
             usable = False
         if not usable:
-            raise InputError(
-                f"base_url must be an address such as http://localhost:8000/v1, got {self.base_url!r}"
-            )
+            raise InputError("base_url must be an address such as http://localhost:8000/v1, got "
+                             f"{self.base_url!r}")
         # A function, so that printing this object or its attributes does not show the key.
         self._secret = lambda: (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
         self.learned = LEARNED.setdefault((self.base_url, model), Learned())
         self._client: Callable[[], Any] | None = None      # makes a client
-        self._places: list[Any] = []  # a client for each call that it could take just now
+        self._places: list[Any] = []                # a client for each call that it could take just now
 
     @property
     def where(self) -> str:
@@ -130,21 +117,12 @@ class Endpoint:
         finally:
             self._places.append(client)
 
-    def body(
-        self,
-        prompt: str,
-        *,
-        max_tokens: int,
-        schema: dict | None = None,
-        chances: int = 0,
-        temperature: float | None = None,
-        top_p: float | None = None,
-        seed: int | None = None,
-    ) -> dict[str, Any]:
+    def body(self, prompt: str, *, max_tokens: int, schema: dict | None = None, chances: int = 0,
+             **decoding: float | None) -> dict[str, Any]:
         """The chat completion to send, without what the endpoint is known to refuse."""
         learned = self.learned
         limit = "max_completion_tokens" if "max_tokens" in learned.dropped else "max_tokens"
-        body: dict[str, Any] = {"temperature": temperature, "top_p": top_p, limit: max_tokens, "seed": seed}
+        body: dict[str, Any] = {**decoding, limit: max_tokens}
         if chances:
             body |= {"logprobs": True, "top_logprobs": chances}
         body = {k: v for k, v in body.items() if v is not None and k not in learned.dropped}
@@ -157,8 +135,7 @@ class Endpoint:
         return body
 
     async def post(self, body: dict[str, Any]) -> dict[str, Any]:
-        """The one place every live call passes: send one chat completion, return its content or raise
-        Failed."""
+        """Send one chat completion, return its content or raise Failed. Every live call passes here."""
         import openai
 
         try:
@@ -170,18 +147,16 @@ class Endpoint:
         except openai.APIStatusError as error:
             raise self._refused(error.status_code, error.response.headers, error.body) from None
         except openai.APIConnectionError as error:
-            cause, late = type(error.__cause__).__name__, isinstance(error, openai.APITimeoutError)
-            if cause in ("ConnectError", "ConnectTimeout"):
+            if type(error.__cause__).__name__ in ("ConnectError", "ConnectTimeout"):
                 raise Failed("unreachable", message=self._shown(str(error.__cause__))) from None
-            if late:
+            if isinstance(error, openai.APITimeoutError):
                 raise Failed("timeout", again=False) from None
             raise Failed("connection", message=self._shown(str(error.__cause__ or error))) from None
         try:
             data = json.loads(raw.content)
         except (ValueError, RecursionError):
-            raise Failed(
-                "not JSON", message=self._shown(raw.content[: 4 * SHOWN].decode(errors="replace"))
-            ) from None
+            shown = self._shown(raw.content[: 4 * SHOWN].decode(errors="replace"))
+            raise Failed("not JSON", message=shown) from None
         try:
             choice = read_choice(data)
         except ValueError as error:
@@ -198,12 +173,11 @@ class Endpoint:
             return True
         if ABOUT_VALUE.search(complaint):          # the parameter is known, its value is wrong
             return False
-        refused = next(
-            (name for name in OPTIONAL if name in body and re.search(rf"\b{name}\b", complaint)), None
-        )
-        if refused:
-            learned.dropped.add(refused)
-        return refused is not None
+        for name in OPTIONAL:
+            if name in body and re.search(rf"\b{name}\b", complaint):
+                learned.dropped.add(name)
+                return True
+        return False
 
     def _refused(self, status: int, headers: Any, body: Any) -> Failed:
         """What an HTTP error status means: give up on all, on this request, learn from it, or try again."""
@@ -220,9 +194,8 @@ class Endpoint:
         if status in (408, 409, 429) or status >= 500:
             return Failed(reason, after=_retry_after(headers), message=message,
                           complaint=complaint if status in (500, 501) else "")
-        return Failed(
-            reason, again=False, complaint=complaint if status in (400, 415, 422) else "", message=message
-        )
+        return Failed(reason, again=False, complaint=complaint if status in (400, 415, 422) else "",
+                      message=message)
 
     def _masked(self, text: str) -> str:
         secret = self._secret()
@@ -245,8 +218,7 @@ def _message(body: Any) -> str:
 
 
 def _retry_after(headers: Any) -> float | None:
-    """Seconds the server asks to wait, from Retry-After as a number or an HTTP date; None when it does not
-    say."""
+    """Seconds the server asks to wait, by Retry-After as a number or a date; None when it does not say."""
     value = headers.get("retry-after")
     if value is None:
         return None
