@@ -64,11 +64,6 @@ def test_score_table_has_a_row_per_answer_and_a_column_per_part():
     assert table["length Score"].tolist() == [6, 0, 10, 5]
 
 
-def test_more_pipelines_by_name():
-    table = agreement.score_table(TRIPLETS, ANSWERS, more={"mine": build(None, "local-pair")})
-    assert (table["mine F1"] == table["EMS(local-pair) F1"]).all()
-
-
 def test_a_runs_values_become_a_score_table():
     values = pd.DataFrame({"metric": ["M", "M", "N"], "part": ["F1", "F1", "Score"], "model": ["x", "y", "x"],
                            "triplet_id": ["1", "1", "1"], "value": [0.1, 0.2, 0.3]})
@@ -148,9 +143,8 @@ def test_differences_to_other_metrics_are_paired():
 def test_order_of_rows_does_not_matter():
     scores = pair_scores([0.3, -0.2, 0.1])
     one = agreement.human_agreement(LABELS, scores, resamples=50)
-    other = agreement.human_agreement(
-        LABELS.sample(frac=1, random_state=2), scores.sample(frac=1, random_state=1), resamples=50
-    )
+    other = agreement.human_agreement(LABELS.sample(frac=1, random_state=2),
+                                      scores.sample(frac=1, random_state=1), resamples=50)
     pd.testing.assert_frame_equal(one, other)
 
 
@@ -241,11 +235,8 @@ def test_all_or_nothing():
             return [0.49, 0.5, None]
 
     assert ablation.AllOrNothing(Fixed())([("a", "b")] * 3) == [0.0, 1.0, None]
-    cut = covered(
-        ablation.AllOrNothingSides(LocalScorer()),
-        ("Costs were flat.",),
-        ("Costs were flat.", "It rained on Mars."),
-    )
+    cut = covered(ablation.AllOrNothingSides(LocalScorer()), ("Costs were flat.",),
+                  ("Costs were flat.", "It rained on Mars."))
     assert (cut.score, cut.ans_score) == ((1.0,), (1.0, 0.0))
 
 
@@ -262,9 +253,8 @@ def test_every_variant_differs_from_the_paper_in_one_choice(form):
     assert (changed.pop(ablation.BASE), both_ways) == (0, 2)
     assert set(changed.values()) == {1}
     for pipeline in made.values():
-        assert pipeline.score(
-            "Costs were flat. Sales rose 5%.", "Costs were flat. Sales rose 5%."
-        ).f1 == pytest.approx(1)
+        assert pipeline.score("Costs were flat. Sales rose 5%.",
+                              "Costs were flat. Sales rose 5%.").f1 == pytest.approx(1)
 
 
 def test_an_unknown_form_is_refused():
@@ -345,20 +335,9 @@ def fake_scores(about, loss):
     [
         (
             lambda edit, dose: 0.0,
-            {
-                "delete points",
-                "change numbers",
-                "change units, periods",
-                "negate",
-                "swap names",
-                "repeat points",
-                "pad with other facts",
-                "add an empty summary",
-                "shuffle sentences",
-                "restate numbers",
-                "paraphrase lightly",
-                "change stop words",
-            },
+            {"delete points", "change numbers", "change units, periods", "negate", "swap names",
+             "repeat points", "pad with other facts", "add an empty summary", "shuffle sentences",
+             "restate numbers", "paraphrase lightly", "change stop words"},
         ),
         (lambda edit, dose: dose if BY_HARM[edit] in ("worse", "excess") else 0.49 * dose, set()),
         (
@@ -413,43 +392,16 @@ BY_HARM = {e.name: e.harm for e in edits.EDITS}
 
 def test_losses_look_at_precision_where_more_was_said_than_asked():
     about = [
-        {
-            "triplet_id": "1",
-            "model": "unedited",
-            "edit": "",
-            "harm": "",
-            "dose": 0.0,
-            "changes": 0,
-            "touched": 0.0,
-        },
-        {
-            "triplet_id": "1",
-            "model": "a",
-            "edit": "pad",
-            "harm": "excess",
-            "dose": 1.0,
-            "changes": 1,
-            "touched": 0.5,
-        },
-        {
-            "triplet_id": "1",
-            "model": "b",
-            "edit": "cut",
-            "harm": "worse",
-            "dose": 1.0,
-            "changes": 1,
-            "touched": 0.5,
-        },
+        {"triplet_id": "1", "model": "unedited", "edit": "", "harm": "", "dose": 0.0, "changes": 0,
+         "touched": 0.0},
+        {"triplet_id": "1", "model": "a", "edit": "pad", "harm": "excess", "dose": 1.0, "changes": 1,
+         "touched": 0.5},
+        {"triplet_id": "1", "model": "b", "edit": "cut", "harm": "worse", "dose": 1.0, "changes": 1,
+         "touched": 0.5},
     ]
     scores = pd.DataFrame(
-        {
-            "triplet_id": "1",
-            "model": ["unedited", "a", "b"],
-            "length Score": 1,
-            "M Precision": [1, 0.6, 0.9],
-            "M Recall": [1, 1, 0.5],
-            "M F1": [1, 0.75, 0.7],
-        }
+        {"triplet_id": "1", "model": ["unedited", "a", "b"], "length Score": 1, "M Precision": [1, 0.6, 0.9],
+         "M Recall": [1, 1, 0.5], "M F1": [1, 0.75, 0.7]}
     )
     lost = ablation.losses(scores, about).set_index("edit")
     assert (lost.part["pad"], lost.loss["pad"]) == ("Precision", pytest.approx(0.4))
@@ -464,9 +416,8 @@ def test_the_local_evaluator_passes_every_edit():
     companies = [
         c for c in transcripts.load_companies(data_path("companies.csv")) if c["ticker"] in ("AAPL", "JPM")
     ]
-    triplets = transcripts.build_triplets(
-        companies, data_path("questions.yaml"), data_path("q3-2024/references"), None
-    )
+    triplets = transcripts.build_triplets(companies, data_path("questions.yaml"),
+                                          data_path("q3-2024/references"), None)
     triplets = [t for t in triplets if t.id in ("AAPL-Q1", "JPM-Q1")]
     answers, about = edits.edited_answers(triplets, (0.25, 0.75))
     results = build(None, "local").evaluate(triplets, answers)
@@ -484,9 +435,8 @@ def test_the_local_evaluator_passes_every_edit():
 
 def test_metrics_are_ordered_by_what_people_prefer():
     pytest.importorskip("matplotlib")
-    scores = pair_scores([0.3, -0.2, 0.1], "good").merge(
-        pair_scores([-0.3, 0.2, -0.1], "bad"), on=agreement.KEYS
-    )
+    scores = pair_scores([0.3, -0.2, 0.1], "good").merge(pair_scores([-0.3, 0.2, -0.1], "bad"),
+                                                         on=agreement.KEYS)
     figure = people_figures.forest_figure(agreement.human_agreement(LABELS, scores, resamples=20))
     assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == ["bad", "good"]       # the best on top
     assert len(figure.axes) == 3
@@ -553,9 +503,8 @@ def test_committed_files_hold_no_text_and_scores_in_range():
 
 @pytest.mark.slow
 def test_published_rows_come_out_of_the_committed_numbers():
-    found = agreement.human_agreement(
-        committed("ragchecker_labels"), committed("ragchecker_scores"), resamples=20
-    )
+    found = agreement.human_agreement(committed("ragchecker_labels"), committed("ragchecker_scores"),
+                                      resamples=20)
     value = found.set_index(["asked", "metric", "measure"]).value["overall"] * 100
     assert [round(value["RAGChecker", m], 1) for m in agreement.CORRELATIONS] == [66.7, 68.0]
     assert [round(value["unigram", m], 1) for m in agreement.CORRELATIONS] == [58.0, 64.4]
@@ -563,9 +512,8 @@ def test_published_rows_come_out_of_the_committed_numbers():
 
 @pytest.mark.slow
 def test_the_local_evaluator_is_at_least_level_with_unigrams():
-    found = agreement.human_agreement(
-        committed("ragchecker_labels"), committed("ragchecker_scores"), resamples=20
-    )
+    found = agreement.human_agreement(committed("ragchecker_labels"), committed("ragchecker_scores"),
+                                      resamples=20)
     value = found.set_index(["asked", "metric", "measure"]).value * 100
     for measure, bar in (("pearson", 58.0), ("spearman", 64.4)):
         assert value["overall", "EMS(local)", measure] >= bar

@@ -62,30 +62,20 @@ def without(row, key):
         (b"[" * 100_000, "line 1 is not JSON"),
         (lines(T) + b'{"id": "\xff"}\n', "byte 0xff at offset"),
         (b"\xef\xbb\xbf" + lines(T) + b"\n\xe9", "(line 3)"),
-        (
-            "\ufeff".encode("utf-16-le") + json.dumps(T).encode("utf-16-le"),
-            "is not UTF-8: byte 0xff at offset 0 (line 1)",
-        ),
+        ("\ufeff".encode("utf-16-le") + json.dumps(T).encode("utf-16-le"),
+         "is not UTF-8: byte 0xff at offset 0 (line 1)"),
         (lines({**T, "reference": "\ud800"}), "'reference' holds half a surrogate pair"),
         (b'{"results": []}', "'results' is empty"),
-        (
-            b'{"results": [{"query_id": "1", "query": "q", "gt_answer": "r"}]}',
-            "results[0]: 'response' missing",
-        ),
+        (b'{"results": [{"query_id": "1", "query": "q", "gt_answer": "r"}]}',
+         "results[0]: 'response' missing"),
         (b'{"results": [3]}', "results[0]: an object with query_id"),
         (json.dumps({"results": [{**R, "query_id": ""}]}).encode(), "results[0]: 'query_id' is empty"),
-        (
-            json.dumps({"results": [{**R, "retrieved_context": 5}]}).encode(),
-            "'retrieved_context' must be a list, got int '5'",
-        ),
-        (
-            json.dumps({"results": [{**R, "retrieved_context": ["d"]}]}).encode(),
-            "'retrieved_context[0]' must be an object, got str 'd'",
-        ),
-        (
-            json.dumps({"results": [{**R, "retrieved_context": [{"doc": "d"}]}]}).encode(),
-            "'retrieved_context[0].text' missing",
-        ),
+        (json.dumps({"results": [{**R, "retrieved_context": 5}]}).encode(),
+         "'retrieved_context' must be a list, got int '5'"),
+        (json.dumps({"results": [{**R, "retrieved_context": ["d"]}]}).encode(),
+         "'retrieved_context[0]' must be an object, got str 'd'"),
+        (json.dumps({"results": [{**R, "retrieved_context": [{"doc": "d"}]}]}).encode(),
+         "'retrieved_context[0].text' missing"),
     ],
 )
 def test_bad_triplets_in_one_clear_line(tmp_path, content, says):
@@ -151,9 +141,8 @@ def test_join_reports_gaps_and_refuses_strangers():
     done = [Answer(i, "m", "x") for i in "abc"]
     assert check_join(triplets, done) == {}
     assert check_join(triplets, [*done, Answer("b", "n", "")]) == {"n": ["a", "c"]}
-    with pytest.raises(
-        InputError, match=r"2 triplet ids .* not among the 3 triplets: 'x', 'y'; known ids look"
-    ):
+    with pytest.raises(InputError,
+                       match=r"2 triplet ids .* not among the 3 triplets: 'x', 'y'; known ids look"):
         check_join(triplets, [Answer("y", "m", ""), Answer("x", "m", ""), *done])
     with pytest.raises(InputError, match="'b by m' occur more than once"):
         check_join(triplets, [*done, done[1]])
@@ -259,9 +248,8 @@ def test_a_failing_source_of_lines_leaves_the_old_file(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-CELLS = [
-    "=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "'=1", "plain", "a=b", "", "1.10", "-5",
-]
+CELLS = ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "'=1", "plain", "a=b", "", "1.10",
+         "-5"]
 
 
 def test_no_cell_of_a_table_can_be_run_by_a_spreadsheet(tmp_path):
@@ -374,9 +362,8 @@ def test_ragchecker_input_is_triplets_and_answers(tmp_path):
 
 def test_the_kits_own_data_is_found_and_what_is_not_there_is_said(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name in (
-        "companies.csv", "questions.yaml", "q3-2024/references", "paper/table1.csv", "upstream.csv", "human",
-    ):
+    for name in ("companies.csv", "questions.yaml", "q3-2024/references", "paper/table1.csv", "upstream.csv",
+                 "human"):
         assert data_path(name).exists()
     with pytest.raises(InputError, match="no q9-2030"):
         data_path("q9-2030")
@@ -441,36 +428,33 @@ def test_download_is_verified_kept_and_not_repeated(pinned, server, monkeypatch)
         "name": NAME, "repository": "owner/repo", "commit": "c0ffee", "origin": "download",
         "sha256": hashlib.sha256(CONTENT).hexdigest(), "note": "as upstream"}
     pinned.write_bytes(CONTENT[:-1])                    # a spoilt cache is fetched again
-    assert source(NAME, base_url=url).origin == "download"
+    assert source(NAME).origin == "download"
     assert pinned.read_bytes() == CONTENT
 
 
-@pytest.mark.parametrize(
-    ("reply", "says"),
-    [
-        ((200, CONTENT[:100], len(CONTENT)), "100 bytes came"),  # cut while it came
-        ((200, CONTENT[:100], 100), "100 bytes came"),
-        ((200, CONTENT + b"x", len(CONTENT) + 1), f"more than {len(CONTENT)} bytes came"),
-        ((200, CONTENT[:-1] + b"x", len(CONTENT)), "is not the pinned file"),  # right size, other content
-        ((404, b"", 0), "HTTP 404"),
-        ((500, b"oops", 4), "HTTP 500"),
-    ],
-)
-def test_failed_download_leaves_nothing(pinned, server, reply, says):
+@pytest.mark.parametrize(("reply", "says"), [
+    ((200, CONTENT[:100], len(CONTENT)), "100 bytes came"),                # cut while it came
+    ((200, CONTENT[:100], 100), "100 bytes came"),
+    ((200, CONTENT + b"x", len(CONTENT) + 1), f"more than {len(CONTENT)} bytes came"),
+    ((200, CONTENT[:-1] + b"x", len(CONTENT)), "is not the pinned file"),  # right size, other content
+    ((404, b"", 0), "HTTP 404"),
+    ((500, b"oops", 4), "HTTP 500"),
+])
+def test_failed_download_leaves_nothing(pinned, server, reply, says, monkeypatch):
     url, replies, _ = server
     replies[PATH] = reply
+    monkeypatch.setenv("EMS_UPSTREAM_URL", url)
     with pytest.raises(InputError) as error:
-        source(NAME, base_url=url)
+        source(NAME)
     assert says in str(error.value)
     assert "\n" not in str(error.value)
     assert not [p for p in pinned.parents[4].rglob("*") if p.is_file()]
 
 
-def test_no_network_says_what_to_do(pinned):
-    with pytest.raises(
-        InputError, match=r"in no mirror and no cache.*Connection refused.*set EMS_DATA_MIRROR"
-    ):
-        source(NAME, base_url="http://127.0.0.1:9")
+def test_no_network_says_what_to_do(pinned, monkeypatch):
+    monkeypatch.setenv("EMS_UPSTREAM_URL", "http://127.0.0.1:9")
+    with pytest.raises(InputError, match=r"in no mirror and no cache.*Connection refused.*set EMS_DATA_MIRROR"):
+        source(NAME)
 
 
 def test_mirror_comes_first_and_may_differ(pinned, tmp_path, monkeypatch):
@@ -520,13 +504,11 @@ def small_findver(tmp_path, monkeypatch):
         header = "<|start_header_id|>assistant<|end_header_id|>\n\n"
         rows = [
             {**claim, "example_id": id_, "statement": s, "result": right, "output": [f"{header}so {s}"]}
-            for id_, s, right in zip(
-                ("ie-testmini-0", "numeric-testmini-1"), ("s0", "s1"), rights, strict=True
-            )
+            for id_, s, right in zip(("ie-testmini-0", "numeric-testmini-1"), ("s0", "s1"), rights,
+                                     strict=True)
         ]
-        put(
-            tmp_path, f"findver/outputs/testmini_outputs/rag/processed_{kind}_outputs/{stem}.json", rows[::-1]
-        )
+        put(tmp_path, f"findver/outputs/testmini_outputs/rag/processed_{kind}_outputs/{stem}.json",
+            rows[::-1])
 
     for stem, _ in datasets.FINDVER_MODELS.values():
         outputs("cot", stem, (True, False))
@@ -670,7 +652,6 @@ def test_ragchecker_worked_example(mirror):
 def test_import_is_light():
     code = ("import sys, ems.study.upstream, ems.study.calls\n"
             "print({'pandas', 'numpy', 'pyarrow', 'pypdf', 'bs4', 'yaml'} & set(sys.modules))")
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parent.parent
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                          cwd=Path(__file__).parent.parent)
     assert done.stdout == "set()\n", done.stderr

@@ -13,9 +13,8 @@ from ems.pipeline import CHUNK, build
 from ems.study.distributed_run import stream
 from ems.types import InputError
 
-distributed = pytest.importorskip(
-    "distributed", reason="the cluster test needs dask: pip install 'ems-kit[dask]'"
-)
+distributed = pytest.importorskip("distributed",
+                                  reason="the cluster test needs dask: pip install 'ems-kit[dask]'")
 TRIPLETS, ANSWERS = judgeable(CHUNK * 5 + 7, 4)                # six partitions, the last one short
 pytestmark = pytest.mark.slow
 
@@ -43,10 +42,8 @@ def test_same_results_with_one_worker_killed_halfway(cluster):
 
 
 def test_the_command_gives_the_same_file(cluster, tmp_path):
-    files = [
-        str(write_jsonl(tmp_path / "t.jsonl", TRIPLETS[:20])),
-        str(write_jsonl(tmp_path / "a.jsonl", ANSWERS[:20])),
-    ]
+    files = [str(write_jsonl(tmp_path / "t.jsonl", TRIPLETS[:20])),
+             str(write_jsonl(tmp_path / "a.jsonl", ANSWERS[:20]))]
     for name, more in (("one", []), ("two", ["--scheduler", cluster.scheduler_address])):
         assert main(["evaluate", *files, "-o", str(tmp_path / name), "--scorer", "rouge", *more]) == 0
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
@@ -62,9 +59,8 @@ def test_bertscore_on_the_cluster(cluster):
 
 
 def test_a_scheduler_that_is_lost_is_one_clear_error():
-    local = distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=50
-    )
+    local = distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False,
+                                     dashboard_address=None, silence_logs=50)
     results = stream(local.scheduler_address, TRIPLETS, iter(ANSWERS * 20))
     next(results)
     local.close()
@@ -79,16 +75,12 @@ def test_bad_choices_are_one_clear_error(cluster, tmp_path, capsys):
         next(stream(cluster.scheduler_address, TRIPLETS, ANSWERS, "llm"))
     with pytest.raises(InputError, match="triplet ids of the answers are not among"):
         list(stream(cluster.scheduler_address, TRIPLETS[:1], ANSWERS[:3]))
-    files = [
-        str(write_jsonl(tmp_path / "t.jsonl", TRIPLETS[:2])),
-        str(write_jsonl(tmp_path / "a.jsonl", ANSWERS[:2])),
-    ]
+    files = [str(write_jsonl(tmp_path / "t.jsonl", TRIPLETS[:2])),
+             str(write_jsonl(tmp_path / "a.jsonl", ANSWERS[:2]))]
     assert (
         main(
-            [
-                "evaluate", *files, "-o", str(tmp_path / "o"), "--judge", "m", "--scheduler",
-                "tcp://127.0.0.1:9", "--store", str(tmp_path / "r.sqlite"),
-            ]
+            ["evaluate", *files, "-o", str(tmp_path / "o"), "--judge", "m", "--scheduler",
+             "tcp://127.0.0.1:9", "--store", str(tmp_path / "r.sqlite")]
         )
         == 2
     )

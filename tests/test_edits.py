@@ -57,14 +57,8 @@ def test_half_of_six_sentences_is_three():
 def test_changed_numbers_are_no_rounding_forms():
     before, after = find_quantities(TEXT), find_quantities(edited("change numbers").text)
     changed = [(a, b) for a, b in zip(before, after, strict=True) if not same(a, b)]
-    assert [TEXT[a.start : a.end] for a, _ in changed] == [
-        "$94.9 billion",
-        "6%",
-        "$25 billion",
-        "46.2%",
-        "36.3%",
-        "250 million",
-    ]
+    assert [TEXT[a.start : a.end] for a, _ in changed] == ["$94.9 billion", "6%", "$25 billion", "46.2%",
+                                                           "36.3%", "250 million"]
     assert "the third quarter of 2023" in edited("change numbers").text      # dates are another edit
 
 
@@ -187,11 +181,8 @@ def test_any_text_survives(text):
 
 
 def test_edited_answers_are_joined_to_what_was_done():
-    triplets = [
-        Triplet("A-1", "A", "q", TEXT),
-        Triplet("A-2", "A", "q", OTHER),
-        Triplet("B-1", "B", "q", "Nothing here"),
-    ]
+    triplets = [Triplet("A-1", "A", "q", TEXT), Triplet("A-2", "A", "q", OTHER),
+                Triplet("B-1", "B", "q", "Nothing here")]
     answers, about = edited_answers(triplets, (0.25, 1.0))
     assert [(a.triplet_id, a.model) for a in answers] == [(b["triplet_id"], b["model"]) for b in about]
     assert len({(a.triplet_id, a.model) for a in answers}) == len(answers)

@@ -304,9 +304,8 @@ def test_three_versions_as_printed_or_as_many_as_there_are(tmp_path):
 
 
 def test_the_answer_may_stand_bare(tmp_path):
-    assert "Candidate Answer:\n$answer\n\nBullet Points:" in template(
-        imported(tmp_path, answer="bare"), "extract"
-    )
+    assert "Candidate Answer:\n$answer\n\nBullet Points:" in template(imported(tmp_path, answer="bare"),
+                                                                      "extract")
 
 
 def test_the_variant_that_reasons_has_the_papers_prompt_less_the_prohibition(tmp_path):
@@ -414,14 +413,8 @@ def test_a_copy_that_ends_early_names_all_that_is_gone(tmp_path):
 
 @pytest.mark.parametrize(
     "content",
-    [
-        b"",
-        b"not the paper",
-        b"%PDF-1.4\n%broken",
-        b"<html><body><p>Sign in</p></body></html>",
-        b"\xff\xfe\x00",
-        MINI[:200].encode(),
-    ],
+    [b"", b"not the paper", b"%PDF-1.4\n%broken", b"<html><body><p>Sign in</p></body></html>",
+     b"\xff\xfe\x00", MINI[:200].encode()],
 )
 def test_what_is_no_copy_at_all_is_refused_with_one_line(tmp_path, data_folder, content):
     (tmp_path / "copy.pdf").write_bytes(content)
@@ -478,15 +471,8 @@ def test_the_command(tmp_path, capsys, data_folder):
     (tmp_path / "copy.txt").write_text(MINI, encoding="utf-8")
     assert (
         main(
-            [
-                "prompts",
-                "import",
-                str(tmp_path / "copy.txt"),
-                "--reading",
-                "index=1",
-                "--reading",
-                "versions=counted",
-            ]
+            ["prompts", "import", str(tmp_path / "copy.txt"), "--reading", "index=1", "--reading",
+             "versions=counted"]
         )
         == 0
     )
@@ -603,19 +589,8 @@ def test_a_set_that_was_never_imported_is_asked_for(tmp_path, capsys):
     file, store = str(tmp_path / "a.txt"), str(tmp_path / "r.sqlite")
     assert (
         main(
-            [
-                "score",
-                "--reference",
-                file,
-                "--answer",
-                file,
-                "--judge",
-                "m",
-                "--store",
-                store,
-                "--prompts",
-                "paper",
-            ]
+            ["score", "--reference", file, "--answer", file, "--judge", "m", "--store", store, "--prompts",
+             "paper"]
         )
         == 2
     )

@@ -20,29 +20,16 @@ needs_mirror = pytest.mark.skipif(
     reason="needs the ten calls; point EMS_DATA_MIRROR at a folder that has them",
 )
 
-ACME = {
-    "ticker": "ACM",
-    "company": "Acme",
-    "names": "Acme|Acme Works",
-    "symbols": "ACM ACMB",
-    "fiscal_period": "FY2024Q3",
-    "call_date": "2024-10-30",
-    "transcript": "ACM_FY2024Q3",
-    "min_chars": "2000",
-}
+ACME = {"ticker": "ACM", "company": "Acme", "names": "Acme|Acme Works", "symbols": "ACM ACMB",
+        "fiscal_period": "FY2024Q3", "call_date": "2024-10-30", "transcript": "ACM_FY2024Q3",
+        "min_chars": "2000"}
 DAY = datetime.date(2024, 10, 30)
 SAID = [
     ("Operator", "Operator", "Good day and welcome to the Acme third quarter 2024 earnings call."),
-    (
-        "Ann Lee",
-        "Chief Officer",
-        "Thank you. Revenue of the quarter was $12 million, and grew 8% on the year. " * 15,
-    ),
-    (
-        "Bo de Wit",
-        "Analyst",
-        "Congratulations on the quarter. How is the order book, and what of the margin?",
-    ),
+    ("Ann Lee", "Chief Officer",
+     "Thank you. Revenue of the quarter was $12 million, and grew 8% on the year. " * 15),
+    ("Bo de Wit", "Analyst",
+     "Congratulations on the quarter. How is the order book, and what of the margin?"),
     (
         "Ann Lee",
         "Chief Officer",
@@ -153,15 +140,8 @@ def as_stacked_string(folder):
 
 def as_pdf(folder):
     first = ["1", "", "Acme, Inc. (ACM)", "October 30th, 2024", ""]
-    first += [
-        f"Operator: {SAID[0][2]}",
-        "",
-        "Ann Lee",
-        "Chief Officer, Acme, Inc.",
-        *wrapped(SAID[1][2]),
-        "",
-        "." * 80,
-    ]
+    first += [f"Operator: {SAID[0][2]}", "", "Ann Lee", "Chief Officer, Acme, Inc.", *wrapped(SAID[1][2]), "",
+              "." * 80]
     second = ["2", "", "Bo de Wit", "Analyst, Some Bank LLC Q", SAID[2][2], "",
               "Ann Lee", "Chief Officer, Acme, Inc. A", *wrapped(SAID[3][2]), "", f"Operator: {SAID[4][2]}"]
     return pdf(folder / "a.pdf", [first, second])
@@ -288,17 +268,13 @@ NO_QUARTER = PLAIN.replace("third quarter 2024 ", "")
         (PLAIN.replace("Acme", "Other"), "its opening does not name the company (Acme|Acme Works)"),
         (PLAIN.replace("Acme", "Acmeon"), None),  # a name may go on: JPMorgan, JPMorganChase
         (PLAIN.replace("Acme", "Macme"), "does not name the company"),
-        (
-            HEADER.replace("Oct. 30, 2024", "Jul 30, 2024") + PLAIN,
-            "it is of another call: 2024-07-30, not 2024-10-30",
-        ),
+        (HEADER.replace("Oct. 30, 2024", "Jul 30, 2024") + PLAIN,
+         "it is of another call: 2024-07-30, not 2024-10-30"),
         (HEADER.replace("Oct. 30", "Oct. 31") + PLAIN, None),  # a day apart: time zones
         (HEADER.replace("Q3", "Q2") + PLAIN.replace("third", "second"), "opening names Q2 2024, not Q3 2024"),
         (HEADER + "We compare with Q3 2023. " + PLAIN, None),  # dated: an aside is allowed
-        (
-            PLAIN.replace("third quarter", "second quarter") + " Next call: Q3 2024.",
-            "opening names Q2 2024, not Q3 2024",
-        ),
+        (PLAIN.replace("third quarter", "second quarter") + " Next call: Q3 2024.",
+         "opening names Q2 2024, not Q3 2024"),
         (NO_QUARTER, "names neither its day nor its quarter; put 'Date: 2024-10-30' on its first line"),
         ("Date: 2024-10-30\n\n" + NO_QUARTER, None),
     ],
@@ -349,16 +325,13 @@ def hub(path, *rows):
     return path
 
 
-@pytest.mark.parametrize("day", [
-    "2024-10-30 17:00:00", "2024-10-31", datetime.date(2024, 10, 30), datetime.datetime(2024, 10, 30, 21),
-])
+@pytest.mark.parametrize("day", ["2024-10-30 17:00:00", "2024-10-31", datetime.date(2024, 10, 30),
+                                 datetime.datetime(2024, 10, 30, 21)])
 def test_hub_row_is_found_by_day_whatever_its_quarter(tmp_path, day):
-    other = hub_row(
-        date="2024-07-30" if isinstance(day, str) else type(day)(2024, 7, 30), quarter=3, content="July"
-    )
-    call = read_hub(
-        hub(tmp_path / "p.parquet", other, hub_row(symbol="OTH", date=day), hub_row(date=day)), ACME
-    )
+    other = hub_row(date="2024-07-30" if isinstance(day, str) else type(day)(2024, 7, 30), quarter=3,
+                    content="July")
+    call = read_hub(hub(tmp_path / "p.parquet", other, hub_row(symbol="OTH", date=day), hub_row(date=day)),
+                    ACME)
     assert [who for who, _ in call.turns] == SPEAKERS
     assert call.ticker == "ACM"
     assert call.text.startswith("Operator: Good day")
@@ -486,9 +459,8 @@ def test_the_ten_calls_pass_and_their_fragments_do_not(companies):
         assert Path(call.source).stem == company["transcript"]
         for share in (0.5, 0.8, 0.9, 0.95):
             with pytest.raises(InputError, match="it is cut"):
-                check_transcript(
-                    dataclasses.replace(call, text=call.text[: int(share * len(call.text))]), company
-                )
+                check_transcript(dataclasses.replace(call, text=call.text[: int(share * len(call.text))]),
+                                 company)
         stranger = companies["JPM" if company["ticker"] != "JPM" else "LLY"]
         with pytest.raises(InputError, match=r"another company|does not name the company"):
             check_transcript(call, stranger)

@@ -38,11 +38,9 @@ RANK_MEASURES = {"sign accuracy": stats.sign_accuracy, "AUC": stats.auc}
 
 
 def unigram(references: Sequence[str], answers: Sequence[str]) -> list[tuple[float, float, float]]:
-    """Precision, recall and F1 of the words that two texts share, each in [0, 1]; 0 when either has no words.
+    """Precision, recall and F1 of the words that two texts share, in [0, 1]; 0 when either has no words.
 
-    Words are runs of a-z and 0-9 in lower case, counted as often as they occur: min(count in both) over the
-    count in the answer (precision) or in the reference (recall), in the manner of SQuAD's F1 (Rajpurkar et
-    al. 2016), which also leaves out articles.
+    As SQuAD's F1 (Rajpurkar et al. 2016), articles included: words are runs of a-z and 0-9 in lower case.
     """
     scores = []
     for texts in zip(references, answers, strict=True):
@@ -62,13 +60,12 @@ def surface_table(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> pd.
                         | {"length Score": [len(text.split()) for text in texts]} | _parts(UNIGRAM, scores))
 
 
-def score_table(triplets: Sequence[Triplet], answers: Sequence[Answer], *, encoder: Encoder | None = None,
-                more: Mapping[str, EMS] | None = None, progress: bool = False) -> pd.DataFrame:
+def score_table(triplets: Sequence[Triplet], answers: Sequence[Answer], *, encoder: Encoder | None = None
+                ) -> pd.DataFrame:
     """Every metric that needs no judge, for every answer; values in [0, 1] but for "length Score".
 
-    With an `encoder` also BERTScore, EMS(BERTScore) and EMS(local, encoder), whose words are weighed by
-    meaning. EMS(ROUGE) and EMS(BERTScore) share points and matches with EMS(local-pair). `more` adds
-    pipelines by name.
+    With an `encoder` also BERTScore, EMS(BERTScore) and EMS(local, encoder). EMS(ROUGE) and EMS(BERTScore)
+    share points and matches with EMS(local-pair).
     """
     reference = {t.id: t.reference for t in triplets}
     references, texts = [reference[a.triplet_id] for a in answers], [a.answer for a in answers]
@@ -81,13 +78,10 @@ def score_table(triplets: Sequence[Triplet], answers: Sequence[Answer], *, encod
         columns["BERTScore Score"] = bertscore(references, texts, encoder)
         pipelines["EMS(local, encoder)"] = EMS(local.extractor, local.matcher, LocalScorer(encoder))
     pipelines["EMS(local-pair)"] = pair
-    results = {name: pipeline.evaluate(triplets, answers, progress=progress)
-               for name, pipeline in pipelines.items()}
+    results = {name: pipeline.evaluate(triplets, answers) for name, pipeline in pipelines.items()}
     results["EMS(ROUGE)"] = rescored(results["EMS(local-pair)"], RougeScorer(), pair)
     if encoder is not None:
         results["EMS(BERTScore)"] = rescored(results["EMS(local-pair)"], BERTScorer(encoder), pair)
-    for name, pipeline in (more or {}).items():
-        results[name] = pipeline.evaluate(triplets, answers, progress=progress)
     for name, rows in results.items():
         columns |= _parts(name, [(r.precision, r.recall, r.f1) for r in rows])
     return pd.concat([surface_table(triplets, answers), pd.DataFrame(columns)], axis=1)
@@ -110,11 +104,9 @@ def metrics_of(scores: pd.DataFrame, part: str = "F1") -> dict[str, str]:
 
 
 def meta_pairs(meta: pd.DataFrame) -> tuple[list[Triplet], list[Answer], pd.DataFrame, pd.DataFrame]:
-    """RAGChecker's pairs (`datasets.ragchecker_meta`) as triplets, answers "1" and "2", labels, and its own
-    scores.
+    """`upstream.ragchecker_meta`'s pairs: triplets, answers "1" and "2", labels, RAGChecker's score table.
 
-    The labels are instance_id, annotator, dataset, overall, completeness, correctness; the scores are a score
-    table with RAGChecker's precision, recall and F1.
+    The labels are instance_id, annotator, dataset, overall, completeness, correctness.
     """
     first = meta.drop_duplicates("instance_id").astype({"instance_id": str})
     triplets = [Triplet(r.instance_id, r.instance_id, r.query, r.gt_answer) for r in first.itertuples()]
@@ -127,19 +119,15 @@ def meta_pairs(meta: pd.DataFrame) -> tuple[list[Triplet], list[Answer], pd.Data
     return triplets, answers, labels, pd.DataFrame(scores, columns=columns)
 
 
-def human_agreement(
-    labels: pd.DataFrame, scores: pd.DataFrame, *, against: Sequence[str] = (UNIGRAM, RAGCHECKER),
-    asked: Sequence[str] = tuple(ASKED), resamples: int = 2000, seed: int = 7,
-) -> pd.DataFrame:
-    """How well each metric's preference within a pair agrees with the annotators', as RAGChecker published
-    it.
+def human_agreement(labels: pd.DataFrame, scores: pd.DataFrame, *,
+                    against: Sequence[str] = (UNIGRAM, RAGCHECKER), asked: Sequence[str] = tuple(ASKED),
+                    resamples: int = 2000, seed: int = 7) -> pd.DataFrame:
+    """How well each metric's preference within a pair agrees with the annotators', as RAGChecker has it.
 
-    The procedure is that of Ru et al. (2024, RAGChecker), meta-evaluation: one observation per pair and
-    annotator, the second answer's score less the first's, against the label (-2 .. 2); a missing difference
-    is replaced by the median one. Tidy: asked (overall, completeness, correctness), metric, measure (pearson,
-    spearman, sign accuracy on labels other than 0), value, ci_low, ci_high over resampled pairs, n; for each
-    of `against`, the paired difference of the correlations with its interval. The row "the other annotator"
-    holds the two annotators' agreement, one observation per pair.
+    One observation per pair and annotator: the second answer's score less the first's (missing: the median
+    difference) against the label, -2 .. 2. Tidy: asked, metric, measure (pearson, spearman, sign accuracy on
+    labels other than 0), value, ci_low, ci_high over resampled pairs, n; paired differences of the
+    correlations to the metrics `against`. The metric "the other annotator" is the annotators' own agreement.
     """
     bootstrap = {"resamples": resamples, "seed": seed}
     rows = []
@@ -157,17 +145,12 @@ def human_agreement(
     return pd.DataFrame(rows)
 
 
-def label_agreement(
-    labels: pd.DataFrame, scores: pd.DataFrame, *, by: str = "", cluster: str = "group", part: str = "F1",
-    against: Sequence[str] = (), resamples: int = 2000, seed: int = 7,
-) -> pd.DataFrame:
-    """How well each metric tells right answers from wrong ones (`labels.correct`), joined by triplet and
-    model.
+def label_agreement(labels: pd.DataFrame, scores: pd.DataFrame, *, by: str = "", part: str = "F1",
+                    against: Sequence[str] = (), resamples: int = 2000, seed: int = 7) -> pd.DataFrame:
+    """How well each metric tells right answers from wrong ones (`labels.correct`): AUC, tau-b, pearson.
 
-    Tidy as `human_agreement`; the measures are AUC (the chance that a right answer outscores a wrong one;
-    Hanley and McNeil 1982), kendall (tau-b) and pearson (with a label of 0 or 1: the point-biserial
-    correlation). `by` names a column of the labels: once for all rows ("all"), then for each of its values.
-    Intervals resample whole clusters. InputError when an answer has no label or no score.
+    Tidy as `human_agreement`, with a column subset: "all", then each value of the labels' column `by`.
+    Intervals resample whole groups. InputError when an answer has no label or no score.
     """
     table = labels.merge(scores, on=KEYS, how="outer", indicator=True, validate="one_to_one")
     if unjoined := int((table["_merge"] != "both").sum()):
@@ -176,7 +159,7 @@ def label_agreement(
     columns, rows = metrics_of(scores, part), []
     for name, subset in [("all", table), *(table.groupby(by) if by else ())]:
         values = {metric: subset[column] for metric, column in columns.items()}
-        agreements = _agreement(values, subset["correct"].astype(float), subset[cluster], LABEL_MEASURES,
+        agreements = _agreement(values, subset["correct"].astype(float), subset["group"], LABEL_MEASURES,
                                 against, {"resamples": resamples, "seed": seed})
         rows += [{"subset": name, **row} for row in agreements]
     return pd.DataFrame(rows)
@@ -184,12 +167,7 @@ def label_agreement(
 
 def _agreement(metrics: Mapping[str, Any], labels: Any, cluster: Any, measures: Sequence[str],
                against: Sequence[str], bootstrap: Mapping[str, int]) -> list[dict[str, Any]]:
-    """A row for each metric and measure: value, interval, n, and the paired differences to the metrics
-    `against`.
-
-    The last of `measures` is a rank measure of `RANK_MEASURES`, the others are coefficients of
-    `stats.correlate`.
-    """
+    """Rows by metric and measure; the last measure is one of `RANK_MEASURES`, the others coefficients."""
     *coefficients, rank_measure = measures
     settings: dict[str, Any] = {"cluster": list(cluster), **bootstrap}
     rows = []

@@ -31,9 +31,8 @@ OVER = re.compile(r"signoff|disconnect\b|conclude[sd]? (?:today|the|our|this)|go
 def check_transcript(transcript: Transcript, company: Mapping[str, str]) -> Transcript:
     """Return the transcript when it is the whole English call that `company`, a row of companies.csv, names.
 
-    InputError with the reason for one that is empty, in another language, of another company or day, or cut
-    (shorter than `min_chars`, or without the end of a call). In a source without a date the fiscal quarter
-    must be the first that the opening names. A paraphrase of the right call cannot be told by its form.
+    InputError with the reason for one that is empty, in another language, of another company or day, or cut.
+    A paraphrase of the right call cannot be told by its form.
     """
     text, call_date = transcript.text, day_of(company["call_date"])
     period = int(company["fiscal_period"][-1]), int(company["fiscal_period"][2:6])
@@ -86,10 +85,9 @@ def load_companies(path: str | Path) -> list[dict[str, str]]:
 
 
 def find_transcript(company: Mapping[str, str], place: str | Path) -> Transcript:
-    """The company's call, checked, from the hub's parquet or from a folder of files.
+    """The company's call, checked, from the hub's parquet or a folder of files that begin with its ticker.
 
-    In a folder the file named after the call comes first, then all that begin with the ticker. A file that is
-    not the call is passed over; when none is left, the InputError says why each was refused.
+    A file that is not the call is passed over; when none is left, the InputError says why each was refused.
     """
     place = Path(place)
     if place.suffix == ".parquet" or any(place.rglob("*.parquet")):
@@ -105,19 +103,13 @@ def find_transcript(company: Mapping[str, str], place: str | Path) -> Transcript
                      or f"{place} has no transcript {stem}.*, nor any other of {company['ticker']}")
 
 
-def build_triplets(
-    companies: Sequence[Mapping[str, str]],
-    questions: str | Path,
-    references: str | Path | None,
-    transcripts: str | Path | None = None,
-) -> list[Triplet]:
-    """A triplet for each company and question: id `AAPL-Q1`, group the ticker, the question with the call's
-    name.
+def build_triplets(companies: Sequence[Mapping[str, str]], questions: str | Path,
+                   references: str | Path | None, transcripts: str | Path | None = None) -> list[Triplet]:
+    """A triplet for each company and question: id `AAPL-Q1`, group the ticker, question with the call's name.
 
     `questions`: YAML list of {id, topic, question}. `references`: folder of `<TICKER>.yaml`, question id ->
-    text; None leaves them empty, to be written later. `transcripts`: a folder or the hub's parquet; each
-    call, checked, becomes the context; without it that is None. InputError for a question, reference or
-    transcript that is missing or no text, and for an id given twice.
+    text; None leaves them empty. `transcripts`: folder or parquet of the calls that become the context.
+    InputError for a question, reference or transcript that is missing or no text, and for an id given twice.
     """
     asked, triplets = _questions(questions), []
     for company in companies:
@@ -161,6 +153,7 @@ def own_triplets(transcripts: str | Path | None = None) -> list[Triplet]:
 
 def _yaml(path: str | Path) -> Any:
     import yaml
+
     try:
         return yaml.safe_load(read_text(path))
     except yaml.YAMLError as error:

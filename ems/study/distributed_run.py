@@ -24,11 +24,10 @@ CHUNKS_PER_THREAD = 4    # submitted at once: enough to keep each worker thread 
 
 def stream(address: str, triplets: Sequence[Triplet], answers: Sequence[Answer], scorer: str = "local", *,
            encoder: str | None = None) -> Iterator[EMSResult]:
-    """As `build(None, scorer).stream`, with the work done by the workers of the scheduler at `address`.
+    """As `build(None, scorer).stream`, in the same order, by the workers of the scheduler at `address`.
 
-    Results come in the order of the answers and are the same as on one machine, which evaluates the same
-    chunks. The workers need this package in this version. InputError when dask is missing, nothing answers at
-    the address or it is lost, or the workers cannot import the package.
+    The workers need this package in this version. InputError when dask is missing, nothing answers at the
+    address or it is lost, or the workers cannot import the package.
     """
     build(None, scorer, encoder=encoder)      # says now, and not on a worker, what is wrong with the choice
     references_by_id(triplets)

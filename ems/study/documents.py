@@ -25,10 +25,9 @@ BLOCK_TAG = re.compile(r"p|div|li|tr|pre|section|figcaption|h[1-6]")
 
 
 def read_pages(path: Path) -> list[str]:
-    """The text of each page of a document; its kind is told from what it holds, not from its name.
+    """The text of each page of a document, whose kind is told from what it holds. InputError when unreadable.
 
-    An HTML page is one page, each <br> in it the end of a paragraph; a text has the pages that form feeds set
-    apart. InputError when it cannot be read.
+    An HTML page is one page, each <br> the end of a paragraph; form feeds set the pages of a text apart.
     """
     try:
         with path.open("rb") as file:
@@ -78,23 +77,18 @@ def html_text(element: Tag, line_break: str = "\n") -> str:
             text.replace_with(re.sub(r"\s+", " ", text))
     for tag in element("br"):
         tag.replace_with(line_break)
-    for block in element.find_all(_is_block):
+    for block in element.find_all(lambda tag: BLOCK_TAG.fullmatch(tag.name)
+                                  or any(map(LATEXML_BLOCK.match, tag.get("class") or ()))):
         block.insert_before("\n\n")
         block.insert_after("\n\n")
     return element.get_text()
-
-
-def _is_block(tag: Tag) -> bool:
-    classes = tag.get("class") or ()
-    return bool(BLOCK_TAG.fullmatch(tag.name) or any(map(LATEXML_BLOCK.match, classes)))
 
 
 def without_running_heads(pages: Sequence[str]) -> str:
     """The text of all pages, one after the other, without page numbers and running heads.
 
     Only the first and the last line of a page can be one: a number that grows by one a page, on two pages or
-    more, or a line with the same letters on more than half of the pages. Otherwise they would end up within
-    what goes over a page.
+    more, or a line with the same letters on more than half of the pages.
     """
     lines_of_pages = [page.strip().split("\n") for page in pages]
     for edge in (0, -1):

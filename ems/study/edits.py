@@ -1,8 +1,7 @@
-"""Controlled edits of a reference: what was done to the text is known, so is what a metric should do.
+"""Controlled edits of English prose: what was done to the text is known, so is what a metric should do.
 
-Every edit offers a list of *changes*, each one or more replacements of spans, in a random order fixed by the
-seed. A dose is a share of them: the changes of a small dose are among those of a larger one, so that a larger
-dose of an edit does more of the same damage. Rules for English prose only; nothing is asked of a model.
+Every edit offers *changes*, each one or more replacements of spans, in a random order fixed by the seed. A
+dose is a share of them; the changes of a small dose are among those of a larger one.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..local.quantities import find_quantities
 from ..local.sentences import sentences
@@ -67,10 +66,7 @@ EMPTY = ("In summary, the points above answer the question.", "Overall, they giv
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Start and end of every sentence, list mark included.
-
-    Left out are headings, which end in a colon, and pieces of fewer than two words.
-    """
+    """Start and end of every sentence, list mark included, but for headings and pieces under two words."""
     spans = []
     for block in _BLOCK.finditer(text):
         start = block.start()
@@ -159,17 +155,17 @@ def _paraphrase(text: str, other: str, rng: random.Random) -> list[Change]:
 
 def _restate(text: str, other: str, rng: random.Random) -> list[Change]:
     """The same amount in another form: 11.4 billion is 11,400 million, 6% is 6 percent."""
-    return [((m.start(), m.end(), _restated(m["number"], m["scale"], m["percent"])),)
-            for m in _RESTATE.finditer(text)]
-
-
-def _restated(number: str, scale: str | None, percent: str | None) -> str:
-    if percent:
-        return number + (" percent" if percent == "%" else "%")
-    value, decimals = float(number.replace(",", "")), len(number.partition(".")[2])
-    if scale == "billion":
-        return f"{value * 1000:,.0f} million"
-    return f"{value / 1000:.{decimals + 3}f} billion"
+    changes: list[Change] = []
+    for m in _RESTATE.finditer(text):
+        value, decimals = float(m["number"].replace(",", "")), len(m["number"].partition(".")[2])
+        if m["percent"]:
+            new = m["number"] + (" percent" if m["percent"] == "%" else "%")
+        elif m["scale"] == "billion":
+            new = f"{value * 1000:,.0f} million"
+        else:
+            new = f"{value / 1000:.{decimals + 3}f} billion"
+        changes.append(((m.start(), m.end(), new),))
+    return changes
 
 
 def _stop_word(text: str, other: str, rng: random.Random) -> list[Change]:
@@ -183,8 +179,7 @@ def _unmarked(sentence: str) -> str:
     return re.sub(r"^(?:[-*•]|\(?\d{1,2}[.)])\s+", "", sentence)
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(NamedTuple):
     """One kind of edit and what a metric should make of it."""
 
     name: str
@@ -208,8 +203,7 @@ EDITS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Edited:
+class Edited(NamedTuple):
     """A text after an edit."""
 
     text: str
@@ -219,11 +213,9 @@ class Edited:
 
 
 def apply(edit: Edit, text: str, dose: float, *, other: str = "", seed: int = 7, key: str = "") -> Edited:
-    """Make the share `dose` in (0, 1] of an edit's changes, at least one; `key` varies the choice between
-    texts.
+    """Make the share `dose` of an edit's changes, at least one; padding comes from `other`.
 
-    `other` is where padding comes from. Equal arguments give equal texts, on every machine. ValueError for a
-    dose outside (0, 1].
+    Equal arguments give equal texts; `key` varies the choice. ValueError for a dose outside (0, 1].
     """
     if not 0 < dose <= 1:
         raise ValueError(f"dose must be in (0, 1], got {dose}")
@@ -241,12 +233,10 @@ def apply(edit: Edit, text: str, dose: float, *, other: str = "", seed: int = 7,
 
 def edited_answers(triplets: Sequence[Triplet], doses: Sequence[float] = DOSES, *, seed: int = 7
                    ) -> tuple[list[Answer], list[dict[str, object]]]:
-    """Every edit at every dose of every reference, as answers, and what was done to each.
+    """Every edit at every dose of every reference, as answers, and in the same order what was done to each.
 
-    An answer's `model` is "<edit>@<dose>", or "unedited" for the reference itself. The second list has, in
-    the same order, dicts of triplet_id, model, edit, harm, dose, changes and touched. Where an edit has
-    nothing to change there is no answer. Padding comes from the other references, those of the same group
-    first.
+    An answer's `model` is "<edit>@<dose>", or "unedited" for the reference itself; where an edit has nothing
+    to change there is no answer. Padding comes from the other references, those of the same group first.
     """
     answers: list[Answer] = []
     about: list[dict[str, object]] = []

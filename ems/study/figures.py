@@ -10,12 +10,14 @@ import os
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..io import write_file
 from ..report import visible
+from ..stats import METRICS, by_size, natural
 from ..types import InputError
 
 if TYPE_CHECKING:
@@ -28,15 +30,13 @@ DPI = 100                      # figures are 16 inches wide: 1600 pixels
 BLUE, GREEN, ORANGE, RED, PINK, GREY = "#0072B2", "#009E73", "#E69F00", "#D55E00", "#CC79A7", "#767676"
 COLOURS = {                    # of metrics, else BLUE
     "BLEU": ORANGE, "ROUGE": ORANGE, "BERTScore": ORANGE, "RAGChecker": PINK, "EMS(local)": GREEN}
-STYLE = {
-    "font.family": "DejaVu Sans", "font.size": 12, "text.parse_math": False, "axes.spines.top": False,
-    "axes.spines.right": False, "axes.titlelocation": "left", "axes.titleweight": "bold",
-    "figure.facecolor": "white", "text.hinting": "no_hinting",
-}
+STYLE = {"font.family": "DejaVu Sans", "font.size": 12, "text.parse_math": False, "axes.spines.top": False,
+         "axes.spines.right": False, "axes.titlelocation": "left", "axes.titleweight": "bold",
+         "figure.facecolor": "white", "text.hinting": "no_hinting"}
 
 
 def pyplot() -> Any:
-    """matplotlib.pyplot; InputError with the way to install it."""
+    """matplotlib.pyplot; InputError when it is not installed."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -45,10 +45,8 @@ def pyplot() -> Any:
 
 
 def save(fig: Figure, path: str | os.PathLike[str]) -> Path:
-    """Write a figure as PNG, 100 dots per inch, without date or version: equal input gives equal bytes."""
-    import io
-
-    buffer = io.BytesIO()
+    """Write a figure as PNG, 100 dots per inch; equal input gives equal bytes."""
+    buffer = BytesIO()
     with pyplot().rc_context(STYLE):
         fig.savefig(buffer, format="png", dpi=DPI, metadata={"Software": None})
     return write_file(Path(path), buffer.getvalue())
@@ -99,15 +97,14 @@ class _Panel:
         change = f"{first[0]:.3f} → {last[0]:.3f}"
         if first[0] <= 0:
             return f"{change}: no ratio to 0"
-        return f"{change}, ×{last[0] / first[0]:.2f}; {self._evidence(first, last)}"
-
-    def _evidence(self, first: Point, last: Point) -> str:
         if self.tested:
-            return ("no paired test" if math.isnan(self.p)
-                    else "paired p < 0.001" if self.p < 0.001 else f"paired p = {self.p:.2g}")
-        if math.isnan(first[1]) or math.isnan(last[1]):
-            return "no interval"
-        return f"intervals {'apart' if last[1] > first[2] or last[2] < first[1] else 'overlap'}"
+            evidence = ("no paired test" if math.isnan(self.p)
+                        else "paired p < 0.001" if self.p < 0.001 else f"paired p = {self.p:.2g}")
+        elif math.isnan(first[1]) or math.isnan(last[1]):
+            evidence = "no interval"
+        else:
+            evidence = f"intervals {'apart' if last[1] > first[2] or last[2] < first[1] else 'overlap'}"
+        return f"{change}, ×{last[0] / first[0]:.2f}; {evidence}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,26 +117,19 @@ class _RatioAxis:
     span: float = 0.0          # of the values; what a margin is measured by on a linear axis
 
 
-def scaling_figure(
-    summary: pd.DataFrame, sizes: Mapping[str, float | str], parts: Mapping[str, str] | None = None,
-    paired: pd.DataFrame | None = None,
-) -> Figure:
-    """Which metrics distinguish the models: a panel per metric, relative to the first model, the others in
-    grey.
+def scaling_figure(summary: pd.DataFrame, sizes: Mapping[str, float | str],
+                   parts: Mapping[str, str] | None = None, paired: pd.DataFrame | None = None) -> Figure:
+    """A panel per metric, values and 95 % intervals relative to the first model; the other metrics in grey.
 
-    `sizes` maps models to billions of parameters (a logarithmic axis) or, in order, to labels (an ordinal
-    one, when the models are no size family). `parts` picks a part per metric; left out, F1, else Score. Bars
-    are the 95 % intervals divided by the first model's value; numbers at the points are the values
-    themselves; the line under a title gives the ratio last to first, and from `paired` (`stats.paired_table`)
-    Holm's p of their difference over the triplets both have a value for; left out, it says whether their two
-    intervals overlap. Where a value is over four times the first, ratios are drawn on a logarithmic scale; a
-    filled arrow at its foot is a value of 0. An open arrow at an edge is a bar that was cut there. Where the
-    first value is 0 there is nothing to divide by: the values stand in the panel as numbers. InputError for a
-    model or a part that the summary does not have.
+    `sizes` maps models to billions of parameters (logarithmic axis) or, in order, to labels. `parts` picks a
+    part per metric; left out, F1, else Score. `paired` is `stats.paired_table`'s frame. A metric whose first
+    value is 0 stands as numbers. InputError for a model or a part that the summary does not have.
     """
     plt = pyplot()
     axis = _model_axis(summary, sizes)
-    panels = [_panel(summary, metric, axis.models, parts or {}, paired) for metric in _metrics(summary)]
+    present = set(summary["metric"])
+    metrics = [m for m in METRICS if m in present] + sorted(present - set(METRICS))
+    panels = [_panel(summary, metric, axis.models, parts or {}, paired) for metric in metrics]
     ratios = _ratio_axis([panel.relative for panel in panels])
     columns = min(4, len(panels))
     rows = math.ceil(len(panels) / columns)
@@ -171,14 +161,6 @@ def _model_axis(summary: pd.DataFrame, sizes: Mapping[str, float | str]) -> _Mod
     return _ModelAxis(list(sizes), [str(label) for label in sizes.values()], list(range(len(sizes))), False)
 
 
-def _metrics(summary: pd.DataFrame) -> list[str]:
-    """The summary's metrics: the paper's in its order, then the others by name."""
-    from ..stats import METRICS
-
-    present = set(summary["metric"])
-    return [m for m in METRICS if m in present] + sorted(present - set(METRICS))
-
-
 def _panel(summary: pd.DataFrame, metric: str, models: Sequence[str], parts: Mapping[str, str],
            paired: pd.DataFrame | None) -> _Panel:
     cell = summary[summary["metric"] == metric]
@@ -188,18 +170,13 @@ def _panel(summary: pd.DataFrame, metric: str, models: Sequence[str], parts: Map
         raise InputError(f"{metric} has no part {part!r} in the summary; it has {', '.join(sorted(offered))}")
     values = cell[cell["part"] == part].set_index("model")[["value", "ci_low", "ci_high"]].astype(float)
     points = [tuple(values.loc[m]) if m in values.index else NO_POINT for m in models]
-    name = metric if part == "Score" else f"{metric} {part}"
-    return _Panel(name, points, paired is not None, _p_of_ends(paired, metric, part, models))
-
-
-def _p_of_ends(paired: pd.DataFrame | None, metric: str, part: str, models: Sequence[str]) -> float:
-    """Holm's p of the last model against the first; nan where it was not tested."""
-    if paired is None:
-        return math.nan
-    ends = [models[0], models[-1]]
-    row = paired[(paired["metric"] == metric) & (paired["part"] == part)
-                 & paired["a"].isin(ends) & paired["b"].isin(ends)]
-    return float(row["p_holm"].iloc[0]) if len(row) else math.nan
+    name, p = metric if part == "Score" else f"{metric} {part}", math.nan
+    if paired is not None:
+        ends = [models[0], models[-1]]
+        row = paired[(paired["metric"] == metric) & (paired["part"] == part)
+                     & paired["a"].isin(ends) & paired["b"].isin(ends)]
+        p = float(row["p_holm"].iloc[0]) if len(row) else math.nan
+    return _Panel(name, points, paired is not None, p)
 
 
 def _ratio_axis(lines: Sequence[Sequence[Point]]) -> _RatioAxis:
@@ -218,18 +195,16 @@ def _draw_all_metrics(ax: Axes, axis: _ModelAxis, panels: Sequence[_Panel], pane
     """This panel's line in colour, the others in grey behind it; dashes, not lines, without sizes."""
     ax.axhline(1, color="black", linewidth=0.8, linestyle=":")
     for other in panels:
-        mine = other is panel
-        look: dict[str, Any] = {"color": "#D0D0D0", "zorder": 1}
-        if mine:
-            look = {"color": panel.colour, "linewidth": 2.4, "zorder": 2}
+        look: dict[str, Any] = {"color": "#D0D0D0", "zorder": 1, "marker": "" if axis.by_size else "_"}
+        if other is panel:
+            look = {"color": panel.colour, "zorder": 2, "linewidth": 2.4}
         if other.relative:
             ax.plot(axis.x, [value for value, _, _ in other.relative], **look,
-                    linestyle="-" if axis.by_size else "", marker="" if axis.by_size or mine else "_")
+                    linestyle="-" if axis.by_size else "")
 
 
 def _draw_point(ax: Axes, x: float, panel: _Panel, k: int, ratios: _RatioAxis) -> set[str]:
-    """Model k's ratio with its interval and value; returns which of the marks "zero" and "cut" were
-    needed."""
+    """Model k's ratio with its interval and value; returns the marks needed, of "zero" and "cut"."""
     ratio, low, high = panel.relative[k]
     if math.isnan(ratio):
         return set()
@@ -240,11 +215,8 @@ def _draw_point(ax: Axes, x: float, panel: _Panel, k: int, ratios: _RatioAxis) -
         bars = [[max(0, y - max(low, ratios.bottom))], [max(0, min(high, ratios.top) - y)]]
     ax.errorbar(x, y, yerr=bars, color=panel.colour, marker="v" if beyond else "o", capsize=4, linewidth=1.8,
                 zorder=3)
-    cut = []
-    if high > ratios.top:
-        cut.append((ratios.top, "^"))
-    if low < ratios.bottom and not beyond:
-        cut.append((ratios.bottom, "v"))
+    cut = ([(ratios.top, "^")] * (high > ratios.top)
+           + [(ratios.bottom, "v")] * (low < ratios.bottom and not beyond))
     for edge, arrow in cut:
         ax.plot(x, edge, arrow, color=panel.colour, markerfacecolor="white", markersize=9, zorder=3)
     # the number stands where no line is
@@ -306,18 +278,13 @@ MAX_LEVELS = 40                # rows or columns of a heat map that can still be
 COLOUR_STEP = 0.05             # the ends of the colour scale are multiples of it
 
 
-def heatmap(
-    values: pd.DataFrame, metric: str, part: str | None = None, models: Sequence[str] | None = None, *,
-    rows: str = "group", columns: str | None = None,
-) -> Figure:
+def heatmap(values: pd.DataFrame, metric: str, part: str | None = None, models: Sequence[str] | None = None,
+            *, rows: str = "group", columns: str | None = None) -> Figure:
     """Mean value by company (`rows`) and question (`columns`), one panel per model, all on one colour scale.
 
-    The scale spans the means that are drawn, and its label says from where to where. `part`, left out, is F1,
-    else Score. `models` names the panels in order; left out, it is all models by size. `columns` names a
-    column of the values frame; left out, it is the end of the triplet id after the last "-". A side with over
-    40 levels cannot be read and is drawn as one, "all 45": name a coarser column to see more. A cell without
-    a scored answer is hatched. Numbers are printed while they fit: 48 columns over all panels. InputError for
-    a metric, part, model or column that the values do not have.
+    Left out, `part` is F1, else Score; `models` all, by size; `columns` the end of the triplet id after the
+    last "-". A side with over 40 levels is drawn as one, "all 45". A cell without a scored answer is hatched.
+    InputError for a metric, part, model or column that the values do not have.
     """
     plt = pyplot()
     import seaborn as sns
@@ -347,12 +314,9 @@ def heatmap(
     return fig
 
 
-def _heatmap_rows(
-    values: pd.DataFrame, metric: str, part: str, models: Sequence[str] | None
-) -> tuple[list[str], pd.DataFrame]:
+def _heatmap_rows(values: pd.DataFrame, metric: str, part: str, models: Sequence[str] | None
+                  ) -> tuple[list[str], pd.DataFrame]:
     """The models to draw, in order, and the rows of one metric and part about them."""
-    from ..stats import by_size
-
     cell = values[(values["metric"] == metric) & (values["part"] == part)]
     known = sorted(cell["model"].unique(), key=by_size)
     chosen = known if models is None else list(models)
@@ -367,8 +331,6 @@ def _heatmap_rows(
 
 def _grids(cell: pd.DataFrame, models: Sequence[str], rows: str, columns: str | None) -> list[pd.DataFrame]:
     """Mean values by row and column, a frame per model, all of one shape; nan where nothing was scored."""
-    from ..stats import natural
-
     header = cell["triplet_id"].str.rsplit("-", n=1).str[-1] if columns is None else cell[columns]
     cell = cell.assign(row=cell[rows].astype(str), column=header.astype(str))
     for side in ("row", "column"):

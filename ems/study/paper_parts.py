@@ -168,10 +168,7 @@ _LABELLED = re.compile(r"[A-Z{][^.!?\":]{0,60}:(?: |$)|Example \d+:?$")
 
 
 def _reflow(text: str, words: frozenset[str], width: int) -> str:
-    """The lines of a part joined to paragraphs, list entries and labels, one a line.
-
-    `words` are those of the whole copy, `width` the characters of its full lines.
-    """
+    """The lines joined to paragraphs, list entries and labels; `words` and `width` are those of the copy."""
     blocks: list[str] = []
     after_short = True                         # whether a paragraph may have ended before this line
     for line in map(str.strip, text.strip().split("\n")):
@@ -190,9 +187,8 @@ def _reflow(text: str, words: frozenset[str], width: int) -> str:
 
 def _begins_block(line: str, last: str, after_short: bool) -> bool:
     """Whether a line begins a block of its own after the block `last`, or goes on with it."""
-    if _HEAD.match(last) or last in ("[", "]") or _LABELLED.match(line):
-        return True
-    if line[0] == '"' and last[-1] == ",":
+    if (_HEAD.match(last) or last in ("[", "]") or _LABELLED.match(line)
+            or (line[0] == '"' and last[-1] == ",")):
         return True
     ended = last[-1] in '.:?!"]>'
     list_goes_on = ended or last[-1] == "," or re.fullmatch(r"-?\d{1,2}", last)

@@ -1,8 +1,7 @@
 """The paper's questions and prompts as a prompt set, made from the reader's copy of it (arXiv:2503.16575).
 
-The paper's sentences are no part of this project: `ems prompts import` takes them from a copy (see
-paper_parts) and writes them word for word as the prompt set `paper` into the user's data folder, with slots
-where answers and points go.
+The paper's sentences are no part of this project: `ems prompts import` writes them word for word, with slots,
+as the prompt set `paper` into the user's data folder.
 """
 
 from __future__ import annotations
@@ -14,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+import yaml
 
 from ..io import home, write_file
 from ..prompting import ABOUT, Prompts
@@ -69,11 +70,10 @@ ELSEWHERE = (
 
 
 def import_prompts(source: str | Path, readings: Mapping[str, str] | None = None) -> tuple[Path, list[str]]:
-    """Make the prompt set `paper` from a copy of the paper.
+    """Make, or replace, the prompt set `paper` from a copy of the paper; `readings` chooses among `READINGS`.
 
-    Returns its folder, and the names of the parts whose words are not the expected ones. `readings` chooses
-    among `READINGS`. A set that is there already is replaced as a whole. InputError, and nothing written,
-    when a part of the appendix is missing or breaks off, or a reading is not known.
+    Returns its folder, and the names of the parts whose words are not the expected ones. InputError, and
+    nothing written, when a part of the appendix is missing or breaks off, or a reading is not known.
     """
     chosen = _chosen(readings or {})
     questions, prompts = find_parts(paper_text(source))
@@ -83,7 +83,9 @@ def import_prompts(source: str | Path, readings: Mapping[str, str] | None = None
     differing = [name for (name, letters_hash), part in zip(known.items(), parts, strict=True)
                  if not hashlib.sha256(letters(part).encode()).hexdigest().startswith(letters_hash)]
     files = {f"{task}.txt": text for task, text in templates(prompts, chosen).items()}
-    files["questions.yaml"] = _questions_yaml(questions)
+    listed = [{"id": f"Q{i}", "topic": topic, "question": question}
+              for i, (topic, question) in enumerate(zip(TOPICS, questions, strict=True), 1)]
+    files["questions.yaml"] = yaml.safe_dump(listed, sort_keys=False, allow_unicode=True, width=120)
     files[ABOUT] = json.dumps({
         "kit": LEFT_TO_KIT, "readings": chosen, "differs": differing,
         "menu": {"first": int(chosen["index"]), "numbered": chosen["list"] != "plain", "between": ",\n"},
@@ -136,14 +138,6 @@ def _matching(text: str, first: int, number_examples: bool) -> str:
         text = re.sub(r'(?<=\[\n)".*?(?=\n\])', lambda listed: "\n".join(
             f"{i}: {line}" for i, line in enumerate(listed[0].split("\n"), first)), text, flags=re.S)
     return text
-
-
-def _questions_yaml(questions: Sequence[str]) -> str:
-    import yaml
-
-    listed = [{"id": f"Q{i}", "topic": topic, "question": question}
-              for i, (topic, question) in enumerate(zip(TOPICS, questions, strict=True), 1)]
-    return yaml.safe_dump(listed, sort_keys=False, allow_unicode=True, width=120)
 
 
 def readings_table(chosen: Mapping[str, str] | None = None) -> str:

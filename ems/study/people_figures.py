@@ -27,10 +27,9 @@ def colour_of(metric: str) -> str:
 
 
 def forest_figure(agreement: pd.DataFrame, measure: str = "spearman") -> Figure:
-    """Correlation of every metric with the annotators, one panel per question asked, with 95 % intervals.
+    """Correlation of every metric with the annotators, with 95 % intervals, one panel per question asked.
 
-    `agreement` is `agreement.human_agreement`'s frame. Rows are sorted by the first panel; the grey band is
-    how well one annotator predicts the other.
+    `agreement` is `agreement.human_agreement`'s frame; the grey band is one annotator against the other.
     """
     plt = pyplot()
     table = agreement[agreement["measure"] == measure]
@@ -41,7 +40,12 @@ def forest_figure(agreement: pd.DataFrame, measure: str = "spearman") -> Figure:
                                  layout="constrained")
         for ax, (ask, part) in zip(axes, ASKED.items(), strict=True):
             cell = table[table["asked"] == ask].set_index("metric")
-            _people_band(ax, cell.loc[PEOPLE], len(order))
+            people, top = cell.loc[PEOPLE], len(order) - 0.4
+            ax.fill_between([people["ci_low"], people["ci_high"]], -0.6, top, color="#E4E4E4", linewidth=0,
+                            zorder=0)
+            ax.plot([people["value"]] * 2, [-0.6, top], color=GREY, linewidth=1.5, zorder=1)
+            ax.text(people["value"], top + 0.1, "one annotator\nfor the other", ha="center", va="bottom",
+                    fontsize=10, color="#505050")
             _dots(ax, cell, order)
             ax.set_title(f"{ask}  (metric: {part})", fontsize=13)
             ax.set_xlim(min(-0.02, table["ci_low"].min() - 0.02), 1)
@@ -54,21 +58,8 @@ def forest_figure(agreement: pd.DataFrame, measure: str = "spearman") -> Figure:
     return fig
 
 
-def _people_band(ax: Axes, people: pd.Series, rows: int) -> None:
-    """How well one annotator predicts the other, behind the rows; its label stands free above them."""
-    ends, top = [people["ci_low"], people["ci_high"]], rows - 0.4
-    ax.fill_between(ends, -0.6, top, color="#E4E4E4", linewidth=0, zorder=0)
-    ax.plot([people["value"]] * 2, [-0.6, top], color=GREY, linewidth=1.5, zorder=1)
-    ax.text(people["value"], top + 0.1, "one annotator\nfor the other", ha="center", va="bottom", fontsize=10,
-            color="#505050")
-
-
 def auc_figure(panels: Mapping[str, pd.DataFrame]) -> Figure:
-    """AUC of every metric with its interval, one panel per title.
-
-    `panels` hold rows of `agreement.label_agreement`, one subset each. A metric without a value in a panel
-    says so.
-    """
+    """AUC of every metric with its interval; a panel per title, of `label_agreement`'s rows of one subset."""
     plt = pyplot()
     cells = {name: frame[frame["measure"] == "AUC"].set_index("metric") for name, frame in panels.items()}
     ranked = [cell.sort_values("value").index for cell in cells.values()]
@@ -112,13 +103,10 @@ FORM_LOOKS = ((BLUE, "o"), (GREEN, "s"))       # colour and marker of the first 
 
 
 def choices_figure(choices: pd.DataFrame) -> Figure:
-    """What changing one choice does, from `ablation.compare`: agreement with people, gap and order of the
-    models.
+    """What changing one choice does to agreement with people, and to gap and order of the models.
 
-    Rows are choices, colours the forms of the evaluator, dotted lines the paper's choices in each form. The
-    first panel shows paired differences, whose intervals say whether a change matters: filled where they
-    leave 0 out. The gap is that of the `last` model to the `first`, both named under the panel; with one
-    model there is none.
+    `choices` is `ablation.compare`'s frame. Rows are choices, colours forms of the evaluator, dotted lines
+    the paper's choices; a filled mark is a clear difference.
     """
     plt = pyplot()
     first, last = (textwrap.shorten(choices[end].iloc[0], 44, placeholder="…") for end in ("first", "last"))
@@ -162,8 +150,8 @@ def _draw_choices(ax: Axes, column: str, rows: pd.DataFrame, order: Sequence[str
                     fontweight="bold")
             continue
         if f"{column}_low" in row:
-            interval = [row[f"{column}_low"], row[f"{column}_high"]]
-            ax.plot(interval, [y, y], color=colour, linewidth=2, zorder=2)
+            ax.plot([row[f"{column}_low"], row[f"{column}_high"]], [y, y], color=colour, linewidth=2,
+                    zorder=2)
         clear = column != "change" or row["verdict"] != "no clear difference"
         ax.plot(row[column], y, marker, color=colour, markersize=8, zorder=3,
                 markerfacecolor=colour if clear else "white")
@@ -178,12 +166,9 @@ MARKS = {True: "", False: " ✗"}        # a verdict's; else it is missing
 
 
 def notice_figure(verdicts: pd.DataFrame, metrics: Sequence[str] = ()) -> Figure:
-    """Which metric notices which edit: the mean loss at the largest dose in points of 100, by metric and
-    edit.
+    """Mean loss by metric and edit at the largest dose, in points of 100; ✗ a failure, ? without a verdict.
 
-    A cross marks a failure, a question mark what has no verdict. `verdicts` is `ablation.verdicts`' frame;
-    `metrics` names the rows, by default all, most passes first. Colour is the loss, so that a good metric is
-    dark on the left, where the edit does harm, and pale on the right, where it does none.
+    `verdicts` is `ablation.verdicts`' frame; `metrics` names the rows, by default all, most passes first.
     """
     plt = pyplot()
     edits = [e for harm in HARMS for e in dict.fromkeys(verdicts.loc[verdicts["harm"] == harm, "edit"])]
@@ -198,7 +183,12 @@ def notice_figure(verdicts: pd.DataFrame, metrics: Sequence[str] = ()) -> Figure
         for i, metric in enumerate(metrics):
             for j, edit in enumerate(edits):
                 if (metric, edit) in cells.index:
-                    _write_loss(ax, j, i, cells.loc[(metric, edit)])
+                    row = cells.loc[(metric, edit)]
+                    mark = MARKS.get(row["passes"], " ?")
+                    failed = mark == MARKS[False]
+                    ax.text(j, i, f"{100 * row['loss']:.1f}{mark}", ha="center", va="center", fontsize=12,
+                            color="white" if row["loss"] > 0.35 else "#B00000" if failed else "black",
+                            fontweight="bold" if failed else "normal")
         ax.set_xticks(range(len(edits)), [textwrap.fill(e, 11) for e in edits], fontsize=11)
         ax.set_yticks(range(len(metrics)), [f"{m}   {passed[m]}/{len(edits)}" for m in metrics])
         ax.tick_params(length=0)
@@ -207,13 +197,6 @@ def notice_figure(verdicts: pd.DataFrame, metrics: Sequence[str] = ()) -> Figure
                      "✗ = wrong direction or out of proportion", x=0.01, ha="left", fontsize=14)
     plt.close(fig)
     return fig
-
-
-def _write_loss(ax: Axes, x: int, y: int, row: pd.Series) -> None:
-    mark = MARKS.get(row["passes"], " ?")
-    colour = "white" if row["loss"] > 0.35 else "#B00000" if mark == MARKS[False] else "black"
-    ax.text(x, y, f"{100 * row['loss']:.1f}{mark}", ha="center", va="center", fontsize=12, color=colour,
-            fontweight="bold" if mark == MARKS[False] else "normal")
 
 
 def _group_edits(ax: Axes, harms: Sequence[str]) -> None:

@@ -48,9 +48,7 @@ class _Link:
 def extraction_figure(text: str, points: Sequence[str]) -> Figure:
     """A long answer on the left, its saliency points on the right (the paper's figure 1).
 
-    A line leads from each point to the passage that shares most of its words; a passage that no point leads
-    to (a heading, a removed summary) is grey. Passages are paragraphs, or sentences when there is only one
-    paragraph.
+    A line leads from each point to the paragraph (or sentence of a single one) with most of its words.
     """
     passages = [p for p in re.split(r"\s*\n\s*", text) if p.strip()]
     passages = re.split(r"(?<=[.!?])\s+(?=[A-Z])", passages[0]) if len(passages) == 1 else passages
@@ -65,10 +63,7 @@ def extraction_figure(text: str, points: Sequence[str]) -> Figure:
 
 
 def _origins(points: Sequence[str], passages: Sequence[str]) -> list[int | None]:
-    """For each point the passage with most of its words, None without any.
-
-    Of equally good passages the one that this point has come from least often: repeated points have several.
-    """
+    """For each point the passage with most of its words, or None; equals in turn for a repeated point."""
     words = [set(re.findall(r"\w+", p.casefold())) for p in passages]
     origins: list[int | None] = []
     taken: Counter[tuple[int, str]] = Counter()
@@ -84,13 +79,10 @@ def _origins(points: Sequence[str], passages: Sequence[str]) -> list[int | None]
 
 
 def alignment_figure(result: EMSResult) -> Figure:
-    """Reference points left, answer points right, a line per match coloured by its score (the paper's figure
-    2).
+    """Reference points left, answer points right, matches coloured by score (the paper's figure 2).
 
-    The tag of a reference point is s_i (eq. 5): -1 when nothing matched, "?" when unscored; that of an answer
-    point is s_j (eq. 7). For scores of whole sides the tags say how far the other side covers or supports a
-    point, with its weight, and thin dotted lines lead to the nearest point, a hint that made no score. The
-    three metrics stand below with their arithmetic. Long lists are cut, with a count.
+    Tags are s_i (eq. 5; -1 unmatched, "?" unscored) and s_j (eq. 7), or, for scores of whole sides, how far
+    the other side covers a point, and its weight. Long lists are cut, with a count.
     """
     rows = alignment_rows(result)
     left = [_row_box(row, row.ref, result.ref_points) for row in rows
@@ -180,10 +172,8 @@ class _Column:
 GAP = 0.14                     # inches between boxes
 
 
-def _columns_figure(
-    titles: Sequence[str], left: Sequence[_Box], right: Sequence[_Box], links: Sequence[_Link],
-    notes: Sequence[str],
-) -> Figure:
+def _columns_figure(titles: Sequence[str], left: Sequence[_Box], right: Sequence[_Box],
+                    links: Sequence[_Link], notes: Sequence[str]) -> Figure:
     """Two columns of boxes joined by links, notes below; at most `MAX_BOXES` a side, linked ones first."""
     plt = pyplot()
     shown = list(range(min(len(left), MAX_BOXES)))
@@ -204,17 +194,19 @@ def _columns_figure(
         ax.axis("off")
         for column in columns:
             _draw_column(ax, column)
-        _draw_links(ax, links, *columns)
+        for link in links:
+            if link.left in columns[0].placed and link.right in columns[1].placed:
+                heights = columns[0].placed[link.left].middle, columns[1].placed[link.right].middle
+                ax.plot((columns[0].link_x, columns[1].link_x), heights, color=link.colour,
+                        linewidth=link.width, linestyle=link.style, zorder=1)
         for k, line in enumerate(lines):
             ax.text(0.35, foot + 0.24 * k, line, fontsize=12, va="center")
     plt.close(fig)
     return fig
 
 
-def _column(
-    heading: list[str], x: float, tag_x: float, link_x: float, top: float, boxes: Sequence[_Box],
-    shown: Sequence[int],
-) -> _Column:
+def _column(heading: list[str], x: float, tag_x: float, link_x: float, top: float, boxes: Sequence[_Box],
+            shown: Sequence[int]) -> _Column:
     """The boxes to show, one below the other from `top` on."""
     placed, y = {}, top
     for index in shown:
@@ -250,14 +242,6 @@ def _draw_box(ax: Axes, column: _Column, placed: _Placed) -> None:
     if box.below:
         ax.text(column.tag_x, placed.middle + 0.1, box.below, fontsize=8, va="center", zorder=4, ha=side,
                 color="#505050")
-
-
-def _draw_links(ax: Axes, links: Sequence[_Link], left: _Column, right: _Column) -> None:
-    for link in links:
-        if link.left in left.placed and link.right in right.placed:
-            heights = left.placed[link.left].middle, right.placed[link.right].middle
-            ax.plot((left.link_x, right.link_x), heights, color=link.colour, linewidth=link.width,
-                    linestyle=link.style, zorder=1)
 
 
 def _wrap(text: str, inches: float, size: float = 11) -> list[str]:

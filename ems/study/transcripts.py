@@ -46,12 +46,10 @@ class Transcript:
 
 
 def read_transcript(path: str | Path) -> Transcript:
-    """Read one call: text, Markdown, PDF, HTML (of two languages side by side, the English one), speaker
-    JSON.
+    """Read one call: text, Markdown, PDF, HTML (of two languages side by side the English one), or JSON.
 
-    Speakers are recognised as `Name -- Title`, `Name, Title` or `Operator` on a line of their own and as
-    `Name: text`; a text that labels nobody, such as one single line, has no turns. Spaces that a source lost
-    at its line breaks stay lost. InputError for a file that cannot be read or whose suffix is not known.
+    Speakers are `Name -- Title`, `Name, Title` or `Operator` on a line of their own, or `Name: text`; a text
+    that labels nobody has no turns. InputError for a file that cannot be read or whose suffix is not known.
     """
     readers = {".txt": read_text, ".md": read_text, ".pdf": _pdf, ".html": _html, ".htm": _html,
                ".json": _speaker_json}
@@ -127,10 +125,8 @@ def _unstack(text: str) -> str:
 
 
 def _speaker_json(path: Path) -> str:
-    """`{symbol, transcript: [{speaker, title, content}]}`, or `{ticker, date, transcript}` with a stacked
-    text.
-
-    The first kind carries an `earnings_date` that is not the day of the call; it is not read.
+    """`{symbol, transcript: [{speaker, title, content}]}`, whose `earnings_date` is not the day of the call;
+    or `{ticker, date, transcript}` with a stacked text.
     """
     try:
         data = json.loads(read_text(path))
@@ -149,11 +145,8 @@ def _speaker_json(path: Path) -> str:
 
 
 def read_hub(path: str | Path, company: Mapping[str, str]) -> Transcript:
-    """The company's call of its date in the hub's `kurry/sp500_earnings_transcripts`, a parquet file or a
-    folder.
-
-    A row is chosen by symbol and date, since the years and quarters of fiscal calendars differ between
-    sources. InputError when no row is within a day of the call, or the file has another form.
+    """The company's call in the hub's `kurry/sp500_earnings_transcripts` (parquet file or folder), by symbol
+    and date. InputError when no row is within a day of the call, or the file has another form.
     """
     try:
         import pyarrow

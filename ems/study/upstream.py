@@ -91,41 +91,28 @@ def pins() -> dict[str, Pin]:
     return {f"{pin.dataset}/{pin.path}": pin for pin in rows}
 
 
-def source(name: str, base_url: str | None = None) -> Source:
-    """Find a pinned file: in the mirror, then the cache, then at the code host.
+def source(name: str) -> Source:
+    """A pinned file: from the mirror, as it is, else from the cache or the code host when it is upstream's.
 
-    `EMS_DATA_MIRROR` is a folder laid out as `<data set>/<path>`; its files are taken as they are, and one
-    that is not upstream's says so in its provenance. The cache (`EMS_CACHE`, by default `~/.cache/ems`) and
-    downloads (`base_url`, else `EMS_UPSTREAM_URL`, else the code host) count only when size and SHA-256 are
-    upstream's. InputError when the name is not pinned, or no place has the file.
+    The mirror is `EMS_DATA_MIRROR`, laid out as `<data set>/<path>`; the cache `EMS_CACHE`, by default
+    `~/.cache/ems`; the host `EMS_UPSTREAM_URL`, by default GitHub. InputError when the name is not pinned, or
+    no place has the file.
     """
     pin = pins().get(name)
     if pin is None:
         raise InputError(f"{name} is not pinned in data/upstream.csv; there are {some(sorted(pins()))}")
-    if path := _mirrored(name):
-        return Source(name, path, "mirror", _sha256(path.read_bytes()), pin)
-    path = _cache_folder() / pin.repository / pin.commit / pin.path
+    if mirror := os.environ.get("EMS_DATA_MIRROR"):
+        if not Path(mirror).is_dir():
+            raise InputError(f"EMS_DATA_MIRROR is {mirror!r}, which is no folder; correct it or unset it")
+        if (path := Path(mirror, name)).is_file():
+            return Source(name, path, "mirror", _sha256(path.read_bytes()), pin)
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    path = Path(os.environ.get("EMS_CACHE") or Path(caches, "ems"), pin.repository, pin.commit, pin.path)
     if path.is_file() and pin.matches(path.read_bytes()):
         return Source(name, path, "cache", pin.sha256, pin)
-    base = base_url or os.environ.get("EMS_UPSTREAM_URL") or UPSTREAM_URL
+    base = os.environ.get("EMS_UPSTREAM_URL") or UPSTREAM_URL
     write_file(path, _download(f"{base.rstrip('/')}/{pin.repository}/{pin.commit}/{pin.path}", name, pin))
     return Source(name, path, "download", pin.sha256, pin)
-
-
-def _mirrored(name: str) -> Path | None:
-    """The file in the mirror; None when there is no mirror, or the mirror does not have it."""
-    mirror = os.environ.get("EMS_DATA_MIRROR")
-    if not mirror:
-        return None
-    if not Path(mirror).is_dir():
-        raise InputError(f"EMS_DATA_MIRROR is {mirror!r}, which is no folder; correct it or unset it")
-    path = Path(mirror, name)
-    return path if path.is_file() else None
-
-
-def _cache_folder() -> Path:
-    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get("EMS_CACHE") or Path(caches, "ems"))
 
 
 def _sha256(content: bytes) -> str:
@@ -155,8 +142,8 @@ def _download(url: str, name: str, pin: Pin) -> bytes:
 
 # --- data sets ---
 
-def _labels(rows: Sequence[Any], sources: Sequence[Source],
-            columns: Sequence[str] | None = None) -> pd.DataFrame:
+def _labels(rows: Sequence[Any], sources: Sequence[Source], columns: Sequence[str] | None = None
+            ) -> pd.DataFrame:
     """A table of labels that says in `attrs["sources"]` which files it was made from."""
     import pandas as pd
 
@@ -168,15 +155,10 @@ def _labels(rows: Sequence[Any], sources: Sequence[Source],
 def findver(contexts: bool = False) -> tuple[list[Triplet], list[Answer], pd.DataFrame]:
     """FinDVer's 700 testmini claims with the chain-of-thought answers of three Llama models (RAG setting).
 
-    Question: the claim under a one-line task. Reference: the experts' explanation. Group: the filing a claim
-    is about. Answers: without the chat template's tokens. `contexts` adds the text of those filings (8 of
-    255) that are pinned.
-
-    The labels have one row per answer: triplet_id, model, size (billions of parameters), subset (ie, numeric,
-    knowledge), entailed (bool, the truth), correct (bool: the label extracted upstream from the answer is
-    right), correct_without_cot (bool: the same for the answer given without reasoning).
-    `labels.attrs["sources"]` is the provenance. InputError when a file is not available or the files disagree
-    about a claim.
+    Reference: the experts' explanation. Group: the filing. `contexts` adds the text of the 8 of 255 filings
+    that are pinned. Labels, a row per answer: triplet_id, model, size (billions of parameters), subset,
+    entailed (the truth), correct, correct_without_cot (bool: upstream's reading of the answer is right);
+    `attrs["sources"]`. InputError when a file is not available or the files disagree about a claim.
     """
     testmini = source("findver/data/testmini.json")
     # the data name a claim ie-val-0 where the outputs name it ie-testmini-0
@@ -220,14 +202,10 @@ def _without_chat_tokens(output: str) -> str:
 def financebench(sets: Sequence[str] = FINANCEBENCH_SETS) -> tuple[list[Triplet], list[Answer], pd.DataFrame]:
     """FinanceBench's 150 open questions with answers that its authors labelled, one set per configuration.
 
-    Reference: the gold answer of the question file (the result files give the same numbers without their
-    format). Group: the company. A model is a configuration such as `llama2_sharedStore`. In upstream's script
-    `_reverse` puts the filing before the question, the plain names put the question first.
-
-    The labels have one row per answer: triplet_id, model, llm, setting, label (correct, incorrect, refusal),
-    correct (bool), question_type. `pd.crosstab(labels.model, labels.label)` is the paper's table 2 but for
-    one cell: it prints 126 failures of the closed book, where 131 make 150 and fit its own total.
-    `labels.attrs["sources"]`: provenance.
+    Reference: the gold answer of the question file. Group: the company. Model: the configuration; `_reverse`
+    puts the filing before the question. Labels, a row per answer: triplet_id, model, llm, setting, label
+    (correct, incorrect, refusal), correct (bool), question_type; `attrs["sources"]`. They are the paper's
+    table 2 but for its 126 failures of the closed book, where 131 make 150.
     """
     sources = [source("financebench/data/financebench_open_source.jsonl")]
     questions = {row["financebench_id"]: row for row in sources[0].rows()}
@@ -254,11 +232,10 @@ def financebench(sets: Sequence[str] = FINANCEBENCH_SETS) -> tuple[list[Triplet]
 def ragchecker_meta() -> pd.DataFrame:
     """RAGChecker's human meta-evaluation: pairs of answers to one query, compared by two annotators each.
 
-    One row per judgement: instance_id, annotator (0 or 1: the instance's first or second row; who it was is
-    not recorded), dataset, query, gt_answer, model1, response1, model2, response2; correctness, completeness,
-    overall (the preference, -2 .. 2: positive favours response 2); and RAGChecker's own scores of each answer
-    in [0, 1], rc_correctness1, rc_completeness1, rc_overall1, rc_correctness2, ... (its precision, recall and
-    F1). `attrs["sources"]`: provenance, which says so when a mirror holds only part of a file.
+    One row per judgement: instance_id, annotator (0 or 1, in order), dataset, query, gt_answer, model1,
+    response1, model2, response2; correctness, completeness, overall (-2 .. 2: positive favours response 2);
+    RAGChecker's precision, recall and F1 of each answer as rc_correctness1, rc_completeness1, rc_overall1,
+    rc_correctness2, ...; `attrs["sources"]`.
     """
     human, scored = (source(f"ragchecker/data/meta_evaluation/{name}.json")
                      for name in ("human_labeled_data", "baseline_ragchecker"))

@@ -35,12 +35,10 @@ def write_answers(triplets: Sequence[Triplet], judge: Judge, endpoint: ModelEndp
                   prompts: Prompts | None = None) -> list[Written]:
     """One answer per triplet by the model behind `judge`, under the endpoint's name and within its limits.
 
-    The question has to name the company and the call. The document is shown from its beginning:
-    `context_chars` of it at most (None = whole, 0 = none: closed book), and no more than fits into a model
-    that reads `context_tokens` (0 = no limit) and writes `max_tokens`. A model that declines has answered
-    nothing: "", with the finish reason "refusal". What it thinks aloud before its answer (`<think>`) is left
-    out. InputError when a document is wanted and missing, or when a reply did not come or its tokens went
-    before the first word of an answer: an answer that was never written must not be scored as an empty one.
+    The document is shown from its beginning: `context_chars` of it at most (None = whole, 0 = closed book),
+    and what fits into `context_tokens` (0 = no limit) less `max_tokens`. A model that declines has answered
+    "". InputError when a document is wanted and missing, or no answer came: an answer that was never written
+    must not be scored as an empty one.
     """
     model, max_tokens = endpoint.model, endpoint.max_tokens
     prompts = prompts or Prompts()
@@ -67,11 +65,10 @@ def write_answers(triplets: Sequence[Triplet], judge: Judge, endpoint: ModelEndp
 
 def consolidate(triplets: Sequence[Triplet], versions: Mapping[str, Sequence[str]], judge: Judge,
                 endpoint: ModelEndpoint, prompts: Prompts | None = None) -> dict[str, str]:
-    """The paper's reference procedure: several answers to each question made into one, by triplet id.
+    """The paper's reference procedure: the answers `versions[triplet_id]` made into one, by triplet id.
 
-    `versions[triplet_id]` holds the answers; the paper's prompt speaks of three and lists two, and any number
-    from two up is taken. As much of the document is shown as fits into `context_tokens`; a model that
-    declines gives "". InputError for fewer answers than two, or when a reply did not come.
+    As much of the document is shown as fits into `context_tokens`; a model that declines gives "". InputError
+    for fewer answers than two, or when a reply did not come.
     """
     prompts = prompts or Prompts()
     requests = []
@@ -90,17 +87,14 @@ def consolidate(triplets: Sequence[Triplet], versions: Mapping[str, Sequence[str
             for t, reply in zip(triplets, replies, strict=True)}
 
 
-def write_references(
-    triplets: Sequence[Triplet],
-    writers: Sequence[tuple[ModelEndpoint, Judge]],
-    consolidator: tuple[ModelEndpoint, Judge] | None = None,
-    prompts: Prompts | None = None,
-) -> tuple[list[Triplet], list[Written]]:
+def write_references(triplets: Sequence[Triplet], writers: Sequence[tuple[ModelEndpoint, Judge]],
+                     consolidator: tuple[ModelEndpoint, Judge] | None = None, prompts: Prompts | None = None
+                     ) -> tuple[list[Triplet], list[Written]]:
     """The triplets with references written by models, and the answers that these were made of.
 
-    Several writers answer each question and the consolidator makes one answer of theirs; a single writer's
-    answer is the reference as it is. InputError for several writers without a consolidator, for a
-    consolidator of one, and for a reference that comes out empty.
+    The consolidator makes one answer of those of several writers; a single writer's is taken as it is.
+    InputError for several writers without a consolidator, for a consolidator of one, and for a reference
+    that comes out empty.
     """
     if not writers or (len(writers) > 1) != (consolidator is not None):
         raise InputError("references need one writer, or two or more and a consolidator; "
