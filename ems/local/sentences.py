@@ -20,10 +20,11 @@ _ABBREVIATIONS = frozenset(
 # A run of stops with its quotes and footnote marks, before a space; or a stop of an unspaced script.
 _STOP = re.compile(r"(?<![.!?])[.!?]++[\"'”’)\]*_]*(?:\s*\[\d+(?:[,;–-]\s*\d+)*\])*(?=\s+\S)"
                    r"|[。！？；]+[”」』）]*")
-_CLAUSE = re.compile(r";\s+|\s+[–—]\s+|:\s+(?=\w)"
+_CLAUSE = re.compile(r";\s+|(?<!\s)\s++[–—]\s+|:\s+(?=\w)"
                      r"|,\s+(?=(?:and|but|while|whereas|which|although|though|because|so|with)\s)")
 _BULLET = re.compile(r"^(?:[-*•–·▪>]+|\(?(?:\d{1,3}|[ivx]{1,4})[.)]|\(?[a-zA-Z]\))\s+")
-_TABLE_RULE = re.compile(r"^\|?[\s:|-]+\|[\s:|-]*$")
+_AFTER_LAST_WORD = re.compile(r"(?:\w|\A)(\W*)\Z")
+_TABLE_RULE = re.compile(r"[\s:|-]+")
 _MARKUP = re.compile(r"\*\*|__|`+|<\|[^|>]*\|>|(?<=\])\([^()\s]*\)|^#{1,6}\s+|^>\s+", re.MULTILINE)
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _HEADED = (r"[#*\s]*(?:(?:executive|final) )?(?:summary|overview|introduction|conclusions?|in brief"
@@ -86,7 +87,7 @@ def paragraphs(text: str) -> list[str]:
         line = _MARKUP.sub("", raw.strip()).strip()
         if line.count("|") >= 2:
             cells = [cell.strip() for cell in line.strip("|").split("|")]
-            if not _TABLE_RULE.match(line):
+            if not _TABLE_RULE.fullmatch(line):
                 found.append([_row(columns, cells) if columns else " ; ".join(cells)])
                 columns = columns or []
             elif columns == []:
@@ -136,7 +137,7 @@ def remove_summaries(text: str) -> str:
     of the text, or only copies sentences: a repetition stays.
     """
     blocks = blocks_of(text)
-    finished = all(re.search(r"[.!?:。]\W*$", block) for block in blocks)
+    finished = all(set(".!?:。").intersection(*_AFTER_LAST_WORD.findall(block)) for block in blocks)
     if len(re.findall(r"\n\s*\n", text)) < 2 and not finished:
         blocks = [text]              # lines broken anywhere are not paragraphs
     first, last = 0, len(blocks)
