@@ -6,6 +6,7 @@ notebook's event loop. `openai` and `asyncio` are imported for the first live ca
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -79,6 +80,7 @@ class LLMJudge:
         self.endpoint = Endpoint(model, base_url, api_key)
         self.account = Account(self.prices)
         self._calls: Calls | None = None
+        self._first_ask = threading.Lock()          # two threads may make it at the same instant
         self.complaints: dict[str, str] = {}        # a server's last message about each kind of failure
 
     def __repr__(self) -> str:
@@ -189,7 +191,8 @@ class LLMJudge:
             self.endpoint.connect()
         except Failed as error:
             raise JudgeUnavailable(error.fatal) from None
-        self._calls = self._calls or Calls(self)
+        with self._first_ask:
+            self._calls = self._calls or Calls(self)
         loop, stop = background(), asyncio.Event()
         replies: dict[str, Reply] = {}
         asking = asyncio.run_coroutine_threadsafe(self._calls.ask(missing, replies, stop), loop)
