@@ -102,61 +102,72 @@ class LLMScorer:
         return score
 
 
-class JointLLMScorer:
+class _ListScorer:
+    """Asks a judge for lists of whole numbers 0 .. `max_score`, with one template for all."""
+
+    name = template = suffix = ""
+
+    def __init__(
+        self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *, max_score: int = 10
+    ):
+        if max_score < 1:
+            raise InputError(f"max_score must be 1 or more, got {max_score}")
+        self.judge, self.prompts, self.max_score = as_judge(judge), prompts or Prompts(), max_score
+        self.unread: Counter[str] = Counter()
+        prompt = self.prompts.signature(self.template)
+        self.signature = f"{self.name}:{prompt},max={max_score}{self.suffix}"
+
+    def _ask(
+        self, slots: Sequence[Mapping[str, str]], counts: Sequence[int], progress: str
+    ) -> Iterator[list[float | None]]:
+        """For each prompt as many scores as it asks for, each None where it could not be read."""
+        requests = [
+            Request("score", self.prompts.fill(self.template, **values, **scale(self.max_score)),
+                    32 + 8 * count, SCORES_SCHEMA, choices=range(self.max_score + 1), entries=count)
+            for values, count in zip(slots, counts, strict=True)
+        ]
+        for count, reply in zip(counts, self.judge.ask(requests, progress), strict=True):
+            read = None
+            if reply.text is not None:
+                read = read_scores(reply.text, "scores", count, self.max_score)
+            scores: list[float | None] = [None] * count if read is None else read
+            if lost := scores.count(None):
+                self.unread[f"score: {reply.error or 'unreadable'}"] += lost
+            yield scores
+
+
+class JointLLMScorer(_ListScorer):
     """All matched pairs of an answer scored in one call; else as `LLMScorer`. The signature says so.
 
     A reply without exactly one number a pair leaves all pairs of its answer unscored; a number off the scale,
     its own.
     """
 
-    name = "llm"
-
-    def __init__(
-        self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *, max_score: int = 10
-    ):
-        if max_score < 1:
-            raise InputError(f"max_score must be 1 or more, got {max_score}")
-        self.judge, self.prompts, self.max_score = as_judge(judge), prompts or Prompts(), max_score
-        self.unread: Counter[str] = Counter()
-        self.signature = f"llm:{self.prompts.signature('score_all')},max={max_score},variant=all"
+    name, template, suffix = "llm", "score_all", ",variant=all"
 
     def by_answer(self, groups: Sequence[Sequence[tuple[str, str]]]) -> list[list[float | None]]:
         """The scores of each answer's pairs, in their order."""
         asked = [pairs for pairs in groups if pairs]
-        top = scale(self.max_score)
-        prompts = [self.prompts.fill("score_all", pairs=_listed(pairs), **top) for pairs in asked]
-        replies = _ask_for_scores(self, prompts, [len(pairs) for pairs in asked], "score pairs")
-        return [next(replies) if pairs else [] for pairs in groups]
+        slots = [{"pairs": _listed(pairs)} for pairs in asked]
+        scores = self._ask(slots, [len(pairs) for pairs in asked], "score pairs")
+        return [next(scores) if pairs else [] for pairs in groups]
 
 
-class SidesLLMScorer:
-    """Each point held by a judge against the whole other side, both ways: two calls an answer. Not the
-    paper's eq. 7.
+class SidesLLMScorer(_ListScorer):
+    """Each point held by a judge against the whole other side, both ways: two calls an answer. Not eq. 7.
 
     Scores are whole numbers 0 .. `max_score`, divided by `max_score`. An answer without points costs no call.
     A reply without exactly one number a point leaves its side unscored.
     """
 
-    name = "llm-sides"
-
-    def __init__(
-        self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *, max_score: int = 10
-    ):
-        if max_score < 1:
-            raise InputError(f"max_score must be 1 or more, got {max_score}")
-        self.judge, self.prompts, self.max_score = as_judge(judge), prompts or Prompts(), max_score
-        self.unread: Counter[str] = Counter()
-        self.signature = f"llm-sides:{self.prompts.signature('sides')},max={max_score}"
+    name, template = "llm-sides", "sides"
 
     def cover(self, alignments: Sequence[EMSResult]) -> list[EMSResult]:
         """The alignments with the scores of both sides; no nearest points are named."""
         sides = [side for a in alignments if a.ref_points and a.ans_points
                  for side in ((a.ref_points, a.ans_points), (a.ans_points, a.ref_points))]
-        prompts = [
-            self.prompts.fill("sides", points=numbered(points), others=_bare(others), **scale(self.max_score))
-            for points, others in sides
-        ]
-        scores = _ask_for_scores(self, prompts, [len(points) for points, _ in sides], "score sides")
+        slots = [{"points": numbered(points), "others": _bare(others)} for points, others in sides]
+        scores = self._ask(slots, [len(points) for points, _ in sides], "score sides")
         covered = []
         for a in alignments:
             ref: list[float | None] = [0.0] * len(a.ref_points)
@@ -165,23 +176,6 @@ class SidesLLMScorer:
                 ref, ans = next(scores), next(scores)
             covered.append(replace(a, match=(None,) * len(ref), score=tuple(ref), ans_score=tuple(ans)))
         return covered
-
-
-def _ask_for_scores(scorer: JointLLMScorer | SidesLLMScorer, prompts: Sequence[str], counts: Sequence[int],
-                    progress: str) -> Iterator[list[float | None]]:
-    """For each prompt as many scores as it asks for, each None where it could not be read."""
-    requests = [
-        Request(
-            "score", prompt, 32 + 8 * count, SCORES_SCHEMA, choices=range(scorer.max_score + 1), entries=count
-        )
-        for prompt, count in zip(prompts, counts, strict=True)
-    ]
-    for count, reply in zip(counts, scorer.judge.ask(requests, progress), strict=True):
-        scores = None if reply.text is None else read_scores(reply.text, "scores", count, scorer.max_score)
-        scores = [None] * count if scores is None else scores
-        if lost := scores.count(None):
-            scorer.unread[f"score: {reply.error or 'unreadable'}"] += lost
-        yield scores
 
 
 def scale(max_score: int) -> dict[str, str]:
