@@ -128,7 +128,7 @@ class RAGChecker:
 
     @property
     def signature(self) -> str:
-        """Prompts, and the judge as its server let it be asked so far."""
+        """The prompts, and the judge with its decoding."""
         return f"ragchecker:{self.prompts.signature('claims', CHECKS[self.form])}|{self.judge.signature}"
 
     def check(self, triplets: Sequence[Triplet], answers: Sequence[Answer]) -> list[Claims]:

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
-from ..io import home, read_text, write_file
+from ..io import home, read_text, write_json
 from ..judge.store import FINAL
 from ..types import InputError
 from .project import project_root
@@ -197,7 +197,7 @@ def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Para
     live = any(step.values.get("MODE", "replay") != "replay" for step in steps)
     kernels = Kernels(jobs=1 if live else min(2, os.cpu_count() or 1))
     reports = side_by_side(steps, lambda step: _run_step(run, step, kernels), kernels)
-    _write_json(folder / "manifest.json", _manifest(profile, run, reports, time.time() - started))
+    write_json(folder / "manifest.json", _manifest(profile, run, reports, time.time() - started))
     if profile == "default" and not only and not given:       # the figures that the project shows
         shutil.copytree(folder / "figures", root / "figures", dirs_exist_ok=True)
     if not only:
@@ -274,8 +274,8 @@ def _run_step(run: Run, step: Step, kernels: Kernels) -> dict[str, Any]:
              "the same command asks again")
         return report
     # Inputs are hashed again: a live notebook fills the reply store while it runs.
-    _write_json(run.stamp_of(step), {"fingerprint": run.fingerprint(step), "report": report,
-                                     "writes": {name: _hash(run.folder / name) for name in step.writes}})
+    write_json(run.stamp_of(step), {"fingerprint": run.fingerprint(step), "report": report,
+                                    "writes": {name: _hash(run.folder / name) for name in step.writes}})
     _say(f"{title}: {report['seconds']} s")
     return report
 
@@ -465,10 +465,6 @@ def _hash(path: Path, suffixes: tuple[str, ...] = ()) -> str:
     parts = [f"{p.relative_to(path)}:{_hash(p)}" for p in sorted(path.rglob("*"))
              if p.is_file() and (not suffixes or p.suffix in suffixes)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest() if parts else ""
-
-
-def _write_json(path: Path, data: Any) -> None:
-    write_file(path, (json.dumps(data, indent=1, ensure_ascii=False, default=str) + "\n").encode())
 
 
 def _say(line: str) -> None:
