@@ -1,6 +1,7 @@
 """The judge's client against a server that misbehaves in every way a test can arrange."""
 
 import asyncio
+import gc
 import json
 import logging
 import random
@@ -130,6 +131,25 @@ def test_inside_a_running_event_loop():
         return judge_of(server).ask(ask(3))
     with Loopback(echo) as server:
         assert texts(asyncio.run(cell())) == ["re: question 0", "re: question 1", "re: question 2"]
+
+
+def test_a_judge_that_is_dropped_closes_its_connections_on_their_own_loop():
+    # A notebook's loop runs when the garbage collector comes upon the judge; closing them there would make calls
+    # of other judges wait for ever.
+    async def cell():
+        with Loopback("yes") as server:
+            judge = LLMJudge("m", base_url=server.url)
+            judge.ask(ask(1))
+            client = judge.endpoint._places[0]
+            del judge
+            for _ in range(100):
+                gc.collect()
+                assert asyncio.all_tasks() == {asyncio.current_task()}
+                if client.is_closed():
+                    return
+                await asyncio.sleep(0.05)
+        pytest.fail("the client is still open")
+    asyncio.run(cell())
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+from weakref import finalize
 
 from ..types import InputError
 from .store import BrokenOff, encodable, read_chances, read_choice, read_usage
+
+if TYPE_CHECKING:
+    import asyncio
 
 FORMATS = ("json_schema", "json_object", "text")      # what to ask for, the strictest first
 # What a server may refuse.
@@ -109,8 +113,14 @@ class Endpoint:
     def _place(self) -> Iterator[Any]:
         """A client with less than CONNECTIONS calls under way; a new one when all are busy."""
         if not self._places:
+            import asyncio
+
             assert self._client is not None            # `connect` has been called
-            self._places = [self._client()] * CONNECTIONS
+            client = self._client()
+            # Left to the garbage collector, the client would close its connections on whatever event loop runs
+            # in the collecting thread (a notebook's, say), and so stop calls of others on this one.
+            finalize(self, _close, client, asyncio.get_running_loop()).atexit = False
+            self._places = [client] * CONNECTIONS
         client = self._places.pop()
         try:
             yield client
@@ -203,6 +213,13 @@ class Endpoint:
 
     def _shown(self, text: str) -> str:
         return self._masked(" ".join(text.split()))[:SHOWN]
+
+
+def _close(client: Any, loop: asyncio.AbstractEventLoop) -> None:
+    """Close a client on the event loop that its connections belong to."""
+    import asyncio
+
+    asyncio.run_coroutine_threadsafe(client.close(), loop)
 
 
 def _message(body: Any) -> str:
