@@ -33,7 +33,8 @@ COVERAGE = 0.95          # share of points that must be scored for exit status 0
 # Options of `score` and `evaluate` that mean nothing without a judge, with their defaults.
 JUDGE_OPTIONS: dict[str, Any] = {
     "base_url": None, "key_env": None, "mode": "live", "recorded": None, "weights": None, "seed": 7,
-    "timeout": 600.0, "max_score": None, "prices": None, "spend_limit": None, "prompts": "kit",
+    "temperature": 0.0, "timeout": 600.0, "max_score": None, "prices": None, "spend_limit": None,
+    "prompts": "kit",
 }
 
 
@@ -295,13 +296,23 @@ def _judge(args: argparse.Namespace) -> LLMJudge:
     prices = dict(zip(("prompt", "completion", "cached"), args.prices or (), strict=False))
     return LLMJudge(args.judge, store=store, mode=args.mode, base_url=args.base_url, api_key=key,
                     workers=args.workers, timeout=args.timeout, seed=args.seed, weights=args.weights,
-                    prices=prices, spend_limit=args.spend_limit)
+                    temperature=args.temperature, prices=prices, spend_limit=args.spend_limit)
 
 
 def _seed(text: str) -> int | None:
     if text != "none" and not text.isdecimal():
         raise argparse.ArgumentTypeError(f"a whole number or none is needed, got {text!r}")
     return None if text == "none" else int(text)
+
+
+def _temperature(text: str) -> float | None:
+    try:
+        value = None if text == "none" else float(text)
+    except ValueError:
+        value = -1.0
+    if value is not None and not 0 <= value <= 2:
+        raise argparse.ArgumentTypeError(f"a number from 0 to 2 or none is needed, got {text!r}")
+    return value
 
 
 def _score_limit(text: str) -> int:
@@ -407,6 +418,7 @@ def _add_judge(group: Any) -> None:
     add("--mode", choices=("live", "replay", "refresh"))
     add("--weights", metavar="REVISION", help="of the model: a reply belongs to the weights it was made with")
     add("--seed", type=_seed, metavar="N|none", help="sent with every question; default 7")
+    add("--temperature", type=_temperature, metavar="T|none", help="sent with every question; default 0")
     add("--max-score", type=_score_limit, metavar="N", help="the best score of a pair; default 10")
     add("--variant", default="faithful", metavar="shared|all|reasoned",
         help="another way to ask for matches than the paper's")

@@ -83,7 +83,7 @@ class LLMExtractor:
             named = None if reply.text is None else read_numbers(reply.text, "blocks", len(blocks[i]))
             if named is None:
                 self.unread[f"summary: {reply.error or 'unreadable'}"] += 1
-            kept[i] = None if named is None else without_summaries(blocks[i], named)
+            kept[i] = None if named is None else without_summaries(bodies[i], blocks[i], named)
         return kept
 
 
@@ -126,21 +126,24 @@ def block_spans(text: str, blocks: Sequence[str]) -> list[tuple[int, int]]:
     return spans
 
 
-def without_summaries(blocks: Sequence[str], named: Sequence[int]) -> str:
-    """The blocks of a text, an empty line between them, less the named ones at its very beginning or end.
+def without_summaries(text: str, blocks: Sequence[str], named: Sequence[int]) -> str:
+    """A text as it stands, less those of its blocks (`blocks_of`) that are named and lie at either end.
 
     A named block in the middle stays: only openings and closings are summaries. If every block is named, all
     stay: a text cannot be only a summary of itself.
     """
     summaries = set(named)
     if len(summaries) >= len(blocks):
-        summaries = set()
+        return text
     first, last = 0, len(blocks)
     while first in summaries:
         first += 1
     while last - 1 in summaries:
         last -= 1
-    return "\n\n".join(blocks[first:last])
+    if last - first == len(blocks):
+        return text
+    spans = block_spans(text, blocks)
+    return text[spans[first][0] : spans[last - 1][1]]
 
 
 def _is_heading(block: str) -> bool:

@@ -235,14 +235,15 @@ def _text_point(index: int | None, points: Sequence[str], hint: bool, width: int
 
 
 def table1(summary: pd.DataFrame, paper: pd.DataFrame | None = None,
-           models: Sequence[str] | None = None) -> pd.DataFrame:
+           models: Sequence[str] | None = None, people: pd.DataFrame | None = None) -> pd.DataFrame:
     """Table 1 for display, from `stats.summarise`: a row per metric and part, a column per model, n and
     coverage.
 
     A cell reads "0.412 [0.371, 0.455] †": value, 95 % interval, flagged. A model that `paper` (columns
     metric, part, model, value) has as well gets a second column: the paper's value, our gap to it, and
     whether it lies in our interval. `n` and `coverage` stand once where the models agree. `models`, by
-    default `by_size`, are the columns; InputError for one that the summary does not have.
+    default `by_size`, are the columns; InputError for one that the summary does not have. `people` (columns
+    metric, part, value, ci_low, ci_high) adds how far each metric agrees with people elsewhere.
     """
     import pandas as pd
 
@@ -256,6 +257,7 @@ def table1(summary: pd.DataFrame, paper: pd.DataFrame | None = None,
     printed = {} if paper is None else {
         (r.metric, r.part, r.model): r.value for r in paper.itertuples(index=False)}
     in_paper = {model for _, _, model in printed}
+    agreeing = {} if people is None else {(r.metric, r.part): r for r in people.itertuples(index=False)}
     rows = []
     for metric, part in paper_order(summary[["metric", "part"]].drop_duplicates()).to_numpy():
         row = {"metric": metric, "part": part}
@@ -266,11 +268,20 @@ def table1(summary: pd.DataFrame, paper: pd.DataFrame | None = None,
                 row[f"{PAPER}{model}"] = _paper_cell(cell, printed.get((metric, part, model)))
         row["n"] = _agreed([str(c.n) if c else "–" for c in ours])
         row["coverage"] = _agreed([_percent(c.coverage) if c else "–" for c in ours])
+        if people is not None:
+            row[AGREEMENT] = _agreement_cell(agreeing.get((metric, part)))
         rows.append(row)
     return pd.DataFrame(rows)
 
 
 PAPER = "paper: "              # starts the name of a column with the paper's values
+
+
+AGREEMENT = "people"           # name of the column with the agreement with people
+
+
+def _agreement_cell(found: Any) -> str:
+    return "–" if found is None else f"{found.value:.2f} [{found.ci_low:.2f}, {found.ci_high:.2f}]"
 
 
 def _cell(cell: Any) -> str:
@@ -299,17 +310,18 @@ def _agreed(entries: list[str]) -> str:
 
 
 def save_table1(summary: pd.DataFrame, folder: str | os.PathLike[str], paper: pd.DataFrame | None = None, *,
-                absent: Mapping[str, str] | None = None, models: Sequence[str] | None = None) -> list[Path]:
+                absent: Mapping[str, str] | None = None, models: Sequence[str] | None = None,
+                people: pd.DataFrame | None = None, about_people: str = "") -> list[Path]:
     """Write table1.csv (tidy, six decimals), table1.md and table1.tex (booktabs) into `folder`; returns the
     paths.
 
-    `absent` maps a metric without rows to the reason, listed under the table. Names are harmless in each
-    format.
+    `absent` maps a metric without rows to the reason, listed under the table; `people` is `table1`'s, for the
+    last two files, and `about_people` says under the table what it is. Names are harmless in each format.
     """
     from .stats import COLUMNS, paper_order
 
-    table, ordered = table1(summary, paper, models), paper_order(summary)
-    notes = _notes(table, summary, absent or {})
+    table, ordered = table1(summary, paper, models, people), paper_order(summary)
+    notes = _notes(table, summary, absent or {}) + [f"{AGREEMENT}: {about_people}"] * bool(about_people)
     # n and unscored differ from cell to cell and stand in the csv: without them a metric has one signature
     common = ordered["signature"].str.replace(r"\|(n|unscored):\d+", "", regex=True)
     settings = [f"{' / '.join(metrics.unique())}: {visible(signature)}"
@@ -323,14 +335,17 @@ def save_table1(summary: pd.DataFrame, folder: str | os.PathLike[str], paper: pd
 
 def _notes(table: pd.DataFrame, summary: pd.DataFrame, absent: Mapping[str, str]) -> list[str]:
     """What a reader of the table must know; plain text."""
-    notes = ["Brackets: 95 % bootstrap interval over whole clusters. n: answers with a value.",
+    from .stats import MIN_CLUSTERS
+
+    notes = ["Brackets: 95 % interval of the mean, Student's t over whole clusters. n: answers with a value.",
              "Coverage: share of points that a readable reply covers; † marks less than 95 % of them, or of "
              "the answers."]
     if any(column.startswith(PAPER) for column in table):
         notes.append("paper: the printed value of the model to its left (ours minus it; in or out of our "
                      "interval).")
     if summary["ci_low"].isna().any():
-        notes.append("No interval: fewer than two clusters with a value.")
+        notes.append(f"No interval: fewer than {MIN_CLUSTERS} clusters with a value say too little about how "
+                     "clusters vary.")
     return notes + [f"Absent: {metric} ({visible(reason)})" for metric, reason in absent.items()]
 
 

@@ -1,9 +1,11 @@
-"""Statistics from stored per-answer values: cluster bootstrap, paired and trend tests, correlations.
+"""Statistics from stored per-answer values: intervals over clusters, paired and trend tests, correlations.
 
 Everything reads the *values frame* (`data.to_frame`), one row per metric, part and answer. Answers about one
-company or document are not independent, so every interval resamples whole clusters: the percentile bootstrap,
-95 % (Efron and Tibshirani 1993, chapter 13; of clusters: Field and Welsh 2007). With one cluster it is nan,
-with fewer than about ten it is too narrow. The order of rows never matters.
+company or document are not independent, so every 95 % interval is over whole clusters. Means and paired
+differences: Student's t with clusters - 1 degrees of freedom around the jackknife's standard error (Efron and
+Tibshirani 1993, chapter 11; Cameron and Miller 2015, section VI), which over ten clusters covers where the
+percentile bootstrap is too narrow; none with fewer than `MIN_CLUSTERS`. Correlations and areas, over many
+clusters: the percentile bootstrap (chapter 13). The order of rows never matters.
 """
 
 from __future__ import annotations
@@ -14,18 +16,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import page_trend_test, permutation_test
+from scipy.stats import page_trend_test, permutation_test, t
 
 from .types import InputError
 
 METRICS = (
-    "BLEU", "ROUGE", "BERTScore", "RAGChecker", "EMS(ROUGE)", "EMS(BERTScore)", "EMS(LLM)", "EMS(local)")
+    "BLEU", "ROUGE", "BERTScore", "RAGChecker", "EMS(ROUGE)", "EMS(BERTScore)", "EMS(LLM)", "EMS(LLM, sides)",
+    "EMS(local)")
 PARTS = ("Score", "Precision", "Recall", "F1")
 COLUMNS = ("metric", "part", "model", "value", "ci_low", "ci_high", "n", "unscored", "signature")
 MIN_COVERAGE = 0.95            # below it a number is flagged
+MIN_CLUSTERS = 6               # fewer say too little about how clusters vary
 EXACT = 2**14                  # up to so many sign patterns the permutation test counts them all
 BLOCK = 4_000_000              # numbers held at a time while resampling rows: 32 MB
 Statistic = Callable[[np.ndarray], np.ndarray]     # (resamples, clusters) counts -> one value per resample
@@ -33,7 +38,7 @@ Statistic = Callable[[np.ndarray], np.ndarray]     # (resamples, clusters) count
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A number with its bootstrap interval; nan where it is undefined."""
+    """A number with its 95 % interval; nan where it is undefined."""
 
     value: float
     ci_low: float
@@ -87,8 +92,7 @@ def by_size(model: object) -> tuple[float, tuple[object, ...]]:
     return parameters, natural(model)
 
 
-def summarise(values: pd.DataFrame, *, cluster: str = "group", resamples: int = 2000, seed: int = 7,
-              pool: str = "macro") -> pd.DataFrame:
+def summarise(values: pd.DataFrame, *, cluster: str = "group", pool: str = "macro") -> pd.DataFrame:
     """Value and interval per metric, part and model: table1.csv's columns and some on coverage.
 
     `pool="macro"` is the mean of the values there are, as in the paper's table; `"micro"` is sum(num) /
@@ -109,7 +113,7 @@ def summarise(values: pd.DataFrame, *, cluster: str = "group", resamples: int = 
         if others:
             raise InputError(f"{metric} {part} of {model} mixes {1 + len(others)} settings, e.g. "
                              f"{signature!r} and {others[0]!r}: summarise them apart")
-        estimate = _estimate(*_pooled(*_summed(cells, metric, part, model)), resamples, seed)
+        estimate = _mean(*_pooled(*_summed(cells, metric, part, model)))
         n = int(cell["value"].count())
         units, unscored = (int(cell[column].sum()) for column in ("units", "unscored"))
         coverage = 1 - unscored / units if units else np.nan
@@ -118,7 +122,7 @@ def summarise(values: pd.DataFrame, *, cluster: str = "group", resamples: int = 
             "value": estimate.value, "ci_low": estimate.ci_low, "ci_high": estimate.ci_high,
             "n": n, "unscored": unscored,
             "signature": f"{signature}|pool:{pool}|n:{n}|unscored:{unscored}"
-                         f"|cluster:{cluster}|resamples:{resamples}|seed:{seed}",
+                         f"|interval:t,cluster={cluster},clusters={estimate.clusters}",
             "coverage": coverage, "units": units,
             "flagged": coverage < MIN_COVERAGE or n / len(cell) < MIN_COVERAGE,
             "clusters": estimate.clusters})
@@ -139,7 +143,7 @@ def _summed(cells: Mapping[tuple[str, str, str], pd.DataFrame], metric: str, par
 
 
 def paired(values: pd.DataFrame, metric: str, part: str, a: str, b: str, *, cluster: str = "group",
-           resamples: int = 2000, permutations: int = 9999, seed: int = 7) -> Paired:
+           permutations: int = 9999, seed: int = 7) -> Paired:
     """Mean difference a - b over triplets joined by id, its interval, and `sign_flip_test` over clusters.
 
     InputError when metric, part or a model is not in the frame.
@@ -149,7 +153,7 @@ def paired(values: pd.DataFrame, metric: str, part: str, a: str, b: str, *, clus
     sides = [cell[cell["model"] == model].set_index("triplet_id") for model in (a, b)]
     both = sides[0].join(sides[1], how="inner", rsuffix="_b")
     gaps = both.assign(num=both["value"] - both["value_b"], den=1.0).dropna(subset="num")
-    estimate = _estimate(*_pooled(gaps), resamples, seed)
+    estimate = _mean(*_pooled(gaps))
     p, exact = sign_flip_test(gaps.groupby("cluster")["num"].sum().to_numpy(), permutations, seed)
     return Paired(
         metric, part, a, b, estimate.value, estimate.ci_low, estimate.ci_high, p, len(gaps),
@@ -178,7 +182,7 @@ def sign_flip_test(sums: Sequence[float], permutations: int = 9999, seed: int = 
 
 
 def paired_table(values: pd.DataFrame, *, models: Sequence[str] | None = None, cluster: str = "group",
-                 resamples: int = 2000, permutations: int = 9999, seed: int = 7) -> pd.DataFrame:
+                 permutations: int = 9999, seed: int = 7) -> pd.DataFrame:
     """`paired` for every metric, part and pair of models; `p_holm` is adjusted within a metric and part.
 
     Of `models` (by default `by_size`) a later one is `a`, an earlier one `b`: a positive difference is a
@@ -186,8 +190,8 @@ def paired_table(values: pd.DataFrame, *, models: Sequence[str] | None = None, c
     """
     frame = _checked(values, cluster)
     models = sorted(frame["model"].unique(), key=by_size) if models is None else models
-    rows = [asdict(paired(frame, metric, part, a, b, cluster="cluster", resamples=resamples,
-                          permutations=permutations, seed=seed))
+    settings: dict[str, Any] = {"cluster": "cluster", "permutations": permutations, "seed": seed}
+    rows = [asdict(paired(frame, metric, part, a, b, **settings))
             for metric, part in paper_order(frame[["metric", "part"]].drop_duplicates()).to_numpy()
             for b, a in combinations(models, 2)]
     table = pd.DataFrame(rows, columns=list(Paired.__slots__))
@@ -205,8 +209,7 @@ def holm(p: Iterable[float]) -> np.ndarray:
     return adjusted
 
 
-def trend(values: pd.DataFrame, order: Mapping[str, float], *, cluster: str = "group", resamples: int = 2000,
-          seed: int = 7) -> pd.DataFrame:
+def trend(values: pd.DataFrame, order: Mapping[str, float], *, cluster: str = "group") -> pd.DataFrame:
     """Does each metric rise with model size? `order` maps models to sizes in billions of parameters.
 
     `slope`: mean over triplets of the least-squares slope on log2(size), the change per doubling. `page_l`,
@@ -227,7 +230,7 @@ def trend(values: pd.DataFrame, order: Mapping[str, float], *, cluster: str = "g
         wide = cell.pivot(index=["cluster", "triplet_id"], columns="model", values="value")
         full = wide.reindex(columns=models).dropna()
         slopes = (full.to_numpy() * doublings).sum(axis=1) / (doublings**2).sum()
-        estimate = _estimate(*_pooled(full.reset_index().assign(num=slopes, den=1.0)), resamples, seed)
+        estimate = _mean(*_pooled(full.reset_index().assign(num=slopes, den=1.0)))
         rows.append({
             "metric": metric, "part": part, "slope": estimate.value, "ci_low": estimate.ci_low,
             "ci_high": estimate.ci_high, **_page(full), "n": len(full), "incomplete": len(wide) - len(full),
@@ -246,7 +249,8 @@ def _page(full: pd.DataFrame) -> dict[str, float | str]:
 
 
 def correlate(x: Sequence[float], y: Sequence[float], cluster: Sequence[object] | None = None, *,
-              resamples: int = 2000, seed: int = 7) -> pd.DataFrame:
+              coefficients: Iterable[str] = ("pearson", "spearman", "kendall"), resamples: int = 2000,
+              seed: int = 7) -> pd.DataFrame:
     """Pearson, Spearman and Kendall (tau-b) between two columns, in [-1, 1]: one row each.
 
     Without `cluster` rows are drawn singly. Rows where x or y is nan are left out and counted. nan for a
@@ -254,15 +258,17 @@ def correlate(x: Sequence[float], y: Sequence[float], cluster: Sequence[object] 
     """
     (x_kept, y_kept), codes, left_out = _columns(cluster, x, y)
     rows = []
-    for name, make in COEFFICIENTS.items():
-        estimate = _estimate(make(x_kept, y_kept, codes), *_count(codes), resamples, seed, left_out)
+    for name in coefficients:
+        statistic = COEFFICIENTS[name](x_kept, y_kept, codes)
+        estimate = _estimate(statistic, *_count(codes), resamples, seed, left_out)
         rows.append({"coefficient": name, **asdict(estimate)})
     return pd.DataFrame(rows)
 
 
 def correlate_difference(a: Sequence[float], b: Sequence[float], y: Sequence[float],
-                         cluster: Sequence[object] | None = None, *, resamples: int = 2000,
-                         seed: int = 7) -> pd.DataFrame:
+                         cluster: Sequence[object] | None = None, *,
+                         coefficients: Iterable[str] = ("pearson", "spearman", "kendall"),
+                         resamples: int = 2000, seed: int = 7) -> pd.DataFrame:
     """Correlation(a, y) - correlation(b, y), in [-2, 2], a row per coefficient; columns `a`, `b` hold the
     two.
 
@@ -270,7 +276,8 @@ def correlate_difference(a: Sequence[float], b: Sequence[float], y: Sequence[flo
     """
     (first, second, target), codes, left_out = _columns(cluster, a, b, y)
     rows = []
-    for name, make in COEFFICIENTS.items():
+    for name in coefficients:
+        make = COEFFICIENTS[name]
         of_a, of_b = make(first, target, codes), make(second, target, codes)
 
         def gap_of(weights: np.ndarray, of_a: Statistic = of_a, of_b: Statistic = of_b) -> np.ndarray:
@@ -382,6 +389,20 @@ def _pooled(*sources: pd.DataFrame) -> tuple[Statistic, int, int]:
         total = ratios[0] + ratios[1]
         return np.where(total > 0, 2 * ratios[0] * ratios[1] / total, total)
     return ratio, len(clusters), max(map(len, sources))
+
+
+def _mean(statistic: Statistic, clusters: int, n: int) -> Estimate:
+    """A mean (`_pooled`) and its interval: t, clusters - 1 degrees of freedom, jackknife over clusters."""
+    value = low = high = math.nan
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if clusters:
+            value = float(statistic(np.ones((1, clusters)))[0])
+        if clusters >= MIN_CLUSTERS:
+            without = statistic(1.0 - np.eye(clusters))            # each cluster left out once
+            error = math.sqrt((clusters - 1) / clusters * float(((without - without.mean()) ** 2).sum()))
+            reach = float(t.ppf(0.975, clusters - 1)) * error
+            low, high = value - reach, value + reach
+    return Estimate(value, low, high, n, clusters)
 
 
 def _estimate(statistic: Statistic, clusters: int, n: int, resamples: int, seed: int,

@@ -12,12 +12,14 @@ from doubles import covered
 
 from ems import data as frames
 from ems.io import data_path
+from ems.judge.client import LLMJudge
+from ems.judge.store import Replies
 from ems.local.scorers import LocalScorer, PairScorer, SimilarityMatcher
 from ems.local.sentences import SentenceExtractor
 from ems.pipeline import EMS, build
 from ems.study import ablation, agreement, edits, people_figures
 from ems.study import upstream as datasets
-from ems.types import Answer, InputError, Triplet
+from ems.types import Answer, InputError, MissingReplies, Triplet
 
 MIRROR = Path(os.environ.get("EMS_DATA_MIRROR") or Path(__file__).parents[2] / "shared" / "data")
 
@@ -554,3 +556,33 @@ def test_committed_scores_are_this_codes(meta):
         row = expected.loc[(result.triplet_id, result.model)]
         assert [row[f"EMS(local) {p}"] for p in agreement.PARTS] == pytest.approx(
             [result.precision, result.recall, result.f1], abs=1e-5), "data/human is older than the evaluator"
+
+
+def test_beside_table_1_each_part_has_the_question_that_it_answers():
+    asked = {"overall": 0.1, "completeness": 0.2, "correctness": 0.3}
+    people = pd.DataFrame([{"asked": ask, "metric": metric, "measure": measure, "value": value, "ci_low": 0.0,
+                            "ci_high": 1.0} for ask, value in asked.items()
+                           for metric in ("BLEU", "ROUGE-1", "ROUGE-L", "EMS(LLM)", "EMS(ROUGE)")
+                           for measure in ("spearman", "pearson")])
+    beside = agreement.beside_table1(people).set_index(["metric", "part"])["value"].to_dict()
+    assert beside["BLEU", "Score"] == beside["ROUGE", "F1"] == beside["EMS(LLM)", "F1"] == 0.1
+    assert (beside["EMS(LLM)", "Recall"], beside["EMS(LLM)", "Precision"]) == (0.2, 0.3)
+    assert "EMS(ROUGE)" not in {metric for metric, _ in beside}
+
+
+def test_a_judge_of_the_pairs_is_replayed_from_the_committed_replies_and_left_out_where_they_lack():
+    mirror = Path(os.environ.get("EMS_DATA_MIRROR") or "nowhere")
+    if not (mirror / "ragchecker").is_dir():
+        pytest.skip("RAGChecker's file is not here: set EMS_DATA_MIRROR to a folder that has ragchecker/")
+    triplets, answers, *_ = agreement.meta_pairs(datasets.ragchecker_meta())
+    triplets, answers = triplets[:2], answers[:4]
+    settings = {"mode": "replay", "temperature": None, "seed": None}
+    judge = LLMJudge("large-llm-2026-11", store=Replies(data_path("human/replies.jsonl")), **settings)
+    table = agreement.judged_table(triplets, answers, judge)
+    saved = frames.read_frames(data_path("human/ragchecker_scores.csv"))
+    both = table.merge(saved, on=agreement.KEYS, suffixes=("", " saved"))
+    assert len(both) == 4
+    for name in ("EMS(LLM) F1", "EMS(LLM, sides) Recall", "EMS(LLM, all or nothing) Precision"):
+        assert both[name].round(5).tolist() == both[f"{name} saved"].tolist()
+    with pytest.raises(MissingReplies):
+        agreement.judged_table(triplets, answers, LLMJudge("large-llm-2026-11", store=Replies(), **settings))

@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 from loopback import Fault, Loopback
+from scripted import judgeable, judged
 
 import ems.cli
 from ems.cli import main
+from ems.io import write_jsonl
+from ems.judge.store import Replies
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = "Revenue was $5 billion, up 10%. Gross margin was 46%. The dividend is $0.25 per share."
@@ -394,40 +397,56 @@ def test_a_key_variable_that_is_not_set_is_one_line(pair, tmp_path, monkeypatch,
 
 @pytest.fixture
 def recorded_example(tmp_path):
-    """An answer of the kit's own data whose judge's replies are recorded with declared weights."""
+    """An evaluation whose judge's replies are recorded with declared weights."""
+    triplets, answers = judgeable(1)
+    write_jsonl(tmp_path / "t.jsonl", triplets)
+    write_jsonl(tmp_path / "a.jsonl", answers)
+    files = [str(tmp_path / name) for name in ("t.jsonl", "a.jsonl")]
+    with Loopback(judged) as server:
+        assert main(["evaluate", *files, "-o", str(tmp_path / "o.jsonl"), "--judge", "m", "--base-url", server.url,
+                     "--weights", "sha256:cc324af0", "--store", str(tmp_path / "made.sqlite")]) == 0
+    Replies(tmp_path / "made.sqlite").export(tmp_path / "r.jsonl")
+    return ["evaluate", *files, "-o", str(tmp_path / "o.jsonl"), "--judge", "m", "--mode", "replay",
+            "--recorded", str(tmp_path / "r.jsonl"), "--store", str(tmp_path / "s.sqlite")]
+
+
+def test_a_recording_is_replayed_with_the_weights_it_was_made_with(recorded_example, tmp_path):
+    made = (tmp_path / "o.jsonl").read_text()
+    assert main([*recorded_example, "--weights", "sha256:cc324af0"]) == 0
+    assert (tmp_path / "o.jsonl").read_text() == made
+
+
+def test_the_kits_own_recording_is_replayed_from_the_command_line(tmp_path):
     own = ROOT / "data" / "q3-2024"
-    model = "qwen2.5-coder-1.5b-instruct-q4_k_m"
-    rows = [json.loads(line) for line in (own / "answers.jsonl").read_text(encoding="utf-8").splitlines()]
-    answer = next(row for row in rows if row["triplet_id"] == "AAPL-Q1")
+    lines = (own / "answers.jsonl").read_text(encoding="utf-8").splitlines()
+    answer = next(row for row in map(json.loads, lines) if row["triplet_id"] == "AAPL-Q1")
     (tmp_path / "a.jsonl").write_text(json.dumps(answer) + "\n")
-    return [
-        "evaluate", "q3-2024", str(tmp_path / "a.jsonl"), "-o", str(tmp_path / "o.jsonl"), "--judge", model,
-        "--mode", "replay", "--recorded", str(own / "replies.jsonl"), "--store", str(tmp_path / "s.sqlite"),
-    ]
+    assert main(["evaluate", "q3-2024", str(tmp_path / "a.jsonl"), "-o", str(tmp_path / "o.jsonl"), "--mode", "replay",
+                 "--judge", "large-llm-2026-11", "--temperature", "none", "--seed", "none", "--variant", "all",
+                 "--recorded", str(own / "replies.jsonl"), "--store", str(tmp_path / "s.sqlite")]) == 0
 
 
-def test_a_recording_is_replayed_with_the_weights_it_was_made_with(recorded_example, tmp_path, capsys):
-    assert main([*recorded_example, "--weights", "sha256:cc324af070c2"]) in (
-        0,
-        3,
-    )  # the small judge may be unreadable
-    assert len((tmp_path / "o.jsonl").read_text().splitlines()) == 1
+@pytest.mark.parametrize("given", ["hot", "-1", "3", "nan"])
+def test_a_temperature_is_a_number_from_0_to_2_or_none(pair, capsys, given):
+    with pytest.raises(SystemExit):
+        main(["score", *pair, "--judge", "m", "--temperature", given])
+    assert f"a number from 0 to 2 or none is needed, got '{given}'" in capsys.readouterr().err
 
 
 def test_a_replay_that_lacks_the_weights_says_which_are_saved(recorded_example, capsys):
     for more, asked in (([], "None"), (["--weights", "other"], "'other'")):
         assert main([*recorded_example, *more]) == 2
         error = capsys.readouterr().err.splitlines()[-1]
-        assert f"with weights 'sha256:cc324af070c2', and this judge has weights {asked}" in error
+        assert f"with weights 'sha256:cc324af0', and this judge has weights {asked}" in error
 
 
 def test_a_replay_that_misses_replies_of_the_right_weights_does_not_speak_of_weights(
     recorded_example, tmp_path, capsys
 ):
     (tmp_path / "a.jsonl").write_text(
-        json.dumps({"triplet_id": "AAPL-Q1", "model": "n", "answer": "Never asked."}) + "\n"
+        json.dumps({"triplet_id": "t0", "model": "n", "answer": "Never asked."}) + "\n"
     )
-    assert main([*recorded_example, "--weights", "sha256:cc324af070c2"]) == 2
+    assert main([*recorded_example, "--weights", "sha256:cc324af0"]) == 2
     error = capsys.readouterr().err
     assert "are not saved" in error
     assert "the store has them" not in error

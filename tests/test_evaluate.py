@@ -240,7 +240,13 @@ TEXT = "Overview of it all.\n\nRevenue was $5 billion.\n\nMargin was 20%.\n\nIn 
 ])
 def test_only_openings_and_closings_go(named, kept):
     blocks = blocks_of(TEXT)
-    assert without_summaries(blocks, named) == "\n\n".join(blocks[i] for i in kept)
+    assert without_summaries(TEXT, blocks, named) == "\n\n".join(blocks[i] for i in kept)
+
+
+def test_what_stays_is_the_text_as_it_stood():
+    lines = "Overview:\n- Revenue was $5 billion.\n- Margin was 20%.\nIn short, fine.\n"
+    assert without_summaries(lines, blocks_of(lines), []) == lines
+    assert without_summaries(lines, blocks_of(lines), [2]) == "Overview:\n- Revenue was $5 billion.\n- Margin was 20%."
 
 
 def test_blocks_are_found_where_they_stand_and_not_where_their_lines_stood_before():

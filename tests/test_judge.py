@@ -31,12 +31,12 @@ from ems.judge.store import Record, Replies, StoreError
 from ems.judge.wire import _retry_after
 from ems.local.scorers import SimilarityMatcher
 from ems.local.sentences import SentenceExtractor
-from ems.pipeline import EMS, build
+from ems.pipeline import EMS, build, rescored
 from ems.prompting import as_judge
-from ems.score import LLMScorer
+from ems.score import LLMScorer, SidesLLMScorer
 from ems.stats import summarise
 from ems.study.calls import own_triplets
-from ems.study.reliability import RepeatedJudge
+from ems.study.reliability import RepeatedJudge, judged_again
 from ems.types import Answer, InputError, MissingReplies, Reply, Request, Triplet
 
 ROOT = Path(__file__).parent.parent
@@ -658,13 +658,14 @@ RECORDING = ROOT / "data" / "q3-2024" / "replies.jsonl"
 @pytest.mark.slow
 def test_every_reply_of_the_committed_recording_is_still_used():
     root, store, used = ROOT, Replies(RECORDING), set()
-    settings = {"store": store, "mode": "replay", "weights": "sha256:cc324af070c2"}
-    judge = LLMJudge("qwen2.5-coder-1.5b-instruct-q4_k_m", **settings)
+    judge = LLMJudge("large-llm-2026-11", store=store, mode="replay", temperature=None, seed=None)
     find = store.get_many
     store.get_many = lambda keys: (saved := find(keys), used.update(saved))[0]
     triplets, answers = own_triplets(), load_answers(root / "data" / "q3-2024" / "answers.jsonl")
-    build(judge, "llm").evaluate(triplets, answers)
-    RAGChecker(judge, check="single").check(triplets, answers)
+    judged = build(judge, "llm", variant="all")
+    rescored(judged.evaluate(triplets, answers), SidesLLMScorer(judge), judged)
+    judged_again(judge, triplets, answers, again=10, one_by_one=3, variant="all")
+    RAGChecker(judge).check(triplets, answers)
     unused = {r.key for r in store.records() if r.task != "answer"} - used
     assert unused == set()
 

@@ -74,11 +74,11 @@ def test_table_1_has_the_promised_columns_and_metrics(run):
     assert list(table.columns) == ["metric", "part", "model", "value", "ci_low", "ci_high", "n", "unscored",
                                    "signature"]
     assert set(table.metric) == {"BLEU", "ROUGE", "BERTScore", "RAGChecker", "EMS(ROUGE)", "EMS(BERTScore)",
-                                 "EMS(LLM)", "EMS(local)"}
+                                 "EMS(LLM)", "EMS(LLM, sides)", "EMS(local)"}
     assert table.value.dropna().between(0, 1).all()
-    assert table.signature.str.contains("seed:").all()
+    assert table.signature.str.contains("interval:t,cluster=triplet_id,clusters=2").all()
     judged = table[table.metric.isin(["RAGChecker", "EMS(LLM)", "EMS(ROUGE)"])]
-    assert judged.signature.str.contains("sha256:cc324af070c2").all()
+    assert judged.signature.str.contains("judge:large-llm-2026-11").all()
 
 
 @runs_notebooks
@@ -107,7 +107,7 @@ def test_a_second_run_does_nothing_and_a_changed_parameter_runs_what_depends_on_
     before = {name: (run / name).read_bytes() for name in PRODUCTS if name != "manifest.json"}
     reproduce("smoke", given={"RUN": str(run)}, root=ROOT)
     assert capsys.readouterr().err.count("unchanged, skipped") == 7
-    reproduce("smoke", given={"RUN": str(run), "RESAMPLES": 199}, only=["04", "07"], root=ROOT)
+    reproduce("smoke", given={"RUN": str(run), "CLUSTER": "group"}, only=["04", "07"], root=ROOT)
     assert "skipped" not in capsys.readouterr().err
     reproduce("smoke", given={"RUN": str(run)}, only=["04", "07"], root=ROOT)
     assert {name: (run / name).read_bytes() for name in before} == before
@@ -239,10 +239,10 @@ def test_a_users_own_data_reach_table_1(tmp_path, monkeypatch, groups, models, t
     values.to_csv(tmp_path / "values_baselines.csv", index=False)
     values = frames.to_frame(build(None, "local").evaluate(triplets, answers), "EMS(local)", triplets)
     values.to_csv(tmp_path / "values_ems.csv", index=False)
-    run_here("04", RUN=str(tmp_path), RESAMPLES=50, **{"SIZES": {}, **more})
+    run_here("04", RUN=str(tmp_path), **{"SIZES": {}, **more})
     if len(groups) < 40:                            # notebook 5 is slow, and treats no group in another way
         run_here("05", RUN=str(tmp_path), RESAMPLES=20, RECOMPUTE="no", TEXTS=2, MODELS=[])
-    run_here("07", RUN=str(tmp_path), RESAMPLES=50, MODELS=[])
+    run_here("07", RUN=str(tmp_path), MODELS=[])
     table = pd.read_csv(tmp_path / "table1.csv", dtype=str, keep_default_na=False)
     table = table[table.value != ""]
     assert set(table.metric) == {"BLEU", "EMS(local)"}

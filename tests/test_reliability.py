@@ -5,12 +5,24 @@ import math
 import numpy as np
 import pytest
 from doubles import ScriptedJudge
+from loopback import Loopback
+from scripted import judgeable
+from scripted import judged as judged_as
 
+from ems.judge.client import LLMJudge
+from ems.judge.store import Replies
 from ems.local.scorers import SimilarityMatcher
 from ems.local.sentences import SentenceExtractor
-from ems.pipeline import EMS
+from ems.pipeline import EMS, build
 from ems.score import LLMScorer
-from ems.study.reliability import RepeatedJudge, krippendorff_alpha, reliability
+from ems.study.reliability import (
+    RepeatedJudge,
+    drawn,
+    judged_again,
+    krippendorff_alpha,
+    reliability,
+    second_opinions,
+)
 from ems.types import Answer, EMSResult, InputError, Request, Triplet
 
 
@@ -125,3 +137,53 @@ def test_a_judge_that_wavers_is_seen_to_waver():
     assert found.largest["point score"] == pytest.approx(0.2)
     assert found.spread["point score"] == pytest.approx((np.std([0.8, 0.8, 0.6], ddof=1) + 0) / 2)
     assert found.alpha["match index"] != found.alpha["match index"]  # every index is 0: nothing to agree on
+
+
+def judged(model: str, match, score, f1: float = 0.5) -> EMSResult:
+    """An answer of two points judged against a reference of len(match)."""
+    points = tuple(f"point {i}" for i in range(len(match)))
+    return EMSResult("1", model, points, ("a", "b"), match=match, score=score, ans_score=(0.0, 0.0),
+                     recall=f1, precision=f1, f1=f1, unscored=0, signature="s")
+
+
+def test_second_opinions_by_hand():
+    first = [judged("x", (0, 0, 1, -1), (0.5, 1.0, 0.2, 0.0), 0.5), judged("y", (1, 1), (0.4, 0.6), 0.7)]
+    other = [judged("y", (1, None), (0.5, None), 0.6), judged("x", (0, 1, 1, -1), (0.7, 0.1, 0.2, 0.0), 0.3)]
+    row = second_opinions(first, {"again": other}).loc["again"]
+    assert (row["answers"], row["points"]) == (2, 5)
+    assert row["same choice"] == pytest.approx(4 / 5)
+    # By chance: x (2 * 1 + 1 * 2 + 1 * 1) / 4 points, y 1 of 1: (5 / 4 + 1) / 5 points
+    assert row["kappa"] == pytest.approx((0.8 - 0.45) / 0.55)
+    # chosen alike and scored by both: x 0.5 -> 0.7 and 0.2 -> 0.2, y 0.4 -> 0.5
+    assert row["score difference"] == pytest.approx(0.1)
+    assert row["score correlation"] == pytest.approx(1)
+    assert row["F1 difference"] == pytest.approx(-0.15)
+    assert row["F1 correlation"] == pytest.approx(1)
+    assert row["F1 spread"] == pytest.approx((0.2 + 0.1) / 2 / math.sqrt(2))
+
+
+def test_second_opinions_without_anything_in_common_are_nan_and_other_points_are_refused():
+    row = second_opinions([judged("x", (0,), (1.0,))], {"none": []}).loc["none"]
+    assert row["answers"] == row["points"] == 0
+    assert row.drop(["answers", "points"]).isna().all()
+    with pytest.raises(InputError, match="again has other points than the first judge for x on 1"):
+        second_opinions([judged("x", (0,), (1.0,))], {"again": [judged("x", (0, 1), (1.0, 1.0))]})
+
+
+def test_the_answers_drawn_stay_when_a_model_joins():
+    answers = [Answer(str(i), model, "text") for model in ("a", "b") for i in range(20)]
+    few = drawn(answers, 3)
+    assert [a.model for a in few] == ["a"] * 3 + ["b"] * 3
+    assert drawn([*reversed(answers), *(Answer(str(i), "c", "text") for i in range(20))], 3)[:6] == few
+
+
+def test_a_replay_leaves_out_the_answers_whose_second_judgement_is_not_stored(tmp_path):
+    triplets, answers = judgeable(3, 6)
+    with Loopback(judged_as) as server:
+        live = LLMJudge("m", base_url=server.url, store=Replies(tmp_path / "r.sqlite"))
+        first = build(live, "llm").evaluate(triplets, answers)
+        judged_again(live, triplets, answers[:1], again=1)
+    replay = LLMJudge("m", store=live.store, mode="replay")
+    again = judged_again(replay, triplets, answers, again=3)["again"]
+    assert [r.triplet_id for r in again] == [answers[0].triplet_id]
+    assert second_opinions(first, {"again": again}).loc["again", "answers"] == 1

@@ -91,6 +91,16 @@ def test_other_models_get_no_paper_column():
         report.table1(other, models=["theirs"])
 
 
+def test_agreement_with_people_stands_beside_each_metric(tmp_path):
+    people = pd.DataFrame([("BLEU", "Score", 0.529, 0.403, 0.638), ("EMS(LLM)", "Recall", 0.7, 0.6, 0.8)],
+                          columns=["metric", "part", "value", "ci_low", "ci_high"])
+    assert report.table1(OURS, people=people)["people"].tolist() == ["0.53 [0.40, 0.64]", "–"]
+    csv, md, _ = report.save_table1(OURS, tmp_path, people=people, about_people="pairs of answers elsewhere")
+    assert "| people |" in md.read_text()
+    assert "- people: pairs of answers elsewhere" in md.read_text()
+    assert csv.read_text() == report.save_table1(OURS, tmp_path)[0].read_text()
+
+
 def test_coverage_is_rounded_down():
     rows = summary([("BLEU", "Score", "m", 0.5, 0.4, 0.6, 9999, 1, 10_000)])
     assert report.table1(rows).coverage[0] == "99.9 %"
@@ -413,8 +423,8 @@ def test_no_csv_cell_is_a_formula(name, cell, tmp_path):
 
 def test_results_become_a_table_in_public_calls():
     values_ = values().dropna(subset="value")
-    summary_ = ems.summarise(values_, resamples=10)
-    pd.testing.assert_frame_equal(summary_, stats.summarise(values_, resamples=10))
+    summary_ = ems.summarise(values_)
+    pd.testing.assert_frame_equal(summary_, stats.summarise(values_))
     assert list(ems.table1(summary_).columns) == ["metric", "part", SMALL, LARGE, "n", "coverage"]
 
 
@@ -539,13 +549,14 @@ def test_heatmap_of_a_metric_with_one_value_needs_no_part():
     assert fig.axes[-1].get_ylabel() == "BLEU Score, colours from 0.10 to 0.20"
 
 
-def test_scaling_figure_is_relative_to_the_smallest_model():
+def test_scaling_figure_shows_values_from_0():
     fig = figures.scaling_figure(OURS, {LARGE: 90, SMALL: 1})
     bleu, ems = fig.axes
     assert [ax.get_title(loc="left") for ax in (bleu, ems)] == ["BLEU", "EMS(LLM) F1"]
     assert ems.get_xscale() == "log"
     assert [t.get_text() for t in ems.get_xticklabels()] == ["1", "90"]
-    assert [0.25 / 0.25, 0.5 / 0.25] in [list(line.get_ydata()) for line in ems.lines]
+    assert [0.25, 0.5] in [list(line.get_ydata()) for line in ems.lines]
+    assert ems.get_ylim() == (0, pytest.approx(1.12 * 0.55))          # the upper end of the longest interval
     assert {"0.250 → 0.500, ×2.00; intervals apart", "0.250", "0.500"} <= {t.get_text() for t in ems.texts}
     assert "0.333 → 0.030, ×0.09; no interval" in texts(fig)
 
@@ -591,57 +602,11 @@ def test_scaling_figure_survives_a_metric_that_starts_at_zero_or_misses_a_model(
         ]
     )
     said = texts(figures.scaling_figure(rows, {"a": 1, "b": 2}))
-    assert {"0.000 → 0.100: no ratio to 0", "1: 0.000\n2: 0.100", "nothing to compare with"} <= set(said)
+    assert {"0.000 → 0.100; intervals overlap", "0.000", "nothing to compare with"} <= set(said)
     with pytest.raises(InputError, match="sizes must name models of the summary"):
         figures.scaling_figure(rows, {"c": 1})
     with pytest.raises(InputError, match="ROUGE has no part 'recall'"):
         figures.scaling_figure(rows, {"a": 1, "b": 2}, parts={"ROUGE": "recall"})
-
-
-def test_scaling_figure_marks_what_the_edge_cuts():
-    rows = summary(
-        [
-            ("BLEU", "Score", "a", 0.1, 0.09, 0.11, 9, 0, 9),
-            ("BLEU", "Score", "b", 0.2, 0.1, 0.9, 9, 0, 9),
-            ("ROUGE", "F1", "a", 0.1, 0.09, 0.11, 9, 0, 9),
-            ("ROUGE", "F1", "b", 0.3, 0.2, 0.4, 9, 0, 9),
-        ]
-    )
-    fig = figures.scaling_figure(rows, {"a": 1, "b": 2})
-    assert [open_arrows(ax) for ax in fig.axes] == [["^"], []]  # a bar up to 9 times, one up to 4
-    assert fig.axes[0].get_yscale() == "linear"
-    assert "△ ▽ interval beyond the edge" in fig.get_supxlabel()
-    plain = figures.scaling_figure(OURS, {LARGE: 90, SMALL: 1})
-    assert "edge" not in plain.get_supxlabel()
-
-
-def test_scaling_figure_of_steep_rises_is_logarithmic_and_hides_none():
-    rows = summary(
-        [
-            ("BLEU", "Score", "a", 0.01, 0.0, 0.02, 9, 0, 9),
-            ("BLEU", "Score", "b", 0.6, 0.5, 0.7, 9, 0, 9),
-            ("ROUGE", "F1", "a", 0.1, 0.09, 0.11, 9, 0, 9),
-            ("ROUGE", "F1", "b", 0.0, 0.0, 0.0, 9, 0, 9),
-        ]
-    )
-    fig = figures.scaling_figure(rows, {"a": 1, "b": 2})
-    bleu, rouge = fig.axes
-    assert bleu.get_yscale() == "log"
-    bottom, top = bleu.get_ylim()
-    assert bottom < 0.25 < 1 < 60 < top  # the lowest value above 0, through 4
-    assert open_arrows(bleu) == ["v"]  # the interval that reaches 0
-    assert open_arrows(rouge) == []
-    assert [line.get_ydata()[0] for line in rouge.lines if line.get_marker() == "v"] == [0.25]
-    assert "▼ value of 0; △ ▽ interval beyond the edge" in fig.get_supxlabel()
-    assert "(log scale)" in fig.get_supylabel()
-
-
-def open_arrows(ax):
-    return [
-        line.get_marker()
-        for line in ax.lines
-        if line.get_marker() in {"^", "v"} and line.get_markerfacecolor() == "white"
-    ]
 
 
 def test_saved_figures_are_1600_wide_and_the_same_every_time(tmp_path):

@@ -187,7 +187,7 @@ def test_a_dry_run_counts_the_notebooks_that_were_named(no_kernel):
 
 def test_what_the_recordings_and_the_runs_store_have_is_not_asked_again(no_kernel, tmp_path):
     replayed = rows(plan("smoke", given={"RUN": str(tmp_path)}, root=ROOT))
-    assert replayed["qwen2.5-coder-1.5b-instruct-q4_k_m", "all"][3] == "0"
+    assert replayed["large-llm-2026-11", "all"][3] == "0"
     assert list(tmp_path.iterdir()) == []                                          # nothing was written
 
 

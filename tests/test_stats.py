@@ -53,7 +53,7 @@ def test_names_are_read_as_they_stand(tmp_path):
     assert list(values.group[:3]) == groups
     assert list(values.model[::3]) == models * 2
     assert [v if v == v else None for v in values.value[:3]] == [0.25, None, 1 / 3]
-    table = stats.paired_table(values[values.group != ""], models=["7", "70"], resamples=10)
+    table = stats.paired_table(values[values.group != ""], models=["7", "70"])
     assert set(table.a) == {"70"}
     (tmp_path / "labels.csv").write_text("triplet_id,model,correct\n1.10,7,True\n007,7,False\n")
     labels = frames.read_frames(tmp_path / "labels.csv")
@@ -83,8 +83,6 @@ def test_micro_f1_is_the_harmonic_mean_of_pooled_precision_and_recall():
     micro = stats.summarise(values, pool="micro").set_index("part")
     assert micro.value["F1"] == 2 * (1 / 4) * (2 / 4) / (1 / 4 + 2 / 4) == 1 / 3
     assert stats.summarise(values).set_index("part").value["F1"] == (1 + 0) / 2
-    # resampled companies are A A, A B, B A or B B: F1 of 1, 1/3 or 0
-    assert (micro.ci_low["F1"], micro.ci_high["F1"]) == (0, 1)
     with pytest.raises(InputError, match="needs num and den, or Precision and Recall"):
         stats.summarise(pd.concat([f1, precision]), pool="micro")
 
@@ -99,7 +97,6 @@ def test_micro_of_a_model_that_refuses_everything_is_zero_not_nan():
     ]
     micro = stats.summarise(pd.concat(parts), pool="micro").set_index("part")
     assert list(micro.value[["Precision", "Recall", "F1"]]) == [0.0, 0.0, 0.0]
-    assert list(micro.ci_high) == [0.0, 0.0, 0.0]
     # An answer that could not be scored is no refusal.
     parts[0] = frame([(*a, NAN, NAN, NAN) for a in answers], part="Precision")
     micro = stats.summarise(pd.concat(parts), pool="micro").set_index("part")
@@ -107,24 +104,43 @@ def test_micro_of_a_model_that_refuses_everything_is_zero_not_nan():
     assert math.isnan(micro.value["F1"])
 
 
-def test_the_bootstrap_interval_by_hand():
-    # Four companies of one answer: of the 4^4 = 256 resamples 1 sums to 0 and 4 to 0.1 (5/256 < 2.5 %), 10
-    # to 0.2 (15/256 > 2.5 %); from above 1 sums to 2.4 and 4 to 2.0 (5/256), 4 to 1.9 (9/256 > 2.5 %).
-    values = family({"m": [0.0, 0.1, 0.2, 0.6]})
-    row = stats.summarise(values, resamples=20_000).iloc[0]
-    assert row.value == pytest.approx((0 + 0.1 + 0.2 + 0.6) / 4)
-    assert (row.ci_low, row.ci_high) == (pytest.approx(0.2 / 4), pytest.approx(1.9 / 4))
-
-
-def test_clusters_are_drawn_whole():
-    # Within a company the answers differ, between companies they do not: whole companies leave nothing to
-    # vary.
-    values = family({"m": [0.0, 1.0, 0.0, 1.0, 0.0, 1.0]}, groups=list("AABBCC"))
+def test_the_interval_of_a_mean_by_hand():
+    # Six companies of one answer: mean 0.2, squares of the distances to it 0.32 in sum, so that the standard error
+    # is sqrt(0.32 / 5 / 6); Student's t with five degrees of freedom has its 97.5 % point at 2.570582.
+    values = family({"m": [0.0, 0.0, 0.0, 0.2, 0.4, 0.6]})
     row = stats.summarise(values).iloc[0]
-    assert (row.value, row.ci_low, row.ci_high, row.clusters) == (0.5, 0.5, 0.5, 3)
+    assert row.value == pytest.approx(0.2)
+    reach = 2.570582 * math.sqrt(0.32 / 5 / 6)
+    assert (row.ci_low, row.ci_high) == (pytest.approx(0.2 - reach), pytest.approx(0.2 + reach))
+
+
+def test_under_six_clusters_there_is_no_interval():
+    row = stats.summarise(family({"m": [0.0, 0.1, 0.2, 0.6, 0.3]})).iloc[0]
+    assert (row.value, row.clusters) == (pytest.approx(0.24), 5)
+    assert math.isnan(row.ci_low)
+    assert math.isnan(row.ci_high)
+
+
+def test_clusters_are_left_out_whole():
+    # Within a company the answers differ, between companies they do not: whole companies leave nothing to vary.
+    values = family({"m": [0.0, 1.0] * 6}, groups=list("AABBCCDDEEFF"))
+    row = stats.summarise(values).iloc[0]
+    assert (row.value, row.ci_low, row.ci_high, row.clusters) == (0.5, 0.5, 0.5, 6)
     single = stats.summarise(values, cluster="triplet_id").iloc[0]
-    assert single.clusters == 6
+    assert single.clusters == 12
     assert single.ci_low < 0.5 < single.ci_high
+
+
+def test_intervals_cover():
+    # Ten companies that differ, five questions each: the share of 400 draws whose interval has the true mean 0.
+    draws = np.random.default_rng(3)
+    covered = 0
+    for _ in range(400):
+        company = draws.normal(size=(10, 1)) + draws.normal(size=(10, 5))
+        table = stats._pooled(pd.DataFrame({"cluster": np.repeat(np.arange(10), 5), "num": company.ravel(), "den": 1.0}))
+        mean = stats._mean(*table)
+        covered += mean.ci_low <= 0 <= mean.ci_high
+    assert 0.92 <= covered / 400 <= 0.98
 
 
 def test_unscored_answers_leave_value_and_n_but_not_the_coverage():
@@ -135,7 +151,7 @@ def test_unscored_answers_leave_value_and_n_but_not_the_coverage():
     assert (row.n, row.unscored, row.units, row.clusters) == (2, 11, 30, 2)
     assert row.coverage == 1 - 11 / 30
     assert row.flagged
-    assert row.signature == "sig|pool:macro|n:2|unscored:11|cluster:group|resamples:2000|seed:7"
+    assert row.signature == "sig|pool:macro|n:2|unscored:11|interval:t,cluster=group,clusters=2"
 
 
 @pytest.mark.parametrize(("unscored", "flagged"), [(0, False), (5, False), (6, True)])
@@ -361,10 +377,10 @@ def test_paired_table_keeps_a_pair_that_shares_nothing():
 
 def test_trend_on_an_obvious_case():
     # 0.1 more per doubling, in each of three companies. Page's L is at its most: 3 x (1x1 + 2x2 + 3x3),
-    # which one of the 3! orders per company gives: p = (1/6)^3.
+    # which one of the 3! orders per company gives: p = (1/6)^3. Too few companies for an interval.
     values = family({"s": [0.1, 0.2, 0.3], "m": [0.2, 0.3, 0.4], "l": [0.3, 0.4, 0.5]})
     row = stats.trend(values, {"l": 4, "s": 1, "m": 2}).iloc[0]
-    assert (row.slope, row.ci_low, row.ci_high) == pytest.approx((0.1, 0.1, 0.1))
+    assert (row.slope, row.ci_low, row.ci_high) == pytest.approx((0.1, NAN, NAN), nan_ok=True)
     assert (row.page_l, row.page_over, row.n, row.incomplete) == (42, "clusters", 3, 0)
     assert row.p == pytest.approx((1 / 6) ** 3)
 

@@ -10,7 +10,7 @@ from ems import stats
 from ems.report import markdown_text
 from ems.study import ablation, agreement, verdicts
 from ems.study.verdicts import comparison, with_interval
-from ems.types import EMSResult
+from ems.types import EMSResult, InputError
 
 HOSTILE = "<script>alert(1)</script>[x](javascript:alert(1))*`_|\u202e"
 
@@ -84,6 +84,18 @@ def test_without_a_judge_there_is_nothing_to_say_of_one():
     assert "no judge" in verdicts.judge(verdicts.judge_signs({"EMS(local)": [result((0,), (1.0,))]}), nan, "")
 
 
+def test_the_example_is_in_the_middle_of_the_best_model_or_the_best_of_its_triplet():
+    def one(triplet, model, f1):
+        return EMSResult(triplet, model, ("point",), ("point",), match=(0,), score=(f1,), f1=f1)
+    results = [one("a", "low", 0.9), one("b", "low", 0.1), one("a", "high", 0.5), one("b", "high", 0.6),
+               one("c", "high", 0.8), one("d", "high", nan)]
+    assert (verdicts.example(results).model, verdicts.example(results).triplet_id) == ("high", "b")
+    assert (verdicts.example(results, "a").model, verdicts.example(results, "a").f1) == ("low", 0.9)
+    assert verdicts.example(results[-1:]).triplet_id == "d"
+    with pytest.raises(InputError, match="EXAMPLE: no answer to triplet 'z'"):
+        verdicts.example(results, "z")
+
+
 def test_coverage_counts_points_and_answers_without_a_value():
     rows = [result((0, None), (1.0, None), unscored=1), result((), (), ans=(), f1=nan, unscored=1)]
     assert verdicts.coverage({"x": rows}).loc["x"].tolist() == [3, 2, 1]
@@ -113,20 +125,29 @@ def paired(groups, ahead, better="high", models=("low", "high")):
     rows = [("EMS(local)", "F1", model, f"t{i}", f"g{i}",
              0.1 + i / 100 + (0.4 if model == better and i < ahead else 0), 0.1, 1.0, 1, 0, "s")
             for model in models for i in range(groups)]
-    return stats.paired_table(pd.DataFrame(rows, columns=frames.COLUMNS), models=list(models), resamples=50)
+    return stats.paired_table(pd.DataFrame(rows, columns=frames.COLUMNS), models=list(models))
 
 
 @pytest.mark.parametrize(("groups", "ahead", "by", "better"), [
-    (3, 3, "interval alone", "EMS(local)"),                 # p is 2 / 2^3 at the least
+    (3, 3, "no `p_holm` is below 0.25, and there is no interval either", "none"),    # p is 2 / 2^3 at the least
     (6, 6, "By interval and `p_holm`, over 6", "EMS(local)"),          # p = 2 / 2^6 = 0.03
     (8, 4, "By interval and `p_holm`, over 8", "none"),                # four ties: p = 2 / 2^4
 ])
 def test_models_are_distinguished_by_interval_and_by_p_where_p_can_be_small(groups, ahead, by, better):
     table = paired(groups, ahead)
-    assert table["ci_low"].iloc[0] > 0.01                   # the interval excludes 0 in each case
+    assert groups < 6 or table["ci_low"].iloc[0] > 0.01     # the interval excludes 0 in each case
     first, _, line = verdicts.models(table).splitlines()
     assert by in first
     assert f"**high** against **low**: better by {better}; worse by none" in line
+
+
+def test_a_pair_over_fewer_clusters_is_judged_by_its_interval_alone_and_says_so():
+    few = paired(6, 6, models=("low", "high"))
+    table = pd.concat([few, paired(10, 10, models=("other", "high")), paired(6, 0, models=("other", "low"))])
+    _, _, line, *others = verdicts.models(table).splitlines()
+    assert "better by EMS(local); worse by none" in line
+    assert "By the interval alone: over its 6 clusters no `p_holm` is below 0.062." in line
+    assert ["alone" in other for other in others] == [False, True]
 
 
 def test_equal_models_one_cluster_and_one_model_have_no_difference():
@@ -207,6 +228,15 @@ def test_pairs_name_the_ceiling_and_the_metrics_above():
     assert "above unigram (+0.20 [+0.10, +0.30]), not distinguishable from RAGChecker" in text
     assert "below unigram" in text
     assert "above EMS(local): none" in text                     # BLEU is level with it: a tie is not above
+    assert "EMS(LLM)" not in text
+    names = "EMS(LLM)", "EMS(LLM, sides)", "EMS(LLM, all or nothing)"
+    rows += [agreed(ask, name, 0.55 + 0.1 * i, RAGChecker=0.2 * i) for i, name in enumerate(names)
+             for ask in ("overall", "completeness", "correctness")]
+    rows += [agreed(ask, "RAGChecker", 0.6) for ask in ("completeness", "correctness")]
+    text = verdicts.pairs(pd.DataFrame(rows), 140)
+    assert "**EMS(LLM) F1**, sentence points and a large model as the judge, reaches 0.55 [0.45, 0.65]: " in text
+    assert "EMS(LLM, sides) reaches 0.65 [0.55, 0.75]: above RAGChecker (+0.20 [+0.10, +0.30])" in text
+    assert "Scores cut to all or nothing: 0.75" in text
 
 
 def test_right_and_wrong_name_the_metrics_above():

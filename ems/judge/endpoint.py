@@ -29,6 +29,9 @@ class ModelEndpoint(BaseModel):
     base_url: str = ""                  # its address; "" = OPENAI_BASE_URL
     key_env: str = ""                   # variable that holds its key; "" = OPENAI_API_KEY; "none" = no key
     weights: str = ""                   # revision of its weights, if known
+    temperature: float | None = 0.0     # of its replies; None sends none
+    top_p: float | None = None
+    seed: int | None = 7
     context_tokens: Count = 0           # what it can read, its answer included; 0 = not known, no limit
     context_chars: Count | None = None  # most of a document to show it; 0 = closed book; None = all that fits
     max_tokens: Count = 800             # longest answer
@@ -72,5 +75,6 @@ class ModelEndpoint(BaseModel):
             # Another service's key must not be sent to this address instead.
             raise InputError(f"model {self.model}: no key in {self.key_env}; set that environment variable")
         return LLMJudge(self.served or self.model, store=store, mode=mode, base_url=self.base_url or None,
-                        api_key=key or None, weights=self.weights or None, workers=workers, timeout=timeout,
+                        api_key=key or None, weights=self.weights or None, temperature=self.temperature,
+                        top_p=self.top_p, seed=self.seed, workers=workers, timeout=timeout,
                         prices=self.prices, spend_limit=self.spend_limit)

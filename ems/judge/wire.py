@@ -117,8 +117,8 @@ class Endpoint:
 
             assert self._client is not None            # `connect` has been called
             client = self._client()
-            # Left to the garbage collector, the client would close its connections on whatever event loop runs
-            # in the collecting thread (a notebook's, say), and so stop calls of others on this one.
+            # Left to the garbage collector, the client would close its connections on whatever event loop
+            # runs in the collecting thread (a notebook's, say), and so stop calls of others on this one.
             finalize(self, _close, client, asyncio.get_running_loop()).atexit = False
             self._places = [client] * CONNECTIONS
         client = self._places.pop()

@@ -142,8 +142,7 @@ def separation(values: pd.DataFrame, *, models: Sequence[str] | None = None, clu
         cell = cell.assign(cluster=cell[cluster].astype(str))
         gap = dict.fromkeys(("gap", "gap_low", "gap_high"), np.nan)
         if len(models) > 1:
-            pair = stats.paired(cell, metric, "F1", last, first, cluster="cluster", resamples=resamples,
-                                seed=seed)
+            pair = stats.paired(cell, metric, "F1", last, first, cluster="cluster", seed=seed)
             both = cell.pivot(index="triplet_id", columns="model", values="value")
             if deviation := float((both[last] - both[first]).std(ddof=1)):
                 differences = (pair.difference, pair.ci_low, pair.ci_high)

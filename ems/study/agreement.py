@@ -18,10 +18,11 @@ import pandas as pd
 from .. import stats
 from ..baselines import bertscore, bleu, rouge
 from ..local.scorers import LocalScorer
-from ..metrics import f1
+from ..local.sentences import SentenceExtractor
+from ..metrics import Scores, ems_scores, f1
 from ..pipeline import EMS, build, rescored
-from ..score import BERTScorer, RougeScorer
-from ..types import Answer, InputError, Triplet
+from ..score import BERTScorer, RougeScorer, SidesLLMScorer
+from ..types import Answer, EMSResult, InputError, Judge, Triplet
 
 if TYPE_CHECKING:
     from ..local.encoder import Encoder
@@ -31,6 +32,10 @@ PARTS = ("Precision", "Recall", "F1")
 # What RAGChecker's annotators compared -> the part of a metric that speaks of it.
 ASKED = {"overall": "F1", "completeness": "Recall", "correctness": "Precision"}
 UNIGRAM, RAGCHECKER, PEOPLE = "unigram", "RAGChecker", "the other annotator"
+# Metrics that were developed on the pairs at hand: for them agreement with these people is the best case.
+DEVELOPED = ("EMS(local)", "EMS(local, encoder)", "EMS(local-pair)")
+ABOUT_PEOPLE = ("Spearman correlation with two annotators' preferences between pairs of answers to other "
+                "questions (notebook 6); EMS(local) was developed on these pairs, no other row was")
 CORRELATIONS = ("pearson", "spearman")
 PAIR_MEASURES = (*CORRELATIONS, "sign accuracy")
 LABEL_MEASURES = ("kendall", "pearson", "AUC")
@@ -85,6 +90,24 @@ def score_table(triplets: Sequence[Triplet], answers: Sequence[Answer], *, encod
     for name, rows in results.items():
         columns |= _parts(name, [(r.precision, r.recall, r.f1) for r in rows])
     return pd.concat([surface_table(triplets, answers), pd.DataFrame(columns)], axis=1)
+
+
+def judged_table(triplets: Sequence[Triplet], answers: Sequence[Answer], judge: Judge) -> pd.DataFrame:
+    """The score table of what a judge says of sentence points, asked jointly: three or four calls an answer.
+
+    EMS(LLM) (eq. 5 to 9), the same with scores of half and more cut to 1 and others to 0, and
+    EMS(LLM, sides).
+    """
+    points, joint = SentenceExtractor(), build(judge, "llm", variant="all")
+    matched = EMS(points, joint.matcher, joint.scorer).evaluate(triplets, answers)
+    sides = EMS(points, None, SidesLLMScorer(judge)).evaluate(triplets, answers)
+    cut = [ems_scores(r.match, [None if s is None else float(s >= 0.5) for s in r.score], len(r.ans_points))
+           for r in matched]
+    named: dict[str, Sequence[EMSResult | Scores]] = {
+        "EMS(LLM)": matched, "EMS(LLM, all or nothing)": cut, "EMS(LLM, sides)": sides}
+    columns = {name: values for metric, rows in named.items()
+               for name, values in _parts(metric, [(r.precision, r.recall, r.f1) for r in rows]).items()}
+    return pd.DataFrame({key: [getattr(a, key) for a in answers] for key in KEYS} | columns)
 
 
 def of_values(values: pd.DataFrame) -> pd.DataFrame:
@@ -145,6 +168,21 @@ def human_agreement(labels: pd.DataFrame, scores: pd.DataFrame, *,
     return pd.DataFrame(rows)
 
 
+def beside_table1(people: pd.DataFrame, rouge: str = "rougeL") -> pd.DataFrame:
+    """How far each metric of Table 1 agrees with people: metric, part, value, ci_low, ci_high.
+
+    From `human_agreement`'s Spearman correlations: precision with correctness, recall with completeness, F1
+    and metrics of one value with the overall preference. EMS(ROUGE) and EMS(BERTScore) are left out: there
+    they rest on matches made without a judge.
+    """
+    apart = people["metric"].isin(["EMS(ROUGE)", "EMS(BERTScore)"])
+    rows = people[(people["measure"] == "spearman") & ~apart]
+    rows = rows.assign(part=rows["asked"].map(ASKED))
+    rows["metric"] = rows["metric"].replace(f"ROUGE-{rouge[-1]}", "ROUGE")
+    single = rows[(rows["part"] == "F1") & rows["metric"].isin(["BLEU", "BERTScore"])].assign(part="Score")
+    return pd.concat([rows, single])[["metric", "part", "value", "ci_low", "ci_high"]].reset_index(drop=True)
+
+
 def label_agreement(labels: pd.DataFrame, scores: pd.DataFrame, *, by: str = "", part: str = "F1",
                     against: Sequence[str] = (), resamples: int = 2000, seed: int = 7) -> pd.DataFrame:
     """How well each metric tells right answers from wrong ones (`labels.correct`): AUC, tau-b, pearson.
@@ -170,14 +208,14 @@ def _agreement(metrics: Mapping[str, Any], labels: Any, cluster: Any, measures: 
     """Rows by metric and measure; the last measure is one of `RANK_MEASURES`, the others coefficients."""
     *coefficients, rank_measure = measures
     settings: dict[str, Any] = {"cluster": list(cluster), **bootstrap}
+    asked = {"coefficients": coefficients, **settings}
     rows = []
     for metric, values in metrics.items():
-        estimates = stats.correlate(values, labels, **settings).set_index("coefficient").loc[coefficients]
-        by_measure = estimates.to_dict("index")
+        by_measure = stats.correlate(values, labels, **asked).set_index("coefficient").to_dict("index")
         by_measure[rank_measure] = asdict(RANK_MEASURES[rank_measure](values, labels, **settings))
         differences = {
-            other: stats.correlate_difference(values, metrics[other], labels, **settings)
-            .set_index("coefficient") for other in against if other in metrics and other != metric}
+            one: stats.correlate_difference(values, metrics[one], labels, **asked).set_index("coefficient")
+            for one in against if one in metrics and one != metric}
         for measure, estimate in by_measure.items():
             row = {"metric": metric, "measure": measure,
                    **{name: estimate[name] for name in ("value", "ci_low", "ci_high", "n")}}

@@ -54,7 +54,6 @@ def save(fig: Figure, path: str | os.PathLike[str]) -> Path:
 
 # --- metrics against model size ---
 
-STEEP = 4.0                    # times the first model's value: above it the scale is logarithmic
 Point = tuple[float, float, float]     # value and the ends of its 95 % interval; nan where there is none
 NO_POINT: Point = (math.nan, math.nan, math.nan)
 
@@ -79,12 +78,6 @@ class _Panel:
     p: float                   # Holm's p of last against first model; nan = not tested
 
     @property
-    def relative(self) -> list[Point]:
-        """The points divided by the first model's value; none where that is 0 or missing."""
-        first = self.points[0][0]
-        return [(v / first, low / first, high / first) for v, low, high in self.points] if first > 0 else []
-
-    @property
     def colour(self) -> str:
         return COLOURS.get(self.name.split(" ", 1)[0], BLUE)
 
@@ -95,8 +88,9 @@ class _Panel:
         if math.isnan(first[0]) or math.isnan(last[0]):
             return "nothing to compare with"
         change = f"{first[0]:.3f} → {last[0]:.3f}"
-        if first[0] <= 0:
-            return f"{change}: no ratio to 0"
+        if first[0] > 0:
+            ratio = last[0] / first[0]
+            change += f", ×{ratio:.0f}" if ratio >= 10 else f", ×{ratio:.2f}"
         if self.tested:
             evidence = ("no paired test" if math.isnan(self.p)
                         else "paired p < 0.001" if self.p < 0.001 else f"paired p = {self.p:.2g}")
@@ -104,49 +98,35 @@ class _Panel:
             evidence = "no interval"
         else:
             evidence = f"intervals {'apart' if last[1] > first[2] or last[2] < first[1] else 'overlap'}"
-        return f"{change}, ×{last[0] / first[0]:.2f}; {evidence}"
-
-
-@dataclass(frozen=True, slots=True)
-class _RatioAxis:
-    """The common vertical axis: what it shows, and where longer intervals are cut."""
-
-    bottom: float
-    top: float
-    steep: bool                # logarithmic
-    span: float = 0.0          # of the values; what a margin is measured by on a linear axis
+        return f"{change}; {evidence}"
 
 
 def scaling_figure(summary: pd.DataFrame, sizes: Mapping[str, float | str],
                    parts: Mapping[str, str] | None = None, paired: pd.DataFrame | None = None) -> Figure:
-    """A panel per metric, values and 95 % intervals relative to the first model; the other metrics in grey.
+    """A panel per metric: each model's value and 95 % interval, on a scale of the panel's own from 0.
 
     `sizes` maps models to billions of parameters (logarithmic axis) or, in order, to labels. `parts` picks a
-    part per metric; left out, F1, else Score. `paired` is `stats.paired_table`'s frame. A metric whose first
-    value is 0 stands as numbers. InputError for a model or a part that the summary does not have.
+    part per metric; left out, F1, else Score. `paired` is `stats.paired_table`'s frame. InputError for a
+    model or a part that the summary does not have.
     """
     plt = pyplot()
     axis = _model_axis(summary, sizes)
     present = set(summary["metric"])
     metrics = [m for m in METRICS if m in present] + sorted(present - set(METRICS))
     panels = [_panel(summary, metric, axis.models, parts or {}, paired) for metric in metrics]
-    ratios = _ratio_axis([panel.relative for panel in panels])
-    columns = min(4, len(panels))
+    columns = min(3, len(panels))
     rows = math.ceil(len(panels) / columns)
     with plt.rc_context(STYLE):
-        fig, grid = plt.subplots(rows, columns, figsize=(16, 1.8 + 3.6 * rows), sharex=True, sharey=True,
-                                 squeeze=False, layout="constrained")
-        marks: set[str] = set()
+        fig, grid = plt.subplots(rows, columns, figsize=(16, 1.4 + 3.4 * rows), sharex=True, squeeze=False,
+                                 layout="constrained")
         for ax, panel in zip(grid.flat, panels, strict=False):
-            _draw_all_metrics(ax, axis, panels, panel)
-            for k in range(len(panel.relative)):
-                marks |= _draw_point(ax, axis.x[k], panel, k, ratios)
-            if not panel.relative:
-                _write_values(ax, axis, panel)
-            _finish_panel(ax, axis, panel)
+            _draw_panel(ax, axis, panel)
         for ax in grid.flat[len(panels):]:
             ax.set_visible(False)
-        _finish_figure(fig, grid[0, 0], axis, ratios, marks)
+        fig.suptitle("Which metrics distinguish the models? Mean and 95 % interval; each panel has its own "
+                     "scale, from 0", x=0.01, ha="left", fontsize=14)
+        fig.supxlabel("model size, billions of parameters (log scale)" if axis.by_size else "model")
+        fig.supylabel("value of the metric")
     plt.close(fig)
     return fig
 
@@ -179,97 +159,31 @@ def _panel(summary: pd.DataFrame, metric: str, models: Sequence[str], parts: Map
     return _Panel(name, points, paired is not None, p)
 
 
-def _ratio_axis(lines: Sequence[Sequence[Point]]) -> _RatioAxis:
-    """An axis that shows every value; a very wide interval is cut rather than flatten the rest."""
-    points = [point for line in lines for point in line]
-    values = [value for value, _, _ in points if math.isfinite(value)] or [1.0]
-    ends = [end for point in points for end in point if math.isfinite(end)] or [1.0]
-    if max(values) > STEEP:
-        bottom = max(min(ends), min(v for v in values if v > 0) / STEEP)
-        return _RatioAxis(bottom, min(max(ends), max(values) * STEEP), True)
-    span = max(max(values) - min(values), 0.2)
-    return _RatioAxis(max(min(ends), min(values) - span), min(max(ends), max(values) + span), False, span)
-
-
-def _draw_all_metrics(ax: Axes, axis: _ModelAxis, panels: Sequence[_Panel], panel: _Panel) -> None:
-    """This panel's line in colour, the others in grey behind it; dashes, not lines, without sizes."""
-    ax.axhline(1, color="black", linewidth=0.8, linestyle=":")
-    for other in panels:
-        look: dict[str, Any] = {"color": "#D0D0D0", "zorder": 1, "marker": "" if axis.by_size else "_"}
-        if other is panel:
-            look = {"color": panel.colour, "zorder": 2, "linewidth": 2.4}
-        if other.relative:
-            ax.plot(axis.x, [value for value, _, _ in other.relative], **look,
-                    linestyle="-" if axis.by_size else "")
-
-
-def _draw_point(ax: Axes, x: float, panel: _Panel, k: int, ratios: _RatioAxis) -> set[str]:
-    """Model k's ratio with its interval and value; returns the marks needed, of "zero" and "cut"."""
-    ratio, low, high = panel.relative[k]
-    if math.isnan(ratio):
-        return set()
-    beyond = ratio < ratios.bottom                     # 0 on a logarithmic scale: an arrow at its foot
-    y = ratios.bottom if beyond else ratio
-    bars = None
-    if not math.isnan(low):
-        bars = [[max(0, y - max(low, ratios.bottom))], [max(0, min(high, ratios.top) - y)]]
-    ax.errorbar(x, y, yerr=bars, color=panel.colour, marker="v" if beyond else "o", capsize=4, linewidth=1.8,
-                zorder=3)
-    cut = ([(ratios.top, "^")] * (high > ratios.top)
-           + [(ratios.bottom, "v")] * (low < ratios.bottom and not beyond))
-    for edge, arrow in cut:
-        ax.plot(x, edge, arrow, color=panel.colour, markerfacecolor="white", markersize=9, zorder=3)
-    # the number stands where no line is
-    falls = k + 1 < len(panel.relative) and not panel.relative[k + 1][0] >= ratio
-    ax.annotate(f"{panel.points[k][0]:.3f}", (x, y), xytext=(8, 6 if falls else -13), fontsize=11, zorder=4,
-                textcoords="offset points", path_effects=_halo())
-    return ({"zero"} if beyond else set()) | ({"cut"} if cut else set())
-
-
-def _write_values(ax: Axes, axis: _ModelAxis, panel: _Panel) -> None:
-    """The values as numbers, for a metric that has no ratio to its first one."""
-    values = [f"{label}: {value:.3f}".replace("nan", "–")
-              for label, (value, _, _) in zip(axis.labels, panel.points, strict=True)]
-    ax.text(0.5, 0.5, "\n".join(values), transform=ax.transAxes, ha="center", va="center", color=panel.colour,
-            zorder=4, fontsize=11, linespacing=1.6, path_effects=_halo())
-
-
-def _halo() -> list[Any]:
-    """A white rim, so that text can be read over lines."""
+def _draw_panel(ax: Axes, axis: _ModelAxis, panel: _Panel) -> None:
+    """Values with their intervals; title, comparison under it, and the models along the bottom."""
     from matplotlib.patheffects import withStroke
 
-    return [withStroke(linewidth=3, foreground="white")]
-
-
-def _finish_panel(ax: Axes, axis: _ModelAxis, panel: _Panel) -> None:
-    """Title, comparison under it, and the models along the bottom."""
-    ax.set_title(panel.name, color=panel.colour, fontsize=14, pad=24)
-    ax.text(0, 1.02, panel.comparison, transform=ax.transAxes, fontsize=11, va="bottom")
+    for x, (value, low, high) in zip(axis.x, panel.points, strict=True):
+        if math.isnan(value):
+            continue
+        bars = None if math.isnan(low) else [[max(0, value - low)], [max(0, high - value)]]
+        ax.errorbar(x, value, yerr=bars, color=panel.colour, marker="o", capsize=4, linewidth=1.8, zorder=3)
+        ax.annotate(f"{value:.3f}", (x, value), xytext=(8, 3), textcoords="offset points", fontsize=11,
+                    zorder=4, path_effects=[withStroke(linewidth=3, foreground="white")])    # read over lines
     if axis.by_size:
+        ax.plot(axis.x, [value for value, _, _ in panel.points], color=panel.colour, linewidth=2, zorder=2)
         ax.set_xscale("log")
         ax.minorticks_off()
         ax.set_xticks(axis.x, axis.labels, fontsize=12)
     else:
-        width = max(8, 40 // len(axis.x))
-        ax.set_xticks(axis.x, [textwrap.fill(label, width) for label in axis.labels], fontsize=9)
+        width = max(8, 60 // len(axis.x))
+        ax.set_xticks(axis.x, [textwrap.fill(label, width) for label in axis.labels], fontsize=10)
+    ends = [end for point in panel.points for end in point if math.isfinite(end)]
+    ax.set_ylim(0, 1.12 * max(ends) if ends and max(ends) > 0 else 1)
+    ax.set_title(panel.name, color=panel.colour, fontsize=14, pad=24)
+    ax.text(0, 1.02, panel.comparison, transform=ax.transAxes, fontsize=11, va="bottom")
     ax.tick_params(axis="x", labelbottom=True)
     ax.margins(x=0.22)
-
-
-def _finish_figure(fig: Figure, ax: Axes, axis: _ModelAxis, ratios: _RatioAxis, marks: set[str]) -> None:
-    """The common vertical axis and the words around the panels."""
-    if ratios.steep:
-        ax.set_yscale("log", base=4)
-        ax.yaxis.set_major_formatter("{x:g}")
-        ax.set_ylim(ratios.bottom / 1.3, ratios.top * 1.2)
-    else:
-        ax.set_ylim(ratios.bottom - 0.08 * ratios.span, ratios.top + 0.05 * ratios.span)
-    first = f"the {axis.labels[0]} B model" if axis.by_size else axis.labels[0]
-    fig.suptitle(f"Which metrics distinguish the models? Value relative to {first}, 95 % intervals; "
-                 "the other metrics in grey", x=0.01, ha="left", fontsize=14)
-    legend = "; ▼ value of 0" * ("zero" in marks) + "; △ ▽ interval beyond the edge" * ("cut" in marks)
-    fig.supxlabel(f"{'model size, billions of parameters (log scale)' if axis.by_size else 'model'}{legend}")
-    fig.supylabel(f"value ÷ value of the first model{' (log scale)' if ratios.steep else ''}")
 
 
 # --- heat map ---

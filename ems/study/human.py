@@ -11,7 +11,7 @@ import pandas as pd
 from .. import data as frames
 from ..io import write_csv
 from ..local.encoder import Encoder
-from ..types import InputError
+from ..types import InputError, Judge, MissingReplies
 from . import ablation, agreement, upstream
 
 NAMES = ("ragchecker", "financebench", "findver")
@@ -33,17 +33,17 @@ class LabelSet:
 
 
 def label_sets(committed: Path, run: Path, recompute: str = "no", *, encoder: str = "all-MiniLM-L6-v2",
-               save: Path | None = None) -> dict[str, LabelSet]:
+               judge: Judge | None = None, save: Path | None = None) -> dict[str, LabelSet]:
     """RAGChecker's pairs, FinanceBench and FinDVer, by name.
 
     The first two come from the folder `committed`, or, where `recompute` says so (`_is_recomputed`), from the
-    upstream files, BERTScore by `encoder`. FinDVer comes from the run when that is about it. What was
-    computed is written to `save`.
+    upstream files, BERTScore by `encoder`, and for the pairs EMS(LLM) by `judge`. FinDVer comes from the run
+    when that is about it. What was computed is written to `save`.
     """
     computed: dict[str, LabelSet] = {}
     if _is_recomputed(recompute):
         model = Encoder(encoder)
-        computed = {"ragchecker": _ragchecker(model), "financebench": _financebench(model)}
+        computed = {"ragchecker": _ragchecker(model, judge), "financebench": _financebench(model)}
     if (of_run := _findver(run)) is not None:
         computed["findver"] = of_run
     for name, one in computed.items():
@@ -87,10 +87,16 @@ def _committed(folder: Path, name: str) -> LabelSet:
     return LabelSet(labels, scores, f"numbers from {folder.parent.name}/{folder.name}")
 
 
-def _ragchecker(encoder: Encoder) -> LabelSet:
+def _ragchecker(encoder: Encoder, judge: Judge | None) -> LabelSet:
     triplets, answers, labels, published = agreement.meta_pairs(upstream.ragchecker_meta())
     scores = agreement.score_table(triplets, answers, encoder=encoder).merge(published, on=agreement.KEYS)
-    return LabelSet(labels, scores, NOW)
+    source = NOW
+    if judge is not None:
+        try:
+            scores = scores.merge(agreement.judged_table(triplets, answers, judge), on=agreement.KEYS)
+        except MissingReplies as error:     # a recording of some pairs, while all of them are at hand
+            source += f", without EMS(LLM): {error}"
+    return LabelSet(labels, scores, source)
 
 
 def _financebench(encoder: Encoder) -> LabelSet:

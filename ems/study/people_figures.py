@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from .agreement import ASKED, PEOPLE, RAGCHECKER
+from .agreement import ASKED, DEVELOPED, PEOPLE, RAGCHECKER
 from .figures import BLUE, GREEN, GREY, ORANGE, PINK, STYLE, pyplot
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ def colour_of(metric: str) -> str:
 def forest_figure(agreement: pd.DataFrame, measure: str = "spearman") -> Figure:
     """Correlation of every metric with the annotators, with 95 % intervals, one panel per question asked.
 
-    `agreement` is `agreement.human_agreement`'s frame; the grey band is one annotator against the other.
+    `agreement` is `agreement.human_agreement`'s frame; the grey band is one annotator against the other, a
+    star a metric that was developed on these pairs.
     """
     plt = pyplot()
     table = agreement[agreement["measure"] == measure]
@@ -49,10 +50,10 @@ def forest_figure(agreement: pd.DataFrame, measure: str = "spearman") -> Figure:
             _dots(ax, cell, order)
             ax.set_title(f"{ask}  (metric: {part})", fontsize=13)
             ax.set_xlim(min(-0.02, table["ci_low"].min() - 0.02), 1)
-        axes[0].set_yticks(range(len(order)), order)
+        axes[0].set_yticks(range(len(order)), [f"{m} *" if m in DEVELOPED else m for m in order])
         axes[0].set_ylim(-0.6, len(order) + 0.75)
         fig.supxlabel(f"{measure.capitalize()} correlation with the annotators' preference, "
-                      "95 % interval over pairs")
+                      "95 % interval over pairs (* developed on these pairs: its best case)")
         fig.suptitle("Which metric prefers what people prefer?\n", x=0.01, ha="left", fontsize=14)
     plt.close(fig)
     return fig

@@ -6,14 +6,19 @@ points.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from hashlib import sha256
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from ..types import EMSResult, InputError, Judge, Reply, Request, duplicates
+from ..extract import LLMExtractor
+from ..pipeline import EMS, build
+from ..prompting import Prompts
+from ..types import Answer, EMSResult, InputError, Judge, MissingReplies, Reply, Request, Triplet, duplicates
 
 Scale = Literal["nominal", "ordinal", "interval", "ratio"]
 PARTS = ("recall", "precision", "f1")
@@ -42,6 +47,112 @@ class RepeatedJudge:
         return self.judge.ask([replace(request, sample=self.repetition) for request in requests], progress)
 
 
+def judged_again(judge: Any, triplets: Sequence[Triplet], answers: Sequence[Answer], *, again: int = 0,
+                 one_by_one: int = 0, other: Any = None, prompts: Prompts | None = None,
+                 max_score: int | None = None, variant: str = "faithful") -> dict[str, list[EMSResult]]:
+    """Judgements to hold beside a judge's first ones (`second_opinions`), all on the points it extracted.
+
+    again        so many answers of each model a second time, by the same judge ("again")
+    one_by_one   so many of each model in the paper's form, a call a point and a call a pair ("one by one"),
+                 to be compared with a joint `variant`
+    other        another judge, asked about all answers; its name is the row's
+
+    In a replay, answers whose judgement is not stored are left out.
+    """
+    first = LLMExtractor(judge, prompts)
+
+    def by(judge: Any, answers: Sequence[Answer], variant: str) -> list[EMSResult]:
+        second = build(judge, "llm", prompts=prompts, max_score=max_score, variant=variant)
+        stages = EMS(first, second.matcher, second.scorer)
+        try:
+            return stages.evaluate(triplets, answers)
+        except MissingReplies:              # the recording is about other answers, or a part of these
+            return [result for a in answers for result in _if_stored(stages, triplets, a)]
+
+    results = {}
+    if again:
+        results["again"] = by(RepeatedJudge(judge, 1), drawn(answers, again), variant)
+    if one_by_one:
+        results["one by one"] = by(judge, drawn(answers, one_by_one), "faithful")
+    if other is not None:
+        results[other.name] = by(other, answers, variant)
+    return results
+
+
+def _if_stored(stages: EMS, triplets: Sequence[Triplet], answer: Answer) -> list[EMSResult]:
+    try:
+        return stages.evaluate(triplets, [answer])
+    except MissingReplies:
+        return []
+
+
+def drawn(answers: Sequence[Answer], per_model: int) -> list[Answer]:
+    """So many answers of each model, always the same ones whatever other answers there are."""
+    by_model: dict[str, list[Answer]] = {}
+    for a in sorted(answers, key=lambda a: sha256(f"{a.model} {a.triplet_id}".encode()).digest()):
+        by_model.setdefault(a.model, []).append(a)
+    return [a for model in sorted(by_model) for a in by_model[model][:per_model]]
+
+
+def second_opinions(first: Sequence[EMSResult], others: Mapping[str, Sequence[EMSResult]]) -> pd.DataFrame:
+    """Other judgements of the same answers and points beside the first, a row for each of `others`.
+
+    answers, points     that both judged; answers are joined by triplet and model, and must have equal points
+    same choice         share of the reference points with the same match in both
+    kappa               Cohen's, of these choices; chance is how often each of the two names each index in
+                        that answer
+    score correlation   Spearman, over points that both matched with the same answer point
+    score difference    mean of the other's score less the first's, over the same points
+    F1 correlation      Spearman, over answers; and F1 difference, their mean difference
+    F1 spread           mean over answers of the standard deviation of the two values
+
+    What either left unscored does not count. nan where nothing can be computed. InputError for an answer that
+    a set of results has twice, or whose points differ.
+    """
+    rows = {name: _beside(_by_answer(first, "the first judge"), _by_answer(results, name), name)
+            for name, results in others.items()}
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("judged again")
+
+
+def _by_answer(results: Sequence[EMSResult], rater: str) -> dict[tuple[str, str], EMSResult]:
+    if twice := duplicates([f"{r.model} on {r.triplet_id}" for r in results]):
+        raise InputError(f"rater {rater} has {twice[0]} more than once; give one result an answer")
+    return {(r.triplet_id, r.model): r for r in results}
+
+
+def _beside(first: Mapping[tuple[str, str], EMSResult], other: Mapping[tuple[str, str], EMSResult],
+            name: str) -> dict[str, float]:
+    """One row of `second_opinions`."""
+    both = [(first[key], other[key]) for key in sorted(first.keys() & other.keys())]
+    for a, b in both:
+        if (a.ref_points, a.ans_points) != (b.ref_points, b.ans_points):
+            raise InputError(f"{name} has other points than the first judge for {a.model} on {a.triplet_id}; "
+                             "let it judge the same points")
+    choices = [[(i, j) for i, j in zip(a.match, b.match, strict=True) if None not in (i, j)] for a, b in both]
+    same = [i == j for answer in choices for i, j in answer]
+    chance = [sum(Counter(i for i, _ in answer)[k] * n for k, n in Counter(j for _, j in answer).items())
+              / len(answer) for answer in choices if answer]
+    scores = np.array([(s, t) for a, b in both
+                       for i, j, s, t in zip(a.match, b.match, a.score, b.score, strict=True)
+                       if i == j != -1 and s is not None and t is not None]).reshape(-1, 2)
+    f1 = np.array([(a.f1, b.f1) for a, b in both if np.isfinite(a.f1 + b.f1)]).reshape(-1, 2)
+    alike = sum(same) / len(same) if same else np.nan
+    by_chance = sum(chance) / len(same) if same else np.nan
+    return {"answers": len(both), "points": len(same), "same choice": alike,
+            "kappa": (alike - by_chance) / (1 - by_chance) if by_chance < 1 else np.nan,
+            "score correlation": _spearman(scores), "score difference": _difference(scores),
+            "F1 correlation": _spearman(f1), "F1 difference": _difference(f1),
+            "F1 spread": float(f1.std(axis=1, ddof=1).mean()) if len(f1) else np.nan}
+
+
+def _spearman(pairs: np.ndarray) -> float:
+    return float(pd.DataFrame(pairs).corr("spearman").iloc[0, 1]) if len(pairs) > 1 else np.nan
+
+
+def _difference(pairs: np.ndarray) -> float:
+    return float((pairs[:, 1] - pairs[:, 0]).mean()) if len(pairs) else np.nan
+
+
 def reliability(results: Mapping[str, Sequence[EMSResult]]) -> pd.DataFrame:
     """How far raters agree on the same answers: `results` holds, by rater, one result an answer.
 
@@ -54,10 +165,7 @@ def reliability(results: Mapping[str, Sequence[EMSResult]]) -> pd.DataFrame:
     """
     if len(results) < 2:
         raise InputError(f"agreement needs the results of two raters or more, got {len(results)}")
-    for rater, answers in results.items():
-        if twice := duplicates([f"{r.model} on {r.triplet_id}" for r in answers]):
-            raise InputError(f"rater {rater} has {twice[0]} more than once; give one result an answer")
-    by_rater = [{(r.triplet_id, r.model): r for r in answers} for answers in results.values()]
+    by_rater = [_by_answer(answers, rater) for rater, answers in results.items()]
     keys = sorted({key for by_key in by_rater for key in by_key})
     rated = [[by_key.get(key) for by_key in by_rater] for key in keys]
     rows = []

@@ -401,8 +401,10 @@ def _count(root: Path, store: Path, parameters: Mapping[str, Parameters], counte
     """The usage of the notebooks `counted`, if lists and answers have a `share` of their greatest length."""
     from ..baselines import RAGChecker
     from ..judge.budget import merged
-    from ..pipeline import build
+    from ..pipeline import build, rescored
+    from ..score import SidesLLMScorer
     from . import steps
+    from .reliability import judged_again
 
     one = parameters["01"]
     judges, prompts = _counting(root, store, one, share), steps.prompt_set(root, one["PROMPTS"])
@@ -421,12 +423,19 @@ def _count(root: Path, store: Path, parameters: Mapping[str, Parameters], counte
         p = parameters[number]
         judges, prompts = _counting(root, store, p, share), steps.prompt_set(root, p["PROMPTS"])
         judge = judges.open(model=p["JUDGE"], base_url=p["BASE_URL"], key_env=p["KEY_ENV"],
-                            weights=p["WEIGHTS"], prices=p["PRICES"], spend_limit=p["SPEND_LIMIT"])
+                            weights=p["WEIGHTS"], prices=p["PRICES"], spend_limit=p["SPEND_LIMIT"],
+                            **p["DECODING"])
         if number == "02":
             RAGChecker(judge, prompts, check=p["CHECK"]).check(triplets, answers)
         else:
-            pipeline = build(judge, "llm", prompts=prompts, max_score=p["MAX_SCORE"], variant=p["VARIANT"])
-            pipeline.evaluate(triplets, answers)
+            asked = {"prompts": prompts, "max_score": p["MAX_SCORE"], "variant": p["VARIANT"]}
+            pipeline = build(judge, "llm", **asked)
+            results = pipeline.evaluate(triplets, answers)
+            if p["SIDES"]:
+                rescored(results, SidesLLMScorer(judge, prompts, max_score=p["MAX_SCORE"]), pipeline)
+            other = judges.open(**p["OTHER_JUDGE"]) if p["OTHER_JUDGE"] else None
+            judged_again(judge, triplets, answers, again=p["AGAIN"], one_by_one=p["ONE_BY_ONE"], other=other,
+                         **asked)
         usages.append(judges.usage())
     return merged(usages)
 

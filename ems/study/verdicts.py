@@ -12,7 +12,8 @@ from typing import Any
 import pandas as pd
 
 from ..report import markdown_text
-from ..types import EMSResult
+from ..stats import MIN_CLUSTERS
+from ..types import EMSResult, InputError
 
 ALPHA = 0.05         # p below which two models count as distinguished
 WEAK = 0.5           # share of equal indices, or of equal scores, above which a judge is called weak
@@ -85,6 +86,22 @@ def judge(signs: pd.DataFrame, rank_correlation: float, name: str) -> str:
     return "**No sign of a weak judge.** " + text + "Neither of these two shares is over one half."
 
 
+def example(results: Sequence[EMSResult], triplet_id: str = "") -> EMSResult:
+    """An answer to draw: of the model with the highest mean F1, the one in the middle by F1.
+
+    With a `triplet_id`, the best answer to that triplet. InputError when there is none.
+    """
+    chosen = [r for r in results if r.triplet_id == triplet_id or not triplet_id]
+    if not chosen:
+        raise InputError(f"EXAMPLE: no answer to triplet {triplet_id!r}")
+    ranked = sorted((r for r in chosen if not isnan(r.f1)), key=lambda r: (r.f1, r.triplet_id))
+    if triplet_id or not ranked:
+        return (ranked or chosen)[-1]
+    means = pd.Series([r.f1 for r in ranked]).groupby([r.model for r in ranked]).mean()
+    best = [r for r in ranked if r.model == means.idxmax()]
+    return best[len(best) // 2]
+
+
 def coverage(results: Mapping[str, Sequence[EMSResult]]) -> pd.DataFrame:
     """Points, unscored points, and answers without a value, a row for each set of results."""
     return pd.DataFrame([{"metric": metric, "points": sum(max(len(r.match), r.unscored) for r in answers),
@@ -118,22 +135,31 @@ def models(paired: pd.DataFrame) -> str:
 
     A metric distinguishes two models when the interval of their difference excludes 0 and `p_holm` is below
     0.05. A sign-flip test over k clusters cannot give a p below 2 / 2^k (times the number of pairs, by Holm):
-    where that is 0.05 or more the interval decides alone, and the first line says so.
+    where that is 0.05 or more the interval decides alone, and the text says so.
     """
     rows = paired[paired["part"].isin(["F1", "Score"])]
     if rows.empty:
         return "The values are of one model: there is nothing to compare."
-    clusters, pairs = rows["clusters"].max(), rows.groupby(["a", "b"]).ngroups
-    least = min(1.0, pairs * 2.0 ** (1 - clusters))
+    clusters, of_pairs = rows["clusters"].max(), rows.groupby(["a", "b"])["clusters"].max()
+
+    def least_of(clusters: int) -> float:
+        # Holm multiplies the smallest p by the number of pairs, the next by one less: pairs over more
+        # clusters may come first.
+        return min(1.0, int((of_pairs <= clusters).sum()) * 2.0 ** (1 - clusters))
+
+    least = least_of(clusters)
     lines = [f"By interval and `p_holm`, over {clusters} clusters:" if least < ALPHA else
              f"By the interval alone, as an indication only: over {clusters} clusters no `p_holm` is below "
-             f"{least:.2g}.", ""]
+             f"{least:.2g}{'' if clusters >= MIN_CLUSTERS else ', and there is no interval either'}.", ""]
     for (earlier, later), pair in rows.groupby(["b", "a"], sort=False):
-        clear = (pair["p_holm"] < ALPHA) | (least >= ALPHA)
+        alone = least_of(own := pair["clusters"].max()) >= ALPHA
+        clear = (pair["p_holm"] < ALPHA) | alone
         above, below = clear & (pair["ci_low"] > 0), clear & (pair["ci_high"] < 0)
         lines.append(f"- **{markdown_text(later)}** against **{markdown_text(earlier)}**: better by "
                      f"{_listed(pair['metric'][above])}; worse by {_listed(pair['metric'][below])}; no clear "
-                     f"difference by {_listed(pair['metric'][~above & ~below])}.")
+                     f"difference by {_listed(pair['metric'][~above & ~below])}."
+                     + (f" By the interval alone: over its {own} clusters no `p_holm` is below "
+                        f"{least_of(own):.2g}." if alone and least < ALPHA else ""))
     return "\n".join(lines)
 
 
@@ -196,11 +222,24 @@ def pairs(people: pd.DataFrame, n_pairs: int, annotator: str = "the other annota
     overall = rows.xs("overall")["value"].drop([annotator, "RAGChecker"])
     local, pair = rows.loc[("overall", LOCAL)], rows.loc[("overall", "EMS(local-pair)")]
     value = {key: with_interval(row) for key, row in rows.iterrows()}
+    judged = ""
+    if JUDGED in overall:
+        sides = f"{JUDGED[:-1]}, sides)"
+        judged = (
+            f"- **{JUDGED} F1**, sentence points and a large model as the judge, reaches "
+            f"{value['overall', JUDGED]}: {comparison(rows.loc[('overall', JUDGED)], 'RAGChecker')}. For "
+            f"completeness it reaches {value['completeness', JUDGED]}, where RAGChecker reaches "
+            f"{value['completeness', 'RAGChecker']}; for correctness {value['correctness', JUDGED]} and "
+            f"{value['correctness', 'RAGChecker']}. Each point held against the whole other side, which is "
+            f"not the paper's form, {sides} reaches {value['overall', sides]}: "
+            f"{comparison(rows.loc[('overall', sides)], 'RAGChecker')}. Scores cut to all or nothing: "
+            f"{value['overall', f'{JUDGED[:-1]}, all or nothing)']}.\n")
     return (
         f"- **The ceiling.** On {n_pairs} pairs of answers one annotator predicts the other with a Spearman "
         f"correlation of {value['overall', annotator]}; RAGChecker, with a large model as its judge, with "
         f"{value['overall', 'RAGChecker']}.\n"
-        f"- **{LOCAL} F1** reaches {value['overall', LOCAL]} without a judge: "
+        f"{judged}"
+        f"- **{LOCAL} F1**, developed on these pairs, reaches {value['overall', LOCAL]} without a judge: "
         f"{comparison(local, 'unigram')}, {comparison(local, 'RAGChecker')}. Its recall against "
         f"completeness: {value['completeness', LOCAL]}; its precision against correctness: "
         f"{value['correctness', LOCAL]}.\n"
