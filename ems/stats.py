@@ -3,9 +3,9 @@
 Everything reads the *values frame* (`data.to_frame`), one row per metric, part and answer. Answers about one
 company or document are not independent, so every 95 % interval is over whole clusters. Means and paired
 differences: Student's t with clusters - 1 degrees of freedom around the jackknife's standard error (Efron and
-Tibshirani 1993, chapter 11; Cameron and Miller 2015, section VI), which over ten clusters covers where the
-percentile bootstrap is too narrow; none with fewer than `MIN_CLUSTERS`. Correlations and areas, over many
-clusters: the percentile bootstrap (chapter 13). The order of rows never matters.
+Tibshirani 1993, chapter 11; Cameron and Miller 2015, section VI), which covers over ten clusters too,
+where the percentile bootstrap is narrow; none with fewer than `MIN_CLUSTERS`. Correlations and areas, over
+many clusters: the percentile bootstrap (chapter 13). The order of rows never matters.
 """
 
 from __future__ import annotations
