@@ -14,6 +14,7 @@ from .pipeline import batch_size, through
 from .prompting import Prompts, as_judge
 from .reading import read_list, read_word, read_words
 from .sanitise import harmless, numbered, quoted
+from .score import Rouge
 from .types import Answer, InputError, Judge, Points, Reply, Request, Triplet
 
 LABELS = ("Entailment", "Neutral", "Contradiction")
@@ -47,12 +48,10 @@ def bleu(references: Sequence[str], answers: Sequence[str]) -> list[float]:
 def rouge(
     references: Sequence[str], answers: Sequence[str], kinds: Sequence[str] = ("rouge1", "rouge2", "rougeL")
 ) -> dict[str, list[tuple[float, float, float]]]:
-    """ROUGE (precision, recall, F1) of each answer, by kind, in [0, 1], with stemming (rouge-score)."""
-    from rouge_score.rouge_scorer import RougeScorer
-
-    scorer = RougeScorer(list(kinds), use_stemmer=True)
-    scored = [scorer.score(r, a) for r, a in zip(references, answers, strict=True)]
-    return {kind: [(s[kind].precision, s[kind].recall, s[kind].fmeasure) for s in scored] for kind in kinds}
+    """ROUGE (precision, recall, F1) of each answer, by kind, in [0, 1], with stemming; see `score.Rouge`."""
+    rouge_of = Rouge(kinds)
+    scored = [rouge_of(r, a) for r, a in zip(references, answers, strict=True)]
+    return {kind: [scores[kind] for scores in scored] for kind in kinds}
 
 
 def bertscore(references: Sequence[str], answers: Sequence[str], encoder: Any) -> list[float]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -38,6 +39,19 @@ def test_bleu_by_hand():
 def test_bleu_punishes_brevity():
     # answer a b c d of reference a b c d e f: all precisions 1, brevity penalty exp(1 - 6/4).
     assert isclose(log(bleu(["a b c d e f"], ["a b c d"])[0]), 1 - 6 / 4)
+
+
+def test_rouge_has_the_values_of_rouge_score():
+    from rouge_score.rouge_scorer import RougeScorer
+
+    kinds, words = ["rouge1", "rouge2", "rougeL"], "net sales rose 6% to $94.9 billion, services, a record; the the".split()
+    texts = [" ".join(random.Random(n).choices(words, k=n)) for n in range(0, 60, 3)] + ["", "€ — ", "Äpfel"]
+    official, pairs = RougeScorer(kinds, use_stemmer=True), [(r, a) for r in texts for a in texts]
+    ours = rouge([r for r, _ in pairs], [a for _, a in pairs])
+    for i, (reference, answer) in enumerate(pairs):
+        theirs = official.score(reference, answer)
+        for kind in kinds:
+            assert ours[kind][i] == tuple(theirs[kind])
 
 
 def test_rouge_by_hand():

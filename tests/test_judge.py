@@ -35,6 +35,7 @@ from ems.pipeline import EMS, build, rescored
 from ems.prompting import as_judge
 from ems.score import LLMScorer, SidesLLMScorer
 from ems.stats import summarise
+from ems.study import shortening
 from ems.study.calls import own_triplets
 from ems.study.reliability import RepeatedJudge, judged_again
 from ems.types import Answer, InputError, MissingReplies, Reply, Request, Triplet
@@ -666,9 +667,10 @@ def test_every_reply_of_the_committed_recording_is_still_used():
     rescored(judged.evaluate(triplets, answers), SidesLLMScorer(judge), judged)
     judged_again(judge, triplets, answers, again=10, one_by_one=3, variant="all")
     RAGChecker(judge).check(triplets, answers)
+    short = load_answers(root / "data" / "q3-2024" / "shortened.jsonl")
+    shortening.study(triplets, answers, short, judged, checker=RAGChecker(judge))
     unused = {r.key for r in store.records() if r.task != "answer"} - used
     assert unused == set()
-
 
 
 def test_replay_never_connects(tmp_path, monkeypatch):

@@ -20,8 +20,10 @@ from ems.study.reliability import (
     drawn,
     judged_again,
     krippendorff_alpha,
+    means_by_model,
     reliability,
     second_opinions,
+    widest,
 )
 from ems.types import Answer, EMSResult, InputError, Request, Triplet
 
@@ -160,6 +162,19 @@ def test_second_opinions_by_hand():
     assert row["F1 difference"] == pytest.approx(-0.15)
     assert row["F1 correlation"] == pytest.approx(1)
     assert row["F1 spread"] == pytest.approx((0.2 + 0.1) / 2 / math.sqrt(2))
+
+
+def test_two_judges_means_by_model_and_their_widest_gap():
+    first = [judged("x", (0,), (0.5,), 0.5), judged("y", (1,), (0.4,), 0.7)]
+    other = [judged("y", (-1,), (0.0,), 0.6), judged("x", (0,), (0.7,), 0.2)]
+    table = means_by_model(first, {"small": other})
+    assert table.to_dict("records") == [
+        {"judged again": "small", "model": "x", "answers": 1, "first": 0.5, "other": 0.2},
+        {"judged again": "small", "model": "y", "answers": 1, "first": 0.7, "other": 0.6}]
+    assert widest(first, other) is other[1]
+    with pytest.raises(InputError, match="no answer with a value in common"):
+        widest(first, [judged("z", (0,), (1.0,), 1.0)])
+    assert means_by_model(first, {"none": []}).empty
 
 
 def test_second_opinions_without_anything_in_common_are_nan_and_other_points_are_refused():

@@ -78,17 +78,20 @@ def _origins(points: Sequence[str], passages: Sequence[str]) -> list[int | None]
     return origins
 
 
-def alignment_figure(result: EMSResult) -> Figure:
+def alignment_figure(result: EMSResult, sides: tuple[str, str] | None = None,
+                     boxes: int = MAX_BOXES) -> Figure:
     """Reference points left, answer points right, matches coloured by score (the paper's figure 2).
 
-    Tags are s_i (eq. 5; -1 unmatched, "?" unscored) and s_j (eq. 7), or, for scores of whole sides, how far
-    the other side covers a point, and its weight. Long lists are cut, with a count.
+    `sides` are the headings, by default "Reference" and the model's name; at most `boxes` points a side
+    are drawn, the rest is counted. Tags are s_i (eq. 5; -1 unmatched, "?" unscored) and s_j (eq. 7), or, for
+    scores of whole sides, how far the other side covers a point, and its weight.
     """
     rows = alignment_rows(result)
     left = [_row_box(row, row.ref, result.ref_points) for row in rows
             if row.ref is not None and row.hint != "reference"]
     joined = [(row, row.ref, row.ans) for row in rows if row.ref is not None and row.ans is not None]
-    notes, titles = arithmetic(result), ["Reference", f"Answer of {visible(result.model, 60)}"]
+    notes = arithmetic(result)
+    left_title, right_title = sides or ("Reference", f"Answer of {visible(result.model, 60)}")
     if result.whole_sides:
         right = [_row_box(row, row.ans, result.ans_points) for row in rows
                  if row.ans is not None and row.hint == "reference"]
@@ -101,8 +104,8 @@ def alignment_figure(result: EMSResult) -> Figure:
         links = [_Link(i, j, _edge(row), 1.2 + 2.2 * (row.score or 0)) for row, i, j in joined]
         counts = f"{len(left)} points", f"{len(right)} points"
         notes += ["Dashed: no match. Dotted, ?: unscored. Darker and thicker: higher score."]
-    titles = [f"{title}: {count}" for title, count in zip(titles, counts, strict=True)]
-    return _columns_figure(titles, left, right, links, notes)
+    titles = f"{left_title}: {counts[0]}", f"{right_title}: {counts[1]}"
+    return _columns_figure(titles, left, right, links, notes, boxes)
 
 
 def _shade(score: float) -> Any:
@@ -173,12 +176,12 @@ GAP = 0.14                     # inches between boxes
 
 
 def _columns_figure(titles: Sequence[str], left: Sequence[_Box], right: Sequence[_Box],
-                    links: Sequence[_Link], notes: Sequence[str]) -> Figure:
-    """Two columns of boxes joined by links, notes below; at most `MAX_BOXES` a side, linked ones first."""
+                    links: Sequence[_Link], notes: Sequence[str], boxes: int = MAX_BOXES) -> Figure:
+    """Two columns of boxes joined by links, notes below; at most `boxes` a side, linked ones first."""
     plt = pyplot()
-    shown = list(range(min(len(left), MAX_BOXES)))
-    linked = sorted({link.right for link in links if link.left in shown})[:MAX_BOXES]
-    spare = [j for j in range(len(right)) if j not in linked][: MAX_BOXES - len(linked)]
+    shown = list(range(min(len(left), boxes)))
+    linked = sorted({link.right for link in links if link.left in shown})[:boxes]
+    spare = [j for j in range(len(right)) if j not in linked][: boxes - len(linked)]
     # for tags, between the boxes and the links
     room = 0.75 if any(box.below for box in left) else 0.55 if any(box.tag for box in left) else 0.0
     with plt.rc_context(STYLE):

@@ -114,6 +114,35 @@ def second_opinions(first: Sequence[EMSResult], others: Mapping[str, Sequence[EM
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("judged again")
 
 
+def means_by_model(first: Sequence[EMSResult], others: Mapping[str, Sequence[EMSResult]]) -> pd.DataFrame:
+    """Mean EMS-F1 of each model by the first judge and by another, over the answers that both judged.
+
+    Columns: judged again, model, answers, first, other. It shows whether both put the models in one order.
+    """
+    once, rows = _by_answer(first, "the first judge"), []
+    for name, results in others.items():
+        for model in dict.fromkeys(r.model for r in first):
+            both = [(once[key].f1, r.f1) for key, r in _by_answer(results, name).items()
+                    if r.model == model and key in once and np.isfinite(once[key].f1 + r.f1)]
+            if both:
+                rows.append((name, model, len(both), *np.mean(both, axis=0).tolist()))
+    return pd.DataFrame(rows, columns=["judged again", "model", "answers", "first", "other"])
+
+
+def widest(first: Sequence[EMSResult], other: Sequence[EMSResult]) -> EMSResult:
+    """Of the other judge's results, the one whose F1 is farthest from the first judge's; the first of equals.
+
+    InputError when the two have no answer with a value in common.
+    """
+    once = _by_answer(first, "the first judge")
+    shared = [(abs(once[key].f1 - r.f1), r) for key, r in _by_answer(other, "the other judge").items()
+              if key in once and np.isfinite(once[key].f1 + r.f1)]
+    if not shared:
+        raise InputError("the two judges have no answer with a value in common; give results of the same "
+                         "answers")
+    return max(shared, key=lambda pair: pair[0])[1]
+
+
 def _by_answer(results: Sequence[EMSResult], rater: str) -> dict[tuple[str, str], EMSResult]:
     if twice := duplicates([f"{r.model} on {r.triplet_id}" for r in results]):
         raise InputError(f"rater {rater} has {twice[0]} more than once; give one result an answer")

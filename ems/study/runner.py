@@ -400,10 +400,11 @@ def _count(root: Path, store: Path, parameters: Mapping[str, Parameters], counte
            share: float) -> Usage:
     """The usage of the notebooks `counted`, if lists and answers have a `share` of their greatest length."""
     from ..baselines import RAGChecker
+    from ..data import load_answers
     from ..judge.budget import merged
     from ..pipeline import build, rescored
     from ..score import SidesLLMScorer
-    from . import steps
+    from . import shortening, steps
     from .reliability import judged_again
 
     one = parameters["01"]
@@ -436,6 +437,8 @@ def _count(root: Path, store: Path, parameters: Mapping[str, Parameters], counte
             other = judges.open(**p["OTHER_JUDGE"]) if p["OTHER_JUDGE"] else None
             judged_again(judge, triplets, answers, again=p["AGAIN"], one_by_one=p["ONE_BY_ONE"], other=other,
                          **asked)
+            short = load_answers(root / p["SHORTENED"]) if p["SHORTENED"] else []
+            shortening.study(triplets, answers, short, pipeline, checker=RAGChecker(judge, prompts))
         usages.append(judges.usage())
     return merged(usages)
 
