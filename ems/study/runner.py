@@ -407,8 +407,8 @@ def _count(root: Path, store: Path, parameters: Mapping[str, Parameters], counte
     from . import shortening, steps
     from .reliability import judged_again
 
-    one = parameters["01"]
-    judges, prompts = _counting(root, store, one, share), steps.prompt_set(root, one["PROMPTS"])
+    one, saved = parameters["01"], set[str]()
+    judges, prompts = _counting(root, store, one, share, saved), steps.prompt_set(root, one["PROMPTS"])
     data = steps.load_data(
         root, one["SOURCE"], companies=one["COMPANIES"], triplets=one["TRIPLETS"], prompts=prompts,
         answers="" if one["WRITERS"] else one["ANSWERS"], transcripts=one["TRANSCRIPTS"],
@@ -422,7 +422,7 @@ def _count(root: Path, store: Path, parameters: Mapping[str, Parameters], counte
     usages = [judges.usage()] if "01" in counted else []
     for number in sorted(counted - {"01"}):
         p = parameters[number]
-        judges, prompts = _counting(root, store, p, share), steps.prompt_set(root, p["PROMPTS"])
+        judges, prompts = _counting(root, store, p, share, saved), steps.prompt_set(root, p["PROMPTS"])
         judge = judges.open(model=p["JUDGE"], base_url=p["BASE_URL"], key_env=p["KEY_ENV"],
                             weights=p["WEIGHTS"], prices=p["PRICES"], spend_limit=p["SPEND_LIMIT"],
                             **p["DECODING"])
@@ -443,15 +443,15 @@ def _count(root: Path, store: Path, parameters: Mapping[str, Parameters], counte
     return merged(usages)
 
 
-def _counting(root: Path, store: Path, p: Parameters, share: float) -> Judges:
-    """Judges that count what the run's store lacks, or, for a run that asks again, everything."""
+def _counting(root: Path, store: Path, p: Parameters, share: float, saved: set[str]) -> Judges:
+    """Judges that count what the run's store lacks, or, for a run that asks again, everything; once."""
     from ..judge.budget import Planner
     from .steps import Judges
 
     fresh = p["MODE"] == "refresh"
     return Judges(store if store.exists() and not fresh else None, mode="replay",
                   recorded=[] if fresh else [root / name for name in p.get("REPLIES", ())],
-                  counting=lambda judge: Planner(judge, share))
+                  counting=lambda judge: Planner(judge, share, saved))
 
 
 # --- files ---
