@@ -25,8 +25,8 @@ MAY = {
 # A result shows itself in a notebook.
 ALLOWED = {("types", "report"), ("pipeline", "local.sentences"), ("pipeline", "local.scorers"),
            ("pipeline", "local.encoder"), ("pipeline", "__init__"), ("study.runner", "__init__")}
-ROOMS = {"data": "tools", "stats": "tools", "report": "tools", "cli": "cli", "__init__": "package",
-         "__main__": "cli"}
+ROOMS = {"data": "tools", "stats": "tools", "report": "tools", "report_html": "tools", "results": "tools",
+         "comparison": "tools", "cli": "cli", "cli_parser": "cli", "__init__": "package", "__main__": "cli"}
 
 
 def modules():

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
-from ..io import home, read_text, write_json
+from ..io import home, meant, read_text, write_json
 from ..judge.store import FINAL
 from ..types import InputError
 from .project import project_root
@@ -50,7 +50,8 @@ def load_profile(root: Path, name: str) -> dict[str, dict[str, Any]]:
     path = Path(name) if name.endswith((".yaml", ".yml")) else root / "profiles" / f"{name}.yaml"
     if not path.is_file():
         known = ", ".join(sorted(p.stem for p in (root / "profiles").glob("*.yaml")))
-        raise InputError(f"no profile {name!r}; there are {known}, or give the path of a .yaml file")
+        raise InputError(f"no profile {name!r}{meant(name, known.split(', '))}; there are {known}, or give "
+                         "the path of a .yaml file")
     try:
         profile = yaml.safe_load(read_text(path))
     except yaml.YAMLError as error:
@@ -110,11 +111,13 @@ def _refuse_unknown(profile: Mapping[str, Parameters], given: Parameters,
     everywhere = {name for names in known.values() for name in names}
     for where, names in (("the profile's common part", profile.get("common", {})), ("-p", given)):
         if spare := set(names) - everywhere:
-            raise InputError(f"{where}: no notebook has a parameter {sorted(spare)}; there are "
-                             f"{sorted(everywhere)}")
+            raise InputError(f"{where}: no notebook has a parameter "
+                             f"{sorted(spare)}{meant(min(spare), everywhere)}; "
+                             f"there are {sorted(everywhere)}")
     for stem, names in known.items():
         if spare := set(profile.get(stem, {})) - names.keys():
-            raise InputError(f"{stem}.ipynb: no parameter {sorted(spare)}; it has {sorted(names)}")
+            raise InputError(f"{stem}.ipynb: no parameter {sorted(spare)}{meant(min(spare), names)}; it has "
+                             f"{sorted(names)}")
 
 
 def _same_kind(default: Any, value: Any) -> bool:
