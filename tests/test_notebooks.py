@@ -13,12 +13,12 @@ from ems import baselines
 from ems import data as frames
 from ems.io import write_jsonl
 from ems.pipeline import build
-from ems.study.runner import declared, load_profile, parameters_of, plan, reproduce
+from ems.study.runner import chosen_notebooks, declared, load_profile, parameters_of, plan, reproduce
 from ems.study.runner import notebooks as listed
 from ems.types import Answer, InputError, Triplet
 
 ROOT = Path(__file__).parent.parent
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = chosen_notebooks(ROOT, load_profile(ROOT, "smoke"))
 PRODUCTS = ["triplets.jsonl", "answers.jsonl", "alignments.jsonl", "table1.csv", "table1.md", "table1.tex",
             "manifest.json", "figures/scaling.png", "figures/heatmap.png", "figures/extraction.png",
             "figures/alignment.png"]
@@ -49,7 +49,7 @@ def without_mirror(monkeypatch):
 @pytest.mark.slow
 def test_everything_promised_is_there(run):
     assert [name for name in PRODUCTS if not (run / name).exists()] == []
-    assert len(list((run / "notebooks").glob("*.ipynb"))) == 7
+    assert len(list((run / "notebooks").glob("*.ipynb"))) == len(NOTEBOOKS)
 
 
 @runs_notebooks
@@ -86,7 +86,7 @@ def test_table_1_has_the_promised_columns_and_metrics(run):
 def test_the_manifest_says_what_ran_and_what_it_cost(run):
     manifest = json.loads((run / "manifest.json").read_text())
     assert manifest["packages"]["openai"]
-    assert len(manifest["notebooks"]) == 7
+    assert len(manifest["notebooks"]) == len(NOTEBOOKS)
     assert manifest["judge"]["ems"]
     used = [task for part in manifest["judge"].values() for model in part.values() for task in model.values()]
     assert all(task["calls"] == 0 for task in used)
@@ -106,7 +106,7 @@ def test_the_key_is_nowhere(run):
 def test_a_second_run_does_nothing_and_a_changed_parameter_runs_what_depends_on_it(run, capsys):
     before = {name: (run / name).read_bytes() for name in PRODUCTS if name != "manifest.json"}
     reproduce("smoke", given={"RUN": str(run)}, root=ROOT)
-    assert capsys.readouterr().err.count("unchanged, skipped") == 7
+    assert capsys.readouterr().err.count("unchanged, skipped") == len(NOTEBOOKS)
     reproduce("smoke", given={"RUN": str(run), "CLUSTER": "group"}, only=["04", "07"], root=ROOT)
     assert "skipped" not in capsys.readouterr().err
     reproduce("smoke", given={"RUN": str(run)}, only=["04", "07"], root=ROOT)

@@ -29,6 +29,7 @@ from .. import __version__
 from ..io import home, meant, read_text, write_json
 from ..judge.store import FINAL
 from ..types import InputError
+from .own import pipeline_with, source_of
 from .project import project_root
 
 if TYPE_CHECKING:
@@ -69,6 +70,14 @@ def notebooks(root: Path, only: Sequence[str] = ()) -> list[Path]:
             raise InputError(f"no notebook begins with {prefix!r}; there are "
                              f"{', '.join(p.stem for p in paths)}")
     return [p for p in paths if not only or p.name.startswith(tuple(only))]
+
+
+def chosen_notebooks(root: Path, profile: Mapping[str, Parameters], only: Sequence[str] = ()) -> list[Path]:
+    """The notebooks of a run: those of `only`, or all but the optional ones (`ems.optional` in a notebook's
+    metadata) that the profile does not name.
+    """
+    return [p for p in notebooks(root, only)
+            if only or p.stem in profile or not _read(p)["metadata"].get("ems", {}).get("optional")]
 
 
 def declared(path: Path) -> dict[str, Any]:
@@ -161,7 +170,9 @@ class Run:
                  if 0 < len(text) < 300 and not (self.root / text).is_relative_to(self.folder)
                  and (self.root / text).exists()}
         prompts = _hash(home() / "prompts" / step.values.get("PROMPTS", "kit"))
-        parts = [cells, step.values, self.code, reads, named, os.environ.get("EMS_DATA_MIRROR", ""), prompts]
+        own = {text: _hash(file) for text in _strings(step.values) if (file := source_of(text)) is not None}
+        parts = [cells, step.values, self.code, reads, named, own, os.environ.get("EMS_DATA_MIRROR", ""),
+                 prompts]
         return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
     def last_report(self, step: Step) -> dict[str, Any] | None:
@@ -188,7 +199,7 @@ def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Para
         raise InputError("ems reproduce needs papermill: pip install 'ems-kit[notebooks]'")
     root, given, started = project_root(root), dict(given or {}), time.time()
     settings, everything = load_profile(root, profile), notebooks(root)
-    chosen = parameters_of(notebooks(root, only), settings, given, everything)
+    chosen = parameters_of(chosen_notebooks(root, settings, only), settings, given, everything)
     folder, steps = _folder(root, profile, settings, given), []
     for path in [p for p in everything if p.stem in chosen]:
         about, defaults, values = _read(path)["metadata"].get("ems", {}), declared(path), chosen[path.stem]
@@ -433,7 +444,7 @@ def _count(root: Path, store: Path, parameters: Mapping[str, Parameters], counte
             RAGChecker(judge, prompts, check=p["CHECK"]).check(triplets, answers)
         else:
             asked = {"prompts": prompts, "max_score": p["MAX_SCORE"], "variant": p["VARIANT"]}
-            pipeline = build(judge, "llm", **asked)
+            pipeline = pipeline_with(build(judge, "llm", **asked), p["EXTRACTOR"], p["MATCHER"])
             results = pipeline.evaluate(triplets, answers)
             if p["SIDES"]:
                 rescored(results, SidesLLMScorer(judge, prompts, max_score=p["MAX_SCORE"]), pipeline)
