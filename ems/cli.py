@@ -386,10 +386,10 @@ def _slim(result: EMSResult) -> EMSResult:
 
 
 def _shown(summary: pd.DataFrame) -> str:
-    """A row a model: recall, precision and F1 with their intervals, where there are enough clusters for
-    one.
-    """
+    """A row a model: recall, precision and F1 with their intervals, where there are enough clusters for one."""
     import pandas as pd
+
+    from .stats import MIN_CLUSTERS
 
     def cell(row: Any) -> str:
         interval = "" if math.isnan(row.ci_low) else f" [{row.ci_low:.3f}, {row.ci_high:.3f}]"
@@ -398,8 +398,11 @@ def _shown(summary: pd.DataFrame) -> str:
     for model, parts in summary.groupby("model", sort=False):
         cells = {row.part: row for row in parts.itertuples(index=False)}
         rows.append({"model": model, **{part: cell(cells[part]) for part in ("Recall", "Precision", "F1")},
-                     "n": cells["F1"].n, "coverage": f"{cells['F1'].coverage:.1%}"})
-    return _safe(pd.DataFrame(rows)).to_string(index=False)
+                     "n": cells["F1"].n, "clusters": cells["F1"].clusters,
+                     "coverage": f"{cells['F1'].coverage:.1%}"})
+    note = (f"\nNo interval with fewer than {MIN_CLUSTERS} clusters: too few to say how they vary."
+            if summary["ci_low"].isna().any() else "")
+    return _safe(pd.DataFrame(rows)).to_string(index=False) + note
 
 
 def _safe(table: pd.DataFrame) -> pd.DataFrame:

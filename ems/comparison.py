@@ -160,7 +160,8 @@ def _parts_text(parts: pd.DataFrame) -> list[str]:
     lines = []
     for model, rows in parts.groupby("model", sort=False):
         first = rows.iloc[0]
-        lines.append(f"{visible(str(model), 90)}: {first.n} answers in {first.clusters} clusters "
+        clusters = f"{first.clusters} cluster{'s' * (first.clusters != 1)}"
+        lines.append(f"{visible(str(model), 90)}: {first.n} answers in {clusters} "
                      f"(A alone {first.only_a}, B alone {first.only_b}, unscored {first.unscored})")
         lines.append(f"  {'':<10}{'A':>7}{'B':>8}{'B - A':>9}   "
                      f"{'95 % interval':<19}{'p':>7}{'p (Holm)':>10}")
