@@ -36,9 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status. One line on stderr says what was wrong with the input."""
     from . import __version__
 
-    args = parse({"score": score, "evaluate": evaluate, "report": report, "compare": compare,
-                  "triplets": triplets,
-                  "reproduce": reproduce, "prompts": prompts, "replies": replies}, __version__, argv)
+    commands = (score, evaluate, report, compare, triplets, reproduce, prompts, replies)
+    args = parse({command.__name__: command for command in commands}, __version__, argv)
     stopped: list[int] = []
     try:
         with _terminable(stopped):
@@ -386,7 +385,7 @@ def _slim(result: EMSResult) -> EMSResult:
 
 
 def _shown(summary: pd.DataFrame) -> str:
-    """A row a model: recall, precision and F1 with their intervals, where there are enough clusters for one."""
+    """A row a model: recall, precision and F1, with intervals where there are enough clusters for them."""
     import pandas as pd
 
     from .stats import MIN_CLUSTERS

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import shutil
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -248,3 +249,61 @@ def test_a_users_own_data_reach_table_1(tmp_path, monkeypatch, groups, models, t
     assert set(table.metric) == {"BLEU", "EMS(local)"}
     assert set(table.model) == set(models)
     assert set(table.n) == {str(len(groups))}
+
+
+# --- hostile names, through every notebook and an HTML export ---
+
+NAMES = ["<script>alert(1)</script>", "[x](javascript:alert(2))", "=cmd|' /C calc'!A0\x1b[31m\u202e"]
+
+
+class Exported(HTMLParser):
+    """What of a page could run or load something: tags and links within outputs are all that is collected."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.found, self.scripts = [], 0
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        if tag == "img" and not dict(attrs).get("src", "").startswith("data:"):
+            self.found.append((tag, attrs))
+        self.found += [(tag, name) for name, value in attrs
+                       if name.startswith("on") or (value or "").strip().lower().startswith("javascript:")]
+
+    def handle_data(self, data):
+        if self.cdata_elem == "script" and "alert(" in data:
+            self.found.append(("script", data[:60]))
+
+
+@runs_notebooks
+@pytest.mark.slow
+def test_hostile_names_are_harmless_in_every_notebook_and_file(tmp_path, monkeypatch):
+    nbconvert = pytest.importorskip("nbconvert", reason="the HTML export needs pip install 'ems-kit[notebooks]'")
+    monkeypatch.delenv("EMS_DATA_MIRROR", raising=False)
+    hostile = "<img src=x onerror=alert(3)>"
+    triplets = [Triplet(f"{hostile}-{i}", f"{NAMES[1]} {i}", f"{NAMES[0]} {hostile}", f"{NUMBERS} {hostile}")
+                for i in range(6)]
+    answers = [Answer(t.id, model, f"{NUMBERS[:30 + 9 * k]} {NAMES[k]}")
+               for t in triplets for k, model in enumerate(NAMES)]
+    write_jsonl(tmp_path / "t.jsonl", triplets)
+    write_jsonl(tmp_path / "a.jsonl", answers)
+    profile = {"common": {"RUN": str(tmp_path / "run"), "JUDGE": "", "REPLIES": [], "RESAMPLES": 20, "SIZES": {},
+                          "MODELS": [], "CLUSTER": "triplet_id", "SAVE": "", "RECOMPUTE": "no"},
+               "01_dataset": {"SOURCE": "files", "TRIPLETS": str(tmp_path / "t.jsonl"),
+                              "ANSWERS": str(tmp_path / "a.jsonl")},
+               "04_scaling": {"HEATMAP": "EMS(local)"}, "05_granularity": {"TEXTS": 2, "DOSES": [0.75]},
+               "09_own_metric": {"TEXTS": 2, "DOSES": [0.75]}}
+    (tmp_path / "p.yaml").write_text(json.dumps(profile))
+    run = reproduce(str(tmp_path / "p.yaml"), root=ROOT)
+    exporter = nbconvert.HTMLExporter()
+    for path in sorted((run / "notebooks").glob("*.ipynb")):
+        page, _ = exporter.from_filename(str(path))
+        assert Exported(page).found == [], path.name
+        assert "\x1b[31m" not in page
+    for name in ("table1.md", "table1.tex", "table1.csv"):
+        text = (run / name).read_text(encoding="utf-8")
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+    assert "<script" not in (run / "table1.md").read_text(encoding="utf-8")
+    cells = (run / "table1.csv").read_text(encoding="utf-8").replace("\n", ",").split(",")
+    assert not [cell for cell in cells if cell.strip('"').startswith(("=", "+", "@"))]

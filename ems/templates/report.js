@@ -1,7 +1,7 @@
 "use strict";
 // The table of answers. All text enters the page through textContent, never as HTML.
 
-const PAGE = 200;                       // rows of the table that are drawn at a time
+const PAGE = 100;                       // rows of the table that are drawn at a time
 const KINDS = {
   covered: ["●", "covered", "matched or covered, with a score of 0.5 or more"],
   partly: ["◐", "in part", "matched or covered, with a score under 0.5"],
