@@ -160,7 +160,7 @@ def _parts_text(parts: pd.DataFrame) -> list[str]:
     lines = []
     for model, rows in parts.groupby("model", sort=False):
         first = rows.iloc[0]
-        clusters = f"{first.clusters} cluster{'s' * (first.clusters != 1)}"
+        clusters = f"{first.clusters} cluster{'' if first.clusters == 1 else 's'}"
         lines.append(f"{visible(str(model), 90)}: {first.n} answers in {clusters} "
                      f"(A alone {first.only_a}, B alone {first.only_b}, unscored {first.unscored})")
         lines.append(f"  {'':<10}{'A':>7}{'B':>8}{'B - A':>9}   "
