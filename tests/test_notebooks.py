@@ -253,6 +253,7 @@ def test_a_users_own_data_reach_table_1(tmp_path, monkeypatch, groups, models, t
 
 # --- hostile names, through every notebook and an HTML export ---
 
+OWN = ({"<b>Jaccard": "notebooks.own_metric:jaccard"}, {"EMS(<b>)": "notebooks.own_metric:point_jaccard"})
 NAMES = ["<script>alert(1)</script>", "[x](javascript:alert(2))", "=cmd|' /C calc'!A0\x1b[31m\u202e"]
 
 
@@ -280,6 +281,7 @@ class Exported(HTMLParser):
 def test_hostile_names_are_harmless_in_every_notebook_and_file(tmp_path, monkeypatch):
     nbconvert = pytest.importorskip("nbconvert", reason="the HTML export needs pip install 'ems-kit[notebooks]'")
     monkeypatch.delenv("EMS_DATA_MIRROR", raising=False)
+    monkeypatch.setenv("EMS_UPSTREAM_URL", "http://127.0.0.1:9")          # nobody answers there
     hostile = "<img src=x onerror=alert(3)>"
     triplets = [Triplet(f"{hostile}-{i}", f"{NAMES[1]} {i}", f"{NAMES[0]} {hostile}", f"{NUMBERS} {hostile}")
                 for i in range(6)]
@@ -287,7 +289,8 @@ def test_hostile_names_are_harmless_in_every_notebook_and_file(tmp_path, monkeyp
                for t in triplets for k, model in enumerate(NAMES)]
     write_jsonl(tmp_path / "t.jsonl", triplets)
     write_jsonl(tmp_path / "a.jsonl", answers)
-    profile = {"common": {"RUN": str(tmp_path / "run"), "JUDGE": "", "REPLIES": [], "RESAMPLES": 20, "SIZES": {},
+    profile = {"common": {"RUN": str(tmp_path / "run"), "JUDGE": "", "SHORTENED": "", "METRICS": OWN[0],
+                          "SCORERS": OWN[1], "REPLIES": [], "RESAMPLES": 20, "SIZES": {},
                           "MODELS": [], "CLUSTER": "triplet_id", "SAVE": "", "RECOMPUTE": "no"},
                "01_dataset": {"SOURCE": "files", "TRIPLETS": str(tmp_path / "t.jsonl"),
                               "ANSWERS": str(tmp_path / "a.jsonl")},
@@ -304,6 +307,8 @@ def test_hostile_names_are_harmless_in_every_notebook_and_file(tmp_path, monkeyp
         text = (run / name).read_text(encoding="utf-8")
         assert "\x1b" not in text
         assert "\u202e" not in text
+    assert "EMS(&lt;b&gt;)" in (run / "table1.md").read_text(encoding="utf-8")
+    assert set(frames.read_frames(run / "sensitivity.csv")["metric"]) > {"<b>Jaccard", "EMS(<b>)"}
     assert "<script" not in (run / "table1.md").read_text(encoding="utf-8")
     cells = (run / "table1.csv").read_text(encoding="utf-8").replace("\n", ",").split(",")
     assert not [cell for cell in cells if cell.strip('"').startswith(("=", "+", "@"))]
