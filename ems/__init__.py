@@ -16,13 +16,16 @@ from .types import Answer, EMSResult, InputError, Triplet
 
 if TYPE_CHECKING:              # the names of _WHERE once more, for editors and type checkers
     from .baselines import RAGChecker
+    from .comparison import compare
     from .data import (
+        answers_of,
         check_join,
         claims_frame,
         load_answers,
         load_triplets,
         read_frames,
         to_frame,
+        triplets_of,
         values_frame,
     )
     from .extract import LLMExtractor
@@ -33,9 +36,11 @@ if TYPE_CHECKING:              # the names of _WHERE once more, for editors and 
     from .local.sentences import SentenceExtractor, remove_summaries
     from .match import LLMMatcher
     from .metrics import Tally, ems_scores
-    from .pipeline import EMS, build, rescored
+    from .pipeline import EMS, build, compute, rescored
     from .prompting import Prompts, as_judge
     from .report import save_table1, table1
+    from .report_html import save_report
+    from .results import load_results
     from .score import BERTScorer, JointLLMScorer, LLMScorer, RougeScorer, SidesLLMScorer
     from .stats import paired_table, summarise
 
@@ -43,7 +48,7 @@ __version__ = "0.1.0"
 
 _WHERE = {name: module for module, names in {
     "metrics": ("ems_scores", "Tally"),
-    "pipeline": ("EMS", "build", "rescored"),
+    "pipeline": ("EMS", "build", "compute", "rescored"),
     "extract": ("LLMExtractor",),
     "local.sentences": ("SentenceExtractor", "remove_summaries"),
     "match": ("LLMMatcher",),
@@ -55,7 +60,10 @@ _WHERE = {name: module for module, names in {
     "prompting": ("as_judge", "Prompts"),
     "judge.store": ("Replies",),
     "data": ("load_triplets", "load_answers", "check_join", "to_frame", "values_frame", "claims_frame",
-             "read_frames"),
+             "read_frames", "triplets_of", "answers_of"),
+    "comparison": ("compare",),
+    "results": ("load_results",),
+    "report_html": ("save_report",),
     "stats": ("summarise", "paired_table"),
     "report": ("table1", "save_table1"),
 }.items() for name in names}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 from pydantic_core import PydanticCustomError
 
 from .baselines import Claims, entailed, ragchecker_scores
@@ -50,13 +52,23 @@ class _Row(BaseModel):
 
 
 class TripletRow(_Row):
-    """A line of triplets.jsonl."""
+    """A row of triplets. Without a group it is one of its own; `references` may stand for `reference`."""
 
     id: Name
-    group: Name
+    group: Name | None = None
     question: Text
     reference: Text
     context: Text | None = None
+    others: list[Text] = []
+
+    @model_validator(mode="before")
+    @classmethod
+    def _first_reference(cls, row: Any) -> Any:
+        """A row with `references`, a list, as one with `reference` and `others`."""
+        several = row.get("references") if isinstance(row, dict) and "reference" not in row else None
+        if isinstance(several, list) and several:
+            return {**row, "reference": several[0], "others": several[1:]}
+        return row
 
 
 class AnswerRow(_Row):
@@ -84,20 +96,23 @@ class RAGCheckerRow(_Row):
 
 
 def load_triplets(path: str | Path) -> list[Triplet]:
-    """Triplets from JSON lines `{id, group, question, reference, context?}`, or from RAGChecker's input JSON.
+    """Triplets `{id, group?, question, reference, context?}` from JSON lines, a JSON array, CSV or
+    RAGChecker's input JSON.
 
-    Blank lines and unknown keys are ignored. InputError names file and line for anything malformed.
+    Without a group a triplet is a group of its own. `references`, a list, may stand for `reference`. Blank
+    lines, empty cells of a CSV and unknown keys are ignored. InputError names file and line for anything
+    malformed.
     """
     text = read_text(path)
     if (rows := _ragchecker_rows(path, text)) is not None:
         return [Triplet(row.query_id, row.query_id, row.query, row.gt_answer,
                         "\n\n".join(document.text for document in row.retrieved_context or ()) or None)
                 for row in rows]
-    return [Triplet(**dict(row)) for row in _rows(path, text, TripletRow, key=("id",))]
+    return [_triplet(row) for row in _rows(path, _values(path, text), TripletRow, key=("id",))]
 
 
 def load_answers(path: str | Path) -> list[Answer]:
-    """Answers from JSON lines `{triplet_id, model, answer}`, or from RAGChecker's input JSON: its stem is the
+    """Answers `{triplet_id, model, answer}` from the same formats; of RAGChecker's, the file's stem is the
     model.
 
     As strict as `load_triplets`; each (triplet_id, model) may occur once. An empty answer is valid: a
@@ -106,7 +121,22 @@ def load_answers(path: str | Path) -> list[Answer]:
     text = read_text(path)
     if (rows := _ragchecker_rows(path, text)) is not None:
         return [Answer(row.query_id, Path(path).stem, row.response) for row in rows]
-    return [Answer(**dict(row)) for row in _rows(path, text, AnswerRow, key=("triplet_id", "model"))]
+    found = _rows(path, _values(path, text), AnswerRow, key=("triplet_id", "model"))
+    return [Answer(**dict(row)) for row in found]
+
+
+def triplets_of(rows: Iterable[Mapping[str, Any]]) -> list[Triplet]:
+    """Triplets from dictionaries with the fields of `load_triplets`, such as a Hugging Face data set's rows.
+
+    InputError names the row, counted from 0, for anything malformed.
+    """
+    return [_triplet(row) for row in _rows("rows", _numbered(rows), TripletRow, key=("id",))]
+
+
+def answers_of(rows: Iterable[Mapping[str, Any]]) -> list[Answer]:
+    """Answers from dictionaries with the fields of `load_answers`; else as `triplets_of`."""
+    found = _rows("rows", _numbered(rows), AnswerRow, key=("triplet_id", "model"))
+    return [Answer(**dict(row)) for row in found]
 
 
 def check_join(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> dict[str, list[str]]:
@@ -129,22 +159,60 @@ def check_join(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> dict[s
             for model, done in answered.items() if len(done) < len(ids)}
 
 
-def _rows(path: str | Path, text: str, model: type[_Row], key: Sequence[str]) -> list[Any]:
-    """Every JSON line as a `model`; `key` names the fields whose values may occur together once only."""
+def _triplet(row: TripletRow) -> Triplet:
+    return Triplet(row.id, row.group or row.id, row.question, row.reference, row.context, tuple(row.others))
+
+
+def _numbered(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Any]]:
+    return ((f"row {number}", dict(row)) for number, row in enumerate(rows))
+
+
+def _values(path: str | Path, text: str) -> Iterator[tuple[str, Any]]:
+    """Every row of a CSV file (by its name), a JSON array or JSON lines, and where it stands."""
+    if str(path).lower().endswith(".csv"):
+        yield from _csv_values(path, text)
+    elif text.lstrip()[:1] == "[":
+        try:
+            yield from ((f"entry {number}", value) for number, value in enumerate(json.loads(text)))
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{path} begins like a JSON array and is none: {error}") from None
+    else:
+        yield from ((f"line {number}", value) for number, value in parse_jsonl(text, path))
+
+
+def _csv_values(path: str | Path, text: str) -> Iterator[tuple[str, Any]]:
+    """The rows of a CSV file with a header; an empty `group` or `context` counts as absent."""
+    csv.field_size_limit(2**31 - 1)                  # a document in a cell may be longer than the usual limit
+    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+    try:
+        for row in reader:
+            if None in row:
+                raise InputError(f"{path}, line {reader.line_num}: more cells than the header has; quote "
+                                 "texts that hold a comma")
+            yield (f"line {reader.line_num}",
+                   {k: v for k, v in row.items() if v is not None and (v or k not in ("group", "context"))})
+    except csv.Error as error:
+        raise InputError(f"{path}, line {reader.line_num} is not CSV: {error}") from None
+
+
+def _rows(path: str | Path, values: Iterable[tuple[str, Any]], model: type[_Row],
+          key: Sequence[str]) -> list[Any]:
+    """Every value as a `model`; `key` names the fields whose values may occur together once only."""
     rows: list[Any] = []
-    lines: dict[tuple[Any, ...], int] = {}
-    for number, value in parse_jsonl(text, path):
-        where = f"{path}, line {number}"
+    places: dict[tuple[Any, ...], str] = {}
+    for place, value in values:
+        where = f"{path}, {place}"
         row = validated(model, value, where)
-        values = tuple(getattr(row, name) for name in key)
-        if values in lines:
+        names = tuple(getattr(row, name) for name in key)
+        if names in places:
             raise InputError(
-                f"{where}: {' and '.join(key)} {some(values)} occurred already on line {lines[values]}")
-        lines[values] = number
+                f"{where}: {' and '.join(key)} {some(names)} occurred already on {places[names]}")
+        places[names] = place
         rows.append(row)
     if not rows:
-        fields = ", ".join(model.model_fields)
-        raise InputError(f"{path} is empty; one JSON object per line with {fields} is needed")
+        fields = ", ".join(name for name in model.model_fields if name != "others")
+        raise InputError(f"{path} is empty; rows with {fields} are needed, as JSON lines, a JSON array or "
+                         "CSV")
     return rows
 
 

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import replace
 from itertools import chain, islice
+from math import isnan, nan
 from typing import Any
 
 from .extract import Extractor
-from .io import progress_bar, progress_bars
+from .io import meant, progress_bar, progress_bars
 from .match import Matcher
 from .metrics import ems_scores, side_scores
 from .score import GroupScorer, Scorer, WholeScorer
@@ -74,20 +75,35 @@ class EMS:
                progress: bool = False) -> Iterator[EMSResult]:
         """As `evaluate`, result by result with flat memory: answers may come from a generator.
 
-        A reference is extracted once, however many answers there are to it.
+        A reference is extracted once, however many answers there are to it. Where a triplet has several, an
+        answer's result is that with the reference of the highest F1, and the signature says so.
         """
         for judge in self.judges:
             if workers is not None and hasattr(judge, "workers"):
                 judge.workers = workers
-        references = references_by_id(triplets)
+        references, others = references_by_id(triplets), {t.id: t.others for t in triplets if t.others}
         points: dict[str, Points | None] = {}
         chunks = _chunks(answers, batch_size(*self.judges), progress)
 
         def evaluated(chunk: list[Answer]) -> list[EMSResult]:
             with progress_bars(progress):          # without progress the stages draw no bars either
-                return self.score_alignments(self.align(references, chunk, points))
+                results = self.score_alignments(self.align(references, chunk, points))
+                return self._best(results, chunk, others, points) if others else results
 
         yield from through(chunks, evaluated)
+
+    def _best(self, results: list[EMSResult], answers: Sequence[Answer], others: dict[str, tuple[str, ...]],
+              points: dict[str, Points | None]) -> list[EMSResult]:
+        """Each answer's result by the reference under which its F1 is highest; of equal ones by the first."""
+        best, most = list(results), max(map(len, others.values()))
+        for k in range(most):
+            references = {name: texts[k] for name, texts in others.items() if len(texts) > k}
+            asked = [i for i, a in enumerate(answers) if a.triplet_id in references]
+            again = self.score_alignments(self.align(references, [answers[i] for i in asked], points))
+            for i, result in zip(asked, again, strict=True):
+                if isnan(best[i].f1) or result.f1 > best[i].f1:
+                    best[i] = result
+        return [replace(r, signature=f"{r.signature}|references:best of {most + 1}") for r in best]
 
     def align(self, references: dict[str, str], answers: Sequence[Answer],
               extracted: dict[str, Points | None] | None = None) -> list[EMSResult]:
@@ -215,13 +231,39 @@ def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = Non
     allowed = {**local, **(judged if judge is not None else {})}
     if scorer not in allowed:
         hint = f"; the {scorer} scorer needs a judge" if scorer in judged else ""
-        raise InputError(f"scorer must be one of {', '.join(allowed)}, got {scorer!r}{hint}")
+        raise InputError(f"scorer must be one of {', '.join(allowed)}, got "
+                         f"{scorer!r}{hint or meant(scorer, allowed)}")
     if judge is None and variant != "faithful":
         raise InputError(f"variant {variant!r} is a way to ask a judge, and there is none")
     if judge is None:
         return EMS(SentenceExtractor(), None if scorer == "local" else SimilarityMatcher(), allowed[scorer]())
     matcher = None if scorer in ("local", "llm-sides") else LLMMatcher(judge, prompts, variant=variant)
     return EMS(LLMExtractor(judge, prompts), matcher, allowed[scorer]())
+
+
+def compute(predictions: Sequence[str], references: Sequence[str | Sequence[str]], *, judge: Any = None,
+            scorer: str = "local", **settings: Any) -> dict[str, Any]:
+    """Means over answers (recall, precision, f1), called as a metric of Hugging Face's `evaluate`.
+
+    A prediction may have several references: the best counts. nan where nothing could be scored; `n` counts
+    the answers with a value, `unscored` the reference points without one. Other arguments are `build`'s.
+    InputError for lists of different lengths, an empty one, or a prediction without a reference.
+    """
+    if len(predictions) != len(references) or not predictions:
+        raise InputError(f"predictions and references must be lists of one length, not empty, got "
+                         f"{len(predictions)} and {len(references)}")
+    texts = [(given,) if isinstance(given, str) else tuple(given) for given in references]
+    if () in texts:
+        raise InputError(f"references[{texts.index(())}] is an empty list; a prediction needs a reference")
+    triplets = [Triplet(str(i), str(i), "", first, others=tuple(others))
+                for i, (first, *others) in enumerate(texts)]
+    answers = [Answer(str(i), "predictions", text) for i, text in enumerate(predictions)]
+    results = build(judge, scorer, **settings).evaluate(triplets, answers)
+    scored = [r for r in results if not isnan(r.f1)]
+    means = {name: sum(getattr(r, name) for r in scored) / len(scored) if scored else nan
+             for name in ("recall", "precision", "f1")}
+    return {**means, "n": len(scored), "unscored": sum(r.unscored for r in results),
+            "signature": results[0].signature}
 
 
 def batch_size(*judges: Any) -> int:

@@ -26,6 +26,7 @@ class Triplet:
     question: str
     reference: str                # the long-form reference answer
     context: str | None = None    # the document the question is about; never needed for scoring
+    others: tuple[str, ...] = ()  # further references: an answer is held against all, the best F1 counts
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,9 @@ def stream(address: str, triplets: Sequence[Triplet], answers: Sequence[Answer],
     """
     build(None, scorer, encoder=encoder)      # says now, and not on a worker, what is wrong with the choice
     references_by_id(triplets)
+    if several := next((t.id for t in triplets if t.others), None):
+        raise InputError(f"triplet {several!r} has several references, which --scheduler does not compare; "
+                         "leave the option out")
     by_id, rest = {t.id: t for t in triplets}, iter(answers)
     evaluate = partial(_evaluate_chunk, scorer=scorer, encoder=encoder)
     submitted: deque = deque()
