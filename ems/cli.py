@@ -18,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from .pipeline import SUPPORT
 from .report import alignment_text, visible
 from .types import Answer, EMSResult, InputError, Triplet
 
@@ -102,11 +103,15 @@ def score(args: argparse.Namespace) -> int:
 
 def evaluate(args: argparse.Namespace) -> int:
     """Many answers: a line per answer into OUT, a table per model onto the screen."""
-    from .data import check_join, judge_usage, load_answers, to_frame
+    import pandas as pd
+
+    from .data import check_join, judge_usage, load_answers, support_frame, to_frame
     from .io import whole_file
     from .judge.budget import table
 
     _check_judge_options(args)
+    if args.support != "none" and args.scheduler:
+        raise InputError("--support is not computed on a cluster; leave out --scheduler, or --support")
     triplets, answers = _triplets(args.triplets), load_answers(args.answers)
     for model, missing in check_join(triplets, answers).items():
         _say(f"{model} left {len(missing)} of {len(triplets)} triplets unanswered, e.g. {missing[0]}")
@@ -124,7 +129,10 @@ def evaluate(args: argparse.Namespace) -> int:
               file=sys.stderr)
     from .stats import summarise  # late: a refusal need not wait for scipy
 
-    summary = summarise(to_frame(results, "EMS", triplets))
+    frames = [to_frame(results, "EMS", triplets)]
+    if args.support != "none":
+        frames.append(support_frame(results, triplets))
+    summary = summarise(pd.concat(frames, ignore_index=True))
     if args.json:
         print(summary.to_json(orient="records"))
     else:
@@ -263,14 +271,15 @@ def _pipeline(args: argparse.Namespace, planner: Any = None) -> EMS:
     from .pipeline import build
 
     if args.judge == "none":
-        return build(None, args.scorer or "local", encoder=args.encoder, variant=args.variant)
+        return build(None, args.scorer or "local", encoder=args.encoder, variant=args.variant,
+                     support=args.support)
     from .prompting import Prompts
 
     scorer = args.scorer or "llm"
     if planner is not None and not scorer.startswith("llm"):
         scorer = "local-pair"                # costs no call either, and loads nothing
     return build(planner or _judge(args), scorer, encoder=args.encoder, prompts=Prompts.named(args.prompts),
-                 variant=args.variant, max_score=args.max_score)
+                 variant=args.variant, max_score=args.max_score, support=args.support)
 
 
 def _check_judge_options(args: argparse.Namespace) -> None:
@@ -349,13 +358,16 @@ def _slim(result: EMSResult) -> EMSResult:
     """The result without its texts, which the output file has: what is kept of 10,000 answers stays small."""
     from dataclasses import replace
 
-    return replace(result, ref_points=(), ans_points=(), score=(), ans_score=())
+    kept = result.ans_score if result.support else ()          # which the measures of support need
+    return replace(result, ref_points=(), ans_points=(), score=(), ans_score=kept,
+                   support=tuple(replace(s, quote="") for s in result.support))
 
 
 def _shown(summary: pd.DataFrame) -> str:
     intervals = zip(summary.ci_low, summary.ci_high, strict=True)
     shown = summary.assign(interval=[f"[{low:.3f}, {high:.3f}]" for low, high in intervals])
-    columns = ["model", "part", "value", "interval", "n", "coverage"]
+    columns = ["metric"] * (shown["metric"].nunique() > 1)
+    columns += ["model", "part", "value", "interval", "n", "coverage"]
     return _safe(shown[columns]).to_string(index=False, float_format=lambda v: f"{v:.3f}")
 
 
@@ -376,7 +388,7 @@ def _parser() -> argparse.ArgumentParser:
 def _add_evaluation(commands: Any) -> None:
     """`ems score`, `ems evaluate` and `ems triplets`."""
     one = commands.add_parser("score", help="one answer against one reference")
-    one.set_defaults(run=score)
+    one.set_defaults(run=score, support="none")
     one.add_argument("--reference", required=True, metavar="FILE")
     one.add_argument("--answer", required=True, metavar="FILE")
 
@@ -388,6 +400,8 @@ def _add_evaluation(commands: Any) -> None:
     add("answers", metavar="ANSWERS", help="{triplet_id, model, answer} a line, or RAGChecker's JSON")
     add("-o", "--output", required=True, metavar="OUT.jsonl")
     add("--dry-run", action="store_true", help=DRY_RUN)
+    add("--support", choices=SUPPORT, default="none",
+        help="check answer points against the triplet's context: local by numbers, llm by the judge")
     add("--scheduler", metavar="ADDRESS", help="of a Dask cluster, for local and BERTScore evaluation")
 
     own = commands.add_parser("triplets", help="write the kit's own fifty questions and references to a file")

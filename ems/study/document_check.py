@@ -1,0 +1,210 @@
+"""Answers of a run checked against their documents, for notebook 8: computed, or from stored labels.
+
+The calls belong to their publishers and are not part of the project. What is stored is what the check found:
+a label for each point, named by a hash of its text, with the passage's number and the numbers that decided.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pandas as pd
+
+from .. import data as frames
+from ..io import parse_jsonl, read_text, write_csv
+from ..pipeline import with_support
+from ..report import markdown_text
+from ..stats import Paired, paired, summarise
+from ..support.support import LocalSupporter, point_id
+from ..types import EMSResult, InputError, Support, Triplet
+from .calls import own_triplets
+
+KEYS = ["triplet_id", "model", "point"]
+COLUMNS = [*KEYS, "label", "passage", "missing", "derived", "reason", "elsewhere", "signature"]
+FLOOR = "EMS-Support, another company's document"       # metric of the values that chance gives
+NOT_STORED = "no stored label for this point"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The answers of a run with what their documents say, and with what another company's document says."""
+
+    results: list[EMSResult]
+    elsewhere: list[EMSResult]
+    source: str                  # where the labels come from, for people
+
+
+def read_alignments(path: Path, metric: str) -> list[EMSResult]:
+    """The results of one metric in a run's alignments.jsonl. InputError when it has none of that name."""
+    rows = [dict(row) for _, row in parse_jsonl(read_text(path), path)]
+    known = sorted({row["metric"] for row in rows})
+    if metric not in known:
+        raise InputError(f"{path} has no alignments of {metric!r}; there are {', '.join(known)}")
+    return [EMSResult.from_dict({k: v for k, v in row.items() if k != "metric"})
+            for row in rows if row["metric"] == metric]
+
+
+def checked_answers(results: Sequence[EMSResult], triplets: Sequence[Triplet], *, transcripts: Path | None = None,
+                    stored: Path | None = None, save: Path | None = None) -> Checked:
+    """Every answer point against its own document and against that of the next group.
+
+    The documents are the triplets' contexts, or the calls in the folder `transcripts`. Without either, labels
+    come from the file `stored`; a point that it does not have is unscored. With both, the text says how many
+    labels differ. What was computed is written to `save`.
+    """
+    of_calls = {t.id: t.context for t in own_triplets(transcripts)} if transcripts else {}
+    whole = [replace(t, context=t.context or of_calls.get(t.id)) for t in triplets]
+    kept = _read_labels(stored) if stored and stored.is_file() else {}
+    if any(t.context is None for t in whole):
+        found = [_from_labels(r, kept, elsewhere=False) for r in results]
+        elsewhere = [_from_labels(r, kept, elsewhere=True) for r in results]
+        where = f"labels stored in {stored.parent.name}/{stored.name}" if kept and stored else "no labels: there"
+        return Checked(found, elsewhere, where if kept else f"{where} are no documents and no stored labels")
+    supporter = LocalSupporter()
+    found = with_support(results, whole, supporter)
+    elsewhere = with_support(results, _exchanged(whole), supporter)
+    if save is not None:
+        write_csv(save, _labels(found, elsewhere))
+    points = [(key, s) for r in found for key, s in _keyed(r)]
+    differ = sum(key in kept and kept[key]["label"] != s.label for key, s in points)
+    compared = sum(key in kept for key, _ in points)
+    return Checked(found, elsewhere, f"checked now, against the documents; {differ} of {compared} stored labels "
+                                     "differ")
+
+
+def _exchanged(triplets: Sequence[Triplet]) -> list[Triplet]:
+    """Each triplet with the context of the next group, in the order of names; the last has the first's."""
+    of_group = {t.group: t.context for t in triplets}
+    groups = sorted(of_group)
+    if len(groups) < 2:
+        return list(triplets)
+    following = dict(zip(groups, [*groups[1:], groups[0]], strict=True))
+    return [replace(t, context=of_group[following[t.group]]) for t in triplets]
+
+
+def _keyed(result: EMSResult) -> list[tuple[tuple[str, str, str], Support]]:
+    return [((result.triplet_id, result.model, point_id(point)), support)
+            for point, support in zip(result.ans_points, result.support, strict=True)]
+
+
+def _labels(found: Sequence[EMSResult], elsewhere: Sequence[EMSResult]) -> pd.DataFrame:
+    """A row for each different point of an answer, without any text of the document but numbers."""
+    rows = [(*key, s.label, s.passage, json.dumps(s.missing) if s.missing else "",
+             json.dumps(s.derived) if s.derived else "", s.reason, other.label, r.signature.rpartition("|")[2])
+            for r, o in zip(found, elsewhere, strict=True)
+            for (key, s), (_, other) in zip(_keyed(r), _keyed(o), strict=True)]
+    return pd.DataFrame(rows, columns=COLUMNS).drop_duplicates(KEYS).astype({"passage": "Int64"})
+
+
+def _read_labels(path: Path) -> dict[tuple[str, str, str], dict[str, str]]:
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    if absent := [name for name in COLUMNS if name not in table]:
+        raise InputError(f"{path} must have columns {', '.join(COLUMNS)}; {', '.join(absent)} missing")
+    return {(row["triplet_id"], row["model"], row["point"]): row for row in table.to_dict("records")}
+
+
+def _from_labels(result: EMSResult, kept: dict[tuple[str, str, str], dict[str, str]], *,
+                 elsewhere: bool) -> EMSResult:
+    """The result with its stored labels; a point without one is unscored."""
+    support, signatures = [], set()
+    for point in result.ans_points:
+        row = kept.get((result.triplet_id, result.model, point_id(point)))
+        if row is None:
+            support.append(Support(None, reason=NOT_STORED))
+            continue
+        signatures.add(row["signature"])
+        label, passage = row["elsewhere" if elsewhere else "label"], row["passage"]
+        support.append(Support(label or None, int(passage) if passage and not elsewhere else None, "",
+                               *(() if elsewhere else (_tuple(row["missing"]), _tuple(row["derived"]))),
+                               reason=row["reason"]))
+    signed = "|".join([result.signature, *sorted(signatures)])
+    return replace(result, support=tuple(support), signature=signed)
+
+
+def _tuple(cell: str) -> tuple[str, ...]:
+    return tuple(json.loads(cell)) if cell else ()
+
+
+# --- what notebook 8 shows ---
+
+def values(checked: Checked, triplets: Sequence[Triplet]) -> pd.DataFrame:
+    """The values frame of a run's answers: `data.support_frame`, and `FLOOR` from the other documents."""
+    own = frames.support_frame(checked.results, triplets)
+    floor = frames.support_frame(checked.elsewhere, triplets)
+    floor = floor[floor["metric"] == "EMS-Support"].assign(metric=FLOOR)
+    return _one_setting(pd.concat([own, floor], ignore_index=True))
+
+
+def _one_setting(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with one signature a metric: an answer none of whose points has a label lacks the rule's."""
+    longest = frame.groupby("metric")["signature"].transform(lambda column: max(column, key=len))
+    return frame.assign(signature=longest)
+
+
+def shares(results: Sequence[EMSResult]) -> pd.DataFrame:
+    """Where an answer's points go, a row a model: shares of all its points, which add up to 1.
+
+    matched: earns something in eq. 8; blind spot: nothing, and supported; unsupported: nothing, checked and
+    not supported; not checked: nothing, and nothing to check it by; unscored.
+    """
+    rows = [(r.model, _place(s_j, s)) for r in results for s_j, s in zip(r.ans_score, r.support, strict=True)]
+    table = pd.DataFrame(rows, columns=["model", "place"])
+    counted = pd.crosstab(table["model"], table["place"], normalize="index")
+    return counted.reindex(columns=PLACES, fill_value=0.0)
+
+
+PLACES = ["matched", "blind spot", "unsupported", "not checked", "unscored"]
+
+
+def _place(score: float | None, support: Support) -> str:
+    if score is None or support.label is None:
+        return "unscored"
+    if score > 0:
+        return "matched"
+    if not support.checked:
+        return "not checked"
+    return "blind spot" if support.label == "supported" else "unsupported"
+
+
+def summary(frame: pd.DataFrame, models: Sequence[str], cluster: str = "group") -> pd.DataFrame:
+    """`stats.summarise` of the values, its models in this order."""
+    table = summarise(frame, cluster=cluster)
+    return table[table["model"].isin(models)].sort_values(
+        "model", key=lambda column: column.map(list(models).index), kind="stable", ignore_index=True)
+
+
+def differences(frame: pd.DataFrame, models: Sequence[str], cluster: str = "group") -> list[Paired]:
+    """Each later model's EMS-Support less the first one's, over the questions for which both have a value."""
+    return [paired(frame, "EMS-Support", "Score", later, models[0], cluster=cluster) for later in models[1:]]
+
+
+def findings(table: pd.DataFrame, gaps: Sequence[Paired], places: pd.DataFrame) -> str:
+    """What the check against the documents says, in words: from `summary`, `differences` and `shares`."""
+    lines = []
+    cells = {(row.metric, row.model): row for row in table.itertuples(index=False)}
+    for model in dict.fromkeys(table["model"]):
+        own, floor = cells.get(("EMS-Support", model)), cells.get((FLOOR, model))
+        if own is None or pd.isna(own.value):
+            lines.append(f"- **{markdown_text(model)}**: no point could be checked.")
+            continue
+        by_chance = "" if floor is None or pd.isna(floor.value) else (
+            f"; against another company's document {_percent(floor)}, which is what chance gives")
+        lines.append(
+            f"- **{markdown_text(model)}**: the document supports {_percent(own)} of the points that could be checked "
+            f"({100 * own.coverage:.0f} % of all: the others have no amount){by_chance}. Of all its points "
+            f"{100 * places.loc[model, 'blind spot']:.0f} % earn nothing in eq. 8 and are supported, "
+            f"{100 * places.loc[model, 'unsupported']:.0f} % earn nothing and are not.")
+    for gap in gaps:
+        interval = "" if pd.isna(gap.ci_low) else f" [{100 * gap.ci_low:+.0f}, {100 * gap.ci_high:+.0f}]"
+        lines.append(f"- **{markdown_text(gap.a)}** less **{markdown_text(gap.b)}**: {100 * gap.difference:+.0f} points "
+                     f"of 100{interval}, over the {gap.n} questions and {gap.clusters} groups in which both have a "
+                     "point to check.")
+    return "\n".join(lines)
+
+
+def _percent(cell: object) -> str:
+    interval = "" if pd.isna(cell.ci_low) else f" [{100 * cell.ci_low:.0f}, {100 * cell.ci_high:.0f}]"  # type: ignore[attr-defined]
+    return f"{100 * cell.value:.0f} %{interval}"  # type: ignore[attr-defined]
