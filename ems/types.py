@@ -45,7 +45,7 @@ class Support:
     """What a document says of one answer point, beside the paper's scores and never inside them.
 
     `reason` is empty but for a point that was not checked: a judge's failure (label None), or a point that
-    the supporter has nothing to go by (label "silent": no number for a supporter that compares numbers).
+    gives the supporter nothing to go by (label "silent": without a number, for one that compares numbers).
     """
 
     label: str | None             # "supported", "contradicted", "silent"; None = unscored
@@ -65,8 +65,8 @@ class Support:
         """The inverse of `dataclasses.asdict`. InputError for a dictionary that is no support of a point."""
         names = {f.name for f in fields(cls)}
         if not (isinstance(data, Mapping) and "label" in data and data.keys() <= names):
-            raise InputError(f"not what a document says of a point: an object with {', '.join(sorted(names))} "
-                             f"was expected, got {str(data)!r:.80}")
+            raise InputError(f"not what a document says of a point: an object with "
+                             f"{', '.join(sorted(names))} was expected, got {str(data)!r:.80}")
         values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
         return cls(**values)
 

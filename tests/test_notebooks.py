@@ -49,7 +49,7 @@ def without_mirror(monkeypatch):
 @pytest.mark.slow
 def test_everything_promised_is_there(run):
     assert [name for name in PRODUCTS if not (run / name).exists()] == []
-    assert len(list((run / "notebooks").glob("*.ipynb"))) == 7
+    assert len(list((run / "notebooks").glob("*.ipynb"))) == 8
 
 
 @runs_notebooks
@@ -74,7 +74,7 @@ def test_table_1_has_the_promised_columns_and_metrics(run):
     assert list(table.columns) == ["metric", "part", "model", "value", "ci_low", "ci_high", "n", "unscored",
                                    "signature"]
     assert set(table.metric) == {"BLEU", "ROUGE", "BERTScore", "RAGChecker", "EMS(ROUGE)", "EMS(BERTScore)",
-                                 "EMS(LLM)", "EMS(LLM, sides)", "EMS(local)"}
+                                 "EMS(LLM)", "EMS(LLM, sides)", "EMS(local)", "EMS-Support", "EMS-open"}
     assert table.value.dropna().between(0, 1).all()
     assert table.signature.str.contains("interval:t,cluster=triplet_id,clusters=2").all()
     judged = table[table.metric.isin(["RAGChecker", "EMS(LLM)", "EMS(ROUGE)"])]
@@ -86,7 +86,7 @@ def test_table_1_has_the_promised_columns_and_metrics(run):
 def test_the_manifest_says_what_ran_and_what_it_cost(run):
     manifest = json.loads((run / "manifest.json").read_text())
     assert manifest["packages"]["openai"]
-    assert len(manifest["notebooks"]) == 7
+    assert len(manifest["notebooks"]) == 8
     assert manifest["judge"]["ems"]
     used = [task for part in manifest["judge"].values() for model in part.values() for task in model.values()]
     assert all(task["calls"] == 0 for task in used)
@@ -106,7 +106,7 @@ def test_the_key_is_nowhere(run):
 def test_a_second_run_does_nothing_and_a_changed_parameter_runs_what_depends_on_it(run, capsys):
     before = {name: (run / name).read_bytes() for name in PRODUCTS if name != "manifest.json"}
     reproduce("smoke", given={"RUN": str(run)}, root=ROOT)
-    assert capsys.readouterr().err.count("unchanged, skipped") == 7
+    assert capsys.readouterr().err.count("unchanged, skipped") == 8
     reproduce("smoke", given={"RUN": str(run), "CLUSTER": "group"}, only=["04", "07"], root=ROOT)
     assert "skipped" not in capsys.readouterr().err
     reproduce("smoke", given={"RUN": str(run)}, only=["04", "07"], root=ROOT)

@@ -72,8 +72,8 @@ def notebooks():
     return sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
-def test_there_are_seven_notebooks():
-    assert [p.stem[:2] for p in notebooks()] == ["01", "02", "03", "04", "05", "06", "07"]
+def test_there_are_eight_notebooks():
+    assert [p.stem[:2] for p in notebooks()] == ["01", "02", "03", "04", "05", "06", "07", "08"]
 
 
 @pytest.mark.parametrize("path", notebooks(), ids=lambda p: p.stem)

@@ -241,7 +241,7 @@ def test_without_a_label_there_is_no_number(empty):
 
 def test_the_papers_metrics_do_not_change_and_a_result_is_read_back():
     triplets = [Triplet("a", "A", "?", "Total revenue was $94.9 billion.", CALL)]
-    answers = [Answer("a", "m", "Total revenue was $94.9 billion. iPhone revenue grew to $46.2 billion.")]
+    answers = [Answer("a", "m", "Total revenue was $94.9 billion. Services revenue reached $25.0 billion.")]
     plain, = build(None, "local-pair").evaluate(triplets, answers)
     with_it, = build(None, "local-pair", support="local").evaluate(triplets, answers)
     assert (with_it.recall, with_it.precision, with_it.f1) == (plain.recall, plain.precision, plain.f1)

@@ -7,16 +7,18 @@ a label for each point, named by a hash of its text, with the passage's number a
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from .. import data as frames
-from ..io import parse_jsonl, read_text, write_csv
+from ..io import parse_jsonl, read_text, unguarded, write_csv
 from ..pipeline import with_support
 from ..report import markdown_text
+from ..stats import COLUMNS as COLUMNS_OF_SUMMARY
 from ..stats import Paired, paired, summarise
 from ..support.support import LocalSupporter, point_id
 from ..types import EMSResult, InputError, Support, Triplet
@@ -25,6 +27,7 @@ from .calls import own_triplets
 KEYS = ["triplet_id", "model", "point"]
 COLUMNS = [*KEYS, "label", "passage", "missing", "derived", "reason", "elsewhere", "signature"]
 FLOOR = "EMS-Support, another company's document"       # metric of the values that chance gives
+ABSENT = dict.fromkeys(("EMS-Support", "EMS-open"), "this run has neither documents nor stored labels")
 NOT_STORED = "no stored label for this point"
 
 
@@ -37,18 +40,20 @@ class Checked:
     source: str                  # where the labels come from, for people
 
 
-def read_alignments(path: Path, metric: str) -> list[EMSResult]:
-    """The results of one metric in a run's alignments.jsonl. InputError when it has none of that name."""
+def read_alignments(path: Path, metrics: Sequence[str]) -> list[EMSResult]:
+    """The results of the first of these metrics that a run's alignments.jsonl has. InputError for none."""
     rows = [dict(row) for _, row in parse_jsonl(read_text(path), path)]
     known = sorted({row["metric"] for row in rows})
-    if metric not in known:
-        raise InputError(f"{path} has no alignments of {metric!r}; there are {', '.join(known)}")
+    metric = next((name for name in metrics if name in known), None)
+    if metric is None:
+        raise InputError(f"{path} has no alignments of {', '.join(metrics)}; there are {', '.join(known)}")
     return [EMSResult.from_dict({k: v for k, v in row.items() if k != "metric"})
             for row in rows if row["metric"] == metric]
 
 
-def checked_answers(results: Sequence[EMSResult], triplets: Sequence[Triplet], *, transcripts: Path | None = None,
-                    stored: Path | None = None, save: Path | None = None) -> Checked:
+def checked_answers(results: Sequence[EMSResult], triplets: Sequence[Triplet], *,
+                    transcripts: Path | None = None, stored: Path | None = None,
+                    save: Path | None = None) -> Checked:
     """Every answer point against its own document and against that of the next group.
 
     The documents are the triplets' contexts, or the calls in the folder `transcripts`. Without either, labels
@@ -61,8 +66,10 @@ def checked_answers(results: Sequence[EMSResult], triplets: Sequence[Triplet], *
     if any(t.context is None for t in whole):
         found = [_from_labels(r, kept, elsewhere=False) for r in results]
         elsewhere = [_from_labels(r, kept, elsewhere=True) for r in results]
-        where = f"labels stored in {stored.parent.name}/{stored.name}" if kept and stored else "no labels: there"
-        return Checked(found, elsewhere, where if kept else f"{where} are no documents and no stored labels")
+        points = [s for r in found for s in r.support]
+        known = sum(s.label is not None for s in points)
+        where = f"labels stored in {stored.parent.name}/{stored.name}" if stored else "stored labels"
+        return Checked(found, elsewhere, f"{where}, for {known} of {len(points)} points")
     supporter = LocalSupporter()
     found = with_support(results, whole, supporter)
     elsewhere = with_support(results, _exchanged(whole), supporter)
@@ -71,8 +78,8 @@ def checked_answers(results: Sequence[EMSResult], triplets: Sequence[Triplet], *
     points = [(key, s) for r in found for key, s in _keyed(r)]
     differ = sum(key in kept and kept[key]["label"] != s.label for key, s in points)
     compared = sum(key in kept for key, _ in points)
-    return Checked(found, elsewhere, f"checked now, against the documents; {differ} of {compared} stored labels "
-                                     "differ")
+    source = f"checked now, against the documents; {differ} of {compared} stored labels differ"
+    return Checked(found, elsewhere, source)
 
 
 def _exchanged(triplets: Sequence[Triplet]) -> list[Triplet]:
@@ -93,7 +100,8 @@ def _keyed(result: EMSResult) -> list[tuple[tuple[str, str, str], Support]]:
 def _labels(found: Sequence[EMSResult], elsewhere: Sequence[EMSResult]) -> pd.DataFrame:
     """A row for each different point of an answer, without any text of the document but numbers."""
     rows = [(*key, s.label, s.passage, json.dumps(s.missing) if s.missing else "",
-             json.dumps(s.derived) if s.derived else "", s.reason, other.label, r.signature.rpartition("|")[2])
+             json.dumps(s.derived) if s.derived else "", s.reason, other.label,
+             r.signature.rpartition("|")[2])
             for r, o in zip(found, elsewhere, strict=True)
             for (key, s), (_, other) in zip(_keyed(r), _keyed(o), strict=True)]
     return pd.DataFrame(rows, columns=COLUMNS).drop_duplicates(KEYS).astype({"passage": "Int64"})
@@ -103,7 +111,8 @@ def _read_labels(path: Path) -> dict[tuple[str, str, str], dict[str, str]]:
     table = pd.read_csv(path, dtype=str, keep_default_na=False)
     if absent := [name for name in COLUMNS if name not in table]:
         raise InputError(f"{path} must have columns {', '.join(COLUMNS)}; {', '.join(absent)} missing")
-    return {(row["triplet_id"], row["model"], row["point"]): row for row in table.to_dict("records")}
+    rows = table.map(unguarded).to_dict("records")
+    return {(row["triplet_id"], row["model"], row["point"]): row for row in rows}
 
 
 def _from_labels(result: EMSResult, kept: dict[tuple[str, str, str], dict[str, str]], *,
@@ -117,9 +126,11 @@ def _from_labels(result: EMSResult, kept: dict[tuple[str, str, str], dict[str, s
             continue
         signatures.add(row["signature"])
         label, passage = row["elsewhere" if elsewhere else "label"], row["passage"]
-        support.append(Support(label or None, int(passage) if passage and not elsewhere else None, "",
-                               *(() if elsewhere else (_tuple(row["missing"]), _tuple(row["derived"]))),
-                               reason=row["reason"]))
+        if elsewhere:
+            support.append(Support(label or None, reason=row["reason"]))
+        else:
+            support.append(Support(label or None, int(passage) if passage else None, "",
+                                   _tuple(row["missing"]), _tuple(row["derived"]), row["reason"]))
     signed = "|".join([result.signature, *sorted(signatures)])
     return replace(result, support=tuple(support), signature=signed)
 
@@ -131,10 +142,15 @@ def _tuple(cell: str) -> tuple[str, ...]:
 # --- what notebook 8 shows ---
 
 def values(checked: Checked, triplets: Sequence[Triplet]) -> pd.DataFrame:
-    """The values frame of a run's answers: `data.support_frame`, and `FLOOR` from the other documents."""
+    """The values frame of a run's answers: `data.support_frame`, and `FLOOR` from the other documents.
+
+    Without rows where nothing has a label: then there is nothing to say.
+    """
     own = frames.support_frame(checked.results, triplets)
     floor = frames.support_frame(checked.elsewhere, triplets)
     floor = floor[floor["metric"] == "EMS-Support"].assign(metric=FLOOR)
+    if own["value"].isna().all():
+        return own.iloc[:0]
     return _one_setting(pd.concat([own, floor], ignore_index=True))
 
 
@@ -150,13 +166,30 @@ def shares(results: Sequence[EMSResult]) -> pd.DataFrame:
     matched: earns something in eq. 8; blind spot: nothing, and supported; unsupported: nothing, checked and
     not supported; not checked: nothing, and nothing to check it by; unscored.
     """
-    rows = [(r.model, _place(s_j, s)) for r in results for s_j, s in zip(r.ans_score, r.support, strict=True)]
+    rows = [(r.model, _place(s_j, s)) for r in results for s_j, s in _pairs(r)]
     table = pd.DataFrame(rows, columns=["model", "place"])
     counted = pd.crosstab(table["model"], table["place"], normalize="index")
     return counted.reindex(columns=PLACES, fill_value=0.0)
 
 
+def blindest(results: Sequence[EMSResult]) -> EMSResult:
+    """The result with most points that earn nothing and are supported; of equals the first by id and model.
+
+    InputError without results.
+    """
+    if not results:
+        raise InputError("there are no results: nothing was scored")
+    def order(r: EMSResult) -> tuple[int, str, str]:
+        return -sum(_place(*pair) == "blind spot" for pair in _pairs(r)), r.triplet_id, r.model
+    return min(results, key=order)
+
+
 PLACES = ["matched", "blind spot", "unsupported", "not checked", "unscored"]
+
+
+def _pairs(result: EMSResult) -> Iterator[tuple[float | None, Support]]:
+    """The score (eq. 7) and the support of each answer point."""
+    return zip(result.ans_score, result.support, strict=True)
 
 
 def _place(score: float | None, support: Support) -> str:
@@ -170,7 +203,9 @@ def _place(score: float | None, support: Support) -> str:
 
 
 def summary(frame: pd.DataFrame, models: Sequence[str], cluster: str = "group") -> pd.DataFrame:
-    """`stats.summarise` of the values, its models in this order."""
+    """`stats.summarise` of the values, its models in this order; empty for values without rows."""
+    if frame.empty:
+        return pd.DataFrame(columns=[*COLUMNS_OF_SUMMARY, "coverage"])
     table = summarise(frame, cluster=cluster)
     return table[table["model"].isin(models)].sort_values(
         "model", key=lambda column: column.map(list(models).index), kind="stable", ignore_index=True)
@@ -178,11 +213,16 @@ def summary(frame: pd.DataFrame, models: Sequence[str], cluster: str = "group") 
 
 def differences(frame: pd.DataFrame, models: Sequence[str], cluster: str = "group") -> list[Paired]:
     """Each later model's EMS-Support less the first one's, over the questions for which both have a value."""
+    if frame.empty:
+        return []
     return [paired(frame, "EMS-Support", "Score", later, models[0], cluster=cluster) for later in models[1:]]
 
 
 def findings(table: pd.DataFrame, gaps: Sequence[Paired], places: pd.DataFrame) -> str:
     """What the check against the documents says, in words: from `summary`, `differences` and `shares`."""
+    if table.empty:
+        return ("**Nothing was checked.** This run's triplets have no context, and no labels are stored for "
+                "its points: put the documents into the triplets, or name their folder in TRANSCRIPTS.")
     lines = []
     cells = {(row.metric, row.model): row for row in table.itertuples(index=False)}
     for model in dict.fromkeys(table["model"]):
@@ -193,18 +233,18 @@ def findings(table: pd.DataFrame, gaps: Sequence[Paired], places: pd.DataFrame) 
         by_chance = "" if floor is None or pd.isna(floor.value) else (
             f"; against another company's document {_percent(floor)}, which is what chance gives")
         lines.append(
-            f"- **{markdown_text(model)}**: the document supports {_percent(own)} of the points that could be checked "
-            f"({100 * own.coverage:.0f} % of all: the others have no amount){by_chance}. Of all its points "
-            f"{100 * places.loc[model, 'blind spot']:.0f} % earn nothing in eq. 8 and are supported, "
+            f"- **{markdown_text(model)}**: the document supports {_percent(own)} of the points that could "
+            f"be checked ({100 * own.coverage:.0f} % of all: others have no amount){by_chance}. Of all its "
+            f"points {100 * places.loc[model, 'blind spot']:.0f} % earn nothing in eq. 8 and are supported, "
             f"{100 * places.loc[model, 'unsupported']:.0f} % earn nothing and are not.")
     for gap in gaps:
         interval = "" if pd.isna(gap.ci_low) else f" [{100 * gap.ci_low:+.0f}, {100 * gap.ci_high:+.0f}]"
-        lines.append(f"- **{markdown_text(gap.a)}** less **{markdown_text(gap.b)}**: {100 * gap.difference:+.0f} points "
-                     f"of 100{interval}, over the {gap.n} questions and {gap.clusters} groups in which both have a "
-                     "point to check.")
+        lines.append(f"- **{markdown_text(gap.a)}** less **{markdown_text(gap.b)}**: "
+                     f"{100 * gap.difference:+.0f} points of 100{interval}, over the {gap.n} questions and "
+                     f"{gap.clusters} groups in which both have a point to check.")
     return "\n".join(lines)
 
 
-def _percent(cell: object) -> str:
-    interval = "" if pd.isna(cell.ci_low) else f" [{100 * cell.ci_low:.0f}, {100 * cell.ci_high:.0f}]"  # type: ignore[attr-defined]
-    return f"{100 * cell.value:.0f} %{interval}"  # type: ignore[attr-defined]
+def _percent(cell: Any) -> str:
+    interval = "" if pd.isna(cell.ci_low) else f" [{100 * cell.ci_low:.0f}, {100 * cell.ci_high:.0f}]"
+    return f"{100 * cell.value:.0f} %{interval}"

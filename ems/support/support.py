@@ -26,7 +26,7 @@ from .document import NUMBERS, Document, Line, content_stems, read_numbers, undi
 # The rule of the local supporter: chosen on one half of FinDVer's filings (study.verify), with a look at how
 # often numbers of answers about the ten calls are found in another company's call.
 TIED = 0.15            # share of a point's (idf-weighted) words that a line and its neighbours must hold
-PRECISE = 0.03         # rounding, as a share, above which a number is too coarse: by chance it follows from some pair
+PRECISE = 0.03         # rounding, as a share, above which a number follows from some pair by chance
 DERIVED_FROM = 10      # lines that share most words, whose numbers are tried for derivations
 RIVAL = 0.5            # share of words from which another number of the same unit contradicts a missing one
 OPPOSED = 0.7          # share of words in the line itself from which a negation or direction contradicts
