@@ -103,8 +103,6 @@ def score(args: argparse.Namespace) -> int:
 
 def evaluate(args: argparse.Namespace) -> int:
     """Many answers: a line per answer into OUT, a table per model onto the screen."""
-    import pandas as pd
-
     from .data import check_join, judge_usage, load_answers, support_frame, to_frame
     from .io import whole_file
     from .judge.budget import table
@@ -127,7 +125,9 @@ def evaluate(args: argparse.Namespace) -> int:
         used = {visible(model): tasks for model, tasks in judge_usage(*pipeline.judges).items()}
         print(table(used).to_string(index=False, float_format=lambda v: f"{v:,.2f}", na_rep="unknown"),
               file=sys.stderr)
-    from .stats import summarise  # late: a refusal need not wait for scipy
+    import pandas as pd  # late, and scipy with it: a refusal need not wait for them
+
+    from .stats import summarise
 
     frames = [to_frame(results, "EMS", triplets)]
     if args.support != "none":

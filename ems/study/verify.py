@@ -115,7 +115,7 @@ def findings(table: pd.DataFrame, ranks: pd.DataFrame) -> str:
     with_amount, flagged = (_percent(row[name]) for row, name in (
         (whole, "right, of those with a number"), (ie, "refuted, of those flagged")))
     return (
-        f"- **FinDVer's claims.** The rule, on the {whole['n']} claims of filings on which it was not chosen, is "
+        f"- **FinDVer's claims.** The rule, on {whole['n']} claims of filings on which it was not chosen, is "
         f"right about {_share(whole)}, {worth}; {with_amount} of those with an amount. On FDV-MATH "
         f"{_share(math_)} (the median released model: {_percent(math_['median model'])}), on FDV-IE "
         f"{_share(ie)} ({_percent(ie['median model'])}). Of the {ie['flagged']} FDV-IE claims that it flags, "
