@@ -75,10 +75,9 @@ def checked_answers(results: Sequence[EMSResult], triplets: Sequence[Triplet], *
     elsewhere = with_support(results, _exchanged(whole), supporter)
     if save is not None:
         write_csv(save, _labels(found, elsewhere))
-    points = [(key, s) for r in found for key, s in _keyed(r)]
-    differ = sum(key in kept and kept[key]["label"] != s.label for key, s in points)
-    compared = sum(key in kept for key, _ in points)
-    source = f"checked now, against the documents; {differ} of {compared} stored labels differ"
+    both = [(kept[key]["label"], s.label) for r in found for key, s in _keyed(r) if key in kept]
+    differ = sum(before != now for before, now in both)
+    source = f"checked now, against the documents; {differ} of {len(both)} stored labels differ"
     return Checked(found, elsewhere, source)
 
 
