@@ -99,11 +99,13 @@ def score(args: argparse.Namespace) -> int:
 
 def evaluate(args: argparse.Namespace) -> int:
     """Many answers: a line per answer into OUT, a table per model onto the screen."""
-    from .data import check_join, judge_usage, load_answers, to_frame
+    from .data import check_join, judge_usage, load_answers, support_frame, to_frame
     from .io import whole_file
     from .judge.budget import table
 
     _check_judge_options(args)
+    if args.support != "none" and args.scheduler:
+        raise InputError("--support is not computed on a cluster; leave out --scheduler, or --support")
     triplets, answers = _triplets(args.triplets), load_answers(args.answers)
     for model, missing in check_join(triplets, answers).items():
         _say(f"{model} left {len(missing)} of {len(triplets)} triplets unanswered, e.g. {missing[0]}")
@@ -119,9 +121,14 @@ def evaluate(args: argparse.Namespace) -> int:
         used = {visible(model): tasks for model, tasks in judge_usage(*pipeline.judges).items()}
         print(table(used).to_string(index=False, float_format=lambda v: f"{v:,.2f}", na_rep="unknown"),
               file=sys.stderr)
-    from .stats import summarise  # late: a refusal need not wait for scipy
+    import pandas as pd  # late, and scipy with it: a refusal need not wait for them
 
-    summary = summarise(to_frame(results, "EMS", triplets), cluster=args.cluster)
+    from .stats import summarise
+
+    frames = [to_frame(results, "EMS", triplets)]
+    if args.support != "none":
+        frames.append(support_frame(results, triplets))
+    summary = summarise(pd.concat(frames, ignore_index=True), cluster=args.cluster)
     if args.json:
         print(summary.to_json(orient="records"))
     else:
@@ -324,14 +331,15 @@ def _pipeline(args: argparse.Namespace, planner: Any = None) -> EMS:
     from .pipeline import build
 
     if args.judge == "none":
-        return build(None, args.scorer or "local", encoder=args.encoder, variant=args.variant)
+        return build(None, args.scorer or "local", encoder=args.encoder, variant=args.variant,
+                     support=args.support)
     from .prompting import Prompts
 
     scorer = args.scorer or "llm"
     if planner is not None and not scorer.startswith("llm"):
         scorer = "local-pair"                # costs no call either, and loads nothing
     return build(planner or _judge(args), scorer, encoder=args.encoder, prompts=Prompts.named(args.prompts),
-                 variant=args.variant, max_score=args.max_score)
+                 variant=args.variant, max_score=args.max_score, support=args.support)
 
 
 def _check_judge_options(args: argparse.Namespace) -> None:
@@ -381,11 +389,15 @@ def _slim(result: EMSResult) -> EMSResult:
     """The result without its texts, which the output file has: what is kept of 10,000 answers stays small."""
     from dataclasses import replace
 
-    return replace(result, ref_points=(), ans_points=(), score=(), ans_score=())
+    kept = result.ans_score if result.support else ()          # which the measures of support need
+    return replace(result, ref_points=(), ans_points=(), score=(), ans_score=kept,
+                   support=tuple(replace(s, quote="") for s in result.support))
 
 
 def _shown(summary: pd.DataFrame) -> str:
-    """A row a model: recall, precision and F1, with intervals where there are enough clusters for them."""
+    """A row a model: recall, precision and F1, or another metric's values, with intervals where there are
+    enough clusters for them.
+    """
     import pandas as pd
 
     from .stats import MIN_CLUSTERS
@@ -395,10 +407,12 @@ def _shown(summary: pd.DataFrame) -> str:
         return f"{row.value:.3f}{interval}"
     rows = []
     for model, parts in summary.groupby("model", sort=False):
-        cells = {row.part: row for row in parts.itertuples(index=False)}
-        rows.append({"model": model, **{part: cell(cells[part]) for part in ("Recall", "Precision", "F1")},
-                     "n": cells["F1"].n, "clusters": cells["F1"].clusters,
-                     "coverage": f"{cells['F1'].coverage:.1%}"})
+        # EMS-Support and EMS-open have one part each, and stand under the metric's name
+        cells = {row.part if row.metric == "EMS" else row.metric: row
+                 for row in parts.itertuples(index=False)}
+        f1, shown = cells["F1"], dict.fromkeys(("Recall", "Precision", "F1", *cells))
+        rows.append({"model": model, **{name: cell(cells[name]) for name in shown}, "n": f1.n,
+                     "clusters": f1.clusters, "coverage": f"{f1.coverage:.1%}"})
     note = (f"\nNo interval with fewer than {MIN_CLUSTERS} clusters: too few to say how they vary."
             if summary["ci_low"].isna().any() else "")
     return _safe(pd.DataFrame(rows)).to_string(index=False) + note

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from .io import meant
+from .pipeline import SUPPORT
 from .report import visible
 
 STORE = "ems-replies.sqlite"
@@ -95,6 +96,7 @@ def _add_score(commands: Any) -> tuple[str, Parser]:
                          "ems score --reference ref.txt --answer ans.txt --judge gpt-4o --json"))
     one.add_argument("--reference", required=True, metavar="FILE", help="text of the reference, UTF-8")
     one.add_argument("--answer", required=True, metavar="FILE", help="text of the answer, UTF-8")
+    one.set_defaults(support="none")
     _add_stages(one)
     return "score", one
 
@@ -116,6 +118,8 @@ def _add_evaluate(commands: Any) -> tuple[str, Parser]:
     add("-o", "--output", required=True, metavar="OUT.jsonl", help="file of results to write, one a line")
     _add_cluster(many)
     add("--dry-run", action="store_true", help=DRY_RUN)
+    add("--support", choices=SUPPORT, default="none",
+        help="check answer points against the triplet's context: local by numbers, llm by the judge")
     add("--scheduler", metavar="ADDRESS", help="of a Dask cluster, for local and BERTScore evaluation")
     _add_stages(many)
     return "evaluate", many

@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError
 from .baselines import Claims, entailed, ragchecker_scores
 from .io import OWN_CHECK, is_encodable, parse_jsonl, read_text, some, unguarded, validated
 from .judge.budget import Usage, merged
-from .metrics import tally
+from .metrics import support_scores, tally
 from .types import Answer, EMSResult, InputError, Triplet, duplicates
 
 if TYPE_CHECKING:
@@ -259,6 +259,27 @@ def to_frame(results: Iterable[EMSResult], metric: str = "EMS",
         rows += [(metric, part, r.model, r.triplet_id, value, *((num, den) if scored else (nan, nan)),
                   max(len(r.match), r.unscored), r.unscored, r.signature)
                  for part, (value, num, den) in parts.items()]
+    return _frame(rows, triplets)
+
+
+SUPPORT_PARTS = {"support": ("EMS-Support", "Score"), "open_precision": ("EMS-open", "Precision"),
+                 "blind_spot": ("blind spot", "Score"), "unsupported": ("unsupported", "Score")}
+
+
+def support_frame(results: Iterable[EMSResult], triplets: Sequence[Triplet] | None = None) -> pd.DataFrame:
+    """A frame of values, as `to_frame` gives it, of `metrics.support_scores`: four rows an answer.
+
+    EMS-Support Score, EMS-open Precision, and the shares blind spot and unsupported. `units` are the answer's
+    points; `unscored` those without a label or score, for EMS-Support also those that could not be checked.
+    An answer whose points were lost or never checked is one unscored unit.
+    """
+    rows = []
+    for r in results:
+        s, never = support_scores(r), bool(r.lost) or len(r.support) < len(r.ans_points)
+        for name, (metric, part) in SUPPORT_PARTS.items():
+            value, unscored = getattr(s, name), s.unchecked if name == "support" else s.unscored
+            rows.append((metric, part, r.model, r.triplet_id, value, value, nan if isnan(value) else 1.0,
+                         1 if never else s.points, 1 if never else unscored, r.signature))
     return _frame(rows, triplets)
 
 

@@ -688,6 +688,40 @@ def test_a_broken_csv_is_one_line(files, tmp_path, text, words, capsys):
     assert error.count("\n") == 1
 
 
+# --- checked against the document ---
+
+@pytest.fixture
+def with_context(files):
+    rows = [json.loads(line) for line in Path(files[0]).read_text().splitlines()]
+    write_jsonl(files[0], [{**row, "context": f"{REFERENCE} Costs fell 3%."} for row in rows])
+    return files
+
+
+def test_evaluate_checks_points_against_the_document(with_context, tmp_path, capsys):
+    out = tmp_path / "out.jsonl"
+    assert main(["evaluate", *with_context, "-o", str(out), "--support", "local"]) == 0
+    shown = capsys.readouterr().out
+    assert "EMS-Support" in shown
+    assert "EMS-open" in shown
+    first = json.loads(out.read_text().splitlines()[0])
+    assert [entry["label"] for entry in first["support"]] == ["supported", "supported"]
+    assert main(["evaluate", *with_context, "-o", str(out), "--support", "local", "--json"]) == 0
+    rows = {(row["metric"], row["part"]): row["value"] for row in json.loads(capsys.readouterr().out)}
+    assert rows["EMS-Support", "Score"] == 1
+
+
+@pytest.mark.parametrize(("options", "words"), [
+    (["--support", "local"], "needs a context, and 2 of 2 triplets have none"),
+    (["--support", "llm"], "asks a judge, and there is none"),
+    (["--support", "local", "--scheduler", "tcp://localhost:1"], "not computed on a cluster"),
+])
+def test_support_without_what_it_needs_is_one_line_and_exit_2(files, tmp_path, capsys, options, words):
+    assert main(["evaluate", *files, "-o", str(tmp_path / "out.jsonl"), *options]) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count("\n") == 1
+
+
 def test_of_several_references_the_best_counts_and_the_signature_says_so(tmp_path):
     import ems
 
@@ -717,3 +751,10 @@ def test_rows_of_a_data_set_and_a_metric_called_as_others_are():
         ems.compute(predictions=["a"], references=[[]])
     with pytest.raises(ems.InputError, match="got 1 and 0"):
         ems.compute(predictions=["a"], references=[])
+
+
+def test_a_dry_run_counts_the_checks_as_well(with_context, tmp_path, capsys):
+    asked = ["evaluate", *with_context, "-o", str(tmp_path / "out.jsonl"), "--judge", "m", "--dry-run",
+             "--store", str(tmp_path / "none.sqlite"), "--support", "llm"]
+    assert main(asked) == 0
+    assert "support" in capsys.readouterr().out

@@ -75,7 +75,7 @@ def test_table_1_has_the_promised_columns_and_metrics(run):
     assert list(table.columns) == ["metric", "part", "model", "value", "ci_low", "ci_high", "n", "unscored",
                                    "signature"]
     assert set(table.metric) == {"BLEU", "ROUGE", "BERTScore", "RAGChecker", "EMS(ROUGE)", "EMS(BERTScore)",
-                                 "EMS(LLM)", "EMS(LLM, sides)", "EMS(local)"}
+                                 "EMS(LLM)", "EMS(LLM, sides)", "EMS(local)", "EMS-Support", "EMS-open"}
     assert table.value.dropna().between(0, 1).all()
     assert table.signature.str.contains("interval:t,cluster=triplet_id,clusters=2").all()
     judged = table[table.metric.isin(["RAGChecker", "EMS(LLM)", "EMS(ROUGE)"])]

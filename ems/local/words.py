@@ -109,10 +109,13 @@ def read_point(text: str) -> Point:
             worth[pair] = WORD_PAIR * v * w
     context_weight = sum(worth[item] * n for item, n in items.items())
     return Point(dict(items), worth, frozenset(names), quantities,
-                 negated=len(_NEGATION.findall(text)) % 2 == 1,
-                 trend=bool(_RISE.search(text)) - bool(_FALL.search(text)),
-                 context_weight=context_weight,
+                 *point_signs(text), context_weight=context_weight,
                  weight=max(context_weight + NUMBER * len(quantities), FUNCTION_WORD))
+
+
+def point_signs(text: str) -> tuple[bool, int]:
+    """Whether a text has an odd number of negations, and its trend: -1 falling, +1 rising, 0 none or both."""
+    return len(_NEGATION.findall(text)) % 2 == 1, bool(_RISE.search(text)) - bool(_FALL.search(text))
 
 
 # --- one point against another

@@ -252,7 +252,9 @@ def side_by_side(steps: Sequence[Step], work: Callable[[Step], Any], kernels: Ke
     results: dict[int, Any] = {}
     running: dict[Future[Any], int] = {}
     waiting = list(range(len(steps)))
-    after = [{k for k in range(i) if set(steps[k].writes) & set(step.reads)} for i, step in enumerate(steps)]
+    after = [{k for k, other in enumerate(steps) if k != i and set(other.writes) & set(step.reads)}
+             for i, step in enumerate(steps)]
+    refuse_circles([step.path.stem for step in steps], after)
     with ThreadPoolExecutor(kernels.jobs) as pool:
         try:
             while waiting or running:
@@ -265,6 +267,16 @@ def side_by_side(steps: Sequence[Step], work: Callable[[Step], Any], kernels: Ke
             kernels.kill()
             raise
     return [results[i] for i in range(len(steps))]
+
+
+def refuse_circles(names: Sequence[str], after: Sequence[set[int]]) -> None:
+    """InputError when steps wait for each other; `after[i]` are those that step i waits for."""
+    done: set[int] = set()
+    while ready := {i for i in range(len(names)) if i not in done and after[i] <= done}:
+        done |= ready
+    if waiting := [name for i, name in enumerate(names) if i not in done]:
+        raise InputError(f"{' and '.join(waiting)} wait for each other's files; mend their ems.reads and "
+                         "ems.writes")
 
 
 def _run_step(run: Run, step: Step, kernels: Kernels) -> dict[str, Any]:
