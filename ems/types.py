@@ -129,6 +129,12 @@ class EMSResult:
         values["support"] = tuple(Support.from_dict(entry) for entry in values.get("support") or ())
         return cls(**values)
 
+    def __str__(self) -> str:
+        """The same for a terminal: one row below the other, then the sums and the signature."""
+        from .report import alignment_text
+
+        return alignment_text(self)
+
     def _repr_html_(self) -> str:
         """Two aligned columns in a notebook: matched points side by side, coloured by score."""
         from .report import alignment_html
