@@ -19,6 +19,7 @@ from .documents import letters, read_pages, without_running_heads
 Span = tuple[int, int]        # start and end in a text
 TOLD = 3                      # missing parts of which an error says what was sought
 SHOWN = 80                    # characters of a line in an error
+CAPTION = r"figure\d{1,2}theprompt"     # letters of the captions of the figures that show a prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +107,9 @@ def find_parts(text: str) -> tuple[list[str], dict[str, str]]:
         else:
             missing[prompt.name] = copy.nearest(prompt.title)
     if missing:
+        sought = "; ".join(list(missing.values())[:TOLD])
         raise InputError(f"this copy of the paper lacks {'; '.join(missing)}. Nothing was imported; give the "
-                         f"whole paper as PDF, HTML or text. Sought: {'; '.join(list(missing.values())[:TOLD])}")
+                         f"whole paper as PDF, HTML or text. Sought: {sought}")
     return [question or "" for question in questions], {task: prompts[task] for task in PROMPTS}
 
 
@@ -172,7 +174,7 @@ class _Copy:
 
     def captions(self) -> list[int]:
         """Where the captions of the figures begin that show a prompt."""
-        return [start for start, _ in self._spans(r"figure\d{1,2}theprompt")]
+        return [start for start, _ in self._spans(CAPTION)]
 
     def reflowed(self, start: int, end: int) -> str:
         """A part of the text, its lines joined to paragraphs."""
@@ -184,10 +186,10 @@ class _Copy:
         The words themselves may stand there, where what belongs to them does not. Lines that are the mark of
         another part are passed over.
         """
-        marks = {letters(mark) for mark in MARKS} - {letters(words)}
+        marks = {letters(mark) for mark in MARKS} - {letters(words)} | {""}
         lines = {line.strip().casefold(): line.strip() for line in (within or self.text).split("\n")
-                 if letters(line) and letters(line) not in marks}
-        near = get_close_matches(words.casefold(), lines, n=1)
+                 if letters(line) not in marks and not re.match(CAPTION, letters(line))}
+        near = get_close_matches(words.casefold(), lines, n=1, cutoff=0.5)
         shown = f"nearest line {lines[near[0]][:SHOWN]!r}" if near else "no line is like it"
         return f"{words!r} ({shown})"
 
