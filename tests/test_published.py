@@ -138,3 +138,38 @@ def test_means_over_claims_that_all_models_answer_with_a_verdict():
     assert means.loc[("EMS(local)", "all", "small"), "value"] == pytest.approx((0.2 + 0.1) / 2)
     assert means.loc[("EMS(local)", "all state a verdict", "small"), ["value", "n"]].tolist() == [0.2, 1]
     assert means.loc[("accuracy", "all", "small"), "value"] == 0.5
+
+
+def test_all_sixteen_answer_sets_by_hand(released, tmp_path):
+    """Scores of two small sets, and which of them Table 2 prints."""
+    put(released, "financebench/data/financebench_open_source.jsonl", [
+        {"financebench_id": "q0", "company": "A", "question_type": "x", "question": "?", "answer": "$1577.00",
+         "evidence": [{"evidence_text_full_page": "Purchases of property were $1,577 million."}]},
+        {"financebench_id": "q1", "company": "B", "question_type": "y", "question": "?", "answer": "Yes.",
+         "evidence": [{"evidence_text_full_page": "It is capital-intensive."}]}])
+    rows = [{"financebench_id": i, "question": "?", "label": "Correct Answer", "model_answer": text}
+            for i, text in (("q1", "Yes, it is."), ("q0", "Purchases of property were $1,577 million."))]
+    for name in human.upstream.financebench_sets():
+        put(released, f"financebench/results/{name}.jsonl", rows)
+    sets = human.all_answer_sets(tmp_path / "none", True, tmp_path / "kept")
+    assert len(sets.labels) == len(sets.scores) == 32
+    assert sets.labels.groupby("model")["printed"].first().sum() == 8
+    numbers = sets.scores.groupby("triplet_id")["number recall Score"].first()
+    assert numbers["q0"] == 1
+    assert pd.isna(numbers["q1"])                                            # no number in the reference
+    support = sets.scores.groupby("triplet_id")["support by evidence Score"].first()
+    assert support["q0"] == 1
+    assert pd.isna(support["q1"])                                            # no number in the answer
+    again = human.all_answer_sets(tmp_path / "kept", False)
+    assert len(again.scores) == 32
+    assert again.scores["number recall Score"].isna().sum() == 16
+
+
+def test_recall_is_the_part_to_read_where_references_are_one_line():
+    """The committed scores: on the sets that were not scored during development, recall ranks better than F1."""
+    bench = human.without_refusals(human.all_answer_sets(ROOT / "data" / "human", False))
+    unseen = ~bench.labels["printed"].astype(bool)
+    area = {part: human.agreement.label_agreement(bench.labels[unseen], bench.scores.merge(
+        bench.labels.loc[unseen, ["triplet_id", "model"]]), part=part, resamples=50).set_index(["metric", "measure"])["value"]
+        for part in ("Recall", "F1")}
+    assert area["Recall"]["EMS(local)", "AUC"] > area["F1"]["EMS(local)", "AUC"] + 0.1

@@ -12,9 +12,12 @@ from typing import Any
 import pandas as pd
 
 from .. import data as frames
+from ..baselines import rouge
 from ..io import write_csv
 from ..local.encoder import Encoder
+from ..pipeline import build
 from ..stats import summarise
+from ..support.rubrics import local_ratings
 from ..types import Answer, InputError, Judge, MissingReplies, Triplet
 from . import ablation, agreement, own, upstream
 
@@ -119,6 +122,37 @@ def without_refusals(bench: LabelSet) -> LabelSet:
 def refusals(bench: LabelSet) -> LabelSet:
     """FinanceBench with an answer in the place of "correct" and a refusal in that of "incorrect"."""
     return replace(bench, labels=bench.labels.assign(correct=bench.labels["label"] != "refusal"))
+
+
+def all_answer_sets(folder: Path, recompute: bool, save: Path | None = None) -> LabelSet:
+    """FinanceBench's sixteen answer sets with metrics that need neither judge nor encoder.
+
+    Labels have `printed`: whether the paper's Table 2 has the set, which are those that were scored while
+    EMS(local) was developed. "number recall" is nan where the reference has no number, "support by evidence"
+    (EMS-Support against the pages that hold the evidence) where the answer has none. From the folder's files,
+    or computed from the upstream files (and written to the folder `save`).
+    """
+    if not recompute:
+        return stored(folder, "financebench_all")
+    triplets, answers, labels = upstream.financebench(upstream.financebench_sets(), contexts=True)
+    labels["group"] = labels["triplet_id"].map({t.id: t.group for t in triplets})
+    labels["printed"] = labels["model"].isin(upstream.FINANCEBENCH_SETS)
+    reference = {t.id: t.reference for t in triplets}
+    references, texts = [reference[a.triplet_id] for a in answers], [a.answer for a in answers]
+    results = build(None, "local").evaluate(triplets, answers)
+    # by question, so that each document is read once
+    rated = {(r.triplet_id, r.model, r.rubric): nan if r.value is None else r.value
+             for r in local_ratings(triplets, sorted(answers, key=lambda a: a.triplet_id))}
+    columns = {"number recall Score": [rated[a.triplet_id, a.model, "numeric"] for a in answers],
+               "support by evidence Score": [1 - rated[a.triplet_id, a.model, "hallucination"]
+                                             for a in answers],
+               **agreement.parts("ROUGE-L", rouge(references, texts, ("rougeL",))["rougeL"]),
+               **agreement.parts("EMS(local)", [(r.precision, r.recall, r.f1) for r in results])}
+    scores = pd.concat([agreement.surface_table(triplets, answers), pd.DataFrame(columns)], axis=1)
+    sets = LabelSet(labels.drop(columns=["llm", "setting"]), scores, NOW)
+    if save is not None:
+        sets.save(save, "financebench_all")
+    return sets
 
 
 def means_where_stated(labels: pd.DataFrame, scores: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:

@@ -234,11 +234,13 @@ def _without_chat_tokens(output: str) -> str:
     return re.sub(r"<\|[a-z_]+(?:_\d+)?\|>", "", output).strip()
 
 
-def financebench(sets: Sequence[str] = FINANCEBENCH_SETS) -> tuple[list[Triplet], list[Answer], pd.DataFrame]:
+def financebench(sets: Sequence[str] = FINANCEBENCH_SETS, contexts: bool = False
+                 ) -> tuple[list[Triplet], list[Answer], pd.DataFrame]:
     """FinanceBench's 150 open questions with answers that its authors labelled, one set per configuration.
 
     Reference: the gold answer of the question file. Group: the company. Model: the configuration; `_reverse`
-    puts the filing before the question. Labels, a row per answer: triplet_id, model, llm, setting, label
+    puts the filing before the question. `contexts` adds the pages that hold the evidence. Labels, a row per
+    answer: triplet_id, model, llm, setting, label
     (correct, incorrect, refusal), correct (bool), question_type; `attrs["sources"]`. They are the paper's
     table 2 but for its 126 failures of the closed book, where 131 make 150.
     """
@@ -259,9 +261,20 @@ def financebench(sets: Sequence[str] = FINANCEBENCH_SETS) -> tuple[list[Triplet]
             answers.append(Answer(id_, name, str(row["model_answer"]).strip()))   # one is the number 0
             labels.append((id_, name, llm, setting, label, label == "correct",
                            questions[id_]["question_type"]))
-    triplets = [Triplet(id_, q["company"], q["question"], q["answer"]) for id_, q in questions.items()]
+    pages = {id_: "\n\n".join(part["evidence_text_full_page"] for part in q["evidence"]) if contexts else None
+             for id_, q in questions.items()}
+    triplets = [Triplet(id_, q["company"], q["question"], q["answer"], pages[id_])
+                for id_, q in questions.items()]
     columns = ["triplet_id", "model", "llm", "setting", "label", "correct", "question_type"]
     return triplets, answers, _labels(labels, sources, columns)
+
+
+def financebench_sets() -> list[str]:
+    """The names of all sixteen answer sets that FinanceBench's authors labelled; `FINANCEBENCH_SETS` are
+    eight of them.
+    """
+    folder = "financebench/results/"
+    return [Path(name).stem for name in pins() if name.startswith(folder)]
 
 
 def ragchecker_meta() -> pd.DataFrame:
