@@ -34,7 +34,7 @@ def tables(printed: Path, committed: Path, recompute: bool, save: Path | None = 
     `save` names a file to write them to.
     """
     if not recompute:
-        return read_frames(committed)
+        return read_frames(committed).fillna({"note": ""})
     cells = pd.read_csv(printed, keep_default_na=False, na_values={"printed": ""})
     if unknown := sorted(set(cells["measure"]) - DIGITS.keys()):
         raise InputError(f"{printed}: measure must be one of {', '.join(DIGITS)}, got {unknown[0]!r}")
@@ -140,7 +140,7 @@ def mismatches(cells: pd.DataFrame) -> pd.DataFrame:
     """The cells that are not as printed, with the reason as far as one is known."""
     other = cells[cells["gap"].notna() & (cells["gap"] != 0)]
     columns = ["paper", "table", "row", "column", "printed", "ours", "gap", "note"]
-    return other[columns].fillna({"note": ""}).reset_index(drop=True)
+    return other[columns].reset_index(drop=True)
 
 
 def side_by_side(cells: pd.DataFrame, table: str, paper: str = "") -> pd.DataFrame:
