@@ -145,7 +145,8 @@ def best(times: int, *command: Any) -> str:
 
 
 def start_rows(folder: Path) -> Rows:
-    """What a command costs before it does anything."""
+    """What a command costs before it does anything, beside what Python itself does."""
+    yield "python -c pass: time, peak memory", best(5, "-c", "pass")
     yield "ems --help: time, peak memory", best(5, "-m", "ems.cli", "--help")
     (folder / "r.txt").write_text("Revenue was $5 billion, up 10%. Gross margin was 46%.")
     (folder / "a.txt").write_text("Revenue rose 10% to $5 billion.")
@@ -165,6 +166,29 @@ def local_rows(folder: Path) -> Rows:
         )
         yield (f"ems evaluate --scorer {scorer}, {len(answers)} answers: a second, peak memory",
                f"{len(answers) / wall:.0f}, {memory:.0f} MiB")
+    for what, code in (("2,000 points matched with 2,000 others, then scored", MANY_POINTS),
+                       ("a megabyte of dots cut into points", DOTS)):
+        yield f"{what}: time", f"{float(run('-c', code)[2]):.2f} s"
+
+
+MANY_POINTS = """
+import time
+from ems.local.scorers import LocalScorer, SimilarityMatcher
+from ems.types import EMSResult
+points = [tuple(f"{region} revenue of unit {i} rose {i % 37 + shift}% to ${i * 7 + shift} million."
+                for i in range(2000)) for region, shift in (("Northern", 0), ("Southern", 1))]
+began = time.perf_counter()
+match = SimilarityMatcher()([points])[0]
+LocalScorer().cover([EMSResult("t", "m", *points, match, (None,) * 2000)])
+print(time.perf_counter() - began)
+"""
+DOTS = """
+import time
+from ems.local.sentences import SentenceExtractor
+began = time.perf_counter()
+SentenceExtractor()(["." * 1_000_000])
+print(time.perf_counter() - began)
+"""
 
 
 class Filled(Endpoint):

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import page_trend_test, permutation_test, t
+from scipy.special import stdtrit
 
 from .types import InputError
 
@@ -167,6 +167,8 @@ def sign_flip_test(sums: Sequence[float], permutations: int = 9999, seed: int = 
     All 2^k patterns of signs are counted up to 2^14 of them (or `permutations`, if that is more); beyond,
     that many random ones are drawn, and p = (1 + as extreme) / (1 + drawn). In (0, 1]; nan without terms.
     """
+    from scipy.stats import permutation_test  # late, here and in `_page`: it takes a second
+
     terms = np.asarray(sums, dtype=float)
     if len(terms) < 2:                                    # scipy refuses what is no sample
         return (1.0 if len(terms) else math.nan), True
@@ -240,6 +242,8 @@ def trend(values: pd.DataFrame, order: Mapping[str, float], *, cluster: str = "g
 
 def _page(full: pd.DataFrame) -> dict[str, float | str]:
     """`trend`'s page_l, p and page_over from a frame of triplets by models, without gaps."""
+    from scipy.stats import page_trend_test
+
     means = full.groupby(level="cluster").mean()
     ranked, over = (means, "clusters") if len(means) >= 3 else (full, "triplets")
     if len(ranked) < 2 or ranked.shape[1] < 3:
@@ -257,11 +261,11 @@ def correlate(x: Sequence[float], y: Sequence[float], cluster: Sequence[object] 
     constant column; no interval where a coefficient is undefined in half of the resamples or more.
     """
     (x_kept, y_kept), codes, left_out = _columns(cluster, x, y)
+    clusters, n = _count(codes)
     rows = []
     for name in coefficients:
-        statistic = COEFFICIENTS[name](x_kept, y_kept, codes)
-        estimate = _estimate(statistic, *_count(codes), resamples, seed, left_out)
-        rows.append({"coefficient": name, **asdict(estimate)})
+        value, draws = _correlations(name, x_kept, y_kept, codes, resamples, seed)
+        rows.append({"coefficient": name, **asdict(_interval(value, draws, n, clusters, left_out))})
     return pd.DataFrame(rows)
 
 
@@ -275,17 +279,13 @@ def correlate_difference(a: Sequence[float], b: Sequence[float], y: Sequence[flo
     Both come from the same rows and the same resamples, so the interval is a paired one.
     """
     (first, second, target), codes, left_out = _columns(cluster, a, b, y)
+    clusters, n = _count(codes)
     rows = []
     for name in coefficients:
-        make = COEFFICIENTS[name]
-        of_a, of_b = make(first, target, codes), make(second, target, codes)
-
-        def gap_of(weights: np.ndarray, of_a: Statistic = of_a, of_b: Statistic = of_b) -> np.ndarray:
-            return of_a(weights) - of_b(weights)
-        gap = _estimate(gap_of, *_count(codes), resamples, seed, left_out)
-        once = np.ones((1, gap.clusters))
-        each = {"a": float(of_a(once)[0]), "b": float(of_b(once)[0])}
-        rows.append({"coefficient": name, **each, **asdict(gap)})
+        (of_a, draws_a), (of_b, draws_b) = (
+            _correlations(name, column, target, codes, resamples, seed) for column in (first, second))
+        gap = _interval(of_a - of_b, draws_a - draws_b, n, clusters, left_out)
+        rows.append({"coefficient": name, "a": of_a, "b": of_b, **asdict(gap)})
     return pd.DataFrame(rows)
 
 
@@ -400,7 +400,7 @@ def _mean(statistic: Statistic, clusters: int, n: int) -> Estimate:
         if clusters >= MIN_CLUSTERS:
             without = statistic(1.0 - np.eye(clusters))            # each cluster left out once
             error = math.sqrt((clusters - 1) / clusters * float(((without - without.mean()) ** 2).sum()))
-            reach = float(t.ppf(0.975, clusters - 1)) * error
+            reach = float(stdtrit(clusters - 1, 0.975)) * error
             low, high = value - reach, value + reach
     return Estimate(value, low, high, n, clusters)
 
@@ -408,17 +408,47 @@ def _mean(statistic: Statistic, clusters: int, n: int) -> Estimate:
 def _estimate(statistic: Statistic, clusters: int, n: int, resamples: int, seed: int,
               left_out: int = 0) -> Estimate:
     """The statistic with every cluster counted once, and its 95 % percentile interval (module docstring)."""
-    value = low = high = math.nan
+    return _interval(*_drawn(statistic, clusters, n, resamples, seed), n, clusters, left_out)
+
+
+def _drawn(statistic: Statistic, clusters: int, n: int, resamples: int, seed: int
+           ) -> tuple[float, np.ndarray]:
+    """The statistic with every cluster counted once, nan without any; and of each resample, if there are two.
+    """
+    if not clusters:
+        return math.nan, np.array([])
     with np.errstate(invalid="ignore", divide="ignore"):
-        if clusters:
-            value = float(statistic(np.ones((1, clusters)))[0])
-        if clusters >= 2:
-            weights, step = _resampled(clusters, resamples, seed), max(1, BLOCK // n)
-            draws = np.concatenate([statistic(weights[i:i + step]) for i in range(0, resamples, step)])
-            draws = draws[np.isfinite(draws)]
-            if len(draws) > resamples / 2:                 # undefined in most resamples: no interval
-                low, high = map(float, np.quantile(draws, [0.025, 0.975]))
+        value = float(statistic(np.ones((1, clusters)))[0])
+        if clusters == 1:
+            return value, np.array([])
+        weights, step = _resampled(clusters, resamples, seed), max(1, BLOCK // n)
+        return value, np.concatenate([statistic(weights[i:i + step]) for i in range(0, resamples, step)])
+
+
+def _interval(value: float, draws: np.ndarray, n: int, clusters: int, left_out: int) -> Estimate:
+    """The 95 % percentile interval of draws; none when half of them or more are undefined."""
+    defined, low, high = draws[np.isfinite(draws)], math.nan, math.nan
+    if len(defined) > len(draws) / 2:
+        low, high = map(float, np.quantile(defined, [0.025, 0.975]))
     return Estimate(value, low, high, n, clusters, left_out)
+
+
+def _correlations(name: str, x: np.ndarray, y: np.ndarray, codes: np.ndarray, resamples: int, seed: int
+                  ) -> tuple[float, np.ndarray]:
+    """`_drawn` of a coefficient, kept by content: one column is compared with several others."""
+    order = np.lexsort((y, x, codes))
+    columns = (x[order].tobytes(), y[order].tobytes(), codes[order].astype(np.int64).tobytes())
+    return _kept_correlations(name, *columns, resamples, seed)
+
+
+@lru_cache(maxsize=64)
+def _kept_correlations(name: str, x: bytes, y: bytes, codes: bytes, resamples: int, seed: int
+                       ) -> tuple[float, np.ndarray]:
+    clusters = np.frombuffer(codes, dtype=np.int64)
+    statistic = COEFFICIENTS[name](np.frombuffer(x), np.frombuffer(y), clusters)
+    value, draws = _drawn(statistic, *_count(clusters), resamples, seed)
+    draws.flags.writeable = False
+    return value, draws
 
 
 @lru_cache(maxsize=4)
@@ -464,7 +494,7 @@ def _spearman(x: np.ndarray, y: np.ndarray, codes: np.ndarray) -> Statistic:
 def _kendall(x: np.ndarray, y: np.ndarray, codes: np.ndarray) -> Statistic:
     """tau-b from counts of pairs of rows between clusters: a resample is a quadratic form in its counts."""
     starts = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]]) if len(codes) else np.array([], dtype=int)
-    dx, dy = (np.sign(v[:, None] - v[None, :]).astype(np.int8) for v in (x, y))
+    dx, dy = ((v[:, None] > v).view(np.int8) - (v[:, None] < v).view(np.int8) for v in (x, y))
     agree, in_x, in_y = (np.add.reduceat(np.add.reduceat(pairs, starts, axis=0, dtype=float), starts, axis=1)
                          for pairs in (dx * dy, np.abs(dx), np.abs(dy)))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ PACKAGED = {
 # Layers that BERTScore's authors chose for the models their paper recommends; others need `layers`.
 LAYERS = {"roberta-large": 17, "roberta-base": 10, "microsoft/deberta-xlarge-mnli": 40}
 MAX_TOKENS = 512
+TOKENS_HELD = 2**17      # whose vectors are kept at a time: 200 MB for all-MiniLM, 540 MB for roberta-large
 
 
 class Encoder:
@@ -61,18 +62,20 @@ class Encoder:
         Values are cosine similarities, in [-1, 1] and in practice above 0, to six decimals. An empty text on
         either side gives 0.
         """
-        both = enumerate(zip(references, candidates, strict=True))
-        pairs = [i for i, (r, c) in both if r.strip() and c.strip()]
+        pairs = {i: pair for i, pair in enumerate(zip(references, candidates, strict=True))
+                 if all(text.strip() for text in pair)}
         columns = tuple([0.0] * len(references) for _ in range(3))
         if pairs:
             scorer = self._load_scorer()
-            refs, cands = [references[i] for i in pairs], [candidates[i] for i in pairs]
-            lengths = [len(ids) for ids in scorer._tokenizer([*refs, *cands])["input_ids"]]
-            self.truncated += sum(length > MAX_TOKENS for length in lengths)
-            scored = scorer.score(cands, refs, batch_size=self.batch_size)
-            for column, values in zip(columns, scored, strict=True):
-                for i, value in zip(pairs, values.tolist(), strict=True):
-                    column[i] = round(value, 6)
+            texts = list({text: None for pair in pairs.values() for text in pair})
+            lengths = dict(zip(texts, map(len, scorer._tokenizer(texts)["input_ids"]), strict=True))
+            self.truncated += sum(lengths[text] > MAX_TOKENS for pair in pairs.values() for text in pair)
+            for portion in _portions(pairs, lengths):
+                refs, cands = zip(*(pairs[i] for i in portion), strict=True)
+                scored = scorer.score(list(cands), list(refs), batch_size=self.batch_size)
+                for column, values in zip(columns, scored, strict=True):
+                    for i, value in zip(portion, values.tolist(), strict=True):
+                        column[i] = round(value, 6)
         return columns
 
     def embed(self, texts: Sequence[str]) -> Any:
@@ -123,6 +126,24 @@ class Encoder:
             tokenizer = self._scorer._tokenizer
             tokenizer.model_max_length = min(tokenizer.model_max_length, MAX_TOKENS)
         return self._scorer
+
+
+def _portions(pairs: Mapping[int, tuple[str, str]], lengths: Mapping[str, int]) -> Iterator[list[int]]:
+    """The pairs' keys in portions of `TOKENS_HELD` tokens of different texts; one reference's pairs in a row.
+    """
+    portion: list[int] = []
+    seen: set[str] = set()
+    tokens = 0
+    for i in sorted(pairs, key=lambda i: pairs[i][0]):
+        more = sum(min(lengths[text], MAX_TOKENS) for text in set(pairs[i]) - seen)
+        if portion and tokens + more > TOKENS_HELD:
+            yield portion
+            portion, seen, tokens = [], set(), 0
+            more = sum(min(lengths[text], MAX_TOKENS) for text in set(pairs[i]))
+        portion.append(i)
+        seen.update(pairs[i])
+        tokens += more
+    yield portion
 
 
 def _packaged(name: str, package: str, folder: str) -> Path:

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
+from typing import Any
 
 # --- words and marks, and what they are worth
 
@@ -143,6 +144,11 @@ class Quantity:
     direction: int = 0     # -1 "down 5%", +1 "up 5%", 0 not said
     scale: float = 1.0     # what its scale word multiplies by: 1e9 for "billion"
 
+    @property
+    def printed(self) -> tuple[Any, ...]:
+        """Everything but where it stands: equal for two mentions written alike."""
+        return self.value, self.unit, self.tolerance, self.direction, self.scale
+
 
 def find_quantities(text: str) -> list[Quantity]:
     """Every quantity of `text` in order; both ends of a range carry the shared scale and unit."""
@@ -224,25 +230,29 @@ class QuantityIndex:
     """The quantities of many points by size, so that equals are found without comparing every two."""
 
     def __init__(self, points: Sequence[Sequence[Quantity]]):
-        self._holders: dict[Quantity, list[int]] = defaultdict(list)  # by what is held
+        self._held: dict[tuple[Any, ...], Quantity] = {}                    # by what is printed
+        self._holders: dict[tuple[Any, ...], list[int]] = defaultdict(list)
         for j, quantities in enumerate(points):
             for q in quantities:
-                self._holders[replace(q, start=0, end=0)].append(j)
-        self._by_size = sorted(((size, q) for q in self._holders for size in _sizes(q)), key=itemgetter(0))
-        self._known: dict[Quantity, list[int]] = {}
+                self._held.setdefault(q.printed, q)
+                self._holders[q.printed].append(j)
+        self._by_size = sorted(((size, key) for key, q in self._held.items() for size in _sizes(q)),
+                               key=itemgetter(0))
+        self._known: dict[tuple[Any, ...], list[int]] = {}
 
-    def equals(self, quantity: Quantity) -> list[int]:
+    def equals(self, q: Quantity) -> list[int]:
         """The points that hold the `same` quantity, in order, each as often as it holds it."""
-        q = replace(quantity, start=0, end=0)
-        if q not in self._known:
+        key = q.printed
+        if key not in self._known:
             least = 1 - LARGEST_DIFFERENCE - 0.01              # somewhat wider than `_close`
-            near: set[Quantity] = set()
+            near: set[tuple[Any, ...]] = set()
             for size in _sizes(q):
                 first = bisect_left(self._by_size, least * size, key=itemgetter(0))
                 last = bisect_right(self._by_size, size / least, key=itemgetter(0))
                 near.update(other for _, other in self._by_size[first:last])
-            self._known[q] = sorted(j for other in near if same(q, other) for j in self._holders[other])
-        return self._known[q]
+            self._known[key] = sorted(j for other in near if same(q, self._held[other])
+                                      for j in self._holders[other])
+        return self._known[key]
 
 
 def _sizes(q: Quantity) -> set[float]:

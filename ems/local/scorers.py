@@ -4,10 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from ..types import EMSResult, Points
 from .words import Point, coverage, most_similar, overlap_matrix, read_point, rules_hash, similarity
+
+KEPT = 4096            # overlaps of one answer, at most, that are kept for the next scorer of the same points
+Compared = tuple[list[Point], list[Point], list[list[float]]]
+
+
+def _compared(ref: Points, ans: Points) -> Compared:
+    """Both sides' points as they are compared, and their `overlap_matrix`; not to be changed."""
+    return (_kept if len(ref) * len(ans) <= KEPT else _read)(tuple(ref), tuple(ans))
+
+
+def _read(ref: Points, ans: Points) -> Compared:
+    points, answers = [read_point(p) for p in ref], [read_point(p) for p in ans]
+    return points, answers, overlap_matrix(points, answers)
+
+
+_kept = lru_cache(maxsize=512)(_read)
 
 
 class SimilarityMatcher:
@@ -28,12 +45,12 @@ class SimilarityMatcher:
         return [self._match(ref, ans) for ref, ans in pairs]
 
     def _match(self, ref: Points, ans: Points) -> tuple[int, ...]:
-        points, answers = ([read_point(p) for p in side] for side in (ref, ans))
+        points, answers, overlaps = _compared(ref, ans)
         cosines = None
         if self.encoder and ref and ans:
             embedded = self.encoder.embed([*ref, *ans])
             cosines = embedded[: len(ref)] @ embedded[len(ref) :].T
-        best = most_similar(points, answers, overlap_matrix(points, answers), cosines)
+        best = most_similar(points, answers, overlaps, cosines)
         return tuple(j if value >= self.threshold else -1 for j, value in best)
 
 
@@ -63,8 +80,7 @@ class LocalScorer:
                 if a.ref_points and a.ans_points else None for a in alignments]
 
     def _covered(self, alignment: EMSResult, cosine: Any) -> EMSResult:
-        ref, ans = ([read_point(p) for p in side] for side in (alignment.ref_points, alignment.ans_points))
-        near = overlap_matrix(ref, ans)
+        ref, ans, near = _compared(alignment.ref_points, alignment.ans_points)
         back = [list(row) for row in zip(*near, strict=True)] if ref else [[] for _ in ans]
         score = coverage(ref, ans, near, cosine)
         ans_score = coverage(ans, ref, back, None if cosine is None else cosine.T)

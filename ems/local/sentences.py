@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from ..extract import block_spans, blocks_of
 from .quantities import find_quantities, same
@@ -129,6 +130,7 @@ def _ends_sentence(paragraph: str, start: int, stop: re.Match[str], capitals: bo
     return not (word in _ABBREVIATIONS or initials or list_number or (capitals and following.islower()))
 
 
+@lru_cache(maxsize=512)
 def remove_summaries(text: str) -> str:
     """The text less an opening and a closing summary (paper, section 2.1), or `text` itself without any.
 

@@ -14,7 +14,7 @@ from .. import stats
 from ..local.scorers import LocalScorer, PairScorer, SimilarityMatcher
 from ..local.sentences import SentenceExtractor
 from ..match import Matcher
-from ..pipeline import EMS
+from ..pipeline import EMS, rescored
 from ..score import Scorer, WholeScorer
 from ..types import Answer, EMSResult, InputError, Points, Triplet
 from .agreement import PEOPLE, human_agreement, metrics_of
@@ -104,10 +104,20 @@ def variants(form: str = "pair") -> dict[str, EMS]:
 
 
 def study(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> pd.DataFrame:
-    """The values frame of every variant; its metrics are named "<form>: <choice>"."""
-    named = {f"{form}: {choice}": pipeline for form in FORMS for choice, pipeline in variants(form).items()}
-    return pd.concat([frames.to_frame(pipeline.evaluate(triplets, answers), name, triplets)
-                      for name, pipeline in named.items()], ignore_index=True)
+    """The values frame of every variant; its metrics are named "<form>: <choice>".
+
+    Variants that cut the same points share them, the pair form's matches and, of several references, the one
+    whose F1 is highest there.
+    """
+    points: dict[str, list[EMSResult]] = {}
+    found = []
+    for form in FORMS:
+        for choice, pipeline in variants(form).items():
+            if (cut := pipeline.extractor.signature) not in points:
+                points[cut] = pipeline.evaluate(triplets, answers)
+            results = rescored(points[cut], pipeline.scorer, pipeline)
+            found.append(frames.to_frame(results, f"{form}: {choice}", triplets))
+    return pd.concat(found, ignore_index=True)
 
 
 def agreement_of_choices(labels: pd.DataFrame, scores: pd.DataFrame, *, resamples: int = 1000,
