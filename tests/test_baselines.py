@@ -228,6 +228,31 @@ def test_bertscore_of_nothing_is_zero(encoder):
     assert bertscore(["a b c", "  "], ["", "a"], encoder) == [0.0, 0.0]
 
 
+def test_bertscore_in_small_portions_is_the_same(encoder, monkeypatch):
+    import ems.local.encoder
+
+    references = ["Revenue rose 5%.", "Costs fell in the quarter.", "Revenue rose 5%.", "  "]
+    answers = ["Sales grew.", "Costs fell.", "Costs fell.", "Nothing."]
+    whole = encoder.bertscore(references, answers)
+    monkeypatch.setattr(ems.local.encoder, "TOKENS_HELD", 1)             # each pair a portion of its own
+    small = encoder.bertscore(references, answers)
+    assert all(a == pytest.approx(b, abs=2e-6) for a, b in zip(whole, small, strict=True))
+    assert small[2][0] != small[2][2]
+    assert small[2][3] == 0
+
+
+def test_portions_hold_every_pair_once_and_no_more_tokens_than_said(monkeypatch):
+    import ems.local.encoder
+
+    monkeypatch.setattr(ems.local.encoder, "TOKENS_HELD", 600)
+    pairs = {0: ("b", "x"), 2: ("a", "y"), 5: ("b", "y"), 7: ("long", "z")}
+    lengths = {"a": 100, "b": 300, "x": 200, "y": 200, "z": 10, "long": 9000}     # "long" is cut at 512
+    portions = list(ems.local.encoder._portions(pairs, lengths))
+    # By reference: a and y 300; b with x would be 800. b, x, y are 700 too many. long and z are 522.
+    assert portions == [[2], [0], [5], [7]]
+    assert list(ems.local.encoder._portions({i: p for i, p in pairs.items() if p[1] != "x"}, lengths)) == [[2, 5], [7]]
+
+
 @pytest.mark.slow
 def test_bertscore_is_the_same_to_the_last_digit_with_other_threads_and_instructions(encoder):
     references = yaml.safe_load((ROOT / "data" / "q3-2024" / "references" / "AAPL.yaml").read_text(encoding="utf-8"))

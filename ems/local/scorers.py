@@ -16,7 +16,9 @@ Compared = tuple[list[Point], list[Point], list[list[float]]]
 
 def _compared(ref: Points, ans: Points) -> Compared:
     """Both sides' points as they are compared, and their `overlap_matrix`; not to be changed."""
-    return (_kept if len(ref) * len(ans) <= KEPT else _read)(tuple(ref), tuple(ans))
+    if len(ref) * len(ans) > KEPT:
+        return _read(ref, ans)
+    return _kept(tuple(ref), tuple(ans))
 
 
 def _read(ref: Points, ans: Points) -> Compared:
