@@ -177,7 +177,7 @@ def alignment_html(result: EMSResult, limit: int = 200) -> str:
     head = f"{html.escape(visible(result.model, 200))} on {html.escape(visible(result.triplet_id, 200))}"
     lines = arithmetic(result) + [WHOLE_SIDES] * result.whole_sides
     columns = "".join(f'<th style="text-align:left">{title}</th>' for title in titles)
-    widths = "".join(f'<col style="width:{width}">' for width in ("auto", "6.5em", "auto"))
+    widths = "".join(f'<col style="width:{width}">' for width in ("auto", "8em", "auto"))
     return (f'<div style="max-width:1100px;color:inherit"><p><b>{head}</b><br>'
             f'{"<br>".join(map(html.escape, lines))}</p>'
             f'<table style="width:100%;table-layout:fixed;border-collapse:separate;border-spacing:0 4px">'

@@ -108,6 +108,7 @@ def test_every_model_of_a_notebook_is_looked_up(tmp_path, where):
         one = {"MODE": "live", where: writer(server) if where in ("CONSOLIDATOR", "OTHER_JUDGE") else [writer(server)]}
         assert "writer at" in missing(tmp_path, one)
         check_models(tmp_path, tmp_path / "replies.sqlite", [{**one, "MODE": "replay"}])
+        check_models(tmp_path, tmp_path / "replies.sqlite", [live(writer(server, recorded=True), mode="refresh")])
         assert "served-name at" in missing(tmp_path, live(writer(server, served="served-name")))
 
 

@@ -331,7 +331,7 @@ def test_the_nearest_point_is_only_a_hint():
 def test_the_score_column_is_narrow():
     page = report.alignment_html(result())
     assert page.index("<colgroup>") < page.index("<thead>")
-    assert re.findall(r'<col style="width:([^"]+)"', page) == ["auto", "6.5em", "auto"]
+    assert re.findall(r'<col style="width:([^"]+)"', page) == ["auto", "8em", "auto"]
     assert "table-layout:fixed" in page
     assert not re.search(r"<td[^>]*width:", page)
 
