@@ -80,12 +80,14 @@ class EMS:
             if workers is not None and hasattr(judge, "workers"):
                 judge.workers = workers
         references = references_by_id(triplets)
+        questions = {t.id: t.question for t in triplets}
         points: dict[str, Points | None] = {}
         chunks = _chunks(answers, batch_size(*self.judges), progress)
 
         def evaluated(chunk: list[Answer]) -> list[EMSResult]:
             with progress_bars(progress):          # without progress the stages draw no bars either
-                return self.score_alignments(self.align(references, chunk, points))
+                aligned = self.align(references, chunk, points)
+                return self.score_alignments([replace(a, question=questions[a.triplet_id]) for a in aligned])
 
         yield from through(chunks, evaluated)
 

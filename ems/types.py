@@ -72,6 +72,7 @@ class EMSResult:
     ans_match: tuple[int | None, ...] = ()
     ref_weights: tuple[float, ...] = ()    # () = every point weighs 1
     ans_weights: tuple[float, ...] = ()
+    question: str = ""                     # what was asked, for a scorer that reads it
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready dictionary; nan metrics become null."""
