@@ -167,7 +167,7 @@ def likeness(side: Side, other: Side, rows: Sequence[dict[int, float]]) -> list[
     """
     alike = []
     for i, row in enumerate(rows):
-        shared = Counter(row)
+        shared = defaultdict(float, row)
         for found in _numbers(side, i, other, row):
             for j, trust in found.items():
                 shared[j] += NUMBER * trust
