@@ -7,17 +7,12 @@ import sys
 import pytest
 
 from ems.local.words import (
-    CHANCE,
     CONTEXT,
     FUNCTION_WORD,
-    LACK,
-    LONG_WORD,
     NEGATION,
     NUMBER,
     QUESTION_WORD,
-    RISE,
     Side,
-    calibrated,
     coverage,
     likeness,
     read_point,
@@ -59,9 +54,7 @@ def test_words_keep_their_order_and_unspaced_scripts_fall_into_characters():
 
 def test_word_weights():
     assert word_weight("the") == FUNCTION_WORD
-    assert word_weight("cost") == 1.0                                  # four letters
-    assert word_weight("profit") == 1 + (LONG_WORD - 1) * 2 / 4        # six: half way to eight
-    assert word_weight("liabilities") == LONG_WORD
+    assert word_weight("cost") == word_weight("liabilities") == 1.0
 
 
 def test_weight_of_a_point_by_hand():
@@ -98,14 +91,6 @@ def test_overlap_by_hand():
     assert overlap("cost 35%", "cost 17%") == pytest.approx(1 / (1 + NUMBER))
 
 
-@pytest.mark.parametrize(("share", "expected"), [
-    (0, 0), (CHANCE, 0), (CHANCE + 0.6 * (1 - CHANCE), 0.6 * RISE), (1 - 0.2 * (1 - CHANCE), 1 - 0.2 * LACK), (1, 1),
-    (1 + 1e-12, 1),
-])
-def test_a_share_as_a_score(share, expected):
-    assert calibrated(share) == pytest.approx(expected)
-
-
 @pytest.mark.parametrize(("a", "b"), [
     ("Revenue rose 35% to $11.4 billion.", "Revenue rose 35% to 11,400 million."),
     ("same words here", "Same words, here!"),
@@ -129,7 +114,7 @@ def test_a_number_counts_only_in_its_context():
     near, far = covered(["cost 35%", "cost 17% margin"], ["cost 35%", "weather 17%"])
     assert near == 1.0
     # Of two words and their number; the number's holder shares none of the words.
-    assert far == pytest.approx(calibrated(1 / (1 + word_weight("margin") + NUMBER)))
+    assert far == pytest.approx(1 / (1 + 1 + NUMBER))
 
 
 def test_a_number_is_trusted_as_far_as_the_words_beside_it_agree():
@@ -139,19 +124,19 @@ def test_a_number_is_trusted_as_far_as_the_words_beside_it_agree():
     trust = words["eta"] / (CONTEXT * total)
     assert trust < 1
     assert covered([ref], ["eta 17%"]) == pytest.approx(
-        [calibrated((words["eta"] + NUMBER * trust) / (total + NUMBER))])
+        [(words["eta"] + NUMBER * trust) / (total + NUMBER)])
 
 
 APPLE = "Apple's revenue rose 6% to $94.9 billion."
 
 
 def test_scores_say_what_they_mean():
-    """A paraphrase with the same figures is near 1, a wrong figure clearly lower, another point near 0."""
+    """A paraphrase with the same figures is high, a wrong figure clearly lower, another point near 0."""
     same, = covered([APPLE], ["Revenue was $94.9 billion in the September quarter, up 6%."])
     wrong, = covered([APPLE], ["Revenue was $84.9 billion in the September quarter, up 6%."])
     both, = covered([APPLE], ["Revenue was $84.9 billion in the September quarter, up 9%."])
     other, = covered([APPLE], ["The board declared a dividend, and revenue of services was not given."])
-    assert same > 0.85
+    assert same > 0.75
     assert wrong < 0.6
     assert both < 0.2
     assert other < 0.2
@@ -171,7 +156,7 @@ def test_order_of_damage():
 
 def test_coverage_draws_on_the_whole_other_side():
     assert covered(["cash debt"], ["cash", "debt"]) == [1.0]
-    assert covered(["cash debt"], ["cash", "cash"]) == pytest.approx([calibrated(1 / 2)])
+    assert covered(["cash debt"], ["cash", "cash"]) == pytest.approx([1 / 2])
     assert covered(["cash debt"], []) == [0.0]
     assert covered([], ["alpha"]) == []
 

@@ -1,8 +1,9 @@
 """How far one text covers another without a judge: words by weight, and numbers in their context.
 
-Function words weigh little, long (rarer) words more, numbers most, words of the question least. Everything
-here is deterministic and reads only the points that it compares; sentence embeddings come in where a scorer
-or matcher is given an encoder.
+A point's words and numbers each have a weight, and its score is the share of that weight which the other
+side holds. Function words weigh little, numbers most, words of the question less than elsewhere. Each rule
+stands against a plain bag of words in docs/local.md. Everything here is deterministic and reads only the
+points that it compares; sentence embeddings come in where a scorer or matcher is given an encoder.
 """
 
 from __future__ import annotations
@@ -21,14 +22,10 @@ from .quantities import Quantity, QuantityIndex, find_quantities
 # The declared constants of the local evaluator: round values, the same for every data set. All of them enter
 # `rules_hash`, and so the signature of every local score.
 ARITHMETIC = 2         # to be raised when a value changes while no constant, word list or pattern does
-FUNCTION_WORD = 0.1    # weight of a word from _FUNCTION, and the least weight of a point
-LONG_WORD = 1.5        # weight of a word of 8 letters or more; 1 at 4 letters, linear between
+FUNCTION_WORD = 0.1    # weight of a word from _FUNCTION, and the least weight of a point; any other word: 1
 NUMBER = 3.0           # weight of a quantity
 CONTEXT = 0.25         # share of a point's words beside a number from which on the number counts in full
 NEGATION = 1.5         # weight of a negation, and again of it together with the word that it negates
-CHANCE = 0.1           # share of a point's weight that any two texts of a subject share: worth nothing
-RISE = 1.25            # of what is beyond it, a share is worth this much of itself as a score ...
-LACK = 0.5             # ... up to two thirds; from there on what lacks costs this much of itself
 MEANING = 0.75         # with embeddings: how much a score's power changes between a cosine of 0 and one of 1
 QUESTION_WORD = 0.3    # words of the question weigh this much of what they weigh elsewhere
 _FUNCTION = frozenset(
@@ -144,7 +141,7 @@ def _numbers(side: Side, i: int, other: Side, row: dict[int, float]) -> list[dic
 
 def coverage(side: Side, other: Side, rows: Sequence[dict[int, float]],
              cosines: Sequence[Sequence[float]] | None = None) -> list[float]:
-    """How far the other side as a whole says each point, in [0, 1]: 1 for the same content, 0 for none.
+    """Share in [0, 1] of each point's weight that the other side as a whole holds; 0 without other points.
 
     Copies of a point share what the other side has copies for. `rows` is of `shared_words`; `cosines` bends
     the values (`bent`), where there are embeddings.
@@ -153,7 +150,7 @@ def coverage(side: Side, other: Side, rows: Sequence[dict[int, float]],
     for i, (text, words, row) in enumerate(zip(side.texts, side.words, rows, strict=True)):
         held = sum(weight for word, weight in words.items() if word in other.holders)
         held += NUMBER * sum(max(found.values(), default=0.0) for found in _numbers(side, i, other, row))
-        value = calibrated(held / side.weights[i])
+        value = min(1.0, held / side.weights[i])
         if cosines is not None and other.texts:
             value = bent(value, max(cosines[i]))
         covered.append(value * min(1.0, max(1, other.copies[text]) / side.copies[text]))
@@ -179,13 +176,7 @@ def likeness(side: Side, other: Side, rows: Sequence[dict[int, float]]) -> list[
 def similarity(a: str, b: str) -> float:
     """How alike two points are, in [0, 1]: 1 for the same content, 0 for none."""
     side, other = Side([a]), Side([b])
-    return calibrated(likeness(side, other, shared_words(side, other))[0].get(0, 0.0))
-
-
-def calibrated(share: float) -> float:
-    """A shared share in [0, 1] as a score: a paraphrase, which shares most of what weighs, comes near 1."""
-    share = min(1.0, max(0.0, share - CHANCE) / (1 - CHANCE))
-    return min(RISE * share, 1 - LACK * (1 - share))
+    return likeness(side, other, shared_words(side, other))[0].get(0, 0.0)
 
 
 def bent(value: float, cosine: float) -> float:
@@ -227,12 +218,9 @@ def stem(word: str) -> str:
 _FUNCTION_STEMS = _FUNCTION | {stem(word) for word in _FUNCTION}
 
 
-@lru_cache(maxsize=50_000)
 def word_weight(word: str) -> float:
-    """Weight of a stem: little for function words, up to LONG_WORD for long ones."""
-    if word in _FUNCTION_STEMS:
-        return FUNCTION_WORD
-    return 1 + (LONG_WORD - 1) * min(1.0, max(0, len(word) - 4) / 4)
+    """Weight of a stem: 1, and little for function words."""
+    return FUNCTION_WORD if word in _FUNCTION_STEMS else 1.0
 
 
 # --- signature
