@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from .types import Answer, EMSResult, InputError, Triplet
+from .types import Answer, EMSResult, GivenPoint, InputError, Triplet
 
 if TYPE_CHECKING:              # the names of _WHERE once more, for editors and type checkers
     from .baselines import RAGChecker
@@ -60,7 +60,8 @@ _WHERE = {name: module for module, names in {
     "report": ("table1", "save_table1"),
 }.items() for name in names}
 
-__all__ = ["Answer", "EMSResult", "InputError", "Triplet", "score_answer", "__version__", *_WHERE]
+__all__ = ["Answer", "EMSResult", "GivenPoint", "InputError", "Triplet", "score_answer", "__version__",
+           *_WHERE]
 
 
 def __getattr__(name: str) -> Any:

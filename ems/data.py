@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from .baselines import Claims, entailed, ragchecker_scores
 from .io import OWN_CHECK, is_encodable, parse_jsonl, read_text, some, unguarded, validated
 from .judge.budget import Usage, merged
 from .metrics import tally
-from .types import Answer, EMSResult, InputError, Triplet, duplicates
+from .types import Answer, EMSResult, GivenPoint, InputError, Triplet, duplicates
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 
 # --- a user's rows ---
+
+POINT_KEYS = ("points", "nuggets", "rubrics")      # of a triplet's line: its reference points are given
+NUGGET_WEIGHTS = {"vital": 1.0, "okay": 0.5}       # TREC RAG 2024, weighted score (arXiv:2411.09607)
 
 def _unicode(text: str) -> str:
     if not is_encodable(text):
@@ -39,6 +42,12 @@ def _not_blank(text: str) -> str:
     return text
 
 
+def _some_positive(rows: list[PointRow]) -> list[PointRow]:
+    if not any(row.point().weight > 0 for row in rows):
+        raise PydanticCustomError(OWN_CHECK, "needs a point with a weight above 0, or recall is undefined")
+    return rows
+
+
 Text = Annotated[str, AfterValidator(_unicode)]
 Name = Annotated[Text, AfterValidator(_not_blank)]
 
@@ -49,6 +58,20 @@ class _Row(BaseModel):
     model_config = ConfigDict(strict=True)
 
 
+class PointRow(_Row):
+    """A given point: the kit's own, a nugget (TREC RAG: importance) or a rubric's criterion (HealthBench)."""
+
+    text: Name = Field(validation_alias=AliasChoices("text", "criterion"))
+    kind: Text = Field("", validation_alias=AliasChoices("kind", "importance"))
+    weight: Annotated[float, Field(allow_inf_nan=False)] | None = Field(
+        None, validation_alias=AliasChoices("weight", "points"))
+
+    def point(self) -> GivenPoint:
+        """The point; without a weight, a nugget that is only okay weighs half of any other."""
+        weight = NUGGET_WEIGHTS.get(self.kind, 1.0) if self.weight is None else self.weight
+        return GivenPoint(self.text, float(weight), self.kind)
+
+
 class TripletRow(_Row):
     """A line of triplets.jsonl."""
 
@@ -57,6 +80,38 @@ class TripletRow(_Row):
     question: Text
     reference: Text
     context: Text | None = None
+
+    def triplet(self) -> Triplet:
+        """The row as a record."""
+        return Triplet(self.id, self.group, self.question, self.reference, self.context)
+
+
+class PointedRow(_Row):
+    """A line whose reference points are given: the kit's own, or as nugget lists and rubrics are written."""
+
+    id: Name = Field(validation_alias=AliasChoices("id", "qid", "prompt_id"))
+    group: Name | None = None
+    question: Text = Field(validation_alias=AliasChoices("question", "query", "prompt"))
+    reference: Text = ""
+    context: Text | None = None
+    points: Annotated[list[PointRow], AfterValidator(_some_positive)] = Field(
+        validation_alias=AliasChoices(*POINT_KEYS))
+
+    @field_validator("question", mode="before")
+    @classmethod
+    def _last_message(cls, value: Any) -> Any:
+        """A conversation, as HealthBench has it, becomes its last message."""
+        last = value[-1] if isinstance(value, list) and value else value
+        return last.get("content", value) if isinstance(last, dict) else value
+
+    def triplet(self) -> Triplet:
+        """The row as a record; without a group it is one of its own."""
+        return Triplet(self.id, self.group or self.id, self.question, self.reference, self.context,
+                       tuple(row.point() for row in self.points))
+
+
+def _model_of(value: Any) -> type[TripletRow] | type[PointedRow]:
+    return PointedRow if isinstance(value, dict) and value.keys() & set(POINT_KEYS) else TripletRow
 
 
 class AnswerRow(_Row):
@@ -86,14 +141,18 @@ class RAGCheckerRow(_Row):
 def load_triplets(path: str | Path) -> list[Triplet]:
     """Triplets from JSON lines `{id, group, question, reference, context?}`, or from RAGChecker's input JSON.
 
-    Blank lines and unknown keys are ignored. InputError names file and line for anything malformed.
+    A line may give the reference's points, which are then not extracted, and may leave out group and
+    reference: `points: [{text, weight?, kind?}]`, a weight below 0 for what should not be said. Nugget lists
+    (`{qid, query, nuggets: [{text, importance}]}`; vital 1, okay 0.5) and rubrics (`{prompt_id, prompt,
+    rubrics: [{criterion, points}]}`) are read as they are. Blank lines and unknown keys are ignored.
+    InputError names file and line for anything malformed.
     """
     text = read_text(path)
     if (rows := _ragchecker_rows(path, text)) is not None:
         return [Triplet(row.query_id, row.query_id, row.query, row.gt_answer,
                         "\n\n".join(document.text for document in row.retrieved_context or ()) or None)
                 for row in rows]
-    return [Triplet(**dict(row)) for row in _rows(path, text, TripletRow, key=("id",))]
+    return [row.triplet() for row in _rows(path, text, _model_of, key=("id",))]
 
 
 def load_answers(path: str | Path) -> list[Answer]:
@@ -106,7 +165,8 @@ def load_answers(path: str | Path) -> list[Answer]:
     text = read_text(path)
     if (rows := _ragchecker_rows(path, text)) is not None:
         return [Answer(row.query_id, Path(path).stem, row.response) for row in rows]
-    return [Answer(**dict(row)) for row in _rows(path, text, AnswerRow, key=("triplet_id", "model"))]
+    rows = _rows(path, text, lambda _: AnswerRow, key=("triplet_id", "model"))
+    return [Answer(**dict(row)) for row in rows]
 
 
 def check_join(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> dict[str, list[str]]:
@@ -129,13 +189,14 @@ def check_join(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> dict[s
             for model, done in answered.items() if len(done) < len(ids)}
 
 
-def _rows(path: str | Path, text: str, model: type[_Row], key: Sequence[str]) -> list[Any]:
-    """Every JSON line as a `model`; `key` names the fields whose values may occur together once only."""
+def _rows(path: str | Path, text: str, model_of: Callable[[Any], type[_Row]], key: Sequence[str]
+          ) -> list[Any]:
+    """Every JSON line as its model; `key` names the fields whose values may occur together once only."""
     rows: list[Any] = []
     lines: dict[tuple[Any, ...], int] = {}
     for number, value in parse_jsonl(text, path):
         where = f"{path}, line {number}"
-        row = validated(model, value, where)
+        row = validated(model_of(value), value, where)
         values = tuple(getattr(row, name) for name in key)
         if values in lines:
             raise InputError(
@@ -143,7 +204,7 @@ def _rows(path: str | Path, text: str, model: type[_Row], key: Sequence[str]) ->
         lines[values] = number
         rows.append(row)
     if not rows:
-        fields = ", ".join(model.model_fields)
+        fields = ", ".join(model_of(None).model_fields)
         raise InputError(f"{path} is empty; one JSON object per line with {fields} is needed")
     return rows
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
@@ -79,38 +79,35 @@ class EMS:
         for judge in self.judges:
             if workers is not None and hasattr(judge, "workers"):
                 judge.workers = workers
-        references = references_by_id(triplets)
-        questions = {t.id: t.question for t in triplets}
+        references_by_id(triplets)                 # ids are unique
+        by_id = {t.id: t for t in triplets}
         points: dict[str, Points | None] = {}
         chunks = _chunks(answers, batch_size(*self.judges), progress)
 
         def evaluated(chunk: list[Answer]) -> list[EMSResult]:
             with progress_bars(progress):          # without progress the stages draw no bars either
-                aligned = self.align(references, chunk, points)
-                return self.score_alignments([replace(a, question=questions[a.triplet_id]) for a in aligned])
+                return self.score_alignments(self.align(by_id, chunk, points))
 
         yield from through(chunks, evaluated)
 
-    def align(self, references: dict[str, str], answers: Sequence[Answer],
+    def align(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer],
               extracted: dict[str, Points | None] | None = None) -> list[EMSResult]:
-        """Stages 1 and 2: points of both sides and their matches, without scores.
+        """Stages 1 and 2: points of both sides and their matches, without scores. `triplets` is by id.
 
         `extracted` keeps the points of references from call to call. A text that occurs twice is extracted
-        once.
+        once, and a reference whose points are given not at all.
         """
-        if unknown := sorted({a.triplet_id for a in answers} - references.keys()):
+        if unknown := sorted({a.triplet_id for a in answers} - triplets.keys()):
             raise InputError(
-                f"{len(unknown)} triplet ids of the answers are not among the {len(references)} triplets, "
+                f"{len(unknown)} triplet ids of the answers are not among the {len(triplets)} triplets, "
                 f"e.g. {unknown[0]!r}; give the triplets these answers belong to"
             )
         extracted = {} if extracted is None else extracted
-        wanted = [references[a.triplet_id] for a in answers]
+        wanted = [t.reference for t in (triplets[a.triplet_id] for a in answers) if not t.points]
         texts = list(dict.fromkeys([t for t in wanted if t not in extracted] + [a.answer for a in answers]))
         points = dict(zip(texts, self.extractor(texts), strict=True))
         extracted.update({text: points[text] for text in wanted if text in points})
-        alignments = [
-            _unmatched(a, extracted[text], points[a.answer]) for a, text in zip(answers, wanted, strict=True)
-        ]
+        alignments = [_unmatched(a, triplets[a.triplet_id], extracted, points[a.answer]) for a in answers]
         if self.matcher is None or isinstance(self.scorer, WholeScorer):
             return alignments
         readable = [i for i, a in enumerate(alignments) if not a.lost]
@@ -142,7 +139,8 @@ class EMS:
             scores = iter(scorer(list(chain.from_iterable(groups))))
         return [
             replace(a, score=tuple(None if j is None else 0.0 if j < 0 else next(scores) for j in a.match),
-                    ans_score=(), ans_match=(), ref_weights=(), ans_weights=(), whole_sides=False)
+                    ans_score=(), ans_match=(), ref_weights=a.ref_weights if a.given else (), ans_weights=(),
+                    whole_sides=False)
             for a in alignments
         ]
 
@@ -152,11 +150,16 @@ class EMS:
         return [replace(a if a.lost else next(covered), whole_sides=True) for a in alignments]
 
 
-def _unmatched(answer: Answer, ref: Points | None, ans: Points | None) -> EMSResult:
+def _unmatched(answer: Answer, triplet: Triplet, extracted: Mapping[str, Points | None],
+               ans: Points | None) -> EMSResult:
     """An alignment after stage 1: all matches and scores open."""
+    given = triplet.points
+    ref = tuple(p.text for p in given) if given else extracted[triplet.reference]
     lost = tuple(side for side, points in (("reference", ref), ("answer", ans)) if points is None)
     unknown = (None,) * len(ref or ())
-    return EMSResult(answer.triplet_id, answer.model, ref or (), ans or (), unknown, unknown, lost=lost)
+    return EMSResult(answer.triplet_id, answer.model, ref or (), ans or (), unknown, unknown, lost=lost,
+                     question=triplet.question, ref_weights=tuple(p.weight for p in given),
+                     given=tuple(p.kind for p in given))
 
 
 def with_metrics(a: EMSResult) -> EMSResult:
@@ -167,7 +170,7 @@ def with_metrics(a: EMSResult) -> EMSResult:
     if a.whole_sides:
         s = side_scores(a.score, a.ans_score, a.ref_weights, a.ans_weights)
     else:
-        s = ems_scores(a.match, a.score, len(a.ans_points))
+        s = ems_scores(a.match, a.score, len(a.ans_points), ref_weights=a.ref_weights)
     reason = s.reason or (f"{s.unscored} of {len(a.match)} points unscored" if s.unscored else "")
     return replace(a, recall=s.recall, precision=s.precision, f1=s.f1, unscored=s.unscored,
                    ans_score=s.ans_score, reason=reason)

@@ -166,7 +166,7 @@ class SidesLLMScorer(_ListScorer):
     def cover(self, alignments: Sequence[EMSResult]) -> list[EMSResult]:
         """The alignments with the scores of both sides; no nearest points are named."""
         sides = [side for a in alignments if a.ref_points and a.ans_points
-                 for side in ((a.ref_points, a.ans_points), (a.ans_points, a.ref_points))]
+                 for side in ((a.ref_points, a.ans_points), (a.ans_points, a.supporting))]
         slots = [{"points": numbered(points), "others": _bare(others)} for points, others in sides]
         scores = self._ask(slots, [len(points) for points, _ in sides], "score sides")
         covered = []
@@ -191,7 +191,7 @@ def _listed(pairs: Sequence[tuple[str, str]]) -> str:
 
 def _bare(points: Sequence[str]) -> str:
     """Points as lines without numbers, which are left to the points that are scored."""
-    return "\n".join(f"- {quoted(point)}" for point in points)
+    return "\n".join(f"- {quoted(point)}" for point in points if point)
 
 
 def mean_score(probabilities: Mapping[str, float], max_score: int) -> float | None:

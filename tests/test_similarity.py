@@ -9,14 +9,15 @@ import pytest
 from ems.local.words import (
     CONTEXT,
     FUNCTION_WORD,
+    NEAREST,
     NEGATION,
     NUMBER,
     QUESTION_WORD,
     Side,
     coverage,
+    held_by,
     likeness,
     read_point,
-    shared_words,
     similarity,
     stem,
     word_weight,
@@ -27,12 +28,12 @@ from ems.local.words import (
 def overlap(a, b):
     """What `similarity` makes its decision on."""
     side, other = Side([a]), Side([b])
-    return likeness(side, other, shared_words(side, other))[0].get(0, 0.0)
+    return likeness(side, other, held_by(side, other))[0].get(0, 0.0)
 
 
 def covered(points, others, question="", cosines=None):
     side, other = Side(points, question), Side(others, question)
-    return coverage(side, other, shared_words(side, other), cosines)
+    return coverage(side, other, held_by(side, other), cosines)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +156,9 @@ def test_order_of_damage():
 
 
 def test_coverage_draws_on_the_whole_other_side():
-    assert covered(["cash debt"], ["cash", "debt"]) == [1.0]
+    assert covered(["cash debt"], ["cash debt"]) == [1.0]
+    # Both words are said, each elsewhere: all of the whole, half of the nearest.
+    assert covered(["cash debt"], ["cash", "debt"]) == pytest.approx([1 - NEAREST + NEAREST / 2])
     assert covered(["cash debt"], ["cash", "cash"]) == pytest.approx([1 / 2])
     assert covered(["cash debt"], []) == [0.0]
     assert covered([], ["alpha"]) == []

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..types import EMSResult, Points
-from .words import QUESTION_WORD, Side, bent, coverage, likeness, rules_hash, shared_words, similarity
+from .words import QUESTION_WORD, Side, bent, coverage, held_by, likeness, rules_hash, similarity
 
 
 class SimilarityMatcher:
@@ -29,7 +29,7 @@ class SimilarityMatcher:
 
     def _match(self, ref: Points, ans: Points) -> tuple[int, ...]:
         side, other = Side(ref), Side(ans)
-        alike = likeness(side, other, shared_words(side, other))
+        alike = likeness(side, other, held_by(side, other))
         if self.encoder and ref and ans:
             embedded = self.encoder.embed([*ref, *ans])
             cosines = embedded[: len(ref)] @ embedded[len(ref) :].T
@@ -47,10 +47,10 @@ def _nearest(row: Mapping[int, float]) -> int:
 class LocalScorer:
     """Whole sides without a judge: how far the other side as a whole covers each point, in [0, 1], both ways.
 
-    Points weigh as much as their words and numbers; words of the question weigh `question_word` times what
-    they weigh elsewhere (1 = as much: for questions that are the claim itself). `match` and `ans_match` name
-    the most similar point of the other side, for the reader alone. An `encoder` (as in `SimilarityMatcher`)
-    lets meaning count as well.
+    Points weigh as much as their words and numbers, unless they were given with weights of their own. Words
+    of the question weigh `question_word` times what they weigh elsewhere (1 = as much). `match` and
+    `ans_match` name the most similar point of the other side, for the reader alone. An `encoder` (as in
+    `SimilarityMatcher`) lets meaning count as well.
     """
 
     name = "local"
@@ -75,19 +75,21 @@ class LocalScorer:
                 if a.ref_points and a.ans_points else None for a in alignments]
 
     def _covered(self, alignment: EMSResult, cosine: Any) -> EMSResult:
-        ref, ans = (Side(points, alignment.question, self.question_word)
-                    for points in (alignment.ref_points, alignment.ans_points))
+        ref, ans, supporting = (
+            Side(points, alignment.question, self.question_word)
+            for points in (alignment.ref_points, alignment.ans_points, alignment.supporting))
         score, match = _of_side(ref, ans, cosine)
-        ans_score, ans_match = _of_side(ans, ref, None if cosine is None else cosine.T)
+        ans_score, ans_match = _of_side(ans, supporting, None if cosine is None else cosine.T)
         return replace(alignment, score=score, ans_score=ans_score, match=match, ans_match=ans_match,
-                       ref_weights=tuple(ref.weights), ans_weights=tuple(ans.weights))
+                       ref_weights=alignment.ref_weights if alignment.given else tuple(ref.weights),
+                       ans_weights=tuple(ans.weights))
 
 
 def _of_side(side: Side, other: Side, cosine: Any) -> tuple[tuple[float, ...], tuple[int, ...]]:
     """The score of each point of a side, and its nearest other point; -1 for one that nothing covers."""
-    rows = shared_words(side, other)
-    score = coverage(side, other, rows, cosine)
-    nearest = map(_nearest, likeness(side, other, rows))
+    found = held_by(side, other)
+    score = coverage(side, other, found, cosine)
+    nearest = map(_nearest, likeness(side, other, found))
     return tuple(score), tuple(j if s > 0 else -1 for j, s in zip(nearest, score, strict=True))
 
 

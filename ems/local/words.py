@@ -12,7 +12,7 @@ import hashlib
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -25,6 +25,7 @@ ARITHMETIC = 2         # to be raised when a value changes while no constant, wo
 FUNCTION_WORD = 0.1    # weight of a word from _FUNCTION, and the least weight of a point; any other word: 1
 NUMBER = 3.0           # weight of a quantity
 CONTEXT = 0.25         # share of a point's words beside a number from which on the number counts in full
+NEAREST = 0.3          # part of a score that rests on the one other point that holds most; the rest: on all
 NEGATION = 1.5         # weight of a negation, and again of it together with the word that it negates
 MEANING = 0.75         # with embeddings: how much a score's power changes between a cosine of 0 and one of 1
 QUESTION_WORD = 0.3    # words of the question weigh this much of what they weigh elsewhere
@@ -116,67 +117,76 @@ class Side:
         self.quantities = QuantityIndex([point.quantities for point in self.points])
 
 
-def shared_words(side: Side, other: Side) -> list[dict[int, float]]:
-    """By point of `side`: the points of `other` that share words with it, and what these words weigh."""
-    rows = []
-    for words in side.words:
-        row: dict[int, float] = defaultdict(float)
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What the other side holds of one point, in the point's own weight."""
+
+    whole: float                       # by all its points together
+    by_point: dict[int, float]         # by each of its points that holds something, by index
+
+
+def held_by(side: Side, other: Side) -> list[Held]:
+    """What `other` holds of each point of `side`: words, and numbers as far as their words agree."""
+    found = []
+    for i, words in enumerate(side.words):
+        by_point: dict[int, float] = defaultdict(float)
         for word, weight in words.items():
             for j in other.holders.get(word, ()):
-                row[j] += weight
-        rows.append(row)
-    return rows
+                by_point[j] += weight
+        numbers = _numbers(side, i, other, by_point)
+        whole = sum(weight for word, weight in words.items() if word in other.holders)
+        whole += NUMBER * sum(max(trusts.values(), default=0.0) for trusts in numbers)
+        for trusts in numbers:
+            for j, trust in trusts.items():
+                by_point[j] += NUMBER * trust
+        found.append(Held(whole, dict(by_point)))
+    return found
 
 
-def _numbers(side: Side, i: int, other: Side, row: dict[int, float]) -> list[dict[int, float]]:
-    """For each quantity of point `i`: the points of `other` that hold it, and how far each is to be trusted.
+def _numbers(side: Side, i: int, other: Side, shared: Mapping[int, float]) -> list[dict[int, float]]:
+    """For each quantity of point `i`: the points of `other` with the same one, and its trust in [0, 1] there.
 
-    A number counts as far as the words around it agree; where one of the points is nothing but numbers,
-    nothing could disagree. `row` is of `shared_words`.
+    Where one of the two points is nothing but numbers, nothing could disagree. `shared` is the weight of the
+    words that each point of `other` shares with point `i`.
     """
     enough = CONTEXT * side.word_weights[i]
-    return [{j: min(1.0, row.get(j, 0.0) / enough) if enough and other.word_weights[j] else 1.0
+    return [{j: min(1.0, shared.get(j, 0.0) / enough) if enough and other.word_weights[j] else 1.0
              for j in other.quantities.equals(quantity)} for quantity in side.points[i].quantities]
 
 
-def coverage(side: Side, other: Side, rows: Sequence[dict[int, float]],
+def coverage(side: Side, other: Side, found: Sequence[Held],
              cosines: Sequence[Sequence[float]] | None = None) -> list[float]:
-    """Share in [0, 1] of each point's weight that the other side as a whole holds; 0 without other points.
+    """Share in [0, 1] of each point's weight that the other side holds; 0 without other points.
 
-    Copies of a point share what the other side has copies for. `rows` is of `shared_words`; `cosines` bends
-    the values (`bent`), where there are embeddings.
+    The mean (`NEAREST`) of two shares: what all its points hold together, since a point may be said in
+    several places, and what the one that holds most does, since a long text about the same subject has most
+    words somewhere. Copies of a point share what the other side has copies for. `found` is of `held_by`;
+    `cosines` bends the values (`bent`), where there are embeddings.
     """
     covered = []
-    for i, (text, words, row) in enumerate(zip(side.texts, side.words, rows, strict=True)):
-        held = sum(weight for word, weight in words.items() if word in other.holders)
-        held += NUMBER * sum(max(found.values(), default=0.0) for found in _numbers(side, i, other, row))
-        value = min(1.0, held / side.weights[i])
+    for i, (text, of_point) in enumerate(zip(side.texts, found, strict=True)):
+        nearest = max(of_point.by_point.values(), default=0.0)
+        share = ((1 - NEAREST) * of_point.whole + NEAREST * nearest) / side.weights[i]
+        value = min(1.0, share)
         if cosines is not None and other.texts:
             value = bent(value, max(cosines[i]))
         covered.append(value * min(1.0, max(1, other.copies[text]) / side.copies[text]))
     return covered
 
 
-def likeness(side: Side, other: Side, rows: Sequence[dict[int, float]]) -> list[dict[int, float]]:
+def likeness(side: Side, other: Side, found: Sequence[Held]) -> list[dict[int, float]]:
     """By point of `side`: the points of `other` that share something, and how alike the two are, in [0, 1].
 
-    The weight that both hold over what both weigh (Dice). `rows` is of `shared_words`.
+    The weight that both hold over what both weigh (Dice). `found` is of `held_by`.
     """
-    alike = []
-    for i, row in enumerate(rows):
-        shared = defaultdict(float, row)
-        for found in _numbers(side, i, other, row):
-            for j, trust in found.items():
-                shared[j] += NUMBER * trust
-        alike.append({j: min(1.0, 2 * weight / (side.weights[i] + other.weights[j]))
-                      for j, weight in shared.items()})
-    return alike
+    return [{j: min(1.0, 2 * weight / (side.weights[i] + other.weights[j]))
+             for j, weight in of_point.by_point.items()} for i, of_point in enumerate(found)]
 
 
 def similarity(a: str, b: str) -> float:
     """How alike two points are, in [0, 1]: 1 for the same content, 0 for none."""
     side, other = Side([a]), Side([b])
-    return likeness(side, other, shared_words(side, other))[0].get(0, 0.0)
+    return likeness(side, other, held_by(side, other))[0].get(0, 0.0)
 
 
 def bent(value: float, cosine: float) -> float:
