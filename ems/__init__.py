@@ -36,7 +36,7 @@ if TYPE_CHECKING:              # the names of _WHERE once more, for editors and 
     from .pipeline import EMS, build, rescored
     from .prompting import Prompts, as_judge
     from .report import save_table1, table1
-    from .score import BERTScorer, JointLLMScorer, LLMScorer, RougeScorer, SidesLLMScorer
+    from .score import BERTScorer, BLEUScorer, JointLLMScorer, LLMScorer, RougeScorer, SidesLLMScorer
     from .stats import paired_table, summarise
 
 __version__ = "0.1.0"
@@ -48,7 +48,7 @@ _WHERE = {name: module for module, names in {
     "local.sentences": ("SentenceExtractor", "remove_summaries"),
     "match": ("LLMMatcher",),
     "local.scorers": ("SimilarityMatcher", "LocalScorer", "PairScorer"),
-    "score": ("LLMScorer", "JointLLMScorer", "SidesLLMScorer", "RougeScorer", "BERTScorer"),
+    "score": ("LLMScorer", "JointLLMScorer", "SidesLLMScorer", "RougeScorer", "BLEUScorer", "BERTScorer"),
     "baselines": ("RAGChecker",),
     "local.encoder": ("Encoder",),
     "judge.client": ("LLMJudge",),

@@ -399,7 +399,7 @@ def _add_evaluation(commands: Any) -> None:
     for command in (one, many):
         add = command.add_argument
         add("--judge", default="none", metavar="none|MODEL", help="default none: no key, no network")
-        add("--scorer", metavar="rouge|bertscore|llm|llm-expected|local|local-pair",
+        add("--scorer", metavar="rouge|bleu|bertscore|llm|llm-expected|local|local-pair",
             help="default local, with a judge llm")
         add("--encoder", metavar="NAME", help="model for bertscore; default roberta-large")
         add("--json", action="store_true", help="JSON on standard output")

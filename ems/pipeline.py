@@ -195,7 +195,7 @@ def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = Non
           max_score: int | None = None, variant: str = "faithful") -> EMS:
     """The pipeline behind `ems score` and `ems evaluate`.
 
-    Without a judge: sentence points, similarity matching and a scorer of rouge, bertscore, local or
+    Without a judge: sentence points, similarity matching and a scorer of rouge, bleu, bertscore, local or
     local-pair. With one, extraction and matching are the judge's, and `scorer` may also be llm, llm-expected
     (see `LLMScorer`) or llm-sides (both sides whole, see `SidesLLMScorer`). `encoder` names the model for
     bertscore (roberta-large if None), `max_score` the top of the judge's scale (10, or 9 for llm-expected, if
@@ -207,7 +207,7 @@ def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = Non
     from .local.scorers import LocalScorer, PairScorer, SimilarityMatcher
     from .local.sentences import SentenceExtractor
     from .match import LLMMatcher
-    from .score import BERTScorer, JointLLMScorer, LLMScorer, RougeScorer, SidesLLMScorer
+    from .score import BERTScorer, BLEUScorer, JointLLMScorer, LLMScorer, RougeScorer, SidesLLMScorer
 
     llm = JointLLMScorer if variant == "all" else LLMScorer
     judged: dict[str, Callable[[], Any]] = {
@@ -215,7 +215,8 @@ def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = Non
         "llm-sides": lambda: SidesLLMScorer(judge, prompts, max_score=max_score or 10),
         "llm-expected": lambda: LLMScorer(judge, prompts, max_score=max_score or 9, expected=True)}
     local: dict[str, Callable[[], Scorer | WholeScorer]] = {
-        "rouge": RougeScorer, "bertscore": lambda: BERTScorer(Encoder(encoder or "roberta-large")),
+        "rouge": RougeScorer, "bleu": BLEUScorer,
+        "bertscore": lambda: BERTScorer(Encoder(encoder or "roberta-large")),
         "local": LocalScorer, "local-pair": PairScorer}
     allowed = {**local, **(judged if judge is not None else {})}
     if scorer not in allowed:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from itertools import combinations
 from typing import Any
@@ -260,7 +260,7 @@ def correlate(x: Sequence[float], y: Sequence[float], cluster: Sequence[object] 
     rows = []
     for name in coefficients:
         statistic = COEFFICIENTS[name](x_kept, y_kept, codes)
-        estimate = _estimate(statistic, *_count(codes), resamples, seed, left_out)
+        estimate = bootstrapped(statistic, *_count(codes), resamples, seed, left_out)
         rows.append({"coefficient": name, **asdict(estimate)})
     return pd.DataFrame(rows)
 
@@ -272,7 +272,8 @@ def correlate_difference(a: Sequence[float], b: Sequence[float], y: Sequence[flo
     """Correlation(a, y) - correlation(b, y), in [-2, 2], a row per coefficient; columns `a`, `b` hold the
     two.
 
-    Both come from the same rows and the same resamples, so the interval is a paired one.
+    Both come from the same rows and the same resamples, so the interval is a paired one. The coefficient
+    "auc" is the area under the ROC curve, for a `y` of 0 and 1.
     """
     (first, second, target), codes, left_out = _columns(cluster, a, b, y)
     rows = []
@@ -282,7 +283,7 @@ def correlate_difference(a: Sequence[float], b: Sequence[float], y: Sequence[flo
 
         def gap_of(weights: np.ndarray, of_a: Statistic = of_a, of_b: Statistic = of_b) -> np.ndarray:
             return of_a(weights) - of_b(weights)
-        gap = _estimate(gap_of, *_count(codes), resamples, seed, left_out)
+        gap = bootstrapped(gap_of, *_count(codes), resamples, seed, left_out)
         once = np.ones((1, gap.clusters))
         each = {"a": float(of_a(once)[0]), "b": float(of_b(once)[0])}
         rows.append({"coefficient": name, **each, **asdict(gap)})
@@ -299,12 +300,7 @@ def auc(score: Sequence[float], label: Sequence[bool], cluster: Sequence[object]
     if not np.isin(labels, (0, 1)).all():
         raise InputError(f"label must be 0 or 1 (or bool), got {min(set(labels) - {0, 1})}")
 
-    def area(weights: np.ndarray) -> np.ndarray:
-        w = weights[:, codes]
-        positives, negatives = (w * labels).sum(axis=1), (w * (1 - labels)).sum(axis=1)
-        rank_sum = (w * labels * _midranks(scores, w)).sum(axis=1)
-        return (rank_sum - positives * (positives + 1) / 2) / (positives * negatives)
-    return _estimate(area, *_count(codes), resamples, seed, left_out)
+    return bootstrapped(_auc(scores, labels, codes), *_count(codes), resamples, seed, left_out)
 
 
 def sign_accuracy(difference: Sequence[float], preference: Sequence[float],
@@ -314,7 +310,7 @@ def sign_accuracy(difference: Sequence[float], preference: Sequence[float],
     (gap, liked), codes, left_out = _columns(cluster, difference, preference)
     table = pd.DataFrame({"cluster": codes, "num": (np.sign(gap) * np.sign(liked) + 1) / 2, "den": 1.0})
     kept = table[liked != 0]
-    return _estimate(*_pooled(kept), resamples, seed, left_out + len(table) - len(kept))
+    return bootstrapped(*_pooled(kept), resamples, seed, left_out + len(table) - len(kept))
 
 
 def _checked(values: pd.DataFrame, cluster: str, **only: str) -> pd.DataFrame:
@@ -405,8 +401,15 @@ def _mean(statistic: Statistic, clusters: int, n: int) -> Estimate:
     return Estimate(value, low, high, n, clusters)
 
 
-def _estimate(statistic: Statistic, clusters: int, n: int, resamples: int, seed: int,
-              left_out: int = 0) -> Estimate:
+def mean_over(values: Sequence[float], cluster: Sequence[object]) -> Estimate:
+    """Mean of the finite values, with its t interval over clusters (module docstring)."""
+    (kept,), codes, left_out = _columns(cluster, values)
+    table = pd.DataFrame({"cluster": codes, "num": kept, "den": 1.0})
+    return replace(_mean(*_pooled(table)), left_out=left_out)
+
+
+def bootstrapped(statistic: Statistic, clusters: int, n: int, resamples: int = 2000, seed: int = 7,
+                 left_out: int = 0) -> Estimate:
     """The statistic with every cluster counted once, and its 95 % percentile interval (module docstring)."""
     value = low = high = math.nan
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -475,4 +478,13 @@ def _kendall(x: np.ndarray, y: np.ndarray, codes: np.ndarray) -> Statistic:
     return tau
 
 
-COEFFICIENTS = {"pearson": _pearson, "spearman": _spearman, "kendall": _kendall}
+def _auc(scores: np.ndarray, labels: np.ndarray, codes: np.ndarray) -> Statistic:
+    def area(weights: np.ndarray) -> np.ndarray:
+        w = weights[:, codes]
+        positives, negatives = (w * labels).sum(axis=1), (w * (1 - labels)).sum(axis=1)
+        rank_sum = (w * labels * _midranks(scores, w)).sum(axis=1)
+        return (rank_sum - positives * (positives + 1) / 2) / (positives * negatives)
+    return area
+
+
+COEFFICIENTS = {"pearson": _pearson, "spearman": _spearman, "kendall": _kendall, "auc": _auc}

@@ -54,7 +54,7 @@ def test_score_as_json_equals_the_python_result(pair, capsys):
     assert json.loads(capsys.readouterr().out) == ems.score_answer(REFERENCE, ANSWER).to_dict()
 
 
-@pytest.mark.parametrize("scorer", ["rouge", "local", "local-pair"])
+@pytest.mark.parametrize("scorer", ["rouge", "bleu", "local", "local-pair"])
 def test_scorers_without_a_judge(pair, capsys, scorer):
     assert main(["score", *pair, "--scorer", scorer, "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
