@@ -1,4 +1,4 @@
-"""The command line: `ems score | evaluate | triplets | reproduce | prompts | replies`.
+"""The command line: `ems score | evaluate | agree | triplets | reproduce | prompts | replies`.
 
 Exit 0 done, 2 bad input, 3 coverage too low; 130 stopped by Ctrl-C, 143 by SIGTERM.
 """
@@ -208,6 +208,24 @@ def reproduce(args: argparse.Namespace) -> int:
     return 0
 
 
+def agree(args: argparse.Namespace) -> int:
+    """Results beside a user's own labels: agreement by metric, mean labels corrected by the metric."""
+    from .study import own_labels
+
+    results, labels = own_labels.own_results(args.results), own_labels.read_labels(args.labels)
+    print("\n\n".join(own_labels.as_text(results, labels)))
+    return 0
+
+
+def _add_agree(commands: Any) -> None:
+    """`ems agree`."""
+    own = commands.add_parser("agree", help="results beside your own labels of the same answers")
+    own.set_defaults(run=agree)
+    own.add_argument("results", nargs="+", metavar="RESULTS", help="of ems evaluate; several are compared")
+    own.add_argument("labels", metavar="LABELS", help="CSV: triplet_id, model, label (or triplet_id, "
+                     "model_a, model_b, preference), and if there are any rater, group")
+
+
 def replies(args: argparse.Namespace) -> int:
     """Export, import and count saved replies and the requests that wait for one."""
     from .judge.store import Replies
@@ -368,6 +386,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="ems", description="Extract, match, and score: judge long answers.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_evaluation(commands)
+    _add_agree(commands)
     _add_study(commands)
     _add_replies(commands)
     return parser
