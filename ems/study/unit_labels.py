@@ -9,18 +9,25 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from .. import stats
+from ..baselines import bertscore, rouge
 from ..io import read_text
 from ..match import Matcher
 from ..pipeline import EMS, build
 from ..score import BLEUScorer, RougeScorer
 from ..types import Answer, GivenPoint, InputError, Triplet
+from .agreement import metrics_of, surface_table
 from .upstream import pins, source
+
+if TYPE_CHECKING:
+    from ..local.encoder import Encoder
 
 REALSUMM = "realsumm/data/REALSumm"
 UNIT_KEYS = ["triplet_id", "model", "unit"]
@@ -110,17 +117,36 @@ def _words(text: str) -> set[str]:
     return set(re.findall(r"[a-z0-9]+", text.lower()))
 
 
-def unit_agreement(labels: pd.DataFrame, units: pd.DataFrame, *, resamples: int = 1000, seed: int = 7
-                   ) -> pd.DataFrame:
-    """How well each metric tells units that are in an answer from others: AUC over clusters of triplets.
+def summary_table(triplets: Sequence[Triplet], answers: Sequence[Answer], encoder: Encoder
+                  ) -> pd.DataFrame:
+    """The score table of whole summaries against references: the recalls that the community compares."""
+    triplets = [replace(t, points=()) for t in triplets]
+    reference = {t.id: t.reference for t in triplets}
+    references, texts = [reference[a.triplet_id] for a in answers], [a.answer for a in answers]
+    table = surface_table(triplets, answers)[["triplet_id", "model", "unigram Recall"]]
+    for kind, scores in rouge(references, texts).items():
+        table[f"ROUGE-{kind[-1]} Recall"] = [recall for _, recall, _ in scores]
+    for name, scorer in (("EMS(local)", "local"), ("EMS(local-pair)", "local-pair")):
+        table[f"{name} Recall"] = [r.recall for r in build(None, scorer).evaluate(triplets, answers)]
+    table["BERTScore Score"] = bertscore(references, texts, encoder)
+    return table
 
-    Columns metric, value, ci_low, ci_high, n, clusters. InputError when units and labels are not of one set.
-    """
+
+def joined(labels: pd.DataFrame, units: pd.DataFrame) -> pd.DataFrame:
+    """A unit table with its labels. InputError when the two are not of one set."""
     table = labels.merge(units, on=UNIT_KEYS, how="outer", indicator=True, validate="one_to_one")
     if unjoined := int((table["_merge"] != "both").sum()):
         raise InputError(f"{unjoined} units have only scores or only a label; both must be of one set")
-    metrics = [column for column in units if column not in UNIT_KEYS]
-    rows = [{"metric": metric, **_row(stats.auc(table[metric], table["present"], table["triplet_id"],
+    return table.drop(columns="_merge")
+
+
+def unit_agreement(units: pd.DataFrame, *, resamples: int = 1000, seed: int = 7) -> pd.DataFrame:
+    """How well each metric tells units that are in an answer from others: AUC over clusters of triplets.
+
+    `units` is a unit table with labels (`joined`). Columns metric, value, ci_low, ci_high, n, clusters.
+    """
+    metrics = [column for column in units if column not in (*UNIT_KEYS, "present", "label", "must")]
+    rows = [{"metric": metric, **_row(stats.auc(units[metric], units["present"], units["triplet_id"],
                                                 resamples=resamples, seed=seed))} for metric in metrics]
     return pd.DataFrame(rows)
 
@@ -131,17 +157,18 @@ def pyramid(labels: pd.DataFrame) -> pd.DataFrame:
     return shares.rename(columns={"present": "value"})
 
 
-def summary_agreement(labels: pd.DataFrame, scores: pd.DataFrame, metrics: Mapping[str, str], *,
-                      resamples: int = 1000, seed: int = 7) -> pd.DataFrame:
+def summary_agreement(people: pd.DataFrame, scores: pd.DataFrame, *, resamples: int = 1000, seed: int = 7
+                      ) -> pd.DataFrame:
     """Correlation with the pyramid score as REALSumm reports it, over triplets drawn with the same systems.
 
-    `metrics` maps names to columns of `scores`. Levels: summary (mean over triplets of the correlation across
-    systems; triplets where either is constant are left out) and system (of the systems' means). Columns
-    metric, level, measure (kendall: tau-b; pearson), value, ci_low, ci_high, n, clusters.
+    `people` is `pyramid`'s frame; of the score table the columns of recall and of one value count. Levels:
+    summary (mean over triplets of the correlation across systems; triplets where either is constant are left
+    out) and system (of the systems' means). Columns metric, level, measure (kendall: tau-b; pearson), value,
+    ci_low, ci_high, n, clusters.
     """
-    people = pyramid(labels).pivot(index="triplet_id", columns="model", values="value")
+    people = people.pivot(index="triplet_id", columns="model", values="value")
     rows = []
-    for metric, column in metrics.items():
+    for metric, column in metrics_of(scores, "Recall").items():
         ours = scores.pivot(index="triplet_id", columns="model", values=column).reindex_like(people)
         x, y = ours.to_numpy(dtype=float), people.to_numpy(dtype=float)
         for measure in ("kendall", "pearson"):
