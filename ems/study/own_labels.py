@@ -20,7 +20,7 @@ import pandas as pd
 from .. import stats
 from ..io import parse_jsonl, read_text, some
 from ..types import EMSResult, InputError
-from .reliability import krippendorff_alpha
+from .reliability import Scale, krippendorff_alpha
 
 SINGLE = ("triplet_id", "model", "label")
 PAIR = ("triplet_id", "model_a", "model_b", "preference")
@@ -93,7 +93,7 @@ def raters(labels: pd.DataFrame) -> tuple[int, float]:
     labels = labels.dropna(subset=[named])
     wide = labels.pivot(index=units, columns="rater", values=named)
     count = wide.shape[1]
-    scale = "nominal" if labels[named].nunique() == 2 else "interval"
+    scale: Scale = "nominal" if labels[named].nunique() == 2 else "interval"
     return count, krippendorff_alpha(wide.to_numpy(), scale) if count > 1 else math.nan
 
 

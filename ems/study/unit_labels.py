@@ -172,7 +172,7 @@ def summary_agreement(people: pd.DataFrame, scores: pd.DataFrame, *, resamples: 
         ours = scores.pivot(index="triplet_id", columns="model", values=column).reindex_like(people)
         x, y = ours.to_numpy(dtype=float), people.to_numpy(dtype=float)
         for measure in ("kendall", "pearson"):
-            by_triplet = np.array([_correlation(a, b, measure) for a, b in zip(x, y, strict=True)])
+            by_triplet = [_correlation(a, b, measure) for a, b in zip(x, y, strict=True)]
             mean = stats.mean_over(by_triplet, people.index)
             system = stats.bootstrapped(system_level(x, y, measure), len(x), x.size, resamples, seed)
             rows += [{"metric": metric, "level": level, "measure": measure, **_row(estimate)}
