@@ -1,5 +1,6 @@
 # make setup                         a virtual environment with everything, for the targets below
 # make reproduce [PROFILE=default]   regenerate Table 1 and the figures into runs/<profile>/
+# make verify                        run the commands of docs/claims.md, and say which claims hold here
 # make test                          the quick tests, in two processes; needs no key and no network
 # make test-all                      those, then the slow ones: model server, kernels, Dask, killed processes
 # make lint types                    style and complexity; types
@@ -14,7 +15,7 @@ BIN = $(VENV)/bin
 # A file of tests stays in one process, which keeps its servers, encoders and the notebooks' run for it.
 PYTEST = $(BIN)/python -m pytest -n 2 --dist loadscope
 
-.PHONY: setup reproduce test test-all bench lab lint types clean
+.PHONY: setup reproduce verify test test-all bench lab lint types clean
 
 setup: $(VENV)/.ready
 
@@ -30,6 +31,9 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 
 reproduce: setup
 	$(BIN)/ems reproduce --profile $(PROFILE)
+
+verify: setup
+	$(BIN)/python -m ems.study.claims
 
 test: setup
 	$(PYTEST) -m "not slow"

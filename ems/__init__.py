@@ -16,13 +16,17 @@ from .types import Answer, EMSResult, GivenPoint, InputError, Triplet
 
 if TYPE_CHECKING:              # the names of _WHERE once more, for editors and type checkers
     from .baselines import RAGChecker
+    from .comparison import compare
     from .data import (
+        answers_of,
         check_join,
         claims_frame,
         load_answers,
         load_triplets,
         read_frames,
+        support_frame,
         to_frame,
+        triplets_of,
         values_frame,
     )
     from .extract import LLMExtractor
@@ -32,18 +36,21 @@ if TYPE_CHECKING:              # the names of _WHERE once more, for editors and 
     from .local.scorers import LocalScorer, PairScorer, SimilarityMatcher
     from .local.sentences import SentenceExtractor, remove_summaries
     from .match import LLMMatcher
-    from .metrics import Tally, ems_scores
-    from .pipeline import EMS, build, rescored
+    from .metrics import Tally, ems_scores, support_scores
+    from .pipeline import EMS, build, compute, rescored, with_support
     from .prompting import Prompts, as_judge
     from .report import save_table1, table1
+    from .report_html import save_report
+    from .results import load_results
     from .score import BERTScorer, BLEUScorer, JointLLMScorer, LLMScorer, RougeScorer, SidesLLMScorer
     from .stats import paired_table, summarise
+    from .support.support import LLMSupporter, LocalSupporter
 
 __version__ = "0.1.0"
 
 _WHERE = {name: module for module, names in {
-    "metrics": ("ems_scores", "Tally"),
-    "pipeline": ("EMS", "build", "rescored"),
+    "metrics": ("ems_scores", "support_scores", "Tally"),
+    "pipeline": ("EMS", "build", "compute", "rescored", "with_support"),
     "extract": ("LLMExtractor",),
     "local.sentences": ("SentenceExtractor", "remove_summaries"),
     "match": ("LLMMatcher",),
@@ -55,7 +62,11 @@ _WHERE = {name: module for module, names in {
     "prompting": ("as_judge", "Prompts"),
     "judge.store": ("Replies",),
     "data": ("load_triplets", "load_answers", "check_join", "to_frame", "values_frame", "claims_frame",
-             "read_frames"),
+             "read_frames", "support_frame", "triplets_of", "answers_of"),
+    "comparison": ("compare",),
+    "results": ("load_results",),
+    "report_html": ("save_report",),
+    "support.support": ("LocalSupporter", "LLMSupporter"),
     "stats": ("summarise", "paired_table"),
     "report": ("table1", "save_table1"),
 }.items() for name in names}

@@ -1,4 +1,4 @@
-"""The command line: `ems score | evaluate | agree | triplets | reproduce | prompts | replies`.
+"""The command line: what each command does. `cli_parser` says which there are, with their options and help.
 
 Exit 0 done, 2 bad input, 3 coverage too low; 130 stopped by Ctrl-C, 143 by SIGTERM.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import errno
 import json
+import math
 import os
 import signal
 import sys
@@ -18,6 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from .cli_parser import JUDGE_OPTIONS, parse
 from .report import alignment_text, visible
 from .types import Answer, EMSResult, InputError, Triplet
 
@@ -27,20 +29,15 @@ if TYPE_CHECKING:
     from .judge.client import LLMJudge
     from .pipeline import EMS
 
-STORE = "ems-replies.sqlite"
-DRY_RUN = "count calls, tokens and cost without a single call"
 COVERAGE = 0.95          # share of points that must be scored for exit status 0
-# Options of `score` and `evaluate` that mean nothing without a judge, with their defaults.
-JUDGE_OPTIONS: dict[str, Any] = {
-    "base_url": None, "key_env": None, "mode": "live", "recorded": None, "weights": None, "seed": 7,
-    "temperature": 0.0, "timeout": 600.0, "max_score": None, "prices": None, "spend_limit": None,
-    "prompts": "kit",
-}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status. One line on stderr says what was wrong with the input."""
-    args = _parser().parse_args(argv)
+    from . import __version__
+
+    commands = (score, evaluate, report, compare, triplets, reproduce, prompts, replies)
+    args = parse({command.__name__: command for command in commands}, __version__, argv)
     stopped: list[int] = []
     try:
         with _terminable(stopped):
@@ -102,11 +99,13 @@ def score(args: argparse.Namespace) -> int:
 
 def evaluate(args: argparse.Namespace) -> int:
     """Many answers: a line per answer into OUT, a table per model onto the screen."""
-    from .data import check_join, judge_usage, load_answers, to_frame
+    from .data import check_join, judge_usage, load_answers, support_frame, to_frame
     from .io import whole_file
     from .judge.budget import table
 
     _check_judge_options(args)
+    if args.support != "none" and args.scheduler:
+        raise InputError("--support is not computed on a cluster; leave out --scheduler, or --support")
     triplets, answers = _triplets(args.triplets), load_answers(args.answers)
     for model, missing in check_join(triplets, answers).items():
         _say(f"{model} left {len(missing)} of {len(triplets)} triplets unanswered, e.g. {missing[0]}")
@@ -122,9 +121,14 @@ def evaluate(args: argparse.Namespace) -> int:
         used = {visible(model): tasks for model, tasks in judge_usage(*pipeline.judges).items()}
         print(table(used).to_string(index=False, float_format=lambda v: f"{v:,.2f}", na_rep="unknown"),
               file=sys.stderr)
-    from .stats import summarise  # late: a refusal need not wait for scipy
+    import pandas as pd  # late, and scipy with it: a refusal need not wait for them
 
-    summary = summarise(to_frame(results, "EMS", triplets))
+    from .stats import summarise
+
+    frames = [to_frame(results, "EMS", triplets)]
+    if args.support != "none":
+        frames.append(support_frame(results, triplets))
+    summary = summarise(pd.concat(frames, ignore_index=True), cluster=args.cluster)
     if args.json:
         print(summary.to_json(orient="records"))
     else:
@@ -187,6 +191,42 @@ def _plan(args: argparse.Namespace, triplets: Sequence[Triplet], answers: Sequen
     return 0
 
 
+def report(args: argparse.Namespace) -> int:
+    """Results as one HTML file."""
+    from .judge.store import Replies
+    from .judge.unread import unread_replies
+    from .report_html import save_report
+    from .results import load_results
+
+    out, read = Path(args.output), [args.results, args.triplets, args.store]
+    if any(out.exists() and Path(path).exists() and out.samefile(path) for path in read if path):
+        raise InputError(f"-o {out} is also read by this command and would be lost; give another file to "
+                         "write")
+    results = load_results(args.results)
+    unread: list[tuple[str, str]] = []
+    if args.store:
+        _check_store(args.store)
+        unread = unread_replies(Replies(args.store))
+    triplets = _triplets(args.triplets) if args.triplets else None
+    save_report(results, out, triplets=triplets, title=args.title, unread=unread)
+    count, size = sum(map(len, results.values())), out.stat().st_size
+    print(json.dumps({"report": str(out), "results": count, "bytes": size}) if args.json else
+          f"{count} results in {visible(str(out))} ({size / 1000:,.0f} kB)")
+    return 0
+
+
+def compare(args: argparse.Namespace) -> int:
+    """Two files of results: paired differences, and the answers and points that changed most."""
+    from .comparison import compare as compare_results
+    from .results import load_results, of_metric
+
+    a, b = (of_metric(load_results(path), args.metric, path) for path in (args.a, args.b))
+    triplets = _triplets(args.triplets) if args.triplets else None
+    found = compare_results(a, b, triplets=triplets, cluster=args.cluster, seed=args.seed)
+    print(found.to_json() if args.json else found.text(args.top))
+    return 0
+
+
 def reproduce(args: argparse.Namespace) -> int:
     """Run the notebooks of a profile, or with --dry-run say what their judges would ask and cost."""
     import yaml
@@ -217,22 +257,12 @@ def agree(args: argparse.Namespace) -> int:
     return 0
 
 
-def _add_agree(commands: Any) -> None:
-    """`ems agree`."""
-    own = commands.add_parser("agree", help="results beside your own labels of the same answers")
-    own.set_defaults(run=agree)
-    own.add_argument("results", nargs="+", metavar="RESULTS", help="of ems evaluate; several are compared")
-    own.add_argument("labels", metavar="LABELS", help="CSV: triplet_id, model, label (or triplet_id, "
-                     "model_a, model_b, preference), and if there are any rater, group")
-
-
 def replies(args: argparse.Namespace) -> int:
-    """Export, import and count saved replies and the requests that wait for one."""
+    """Export, import, count and show saved replies and the requests that wait for one."""
     from .judge.store import Replies
 
-    if args.action != "import" and not Path(args.store).exists():
-        raise InputError(
-            f"{args.store}: no such store of replies; --store names one, as made by a run with a judge")
+    if args.action != "import":
+        _check_store(args.store)
     if args.action == "export" and Path(args.file).exists() and Path(args.file).samefile(args.store):
         raise InputError(f"{args.file} is the store itself and would be lost; give another file to write")
     store = Replies(args.store)
@@ -243,6 +273,10 @@ def replies(args: argparse.Namespace) -> int:
             print(f"{store.export(args.file, prompts=args.prompts)} replies written to {args.file}")
     elif args.action == "import":
         print(", ".join(f"{n} {what}" for what, n in _imported(store, args.file).items()))
+    elif args.action == "show":
+        _show_replies(store, args)
+    elif args.json:
+        print(json.dumps({"replies": store.stats(), "pending": store.pending()}))
     else:
         import pandas as pd
 
@@ -250,6 +284,31 @@ def replies(args: argparse.Namespace) -> int:
         print("no replies" if rows.empty else _safe(rows).to_string(index=False))
         print(f"pending: {store.pending() or 'none'}")
     return 0
+
+
+def _show_replies(store: Any, args: argparse.Namespace) -> None:
+    """A line a reply: the beginning of its key, task, model, what is wrong with it, and its first
+    characters.
+    """
+    from dataclasses import asdict
+
+    from .judge.unread import unread_reason
+
+    for record in store.records():
+        reason = unread_reason(record)
+        if (args.unread and not reason) or (args.task and record.task != args.task):
+            continue
+        if args.json:
+            print(json.dumps({**asdict(record), "unread": reason}))
+        else:
+            print(f"{record.key[:12]}  {record.task:<8} {visible(record.model, 30)}  {reason or 'read'}: "
+                  f"{visible(record.text, 80) or '(empty)'}")
+
+
+def _check_store(path: str) -> None:
+    if not Path(path).exists():
+        raise InputError(f"{path}: no such store of replies; --store names one, as made by a run with a "
+                         "judge")
 
 
 def prompts(args: argparse.Namespace) -> int:
@@ -281,14 +340,15 @@ def _pipeline(args: argparse.Namespace, planner: Any = None) -> EMS:
     from .pipeline import build
 
     if args.judge == "none":
-        return build(None, args.scorer or "local", encoder=args.encoder, variant=args.variant)
+        return build(None, args.scorer or "local", encoder=args.encoder, variant=args.variant,
+                     support=args.support)
     from .prompting import Prompts
 
     scorer = args.scorer or "llm"
     if planner is not None and not scorer.startswith("llm"):
         scorer = "local-pair"                # costs no call either, and loads nothing
     return build(planner or _judge(args), scorer, encoder=args.encoder, prompts=Prompts.named(args.prompts),
-                 variant=args.variant, max_score=args.max_score)
+                 variant=args.variant, max_score=args.max_score, support=args.support)
 
 
 def _check_judge_options(args: argparse.Namespace) -> None:
@@ -317,35 +377,6 @@ def _judge(args: argparse.Namespace) -> LLMJudge:
                     temperature=args.temperature, prices=prices, spend_limit=args.spend_limit)
 
 
-def _seed(text: str) -> int | None:
-    if text != "none" and not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"a whole number or none is needed, got {text!r}")
-    return None if text == "none" else int(text)
-
-
-def _temperature(text: str) -> float | None:
-    try:
-        value = None if text == "none" else float(text)
-    except ValueError:
-        value = -1.0
-    if value is not None and not 0 <= value <= 2:
-        raise argparse.ArgumentTypeError(f"a number from 0 to 2 or none is needed, got {text!r}")
-    return value
-
-
-def _score_limit(text: str) -> int:
-    if not (text.isdecimal() and 1 <= int(text) <= 100):
-        raise argparse.ArgumentTypeError(f"a whole number from 1 to 100 is needed, got {text!r}")
-    return int(text)
-
-
-def _prices(text: str) -> list[float]:
-    numbers = [float(part) for part in text.split(",")]
-    if len(numbers) not in (2, 3):
-        raise argparse.ArgumentTypeError(f"two or three numbers with commas between are needed, got {text!r}")
-    return numbers
-
-
 def _status(results: Sequence[EMSResult], pipeline: EMS) -> int:
     """The exit status, and where it is not 0 one line: what is unscored, why, the server's last message."""
     units = sum(max(len(r.match), r.unscored) for r in results)
@@ -367,121 +398,38 @@ def _slim(result: EMSResult) -> EMSResult:
     """The result without its texts, which the output file has: what is kept of 10,000 answers stays small."""
     from dataclasses import replace
 
-    return replace(result, ref_points=(), ans_points=(), score=(), ans_score=())
+    kept = result.ans_score if result.support else ()          # which the measures of support need
+    return replace(result, ref_points=(), ans_points=(), score=(), ans_score=kept,
+                   support=tuple(replace(s, quote="") for s in result.support))
 
 
 def _shown(summary: pd.DataFrame) -> str:
-    intervals = zip(summary.ci_low, summary.ci_high, strict=True)
-    shown = summary.assign(interval=[f"[{low:.3f}, {high:.3f}]" for low, high in intervals])
-    columns = ["model", "part", "value", "interval", "n", "coverage"]
-    return _safe(shown[columns]).to_string(index=False, float_format=lambda v: f"{v:.3f}")
+    """A row a model: recall, precision and F1, or another metric's values, with intervals where there are
+    enough clusters for them.
+    """
+    import pandas as pd
+
+    from .stats import MIN_CLUSTERS
+
+    def cell(row: Any) -> str:
+        interval = "" if math.isnan(row.ci_low) else f" [{row.ci_low:.3f}, {row.ci_high:.3f}]"
+        return f"{row.value:.3f}{interval}"
+    rows = []
+    for model, parts in summary.groupby("model", sort=False):
+        # EMS-Support and EMS-open have one part each, and stand under the metric's name
+        cells = {row.part if row.metric == "EMS" else row.metric: row
+                 for row in parts.itertuples(index=False)}
+        f1, shown = cells["F1"], dict.fromkeys(("Recall", "Precision", "F1", *cells))
+        rows.append({"model": model, **{name: cell(cells[name]) for name in shown}, "n": f1.n,
+                     "clusters": f1.clusters, "coverage": f"{f1.coverage:.1%}"})
+    note = (f"\nNo interval with fewer than {MIN_CLUSTERS} clusters: too few to say how they vary."
+            if summary["ci_low"].isna().any() else "")
+    return _safe(pd.DataFrame(rows)).to_string(index=False) + note
 
 
 def _safe(table: pd.DataFrame) -> pd.DataFrame:
     """The table with texts that are safe to show."""
     return table.map(lambda cell: visible(cell) if isinstance(cell, str) else cell)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="ems", description="Extract, match, and score: judge long answers.")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    _add_evaluation(commands)
-    _add_agree(commands)
-    _add_study(commands)
-    _add_replies(commands)
-    return parser
-
-
-def _add_evaluation(commands: Any) -> None:
-    """`ems score`, `ems evaluate` and `ems triplets`."""
-    one = commands.add_parser("score", help="one answer against one reference")
-    one.set_defaults(run=score)
-    one.add_argument("--reference", required=True, metavar="FILE")
-    one.add_argument("--answer", required=True, metavar="FILE")
-
-    many = commands.add_parser("evaluate", help="many answers: JSON lines in, JSON lines out")
-    many.set_defaults(run=evaluate)
-    add = many.add_argument
-    add("triplets", metavar="TRIPLETS", help="{id, group, question, reference} a line, or RAGChecker's JSON, "
-        "or q3-2024: the kit's own fifty")
-    add("answers", metavar="ANSWERS", help="{triplet_id, model, answer} a line, or RAGChecker's JSON")
-    add("-o", "--output", required=True, metavar="OUT.jsonl")
-    add("--dry-run", action="store_true", help=DRY_RUN)
-    add("--scheduler", metavar="ADDRESS", help="of a Dask cluster, for local and BERTScore evaluation")
-
-    own = commands.add_parser("triplets", help="write the kit's own fifty questions and references to a file")
-    own.set_defaults(run=triplets)
-    own.add_argument("file", metavar="OUT.jsonl")
-    own.add_argument("--transcripts", metavar="DIR",
-                     help="folder or parquet file with the calls: each goes in as context")
-
-    for command in (one, many):
-        add = command.add_argument
-        add("--judge", default="none", metavar="none|MODEL", help="default none: no key, no network")
-        add("--scorer", metavar="rouge|bleu|bertscore|llm|llm-expected|local|local-pair",
-            help="default local, with a judge llm")
-        add("--encoder", metavar="NAME", help="model for bertscore; default roberta-large")
-        add("--json", action="store_true", help="JSON on standard output")
-        _add_judge(command.add_argument_group("the judge"))
-
-
-def _add_judge(group: Any) -> None:
-    """The options that only a judge needs; `JUDGE_OPTIONS` has their defaults."""
-    add = group.add_argument
-    add("--base-url", metavar="URL", help="address of the endpoint; default OPENAI_BASE_URL")
-    add("--key-env", metavar="NAME", help="environment variable with the key; default OPENAI_API_KEY")
-    add("--workers", type=int, default=32, metavar="N", help="questions under way at once; default 32")
-    add("--timeout", type=float, metavar="SECONDS", help="for one reply with its retries; default 600")
-    add("--store", default=STORE, metavar="FILE", help=f"the judge's replies; default {STORE}")
-    add("--recorded", action="append", metavar="FILE", help="recorded replies to use as well")
-    add("--mode", choices=("live", "replay", "refresh"))
-    add("--weights", metavar="REVISION", help="of the model: a reply belongs to the weights it was made with")
-    add("--seed", type=_seed, metavar="N|none", help="sent with every question; default 7")
-    add("--temperature", type=_temperature, metavar="T|none", help="sent with every question; default 0")
-    add("--max-score", type=_score_limit, metavar="N", help="the best score of a pair; default 10")
-    add("--variant", default="faithful", metavar="shared|all|reasoned",
-        help="another way to ask for matches than the paper's")
-    add("--prompts", metavar="SET", help="kit, paper (see ems prompts import) or a folder; default kit")
-    add("--prices", type=_prices, metavar="PROMPT,REPLY[,CACHED]",
-        help="money for a million tokens, such as 2.5,10,1.25")
-    add("--spend-limit", type=float, metavar="MONEY", help="stop before the judge costs more")
-    group.set_defaults(**JUDGE_OPTIONS)
-
-
-def _add_study(commands: Any) -> None:
-    """`ems reproduce` and `ems prompts`."""
-    rerun = commands.add_parser("reproduce", help="run the notebooks of a profile")
-    rerun.set_defaults(run=reproduce)
-    add = rerun.add_argument
-    add("--profile", default="default", metavar="P", help="a name in profiles/ or a .yaml file")
-    add("--only", action="append", metavar="03", help="only the notebooks that begin so")
-    add("-p", dest="parameter", nargs=2, action="append", metavar=("NAME", "VALUE"))
-    add("--dry-run", action="store_true", help=DRY_RUN)
-
-    words = commands.add_parser("prompts", help="the paper's own questions and prompts, from your copy of it")
-    words.set_defaults(run=prompts)
-    actions = words.add_subparsers(required=True, metavar="import")
-    make = actions.add_parser("import", help="make the prompt set paper")
-    make.add_argument("source", metavar="SOURCE", help="arXiv 2503.16575 as PDF, HTML or text")
-    make.add_argument("--reading", action="append", metavar="NAME=CHOICE", help="where the paper says two "
-                      "things: index=1, list=everywhere|plain, versions=counted, answer=bare")
-
-
-def _add_replies(commands: Any) -> None:
-    """`ems replies`."""
-    saved = commands.add_parser("replies", help="export, import and count saved replies")
-    saved.set_defaults(run=replies)
-    actions = saved.add_subparsers(required=True, dest="action", metavar="export|import|stats")
-    out = actions.add_parser(
-        "export", help="write replies, or with --pending the requests that wait, as JSON lines")
-    out.add_argument("file", metavar="FILE")
-    out.add_argument("--pending", action="store_true", help="as input of a batch endpoint or vllm run-batch")
-    out.add_argument("--prompts", action="store_true", help="with the prompts")
-    into = actions.add_parser("import", help="read replies, or a batch endpoint's results")
-    into.add_argument("file", metavar="FILE")
-    count = actions.add_parser("stats", help="replies and tokens by model and task")
-    for action in (out, into, count):
-        action.add_argument("--store", default=STORE, metavar="FILE", help=f"default {STORE}")
 
 
 if __name__ == "__main__":

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, field_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from .baselines import Claims, entailed, ragchecker_scores
 from .io import OWN_CHECK, is_encodable, parse_jsonl, read_text, some, unguarded, validated
 from .judge.budget import Usage, merged
-from .metrics import tally
+from .metrics import support_scores, tally
 from .types import Answer, EMSResult, GivenPoint, InputError, Triplet, duplicates
 
 if TYPE_CHECKING:
@@ -29,6 +39,7 @@ if TYPE_CHECKING:
 
 POINT_KEYS = ("points", "nuggets", "rubrics")      # of a triplet's line: its reference points are given
 NUGGET_WEIGHTS = {"vital": 1.0, "okay": 0.5}       # TREC RAG 2024, weighted score (arXiv:2411.09607)
+
 
 def _unicode(text: str) -> str:
     if not is_encodable(text):
@@ -73,17 +84,28 @@ class PointRow(_Row):
 
 
 class TripletRow(_Row):
-    """A line of triplets.jsonl."""
+    """A row of triplets. Without a group it is one of its own; `references` may stand for `reference`."""
 
     id: Name
-    group: Name
+    group: Name | None = None
     question: Text
     reference: Text
     context: Text | None = None
+    others: list[Text] = []
+
+    @model_validator(mode="before")
+    @classmethod
+    def _first_reference(cls, row: Any) -> Any:
+        """A row with `references`, a list, as one with `reference` and `others`."""
+        several = row.get("references") if isinstance(row, dict) and "reference" not in row else None
+        if isinstance(several, list) and several:
+            return {**row, "reference": several[0], "others": several[1:]}
+        return row
 
     def triplet(self) -> Triplet:
         """The row as a record."""
-        return Triplet(self.id, self.group, self.question, self.reference, self.context)
+        return Triplet(self.id, self.group or self.id, self.question, self.reference, self.context,
+                       tuple(self.others))
 
 
 class PointedRow(_Row):
@@ -107,7 +129,7 @@ class PointedRow(_Row):
     def triplet(self) -> Triplet:
         """The row as a record; without a group it is one of its own."""
         return Triplet(self.id, self.group or self.id, self.question, self.reference, self.context,
-                       tuple(row.point() for row in self.points))
+                       points=tuple(row.point() for row in self.points))
 
 
 def _model_of(value: Any) -> type[TripletRow] | type[PointedRow]:
@@ -139,24 +161,26 @@ class RAGCheckerRow(_Row):
 
 
 def load_triplets(path: str | Path) -> list[Triplet]:
-    """Triplets from JSON lines `{id, group, question, reference, context?}`, or from RAGChecker's input JSON.
+    """Triplets `{id, group?, question, reference, context?}` from JSON lines, a JSON array, CSV or
+    RAGChecker's input JSON.
 
-    A line may give the reference's points, which are then not extracted, and may leave out group and
-    reference: `points: [{text, weight?, kind?}]`, a weight below 0 for what should not be said. Nugget lists
-    (`{qid, query, nuggets: [{text, importance}]}`; vital 1, okay 0.5) and rubrics (`{prompt_id, prompt,
-    rubrics: [{criterion, points}]}`) are read as they are. Blank lines and unknown keys are ignored.
-    InputError names file and line for anything malformed.
+    Without a group a triplet is a group of its own. `references`, a list, may stand for `reference`. A row of
+    JSON may give the reference's points instead, which are then not extracted: `points: [{text, weight?,
+    kind?}]`, a weight below 0 for what should not be said. Nugget lists (`{qid, query, nuggets: [{text,
+    importance}]}`; vital 1, okay 0.5) and rubrics (`{prompt_id, prompt, rubrics: [{criterion, points}]}`) are
+    read as they are. Blank lines, empty cells of a CSV and unknown keys are ignored. InputError names file
+    and line for anything malformed.
     """
     text = read_text(path)
     if (rows := _ragchecker_rows(path, text)) is not None:
         return [Triplet(row.query_id, row.query_id, row.query, row.gt_answer,
                         "\n\n".join(document.text for document in row.retrieved_context or ()) or None)
                 for row in rows]
-    return [row.triplet() for row in _rows(path, text, _model_of, key=("id",))]
+    return [row.triplet() for row in _rows(path, _values(path, text), _model_of, key=("id",))]
 
 
 def load_answers(path: str | Path) -> list[Answer]:
-    """Answers from JSON lines `{triplet_id, model, answer}`, or from RAGChecker's input JSON: its stem is the
+    """Answers `{triplet_id, model, answer}` from the same formats; of RAGChecker's, the file's stem is the
     model.
 
     As strict as `load_triplets`; each (triplet_id, model) may occur once. An empty answer is valid: a
@@ -165,7 +189,24 @@ def load_answers(path: str | Path) -> list[Answer]:
     text = read_text(path)
     if (rows := _ragchecker_rows(path, text)) is not None:
         return [Answer(row.query_id, Path(path).stem, row.response) for row in rows]
-    rows = _rows(path, text, lambda _: AnswerRow, key=("triplet_id", "model"))
+    return _answers(path, _values(path, text))
+
+
+def triplets_of(rows: Iterable[Mapping[str, Any]]) -> list[Triplet]:
+    """Triplets from dictionaries with the fields of `load_triplets`, such as a Hugging Face data set's rows.
+
+    InputError names the row, counted from 0, for anything malformed.
+    """
+    return [row.triplet() for row in _rows("rows", _numbered(rows), _model_of, key=("id",))]
+
+
+def answers_of(rows: Iterable[Mapping[str, Any]]) -> list[Answer]:
+    """Answers from dictionaries with the fields of `load_answers`; else as `triplets_of`."""
+    return _answers("rows", _numbered(rows))
+
+
+def _answers(path: str | Path, values: Iterable[tuple[str, Any]]) -> list[Answer]:
+    rows = _rows(path, values, lambda _: AnswerRow, key=("triplet_id", "model"))
     return [Answer(**dict(row)) for row in rows]
 
 
@@ -189,23 +230,56 @@ def check_join(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> dict[s
             for model, done in answered.items() if len(done) < len(ids)}
 
 
-def _rows(path: str | Path, text: str, model_of: Callable[[Any], type[_Row]], key: Sequence[str]
-          ) -> list[Any]:
-    """Every JSON line as its model; `key` names the fields whose values may occur together once only."""
+def _numbered(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Any]]:
+    return ((f"row {number}", dict(row)) for number, row in enumerate(rows))
+
+
+def _values(path: str | Path, text: str) -> Iterator[tuple[str, Any]]:
+    """Every row of a CSV file (by its name), a JSON array or JSON lines, and where it stands."""
+    if str(path).lower().endswith(".csv"):
+        yield from _csv_values(path, text)
+    elif text.lstrip()[:1] == "[":
+        try:
+            yield from ((f"entry {number}", value) for number, value in enumerate(json.loads(text)))
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{path} begins like a JSON array and is none: {error}") from None
+    else:
+        yield from ((f"line {number}", value) for number, value in parse_jsonl(text, path))
+
+
+def _csv_values(path: str | Path, text: str) -> Iterator[tuple[str, Any]]:
+    """The rows of a CSV file with a header; an empty `group` or `context` counts as absent."""
+    csv.field_size_limit(2**31 - 1)                  # a document in a cell may be longer than the usual limit
+    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+    try:
+        for row in reader:
+            if None in row:
+                raise InputError(f"{path}, line {reader.line_num}: more cells than the header has; quote "
+                                 "texts that hold a comma")
+            yield (f"line {reader.line_num}",
+                   {k: v for k, v in row.items() if v is not None and (v or k not in ("group", "context"))})
+    except csv.Error as error:
+        raise InputError(f"{path}, line {reader.line_num} is not CSV: {error}") from None
+
+
+def _rows(path: str | Path, values: Iterable[tuple[str, Any]], model_of: Callable[[Any], type[_Row]],
+          key: Sequence[str]) -> list[Any]:
+    """Every value as its model; `key` names the fields whose values may occur together once only."""
     rows: list[Any] = []
-    lines: dict[tuple[Any, ...], int] = {}
-    for number, value in parse_jsonl(text, path):
-        where = f"{path}, line {number}"
+    places: dict[tuple[Any, ...], str] = {}
+    for place, value in values:
+        where = f"{path}, {place}"
         row = validated(model_of(value), value, where)
-        values = tuple(getattr(row, name) for name in key)
-        if values in lines:
+        names = tuple(getattr(row, name) for name in key)
+        if names in places:
             raise InputError(
-                f"{where}: {' and '.join(key)} {some(values)} occurred already on line {lines[values]}")
-        lines[values] = number
+                f"{where}: {' and '.join(key)} {some(names)} occurred already on {places[names]}")
+        places[names] = place
         rows.append(row)
     if not rows:
-        fields = ", ".join(model_of(None).model_fields)
-        raise InputError(f"{path} is empty; one JSON object per line with {fields} is needed")
+        fields = ", ".join(name for name in model_of(None).model_fields if name != "others")
+        raise InputError(f"{path} is empty; rows with {fields} are needed, as JSON lines, a JSON array or "
+                         "CSV")
     return rows
 
 
@@ -252,6 +326,27 @@ def to_frame(results: Iterable[EMSResult], metric: str = "EMS",
         rows += [(metric, part, r.model, r.triplet_id, value, *((num, den) if scored else (nan, nan)),
                   max(len(r.match), r.unscored), r.unscored, r.signature)
                  for part, (value, num, den) in parts.items()]
+    return _frame(rows, triplets)
+
+
+SUPPORT_PARTS = {"support": ("EMS-Support", "Score"), "open_precision": ("EMS-open", "Precision"),
+                 "blind_spot": ("blind spot", "Score"), "unsupported": ("unsupported", "Score")}
+
+
+def support_frame(results: Iterable[EMSResult], triplets: Sequence[Triplet] | None = None) -> pd.DataFrame:
+    """A frame of values, as `to_frame` gives it, of `metrics.support_scores`: four rows an answer.
+
+    EMS-Support Score, EMS-open Precision, and the shares blind spot and unsupported. `units` are the answer's
+    points; `unscored` those without a label or score, for EMS-Support also those that could not be checked.
+    An answer whose points were lost or never checked is one unscored unit.
+    """
+    rows = []
+    for r in results:
+        s, never = support_scores(r), bool(r.lost) or len(r.support) < len(r.ans_points)
+        for name, (metric, part) in SUPPORT_PARTS.items():
+            value, unscored = getattr(s, name), s.unchecked if name == "support" else s.unscored
+            rows.append((metric, part, r.model, r.triplet_id, value, value, nan if isnan(value) else 1.0,
+                         1 if never else s.points, 1 if never else unscored, r.signature))
     return _frame(rows, triplets)
 
 

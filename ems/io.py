@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import asdict, is_dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
@@ -134,6 +135,13 @@ def some(items: Sequence[Any], n: int = 3) -> str:
     return ", ".join(repr(i) for i in items[:n]) + (", ..." if len(items) > n else "")
 
 
+def meant(name: str, known: Iterable[str]) -> str:
+    """The known name that a wrong one was probably meant to be, as the end of a message; "" without one."""
+    known = list(known)
+    near = get_close_matches(name.lower(), [one.lower() for one in known], n=1, cutoff=0.7)
+    return f"; did you mean {next(one for one in known if one.lower() == near[0])!r}?" if near else ""
+
+
 def is_encodable(text: str) -> bool:
     """Whether UTF-8 can hold the text: a lone half of a surrogate pair is no character."""
     return text.isascii() or not re.search("[\ud800-\udfff]", text)
@@ -194,15 +202,16 @@ def write_json(path: str | Path, data: Any) -> Path:
 
 
 def write_jsonl(path: str | Path, rows: Iterable[Any]) -> Path:
-    """Write records (by their `to_dict()`, if any) or mappings as JSON lines.
+    """Write records (by their `to_dict()`, if any) or mappings as JSON lines, without an empty `context`,
+    `others` or `points`.
 
-    A triplet's `context` of None and its empty `points` are left out. ValueError for nan and
-    infinity; InputError for text that is not Unicode or a place that takes no file.
+    ValueError for nan and infinity; InputError for text that is not Unicode or a place that takes no file.
     """
     def line(number: int, row: Any) -> str:
         record = is_dataclass(row) and not isinstance(row, type)
         plain = row.to_dict() if hasattr(row, "to_dict") else asdict(row) if record else row
-        plain = {k: v for k, v in plain.items() if k not in ("context", "points") or v}
+        plain = {k: v for k, v in plain.items()
+                 if k not in ("context", "others", "points") or v not in (None, ())}
         text = json.dumps(plain, ensure_ascii=False, allow_nan=False)
         if not is_encodable(text):
             raise InputError(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from math import nan
 from typing import Any, Protocol
 
+from .io import meant
 from .prompting import Prompts, as_judge
 from .reading import read_index, read_indices
 from .sanitise import numbered, quoted
@@ -47,7 +48,8 @@ class LLMMatcher:
     def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *,
                  variant: str = "faithful", max_tokens: int | None = None):
         if variant not in VARIANTS:
-            raise InputError(f"variant must be one of {', '.join(VARIANTS)}, got {variant!r}")
+            raise InputError(f"variant must be one of {', '.join(VARIANTS)}, got "
+                             f"{variant!r}{meant(variant, VARIANTS)}")
         self.judge, self.prompts, self.variant = as_judge(judge), prompts or Prompts(), variant
         self.max_tokens = max_tokens or (256 if variant == "reasoned" else 32)
         self.unread: Counter[str] = Counter()

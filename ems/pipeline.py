@@ -6,33 +6,46 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import replace
 from itertools import chain, islice
-from typing import Any
+from math import isnan, nan
+from typing import Any, Protocol
 
 from .extract import Extractor
-from .io import progress_bar, progress_bars
+from .io import meant, progress_bar, progress_bars
 from .match import Matcher
 from .metrics import ems_scores, side_scores
 from .score import GroupScorer, Scorer, WholeScorer
-from .types import Answer, EMSResult, InputError, MissingReplies, Points, Triplet
+from .types import Answer, EMSResult, InputError, MissingReplies, Points, Support, Triplet
 
+SUPPORT = ("none", "local", "llm")        # ways to check answer points against the document
 CHUNK = 128                   # answers laid before a judge at once, at least
+
+
+class Supporter(Protocol):
+    """Anything that says of each point whether its document supports it: called with (document, points)."""
+
+    signature: str
+
+    def __call__(self, answers: Sequence[tuple[str, Points]]) -> list[tuple[Support, ...]]: ...
 
 
 class EMS:
     """The evaluation pipeline of the paper (section 2) from three interchangeable stages.
 
-    A scorer of whole sides (`score.WholeScorer`) needs no matcher: pass None.
+    A scorer of whole sides (`score.WholeScorer`) needs no matcher: pass None. A `supporter` checks every
+    answer point against the triplet's context as well, beside the paper's metrics and without a change to
+    them.
     """
 
-    def __init__(self, extractor: Extractor, matcher: Matcher | None, scorer: Scorer | WholeScorer):
+    def __init__(self, extractor: Extractor, matcher: Matcher | None, scorer: Scorer | WholeScorer,
+                 supporter: Supporter | None = None):
         if matcher is None and not isinstance(scorer, WholeScorer):
             raise InputError(f"the {scorer.name} scorer scores matched pairs and needs a matcher, got None")
-        self.extractor, self.matcher, self.scorer = extractor, matcher, scorer
+        self.extractor, self.matcher, self.scorer, self.supporter = extractor, matcher, scorer, supporter
 
     @property
     def judges(self) -> list[Any]:
         """The distinct judges that the stages ask, if any."""
-        stages = (self.extractor, self.matcher, self.scorer)
+        stages = (self.extractor, self.matcher, self.scorer, self.supporter)
         by_identity = {id(j): j for stage in stages if (j := getattr(stage, "judge", None)) is not None}
         return list(by_identity.values())
 
@@ -44,21 +57,22 @@ class EMS:
         judged = [j.signature for j in self.judges] or ["judge:none"]
         whole = self.matcher is None or isinstance(self.scorer, WholeScorer)
         match = "none" if self.matcher is None or whole else self.matcher.signature
+        support = [f"support:{self.supporter.signature}"] if self.supporter else []
         return "|".join([f"ems:{__version__}", f"extract:{self.extractor.signature}", f"match:{match}",
-                         f"score:{self.scorer.signature}", *judged])
+                         f"score:{self.scorer.signature}", *support, *judged])
 
     @property
     def unread(self) -> Counter[str]:
         """Replies that gave nothing usable so far, by stage and reason."""
-        stages = (self.extractor, self.matcher, self.scorer)
+        stages = (self.extractor, self.matcher, self.scorer, self.supporter)
         total: Counter[str] = Counter()
         for stage in stages:
             total.update(getattr(stage, "unread", {}))
         return total
 
-    def score(self, reference: str, answer: str) -> EMSResult:
-        """Evaluate one answer against one reference."""
-        triplet = Triplet("answer", "answer", "", reference)
+    def score(self, reference: str, answer: str, context: str | None = None) -> EMSResult:
+        """Evaluate one answer against one reference; a supporter checks it against `context`."""
+        triplet = Triplet("answer", "answer", "", reference, context)
         return self.evaluate([triplet], [Answer("answer", "answer", answer)])[0]
 
     def evaluate(self, triplets: Sequence[Triplet], answers: Iterable[Answer], workers: int | None = None,
@@ -66,7 +80,7 @@ class EMS:
         """One result per answer, in the order of the answers, joined to the triplets by id.
 
         `workers` sets how many questions the judge may have under way. InputError for an answer to an unknown
-        triplet or a repeated triplet id.
+        triplet or a repeated triplet id, and with a supporter for a triplet without context.
         """
         return list(self.stream(triplets, answers, workers=workers, progress=progress))
 
@@ -74,21 +88,38 @@ class EMS:
                progress: bool = False) -> Iterator[EMSResult]:
         """As `evaluate`, result by result with flat memory: answers may come from a generator.
 
-        A reference is extracted once, however many answers there are to it.
+        A reference is extracted once, however many answers there are to it. Where a triplet has several, an
+        answer's result is that with the reference of the highest F1, and the signature says so.
         """
         for judge in self.judges:
             if workers is not None and hasattr(judge, "workers"):
                 judge.workers = workers
-        references_by_id(triplets)                 # ids are unique
-        by_id = {t.id: t for t in triplets}
+        by_id, several = triplets_by_id(triplets), any(t.others for t in triplets)
+        contexts = {} if self.supporter is None else contexts_by_id(triplets)
         points: dict[str, Points | None] = {}
         chunks = _chunks(answers, batch_size(*self.judges), progress)
 
         def evaluated(chunk: list[Answer]) -> list[EMSResult]:
             with progress_bars(progress):          # without progress the stages draw no bars either
-                return self.score_alignments(self.align(by_id, chunk, points))
+                results = self.score_alignments(self.align(by_id, chunk, points))
+                results = self._best(results, chunk, by_id, points) if several else results
+                return results if self.supporter is None else _supported(results, contexts, self.supporter)
 
         yield from through(chunks, evaluated)
+
+    def _best(self, results: list[EMSResult], answers: Sequence[Answer], triplets: Mapping[str, Triplet],
+              points: dict[str, Points | None]) -> list[EMSResult]:
+        """Each answer's result by the reference under which its F1 is highest; of equal ones by the first."""
+        best, most = list(results), max(len(t.others) for t in triplets.values())
+        for k in range(most):
+            further = {name: replace(t, reference=t.others[k])
+                       for name, t in triplets.items() if len(t.others) > k}
+            asked = [i for i, a in enumerate(answers) if a.triplet_id in further]
+            again = self.score_alignments(self.align(further, [answers[i] for i in asked], points))
+            for i, result in zip(asked, again, strict=True):
+                if isnan(best[i].f1) or result.f1 > best[i].f1:
+                    best[i] = result
+        return [replace(r, signature=f"{r.signature}|references:best of {most + 1}") for r in best]
 
     def align(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer],
               extracted: dict[str, Points | None] | None = None) -> list[EMSResult]:
@@ -178,21 +209,50 @@ def with_metrics(a: EMSResult) -> EMSResult:
 
 def rescored(results: Sequence[EMSResult], scorer: Scorer | WholeScorer, pipeline: EMS) -> list[EMSResult]:
     """The same points and matches under another scorer: what tells EMS(ROUGE) from EMS(LLM) in the paper."""
-    return EMS(pipeline.extractor, pipeline.matcher, scorer).score_alignments(results)
+    return EMS(pipeline.extractor, pipeline.matcher, scorer, pipeline.supporter).score_alignments(results)
 
 
-def references_by_id(triplets: Sequence[Triplet]) -> dict[str, str]:
-    """Reference by triplet id; InputError when an id occurs twice."""
-    by_id: dict[str, str] = {}
+def with_support(results: Sequence[EMSResult], triplets: Sequence[Triplet],
+                 supporter: Supporter) -> list[EMSResult]:
+    """The results with every answer point checked against its triplet's context; nothing else changes.
+
+    The signature gains the supporter's. InputError for a result of an unknown triplet, and for a triplet
+    without context.
+    """
+    contexts = contexts_by_id([t for t in triplets if t.id in {r.triplet_id for r in results}])
+    if unknown := sorted({r.triplet_id for r in results} - contexts.keys()):
+        raise InputError(f"no triplet {unknown[0]!r} among those given; give those that were answered")
+    signed = [replace(r, signature=f"{r.signature}|support:{supporter.signature}") for r in results]
+    return _supported(signed, contexts, supporter)
+
+
+def _supported(results: Sequence[EMSResult], contexts: Mapping[str, str],
+               supporter: Supporter) -> list[EMSResult]:
+    found = supporter([(contexts[r.triplet_id], r.ans_points) for r in results])
+    return [replace(r, support=tuple(support)) for r, support in zip(results, found, strict=True)]
+
+
+def contexts_by_id(triplets: Sequence[Triplet]) -> dict[str, str]:
+    """Context by triplet id; InputError for a triplet without one, or with an empty one."""
+    if without := [t.id for t in triplets if not (t.context or "").strip()]:
+        raise InputError(f"checking points against the document needs a context, and {len(without)} of "
+                         f"{len(triplets)} triplets have none or an empty one, e.g. {without[0]!r}; put the "
+                         "document's text into the triplet's 'context', or ask for no support")
+    return {t.id: t.context or "" for t in triplets}
+
+
+def triplets_by_id(triplets: Sequence[Triplet]) -> dict[str, Triplet]:
+    """The triplets by id; InputError when an id occurs twice."""
+    by_id: dict[str, Triplet] = {}
     for t in triplets:
         if t.id in by_id:
             raise InputError(f"triplet ids must be unique; {t.id!r} occurs more than once")
-        by_id[t.id] = t.reference
+        by_id[t.id] = t
     return by_id
 
 
 def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = None, prompts: Any = None,
-          max_score: int | None = None, variant: str = "faithful") -> EMS:
+          max_score: int | None = None, variant: str = "faithful", support: str = "none") -> EMS:
     """The pipeline behind `ems score` and `ems evaluate`.
 
     Without a judge: sentence points, similarity matching and a scorer of rouge, bleu, bertscore, local or
@@ -200,7 +260,8 @@ def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = Non
     (see `LLMScorer`) or llm-sides (both sides whole, see `SidesLLMScorer`). `encoder` names the model for
     bertscore (roberta-large if None), `max_score` the top of the judge's scale (10, or 9 for llm-expected, if
     None), `variant` the way a judge is asked for matches (`match.VARIANTS`; with "all" the llm scorer asks
-    jointly as well). InputError for a scorer, a scale or a variant that does not go with the rest.
+    jointly as well). `support` checks answer points against the document as well: local by numbers, llm by
+    the judge. InputError for a scorer, a scale, a variant or a support that does not go with the rest.
     """
     from .extract import LLMExtractor
     from .local.encoder import Encoder
@@ -221,13 +282,54 @@ def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = Non
     allowed = {**local, **(judged if judge is not None else {})}
     if scorer not in allowed:
         hint = f"; the {scorer} scorer needs a judge" if scorer in judged else ""
-        raise InputError(f"scorer must be one of {', '.join(allowed)}, got {scorer!r}{hint}")
+        raise InputError(f"scorer must be one of {', '.join(allowed)}, got "
+                         f"{scorer!r}{hint or meant(scorer, allowed)}")
     if judge is None and variant != "faithful":
         raise InputError(f"variant {variant!r} is a way to ask a judge, and there is none")
+    supporter = _supporter(support, judge, prompts)
     if judge is None:
-        return EMS(SentenceExtractor(), None if scorer == "local" else SimilarityMatcher(), allowed[scorer]())
+        matching = None if scorer == "local" else SimilarityMatcher()
+        return EMS(SentenceExtractor(), matching, allowed[scorer](), supporter)
     matcher = None if scorer in ("local", "llm-sides") else LLMMatcher(judge, prompts, variant=variant)
-    return EMS(LLMExtractor(judge, prompts), matcher, allowed[scorer]())
+    return EMS(LLMExtractor(judge, prompts), matcher, allowed[scorer](), supporter)
+
+
+def _supporter(support: str, judge: Any, prompts: Any) -> Supporter | None:
+    """The supporter of this name; InputError for another name, or for llm without a judge."""
+    from .support.support import LLMSupporter, LocalSupporter
+
+    if support not in SUPPORT:
+        raise InputError(f"support must be one of {', '.join(SUPPORT)}, got {support!r}")
+    if support == "llm" and judge is None:
+        raise InputError("support 'llm' asks a judge, and there is none; name one, or take support 'local'")
+    if support == "llm":
+        return LLMSupporter(judge, prompts)
+    return LocalSupporter() if support == "local" else None
+
+
+def compute(predictions: Sequence[str], references: Sequence[str | Sequence[str]], *, judge: Any = None,
+            scorer: str = "local", **settings: Any) -> dict[str, Any]:
+    """Means over answers (recall, precision, f1), called as a metric of Hugging Face's `evaluate`.
+
+    A prediction may have several references: the best counts. nan where nothing could be scored; `n` counts
+    the answers with a value, `unscored` the reference points without one. Other arguments are `build`'s.
+    InputError for lists of different lengths, an empty one, or a prediction without a reference.
+    """
+    if len(predictions) != len(references) or not predictions:
+        raise InputError(f"predictions and references must be lists of one length, not empty, got "
+                         f"{len(predictions)} and {len(references)}")
+    texts = [(given,) if isinstance(given, str) else tuple(given) for given in references]
+    if () in texts:
+        raise InputError(f"references[{texts.index(())}] is an empty list; a prediction needs a reference")
+    triplets = [Triplet(str(i), str(i), "", first, others=tuple(others))
+                for i, (first, *others) in enumerate(texts)]
+    answers = [Answer(str(i), "predictions", text) for i, text in enumerate(predictions)]
+    results = build(judge, scorer, **settings).evaluate(triplets, answers)
+    scored = [r for r in results if not isnan(r.f1)]
+    means = {name: sum(getattr(r, name) for r in scored) / len(scored) if scored else nan
+             for name in ("recall", "precision", "f1")}
+    return {**means, "n": len(scored), "unscored": sum(r.unscored for r in results),
+            "signature": results[0].signature}
 
 
 def batch_size(*judges: Any) -> int:

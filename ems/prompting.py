@@ -109,9 +109,11 @@ class Prompts:
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]
 
     def _left(self) -> Sequence[str]:
-        """Tasks that this set leaves to the kit, and their joint forms."""
+        """Tasks that this set leaves to the kit, their joint forms, and with entailment the check of points
+        against a document.
+        """
         left = list(self.about.get("kit", ()))
-        return left + [f"{task}_all" for task in left]
+        return left + [f"{task}_all" for task in left] + ["support"] * ("entail" in left)
 
     def _parsed(self, task: str) -> tuple[Template, frozenset[str]]:
         if task not in self._read:

@@ -135,6 +135,27 @@ def read_scores(reply: str, key: str, count: int, max_score: int) -> list[float 
     return None if entries is None else [read_score(entry, max_score) for entry in entries]
 
 
+def is_readable(task: str, reply: str) -> bool:
+    """Whether a reply to a task has the shape of an answer to it, single or joint; its question is not known.
+
+    Of a task whose replies are plain text, or that is not known here, every reply with text can be read.
+    """
+    if task in ("extract", "claims"):
+        return read_list(reply, "points" if task == "extract" else "claims") is not None
+    if task == "summary":
+        return read_numbers(reply, "blocks", 10**6) is not None
+    keys = {"match": "matches", "score": "scores", "entail": "labels"}
+    if task not in keys:
+        return bool(without_thought(reply))
+    values = _values_in(_bare_reply(reply))
+    lists = [data.get(keys[task]) if isinstance(data, dict) else data for data in values]
+    if len(lists) == 1 and isinstance(lists[0], list):
+        return True
+    if task == "entail":
+        return bool(re.fullmatch(r"\w+", _last_line(reply).strip(" .*_`" + _QUOTES)))
+    return _stated(reply, [_BARE, _ECHO, _ANY_SCALE]) is not None
+
+
 def _entries(reply: str, key: str, count: int) -> list[str] | None:
     """The `count` entries of the one list in a joint reply; "" where one is no number or text."""
     lists = [data.get(key) if isinstance(data, dict) else data for data in _values_in(_bare_reply(reply))]
@@ -165,6 +186,9 @@ def _last_line(reply: str) -> str:
 _BARE = re.compile(rf"(?P<label>{_LABEL}|(?i:{_IS}))?[\[(*_`\"\s]*(?P<number>-?\d{{1,9}})[\])*_`\"]*\s*\.?")
 _ECHO = re.compile(r"(?P<number>\d{1,9})(?P<label>:) *\".*\"")
 _OUT_OF = rf"(?P<label>{_LABEL})?[(*_\[\s]*(?P<number>\d{{1,9}})\s*(?:/|out of|of)\s*0*%d[)*_\]]*\.?"
+
+
+_ANY_SCALE = re.compile(_OUT_OF.replace("%d", r"\d{1,3}"))
 
 
 def _stated(reply: str, forms: Sequence[re.Pattern[str]]) -> int | None:

@@ -12,14 +12,14 @@ import os
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .io import csv_text, write_file
-from .metrics import reference_scores, tally
-from .types import EMSResult, InputError, duplicates
+from .metrics import reference_scores, support_scores, tally
+from .types import EMSResult, InputError, Support, duplicates
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,6 +57,8 @@ def _latex_text(text: str) -> str:
 
 # --- one answer's alignment ---
 
+IN_DOCUMENT = "in document"    # an answer point that no reference point chose, and that the document supports
+
 
 @dataclass(frozen=True, slots=True)
 class AlignmentRow:
@@ -64,15 +66,18 @@ class AlignmentRow:
 
     ref: int | None               # index of the reference point, None for none
     ans: int | None               # index of the answer point, None for none
-    label: str                    # "" for a matched pair, "no match", "unscored"; else "covered", "supported"
+    # "" for a matched pair, "no match", "unscored"; else "covered", "supported"; "in document" for an answer
+    # point that no reference point chose and the document supports
+    label: str
     score: float | None           # in [0, 1], as it enters the metric; None = unscored
     weight: float | None = None   # the scored point's weight in the mean; None where all weigh the same
     hint: str = ""                # side ("reference", "answer") whose point is only the nearest one
+    support: Support | None = None        # what the document says of the answer point, if that was asked
 
     @property
     def tag(self) -> str:
-        """The score in words: "0.85", "covered 0.85", "no match", "unscored"."""
-        worded = self.score is None or self.label == "no match"
+        """The score in words: "0.85", "covered 0.85", "no match", "unscored", "in document"."""
+        worded = self.score is None or self.label in ("no match", IN_DOCUMENT)
         return self.label if worded else f"{self.label} {self.score:.2f}".strip()
 
 
@@ -96,7 +101,16 @@ def alignment_rows(result: EMSResult) -> list[AlignmentRow]:
         rows.append(AlignmentRow(i, None if j == -1 else j, label, s))
     unmatched = ("unscored", None) if result.lost else ("no match", 0.0)
     rest = [j for j in range(len(result.ans_points)) if j not in result.match]
-    return rows + [AlignmentRow(None, j, *unmatched) for j in rest]
+    return [_with_support(row, result) for row in rows + [AlignmentRow(None, j, *unmatched) for j in rest]]
+
+
+def _with_support(row: AlignmentRow, result: EMSResult) -> AlignmentRow:
+    """The row with what the document says of its answer point; "in document" for one that earns nothing."""
+    if row.ans is None or not result.support:
+        return row
+    support = result.support[row.ans]
+    earns_nothing = row.ref is None and row.score == 0 and support.label == "supported"
+    return replace(row, support=support, label=IN_DOCUMENT if earns_nothing else row.label)
 
 
 def _side(n: int, match: Sequence[int | None], scores: Sequence[float | None],
@@ -125,6 +139,11 @@ def arithmetic(result: EMSResult) -> list[str]:
     r, p = result.recall, result.precision
     lines.append(f"EMS-F1 = 2 × {p:.3f} × {r:.3f} / ({p:.3f} + {r:.3f}) = {result.f1:.3f}" if p + r > 0
                  else f"EMS-F1 = {result.f1:.3f}")
+    if result.support:
+        s = support_scores(result)
+        lines.append(f"Beside them, against the document: EMS-Support = {s.support:.3f} ({s.unchecked} of "
+                     f"{s.points} points not checked), blind spot {s.blind_spot:.3f}, unsupported "
+                     f"{s.unsupported:.3f}, open precision {s.open_precision:.3f}")
     if result.unscored or result.reason:
         lines.append(f"unscored reference points: {result.unscored}. {visible(result.reason, 200)}".strip())
     return lines
@@ -144,8 +163,9 @@ def alignment_html(result: EMSResult, limit: int = 200) -> str:
     """One answer's alignment (`alignment_rows`) for a notebook: HTML without script or link, at most `limit`
     rows.
 
-    Blue: scored, the darker the higher. Double orange edge: nothing matches or covers it. Dashed grey:
-    unscored. Small, pale and in italics: only the nearest point. Okabe and Ito's colours, translucent: for
+    Blue: scored, the darker the higher. Double orange edge: nothing matches or covers it. Green: nothing
+    matches it, but the document supports it. Dashed grey: unscored. Small, pale and in italics: only the
+    nearest point, or what the document says. Okabe and Ito's colours, translucent: for
     every colour vision, in light and dark themes.
     """
     rows = alignment_rows(result)
@@ -171,6 +191,8 @@ def _html_row(row: AlignmentRow, ref_points: Sequence[str], ans_points: Sequence
     tag = f"<b>{row.tag}</b>" + ("" if row.weight is None else f"<br><small>weight {row.weight:.1f}</small>")
     cells = (_html_point(row.ref, ref_points, row.hint == "reference", paint), (tag, paint),
              _html_point(row.ans, ans_points, row.hint == "answer", paint))
+    if row.support:
+        cells = (*cells[:2], (cells[2][0] + _html_support(row.support), cells[2][1]))
     layout = "text-align:left;vertical-align:top;white-space:normal;overflow-wrap:anywhere"
     return "<tr>" + "".join(f'<td style="{layout};{style}">{text}</td>' for text, style in cells) + "</tr>"
 
@@ -185,10 +207,28 @@ def _html_point(index: int | None, points: Sequence[str], hint: bool, paint: str
     return (f"nearest: {text}", pale) if hint else (text, paint)
 
 
+def _html_support(support: Support) -> str:
+    text = html.escape(support_text(support))
+    return f'<br><small style="opacity:.75;font-style:italic">{text}</small>'
+
+
+def support_text(support: Support) -> str:
+    """What the document says of a point, in one line: the label, the numbers that decided, the passage."""
+    parts = ["unscored" if support.label is None else support.label]
+    parts += [f"not checked: {support.reason}"] * bool(support.reason)
+    parts += [f"not found: {', '.join(support.missing)}"] * bool(support.missing)
+    parts += [f"follows: {'; '.join(support.derived)}"] * bool(support.derived)
+    if support.passage is not None and not support.reason:
+        parts.append(f"passage {support.passage}" + (f": {support.quote}" if support.quote else ""))
+    return visible("document: " + "; ".join(parts), 400)
+
+
 def _paint(row: AlignmentRow) -> str:
     """Edge and background of a row's scored cells."""
     if row.score is None:
         return "border-left:4px dashed #888;background:transparent;font-style:italic"
+    if row.label == IN_DOCUMENT:
+        return "border-left:5px solid #009E73;background:rgba(0,158,115,.14)"
     if row.label and row.score == 0:           # no match, or nothing of the other side covers it
         return "border-left:5px double #D55E00;background:rgba(213,94,0,.10)"
     return f"border-left:4px solid #0072B2;background:rgba(0,114,178,{0.06 + 0.34 * row.score:.2f})"
@@ -277,6 +317,7 @@ def table1(summary: pd.DataFrame, paper: pd.DataFrame | None = None,
 PAPER = "paper: "              # starts the name of a column with the paper's values
 
 
+SUPPORT = {"EMS-Support", "EMS-open"}        # metrics that ask the document
 AGREEMENT = "people"           # name of the column with the agreement with people
 
 
@@ -340,6 +381,10 @@ def _notes(table: pd.DataFrame, summary: pd.DataFrame, absent: Mapping[str, str]
     notes = ["Brackets: 95 % interval of the mean, Student's t over whole clusters. n: answers with a value.",
              "Coverage: share of points that a readable reply covers; † marks less than 95 % of them, or of "
              "the answers."]
+    if SUPPORT & set(summary["metric"]):
+        notes.append("EMS-Support: share of the checked answer points that the document supports, beside the "
+                     "paper's metrics; its coverage is the share of points that could be checked. EMS-open: "
+                     "precision in which a supported point earns 1, whatever the reference has.")
     if any(column.startswith(PAPER) for column in table):
         notes.append("paper: the printed value of the model to its left (ours minus it; in or out of our "
                      "interval).")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Protocol, runtime_checkable
 
 Points = tuple[str, ...]
@@ -38,6 +38,7 @@ class Triplet:
     question: str
     reference: str                # the long-form reference answer
     context: str | None = None    # the document the question is about; never needed for scoring
+    others: tuple[str, ...] = ()  # further references: an answer is held against all, the best F1 counts
     points: tuple[GivenPoint, ...] = ()    # reference points given by hand; () = extract them
 
 
@@ -51,6 +52,37 @@ class Answer:
 
 
 # --- what comes out ---
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """What a document says of one answer point, beside the paper's scores and never inside them.
+
+    `reason` is empty but for a point that was not checked: a judge's failure (label None), or a point that
+    gives the supporter nothing to go by (label "silent": without a number, for one that compares numbers).
+    """
+
+    label: str | None             # "supported", "contradicted", "silent"; None = unscored
+    passage: int | None = None    # index of the passage that decided, or of the nearest one; None = none
+    quote: str = ""               # the line of it that decided, cut to a few hundred characters
+    missing: tuple[str, ...] = ()         # numbers of the point that are not in the document
+    derived: tuple[str, ...] = ()         # numbers of the point that follow from others, with their formula
+    reason: str = ""
+
+    @property
+    def checked(self) -> bool:
+        """Whether the label counts: it is one, and the point could be checked."""
+        return self.label is not None and not self.reason
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Support:
+        """The inverse of `dataclasses.asdict`. InputError for a dictionary that is no support of a point."""
+        names = {f.name for f in fields(cls)}
+        if not (isinstance(data, Mapping) and "label" in data and data.keys() <= names):
+            raise InputError(f"not what a document says of a point: an object with "
+                             f"{', '.join(sorted(names))} was expected, got {str(data)!r:.80}")
+        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
+        return cls(**values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +117,7 @@ class EMSResult:
     ans_match: tuple[int | None, ...] = ()
     ref_weights: tuple[float, ...] = ()    # () = every point weighs 1; below 0: should not be said
     ans_weights: tuple[float, ...] = ()
+    support: tuple[Support, ...] = ()      # per answer point, what the document says; () = never asked
     question: str = ""                     # what was asked, for a scorer that reads it
     # Kind of each reference point where they were given with the triplet, and `ref_weights` with them.
     given: tuple[str, ...] = ()
@@ -100,6 +133,7 @@ class EMSResult:
         """A JSON-ready dictionary; nan metrics become null."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
         plain = {k: list(v) if isinstance(v, tuple) else v for k, v in plain.items()}
+        plain["support"] = [asdict(s) for s in self.support]
         return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in plain.items()}
 
     @classmethod
@@ -115,7 +149,14 @@ class EMSResult:
         values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
         for name in ("recall", "precision", "f1"):
             values[name] = math.nan if values.get(name) is None else values[name]
+        values["support"] = tuple(Support.from_dict(entry) for entry in values.get("support") or ())
         return cls(**values)
+
+    def __str__(self) -> str:
+        """The same for a terminal: one row below the other, then the sums and the signature."""
+        from .report import alignment_text
+
+        return alignment_text(self)
 
     def _repr_html_(self) -> str:
         """Two aligned columns in a notebook: matched points side by side, coloured by score."""

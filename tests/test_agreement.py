@@ -496,7 +496,7 @@ def committed(name):
 def test_committed_files_hold_no_text_and_scores_in_range():
     for path in HUMAN.glob("*.csv"):
         frame = pd.read_csv(path, dtype=IDS)
-        words = frame.select_dtypes("str")
+        words = frame.select_dtypes("str").drop(columns="signature", errors="ignore")
         assert words.apply(lambda c: c.str.len().max()).max() <= 60, path.name
         numbers = frame[[c for c in frame if c.endswith(agreement.PARTS)]]
         assert numbers.empty or (numbers.min().min() >= 0 and numbers.max().max() <= 1), path.name

@@ -567,3 +567,194 @@ def test_an_installed_wheel_has_the_data_sets(tmp_path):
                        env={**os.environ, "PYTHONPATH": str(tmp_path / "installed")})
     assert len((elsewhere / "own.jsonl").read_text().splitlines()) == 50
     assert json.loads((elsewhere / "o.jsonl").read_text())["triplet_id"] == "AAPL-Q1"
+
+
+# ---- help and near misses ------------------------------------------------------------------------
+
+def stopped(arguments, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    shown = capsys.readouterr()
+    return stop.value.code, shown.out, shown.err
+
+
+def test_the_version_is_told(capsys):
+    import ems
+
+    assert stopped(["--version"], capsys)[:2] == (0, f"ems {ems.__version__}\n")
+
+
+def test_without_a_command_the_help_is_shown_also_as_a_module():
+    for command in ([sys.executable, "-m", "ems"], [sys.executable, "-m", "ems.cli"]):
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert done.stdout.startswith("usage: ems [-h] [--version] COMMAND ...")
+        assert "evaluate  many answers" in done.stdout
+
+
+COMMANDS = ("score", "evaluate", "report", "compare", "triplets", "reproduce", "prompts", "replies")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_a_description_an_example_and_the_exit_codes(command, capsys):
+    code, shown, _ = stopped([command, "-h"], capsys)
+    assert code == 0
+    assert f"examples:\n  ems {command}" in shown
+    assert "exit status: 0 done; 2 bad input" in shown
+
+
+def test_every_option_has_a_help_text():
+    import argparse
+
+    from ems.cli_parser import _parser
+
+    def actions(parser):
+        for action in parser._actions:
+            yield action
+            if isinstance(action, argparse._SubParsersAction):
+                for one in action.choices.values():
+                    yield from actions(one)
+    silent = [a.option_strings or a.metavar for a in actions(_parser(dict.fromkeys(COMMANDS), "0"))
+              if not a.help and not isinstance(a, argparse._SubParsersAction)]
+    assert silent == []
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    (["evalute"], "did you mean 'evaluate'?"),
+    (["score", "--reference", "r", "--answer", "a", "--scorrer", "rouge"], "did you mean '--scorer'?"),
+    (["compare", "a", "b", "--cluster", "groups"], "did you mean 'group'?"),
+    (["replies", "shwo"], "did you mean 'show'?"),
+])
+def test_a_misspelt_name_is_answered_with_the_nearest(arguments, words, capsys):
+    code, _, error = stopped(arguments, capsys)
+    assert code == 2
+    assert words in error.splitlines()[-1]
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    (["--scorer", "rogue"], "did you mean 'rouge'?"),
+    (["--judge", "m", "--variant", "shard"], "did you mean 'shared'?"),
+])
+def test_a_misspelt_scorer_or_variant_too(pair, tmp_path, arguments, words, capsys):
+    assert main(["score", *pair, *arguments, "--store", str(tmp_path / "s")]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_misspelt_profile_or_parameter_too(capsys):
+    assert main(["reproduce", "--profile", "defualt"]) == 2
+    assert "did you mean 'default'?" in capsys.readouterr().err
+    assert main(["reproduce", "-p", "RESAMPELS", "5"]) == 2
+    assert "did you mean 'RESAMPLES'?" in capsys.readouterr().err
+
+
+# ---- other formats, several references -----------------------------------------------------------
+
+TRIPLET = {"id": "t1", "question": "q", "reference": REFERENCE}
+ANSWERED = {"triplet_id": "t1", "model": "m", "answer": ANSWER}
+
+
+def f1_of(tmp_path, triplets, answers):
+    out = tmp_path / "out.jsonl"
+    assert main(["evaluate", str(triplets), str(answers), "-o", str(out)]) == 0
+    return json.loads(out.read_text(encoding="utf-8"))["f1"]
+
+
+def test_csv_and_a_json_array_say_the_same_as_json_lines(tmp_path):
+    import csv
+
+    import ems
+
+    for name, row in (("t", TRIPLET), ("a", ANSWERED)):
+        (tmp_path / f"{name}.json").write_text(json.dumps([row], indent=1))
+        with open(tmp_path / f"{name}.csv", "w", newline="") as file:
+            writer = csv.DictWriter(file, [*row, "group"] if name == "t" else list(row))
+            writer.writeheader()
+            writer.writerow(row)
+    expected = ems.score_answer(REFERENCE, ANSWER).f1
+    assert f1_of(tmp_path, tmp_path / "t.json", tmp_path / "a.json") == expected
+    assert f1_of(tmp_path, tmp_path / "t.csv", tmp_path / "a.csv") == expected
+    assert ems.load_triplets(tmp_path / "t.csv")[0].group == "t1"       # without one, a group of its own
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ("id,question\nt1,q\n", "line 2: 'reference' missing"),
+    ("id,question,reference\nt1,q,r,more\n", "line 2: more cells than the header has"),
+    ('id,question,reference\nt1,q,"r\n', "is not CSV"),
+    ("", "is empty"),
+])
+def test_a_broken_csv_is_one_line(files, tmp_path, text, words, capsys):
+    assert main(["evaluate", bad(tmp_path, "t.csv", text), files[1], "-o", str(tmp_path / "o")]) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count("\n") == 1
+
+
+# --- checked against the document ---
+
+@pytest.fixture
+def with_context(files):
+    rows = [json.loads(line) for line in Path(files[0]).read_text().splitlines()]
+    write_jsonl(files[0], [{**row, "context": f"{REFERENCE} Costs fell 3%."} for row in rows])
+    return files
+
+
+def test_evaluate_checks_points_against_the_document(with_context, tmp_path, capsys):
+    out = tmp_path / "out.jsonl"
+    assert main(["evaluate", *with_context, "-o", str(out), "--support", "local"]) == 0
+    shown = capsys.readouterr().out
+    assert "EMS-Support" in shown
+    assert "EMS-open" in shown
+    first = json.loads(out.read_text().splitlines()[0])
+    assert [entry["label"] for entry in first["support"]] == ["supported", "supported"]
+    assert main(["evaluate", *with_context, "-o", str(out), "--support", "local", "--json"]) == 0
+    rows = {(row["metric"], row["part"]): row["value"] for row in json.loads(capsys.readouterr().out)}
+    assert rows["EMS-Support", "Score"] == 1
+
+
+@pytest.mark.parametrize(("options", "words"), [
+    (["--support", "local"], "needs a context, and 2 of 2 triplets have none"),
+    (["--support", "llm"], "asks a judge, and there is none"),
+    (["--support", "local", "--scheduler", "tcp://localhost:1"], "not computed on a cluster"),
+])
+def test_support_without_what_it_needs_is_one_line_and_exit_2(files, tmp_path, capsys, options, words):
+    assert main(["evaluate", *files, "-o", str(tmp_path / "out.jsonl"), *options]) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count("\n") == 1
+
+
+def test_of_several_references_the_best_counts_and_the_signature_says_so(tmp_path):
+    import ems
+
+    other = "The company planted 40 trees."
+    several = {"id": "t1", "question": "q", "references": [other, REFERENCE]}
+    write_jsonl(tmp_path / "t.jsonl", [several, {**TRIPLET, "id": "t2", "reference": other}])
+    write_jsonl(tmp_path / "a.jsonl", [ANSWERED, {**ANSWERED, "triplet_id": "t2"}])
+    both = ems.build(None, "local").evaluate(ems.load_triplets(tmp_path / "t.jsonl"),
+                                             ems.load_answers(tmp_path / "a.jsonl"))
+    assert [r.f1 for r in both] == [ems.score_answer(REFERENCE, ANSWER).f1, ems.score_answer(other, ANSWER).f1]
+    assert {r.signature.rpartition("|")[2] for r in both} == {"references:best of 2"}
+    assert write_jsonl(tmp_path / "again.jsonl", ems.load_triplets(tmp_path / "t.jsonl"))
+    assert ems.load_triplets(tmp_path / "again.jsonl") == ems.load_triplets(tmp_path / "t.jsonl")
+
+
+def test_rows_of_a_data_set_and_a_metric_called_as_others_are():
+    import ems
+
+    triplets, answers = ems.triplets_of([TRIPLET]), ems.answers_of(iter([ANSWERED]))
+    result, = ems.build(None, "local").evaluate(triplets, answers)
+    values = ems.compute(predictions=[ANSWER, ""], references=[["Unlike.", REFERENCE], REFERENCE])
+    assert values["f1"] == result.f1 / 2                     # an empty answer scores 0
+    assert values["n"] == 2
+    with pytest.raises(ems.InputError, match="row 1: 'question' missing"):
+        ems.triplets_of([TRIPLET, {"id": "x", "reference": "r"}])
+    with pytest.raises(ems.InputError, match="references\\[0\\] is an empty list"):
+        ems.compute(predictions=["a"], references=[[]])
+    with pytest.raises(ems.InputError, match="got 1 and 0"):
+        ems.compute(predictions=["a"], references=[])
+
+
+def test_a_dry_run_counts_the_checks_as_well(with_context, tmp_path, capsys):
+    asked = ["evaluate", *with_context, "-o", str(tmp_path / "out.jsonl"), "--judge", "m", "--dry-run",
+             "--store", str(tmp_path / "none.sqlite"), "--support", "llm"]
+    assert main(asked) == 0
+    assert "support" in capsys.readouterr().out

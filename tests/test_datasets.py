@@ -45,8 +45,8 @@ def without(row, key):
         (b"", "is empty"),
         (b"\n  \n\xe2\x80\x83\n", "is empty"),
         (b"\xef\xbb\xbf", "is empty"),
-        (lines(T, without(T, "group")), "line 2: 'group' missing"),
-        (lines(A), "'id', 'group', 'question', ... missing"),  # an answers file given for triplets
+        (lines(T, without(T, "question")), "line 2: 'question' missing"),
+        (lines(A), "'id', 'question', 'reference' missing"),  # an answers file given for triplets
         (lines({**T, "reference": 3}), "line 1: 'reference' must be a string, got int '3'"),
         (lines({**T, "question": None}), "'question' must be a string, got NoneType"),
         (lines({**T, "reference": ["r"]}), "'reference' must be a string, got list"),
@@ -56,10 +56,13 @@ def without(row, key):
         (lines(T, {**T, "id": "b", "group": ""}), "line 2: 'group' is empty; it must name something"),
         (lines(T, '{"id": "b", '), "line 2 is not JSON"),
         (lines(T, "id,group"), "line 2 is not JSON: Expecting value at column 1"),
-        (lines("[]"), "line 1: an object with id, group, question, reference is needed, got list"),
+        (lines("[]"), "is empty"),
+        (lines('"x"'), "line 1: an object with id, question, reference is needed, got str"),
         (lines("3"), "got int"),
-        (json.dumps([T], indent=1).encode(), "line 1 is not JSON"),  # a JSON array is no JSON lines
-        (b"[" * 100_000, "line 1 is not JSON"),
+        (json.dumps([T, 3], indent=1).encode(), "entry 1: an object with id, question, reference is needed"),
+        (b"[" * 100_000, "begins like a JSON array and is none"),
+        (lines({**without(T, "reference"), "references": []}), "'reference' missing"),
+        (lines({**without(T, "reference"), "references": ["r", 3]}), "'others[0]' must be a string"),
         (lines(T) + b'{"id": "\xff"}\n', "byte 0xff at offset"),
         (b"\xef\xbb\xbf" + lines(T) + b"\n\xe9", "(line 3)"),
         ("\ufeff".encode("utf-16-le") + json.dumps(T).encode("utf-16-le"),
@@ -605,7 +608,7 @@ def test_findver_has_the_accuracies_of_its_paper(mirror):
 @needs_mirror
 def test_findver_contexts_where_they_are_pinned(mirror):
     with_text = [t for t in findver(contexts=True)[0] if t.context]
-    assert len({t.group for t in with_text}) == 8
+    assert len({t.group for t in with_text}) == 48
     assert all(t.context.startswith("[0] ") for t in with_text)
 
 

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import shutil
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,12 @@ from ems import baselines
 from ems import data as frames
 from ems.io import write_jsonl
 from ems.pipeline import build
-from ems.study.runner import declared, load_profile, parameters_of, plan, reproduce
+from ems.study.runner import chosen_notebooks, declared, load_profile, parameters_of, plan, reproduce
 from ems.study.runner import notebooks as listed
 from ems.types import Answer, InputError, Triplet
 
 ROOT = Path(__file__).parent.parent
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = chosen_notebooks(ROOT, load_profile(ROOT, "smoke"))
 PRODUCTS = ["triplets.jsonl", "answers.jsonl", "alignments.jsonl", "table1.csv", "table1.md", "table1.tex",
             "manifest.json", "figures/scaling.png", "figures/heatmap.png", "figures/extraction.png",
             "figures/alignment.png"]
@@ -49,7 +50,7 @@ def without_mirror(monkeypatch):
 @pytest.mark.slow
 def test_everything_promised_is_there(run):
     assert [name for name in PRODUCTS if not (run / name).exists()] == []
-    assert len(list((run / "notebooks").glob("*.ipynb"))) == 7
+    assert len(list((run / "notebooks").glob("*.ipynb"))) == len(NOTEBOOKS)
 
 
 @runs_notebooks
@@ -74,9 +75,11 @@ def test_table_1_has_the_promised_columns_and_metrics(run):
     assert list(table.columns) == ["metric", "part", "model", "value", "ci_low", "ci_high", "n", "unscored",
                                    "signature"]
     assert set(table.metric) == {"BLEU", "ROUGE", "BERTScore", "RAGChecker", "EMS(ROUGE)", "EMS(BERTScore)",
-                                 "EMS(LLM)", "EMS(LLM, sides)", "EMS(local)"}
+                                 "EMS(LLM)", "EMS(LLM, sides)", "EMS(local)", "EMS-Support", "EMS-open"}
     assert table.value.dropna().between(0, 1).all()
-    assert table.signature.str.contains("interval:t,cluster=triplet_id,clusters=2").all()
+    checked = table.metric == "EMS-Support"          # an answer without an amount has no value there
+    assert table.signature[~checked].str.contains("interval:t,cluster=triplet_id,clusters=2").all()
+    assert table.signature[checked].str.contains("interval:t,cluster=triplet_id,clusters=[012]").all()
     judged = table[table.metric.isin(["RAGChecker", "EMS(LLM)", "EMS(ROUGE)"])]
     assert judged.signature.str.contains("judge:large-llm-2026-11").all()
 
@@ -86,7 +89,7 @@ def test_table_1_has_the_promised_columns_and_metrics(run):
 def test_the_manifest_says_what_ran_and_what_it_cost(run):
     manifest = json.loads((run / "manifest.json").read_text())
     assert manifest["packages"]["openai"]
-    assert len(manifest["notebooks"]) == 7
+    assert len(manifest["notebooks"]) == len(NOTEBOOKS)
     assert manifest["judge"]["ems"]
     used = [task for part in manifest["judge"].values() for model in part.values() for task in model.values()]
     assert all(task["calls"] == 0 for task in used)
@@ -106,7 +109,7 @@ def test_the_key_is_nowhere(run):
 def test_a_second_run_does_nothing_and_a_changed_parameter_runs_what_depends_on_it(run, capsys):
     before = {name: (run / name).read_bytes() for name in PRODUCTS if name != "manifest.json"}
     reproduce("smoke", given={"RUN": str(run)}, root=ROOT)
-    assert capsys.readouterr().err.count("unchanged, skipped") == 7
+    assert capsys.readouterr().err.count("unchanged, skipped") == len(NOTEBOOKS)
     reproduce("smoke", given={"RUN": str(run), "CLUSTER": "group"}, only=["04", "07"], root=ROOT)
     assert "skipped" not in capsys.readouterr().err
     reproduce("smoke", given={"RUN": str(run)}, only=["04", "07"], root=ROOT)
@@ -162,7 +165,8 @@ def test_a_dry_run_of_the_notebooks_counts_every_stage_of_an_unknown_judge():
     shown = plan("smoke", given={"JUDGE": "nobody", "REPLIES": []}, root=ROOT)
     rows = {line.split()[1]: line.split() for line in shown.splitlines() if line.startswith("nobody ")}
     assert set(rows) == {"claims", "entail", "summary", "extract", "match", "score", "all"}
-    assert rows["claims"][3] == rows["extract"][3] == "6"  # two references and four answers, each once: exact
+    # two references, four answers and one of them shortened, each once: exact
+    assert rows["claims"][3] == rows["extract"][3] == "7"
     assert rows["all"][-1] == "unknown"                        # without prices
 
 
@@ -248,3 +252,65 @@ def test_a_users_own_data_reach_table_1(tmp_path, monkeypatch, groups, models, t
     assert set(table.metric) == {"BLEU", "EMS(local)"}
     assert set(table.model) == set(models)
     assert set(table.n) == {str(len(groups))}
+
+
+# --- hostile names, through every notebook and an HTML export ---
+
+OWN = ({"<b>Jaccard": "notebooks.own_metric:jaccard"}, {"EMS(<b>)": "notebooks.own_metric:point_jaccard"})
+NAMES = ["<script>alert(1)</script>", "[x](javascript:alert(2))", "=cmd|' /C calc'!A0\x1b[31m\u202e"]
+
+
+class Exported(HTMLParser):
+    """What of a page could run, or load something: scripts with an alert, handlers, links that run, pictures."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.found = []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        if tag == "img" and not dict(attrs).get("src", "").startswith("data:"):
+            self.found.append((tag, attrs))
+        self.found += [(tag, name) for name, value in attrs
+                       if name.startswith("on") or (value or "").strip().lower().startswith("javascript:")]
+
+    def handle_data(self, data):
+        if self.cdata_elem == "script" and "alert(" in data:
+            self.found.append(("script", data[:60]))
+
+
+@runs_notebooks
+@pytest.mark.slow
+def test_hostile_names_are_harmless_in_every_notebook_and_file(tmp_path, monkeypatch):
+    nbconvert = pytest.importorskip("nbconvert", reason="the HTML export needs pip install 'ems-kit[notebooks]'")
+    monkeypatch.delenv("EMS_DATA_MIRROR", raising=False)
+    monkeypatch.setenv("EMS_UPSTREAM_URL", "http://127.0.0.1:9")          # nobody answers there
+    hostile = "<img src=x onerror=alert(3)>"
+    triplets = [Triplet(f"{hostile}-{i}", f"{NAMES[1]} {i}", f"{NAMES[0]} {hostile}", f"{NUMBERS} {hostile}")
+                for i in range(6)]
+    answers = [Answer(t.id, model, f"{NUMBERS[:30 + 9 * k]} {NAMES[k]}")
+               for t in triplets for k, model in enumerate(NAMES)]
+    write_jsonl(tmp_path / "t.jsonl", triplets)
+    write_jsonl(tmp_path / "a.jsonl", answers)
+    profile = {"common": {"RUN": str(tmp_path / "run"), "JUDGE": "", "SHORTENED": "", "METRICS": OWN[0],
+                          "SCORERS": OWN[1], "REPLIES": [], "RESAMPLES": 20, "SIZES": {},
+                          "MODELS": [], "CLUSTER": "triplet_id", "SAVE": "", "RECOMPUTE": "no"},
+               "01_dataset": {"SOURCE": "files", "TRIPLETS": str(tmp_path / "t.jsonl"),
+                              "ANSWERS": str(tmp_path / "a.jsonl")},
+               "04_scaling": {"HEATMAP": "EMS(local)"}, "05_granularity": {"TEXTS": 2, "DOSES": [0.75]},
+               "09_own_metric": {"TEXTS": 2, "DOSES": [0.75]}}
+    (tmp_path / "p.yaml").write_text(json.dumps(profile))
+    run = reproduce(str(tmp_path / "p.yaml"), root=ROOT)
+    exporter = nbconvert.HTMLExporter()
+    for path in sorted((run / "notebooks").glob("*.ipynb")):
+        page, _ = exporter.from_filename(str(path))
+        assert Exported(page).found == [], path.name
+    for name in ("table1.md", "table1.tex", "table1.csv"):
+        text = (run / name).read_text(encoding="utf-8")
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+    assert "EMS(&lt;b&gt;)" in (run / "table1.md").read_text(encoding="utf-8")
+    assert set(frames.read_frames(run / "sensitivity.csv")["metric"]) > {"<b>Jaccard", "EMS(<b>)"}
+    assert "<script" not in (run / "table1.md").read_text(encoding="utf-8")
+    cells = (run / "table1.csv").read_text(encoding="utf-8").replace("\n", ",").split(",")
+    assert not [cell for cell in cells if cell.strip('"').startswith(("=", "+", "@"))]

@@ -17,7 +17,7 @@ SHORT = [Answer(t.id, "m" + shortening.SUFFIX, "Revenue rose. Gross margin was 4
 
 
 def test_a_shortened_answer_loses_what_was_left_out():
-    values, example = shortening.study(TRIPLETS, LONG, SHORT[::-1], build(None, "local-pair"))
+    values, aligned = shortening.study(TRIPLETS, LONG, SHORT[::-1], build(None, "local-pair"))
     kept = shortening.kept(values)
     assert kept.loc[("EMS(LLM)", "Recall"), "detailed"] == 1.0
     row = kept.loc[("ROUGE", "F1")]
@@ -26,14 +26,15 @@ def test_a_shortened_answer_loses_what_was_left_out():
     assert isclose(row["lost"], row["detailed"] - row["shortened"])
     assert isclose(row["share"], row["shortened"] / row["detailed"])
     assert row["ci_low"] <= row["lost"] <= row["ci_high"]
-    assert (len(example.ref_points), len(example.ans_points)) == (4, 2)      # the detailed answer is the reference
-    assert example.recall < 1
+    assert len(aligned) == 7
+    assert (len(aligned[0].ref_points), len(aligned[0].ans_points)) == (4, 2)   # the detailed one is the reference
+    assert aligned[0].recall < 1
 
 
 def test_without_an_original_there_is_nothing_to_compare():
-    values, example = shortening.study(TRIPLETS, [Answer("C0-Q1", "other", "x")], SHORT, build(None, "local-pair"))
+    values, aligned = shortening.study(TRIPLETS, [Answer("C0-Q1", "other", "x")], SHORT, build(None, "local-pair"))
     assert values.empty
-    assert example is None
+    assert aligned == []
 
 
 def test_the_committed_copies_have_originals_and_are_a_third_as_long():

@@ -17,16 +17,18 @@ MAY = {
     "judge": {"chain"},
     "local": {"chain"},
     "tools": {"chain", "judge", "local", "tools"},             # data, stats, report
-    "study": {"chain", "judge", "local", "tools", "study"},
+    "support": {"chain", "local"},
+    "study": {"chain", "judge", "local", "support", "tools", "study"},
     "cli": {"chain", "judge", "local", "tools", "study", "package"},
-    "package": {"chain", "judge", "local", "tools"},
+    "package": {"chain", "judge", "local", "support", "tools"},
 }
 # The stages without a judge are the defaults that `build` names; the version enters every signature.
 # A result shows itself in a notebook.
 ALLOWED = {("types", "report"), ("pipeline", "local.sentences"), ("pipeline", "local.scorers"),
-           ("pipeline", "local.encoder"), ("pipeline", "__init__"), ("study.runner", "__init__")}
-ROOMS = {"data": "tools", "stats": "tools", "report": "tools", "cli": "cli", "__init__": "package",
-         "__main__": "cli"}
+           ("pipeline", "local.encoder"), ("pipeline", "support.support"), ("pipeline", "__init__"),
+           ("study.runner", "__init__")}
+ROOMS = {"data": "tools", "stats": "tools", "report": "tools", "report_html": "tools", "results": "tools",
+         "comparison": "tools", "cli": "cli", "cli_parser": "cli", "__init__": "package", "__main__": "cli"}
 
 
 def modules():
@@ -70,8 +72,8 @@ def notebooks():
     return sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
-def test_there_are_seven_notebooks():
-    assert [p.stem[:2] for p in notebooks()] == ["01", "02", "03", "04", "05", "06", "07"]
+def test_the_notebooks_are_numbered():
+    assert [p.stem[:2] for p in notebooks()] == ["01", "02", "03", "04", "05", "06", "07", "08", "09"]
 
 
 @pytest.mark.parametrize("path", notebooks(), ids=lambda p: p.stem)

@@ -187,17 +187,18 @@ class Planner:
     """A judge that asks nothing: it takes what a judge would from its store, assumes the rest, counts calls.
 
     `share` 1 assumes the costliest reply that can be read, and tokens at most; a share in (0, 1) assumes
-    lists and answers that much shorter, and tokens as texts in English take.
+    lists and answers that much shorter, and tokens as texts in English take. Planners of one run share
+    `saved`, the keys of replies that the run would have in its store by then.
     """
 
     batch = 8                     # answers to lay before it at once: the lists that it assumes are long
 
-    def __init__(self, judge: LLMJudge, share: float = 1.0):
+    def __init__(self, judge: LLMJudge, share: float = 1.0, saved: set[str] | None = None):
         if not 0 < share <= 1:
             raise InputError(f"share must be above 0 and at most 1, got {share!r}")
         self.judge, self.share, self.name = judge, share, judge.name
         self._account = Account(judge.prices)
-        self._counted: set[str] = set()             # keys that a live run would have saved by now
+        self._saved = set() if saved is None else saved
 
     @property
     def signature(self) -> str:
@@ -223,10 +224,10 @@ class Planner:
         prompt, completion = at_most(request)
         if self.share < 1:
             prompt, completion = round(prompt * LIKELY_TOKENS), round(tokens_at_most(text) * LIKELY_TOKENS)
-        if self.judge.store is None or key not in self._counted:
+        if self.judge.store is None or key not in self._saved:
             self._account.call(request.task)
             self._account.reply(request.task, prompt, completion)
-        self._counted.add(key)
+        self._saved.add(key)
         return Reply(text)
 
 

@@ -23,6 +23,7 @@ from ..metrics import Scores, ems_scores, f1
 from ..pipeline import EMS, build, rescored
 from ..score import BERTScorer, RougeScorer, SidesLLMScorer
 from ..types import Answer, EMSResult, InputError, Judge, Triplet
+from .own import score_columns
 
 if TYPE_CHECKING:
     from ..local.encoder import Encoder
@@ -65,12 +66,13 @@ def surface_table(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> pd.
                         | {"length Score": [len(text.split()) for text in texts]} | _parts(UNIGRAM, scores))
 
 
-def score_table(triplets: Sequence[Triplet], answers: Sequence[Answer], *, encoder: Encoder | None = None
+def score_table(triplets: Sequence[Triplet], answers: Sequence[Answer], *, encoder: Encoder | None = None,
+                metrics: Mapping[str, str] | None = None, scorers: Mapping[str, str] | None = None
                 ) -> pd.DataFrame:
     """Every metric that needs no judge, for every answer; values in [0, 1] but for "length Score".
 
-    With an `encoder` also BERTScore, EMS(BERTScore) and EMS(local, encoder). EMS(ROUGE) and EMS(BERTScore)
-    share points and matches with EMS(local-pair).
+    `metrics` and `scorers` are a user's own (`own`). With an `encoder` also BERTScore, EMS(BERTScore) and
+    EMS(local, encoder). EMS(ROUGE) and EMS(BERTScore) share points and matches with EMS(local-pair).
     """
     reference = {t.id: t.reference for t in triplets}
     references, texts = [reference[a.triplet_id] for a in answers], [a.answer for a in answers]
@@ -89,6 +91,7 @@ def score_table(triplets: Sequence[Triplet], answers: Sequence[Answer], *, encod
         results["EMS(BERTScore)"] = rescored(results["EMS(local-pair)"], BERTScorer(encoder), pair)
     for name, rows in results.items():
         columns |= _parts(name, [(r.precision, r.recall, r.f1) for r in rows])
+    columns |= score_columns(metrics or {}, scorers or {}, triplets, answers)
     return pd.concat([surface_table(triplets, answers), pd.DataFrame(columns)], axis=1)
 
 
@@ -179,7 +182,8 @@ def beside_table1(people: pd.DataFrame, rouge: str = "rougeL") -> pd.DataFrame:
     rows = people[(people["measure"] == "spearman") & ~apart]
     rows = rows.assign(part=rows["asked"].map(ASKED))
     rows["metric"] = rows["metric"].replace(f"ROUGE-{rouge[-1]}", "ROUGE")
-    single = rows[(rows["part"] == "F1") & rows["metric"].isin(["BLEU", "BERTScore"])].assign(part="Score")
+    # a metric of one value has it compared with the overall preference, and stands under "Score"
+    single = rows[rows["part"] == "F1"].assign(part="Score")
     return pd.concat([rows, single])[["metric", "part", "value", "ci_low", "ci_high"]].reset_index(drop=True)
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from .. import data as frames
 from ..io import write_csv
 from ..local.encoder import Encoder
-from ..types import InputError, Judge, MissingReplies
-from . import ablation, agreement, unit_labels, upstream
+from ..types import Answer, InputError, Judge, MissingReplies, Triplet
+from . import ablation, agreement, own, unit_labels, upstream
 
 NAMES = ("ragchecker", "financebench", "findver")
 NOW = "scored now, from the upstream files"
@@ -33,8 +35,12 @@ class LabelSet:
 
 
 def label_sets(committed: Path, run: Path, recompute: str = "no", *, encoder: str = "all-MiniLM-L6-v2",
-               judge: Judge | None = None, save: Path | None = None) -> dict[str, LabelSet]:
+               judge: Judge | None = None, metrics: Mapping[str, str] | None = None,
+               scorers: Mapping[str, str] | None = None, save: Path | None = None) -> dict[str, LabelSet]:
     """RAGChecker's pairs, FinanceBench and FinDVer, by name.
+
+    A user's own `metrics` and `scorers` (`own`) are computed on the texts of the first two, whose upstream
+    files must be within reach; where they are not, the source says so.
 
     The first two come from the folder `committed`, or, where `recompute` says so (`_is_recomputed`), from the
     upstream files, BERTScore by `encoder`, and for the pairs EMS(LLM) by `judge`. FinDVer comes from the run
@@ -49,7 +55,38 @@ def label_sets(committed: Path, run: Path, recompute: str = "no", *, encoder: st
     for name, one in computed.items():
         if save is not None:
             one.save(save, name)
-    return {name: computed.get(name) or _committed(committed, name) for name in NAMES}
+    sets = {name: computed.get(name) or _committed(committed, name) for name in NAMES}
+    if metrics or scorers:
+        for name, texts in (("ragchecker", _pairs), ("financebench", upstream.financebench)):
+            sets[name] = _with_own(sets[name], texts, metrics or {}, scorers or {})
+    return sets
+
+
+def pairs_with_own(committed: Path, metrics: Mapping[str, str], scorers: Mapping[str, str]) -> LabelSet:
+    """RAGChecker's pairs alone, with a user's own metrics and scorers as in `label_sets`."""
+    return _with_own(_committed(committed, "ragchecker"), _pairs, metrics, scorers)
+
+
+def _with_own(known: LabelSet, texts: Callable[[], tuple[list[Triplet], list[Answer], Any]],
+              metrics: Mapping[str, str], scorers: Mapping[str, str]) -> LabelSet:
+    """The set with columns of own metrics and scorers; without, and with the reason, where texts are
+    missing.
+    """
+    names = ", ".join({**metrics, **scorers})
+    try:
+        triplets, answers, _ = texts()
+    except InputError as error:
+        return replace(known, source=f"{known.source}; without {names}: {error}")
+    columns = own.score_columns(metrics, scorers, triplets, answers)
+    keys = {key: [getattr(a, key) for a in answers] for key in agreement.KEYS}
+    scores = known.scores.merge(pd.DataFrame(keys | columns), on=agreement.KEYS, how="left",
+                                validate="one_to_one")
+    return replace(known, scores=scores, source=f"{known.source}; {names} scored now")
+
+
+def _pairs() -> tuple[list[Triplet], list[Answer], Any]:
+    triplets, answers, labels, _ = agreement.meta_pairs(upstream.ragchecker_meta())
+    return triplets, answers, labels
 
 
 UNIT_FILES = {"summaries": "realsumm_scores", "pyramid": "realsumm_labels", "REALSumm": "realsumm_units",

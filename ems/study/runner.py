@@ -26,9 +26,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
-from ..io import home, read_text, write_json
+from ..io import home, meant, read_text, write_json
 from ..judge.store import FINAL
 from ..types import InputError
+from .own import pipeline_with, source_of
 from .project import project_root
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ def load_profile(root: Path, name: str) -> dict[str, dict[str, Any]]:
     path = Path(name) if name.endswith((".yaml", ".yml")) else root / "profiles" / f"{name}.yaml"
     if not path.is_file():
         known = ", ".join(sorted(p.stem for p in (root / "profiles").glob("*.yaml")))
-        raise InputError(f"no profile {name!r}; there are {known}, or give the path of a .yaml file")
+        raise InputError(f"no profile {name!r}{meant(name, known.split(', '))}; there are {known}, or give "
+                         "the path of a .yaml file")
     try:
         profile = yaml.safe_load(read_text(path))
     except yaml.YAMLError as error:
@@ -68,6 +70,14 @@ def notebooks(root: Path, only: Sequence[str] = ()) -> list[Path]:
             raise InputError(f"no notebook begins with {prefix!r}; there are "
                              f"{', '.join(p.stem for p in paths)}")
     return [p for p in paths if not only or p.name.startswith(tuple(only))]
+
+
+def chosen_notebooks(root: Path, profile: Mapping[str, Parameters], only: Sequence[str] = ()) -> list[Path]:
+    """The notebooks of a run: those of `only`, or all but the optional ones (`ems.optional` in a notebook's
+    metadata) that the profile does not name.
+    """
+    return [p for p in notebooks(root, only)
+            if only or p.stem in profile or not _read(p)["metadata"].get("ems", {}).get("optional")]
 
 
 def declared(path: Path) -> dict[str, Any]:
@@ -110,11 +120,13 @@ def _refuse_unknown(profile: Mapping[str, Parameters], given: Parameters,
     everywhere = {name for names in known.values() for name in names}
     for where, names in (("the profile's common part", profile.get("common", {})), ("-p", given)):
         if spare := set(names) - everywhere:
-            raise InputError(f"{where}: no notebook has a parameter {sorted(spare)}; there are "
-                             f"{sorted(everywhere)}")
+            raise InputError(f"{where}: no notebook has a parameter "
+                             f"{sorted(spare)}{meant(min(spare), everywhere)}; "
+                             f"there are {sorted(everywhere)}")
     for stem, names in known.items():
         if spare := set(profile.get(stem, {})) - names.keys():
-            raise InputError(f"{stem}.ipynb: no parameter {sorted(spare)}; it has {sorted(names)}")
+            raise InputError(f"{stem}.ipynb: no parameter {sorted(spare)}{meant(min(spare), names)}; it has "
+                             f"{sorted(names)}")
 
 
 def _same_kind(default: Any, value: Any) -> bool:
@@ -158,7 +170,9 @@ class Run:
                  if 0 < len(text) < 300 and not (self.root / text).is_relative_to(self.folder)
                  and (self.root / text).exists()}
         prompts = _hash(home() / "prompts" / step.values.get("PROMPTS", "kit"))
-        parts = [cells, step.values, self.code, reads, named, os.environ.get("EMS_DATA_MIRROR", ""), prompts]
+        own = {text: _hash(file) for text in _strings(step.values) if (file := source_of(text)) is not None}
+        parts = [cells, step.values, self.code, reads, named, own, os.environ.get("EMS_DATA_MIRROR", ""),
+                 prompts]
         return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
     def last_report(self, step: Step) -> dict[str, Any] | None:
@@ -185,7 +199,7 @@ def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Para
         raise InputError("ems reproduce needs papermill: pip install 'ems-kit[notebooks]'")
     root, given, started = project_root(root), dict(given or {}), time.time()
     settings, everything = load_profile(root, profile), notebooks(root)
-    chosen = parameters_of(notebooks(root, only), settings, given, everything)
+    chosen = parameters_of(chosen_notebooks(root, settings, only), settings, given, everything)
     folder, steps = _folder(root, profile, settings, given), []
     for path in [p for p in everything if p.stem in chosen]:
         about, defaults, values = _read(path)["metadata"].get("ems", {}), declared(path), chosen[path.stem]
@@ -238,7 +252,9 @@ def side_by_side(steps: Sequence[Step], work: Callable[[Step], Any], kernels: Ke
     results: dict[int, Any] = {}
     running: dict[Future[Any], int] = {}
     waiting = list(range(len(steps)))
-    after = [{k for k in range(i) if set(steps[k].writes) & set(step.reads)} for i, step in enumerate(steps)]
+    after = [{k for k, other in enumerate(steps) if k != i and set(other.writes) & set(step.reads)}
+             for i, step in enumerate(steps)]
+    refuse_circles([step.path.stem for step in steps], after)
     with ThreadPoolExecutor(kernels.jobs) as pool:
         try:
             while waiting or running:
@@ -251,6 +267,16 @@ def side_by_side(steps: Sequence[Step], work: Callable[[Step], Any], kernels: Ke
             kernels.kill()
             raise
     return [results[i] for i in range(len(steps))]
+
+
+def refuse_circles(names: Sequence[str], after: Sequence[set[int]]) -> None:
+    """InputError when steps wait for each other; `after[i]` are those that step i waits for."""
+    done: set[int] = set()
+    while ready := {i for i in range(len(names)) if i not in done and after[i] <= done}:
+        done |= ready
+    if waiting := [name for i, name in enumerate(names) if i not in done]:
+        raise InputError(f"{' and '.join(waiting)} wait for each other's files; mend their ems.reads and "
+                         "ems.writes")
 
 
 def _run_step(run: Run, step: Step, kernels: Kernels) -> dict[str, Any]:
@@ -407,8 +433,8 @@ def _count(root: Path, store: Path, parameters: Mapping[str, Parameters], counte
     from . import shortening, steps
     from .reliability import judged_again
 
-    one = parameters["01"]
-    judges, prompts = _counting(root, store, one, share), steps.prompt_set(root, one["PROMPTS"])
+    one, saved = parameters["01"], set[str]()
+    judges, prompts = _counting(root, store, one, share, saved), steps.prompt_set(root, one["PROMPTS"])
     data = steps.load_data(
         root, one["SOURCE"], companies=one["COMPANIES"], triplets=one["TRIPLETS"], prompts=prompts,
         answers="" if one["WRITERS"] else one["ANSWERS"], transcripts=one["TRANSCRIPTS"],
@@ -422,7 +448,7 @@ def _count(root: Path, store: Path, parameters: Mapping[str, Parameters], counte
     usages = [judges.usage()] if "01" in counted else []
     for number in sorted(counted - {"01"}):
         p = parameters[number]
-        judges, prompts = _counting(root, store, p, share), steps.prompt_set(root, p["PROMPTS"])
+        judges, prompts = _counting(root, store, p, share, saved), steps.prompt_set(root, p["PROMPTS"])
         judge = judges.open(model=p["JUDGE"], base_url=p["BASE_URL"], key_env=p["KEY_ENV"],
                             weights=p["WEIGHTS"], prices=p["PRICES"], spend_limit=p["SPEND_LIMIT"],
                             **p["DECODING"])
@@ -430,7 +456,7 @@ def _count(root: Path, store: Path, parameters: Mapping[str, Parameters], counte
             RAGChecker(judge, prompts, check=p["CHECK"]).check(triplets, answers)
         else:
             asked = {"prompts": prompts, "max_score": p["MAX_SCORE"], "variant": p["VARIANT"]}
-            pipeline = build(judge, "llm", **asked)
+            pipeline = pipeline_with(build(judge, "llm", **asked), p["EXTRACTOR"], p["MATCHER"])
             results = pipeline.evaluate(triplets, answers)
             if p["SIDES"]:
                 rescored(results, SidesLLMScorer(judge, prompts, max_score=p["MAX_SCORE"]), pipeline)
@@ -443,15 +469,15 @@ def _count(root: Path, store: Path, parameters: Mapping[str, Parameters], counte
     return merged(usages)
 
 
-def _counting(root: Path, store: Path, p: Parameters, share: float) -> Judges:
-    """Judges that count what the run's store lacks, or, for a run that asks again, everything."""
+def _counting(root: Path, store: Path, p: Parameters, share: float, saved: set[str]) -> Judges:
+    """Judges that count what the run's store lacks, or, for a run that asks again, everything; once."""
     from ..judge.budget import Planner
     from .steps import Judges
 
     fresh = p["MODE"] == "refresh"
     return Judges(store if store.exists() and not fresh else None, mode="replay",
                   recorded=[] if fresh else [root / name for name in p.get("REPLIES", ())],
-                  counting=lambda judge: Planner(judge, share))
+                  counting=lambda judge: Planner(judge, share, saved))
 
 
 # --- files ---

@@ -33,12 +33,12 @@ def beside_originals(answers: Sequence[Answer], short: Sequence[Answer]) -> list
 
 def study(triplets: Sequence[Triplet], answers: Sequence[Answer], short: Sequence[Answer], pipeline: EMS, *,
           checker: RAGChecker | None = None, encoder: Encoder | None = None
-          ) -> tuple[pd.DataFrame, EMSResult | None]:
-    """Values of every metric for the pairs of `beside_originals` (as of `data.to_frame`), and an example.
+          ) -> tuple[pd.DataFrame, list[EMSResult]]:
+    """Values of every metric for the pairs of `beside_originals` (as of `data.to_frame`), and alignments.
 
-    EMS(LLM) by the judge's `pipeline`, RAGChecker and BERTScore where a checker and an encoder are given. The
-    example is the pair with the fewest points: the shortened answer's points held against the detailed
-    answer's, as if that were the reference. Without a pair: no rows, and None.
+    EMS(LLM) by the judge's `pipeline`, RAGChecker and BERTScore where a checker and an encoder are given. An
+    alignment holds a shortened answer's points against the detailed answer's, as if that were the reference;
+    the one with the fewest points comes first.
     """
     pairs = beside_originals(answers, short)
     both = [a for pair in pairs for a in pair]
@@ -46,11 +46,10 @@ def study(triplets: Sequence[Triplet], answers: Sequence[Answer], short: Sequenc
     parts = [*_without_judge(triplets, both, encoder), frames.to_frame(results, "EMS(LLM)", triplets)]
     if checker is not None:
         parts.append(frames.claims_frame(checker.check(triplets, both), checker.signature, triplets))
-    example = None
-    if pairs:
-        fewest = min(range(len(pairs)), key=lambda k: len(results[2 * k].ans_points))
-        example = _aligned(triplets, *pairs[fewest], pipeline)
-    return pd.concat(parts, ignore_index=True), example
+    by_id = {t.id: t for t in triplets}
+    as_references = [replace(by_id[a.triplet_id], reference=a.answer) for a, _ in pairs]
+    aligned = pipeline.evaluate(as_references, [s for _, s in pairs])
+    return pd.concat(parts, ignore_index=True), sorted(aligned, key=lambda r: len(r.ref_points))
 
 
 def _without_judge(triplets: Sequence[Triplet], answers: Sequence[Answer], encoder: Encoder | None
@@ -65,11 +64,6 @@ def _without_judge(triplets: Sequence[Triplet], answers: Sequence[Answer], encod
                                          f"bertscore:{encoder.signature}", triplets))
     local = build(None, "local").evaluate(triplets, answers)
     return [*parts, frames.to_frame(local, "EMS(local)", triplets)]
-
-
-def _aligned(triplets: Sequence[Triplet], original: Answer, short: Answer, pipeline: EMS) -> EMSResult:
-    triplet = next(t for t in triplets if t.id == original.triplet_id)
-    return pipeline.evaluate([replace(triplet, reference=original.answer)], [short])[0]
 
 
 def kept(values: pd.DataFrame, *, cluster: str = "group") -> pd.DataFrame:

@@ -155,7 +155,7 @@ def _labels(rows: Sequence[Any], sources: Sequence[Source], columns: Sequence[st
 def findver(contexts: bool = False) -> tuple[list[Triplet], list[Answer], pd.DataFrame]:
     """FinDVer's 700 testmini claims with the chain-of-thought answers of three Llama models (RAG setting).
 
-    Reference: the experts' explanation. Group: the filing. `contexts` adds the text of the 8 of 255 filings
+    Reference: the experts' explanation. Group: the filing. `contexts` adds the text of the 48 of 255 filings
     that are pinned. Labels, a row per answer: triplet_id, model, size (billions of parameters), subset,
     entailed (the truth), correct, correct_without_cot (bool: upstream's reading of the answer is right);
     `attrs["sources"]`. InputError when a file is not available or the files disagree about a claim.
@@ -181,6 +181,29 @@ def findver(contexts: bool = False) -> tuple[list[Triplet], list[Answer], pd.Dat
                            correct_without_cot[id_]))
     columns = ["triplet_id", "model", "size", "subset", "entailed", "correct", "correct_without_cot"]
     return triplets, answers, _labels(labels, sources, columns)
+
+
+def findver_claims() -> tuple[list[dict[str, Any]], dict[str, list[str]], dict[str, dict[str, bool]]]:
+    """FinDVer's testmini claims about the pinned filings: claims, passages by filing, released verdicts.
+
+    A claim has triplet_id, subset, statement, entailed (bool), relevant (indices of the passages that experts
+    named) and report. The verdicts say by model and triplet_id whether the released answer with retrieval and
+    chain of thought is right. InputError when a file is not available.
+    """
+    folder = "findver/financial_reports/"
+    filings = {name.removeprefix(folder): source(name).rows()["context"]
+               for name in pins() if name.startswith(folder)}
+    place = {report: {part["id"]: i for i, part in enumerate(parts)} for report, parts in filings.items()}
+    claims = [{"triplet_id": row["example_id"].replace("-val-", "-testmini-"), "subset": row["subset"],
+               "statement": row["statement"], "report": row["report"],
+               "entailed": bool(row["entailment_label"]),
+               "relevant": {place[row["report"]][id_] for id_ in row["relevant_context"]}}
+              for row in source("findver/data/testmini.json").rows() if row["report"] in filings]
+    answers = "findver/outputs/testmini_outputs/rag/processed_cot_outputs/"
+    verdicts = {Path(name).stem: {row["example_id"]: bool(row["result"]) for row in source(name).rows()}
+                for name in pins() if name.startswith(answers)}
+    passages = {report: [part["context"] for part in parts] for report, parts in filings.items()}
+    return claims, passages, verdicts
 
 
 def _findver_triplet(id_: str, row: Mapping[str, Any], contexts: bool) -> Triplet:

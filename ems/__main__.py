@@ -1,0 +1,7 @@
+"""`python -m ems`: the same as the command `ems`."""
+
+import sys
+
+from .cli import main
+
+sys.exit(main())

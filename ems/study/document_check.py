@@ -1,0 +1,249 @@
+"""Answers of a run checked against their documents, for notebook 8: computed, or from stored labels.
+
+The calls belong to their publishers and are not part of the project. What is stored is what the check found:
+a label for each point, named by a hash of its text, with the passage's number and the numbers that decided.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from .. import data as frames
+from ..io import parse_jsonl, read_text, unguarded, write_csv
+from ..pipeline import with_support
+from ..report import markdown_text
+from ..stats import COLUMNS as COLUMNS_OF_SUMMARY
+from ..stats import Paired, paired, summarise
+from ..support.support import LocalSupporter, point_id
+from ..types import EMSResult, InputError, Support, Triplet
+from .calls import own_triplets
+
+KEYS = ["triplet_id", "model", "point"]
+COLUMNS = [*KEYS, "label", "passage", "missing", "derived", "reason", "elsewhere", "signature"]
+FLOOR = "EMS-Support, another company's document"       # metric of the values that chance gives
+ABSENT = dict.fromkeys(("EMS-Support", "EMS-open"), "this run has neither documents nor stored labels")
+NOT_STORED = "no stored label for this point"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The answers of a run with what their documents say, and with what another company's document says."""
+
+    results: list[EMSResult]
+    elsewhere: list[EMSResult]
+    source: str                  # where the labels come from, for people
+
+
+def read_alignments(path: Path, metrics: Sequence[str]) -> list[EMSResult]:
+    """The results of the first of these metrics that a run's alignments.jsonl has. InputError for none."""
+    rows = [dict(row) for _, row in parse_jsonl(read_text(path), path)]
+    known = sorted({row["metric"] for row in rows})
+    metric = next((name for name in metrics if name in known), None)
+    if metric is None:
+        raise InputError(f"{path} has no alignments of {', '.join(metrics)}; there are {', '.join(known)}")
+    return [EMSResult.from_dict({k: v for k, v in row.items() if k != "metric"})
+            for row in rows if row["metric"] == metric]
+
+
+def checked_answers(results: Sequence[EMSResult], triplets: Sequence[Triplet], *,
+                    transcripts: Path | None = None, stored: Path | None = None,
+                    save: Path | None = None) -> Checked:
+    """Every answer point against its own document and against that of the next group.
+
+    The documents are the triplets' contexts, or the calls in the folder `transcripts`. Without either, labels
+    come from the file `stored`; a point that it does not have is unscored. With both, the text says how many
+    labels differ. What was computed is written to `save`.
+    """
+    of_calls = {t.id: t.context for t in own_triplets(transcripts)} if transcripts else {}
+    whole = [replace(t, context=t.context or of_calls.get(t.id)) for t in triplets]
+    kept = _read_labels(stored) if stored and stored.is_file() else {}
+    if any(t.context is None for t in whole):
+        found = [_from_labels(r, kept, elsewhere=False) for r in results]
+        elsewhere = [_from_labels(r, kept, elsewhere=True) for r in results]
+        points = [s for r in found for s in r.support]
+        known = sum(s.label is not None for s in points)
+        where = f"labels stored in {stored.parent.name}/{stored.name}" if stored else "stored labels"
+        return Checked(found, elsewhere, f"{where}, for {known} of {len(points)} points")
+    supporter = LocalSupporter()
+    found = with_support(results, whole, supporter)
+    elsewhere = with_support(results, _exchanged(whole), supporter)
+    if save is not None:
+        write_csv(save, _labels(found, elsewhere))
+    both = [(kept[key]["label"], s.label) for r in found for key, s in _keyed(r) if key in kept]
+    differ = sum(before != now for before, now in both)
+    source = f"checked now, against the documents; {differ} of {len(both)} stored labels differ"
+    return Checked(found, elsewhere, source)
+
+
+def _exchanged(triplets: Sequence[Triplet]) -> list[Triplet]:
+    """Each triplet with the context of the next group, in the order of names; the last has the first's."""
+    of_group = {t.group: t.context for t in triplets}
+    groups = sorted(of_group)
+    if len(groups) < 2:
+        return list(triplets)
+    following = dict(zip(groups, [*groups[1:], groups[0]], strict=True))
+    return [replace(t, context=of_group[following[t.group]]) for t in triplets]
+
+
+def _keyed(result: EMSResult) -> list[tuple[tuple[str, str, str], Support]]:
+    return [((result.triplet_id, result.model, point_id(point)), support)
+            for point, support in zip(result.ans_points, result.support, strict=True)]
+
+
+def _labels(found: Sequence[EMSResult], elsewhere: Sequence[EMSResult]) -> pd.DataFrame:
+    """A row for each different point of an answer, without any text of the document but numbers."""
+    rows = [(*key, s.label, s.passage, json.dumps(s.missing) if s.missing else "",
+             json.dumps(s.derived) if s.derived else "", s.reason, other.label,
+             r.signature.rpartition("|")[2])
+            for r, o in zip(found, elsewhere, strict=True)
+            for (key, s), (_, other) in zip(_keyed(r), _keyed(o), strict=True)]
+    return pd.DataFrame(rows, columns=COLUMNS).drop_duplicates(KEYS).astype({"passage": "Int64"})
+
+
+def _read_labels(path: Path) -> dict[tuple[str, str, str], dict[str, str]]:
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    if absent := [name for name in COLUMNS if name not in table]:
+        raise InputError(f"{path} must have columns {', '.join(COLUMNS)}; {', '.join(absent)} missing")
+    rows = table.map(unguarded).to_dict("records")
+    return {(row["triplet_id"], row["model"], row["point"]): row for row in rows}
+
+
+def _from_labels(result: EMSResult, kept: dict[tuple[str, str, str], dict[str, str]], *,
+                 elsewhere: bool) -> EMSResult:
+    """The result with its stored labels; a point without one is unscored."""
+    support, signatures = [], set()
+    for point in result.ans_points:
+        row = kept.get((result.triplet_id, result.model, point_id(point)))
+        if row is None:
+            support.append(Support(None, reason=NOT_STORED))
+            continue
+        signatures.add(row["signature"])
+        label, passage = row["elsewhere" if elsewhere else "label"], row["passage"]
+        if elsewhere:
+            support.append(Support(label or None, reason=row["reason"]))
+        else:
+            support.append(Support(label or None, int(passage) if passage else None, "",
+                                   _tuple(row["missing"]), _tuple(row["derived"]), row["reason"]))
+    signed = "|".join([result.signature, *sorted(signatures)])
+    return replace(result, support=tuple(support), signature=signed)
+
+
+def _tuple(cell: str) -> tuple[str, ...]:
+    return tuple(json.loads(cell)) if cell else ()
+
+
+# --- what notebook 8 shows ---
+
+def values(checked: Checked, triplets: Sequence[Triplet]) -> pd.DataFrame:
+    """The values frame of a run's answers: `data.support_frame`, and `FLOOR` from the other documents.
+
+    Without rows where nothing has a label: then there is nothing to say.
+    """
+    own = frames.support_frame(checked.results, triplets)
+    floor = frames.support_frame(checked.elsewhere, triplets)
+    floor = floor[floor["metric"] == "EMS-Support"].assign(metric=FLOOR)
+    if own["value"].isna().all():
+        return own.iloc[:0]
+    return _one_setting(pd.concat([own, floor], ignore_index=True))
+
+
+def _one_setting(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with one signature a metric: an answer none of whose points has a label lacks the rule's."""
+    longest = frame.groupby("metric")["signature"].transform(lambda column: max(column, key=len))
+    return frame.assign(signature=longest)
+
+
+def shares(results: Sequence[EMSResult]) -> pd.DataFrame:
+    """Where an answer's points go, a row a model: shares of all its points, which add up to 1.
+
+    matched: earns something in eq. 8; blind spot: nothing, and supported; unsupported: nothing, checked and
+    not supported; not checked: nothing, and nothing to check it by; unscored.
+    """
+    rows = [(r.model, _place(s_j, s)) for r in results for s_j, s in _pairs(r)]
+    table = pd.DataFrame(rows, columns=["model", "place"])
+    counted = pd.crosstab(table["model"], table["place"], normalize="index")
+    return counted.reindex(columns=PLACES, fill_value=0.0)
+
+
+def blindest(results: Sequence[EMSResult]) -> EMSResult:
+    """The result with most points that earn nothing and are supported; of equals the first by id and model.
+
+    InputError without results.
+    """
+    if not results:
+        raise InputError("there are no results: nothing was scored")
+    def order(r: EMSResult) -> tuple[int, str, str]:
+        return -sum(_place(*pair) == "blind spot" for pair in _pairs(r)), r.triplet_id, r.model
+    return min(results, key=order)
+
+
+PLACES = ["matched", "blind spot", "unsupported", "not checked", "unscored"]
+
+
+def _pairs(result: EMSResult) -> Iterator[tuple[float | None, Support]]:
+    """The score (eq. 7) and the support of each answer point."""
+    return zip(result.ans_score, result.support, strict=True)
+
+
+def _place(score: float | None, support: Support) -> str:
+    if score is None or support.label is None:
+        return "unscored"
+    if score > 0:
+        return "matched"
+    if not support.checked:
+        return "not checked"
+    return "blind spot" if support.label == "supported" else "unsupported"
+
+
+def summary(frame: pd.DataFrame, models: Sequence[str], cluster: str = "group") -> pd.DataFrame:
+    """`stats.summarise` of the values, its models in this order; empty for values without rows."""
+    if frame.empty:
+        return pd.DataFrame(columns=[*COLUMNS_OF_SUMMARY, "coverage"])
+    table = summarise(frame, cluster=cluster)
+    return table[table["model"].isin(models)].sort_values(
+        "model", key=lambda column: column.map(list(models).index), kind="stable", ignore_index=True)
+
+
+def differences(frame: pd.DataFrame, models: Sequence[str], cluster: str = "group") -> list[Paired]:
+    """Each later model's EMS-Support less the first one's, over the questions for which both have a value."""
+    if frame.empty:
+        return []
+    return [paired(frame, "EMS-Support", "Score", later, models[0], cluster=cluster) for later in models[1:]]
+
+
+def findings(table: pd.DataFrame, gaps: Sequence[Paired], places: pd.DataFrame) -> str:
+    """What the check against the documents says, in words: from `summary`, `differences` and `shares`."""
+    if table.empty:
+        return ("**Nothing was checked.** This run's triplets have no context, and no labels are stored for "
+                "its points: put the documents into the triplets, or name their folder in TRANSCRIPTS.")
+    lines = []
+    cells = {(row.metric, row.model): row for row in table.itertuples(index=False)}
+    for model in dict.fromkeys(table["model"]):
+        own, floor = cells.get(("EMS-Support", model)), cells.get((FLOOR, model))
+        if own is None or pd.isna(own.value):
+            lines.append(f"- **{markdown_text(model)}**: no point could be checked.")
+            continue
+        by_chance = "" if floor is None or pd.isna(floor.value) else (
+            f"; against another company's document {_percent(floor)}, which is what chance gives")
+        lines.append(
+            f"- **{markdown_text(model)}**: the document supports {_percent(own)} of the points that could "
+            f"be checked ({100 * own.coverage:.0f} % of all: others have no amount){by_chance}. Of all its "
+            f"points {100 * places.loc[model, 'blind spot']:.0f} % earn nothing in eq. 8 and are supported, "
+            f"{100 * places.loc[model, 'unsupported']:.0f} % earn nothing and are not.")
+    for gap in gaps:
+        interval = "" if pd.isna(gap.ci_low) else f" [{100 * gap.ci_low:+.0f}, {100 * gap.ci_high:+.0f}]"
+        lines.append(f"- **{markdown_text(gap.a)}** less **{markdown_text(gap.b)}**: "
+                     f"{100 * gap.difference:+.0f} points of 100{interval}, over the {gap.n} questions and "
+                     f"{gap.clusters} groups in which both have a point to check.")
+    return "\n".join(lines)
+
+
+def _percent(cell: Any) -> str:
+    interval = "" if pd.isna(cell.ci_low) else f" [{100 * cell.ci_low:.0f}, {100 * cell.ci_high:.0f}]"
+    return f"{100 * cell.value:.0f} %{interval}"

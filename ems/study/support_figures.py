@@ -1,0 +1,64 @@
+"""The figure of notebook 8: how much of each system's answers its document supports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..report import visible
+from .document_check import FLOOR, PLACES
+from .figures import BLUE, GREEN, GREY, RED, STYLE, pyplot
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = dict(zip(PLACES, (BLUE, GREEN, RED, "#DDDDDD", "#AAAAAA"), strict=True))
+
+
+def support_figure(table: pd.DataFrame, places: pd.DataFrame, models: Sequence[str]) -> Figure:
+    """Left: EMS-Support of each model and what another company's document gives, with 95 % intervals over
+    clusters, from `document_check.summary`. Right: where all answer points go, from `document_check.shares`.
+    """
+    plt = pyplot()
+    with plt.rc_context(STYLE):
+        fig, (left, right) = plt.subplots(1, 2, figsize=(16, 1.6 + 1.1 * len(models)), sharey=True)
+        _dots(left, table, models)
+        _bars(right, places, models)
+        left.set_yticks(range(len(models)), [visible(model, 44) for model in models])
+        left.invert_yaxis()
+        handles, labels = right.get_legend_handles_labels()
+        fig.legend(handles, labels, loc="lower right", ncol=len(labels), frameon=False)
+        fig.tight_layout(rect=(0, 0.09, 1, 1))
+    plt.close(fig)
+    return fig
+
+
+def _dots(ax: Axes, table: pd.DataFrame, models: Sequence[str]) -> None:
+    cells = table.set_index(["metric", "model"])
+    kinds = (("EMS-Support", GREEN, "o", "its own document", -0.12),
+             (FLOOR, GREY, "s", "another company's document", 0.12))
+    for metric, colour, marker, label, step in kinds:
+        for y, model in enumerate(models):
+            if (metric, model) not in cells.index:
+                continue
+            row = cells.loc[(metric, model)]
+            place, shown = y + step, label if y == 0 else None
+            ax.plot([row["ci_low"], row["ci_high"]], [place] * 2, color=colour, linewidth=3, alpha=0.5)
+            ax.plot(row["value"], place, marker, color=colour, markersize=9, label=shown)
+    ax.set_xlim(-0.05, 1.05)
+    ax.set_xlabel("share of checked points supported (95 % intervals)")
+    ax.set_title("EMS-Support")
+    ax.legend(loc="best", frameon=False)
+
+
+def _bars(ax: Axes, places: pd.DataFrame, models: Sequence[str]) -> None:
+    shown = places.reindex(models).fillna(0.0)
+    start = 0.0 * shown[PLACES[0]]
+    for place in [place for place in PLACES if shown[place].any()]:
+        ax.barh(range(len(models)), shown[place], left=start, color=COLOURS[place], label=place, height=0.6)
+        start = start + shown[place]
+    ax.set_xlim(0, 1)
+    ax.set_xlabel("share of all answer points")
+    ax.set_title("Where the answers' points go")
