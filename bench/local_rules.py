@@ -34,13 +34,12 @@ RULES: dict[str, Settings] = {
     "no negations": {"NEGATION": 0.0},
     "words of the question weigh in full": {"question_word": 1.0},
     "function words weigh in full": {"FUNCTION_WORD": 1.0},
-    "the other side as a whole only": {"NEAREST": 0.0},
-    "the nearest point only": {"NEAREST": 1.0},
+    "points do not share mentions": {"_portion": lambda side, mentions, others: float(others > 0)},
     "a refusal is words like others": {"_DISCLAIMER": re.compile("(?!)")},
 }
 GRID: dict[str, Sequence[float]] = {
     "question_word": (0.1, 0.6, 1.0), "NUMBER": (1.0, 2.0, 5.0), "NEGATION": (0.0, 1.0, 3.0),
-    "CONTEXT": (0.0, 0.5), "NEAREST": (0.0, 0.5)}
+    "CONTEXT": (0.0, 0.5)}
 RESAMPLES = 500
 Results = Sequence[EMSResult]
 

@@ -9,7 +9,6 @@ import pytest
 from ems.local.words import (
     CONTEXT,
     FUNCTION_WORD,
-    NEAREST,
     NEGATION,
     NUMBER,
     QUESTION_WORD,
@@ -31,9 +30,9 @@ def overlap(a, b):
     return likeness(side, other, held_by(side, other))[0].get(0, 0.0)
 
 
-def covered(points, others, question="", cosines=None):
-    side, other = Side(points, question), Side(others, question)
-    return coverage(side, other, held_by(side, other), cosines)
+def covered(points, others, question="", cosines=None, given=False):
+    side, other = Side(points, question, given=given), Side(others, question)
+    return coverage(side, held_by(side, other), cosines)
 
 
 @pytest.mark.parametrize(
@@ -82,6 +81,8 @@ def test_a_negation_counts_alone_and_with_what_it_negates():
     assert read_point("to grow sales, never").words == {
         "to": FUNCTION_WORD, "grow": 1.0, "sale": 1.0, "not": NEGATION, "not ": NEGATION}
     assert set(read_point("sales didn't grow").words) == {"sale", "grow", "not", "not grow"}
+    assert similarity("The claim is refuted.", "The claim is false.") > 0.7            # one verdict
+    assert similarity("The claim is refuted.", "The claim is supported.") < 0.5
     ref = ["sales grew", "costs did not grow"]
     assert covered(ref, ["sales grew", "costs grow"])[1] < 0.5
     assert covered(["sales did not decline"], [*ref, "they decline"])[0] < 1       # "not" stands by another word
@@ -157,21 +158,23 @@ def test_order_of_damage():
 
 def test_coverage_draws_on_the_whole_other_side():
     assert covered(["cash debt"], ["cash debt"]) == [1.0]
-    # Both words are said, each elsewhere: all of the whole, half of the nearest.
-    assert covered(["cash debt"], ["cash", "debt"]) == pytest.approx([1 - NEAREST + NEAREST / 2])
+    assert covered(["cash debt"], ["cash", "debt"]) == [1.0]                 # each said elsewhere
     assert covered(["cash debt"], ["cash", "cash"]) == pytest.approx([1 / 2])
     assert covered(["cash debt"], []) == [0.0]
     assert covered([], ["alpha"]) == []
 
 
-def test_copies_share_what_they_get():
+def test_points_of_one_text_share_what_the_other_mentions():
     assert covered(["gamma", "gamma"], ["gamma"]) == [0.5, 0.5]
     assert covered(["gamma"], ["gamma", "gamma"]) == [1.0]
     assert covered(["gamma", "gamma"], ["gamma", "gamma"]) == [1.0, 1.0]
     assert covered(["margin 46%", "margin 46%"], ["margin 46%"]) == pytest.approx([0.5, 0.5])
-    # Two points that only name the same thing are no copies.
-    assert covered(["gamma rose", "gamma fell"], ["gamma rose and fell"]) == pytest.approx(
-        covered(["gamma rose"], ["gamma rose and fell"]) + covered(["gamma fell"], ["gamma rose and fell"]))
+    # "gamma" is said once for two points, which have a word of their own as well.
+    assert covered(["gamma rose", "gamma fell"], ["gamma rose and fell"]) == [0.75, 0.75]
+
+
+def test_given_points_stand_each_for_itself():
+    assert covered(["gamma alpha 5%", "gamma beta 5%"], ["gamma alpha beta 5%"], given=True) == [1.0, 1.0]
 
 
 def test_saying_that_something_is_not_said_covers_nothing():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ..types import EMSResult, Points
@@ -75,9 +76,9 @@ class LocalScorer:
                 if a.ref_points and a.ans_points else None for a in alignments]
 
     def _covered(self, alignment: EMSResult, cosine: Any) -> EMSResult:
-        ref, ans, supporting = (
-            Side(points, alignment.question, self.question_word)
-            for points in (alignment.ref_points, alignment.ans_points, alignment.supporting))
+        side = partial(Side, question=alignment.question, question_word=self.question_word)
+        ref = side(alignment.ref_points, given=bool(alignment.given))
+        ans, supporting = side(alignment.ans_points), side(alignment.supporting)
         score, match = _of_side(ref, ans, cosine)
         ans_score, ans_match = _of_side(ans, supporting, None if cosine is None else cosine.T)
         return replace(alignment, score=score, ans_score=ans_score, match=match, ans_match=ans_match,
@@ -88,7 +89,7 @@ class LocalScorer:
 def _of_side(side: Side, other: Side, cosine: Any) -> tuple[tuple[float, ...], tuple[int, ...]]:
     """The score of each point of a side, and its nearest other point; -1 for one that nothing covers."""
     found = held_by(side, other)
-    score = coverage(side, other, found, cosine)
+    score = coverage(side, found, cosine)
     nearest = map(_nearest, likeness(side, other, found))
     return tuple(score), tuple(j if s > 0 else -1 for j, s in zip(nearest, score, strict=True))
 

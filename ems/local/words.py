@@ -1,8 +1,9 @@
 """How far one text covers another without a judge: words by weight, and numbers in their context.
 
 A point's words and numbers each have a weight, and its score is the share of that weight which the other
-side holds. Function words weigh little, numbers most, words of the question less than elsewhere. Each rule
-stands against a plain bag of words in docs/local.md. Everything here is deterministic and reads only the
+side holds; points of one text that mention the same thing share the other side's mentions of it. Function
+words weigh little, numbers most, words of the question less than elsewhere. Each rule stands against a plain
+bag of words in docs/local.md. Everything here is deterministic and reads only the
 points that it compares; sentence embeddings come in where a scorer or matcher is given an encoder.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -21,12 +22,11 @@ from .quantities import Quantity, QuantityIndex, find_quantities
 
 # The declared constants of the local evaluator: round values, the same for every data set. All of them enter
 # `rules_hash`, and so the signature of every local score.
-ARITHMETIC = 2         # to be raised when a value changes while no constant, word list or pattern does
+ARITHMETIC = 3         # to be raised when a value changes while no constant, word list or pattern does
 FUNCTION_WORD = 0.1    # weight of a word from _FUNCTION, and the least weight of a point; any other word: 1
 NUMBER = 3.0           # weight of a quantity
 CONTEXT = 0.25         # share of a point's words beside a number from which on the number counts in full
-NEAREST = 0.3          # part of a score that rests on the one other point that holds most; the rest: on all
-NEGATION = 1.5         # weight of a negation, and again of it together with the word that it negates
+NEGATION = 1.5         # weight of a denial (not, false), and again of it together with the next word
 MEANING = 0.75         # with embeddings: how much a score's power changes between a cosine of 0 and one of 1
 QUESTION_WORD = 0.3    # words of the question weigh this much of what they weigh elsewhere
 _FUNCTION = frozenset(
@@ -40,10 +40,12 @@ _FUNCTION = frozenset(
     were what when where whether which while who whom whose why will with within would yet you your
     """.split()
 )
+# Negations, and the words of a verdict that denies a claim.
 _NEGATIONS = frozenset(
     """
     not no never none neither nor without cannot cant dont doesnt didnt isnt arent wasnt werent wont wouldnt
     couldnt shouldnt hasnt havent hadnt
+    refuted incorrect inaccurate untrue false inconsistent wrong
     """.split()
 )
 _TELL = r"(?:mention|provid|specif|state|contain|includ|indicat|discuss|address|disclos|detail|offer|giv)"
@@ -90,7 +92,7 @@ def _weighed(words: Sequence[str]) -> Iterator[tuple[str, float]]:
     """The words with their weights; a negation alone, and with the next word that is no function word."""
     following = ""
     for word in reversed(words):
-        if word in _NEGATIONS:
+        if word in _NEGATION_STEMS:
             yield from (("not", NEGATION), (f"not {following}", NEGATION))
         else:
             yield word, word_weight(word)
@@ -98,11 +100,14 @@ def _weighed(words: Sequence[str]) -> Iterator[tuple[str, float]]:
 
 
 class Side:
-    """The points of one side, their weights, and which of them hold what."""
+    """The points of one side, their weights, and which of them hold what.
 
-    def __init__(self, texts: Sequence[str], question: str = "", question_word: float = QUESTION_WORD):
-        self.texts, self.copies = tuple(texts), Counter(texts)
-        self.points = [read_point(text) for text in texts]
+    Points of one text share what the other side mentions; points that were `given`, each for itself, do not.
+    """
+
+    def __init__(self, texts: Sequence[str], question: str = "", question_word: float = QUESTION_WORD,
+                 given: bool = False):
+        self.given, self.points = given, [read_point(text) for text in texts]
         asked = {kind + word for word in words_of(question) for kind in ("", _NOT_SAID)}
         self.words = [{word: weight * (question_word if word in asked else 1)
                        for word, weight in point.words.items()} for point in self.points]
@@ -121,26 +126,39 @@ class Side:
 class Held:
     """What the other side holds of one point, in the point's own weight."""
 
-    whole: float                       # by all its points together
+    whole: float                       # by all its points together, shared with the other points of the side
     by_point: dict[int, float]         # by each of its points that holds something, by index
 
 
 def held_by(side: Side, other: Side) -> list[Held]:
-    """What `other` holds of each point of `side`: words, and numbers as far as their words agree."""
+    """What `other` holds of each point of `side`: words, and numbers as far as their words agree.
+
+    Where fewer points of `other` mention a thing than of `side`, each of these holds a part of it, as in the
+    clipped counts of BLEU: a text that says it once does not cover one that comes back to it in every point.
+    """
     found = []
     for i, words in enumerate(side.words):
         by_point: dict[int, float] = defaultdict(float)
+        whole = 0.0
         for word, weight in words.items():
-            for j in other.holders.get(word, ()):
+            holders = other.holders.get(word, ())
+            whole += weight * _portion(side, len(side.holders[word]), len(holders))
+            for j in holders:
                 by_point[j] += weight
         numbers = _numbers(side, i, other, by_point)
-        whole = sum(weight for word, weight in words.items() if word in other.holders)
-        whole += NUMBER * sum(max(trusts.values(), default=0.0) for trusts in numbers)
+        for quantity, trusts in zip(side.points[i].quantities, numbers, strict=True):
+            portion = _portion(side, *(len(one.quantities.equals(quantity)) for one in (side, other)))
+            whole += NUMBER * max(trusts.values(), default=0.0) * portion
         for trusts in numbers:
             for j, trust in trusts.items():
                 by_point[j] += NUMBER * trust
         found.append(Held(whole, dict(by_point)))
     return found
+
+
+def _portion(side: Side, mentions: int, others: int) -> float:
+    """The share in [0, 1] of a thing that is left for each of its mentions on this side."""
+    return float(others > 0) if side.given else min(1.0, others / mentions)
 
 
 def _numbers(side: Side, i: int, other: Side, shared: Mapping[int, float]) -> list[dict[int, float]]:
@@ -154,24 +172,16 @@ def _numbers(side: Side, i: int, other: Side, shared: Mapping[int, float]) -> li
              for j in other.quantities.equals(quantity)} for quantity in side.points[i].quantities]
 
 
-def coverage(side: Side, other: Side, found: Sequence[Held],
-             cosines: Sequence[Sequence[float]] | None = None) -> list[float]:
-    """Share in [0, 1] of each point's weight that the other side holds; 0 without other points.
+def coverage(side: Side, found: Sequence[Held], cosines: Sequence[Sequence[float]] | None = None
+             ) -> list[float]:
+    """Share in [0, 1] of each point's weight that the other side as a whole holds; 0 without other points.
 
-    The mean (`NEAREST`) of two shares: what all its points hold together, since a point may be said in
-    several places, and what the one that holds most does, since a long text about the same subject has most
-    words somewhere. Copies of a point share what the other side has copies for. `found` is of `held_by`;
-    `cosines` bends the values (`bent`), where there are embeddings.
+    `found` is of `held_by`; `cosines` bends the values (`bent`), where there are embeddings.
     """
-    covered = []
-    for i, (text, of_point) in enumerate(zip(side.texts, found, strict=True)):
-        nearest = max(of_point.by_point.values(), default=0.0)
-        share = ((1 - NEAREST) * of_point.whole + NEAREST * nearest) / side.weights[i]
-        value = min(1.0, share)
-        if cosines is not None and other.texts:
-            value = bent(value, max(cosines[i]))
-        covered.append(value * min(1.0, max(1, other.copies[text]) / side.copies[text]))
-    return covered
+    shares = [min(1.0, held.whole / weight) for held, weight in zip(found, side.weights, strict=True)]
+    if cosines is None:
+        return shares
+    return [bent(share, max(row)) for share, row in zip(shares, cosines, strict=True)]
 
 
 def likeness(side: Side, other: Side, found: Sequence[Held]) -> list[dict[int, float]]:
@@ -226,6 +236,7 @@ def stem(word: str) -> str:
 
 
 _FUNCTION_STEMS = _FUNCTION | {stem(word) for word in _FUNCTION}
+_NEGATION_STEMS = _NEGATIONS | {stem(word) for word in _NEGATIONS}
 
 
 def word_weight(word: str) -> float:
