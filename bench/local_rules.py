@@ -32,6 +32,7 @@ RULES: dict[str, Settings] = {
     "numbers weigh 1, as words do": {"NUMBER": 1.0},
     "numbers count in any context": {"CONTEXT": 0.0},
     "no negations": {"NEGATION": 0.0},
+    "a verdict is words like others": {"_NEGATION_STEMS": words._NEGATIONS},
     "words of the question weigh in full": {"question_word": 1.0},
     "function words weigh in full": {"FUNCTION_WORD": 1.0},
     "points do not share mentions": {"_portion": lambda side, mentions, others: float(others > 0)},

@@ -40,14 +40,14 @@ _FUNCTION = frozenset(
     were what when where whether which while who whom whose why will with within would yet you your
     """.split()
 )
-# Negations, and the words of a verdict that denies a claim.
 _NEGATIONS = frozenset(
     """
     not no never none neither nor without cannot cant dont doesnt didnt isnt arent wasnt werent wont wouldnt
     couldnt shouldnt hasnt havent hadnt
-    refuted incorrect inaccurate untrue false inconsistent wrong
     """.split()
 )
+# Words of a verdict that denies a claim: they count as negations.
+_DENIALS = frozenset(("refuted", "incorrect", "inaccurate", "untrue", "false", "inconsistent", "wrong"))
 _TELL = r"(?:mention|provid|specif|state|contain|includ|indicat|discuss|address|disclos|detail|offer|giv)"
 # A sentence that only says that something is not mentioned, or cannot be known.
 _DISCLAIMER = re.compile(
@@ -236,7 +236,7 @@ def stem(word: str) -> str:
 
 
 _FUNCTION_STEMS = _FUNCTION | {stem(word) for word in _FUNCTION}
-_NEGATION_STEMS = _NEGATIONS | {stem(word) for word in _NEGATIONS}
+_NEGATION_STEMS = _NEGATIONS | {stem(word) for word in _DENIALS}
 
 
 def word_weight(word: str) -> float:
