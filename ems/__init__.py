@@ -36,6 +36,7 @@ if TYPE_CHECKING:              # the names of _WHERE once more, for editors and 
     from .local.scorers import LocalScorer, PairScorer, SimilarityMatcher
     from .local.sentences import SentenceExtractor, remove_summaries
     from .match import LLMMatcher
+    from .matrix import label_matrix
     from .metrics import Tally, ems_scores, support_scores
     from .pipeline import EMS, build, compute, rescored, with_support
     from .prompting import Prompts, as_judge
@@ -44,6 +45,7 @@ if TYPE_CHECKING:              # the names of _WHERE once more, for editors and 
     from .results import load_results
     from .score import BERTScorer, BLEUScorer, JointLLMScorer, LLMScorer, RougeScorer, SidesLLMScorer
     from .stats import paired_table, summarise
+    from .support.rubrics import RubricJudge, local_ratings, number_recall, rating_frame, rating_table
     from .support.support import LLMSupporter, LocalSupporter
 
 __version__ = "0.1.0"
@@ -67,6 +69,8 @@ _WHERE = {name: module for module, names in {
     "results": ("load_results",),
     "report_html": ("save_report",),
     "support.support": ("LocalSupporter", "LLMSupporter"),
+    "support.rubrics": ("RubricJudge", "local_ratings", "number_recall", "rating_frame", "rating_table"),
+    "matrix": ("label_matrix",),
     "stats": ("summarise", "paired_table"),
     "report": ("table1", "save_table1"),
 }.items() for name in names}

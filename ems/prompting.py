@@ -27,6 +27,9 @@ SLOTS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
         ("consolidate", "question versions", "context document versions_count"),
     )}
 TASKS = tuple(SLOTS)
+# Questions of other papers than the one that a set is from: the kit's own where the set has none.
+RUBRIC_TASKS = tuple(f"rubric_{name}" for name in (
+    "accuracy", "completeness", "hallucination", "utilization", "numeric"))
 # What a set says of itself, beside its templates; a set without it has all templates.
 ABOUT = "set.json"
 
@@ -109,11 +112,13 @@ class Prompts:
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]
 
     def _left(self) -> Sequence[str]:
-        """Tasks that this set leaves to the kit, their joint forms, and with entailment the check of points
-        against a document.
+        """Tasks that this set leaves to the kit, their joint forms, with entailment the check of points
+        against a document, and the rubrics that it does not have.
         """
         left = list(self.about.get("kit", ()))
-        return left + [f"{task}_all" for task in left] + ["support"] * ("entail" in left)
+        rubrics = [task for task in RUBRIC_TASKS
+                   if self.folder is not None and not (self.folder / f"{task}.txt").is_file()]
+        return left + [f"{task}_all" for task in left] + ["support"] * ("entail" in left) + rubrics
 
     def _parsed(self, task: str) -> tuple[Template, frozenset[str]]:
         if task not in self._read:

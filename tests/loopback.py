@@ -65,16 +65,20 @@ class Loopback:
     """A chat server in a thread. `reply` is a text or a function of the request's body; a dict is sent as is.
 
     `faults` are taken one per request, None meaning a proper answer, or given by a function (number, body).
+    `models` is the list of models that it gives (names, or entries of its own), or a fault; None = no such route.
     """
 
     def __init__(self, reply: str | Callable[[dict], str | dict] = "ok", *, latency: float = 0.0,
                  per_token: float = 0.0, port: int = 0,
-                 faults: Sequence[Fault | None] | Callable[[int, dict], Fault | None] = ()):
+                 faults: Sequence[Fault | None] | Callable[[int, dict], Fault | None] = (),
+                 models: Sequence[str | dict] | Fault | None = None):
+        self.models = models
         self.reply, self.latency, self.per_token = reply, latency, per_token
         self.faults, self.port = faults, port
         self.bodies: list[dict] = []
         self.headers: list[dict[str, str]] = []
         self.count = self.now = self.peak = 0         # requests so far, under way, most at once
+        self.listings = 0                             # times that the list of models was asked for
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -123,6 +127,9 @@ class Loopback:
         first, *lines = head.strip().split("\r\n")
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
         data = await reader.readexactly(int(headers.get("content-length", 0)))
+        if first.startswith("GET") and "/models" in first:
+            self.listings += 1
+            return await self._answer(writer, {}, self._listing())
         if first.startswith("GET"):
             self._send(writer, 200, json.dumps({"count": self.count, "peak": self.peak}), {})
             return True
@@ -138,6 +145,12 @@ class Loopback:
             return await self._answer(writer, body, fault or Fault())
         finally:
             self.now -= 1
+
+    def _listing(self) -> Fault:
+        if self.models is None or isinstance(self.models, Fault):
+            return self.models or Fault(404)
+        entries = [{"id": m, "object": "model"} if isinstance(m, str) else m for m in self.models]
+        return Fault(body={"object": "list", "data": entries})
 
     async def _answer(self, writer: asyncio.StreamWriter, body: dict, fault: Fault) -> bool:
         await asyncio.sleep(fault.delay)

@@ -15,8 +15,9 @@ from ems.judge.endpoint import ModelEndpoint
 from ems.judge.store import Replies
 from ems.prompting import Prompts
 from ems.study.runner import load_profile, notebooks, parameters_of
+from ems.study.steps import Judges
 from ems.study.writers import CHARS_PER_TOKEN, consolidate, write_answers, write_references
-from ems.types import InputError, Record, Reply, Triplet
+from ems.types import InputError, MissingReplies, Record, Reply, Request, Triplet
 
 ROOT = Path(__file__).parent.parent
 CALL = " ".join(["The call."] * 100)
@@ -290,6 +291,20 @@ def test_a_dry_run_counts_every_call_and_sends_none(monkeypatch):
 
 
 # --- the paper's profile, and the notebook that uses all this ---
+
+
+def test_a_recorded_judge_is_never_asked_and_notes_nothing_in_the_runs_store(tmp_path):
+    with Loopback("yes") as server:
+        settings = {"model": "m", "base_url": server.url, "key_env": "none"}
+        Judges(tmp_path / "first.sqlite").open(**settings).ask([Request("t", "known?", 9)])
+        Replies(tmp_path / "first.sqlite").export(tmp_path / "replies.jsonl")
+        judges = Judges(tmp_path / "run.sqlite", recorded=[tmp_path / "replies.jsonl"], mode="refresh")
+        judge = judges.open(**settings, recorded=True)
+        assert judge.ask([Request("t", "known?", 9)])[0].text == "yes"
+        with pytest.raises(MissingReplies):
+            judge.ask([Request("t", "new?", 9)])
+        assert server.count == 1
+    assert Replies(tmp_path / "run.sqlite").pending() == {}
 
 
 def test_the_papers_profile_names_seven_models_whole_and_no_key():

@@ -1,6 +1,5 @@
 """Notebook 8's numbers: answers of a run against their documents, stored labels, and FinDVer's claims."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 
 from ems.io import write_jsonl
 from ems.pipeline import build
-from ems.study import document_check, published, verify
+from ems.study import document_check, verify
 from ems.study.runner import refuse_circles
 from ems.support.support import LocalSupporter
 from ems.types import Answer, InputError, Triplet
@@ -146,25 +145,3 @@ def test_the_committed_claims_reach_what_is_said_of_them():
     table = verify.accuracy(frame).set_index(["half", "claims of"])
     assert table.loc[(verify.MEASURED, "FDV-MATH"), "right"] >= 0.64
     assert "is not above the 50 % of guessing" in verify.findings(table.reset_index(), ranks)     # and is said
-
-
-# --- FinDVer's Table 3 ---
-
-def test_table_3_is_counted_from_the_answers_and_every_mismatch_is_named(tmp_path, monkeypatch):
-    folder = tmp_path / "findver" / "outputs" / "testmini_outputs" / "rag" / "processed_cot_outputs"
-    folder.mkdir(parents=True)
-    answers = [{"subset": "ie", "result": True}, {"subset": "ie", "result": False}, {"subset": "numeric", "result": True}]
-    (folder / "gpt-4o.json").write_text(json.dumps(answers))
-    monkeypatch.setenv("EMS_DATA_MIRROR", str(tmp_path))
-    (tmp_path / "p.csv").write_text("model,file,subset,printed\nA,gpt-4o,ie,50.0\nA,gpt-4o,all,66.6\n")
-    table = published.findver_table3(tmp_path / "p.csv", tmp_path / "c.csv", True, save=tmp_path / "c.csv")
-    assert table["ours"].tolist() == [50.0, 66.7]
-    assert published.mismatches(table) == ("1 of 2 cells are as printed. The others: A all: 66.6 printed, 66.7 here.")
-    again = published.findver_table3(tmp_path / "p.csv", tmp_path / "c.csv", False)
-    pd.testing.assert_frame_equal(again, table)
-
-
-def test_the_committed_table_3():
-    table = published.findver_table3(ROOT, ROOT / "data" / "human" / "findver_table3.csv", False)
-    assert len(table) == 64
-    assert published.mismatches(table).startswith("59 of 64 cells are as printed.")

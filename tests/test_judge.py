@@ -538,10 +538,11 @@ def test_unreachable_endpoint_is_one_early_error():
 
 def test_a_server_that_does_not_speak_https_is_told_apart_from_one_that_is_down():
     def serve():
-        line, _ = plain.accept()
-        line.recv(1000)
-        line.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-        line.close()
+        while True:                                         # the list of models is asked for as well
+            line, _ = plain.accept()
+            line.recv(1000)
+            line.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            line.close()
     with socket.create_server(("127.0.0.1", 0)) as plain:
         threading.Thread(target=serve, daemon=True).start()
         judge = LLMJudge("m", base_url=f"https://127.0.0.1:{plain.getsockname()[1]}/v1", retries=0)

@@ -127,6 +127,9 @@ def test_a_failing_notebook_is_named_the_run_resumes_and_a_lost_product_is_made_
             _02_second=[parameters, 'open(f"{RUN}/two.txt", "w").write(open("needed.txt").read())'])
     with pytest.raises(InputError, match="02_second.ipynb, cell .*needed.txt"):
         reproduce("p", root=tmp_path)
+    failed = tmp_path / "runs" / "p" / "notebooks" / "02_second.ipynb"      # the copy that the message names
+    outputs = [output for cell in json.loads(failed.read_text())["cells"] for output in cell.get("outputs", ())]
+    assert "error" in [output["output_type"] for output in outputs]
     (tmp_path / "needed.txt").write_text("2")
     capsys.readouterr()
     run = reproduce("p", root=tmp_path)

@@ -403,6 +403,28 @@ def test_a_damaged_copy_is_refused_by_the_name_of_what_is_missing(tmp_path, data
     assert not data_folder.exists()
 
 
+@pytest.mark.parametrize(("damage", "told"), [
+    (("QUESTION 3\n", "QUESTI0N 3\n"), "Sought: 'QUESTION 3' (nearest line 'QUESTI0N 3')"),
+    (("Saliency Points Matching Prompt\n", "Salient Point Matching Promt\n"),
+     "Sought: 'Saliency Points Matching Prompt' (nearest line 'Salient Point Matching Promt')"),
+    (("Figure 6: The prompt for matches.", "Fig. 6: Prompt for matches."),
+     "Sought: 'Figure 6: The prompt' (nearest line 'Fig. 6: Prompt for matches.')"),
+    (("<Attached pdf file>", "<Attached file>"), "Sought: '<Attached pdf file>' (nearest line '<Attached file>')"),
+    (("<candid>", "(those)"), "Sought: '<candid>' (no line is like it)"),
+], ids=lambda value: value if isinstance(value, str) else "")
+def test_the_line_nearest_to_what_was_sought_is_shown(tmp_path, damage, told):
+    assert damage[0] in MINI
+    with pytest.raises(InputError) as error:
+        imported(tmp_path, MINI.replace(*damage))
+    assert str(error.value).endswith(told)
+
+
+def test_three_nearest_lines_are_enough(tmp_path):
+    with pytest.raises(InputError) as error:
+        imported(tmp_path, "nothing of the paper")
+    assert str(error.value).count("(no line is like it)") == 3
+
+
 def test_a_copy_that_ends_early_names_all_that_is_gone(tmp_path):
     with pytest.raises(InputError) as error:
         imported(tmp_path, MINI[:MINI.index("Figure 5:")])

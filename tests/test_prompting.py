@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ems.io import home
-from ems.prompting import SLOTS, TASKS, Prompts
+from ems.prompting import RUBRIC_TASKS, SLOTS, TASKS, Prompts
 from ems.sanitise import harmless, numbered, quoted
 from ems.types import InputError
 
@@ -51,7 +51,7 @@ def test_no_template_is_left_over():
     names = {p.name.removesuffix(".txt") for p in (files("ems") / "prompts").iterdir() if p.name.endswith(".txt")}
     assert set(TASKS) <= names
     assert names - set(TASKS) == {"match_shared", "match_all", "match_reasoned", "entail_all", "score_all", "sides",
-                                  "support"}
+                                  "support", *RUBRIC_TASKS}
 
 
 def test_a_missing_value_and_a_spare_one_are_errors():

@@ -28,7 +28,7 @@ ALLOWED = {("types", "report"), ("pipeline", "local.sentences"), ("pipeline", "l
            ("pipeline", "local.encoder"), ("pipeline", "support.support"), ("pipeline", "__init__"),
            ("study.runner", "__init__")}
 ROOMS = {"data": "tools", "stats": "tools", "report": "tools", "report_html": "tools", "results": "tools",
-         "comparison": "tools", "cli": "cli", "cli_parser": "cli", "__init__": "package", "__main__": "cli"}
+         "comparison": "tools", "matrix": "tools", "cli": "cli", "cli_parser": "cli", "__init__": "package", "__main__": "cli"}
 
 
 def modules():
@@ -73,7 +73,7 @@ def notebooks():
 
 
 def test_the_notebooks_are_numbered():
-    assert [p.stem[:2] for p in notebooks()] == ["01", "02", "03", "04", "05", "06", "07", "08", "09"]
+    assert [p.stem[:2] for p in notebooks()] == ["01", "02", "03", "04", "05", "06", "07", "08", "09", "10"]
 
 
 @pytest.mark.parametrize("path", notebooks(), ids=lambda p: p.stem)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from ..types import Record, Reply, Request
 from .budget import at_most
+from .offered import check_offered
 from .store import FINAL, StoreError
 from .wire import ABOUT_VALUE, Failed, JudgeUnavailable, SpendLimit
 
@@ -60,7 +61,16 @@ class Calls:
         self._arrived: list[tuple[Record, asyncio.Future[Record]]] = []
         self._strikes = 0
         self._first, self._repeating = asyncio.Semaphore(FIRST_CALLS), asyncio.Lock()
+        self._checking = asyncio.Lock()
         self._tries = self._waits = 0  # repeated calls while nothing has come: own waits, named waits
+
+    async def check_offered(self) -> None:
+        """JudgeUnavailable when the endpoint does not offer the model; asked before the first call only."""
+        learned = self.judge.endpoint.learned
+        async with self._checking:
+            if not (learned.alive or learned.offered):
+                await check_offered(self)
+                learned.offered = True
 
     # --- one ask ---
 
@@ -70,6 +80,7 @@ class Calls:
 
         The first error that is not one request's own ends the asking; replies on their way still count.
         """
+        await self.check_offered()
         mine, tasks = [], []
         # The longest replies first: a long one that starts last would keep everybody waiting.
         for key, request in sorted(missing.items(), key=lambda item: -item[1].max_tokens):
@@ -201,7 +212,7 @@ class Calls:
         """One call, and another at once where the server's complaint says what to leave out."""
         judge = self.judge
         while True:
-            async with self._within_limit(request, stop):
+            async with self.within_limit(request, stop):
                 body = judge.body(request)
                 judge.account.call(request.task)
                 started = time.monotonic()
@@ -224,7 +235,7 @@ class Calls:
                 return failed
 
     @asynccontextmanager
-    async def _within_limit(self, request: Request, stop: asyncio.Event) -> AsyncIterator[None]:
+    async def within_limit(self, request: Request, stop: asyncio.Event) -> AsyncIterator[None]:
         """Let a call pass that stays within the spend limit at its largest, waiting for others if need be."""
         judge = self.judge
         if judge.spend_limit is None:

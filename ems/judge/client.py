@@ -182,10 +182,21 @@ class LLMJudge:
 
     # --- live ---
 
-    def _ask_live(self, missing: Mapping[str, Request], progress: str, stored: int) -> dict[str, Reply]:
+    def check_offered(self) -> None:
+        """Ask the endpoint whether it offers this model; the first ask does so by itself.
+
+        JudgeUnavailable when it does not, with the names nearest to it, and when there is no key to send. An
+        endpoint that cannot be reached, or has no list of models, is left to the first ask.
+        """
         import asyncio
 
-        from .calls import Calls, background
+        from .calls import background
+
+        asyncio.run_coroutine_threadsafe(self._connected().check_offered(), background()).result()
+
+    def _connected(self) -> Calls:
+        """The calls of this judge, which is ready to make them. JudgeUnavailable without a key."""
+        from .calls import Calls
 
         try:
             self.endpoint.connect()
@@ -193,9 +204,16 @@ class LLMJudge:
             raise JudgeUnavailable(error.fatal) from None
         with self._first_ask:
             self._calls = self._calls or Calls(self)
-        loop, stop = background(), asyncio.Event()
+        return self._calls
+
+    def _ask_live(self, missing: Mapping[str, Request], progress: str, stored: int) -> dict[str, Reply]:
+        import asyncio
+
+        from .calls import background
+
+        calls, loop, stop = self._connected(), background(), asyncio.Event()
         replies: dict[str, Reply] = {}
-        asking = asyncio.run_coroutine_threadsafe(self._calls.ask(missing, replies, stop), loop)
+        asking = asyncio.run_coroutine_threadsafe(calls.ask(missing, replies, stop), loop)
         try:
             with progress_bar(progress, stored + len(missing), stored) as bar:
                 while not _ended(asking, 0.1):
@@ -212,8 +230,8 @@ class LLMJudge:
                                     ) from None
         except StoreError as error:
             with suppress(StoreError):
-                self._calls.save_unsaved()
-            raise StoreError(f"{error}. {len(self._calls.unsaved)} replies were received but not saved: the "
+                calls.save_unsaved()
+            raise StoreError(f"{error}. {len(calls.unsaved)} replies were received but not saved: the "
                              "next ask of this judge saves them first; when the program ends they are lost",
                              error.record) from None
         return replies

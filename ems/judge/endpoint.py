@@ -37,6 +37,7 @@ class ModelEndpoint(BaseModel):
     max_tokens: Count = 800             # longest answer
     prices: dict[str, Any] | None = None    # money for a million tokens: {prompt, completion, cached}
     spend_limit: float = Field(0.0, ge=0)   # money it may cost, in the currency of its prices; 0 = no limit
+    recorded: bool = False              # never ask it, whatever MODE says: REPLIES has all of its replies
 
     @field_validator("key_env")
     @classmethod

@@ -63,6 +63,7 @@ class Learned:
     format: int = 0                                    # index into FORMATS of the strictest one that works
     dropped: set[str] = field(default_factory=set)     # parameters the server refused
     alive: bool = False                                # a reply has come from here
+    offered: bool = False                              # nothing speaks against the model (offered.py)
 
 
 LEARNED: dict[tuple[str, str], Learned] = {}
@@ -175,6 +176,23 @@ class Endpoint:
         choice["text"] = self._masked(choice["text"])       # a server may repeat the key it was sent
         return {**choice, **({"chances": read_chances(data)} if "logprobs" in body else {})}
 
+    async def listed_models(self, seconds: float) -> list[dict[str, Any]]:
+        """The endpoint's list of models (GET /models): entries with an id; [] when none comes in time."""
+        import asyncio
+
+        import openai
+
+        try:
+            async with asyncio.timeout(seconds):
+                with self._place() as client:
+                    raw = await client.models.with_raw_response.list()
+            data = json.loads(raw.content)
+        except (openai.OpenAIError, TimeoutError, ValueError, RecursionError):
+            return []
+        entries = data.get("data") if isinstance(data, dict) else data       # some services send a bare list
+        entries = entries if isinstance(entries, list) else []
+        return [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
+
     def learn(self, complaint: str, body: dict[str, Any]) -> bool:
         """Note what a refused body must do without. False when the complaint is about something else."""
         learned, sent = self.learned, body.get("response_format", {}).get("type")
@@ -198,7 +216,7 @@ class Endpoint:
         if status in (401, 402, 404) or forbidden or code == "insufficient_quota":
             todo = {401: "the key in OPENAI_API_KEY", 403: "the key in OPENAI_API_KEY",
                     404: "the model's name and the address"}.get(status, "the account")
-            return Failed(reason, fatal=f"{reason}: {message or 'no message'}; check {todo}")
+            return Failed(reason, fatal=f"{reason}: {message or 'no message'}; check {todo}", message=message)
         if code == "content_filter":
             return Failed("refusal", again=False)
         if status in (408, 409, 429) or status >= 500:

@@ -63,7 +63,7 @@ def surface_table(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> pd.
     texts = [a.answer for a in answers]
     scores = unigram([reference[a.triplet_id] for a in answers], texts)
     return pd.DataFrame({key: [getattr(a, key) for a in answers] for key in KEYS}
-                        | {"length Score": [len(text.split()) for text in texts]} | _parts(UNIGRAM, scores))
+                        | {"length Score": [len(text.split()) for text in texts]} | parts(UNIGRAM, scores))
 
 
 def score_table(triplets: Sequence[Triplet], answers: Sequence[Answer], *, encoder: Encoder | None = None,
@@ -78,7 +78,7 @@ def score_table(triplets: Sequence[Triplet], answers: Sequence[Answer], *, encod
     references, texts = [reference[a.triplet_id] for a in answers], [a.answer for a in answers]
     columns: dict[str, Sequence[float]] = {"BLEU Score": bleu(references, texts)}
     for kind, scores in rouge(references, texts).items():
-        columns |= _parts(f"ROUGE-{kind[-1]}", scores)
+        columns |= parts(f"ROUGE-{kind[-1]}", scores)
     local, pair = build(None, "local"), build(None, "local-pair")
     pipelines = {"EMS(local)": local}
     if encoder is not None:
@@ -90,7 +90,7 @@ def score_table(triplets: Sequence[Triplet], answers: Sequence[Answer], *, encod
     if encoder is not None:
         results["EMS(BERTScore)"] = rescored(results["EMS(local-pair)"], BERTScorer(encoder), pair)
     for name, rows in results.items():
-        columns |= _parts(name, [(r.precision, r.recall, r.f1) for r in rows])
+        columns |= parts(name, [(r.precision, r.recall, r.f1) for r in rows])
     columns |= score_columns(metrics or {}, scorers or {}, triplets, answers)
     return pd.concat([surface_table(triplets, answers), pd.DataFrame(columns)], axis=1)
 
@@ -109,7 +109,7 @@ def judged_table(triplets: Sequence[Triplet], answers: Sequence[Answer], judge: 
     named: dict[str, Sequence[EMSResult | Scores]] = {
         "EMS(LLM)": matched, "EMS(LLM, all or nothing)": cut, "EMS(LLM, sides)": sides}
     columns = {name: values for metric, rows in named.items()
-               for name, values in _parts(metric, [(r.precision, r.recall, r.f1) for r in rows]).items()}
+               for name, values in parts(metric, [(r.precision, r.recall, r.f1) for r in rows]).items()}
     return pd.DataFrame({key: [getattr(a, key) for a in answers] for key in KEYS} | columns)
 
 
@@ -119,7 +119,8 @@ def of_values(values: pd.DataFrame) -> pd.DataFrame:
     return named.pivot(index=KEYS, columns="column", values="value").reset_index().rename_axis(columns=None)
 
 
-def _parts(metric: str, scores: Sequence[tuple[float, float, float]]) -> dict[str, list[float]]:
+def parts(metric: str, scores: Sequence[tuple[float, float, float]]) -> dict[str, list[float]]:
+    """Columns of a score table from (precision, recall, F1) of every answer."""
     return {f"{metric} {part}": [s[i] for s in scores] for i, part in enumerate(PARTS)}
 
 

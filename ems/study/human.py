@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import nan
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from .. import data as frames
+from ..baselines import rouge
 from ..io import write_csv
 from ..local.encoder import Encoder
+from ..pipeline import build
+from ..stats import summarise
+from ..support.rubrics import local_ratings
 from ..types import Answer, InputError, Judge, MissingReplies, Triplet
 from . import ablation, agreement, own, unit_labels, upstream
 
@@ -55,7 +60,7 @@ def label_sets(committed: Path, run: Path, recompute: str = "no", *, encoder: st
     for name, one in computed.items():
         if save is not None:
             one.save(save, name)
-    sets = {name: computed.get(name) or _committed(committed, name) for name in NAMES}
+    sets = {name: computed.get(name) or stored(committed, name) for name in NAMES}
     if metrics or scorers:
         for name, texts in (("ragchecker", _pairs), ("financebench", upstream.financebench)):
             sets[name] = _with_own(sets[name], texts, metrics or {}, scorers or {})
@@ -64,7 +69,7 @@ def label_sets(committed: Path, run: Path, recompute: str = "no", *, encoder: st
 
 def pairs_with_own(committed: Path, metrics: Mapping[str, str], scorers: Mapping[str, str]) -> LabelSet:
     """RAGChecker's pairs alone, with a user's own metrics and scorers as in `label_sets`."""
-    return _with_own(_committed(committed, "ragchecker"), _pairs, metrics, scorers)
+    return _with_own(stored(committed, "ragchecker"), _pairs, metrics, scorers)
 
 
 def _with_own(known: LabelSet, texts: Callable[[], tuple[list[Triplet], list[Answer], Any]],
@@ -119,7 +124,7 @@ def unit_sets(committed: Path, recompute: str = "no", *, encoder: str = "all-Min
 def choice_scores(committed: Path, recompute: str = "no", *, save: Path | None = None) -> LabelSet:
     """RAGChecker's labels, and the values of `ablation.study` on its pairs."""
     if not _is_recomputed(recompute):
-        pairs = _committed(committed, "ragchecker")
+        pairs = stored(committed, "ragchecker")
         return replace(pairs, scores=frames.read_frames(committed / "granularity_scores.csv"))
     triplets, answers, labels, _ = agreement.meta_pairs(upstream.ragchecker_meta())
     scores = agreement.of_values(ablation.study(triplets, answers))
@@ -146,7 +151,58 @@ def refusals(bench: LabelSet) -> LabelSet:
     return replace(bench, labels=bench.labels.assign(correct=bench.labels["label"] != "refusal"))
 
 
-def _committed(folder: Path, name: str) -> LabelSet:
+def all_answer_sets(folder: Path, recompute: bool, save: Path | None = None) -> LabelSet:
+    """FinanceBench's sixteen answer sets with metrics that need neither judge nor encoder.
+
+    Labels have `printed`: whether the paper's Table 2 has the set, which are those that were scored while
+    EMS(local) was developed. "number recall" is nan where the reference has no number, "support by evidence"
+    (EMS-Support against the pages that hold the evidence) where the answer has none. From the folder's files,
+    or computed from the upstream files (and written to the folder `save`).
+    """
+    if not recompute:
+        return stored(folder, "financebench_all")
+    triplets, answers, labels = upstream.financebench(upstream.financebench_sets(), contexts=True)
+    labels["group"] = labels["triplet_id"].map({t.id: t.group for t in triplets})
+    labels["printed"] = labels["model"].isin(upstream.FINANCEBENCH_SETS)
+    reference = {t.id: t.reference for t in triplets}
+    references, texts = [reference[a.triplet_id] for a in answers], [a.answer for a in answers]
+    results = build(None, "local").evaluate(triplets, answers)
+    # by question, so that each document is read once
+    rated = {(r.triplet_id, r.model, r.rubric): nan if r.value is None else r.value
+             for r in local_ratings(triplets, sorted(answers, key=lambda a: a.triplet_id))}
+    columns = {"number recall Score": [rated[a.triplet_id, a.model, "numeric"] for a in answers],
+               "support by evidence Score": [1 - rated[a.triplet_id, a.model, "hallucination"]
+                                             for a in answers],
+               **agreement.parts("ROUGE-L", rouge(references, texts, ("rougeL",))["rougeL"]),
+               **agreement.parts("EMS(local)", [(r.precision, r.recall, r.f1) for r in results])}
+    scores = pd.concat([agreement.surface_table(triplets, answers), pd.DataFrame(columns)], axis=1)
+    sets = LabelSet(labels.drop(columns=["llm", "setting"]), scores, NOW)
+    if save is not None:
+        sets.save(save, "financebench_all")
+    return sets
+
+
+def means_where_stated(labels: pd.DataFrame, scores: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
+    """FinDVer's answers by metric and model: mean F1 (or value) and accuracy over all claims, and over the
+    claims to which every model's answer names a verdict.
+
+    Columns: metric, claims ("all" or "all state a verdict"), model, value with ci_low and ci_high over
+    filings, n. `labels` needs `stated` and `correct`.
+    """
+    table = labels.merge(scores, on=agreement.KEYS, validate="one_to_one")
+    columns = {name: column for name, column in agreement.metrics_of(scores).items() if name in metrics}
+    everywhere = table.groupby("triplet_id")["stated"].transform("all")
+    parts = []
+    for claims, rows in {"all": table, "all state a verdict": table[everywhere]}.items():
+        for metric, column in {**columns, "accuracy": "correct"}.items():
+            values = rows.assign(metric=metric, part="Score", value=rows[column].astype(float), num=nan,
+                                 den=nan, units=1, unscored=0, signature="")
+            parts.append(summarise(values).assign(claims=claims))
+    return pd.concat(parts)[["metric", "claims", "model", "value", "ci_low", "ci_high", "n"]]
+
+
+def stored(folder: Path, name: str) -> LabelSet:
+    """A data set's committed labels and scores: one of `NAMES`."""
     labels, scores = (frames.read_frames(folder / f"{name}_{kind}.csv") for kind in ("labels", "scores"))
     return LabelSet(labels, scores, f"numbers from {folder.parent.name}/{folder.name}")
 

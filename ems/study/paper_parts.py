@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from ..types import InputError
 from .documents import letters, read_pages, without_running_heads
 
 Span = tuple[int, int]        # start and end in a text
+TOLD = 3                      # missing parts of which an error says what was sought
+SHOWN = 80                    # characters of a line in an error
+CAPTION = r"figure\d{1,2}theprompt"     # letters of the captions of the figures that show a prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,11 @@ class PaperPrompt:
     title: str                    # heads its box; a figure's caption ends it
     slots: Mapping[str, str]      # pattern in the paper -> slot
     letters_hash: str             # beginning of the SHA-256 of its letters and digits, as printed
+
+    @property
+    def caption(self) -> str:
+        """How the caption begins that ends it."""
+        return "Figure " + re.findall(r"figure (\d)", self.name)[0]
 
 
 PROMPTS = {
@@ -50,6 +59,8 @@ PROMPTS = {
 # The five questions, known likewise.
 QUESTIONS = ("abf8b499323c0426", "f6127ea01325a4f2", "e21564347afc5714", "4e3b416e49e7a71f",
              "6324facf36816893")
+# What heads the parts.
+MARKS = (*(f"QUESTION {i}" for i in range(1, 6)), *(prompt.title for prompt in PROMPTS.values()))
 
 
 def paper_text(source: str | Path) -> str:
@@ -80,21 +91,34 @@ def find_parts(text: str) -> tuple[list[str], dict[str, str]]:
     copy = _Copy(text)
     appendix = copy.first("Questions designed for") or (0, 0)
     questions = _find_questions(copy, appendix)
-    missing = [f"question {i} (A.1)" for i, question in enumerate(questions, 1) if question is None]
     titles = [(span, task) for task, prompt in PROMPTS.items()
               for span in copy.all(prompt.title) if span > appendix]
     prompts = _find_prompts(copy, titles)
+    missing = {f"question {i} (A.1)": copy.nearest(f"QUESTION {i}")
+               for i, question in enumerate(questions, 1) if question is None}
     for task, prompt in PROMPTS.items():
         if task in prompts:
-            missing += [f"{prompt.name}: the place for {re.findall('[a-z_]+', slot)[0]}"
+            missing |= {f"{prompt.name}: the place for {re.findall('[a-z_]+', slot)[0]}":
+                        copy.nearest(_printed(pattern), prompts[task])
                         for pattern, slot in prompt.slots.items()
-                        if not re.search(pattern, prompts[task], re.I)]
+                        if not re.search(pattern, prompts[task], re.I)}
+        elif task in {title[1] for title in titles}:
+            missing[f"{prompt.name}: it breaks off"] = copy.nearest(f"{prompt.caption}: The prompt")
         else:
-            missing.append(prompt.name + ": it breaks off" * (task in {title[1] for title in titles}))
+            missing[prompt.name] = copy.nearest(prompt.title)
     if missing:
-        raise InputError(f"this copy of the paper lacks {'; '.join(missing)}. Nothing was imported; "
-                         "give the whole paper as PDF, HTML or text")
+        sought = "; ".join(list(missing.values())[:TOLD])
+        raise InputError(f"this copy of the paper lacks {'; '.join(missing)}. Nothing was imported; give the "
+                         f"whole paper as PDF, HTML or text. Sought: {sought}")
     return [question or "" for question in questions], {task: prompts[task] for task in PROMPTS}
+
+
+def _printed(pattern: str) -> str:
+    """About what a slot's pattern finds, as the paper has it: for people."""
+    for mark, shown in (("(?:", ""), (")+", ""), (r"\s*", ""), (r"\s+", " "), (r"\d+", "1"), ("[_ ]", "_"),
+                        ("\\", "")):
+        pattern = pattern.replace(mark, shown)
+    return pattern
 
 
 def _find_questions(copy: _Copy, appendix: Span) -> list[str | None]:
@@ -150,11 +174,24 @@ class _Copy:
 
     def captions(self) -> list[int]:
         """Where the captions of the figures begin that show a prompt."""
-        return [start for start, _ in self._spans(r"figure\d{1,2}theprompt")]
+        return [start for start, _ in self._spans(CAPTION)]
 
     def reflowed(self, start: int, end: int) -> str:
         """A part of the text, its lines joined to paragraphs."""
         return _reflow(self.text[start:end], self.words, self.width)
+
+    def nearest(self, words: str, within: str = "") -> str:
+        """What was sought, and the line most like it, in the copy or a part of it: for people.
+
+        The words themselves may stand there, where what belongs to them does not. Lines that are the mark of
+        another part are passed over.
+        """
+        marks = {letters(mark) for mark in MARKS} - {letters(words)} | {""}
+        lines = {line.strip().casefold(): line.strip() for line in (within or self.text).split("\n")
+                 if letters(line) not in marks and not re.match(CAPTION, letters(line))}
+        near = get_close_matches(words.casefold(), lines, n=1, cutoff=0.5)
+        shown = f"nearest line {lines[near[0]][:SHOWN]!r}" if near else "no line is like it"
+        return f"{words!r} ({shown})"
 
     def _spans(self, pattern: str) -> list[Span]:
         return [(self.places[match.start()], self.places[match.end() - 1] + 1)

@@ -30,6 +30,7 @@ from ..io import home, meant, read_text, write_json
 from ..judge.store import FINAL
 from ..types import InputError
 from .own import pipeline_with, source_of
+from .preflight import check_inputs, check_models, check_transcripts
 from .project import project_root
 
 if TYPE_CHECKING:
@@ -192,8 +193,8 @@ def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Para
 
     Two notebooks run at a time where neither needs the other's files and none asks a model. The same call
     goes on after a failure, and asks again for what a judge left without a reply. The default profile, whole
-    and with its own parameters, also refreshes figures/. InputError when a file is missing that a profile
-    names (before anything runs), or when a notebook fails, with its last line.
+    and with its own parameters, also refreshes figures/. InputError before anything runs when a file, a call
+    or a model is missing that a profile names, and with its last line when a notebook fails.
     """
     if find_spec("papermill") is None:
         raise InputError("ems reproduce needs papermill: pip install 'ems-kit[notebooks]'")
@@ -207,6 +208,9 @@ def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Para
         check_inputs(root, path.name, {**defaults, **values})
         steps.append(Step(path, values, tuple(about.get("reads", ())), tuple(about.get("writes", ()))))
     run = Run(root, folder, tuple(steps), _hash(Path(__file__).resolve().parents[1], (".py", ".txt")))
+    due = [{**declared(step.path), **step.values} for step in steps if run.last_report(step) is None]
+    check_transcripts(root, due)
+    check_models(root, folder / "replies.sqlite", due)
     (folder / "notebooks").mkdir(parents=True, exist_ok=True)
     live = any(step.values.get("MODE", "replay") != "replay" for step in steps)
     kernels = Kernels(jobs=1 if live else min(2, os.cpu_count() or 1))
@@ -221,27 +225,6 @@ def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Para
 
 def _folder(root: Path, profile: str, settings: Mapping[str, Parameters], given: Parameters) -> Path:
     return root / (given.get("RUN") or settings.get("common", {}).get("RUN") or f"runs/{Path(profile).stem}")
-
-
-def check_inputs(root: Path, name: str, p: Parameters) -> None:
-    """InputError when parameters name a prompt set, recorded replies or data that do not exist."""
-    from .steps import prompt_set
-
-    if "PROMPTS" in p:
-        prompt_set(root, p["PROMPTS"])
-    files = {"REPLIES": p.get("REPLIES", []), "TRANSCRIPTS": [p.get("TRANSCRIPTS", "")]}
-    if p.get("SOURCE") == "files":
-        files |= {"TRIPLETS": [p["TRIPLETS"] or "."], "ANSWERS": [] if p["WRITERS"] else [p["ANSWERS"]]}
-    for parameter, paths in files.items():
-        for path in paths:
-            if path and not (root / path).exists():
-                raise InputError(f"{name}: {parameter} names {path}, which does not exist; put it there, or "
-                                 "name another place")
-    writers = [*p.get("WRITERS", ()), *p.get("REFERENCE_WRITERS", ())]
-    readers = [model for model in writers if model.get("context_chars") != 0]
-    if readers and p["SOURCE"] == "q3-2024" and not p["TRANSCRIPTS"]:
-        raise InputError(f"{name}: {readers[0].get('model')} reads the calls, so TRANSCRIPTS must name the "
-                         "folder that holds them; or give it context_chars: 0")
 
 
 def side_by_side(steps: Sequence[Step], work: Callable[[Step], Any], kernels: Kernels) -> list[Any]:

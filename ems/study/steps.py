@@ -39,6 +39,7 @@ class Judges:
                  workers: int = 32, timeout: float = 3600.0,
                  counting: Callable[[LLMJudge], Judge] | None = None):
         self._open_store = lru_cache(maxsize=1)(lambda: Replies(store, recorded=recorded))
+        self._open_recorded = lru_cache(maxsize=1)(lambda: Replies(recorded=recorded))
         self.mode, self.workers, self.timeout, self.counting = mode, workers, timeout, counting
         self.opened: list[Any] = []
 
@@ -47,9 +48,12 @@ class Judges:
         return self.of(ModelEndpoint.of(settings))
 
     def of(self, model: ModelEndpoint) -> Any:
-        """The judge that asks this model."""
-        judge = model.judge(self._open_store(), mode=self.mode, workers=self.workers, timeout=self.timeout)
-        self.opened.append(self.counting(judge) if self.counting else judge)
+        """The judge that asks this model. A `recorded` one is never asked, and what it lacks is not noted."""
+        if model.recorded:
+            judge = model.judge(self._open_recorded(), mode="replay")
+        else:
+            judge = model.judge(self._open_store(), mode=self.mode, workers=self.workers, timeout=self.timeout)
+        self.opened.append(self.counting(judge) if self.counting and not model.recorded else judge)
         return self.opened[-1]
 
     def usage(self) -> Usage:

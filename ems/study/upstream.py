@@ -28,6 +28,8 @@ FINDVER_MODELS = {                  # name -> (upstream's file, billions of para
     "Llama-3.1-70B": ("Meta-Llama-3_1-70B-Instruct-AWQ-INT4", 70.0),
 }
 FINDVER_TASK = "Is the claim below supported or contradicted by the filing? Give your reasoning.\n\nClaim: "
+# The words with which FinDVer's prompts ask an answer to name its verdict.
+VERDICT = re.compile(r"\b(?:entail(?:s|ed)|refut(?:es?|ed))\b", re.IGNORECASE)
 FINANCEBENCH_SETS = (               # the configurations of the paper's table 2, in its order
     "gpt-4-1106-preview_closedBook", "llama2_sharedStore", "gpt-4-1106-preview_sharedStore",
     "llama2_singleStore", "gpt-4-1106-preview_singleStore", "claude-2_inContext_reverse",
@@ -157,8 +159,9 @@ def findver(contexts: bool = False) -> tuple[list[Triplet], list[Answer], pd.Dat
 
     Reference: the experts' explanation. Group: the filing. `contexts` adds the text of the 48 of 255 filings
     that are pinned. Labels, a row per answer: triplet_id, model, size (billions of parameters), subset,
-    entailed (the truth), correct, correct_without_cot (bool: upstream's reading of the answer is right);
-    `attrs["sources"]`. InputError when a file is not available or the files disagree about a claim.
+    entailed (the truth), correct, correct_without_cot (bool: upstream's reading of the answer is right),
+    stated (`names_verdict`); `attrs["sources"]`. InputError when a file is not available or the files
+    disagree about a claim.
     """
     testmini = source("findver/data/testmini.json")
     # the data name a claim ie-val-0 where the outputs name it ie-testmini-0
@@ -178,8 +181,9 @@ def findver(contexts: bool = False) -> tuple[list[Triplet], list[Answer], pd.Dat
                                  f"{direct.name}")
             answers.append(Answer(id_, model, _without_chat_tokens(row["output"][0])))
             labels.append((id_, model, size, row["subset"], row["entailment_label"], row["result"],
-                           correct_without_cot[id_]))
-    columns = ["triplet_id", "model", "size", "subset", "entailed", "correct", "correct_without_cot"]
+                           correct_without_cot[id_], names_verdict(row["output"][0])))
+    columns = ["triplet_id", "model", "size", "subset", "entailed", "correct", "correct_without_cot",
+               "stated"]
     return triplets, answers, _labels(labels, sources, columns)
 
 
@@ -216,17 +220,27 @@ def _findver_triplet(id_: str, row: Mapping[str, Any], contexts: bool) -> Triple
     return Triplet(id_, group, FINDVER_TASK + row["statement"], reference, context)
 
 
+def names_verdict(answer: str) -> bool:
+    """Whether an answer to a FinDVer claim says that it is entailed or refuted, in the words of its prompt.
+
+    Another wording ("the claim is false") is not counted: shares of such answers are lower bounds.
+    """
+    return bool(VERDICT.search(answer))
+
+
 def _without_chat_tokens(output: str) -> str:
     """The answer without Llama's header, whole or broken off, and without other special tokens."""
     output = re.sub(r"^(?:<\|start_header_id\|>assistant)+", "", output)
     return re.sub(r"<\|[a-z_]+(?:_\d+)?\|>", "", output).strip()
 
 
-def financebench(sets: Sequence[str] = FINANCEBENCH_SETS) -> tuple[list[Triplet], list[Answer], pd.DataFrame]:
+def financebench(sets: Sequence[str] = FINANCEBENCH_SETS, contexts: bool = False
+                 ) -> tuple[list[Triplet], list[Answer], pd.DataFrame]:
     """FinanceBench's 150 open questions with answers that its authors labelled, one set per configuration.
 
     Reference: the gold answer of the question file. Group: the company. Model: the configuration; `_reverse`
-    puts the filing before the question. Labels, a row per answer: triplet_id, model, llm, setting, label
+    puts the filing before the question. `contexts` adds the pages that hold the evidence. Labels, a row per
+    answer: triplet_id, model, llm, setting, label
     (correct, incorrect, refusal), correct (bool), question_type; `attrs["sources"]`. They are the paper's
     table 2 but for its 126 failures of the closed book, where 131 make 150.
     """
@@ -247,9 +261,20 @@ def financebench(sets: Sequence[str] = FINANCEBENCH_SETS) -> tuple[list[Triplet]
             answers.append(Answer(id_, name, str(row["model_answer"]).strip()))   # one is the number 0
             labels.append((id_, name, llm, setting, label, label == "correct",
                            questions[id_]["question_type"]))
-    triplets = [Triplet(id_, q["company"], q["question"], q["answer"]) for id_, q in questions.items()]
+    pages = {id_: "\n\n".join(part["evidence_text_full_page"] for part in q["evidence"]) if contexts else None
+             for id_, q in questions.items()}
+    triplets = [Triplet(id_, q["company"], q["question"], q["answer"], pages[id_])
+                for id_, q in questions.items()]
     columns = ["triplet_id", "model", "llm", "setting", "label", "correct", "question_type"]
     return triplets, answers, _labels(labels, sources, columns)
+
+
+def financebench_sets() -> list[str]:
+    """The names of all sixteen answer sets that FinanceBench's authors labelled; `FINANCEBENCH_SETS` are
+    eight of them.
+    """
+    folder = "financebench/results/"
+    return [Path(name).stem for name in pins() if name.startswith(folder)]
 
 
 def ragchecker_meta() -> pd.DataFrame:
