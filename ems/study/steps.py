@@ -52,7 +52,8 @@ class Judges:
         if model.recorded:
             judge = model.judge(self._open_recorded(), mode="replay")
         else:
-            judge = model.judge(self._open_store(), mode=self.mode, workers=self.workers, timeout=self.timeout)
+            judge = model.judge(self._open_store(), mode=self.mode, workers=self.workers,
+                                timeout=self.timeout)
         self.opened.append(self.counting(judge) if self.counting and not model.recorded else judge)
         return self.opened[-1]
 
