@@ -113,7 +113,7 @@ def test_a_number_counts_only_in_its_context():
     assert similarity("35%", "35 people") == 0.0
     assert similarity("growth of 35%", "a tax rate of 35%") < 0.3
     assert similarity("cloud growth of 35%", "cloud growth reached 35%") > 0.7
-    near, far = covered(["cost 35%", "cost 17% margin"], ["cost 35%", "weather 17%"])
+    near, far = covered(["cost 35%", "cost 17% margin"], ["cost 35%", "weather 17%"], given=True)
     assert near == 1.0
     # Of two words and their number; the number's holder shares none of the words.
     assert far == pytest.approx(1 / (1 + 1 + NUMBER))
