@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status. One line on stderr says what was wrong with the input."""
     from . import __version__
 
-    commands = (score, evaluate, report, compare, triplets, reproduce, prompts, replies)
+    commands = (score, evaluate, report, compare, agree, triplets, reproduce, prompts, replies)
     args = parse({command.__name__: command for command in commands}, __version__, argv)
     stopped: list[int] = []
     try:
