@@ -111,12 +111,11 @@ def test_the_committed_cells_reach_what_the_review_counted():
     assert "89 % against 85 %" in text
 
 
-def test_the_committed_cells_are_those_of_the_printed_file():
-    keys = ["paper", "table", "row", "column", "measure", "file", "subset", "note"]
-    printed = pd.read_csv(PRINTED, keep_default_na=False)
-    computed = pd.read_csv(COMPUTED, keep_default_na=False)
-    pd.testing.assert_frame_equal(printed[keys], computed[keys])
-    assert pd.to_numeric(printed["printed"]).equals(pd.to_numeric(computed["printed"]))
+def test_the_committed_cells_are_among_those_of_the_printed_file():
+    keys = {name: set(pd.read_csv(path, keep_default_na=False)[published.KEYS].itertuples(index=False, name=None))
+            for name, path in (("printed", PRINTED), ("computed", COMPUTED))}
+    assert keys["computed"] <= keys["printed"]
+    assert len(keys["printed"] - keys["computed"]) == 32                     # answers that are not pinned
 
 
 @needs_mirror

@@ -1,6 +1,7 @@
 """Judges that agree with themselves and with one another, on tables small enough to work out by hand."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -153,7 +154,7 @@ def test_second_opinions_by_hand():
     first = [judged("x", (0, 0, 1, -1), (0.5, 1.0, 0.2, 0.0), 0.5), judged("y", (1, 1), (0.4, 0.6), 0.7)]
     other = [judged("y", (1, None), (0.5, None), 0.6), judged("x", (0, 1, 1, -1), (0.7, 0.1, 0.2, 0.0), 0.3)]
     row = second_opinions(first, {"again": other}).loc["again"]
-    assert (row["answers"], row["points"]) == (2, 5)
+    assert (row["answers"], row["points"], row["scored"]) == (2, 5, pytest.approx(5 / 6))
     assert row["same choice"] == pytest.approx(4 / 5)
     # By chance: x (2 * 1 + 1 * 2 + 1 * 1) / 4 points, y 1 of 1: (5 / 4 + 1) / 5 points
     assert row["kappa"] == pytest.approx((0.8 - 0.45) / 0.55)
@@ -172,10 +173,18 @@ def test_two_judges_means_by_model_and_their_widest_gap():
     assert table.to_dict("records") == [
         {"judged again": "small", "model": "x", "answers": 1, "first": 0.5, "other": 0.2},
         {"judged again": "small", "model": "y", "answers": 1, "first": 0.7, "other": 0.6}]
-    assert widest(first, other) is other[1]
-    with pytest.raises(InputError, match="no answer with a value in common"):
+    assert widest(first, other) is other[0]         # y: the one match that differs
+    with pytest.raises(InputError, match="no answer in common"):
         widest(first, [judged("z", (0,), (1.0,), 1.0)])
     assert means_by_model(first, {"none": []}).empty
+
+
+def test_an_answer_without_points_says_nothing_about_two_judges():
+    empty = replace(judged("x", (-1, -1), (0.0, 0.0), 0.0), ans_points=(), ans_score=())
+    row = second_opinions([empty], {"small": [empty]}).loc["small"]
+    assert row["answers"] == row["points"] == 0
+    assert math.isnan(row["scored"])
+    assert means_by_model([empty], {"small": [empty]}).empty
 
 
 def test_second_opinions_without_anything_in_common_are_nan_and_other_points_are_refused():

@@ -23,11 +23,14 @@ from .calls import own_triplets
 from .edits import EDITS, edited_answers
 
 DOSE = 0.75               # share of an edit's possible changes that are made
+TEXTS = 10                # references that are edited, at most
 
 
 def values(triplets: Sequence[Triplet], *, transcripts: Path | None = None, stored: Path | None = None,
            save: Path | None = None, seed: int = 7) -> pd.DataFrame:
     """EMS-Support of one reference a group, unedited and after each edit (`model`), as a values frame.
+
+    Of more than `TEXTS` groups the first by name are taken.
 
     The documents are the triplets' contexts, or the calls in the folder `transcripts`. Without either, rows
     come from the file `stored`, for these triplets alone: none where it has none. What was computed is
@@ -35,7 +38,7 @@ def values(triplets: Sequence[Triplet], *, transcripts: Path | None = None, stor
     """
     first = {t.group: t for t in sorted(triplets, key=lambda t: t.id, reverse=True)}
     of_calls = {t.id: t.context for t in own_triplets(transcripts)} if transcripts else {}
-    texts = [replace(t, context=t.context or of_calls.get(t.id)) for _, t in sorted(first.items())]
+    texts = [replace(t, context=t.context or of_calls.get(t.id)) for _, t in sorted(first.items())[:TEXTS]]
     if any(not t.context for t in texts):
         none = pd.DataFrame(columns=frames.COLUMNS)
         kept = frames.read_frames(stored) if stored and stored.is_file() else none

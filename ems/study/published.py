@@ -21,6 +21,8 @@ from ..support.retrieve import recall_at
 from ..types import InputError
 from .upstream import names_verdict, pins, source
 
+KEYS = ["paper", "table", "row", "column"]
+COMPUTED = ["ours", "ci_low", "ci_high", "n", "stated", "ours_stated"]
 DIGITS = {"accuracy": 1, "recall": 2, "percent": 0, "count": 0}      # by measure, as printed
 HALF = 0.5                 # share of answers that name a verdict below which a cell is called out
 
@@ -33,20 +35,24 @@ def tables(printed: Path, committed: Path, recompute: bool, save: Path | None = 
     verdict) and `ours_stated` (percent right of these). `ours` is nan where a released file is not pinned.
     `save` names a file to write them to.
     """
-    if not recompute:
-        return read_frames(committed)
     cells = pd.read_csv(printed, keep_default_na=False, na_values={"printed": ""})
     if unknown := sorted(set(cells["measure"]) - DIGITS.keys()):
         raise InputError(f"{printed}: measure must be one of {', '.join(DIGITS)}, got {unknown[0]!r}")
+    found = _computed(cells) if recompute else read_frames(committed)
+    if save is not None:
+        write_csv(save, found)
+    frame = cells.merge(found, on=KEYS, how="left", validate="one_to_one")
+    frame["gap"] = (frame["ours"] - frame["printed"]).round(2)
+    return frame
+
+
+def _computed(cells: pd.DataFrame) -> pd.DataFrame:
+    """`KEYS` and `COMPUTED` of the cells whose files are all pinned."""
     released = _Released()
     answers = {i: released.answers(cell) for i, cell in cells.to_dict("index").items()
                if _is_pinned(cell["file"])}
-    frame = cells.join(pd.DataFrame.from_dict(_estimates(answers, cells["measure"]), orient="index"))
-    frame["n"] = frame["n"].astype("Int64")
-    frame["gap"] = (frame["ours"] - frame["printed"]).round(2)
-    if save is not None:
-        write_csv(save, frame)
-    return frame
+    estimates = pd.DataFrame.from_dict(_estimates(answers, cells["measure"]), orient="index")
+    return cells[KEYS].join(estimates.reindex(columns=COMPUTED), how="inner").reset_index(drop=True)
 
 
 # --- the released files ---
@@ -140,7 +146,7 @@ def mismatches(cells: pd.DataFrame) -> pd.DataFrame:
     """The cells that are not as printed, with the reason as far as one is known."""
     other = cells[cells["gap"].notna() & (cells["gap"] != 0)]
     columns = ["paper", "table", "row", "column", "printed", "ours", "gap", "note"]
-    return other[columns].fillna({"note": ""}).reset_index(drop=True)
+    return other[columns].reset_index(drop=True)
 
 
 def side_by_side(cells: pd.DataFrame, table: str, paper: str = "") -> pd.DataFrame:

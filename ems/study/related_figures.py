@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 SERIES = ((BLUE, "o"), (ORANGE, "s"), (GREEN, "^"))         # colour and marker of a table's columns, in order
 
 
-def cells_figure(cells: pd.DataFrame, titles: Mapping[str, str], unit: str) -> Figure:
+def cells_figure(cells: pd.DataFrame, titles: Mapping[str, str], unit: str, *,
+                 guessing: float | None = None) -> Figure:
     """A panel for each table named in `titles`: a dot with its 95 % interval for every cell of
     `published.tables`, a cross where its paper prints another value.
 
-    Columns are colours and markers. `unit` labels the horizontal axis; cells without a value are left out.
+    Columns are colours and markers. `unit` labels the horizontal axis, `guessing` is what guessing gives (a
+    dotted line); cells without a value are left out.
     """
     plt = pyplot()
     panels = {table: cells[(cells["table"] == table) & cells["ours"].notna()] for table in titles}
@@ -28,6 +30,8 @@ def cells_figure(cells: pd.DataFrame, titles: Mapping[str, str], unit: str) -> F
         fig, axes = plt.subplots(1, len(titles), figsize=(16, height), squeeze=False, layout="constrained")
         for ax, (table, title) in zip(axes.flat, titles.items(), strict=True):
             _draw(ax, panels[table])
+            if guessing is not None:
+                ax.axvline(guessing, color=GREY, linewidth=0.8, linestyle=":")
             ax.set_title(title, fontsize=13)
             ax.set_xlabel(f"{unit}, 95 % interval")
     plt.close(fig)
@@ -48,8 +52,8 @@ def _draw(ax: Axes, panel: pd.DataFrame) -> None:
         ax.plot([], [], marker, color=colour, label=column)
     if (panel["gap"].fillna(0) != 0).any():
         ax.plot([], [], "x", color="black", label="printed, where it differs")
-    ax.axvline(50, color=GREY, linewidth=0.8, linestyle=":")
     ax.set_yticks(range(len(rows)), rows)
     ax.set_xlim(-3, 103)
     ax.invert_yaxis()
-    ax.legend(loc="best", frameon=False, fontsize=11)
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=3, frameon=False, fontsize=10,
+              columnspacing=1, handletextpad=0.2)

@@ -98,7 +98,9 @@ def drawn(answers: Sequence[Answer], per_model: int) -> list[Answer]:
 def second_opinions(first: Sequence[EMSResult], others: Mapping[str, Sequence[EMSResult]]) -> pd.DataFrame:
     """Other judgements of the same answers and points beside the first, a row for each of `others`.
 
-    answers, points     that both judged; answers are joined by triplet and model, and must have equal points
+    answers             that both judged; joined by triplet and model, and must have equal points
+    scored              share of the reference points in them that the other judge could score
+    points              whose match both gave readably
     same choice         share of the reference points with the same match in both
     kappa               Cohen's, of these choices; chance is how often each of the two names each index in
                         that answer
@@ -107,8 +109,9 @@ def second_opinions(first: Sequence[EMSResult], others: Mapping[str, Sequence[EM
     F1 correlation      Spearman, over answers; and F1 difference, their mean difference
     F1 spread           mean over answers of the standard deviation of the two values
 
-    What either left unscored does not count. nan where nothing can be computed. InputError for an answer that
-    a set of results has twice, or whose points differ.
+    An answer without points leaves no choice and does not count; nor does what either left unscored, but in
+    `scored`. nan where nothing can be computed. InputError for an answer that a set of results has twice, or
+    whose points differ.
     """
     rows = {name: _beside(_by_answer(first, "the first judge"), _by_answer(results, name), name)
             for name, results in others.items()}
@@ -119,28 +122,29 @@ def means_by_model(first: Sequence[EMSResult], others: Mapping[str, Sequence[EMS
     """Mean EMS-F1 of each model by the first judge and by another, over the answers that both judged.
 
     Columns: judged again, model, answers, first, other. It shows whether both put the models in one order.
+    Answers without points, or to which either judge gave no value, are left out.
     """
     once, rows = _by_answer(first, "the first judge"), []
     for name, results in others.items():
         for model in dict.fromkeys(r.model for r in first):
             both = [(once[key].f1, r.f1) for key, r in _by_answer(results, name).items()
-                    if r.model == model and key in once and np.isfinite(once[key].f1 + r.f1)]
+                    if r.model == model and key in once and r.ans_points and np.isfinite(once[key].f1 + r.f1)]
             if both:
                 rows.append((name, model, len(both), *np.mean(both, axis=0).tolist()))
     return pd.DataFrame(rows, columns=["judged again", "model", "answers", "first", "other"])
 
 
 def widest(first: Sequence[EMSResult], other: Sequence[EMSResult]) -> EMSResult:
-    """Of the other judge's results, the one whose F1 is farthest from the first judge's; the first of equals.
+    """Of the other judge's results, the one with the most matches unlike the first judge's; first of equals.
 
-    InputError when the two have no answer with a value in common.
+    A match that either judge did not give readably is not compared. InputError when the two have no answer in
+    common.
     """
     once = _by_answer(first, "the first judge")
-    shared = [(abs(once[key].f1 - r.f1), r) for key, r in _by_answer(other, "the other judge").items()
-              if key in once and np.isfinite(once[key].f1 + r.f1)]
+    shared = [(sum(i != j for i, j in zip(once[key].match, r.match, strict=True) if None not in (i, j)), r)
+              for key, r in _by_answer(other, "the other judge").items() if key in once]
     if not shared:
-        raise InputError("the two judges have no answer with a value in common; give results of the same "
-                         "answers")
+        raise InputError("the two judges have no answer in common; give results of the same answers")
     return max(shared, key=lambda pair: pair[0])[1]
 
 
@@ -158,6 +162,8 @@ def _beside(first: Mapping[tuple[str, str], EMSResult], other: Mapping[tuple[str
         if (a.ref_points, a.ans_points) != (b.ref_points, b.ans_points):
             raise InputError(f"{name} has other points than the first judge for {a.model} on {a.triplet_id}; "
                              "let it judge the same points")
+    both = [(a, b) for a, b in both if b.ans_points]
+    scored = [s is not None for _, b in both for s in b.score]
     choices = [[(i, j) for i, j in zip(a.match, b.match, strict=True) if None not in (i, j)] for a, b in both]
     same = [i == j for answer in choices for i, j in answer]
     chance = [sum(Counter(i for i, _ in answer)[k] * n for k, n in Counter(j for _, j in answer).items())
@@ -168,7 +174,8 @@ def _beside(first: Mapping[tuple[str, str], EMSResult], other: Mapping[tuple[str
     f1 = np.array([(a.f1, b.f1) for a, b in both if np.isfinite(a.f1 + b.f1)]).reshape(-1, 2)
     alike = sum(same) / len(same) if same else np.nan
     by_chance = sum(chance) / len(same) if same else np.nan
-    return {"answers": len(both), "points": len(same), "same choice": alike,
+    return {"answers": len(both), "scored": sum(scored) / len(scored) if scored else np.nan,
+            "points": len(same), "same choice": alike,
             "kappa": (alike - by_chance) / (1 - by_chance) if by_chance < 1 else np.nan,
             "score correlation": _spearman(scores), "score difference": _difference(scores),
             "F1 correlation": _spearman(f1), "F1 difference": _difference(f1),
