@@ -591,7 +591,7 @@ def test_without_a_command_the_help_is_shown_also_as_a_module():
         assert "evaluate  many answers" in done.stdout
 
 
-COMMANDS = ("score", "evaluate", "report", "compare", "triplets", "reproduce", "prompts", "replies")
+COMMANDS = ("score", "evaluate", "report", "compare", "agree", "triplets", "reproduce", "prompts", "replies")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
