@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from .types import Answer, EMSResult, InputError, Triplet
+from .types import Answer, EMSResult, GivenPoint, InputError, Triplet
 
 if TYPE_CHECKING:              # the names of _WHERE once more, for editors and type checkers
     from .baselines import RAGChecker
@@ -43,7 +43,7 @@ if TYPE_CHECKING:              # the names of _WHERE once more, for editors and 
     from .report import save_table1, table1
     from .report_html import save_report
     from .results import load_results
-    from .score import BERTScorer, JointLLMScorer, LLMScorer, RougeScorer, SidesLLMScorer
+    from .score import BERTScorer, BLEUScorer, JointLLMScorer, LLMScorer, RougeScorer, SidesLLMScorer
     from .stats import paired_table, summarise
     from .support.rubrics import RubricJudge, local_ratings, number_recall, rating_frame, rating_table
     from .support.support import LLMSupporter, LocalSupporter
@@ -57,7 +57,7 @@ _WHERE = {name: module for module, names in {
     "local.sentences": ("SentenceExtractor", "remove_summaries"),
     "match": ("LLMMatcher",),
     "local.scorers": ("SimilarityMatcher", "LocalScorer", "PairScorer"),
-    "score": ("LLMScorer", "JointLLMScorer", "SidesLLMScorer", "RougeScorer", "BERTScorer"),
+    "score": ("LLMScorer", "JointLLMScorer", "SidesLLMScorer", "RougeScorer", "BLEUScorer", "BERTScorer"),
     "baselines": ("RAGChecker",),
     "local.encoder": ("Encoder",),
     "judge.client": ("LLMJudge",),
@@ -75,7 +75,8 @@ _WHERE = {name: module for module, names in {
     "report": ("table1", "save_table1"),
 }.items() for name in names}
 
-__all__ = ["Answer", "EMSResult", "InputError", "Triplet", "score_answer", "__version__", *_WHERE]
+__all__ = ["Answer", "EMSResult", "GivenPoint", "InputError", "Triplet", "score_answer", "__version__",
+           *_WHERE]
 
 
 def __getattr__(name: str) -> Any:

@@ -14,9 +14,10 @@ from .pipeline import batch_size, through
 from .prompting import Prompts, as_judge
 from .reading import read_list, read_word, read_words
 from .sanitise import harmless, numbered, quoted
-from .score import Rouge
+from .score import BLEU_SIGNATURE, Rouge, bleu
 from .types import Answer, InputError, Judge, Points, Reply, Request, Triplet
 
+__all__ = ["BLEU_SIGNATURE", "Claims", "RAGChecker", "bertscore", "bleu", "ragchecker_scores", "rouge"]
 LABELS = ("Entailment", "Neutral", "Contradiction")
 CHECKS = {"joint": "entail_all", "single": "entail"}     # ways to check claims, with the template of each
 CLAIMS_PER_CALL = 30         # of a joint check: a lost reply loses no more labels than that
@@ -26,23 +27,6 @@ LABELS_SCHEMA: dict[str, Any] = {
     "required": ["labels"],
     "additionalProperties": False,
 }
-BLEU_SIGNATURE = "bleu:nltk sentence,4-gram,smoothing=method1,words=lower"
-
-
-def bleu(references: Sequence[str], answers: Sequence[str]) -> list[float]:
-    """Sentence BLEU of each answer against its reference, in [0, 1]; 0 when either is empty.
-
-    NLTK's, up to 4-grams, uniform weights, smoothing method 1, on lower-cased words, numbers and signs. The
-    paper names no settings.
-    """
-    from nltk.tokenize import wordpunct_tokenize
-    from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
-
-    smoothing = SmoothingFunction().method1
-    words = [(wordpunct_tokenize(r.lower()), wordpunct_tokenize(a.lower()))
-             for r, a in zip(references, answers, strict=True)]
-    return [float(sentence_bleu([ref], ans, smoothing_function=smoothing)) if ref and ans else 0.0
-            for ref, ans in words]
 
 
 def rouge(

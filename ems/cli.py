@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status. One line on stderr says what was wrong with the input."""
     from . import __version__
 
-    commands = (score, evaluate, report, compare, triplets, reproduce, prompts, replies)
+    commands = (score, evaluate, report, compare, agree, triplets, reproduce, prompts, replies)
     args = parse({command.__name__: command for command in commands}, __version__, argv)
     stopped: list[int] = []
     try:
@@ -245,6 +245,15 @@ def reproduce(args: argparse.Namespace) -> int:
     table = runner.reproduce(args.profile, only=args.only or (), given=given) / "table1.md"
     if table.exists() and not args.only:
         print(table.read_text(encoding="utf-8"))
+    return 0
+
+
+def agree(args: argparse.Namespace) -> int:
+    """Results beside a user's own labels: agreement by metric, mean labels corrected by the metric."""
+    from .study import own_labels
+
+    results, labels = own_labels.own_results(args.results), own_labels.read_labels(args.labels)
+    print("\n\n".join(own_labels.as_text(results, labels)))
     return 0
 
 

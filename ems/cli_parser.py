@@ -73,9 +73,8 @@ def _parser(run: Commands, version: str) -> Parser:
         return 0
     parser.set_defaults(run=show_help)
     commands = parser.add_subparsers(metavar="COMMAND", dest="command", title="commands")
-    for add in (_add_score, _add_evaluate, _add_report, _add_compare, _add_triplets, _add_reproduce,
-                _add_prompts,
-                _add_replies):
+    for add in (_add_score, _add_evaluate, _add_report, _add_compare, _add_agree, _add_triplets,
+                _add_reproduce, _add_prompts, _add_replies):
         name, command = add(commands)
         command.set_defaults(run=run[name], parser=command)
     return parser
@@ -107,7 +106,8 @@ def _add_evaluate(commands: Any) -> tuple[str, Parser]:
         usage="%(prog)s TRIPLETS ANSWERS -o OUT.jsonl [options]",
         description="Score many answers. Files are JSON lines, a JSON array, CSV with a header, or "
                     "RAGChecker's JSON. A triplet has id, question, reference (or references: a list, of "
-                    "which the best counts), and if you like group (what is not independent, such as a "
+                    "which the best counts; or points of its "
+                    "own), and if you like group (what is not independent, such as a "
                     "company) and context. An answer has triplet_id, model and answer.",
         epilog=_examples("ems evaluate triplets.jsonl answers.csv -o results.jsonl",
                          "ems evaluate q3-2024 answers.jsonl -o results.jsonl --judge gpt-4o --dry-run",
@@ -129,7 +129,7 @@ def _add_stages(command: Parser) -> None:
     add = command.add_argument
     add("--judge", default="none", metavar="none|MODEL",
         help="model that judges; default none: no key, no network")
-    add("--scorer", metavar="rouge|bertscore|llm|llm-sides|llm-expected|local|local-pair",
+    add("--scorer", metavar="rouge|bleu|bertscore|llm|llm-sides|llm-expected|local|local-pair",
         help="default local, with a judge llm")
     add("--encoder", metavar="NAME", help="model for bertscore; default roberta-large")
     _add_json(command)
@@ -220,6 +220,22 @@ def _add_compare(commands: Any) -> tuple[str, Parser]:
     add("--seed", type=_whole, default=7, metavar="N", help="of the test, where it draws signs; default 7")
     _add_json(both)
     return "compare", both
+
+
+def _add_agree(commands: Any) -> tuple[str, Parser]:
+    own = commands.add_parser(
+        "agree", help="results beside your own labels of the same answers",
+        usage="%(prog)s RESULTS [RESULTS ...] LABELS",
+        description="How well metrics agree with labels of yours: correlation, AUC or pair preference with "
+                    "intervals, and the mean label of all answers as metric and labels together give it. "
+                    "LABELS is CSV: triplet_id, model and label, or triplet_id, model_a, model_b and "
+                    "preference; and if there are any, rater and group.",
+        epilog=_examples("ems agree results.jsonl labels.csv",
+                         "ems agree local.jsonl judged.jsonl preferences.csv"))
+    own.add_argument("results", nargs="+", metavar="RESULTS",
+                     help="files of results, of ems evaluate; several are compared")
+    own.add_argument("labels", metavar="LABELS", help="CSV file of labels or preferences")
+    return "agree", own
 
 
 # --- the study ---

@@ -5,20 +5,28 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from .baselines import Claims, entailed, ragchecker_scores
 from .io import OWN_CHECK, is_encodable, parse_jsonl, read_text, some, unguarded, validated
 from .judge.budget import Usage, merged
 from .metrics import support_scores, tally
-from .types import Answer, EMSResult, InputError, Triplet, duplicates
+from .types import Answer, EMSResult, GivenPoint, InputError, Triplet, duplicates
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +36,10 @@ if TYPE_CHECKING:
 
 
 # --- a user's rows ---
+
+POINT_KEYS = ("points", "nuggets", "rubrics")      # of a triplet's line: its reference points are given
+NUGGET_WEIGHTS = {"vital": 1.0, "okay": 0.5}       # TREC RAG 2024, weighted score (arXiv:2411.09607)
+
 
 def _unicode(text: str) -> str:
     if not is_encodable(text):
@@ -41,6 +53,12 @@ def _not_blank(text: str) -> str:
     return text
 
 
+def _some_positive(rows: list[PointRow]) -> list[PointRow]:
+    if not any(row.point().weight > 0 for row in rows):
+        raise PydanticCustomError(OWN_CHECK, "needs a point with a weight above 0, or recall is undefined")
+    return rows
+
+
 Text = Annotated[str, AfterValidator(_unicode)]
 Name = Annotated[Text, AfterValidator(_not_blank)]
 
@@ -49,6 +67,20 @@ class _Row(BaseModel):
     """A row from outside: a number is no text, and keys that nobody knows are ignored."""
 
     model_config = ConfigDict(strict=True)
+
+
+class PointRow(_Row):
+    """A given point: the kit's own, a nugget (TREC RAG: importance) or a rubric's criterion (HealthBench)."""
+
+    text: Name = Field(validation_alias=AliasChoices("text", "criterion"))
+    kind: Text = Field("", validation_alias=AliasChoices("kind", "importance"))
+    weight: Annotated[float, Field(allow_inf_nan=False)] | None = Field(
+        None, validation_alias=AliasChoices("weight", "points"))
+
+    def point(self) -> GivenPoint:
+        """The point; without a weight, a nugget that is only okay weighs half of any other."""
+        weight = NUGGET_WEIGHTS.get(self.kind, 1.0) if self.weight is None else self.weight
+        return GivenPoint(self.text, float(weight), self.kind)
 
 
 class TripletRow(_Row):
@@ -69,6 +101,39 @@ class TripletRow(_Row):
         if isinstance(several, list) and several:
             return {**row, "reference": several[0], "others": several[1:]}
         return row
+
+    def triplet(self) -> Triplet:
+        """The row as a record."""
+        return Triplet(self.id, self.group or self.id, self.question, self.reference, self.context,
+                       tuple(self.others))
+
+
+class PointedRow(_Row):
+    """A line whose reference points are given: the kit's own, or as nugget lists and rubrics are written."""
+
+    id: Name = Field(validation_alias=AliasChoices("id", "qid", "prompt_id"))
+    group: Name | None = None
+    question: Text = Field(validation_alias=AliasChoices("question", "query", "prompt"))
+    reference: Text = ""
+    context: Text | None = None
+    points: Annotated[list[PointRow], AfterValidator(_some_positive)] = Field(
+        validation_alias=AliasChoices(*POINT_KEYS))
+
+    @field_validator("question", mode="before")
+    @classmethod
+    def _last_message(cls, value: Any) -> Any:
+        """A conversation, as HealthBench has it, becomes its last message."""
+        last = value[-1] if isinstance(value, list) and value else value
+        return last.get("content", value) if isinstance(last, dict) else value
+
+    def triplet(self) -> Triplet:
+        """The row as a record; without a group it is one of its own."""
+        return Triplet(self.id, self.group or self.id, self.question, self.reference, self.context,
+                       points=tuple(row.point() for row in self.points))
+
+
+def _model_of(value: Any) -> type[TripletRow] | type[PointedRow]:
+    return PointedRow if isinstance(value, dict) and value.keys() & set(POINT_KEYS) else TripletRow
 
 
 class AnswerRow(_Row):
@@ -99,16 +164,19 @@ def load_triplets(path: str | Path) -> list[Triplet]:
     """Triplets `{id, group?, question, reference, context?}` from JSON lines, a JSON array, CSV or
     RAGChecker's input JSON.
 
-    Without a group a triplet is a group of its own. `references`, a list, may stand for `reference`. Blank
-    lines, empty cells of a CSV and unknown keys are ignored. InputError names file and line for anything
-    malformed.
+    Without a group a triplet is a group of its own. `references`, a list, may stand for `reference`. A row of
+    JSON may give the reference's points instead, which are then not extracted: `points: [{text, weight?,
+    kind?}]`, a weight below 0 for what should not be said. Nugget lists (`{qid, query, nuggets: [{text,
+    importance}]}`; vital 1, okay 0.5) and rubrics (`{prompt_id, prompt, rubrics: [{criterion, points}]}`) are
+    read as they are. Blank lines, empty cells of a CSV and unknown keys are ignored. InputError names file
+    and line for anything malformed.
     """
     text = read_text(path)
     if (rows := _ragchecker_rows(path, text)) is not None:
         return [Triplet(row.query_id, row.query_id, row.query, row.gt_answer,
                         "\n\n".join(document.text for document in row.retrieved_context or ()) or None)
                 for row in rows]
-    return [_triplet(row) for row in _rows(path, _values(path, text), TripletRow, key=("id",))]
+    return [row.triplet() for row in _rows(path, _values(path, text), _model_of, key=("id",))]
 
 
 def load_answers(path: str | Path) -> list[Answer]:
@@ -121,8 +189,7 @@ def load_answers(path: str | Path) -> list[Answer]:
     text = read_text(path)
     if (rows := _ragchecker_rows(path, text)) is not None:
         return [Answer(row.query_id, Path(path).stem, row.response) for row in rows]
-    found = _rows(path, _values(path, text), AnswerRow, key=("triplet_id", "model"))
-    return [Answer(**dict(row)) for row in found]
+    return _answers(path, _values(path, text))
 
 
 def triplets_of(rows: Iterable[Mapping[str, Any]]) -> list[Triplet]:
@@ -130,13 +197,17 @@ def triplets_of(rows: Iterable[Mapping[str, Any]]) -> list[Triplet]:
 
     InputError names the row, counted from 0, for anything malformed.
     """
-    return [_triplet(row) for row in _rows("rows", _numbered(rows), TripletRow, key=("id",))]
+    return [row.triplet() for row in _rows("rows", _numbered(rows), _model_of, key=("id",))]
 
 
 def answers_of(rows: Iterable[Mapping[str, Any]]) -> list[Answer]:
     """Answers from dictionaries with the fields of `load_answers`; else as `triplets_of`."""
-    found = _rows("rows", _numbered(rows), AnswerRow, key=("triplet_id", "model"))
-    return [Answer(**dict(row)) for row in found]
+    return _answers("rows", _numbered(rows))
+
+
+def _answers(path: str | Path, values: Iterable[tuple[str, Any]]) -> list[Answer]:
+    rows = _rows(path, values, lambda _: AnswerRow, key=("triplet_id", "model"))
+    return [Answer(**dict(row)) for row in rows]
 
 
 def check_join(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> dict[str, list[str]]:
@@ -157,10 +228,6 @@ def check_join(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> dict[s
         answered.setdefault(a.model, set()).add(a.triplet_id)
     return {model: [i for i in ids if i not in done]
             for model, done in answered.items() if len(done) < len(ids)}
-
-
-def _triplet(row: TripletRow) -> Triplet:
-    return Triplet(row.id, row.group or row.id, row.question, row.reference, row.context, tuple(row.others))
 
 
 def _numbered(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Any]]:
@@ -195,14 +262,14 @@ def _csv_values(path: str | Path, text: str) -> Iterator[tuple[str, Any]]:
         raise InputError(f"{path}, line {reader.line_num} is not CSV: {error}") from None
 
 
-def _rows(path: str | Path, values: Iterable[tuple[str, Any]], model: type[_Row],
+def _rows(path: str | Path, values: Iterable[tuple[str, Any]], model_of: Callable[[Any], type[_Row]],
           key: Sequence[str]) -> list[Any]:
-    """Every value as a `model`; `key` names the fields whose values may occur together once only."""
+    """Every value as its model; `key` names the fields whose values may occur together once only."""
     rows: list[Any] = []
     places: dict[tuple[Any, ...], str] = {}
     for place, value in values:
         where = f"{path}, {place}"
-        row = validated(model, value, where)
+        row = validated(model_of(value), value, where)
         names = tuple(getattr(row, name) for name in key)
         if names in places:
             raise InputError(
@@ -210,7 +277,7 @@ def _rows(path: str | Path, values: Iterable[tuple[str, Any]], model: type[_Row]
         places[names] = place
         rows.append(row)
     if not rows:
-        fields = ", ".join(name for name in model.model_fields if name != "others")
+        fields = ", ".join(name for name in model_of(None).model_fields if name != "others")
         raise InputError(f"{path} is empty; rows with {fields} are needed, as JSON lines, a JSON array or "
                          "CSV")
     return rows

@@ -202,15 +202,16 @@ def write_json(path: str | Path, data: Any) -> Path:
 
 
 def write_jsonl(path: str | Path, rows: Iterable[Any]) -> Path:
-    """Write records (by their `to_dict()`, if any) or mappings as JSON lines, without an empty `context` or
-    `others`.
+    """Write records (by their `to_dict()`, if any) or mappings as JSON lines, without an empty `context`,
+    `others` or `points`.
 
     ValueError for nan and infinity; InputError for text that is not Unicode or a place that takes no file.
     """
     def line(number: int, row: Any) -> str:
         record = is_dataclass(row) and not isinstance(row, type)
         plain = row.to_dict() if hasattr(row, "to_dict") else asdict(row) if record else row
-        plain = {k: v for k, v in plain.items() if k not in ("context", "others") or v not in (None, ())}
+        plain = {k: v for k, v in plain.items()
+                 if k not in ("context", "others", "points") or v not in (None, ())}
         text = json.dumps(plain, ensure_ascii=False, allow_nan=False)
         if not is_encodable(text):
             raise InputError(

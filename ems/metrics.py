@@ -39,10 +39,18 @@ def ems_scores(match: Sequence[int | None], score: Sequence[float | None], n_ans
     nan for all three with a `reason` (precision keeps its value only where `ans_score` judges the answer side
     on its own). Raises ValueError for lists of different lengths, an index off the list, a score out of
     range.
+
+    A point of negative weight (given with the triplet) should not be said: its score is taken off recall,
+    which is 0 at least, and it supports no answer point.
     """
     _check(match, score, n_answer_points)
     s_ref = reference_scores(match, score)
-    s_ans = answer_scores(match, s_ref, n_answer_points) if ans_score is None else tuple(ans_score)
+    wanted = [w >= 0 for w in ref_weights] or [True] * len(s_ref)
+    if ans_score is None:
+        chosen = [a if keep else -1 for a, keep in zip(match, wanted, strict=True)]
+        s_ans = answer_scores(chosen, s_ref, n_answer_points)
+    else:
+        s_ans = tuple(ans_score)
     if len(s_ans) != n_answer_points:
         raise ValueError(f"ans_score must have {n_answer_points} entries, one a point, got {len(s_ans)}")
     # No choice is known: no zeros either.
@@ -60,10 +68,12 @@ def side_scores(
         return Scores(math.nan, math.nan, math.nan, 0, tuple(s_ans), "the reference has no points")
     if not s_ans:
         return Scores(0.0, 0.0, 0.0, 0, ())
-    recall = mean(s_ref, ref_weights)                                     # eq. 6
+    recall = max(mean(s_ref, ref_weights), 0.0)                           # eq. 6; nan stays nan
     precision = mean(s_ans, ans_weights)                                  # eq. 8
-    reason = "no point could be scored" if math.isnan(recall + precision) else ""
-    return Scores(recall, precision, f1(recall, precision), s_ref.count(None), tuple(s_ans), reason)
+    unscored = s_ref.count(None)
+    reason = "" if not math.isnan(recall + precision) else (
+        "no point could be scored" if unscored else "no point weighs more than 0")
+    return Scores(recall, precision, f1(recall, precision), unscored, tuple(s_ans), reason)
 
 
 def reference_scores(match: Sequence[int | None], score: Sequence[float | None]) -> tuple[float | None, ...]:
@@ -91,8 +101,9 @@ def answer_scores(
 
 
 def mean(scores: Sequence[float | None], weights: Sequence[float] = ()) -> float:
-    """(Weighted) mean of the scored entries, in [0, 1] (eq. 6, 8); nan when there are none.
+    """(Weighted) mean of the scored entries, at most 1 (eq. 6, 8); nan when none counts towards it.
 
+    Negative weights take off what the others give and are no part of the divisor: below 0 is possible.
     Raises ValueError when there is not one weight per score.
     """
     if weights and len(weights) != len(scores):
@@ -108,10 +119,10 @@ def f1(recall: float, precision: float) -> float:
 
 
 def weighted_sum(scores: Sequence[float | None], weights: Sequence[float] = ()) -> tuple[float, float]:
-    """Weighted sum of the scored entries, and the weight they carry; () weighs every entry 1."""
+    """Weighted sum of the scored entries, and the positive weight they carry; () weighs every entry 1."""
     pairs = zip(scores, weights or [1.0] * len(scores), strict=True)
     scored = [(s, w) for s, w in pairs if s is not None]
-    return math.fsum(s * w for s, w in scored), math.fsum(w for _, w in scored)
+    return math.fsum(s * w for s, w in scored), math.fsum(max(w, 0.0) for _, w in scored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +149,7 @@ def tally(result: EMSResult) -> Tally:
     if result.lost or not result.ref_points:
         return Tally(0.0, 0.0, 0.0, 0.0, result.unscored)
     if not result.ans_points:                  # a refusal: recall 0 over all points, no precision to pool
-        return Tally(0.0, math.fsum(result.ref_weights) or float(len(result.ref_points)), 0.0, 0.0)
+        return Tally(0.0, weighted_sum([0.0] * len(result.ref_points), result.ref_weights)[1], 0.0, 0.0)
     s_ref = result.score if result.whole_sides else reference_scores(result.match, result.score)
     ref_sum, ref_n = weighted_sum(s_ref, result.ref_weights)
     ans_sum, ans_n = weighted_sum(result.ans_score, result.ans_weights)

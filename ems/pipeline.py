@@ -94,52 +94,51 @@ class EMS:
         for judge in self.judges:
             if workers is not None and hasattr(judge, "workers"):
                 judge.workers = workers
-        references, others = references_by_id(triplets), {t.id: t.others for t in triplets if t.others}
+        by_id, several = triplets_by_id(triplets), any(t.others for t in triplets)
         contexts = {} if self.supporter is None else contexts_by_id(triplets)
         points: dict[str, Points | None] = {}
         chunks = _chunks(answers, batch_size(*self.judges), progress)
 
         def evaluated(chunk: list[Answer]) -> list[EMSResult]:
             with progress_bars(progress):          # without progress the stages draw no bars either
-                results = self.score_alignments(self.align(references, chunk, points))
-                results = self._best(results, chunk, others, points) if others else results
+                results = self.score_alignments(self.align(by_id, chunk, points))
+                results = self._best(results, chunk, by_id, points) if several else results
                 return results if self.supporter is None else _supported(results, contexts, self.supporter)
 
         yield from through(chunks, evaluated)
 
-    def _best(self, results: list[EMSResult], answers: Sequence[Answer], others: dict[str, tuple[str, ...]],
+    def _best(self, results: list[EMSResult], answers: Sequence[Answer], triplets: Mapping[str, Triplet],
               points: dict[str, Points | None]) -> list[EMSResult]:
         """Each answer's result by the reference under which its F1 is highest; of equal ones by the first."""
-        best, most = list(results), max(map(len, others.values()))
+        best, most = list(results), max(len(t.others) for t in triplets.values())
         for k in range(most):
-            references = {name: texts[k] for name, texts in others.items() if len(texts) > k}
-            asked = [i for i, a in enumerate(answers) if a.triplet_id in references]
-            again = self.score_alignments(self.align(references, [answers[i] for i in asked], points))
+            further = {name: replace(t, reference=t.others[k])
+                       for name, t in triplets.items() if len(t.others) > k}
+            asked = [i for i, a in enumerate(answers) if a.triplet_id in further]
+            again = self.score_alignments(self.align(further, [answers[i] for i in asked], points))
             for i, result in zip(asked, again, strict=True):
                 if isnan(best[i].f1) or result.f1 > best[i].f1:
                     best[i] = result
         return [replace(r, signature=f"{r.signature}|references:best of {most + 1}") for r in best]
 
-    def align(self, references: dict[str, str], answers: Sequence[Answer],
+    def align(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer],
               extracted: dict[str, Points | None] | None = None) -> list[EMSResult]:
-        """Stages 1 and 2: points of both sides and their matches, without scores.
+        """Stages 1 and 2: points of both sides and their matches, without scores. `triplets` is by id.
 
         `extracted` keeps the points of references from call to call. A text that occurs twice is extracted
-        once.
+        once, and a reference whose points are given not at all.
         """
-        if unknown := sorted({a.triplet_id for a in answers} - references.keys()):
+        if unknown := sorted({a.triplet_id for a in answers} - triplets.keys()):
             raise InputError(
-                f"{len(unknown)} triplet ids of the answers are not among the {len(references)} triplets, "
+                f"{len(unknown)} triplet ids of the answers are not among the {len(triplets)} triplets, "
                 f"e.g. {unknown[0]!r}; give the triplets these answers belong to"
             )
         extracted = {} if extracted is None else extracted
-        wanted = [references[a.triplet_id] for a in answers]
+        wanted = [t.reference for t in (triplets[a.triplet_id] for a in answers) if not t.points]
         texts = list(dict.fromkeys([t for t in wanted if t not in extracted] + [a.answer for a in answers]))
         points = dict(zip(texts, self.extractor(texts), strict=True))
         extracted.update({text: points[text] for text in wanted if text in points})
-        alignments = [
-            _unmatched(a, extracted[text], points[a.answer]) for a, text in zip(answers, wanted, strict=True)
-        ]
+        alignments = [_unmatched(a, triplets[a.triplet_id], extracted, points[a.answer]) for a in answers]
         if self.matcher is None or isinstance(self.scorer, WholeScorer):
             return alignments
         readable = [i for i, a in enumerate(alignments) if not a.lost]
@@ -171,7 +170,8 @@ class EMS:
             scores = iter(scorer(list(chain.from_iterable(groups))))
         return [
             replace(a, score=tuple(None if j is None else 0.0 if j < 0 else next(scores) for j in a.match),
-                    ans_score=(), ans_match=(), ref_weights=(), ans_weights=(), whole_sides=False)
+                    ans_score=(), ans_match=(), ref_weights=a.ref_weights if a.given else (), ans_weights=(),
+                    whole_sides=False)
             for a in alignments
         ]
 
@@ -181,11 +181,16 @@ class EMS:
         return [replace(a if a.lost else next(covered), whole_sides=True) for a in alignments]
 
 
-def _unmatched(answer: Answer, ref: Points | None, ans: Points | None) -> EMSResult:
+def _unmatched(answer: Answer, triplet: Triplet, extracted: Mapping[str, Points | None],
+               ans: Points | None) -> EMSResult:
     """An alignment after stage 1: all matches and scores open."""
+    given = triplet.points
+    ref = tuple(p.text for p in given) if given else extracted[triplet.reference]
     lost = tuple(side for side, points in (("reference", ref), ("answer", ans)) if points is None)
     unknown = (None,) * len(ref or ())
-    return EMSResult(answer.triplet_id, answer.model, ref or (), ans or (), unknown, unknown, lost=lost)
+    return EMSResult(answer.triplet_id, answer.model, ref or (), ans or (), unknown, unknown, lost=lost,
+                     question=triplet.question, ref_weights=tuple(p.weight for p in given),
+                     given=tuple(p.kind for p in given))
 
 
 def with_metrics(a: EMSResult) -> EMSResult:
@@ -196,7 +201,7 @@ def with_metrics(a: EMSResult) -> EMSResult:
     if a.whole_sides:
         s = side_scores(a.score, a.ans_score, a.ref_weights, a.ans_weights)
     else:
-        s = ems_scores(a.match, a.score, len(a.ans_points))
+        s = ems_scores(a.match, a.score, len(a.ans_points), ref_weights=a.ref_weights)
     reason = s.reason or (f"{s.unscored} of {len(a.match)} points unscored" if s.unscored else "")
     return replace(a, recall=s.recall, precision=s.precision, f1=s.f1, unscored=s.unscored,
                    ans_score=s.ans_score, reason=reason)
@@ -236,13 +241,13 @@ def contexts_by_id(triplets: Sequence[Triplet]) -> dict[str, str]:
     return {t.id: t.context or "" for t in triplets}
 
 
-def references_by_id(triplets: Sequence[Triplet]) -> dict[str, str]:
-    """Reference by triplet id; InputError when an id occurs twice."""
-    by_id: dict[str, str] = {}
+def triplets_by_id(triplets: Sequence[Triplet]) -> dict[str, Triplet]:
+    """The triplets by id; InputError when an id occurs twice."""
+    by_id: dict[str, Triplet] = {}
     for t in triplets:
         if t.id in by_id:
             raise InputError(f"triplet ids must be unique; {t.id!r} occurs more than once")
-        by_id[t.id] = t.reference
+        by_id[t.id] = t
     return by_id
 
 
@@ -250,7 +255,7 @@ def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = Non
           max_score: int | None = None, variant: str = "faithful", support: str = "none") -> EMS:
     """The pipeline behind `ems score` and `ems evaluate`.
 
-    Without a judge: sentence points, similarity matching and a scorer of rouge, bertscore, local or
+    Without a judge: sentence points, similarity matching and a scorer of rouge, bleu, bertscore, local or
     local-pair. With one, extraction and matching are the judge's, and `scorer` may also be llm, llm-expected
     (see `LLMScorer`) or llm-sides (both sides whole, see `SidesLLMScorer`). `encoder` names the model for
     bertscore (roberta-large if None), `max_score` the top of the judge's scale (10, or 9 for llm-expected, if
@@ -263,7 +268,7 @@ def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = Non
     from .local.scorers import LocalScorer, PairScorer, SimilarityMatcher
     from .local.sentences import SentenceExtractor
     from .match import LLMMatcher
-    from .score import BERTScorer, JointLLMScorer, LLMScorer, RougeScorer, SidesLLMScorer
+    from .score import BERTScorer, BLEUScorer, JointLLMScorer, LLMScorer, RougeScorer, SidesLLMScorer
 
     llm = JointLLMScorer if variant == "all" else LLMScorer
     judged: dict[str, Callable[[], Any]] = {
@@ -271,7 +276,8 @@ def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = Non
         "llm-sides": lambda: SidesLLMScorer(judge, prompts, max_score=max_score or 10),
         "llm-expected": lambda: LLMScorer(judge, prompts, max_score=max_score or 9, expected=True)}
     local: dict[str, Callable[[], Scorer | WholeScorer]] = {
-        "rouge": RougeScorer, "bertscore": lambda: BERTScorer(Encoder(encoder or "roberta-large")),
+        "rouge": RougeScorer, "bleu": BLEUScorer,
+        "bertscore": lambda: BERTScorer(Encoder(encoder or "roberta-large")),
         "local": LocalScorer, "local-pair": PairScorer}
     allowed = {**local, **(judged if judge is not None else {})}
     if scorer not in allowed:

@@ -21,6 +21,7 @@ from .types import EMSResult, InputError, Judge, Request
 SCORES_SCHEMA: dict[str, Any] = {"type": "object",
                                  "properties": {"scores": {"type": "array", "items": {"type": "integer"}}},
                                  "required": ["scores"], "additionalProperties": False}
+BLEU_SIGNATURE = "bleu:nltk sentence,4-gram,smoothing=method1,words=lower"
 TOP_LOGPROBS = 20        # likely first tokens to ask for: as many as the official endpoint gives
 
 
@@ -167,7 +168,7 @@ class SidesLLMScorer(_ListScorer):
     def cover(self, alignments: Sequence[EMSResult]) -> list[EMSResult]:
         """The alignments with the scores of both sides; no nearest points are named."""
         sides = [side for a in alignments if a.ref_points and a.ans_points
-                 for side in ((a.ref_points, a.ans_points), (a.ans_points, a.ref_points))]
+                 for side in ((a.ref_points, a.ans_points), (a.ans_points, a.supporting))]
         slots = [{"points": numbered(points), "others": _bare(others)} for points, others in sides]
         scores = self._ask(slots, [len(points) for points, _ in sides], "score sides")
         covered = []
@@ -192,7 +193,7 @@ def _listed(pairs: Sequence[tuple[str, str]]) -> str:
 
 def _bare(points: Sequence[str]) -> str:
     """Points as lines without numbers, which are left to the points that are scored."""
-    return "\n".join(f"- {quoted(point)}" for point in points)
+    return "\n".join(f"- {quoted(point)}" for point in points if point)
 
 
 def mean_score(probabilities: Mapping[str, float], max_score: int) -> float | None:
@@ -248,6 +249,22 @@ def _stemmer() -> SimpleNamespace:
     return SimpleNamespace(stem=lru_cache(1 << 16)(PorterStemmer().stem))
 
 
+def bleu(references: Sequence[str], answers: Sequence[str]) -> list[float]:
+    """Sentence BLEU of each answer against its reference, in [0, 1]; 0 when either is empty.
+
+    NLTK's, up to 4-grams, uniform weights, smoothing method 1, on lower-cased words, numbers and signs. The
+    paper names no settings.
+    """
+    from nltk.tokenize import wordpunct_tokenize
+    from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
+
+    smoothing = SmoothingFunction().method1
+    words = [(wordpunct_tokenize(r.lower()), wordpunct_tokenize(a.lower()))
+             for r, a in zip(references, answers, strict=True)]
+    return [float(sentence_bleu([ref], ans, smoothing_function=smoothing)) if ref and ans else 0.0
+            for ref, ans in words]
+
+
 class RougeScorer:
     """ROUGE-F1 of two points (rouge-score, with stemming), in [0, 1]. `kind` is rouge1, rouge2 or rougeL."""
 
@@ -259,6 +276,18 @@ class RougeScorer:
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         return [self._rouge(ref, ans)[self._kind][2] for ref, ans in pairs]
+
+
+class BLEUScorer:
+    """NLTK's sentence BLEU of two points, up to 4-grams and smoothed, in [0, 1]; see `bleu`."""
+
+    name = "bleu"
+
+    def __init__(self) -> None:
+        self.signature = BLEU_SIGNATURE
+
+    def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
+        return [*bleu([ref for ref, _ in pairs], [ans for _, ans in pairs])]
 
 
 class BERTScorer:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from itertools import combinations
 from typing import Any
@@ -113,7 +113,7 @@ def summarise(values: pd.DataFrame, *, cluster: str = "group", pool: str = "macr
         if others:
             raise InputError(f"{metric} {part} of {model} mixes {1 + len(others)} settings, e.g. "
                              f"{signature!r} and {others[0]!r}: summarise them apart")
-        estimate = _mean(*_pooled(*_summed(cells, metric, part, model)))
+        estimate = jackknifed(*_pooled(*_summed(cells, metric, part, model)))
         n = int(cell["value"].count())
         units, unscored = (int(cell[column].sum()) for column in ("units", "unscored"))
         coverage = 1 - unscored / units if units else np.nan
@@ -153,7 +153,7 @@ def paired(values: pd.DataFrame, metric: str, part: str, a: str, b: str, *, clus
     sides = [cell[cell["model"] == model].set_index("triplet_id") for model in (a, b)]
     both = sides[0].join(sides[1], how="inner", rsuffix="_b")
     gaps = both.assign(num=both["value"] - both["value_b"], den=1.0).dropna(subset="num")
-    estimate = _mean(*_pooled(gaps))
+    estimate = jackknifed(*_pooled(gaps))
     p, exact = sign_flip_test(gaps.groupby("cluster")["num"].sum().to_numpy(), permutations, seed)
     return Paired(
         metric, part, a, b, estimate.value, estimate.ci_low, estimate.ci_high, p, len(gaps),
@@ -202,6 +202,68 @@ def paired_table(values: pd.DataFrame, *, models: Sequence[str] | None = None, c
     return table
 
 
+def resolution(paired: pd.DataFrame, difference: float = 0.02, power: float = 0.8) -> pd.DataFrame:
+    """How small a difference a design can see: `paired_table`'s rows with three columns more.
+
+    smallest            the true difference that a two-sided t test over clusters at 5 % finds with chance
+                        `power`, if differences vary between clusters as they do here (Bloom 1995)
+    clusters_needed     clusters, with as many questions each as here, to find `difference` so
+    questions_needed    the questions they hold
+
+    nan where there is no interval; InputError for a difference or a power that makes no sense.
+    """
+    if not difference > 0 or not 0.5 <= power < 1:
+        raise InputError(f"a difference above 0 and a power from 0.5 to 1 are needed, got {difference} and "
+                         f"{power}")
+    rows = []
+    for n, clusters, reach in zip(paired["n"], paired["clusters"],
+                                  (paired["ci_high"] - paired["ci_low"]) / 2, strict=True):
+        smallest = needed = math.nan
+        if math.isfinite(reach):
+            error = reach / float(stdtrit(clusters - 1, 0.975))
+            smallest = error * _detectable(clusters, power)
+            needed = MIN_CLUSTERS if error else clusters
+            while error * math.sqrt(clusters / needed) * _detectable(needed, power) > difference:
+                needed += max(1, needed // 200)
+        rows.append((smallest, needed, math.ceil(needed * n / clusters) if needed == needed else math.nan))
+    columns = ["smallest", "clusters_needed", "questions_needed"]
+    return paired.reset_index(drop=True).join(pd.DataFrame(rows, columns=columns))
+
+
+def _detectable(clusters: float, power: float) -> float:
+    """The true difference found with chance `power`, in standard errors."""
+    return float(stdtrit(clusters - 1, 0.975) + stdtrit(clusters - 1, power))
+
+
+def bounds(values: pd.DataFrame) -> pd.DataFrame:
+    """Where every mean could lie: if all unscored points scored 0 (`low`), or all 1 (`high`).
+
+    Columns metric, part, model, value, low, high; `value` is the mean over answers with a value, as
+    `summarise` gives it. An unscored point is put into its answer's numerator (1) or not (0) and into the
+    denominator; an unscored answer counts 0 or 1. In
+    precision every unscored reference point may stand for one more answer point: wider than needed, never
+    narrower. An F1 takes the bounds of its precision and recall.
+    """
+    frame = _checked(values, "triplet_id")
+    lost = frame["num"].isna()
+    total = (frame["den"] + frame["unscored"]).where(frame["den"] + frame["unscored"] > 0, 1.0)
+    ends = {"low": frame["num"] / total, "high": ((frame["num"] + frame["unscored"]) / total).clip(upper=1)}
+    whole = frame["unscored"] == 0
+    for name, empty in (("low", 0.0), ("high", 1.0)):
+        known = ends[name].where(~lost, empty)
+        frame[name] = frame["value"].where(whole, known)
+    key = ["metric", "model", "triplet_id"]
+    sides = frame.pivot(index=key, columns="part", values=["low", "high"])
+    of_f1 = (frame["part"] == "F1") & ~whole
+    for name in ("low", "high"):
+        if of_f1.any():
+            p, r = (sides[name][part].reindex(pd.MultiIndex.from_frame(frame.loc[of_f1, key])).to_numpy()
+                    for part in ("Precision", "Recall"))
+            frame.loc[of_f1, name] = np.divide(2 * p * r, p + r, out=np.zeros_like(p), where=p + r > 0)
+    means = frame.groupby(["metric", "part", "model"], as_index=False)[["value", "low", "high"]].mean()
+    return paper_order(means)
+
+
 def holm(p: Iterable[float]) -> np.ndarray:
     """Holm's step-down adjustment of p values (1979), in their own order; nan stays nan, uncounted."""
     raw = np.asarray(list(p), dtype=float)
@@ -232,7 +294,7 @@ def trend(values: pd.DataFrame, order: Mapping[str, float], *, cluster: str = "g
         wide = cell.pivot(index=["cluster", "triplet_id"], columns="model", values="value")
         full = wide.reindex(columns=models).dropna()
         slopes = (full.to_numpy() * doublings).sum(axis=1) / (doublings**2).sum()
-        estimate = _mean(*_pooled(full.reset_index().assign(num=slopes, den=1.0)))
+        estimate = jackknifed(*_pooled(full.reset_index().assign(num=slopes, den=1.0)))
         rows.append({
             "metric": metric, "part": part, "slope": estimate.value, "ci_low": estimate.ci_low,
             "ci_high": estimate.ci_high, **_page(full), "n": len(full), "incomplete": len(wide) - len(full),
@@ -276,7 +338,8 @@ def correlate_difference(a: Sequence[float], b: Sequence[float], y: Sequence[flo
     """Correlation(a, y) - correlation(b, y), in [-2, 2], a row per coefficient; columns `a`, `b` hold the
     two.
 
-    Both come from the same rows and the same resamples, so the interval is a paired one.
+    Both come from the same rows and the same resamples, so the interval is a paired one. The coefficient
+    "auc" is the area under the ROC curve, for a `y` of 0 and 1.
     """
     (first, second, target), codes, left_out = _columns(cluster, a, b, y)
     clusters, n = _count(codes)
@@ -299,12 +362,7 @@ def auc(score: Sequence[float], label: Sequence[bool], cluster: Sequence[object]
     if not np.isin(labels, (0, 1)).all():
         raise InputError(f"label must be 0 or 1 (or bool), got {min(set(labels) - {0, 1})}")
 
-    def area(weights: np.ndarray) -> np.ndarray:
-        w = weights[:, codes]
-        positives, negatives = (w * labels).sum(axis=1), (w * (1 - labels)).sum(axis=1)
-        rank_sum = (w * labels * _midranks(scores, w)).sum(axis=1)
-        return (rank_sum - positives * (positives + 1) / 2) / (positives * negatives)
-    return _estimate(area, *_count(codes), resamples, seed, left_out)
+    return bootstrapped(_auc(scores, labels, codes), *_count(codes), resamples, seed, left_out)
 
 
 def sign_accuracy(difference: Sequence[float], preference: Sequence[float],
@@ -314,7 +372,7 @@ def sign_accuracy(difference: Sequence[float], preference: Sequence[float],
     (gap, liked), codes, left_out = _columns(cluster, difference, preference)
     table = pd.DataFrame({"cluster": codes, "num": (np.sign(gap) * np.sign(liked) + 1) / 2, "den": 1.0})
     kept = table[liked != 0]
-    return _estimate(*_pooled(kept), resamples, seed, left_out + len(table) - len(kept))
+    return bootstrapped(*_pooled(kept), resamples, seed, left_out + len(table) - len(kept))
 
 
 def _checked(values: pd.DataFrame, cluster: str, **only: str) -> pd.DataFrame:
@@ -391,8 +449,8 @@ def _pooled(*sources: pd.DataFrame) -> tuple[Statistic, int, int]:
     return ratio, len(clusters), max(map(len, sources))
 
 
-def _mean(statistic: Statistic, clusters: int, n: int) -> Estimate:
-    """A mean (`_pooled`) and its interval: t, clusters - 1 degrees of freedom, jackknife over clusters."""
+def jackknifed(statistic: Statistic, clusters: int, n: int) -> Estimate:
+    """A mean or another smooth statistic and its interval: t, clusters - 1 degrees of freedom, jackknife."""
     value = low = high = math.nan
     with np.errstate(invalid="ignore", divide="ignore"):
         if clusters:
@@ -405,8 +463,15 @@ def _mean(statistic: Statistic, clusters: int, n: int) -> Estimate:
     return Estimate(value, low, high, n, clusters)
 
 
-def _estimate(statistic: Statistic, clusters: int, n: int, resamples: int, seed: int,
-              left_out: int = 0) -> Estimate:
+def mean_over(values: Sequence[float], cluster: Sequence[object]) -> Estimate:
+    """Mean of the finite values, with its t interval over clusters (module docstring)."""
+    (kept,), codes, left_out = _columns(cluster, values)
+    table = pd.DataFrame({"cluster": codes, "num": kept, "den": 1.0})
+    return replace(jackknifed(*_pooled(table)), left_out=left_out)
+
+
+def bootstrapped(statistic: Statistic, clusters: int, n: int, resamples: int = 2000, seed: int = 7,
+                 left_out: int = 0) -> Estimate:
     """The statistic with every cluster counted once, and its 95 % percentile interval (module docstring)."""
     return _interval(*_drawn(statistic, clusters, n, resamples, seed), n, clusters, left_out)
 
@@ -505,4 +570,13 @@ def _kendall(x: np.ndarray, y: np.ndarray, codes: np.ndarray) -> Statistic:
     return tau
 
 
-COEFFICIENTS = {"pearson": _pearson, "spearman": _spearman, "kendall": _kendall}
+def _auc(scores: np.ndarray, labels: np.ndarray, codes: np.ndarray) -> Statistic:
+    def area(weights: np.ndarray) -> np.ndarray:
+        w = weights[:, codes]
+        positives, negatives = (w * labels).sum(axis=1), (w * (1 - labels)).sum(axis=1)
+        rank_sum = (w * labels * _midranks(scores, w)).sum(axis=1)
+        return (rank_sum - positives * (positives + 1) / 2) / (positives * negatives)
+    return area
+
+
+COEFFICIENTS = {"pearson": _pearson, "spearman": _spearman, "kendall": _kendall, "auc": _auc}

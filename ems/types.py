@@ -18,8 +18,20 @@ class InputError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class GivenPoint:
+    """A reference point written by someone, such as a nugget or a rubric's criterion: stage 1 skips it."""
+
+    text: str
+    weight: float = 1.0           # what it counts in recall; below 0: an answer should not say it
+    kind: str = ""                # a name for people, such as vital or okay
+
+
+@dataclass(frozen=True, slots=True)
 class Triplet:
-    """One long question-context-answer triplet (paper, section 3.1)."""
+    """One long question-context-answer triplet (paper, section 3.1).
+
+    With `points` the reference is not extracted; it may then be empty.
+    """
 
     id: str                       # unique within a data set
     group: str                    # what observations are clustered by: the company, or the claim's document
@@ -27,6 +39,7 @@ class Triplet:
     reference: str                # the long-form reference answer
     context: str | None = None    # the document the question is about; never needed for scoring
     others: tuple[str, ...] = ()  # further references: an answer is held against all, the best F1 counts
+    points: tuple[GivenPoint, ...] = ()    # reference points given by hand; () = extract them
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +115,19 @@ class EMSResult:
     # the nearest point of the other side, for the reader; they did not make the number.
     whole_sides: bool = False
     ans_match: tuple[int | None, ...] = ()
-    ref_weights: tuple[float, ...] = ()    # () = every point weighs 1
+    ref_weights: tuple[float, ...] = ()    # () = every point weighs 1; below 0: should not be said
     ans_weights: tuple[float, ...] = ()
     support: tuple[Support, ...] = ()      # per answer point, what the document says; () = never asked
+    question: str = ""                     # what was asked, for a scorer that reads it
+    # Kind of each reference point where they were given with the triplet, and `ref_weights` with them.
+    given: tuple[str, ...] = ()
+
+    @property
+    def supporting(self) -> Points:
+        """The reference points that support what an answer says; "" for one that should not be said."""
+        if not self.given:
+            return self.ref_points
+        return tuple(p if w >= 0 else "" for p, w in zip(self.ref_points, self.ref_weights, strict=True))
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready dictionary; nan metrics become null."""

@@ -54,7 +54,7 @@ def test_score_as_json_equals_the_python_result(pair, capsys):
     assert json.loads(capsys.readouterr().out) == ems.score_answer(REFERENCE, ANSWER).to_dict()
 
 
-@pytest.mark.parametrize("scorer", ["rouge", "local", "local-pair"])
+@pytest.mark.parametrize("scorer", ["rouge", "bleu", "local", "local-pair"])
 def test_scorers_without_a_judge(pair, capsys, scorer):
     assert main(["score", *pair, "--scorer", scorer, "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
@@ -591,7 +591,7 @@ def test_without_a_command_the_help_is_shown_also_as_a_module():
         assert "evaluate  many answers" in done.stdout
 
 
-COMMANDS = ("score", "evaluate", "report", "compare", "triplets", "reproduce", "prompts", "replies")
+COMMANDS = ("score", "evaluate", "report", "compare", "agree", "triplets", "reproduce", "prompts", "replies")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -118,7 +118,7 @@ def test_a_dry_run_is_exact_where_the_store_has_the_stage_before(tmp_path):
     with Loopback(judged) as server:
         store = Replies(tmp_path / "r.sqlite")
         pipeline = build(LLMJudge("m", base_url=server.url, store=store), "llm")
-        pipeline.align({t.id: t.reference for t in TRIPLETS}, ANSWERS)           # stages 1 and 2 are there
+        pipeline.align({t.id: t for t in TRIPLETS}, ANSWERS)           # stages 1 and 2 are there
         dry = Planner(LLMJudge("m", base_url=server.url, store=store))
         build(dry, "llm").evaluate(TRIPLETS, ANSWERS)
         planned = dry.usage()

@@ -484,7 +484,7 @@ def test_file_that_is_not_pinned():
 
 def test_every_pin_is_whole():
     pins = datasets.pins()
-    assert {name.split("/")[0] for name in pins} == {"findver", "financebench", "ragchecker"}
+    assert {name.split("/")[0] for name in pins} == {"findver", "financebench", "kqa", "ragchecker", "realsumm"}
     assert all(len(p.sha256) == 64 and len(p.commit) == 40 and p.size > 0 for p in pins.values())
     assert sum(name.startswith("financebench/results/") for name in pins) == 16
 

@@ -172,8 +172,8 @@ def test_own_stages_combine():
 
 
 def test_unknown_scorer_names_the_choices():
-    with pytest.raises(InputError, match="rouge, bertscore, local, local-pair, got 'bleu'"):
-        build(None, "bleu")
+    with pytest.raises(InputError, match="rouge, bleu, bertscore, local, local-pair, got 'meteor'"):
+        build(None, "meteor")
     with pytest.raises(InputError, match="the llm scorer needs a judge"):
         build(None, "llm")
 

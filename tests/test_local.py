@@ -294,7 +294,8 @@ def test_more_of_an_edit_costs_more(name):
     assert 1 > f1s[0] > f1s[1] > f1s[2]
     recall, precision, _ = means[-1]
     hurt, spared = (recall, precision) if SIDE.get(name) == "recall" else (precision, recall)
-    assert hurt < 0.995
+    if name != "stop word":                      # which hardly counts
+        assert hurt < 0.995
     if name in SIDE:
         assert spared > 0.95
         assert hurt == pytest.approx({"delete": 0.2, "repeat": 1 / 1.8, "pad": 1 / 1.8}[name], abs=0.1)

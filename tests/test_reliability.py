@@ -22,6 +22,7 @@ from ems.study.reliability import (
     judged_again,
     krippendorff_alpha,
     means_by_model,
+    panel,
     reliability,
     second_opinions,
     widest,
@@ -211,3 +212,24 @@ def test_a_replay_leaves_out_the_answers_whose_second_judgement_is_not_stored(tm
     again = judged_again(replay, triplets, answers, again=3)["again"]
     assert [r.triplet_id for r in again] == [answers[0].triplet_id]
     assert second_opinions(first, {"again": again}).loc["again", "answers"] == 1
+
+
+def valued(triplet, f1, signature):
+    return EMSResult(triplet, "m", ("r",), ("a",), (0,), (f1,), f1, f1, f1, int(f1 != f1), signature)
+
+
+def test_a_panel_is_the_mean_of_its_raters_over_answers_that_all_judged():
+    one = [valued("a", 0.2, "one"), valued("b", 0.4, "one"), valued("c", 1.0, "one")]
+    two = [valued("b", math.nan, "two"), valued("a", 0.6, "two")]
+    values = panel({"one": one, "two": two})
+    f1 = values[values.part == "F1"].set_index("triplet_id")
+    assert dict(f1.value) == {"a": (0.2 + 0.6) / 2, "b": 0.4}          # two gave b no value; c is one's alone
+    assert dict(f1.unscored) == {"a": 0, "b": 1}
+    assert set(values.signature) == {"panel:one + two"}
+
+
+def test_a_panel_needs_two_raters_with_an_answer_in_common():
+    with pytest.raises(InputError, match="two raters or more, got 1"):
+        panel({"one": [valued("a", 0.2, "one")]})
+    with pytest.raises(InputError, match="no answer in common"):
+        panel({"one": [valued("a", 0.2, "one")], "two": [valued("b", 0.2, "two")]})

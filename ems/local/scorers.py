@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import partial
 from typing import Any
 
 from ..types import EMSResult, Points
-from .words import Point, coverage, most_similar, overlap_matrix, read_point, rules_hash, similarity
-
-KEPT = 4096            # overlaps of one answer, at most, that are kept for the next scorer of the same points
-Compared = tuple[list[Point], list[Point], list[list[float]]]
-
-
-def _compared(ref: Points, ans: Points) -> Compared:
-    """Both sides' points as they are compared, and their `overlap_matrix`; not to be changed."""
-    if len(ref) * len(ans) > KEPT:
-        return _read(ref, ans)
-    return _kept(tuple(ref), tuple(ans))
-
-
-def _read(ref: Points, ans: Points) -> Compared:
-    points, answers = [read_point(p) for p in ref], [read_point(p) for p in ans]
-    return points, answers, overlap_matrix(points, answers)
-
-
-_kept = lru_cache(maxsize=512)(_read)
+from .words import QUESTION_WORD, Side, bent, coverage, held_by, likeness, rules_hash, similarity
 
 
 class SimilarityMatcher:
@@ -47,27 +29,39 @@ class SimilarityMatcher:
         return [self._match(ref, ans) for ref, ans in pairs]
 
     def _match(self, ref: Points, ans: Points) -> tuple[int, ...]:
-        points, answers, overlaps = _compared(ref, ans)
-        cosines = None
+        side, other = Side(ref), Side(ans)
+        alike = likeness(side, other, held_by(side, other))
         if self.encoder and ref and ans:
             embedded = self.encoder.embed([*ref, *ans])
             cosines = embedded[: len(ref)] @ embedded[len(ref) :].T
-        best = most_similar(points, answers, overlaps, cosines)
-        return tuple(j if value >= self.threshold else -1 for j, value in best)
+            alike = [{j: bent(value, cosines[i][j]) for j, value in row.items()}
+                     for i, row in enumerate(alike)]
+        return tuple(j if row.get(j, 0.0) >= self.threshold else -1
+                     for row, j in zip(alike, map(_nearest, alike), strict=True))
+
+
+def _nearest(row: Mapping[int, float]) -> int:
+    """The index of the highest value, the earliest of equals; -1 for none."""
+    return min(row, key=lambda j: (-row[j], j), default=-1)
 
 
 class LocalScorer:
     """Whole sides without a judge: how far the other side as a whole covers each point, in [0, 1], both ways.
 
-    Points weigh as much as their words and numbers. `match` and `ans_match` name the most similar point of
-    the other side, for the reader alone. An `encoder` (as in `SimilarityMatcher`) lets meaning count as well.
+    Points weigh as much as their words and numbers, unless they were given with weights of their own. Words
+    of the question weigh `question_word` times what they weigh elsewhere (1 = as much). `match` and
+    `ans_match` name the most similar point of the other side, for the reader alone. An `encoder` (as in
+    `SimilarityMatcher`) lets meaning count as well.
     """
 
     name = "local"
 
-    def __init__(self, encoder: Any = None):
-        self.encoder = encoder
-        self.signature = f"local:{rules_hash()}" + (f"+{encoder.signature}" if encoder else "")
+    def __init__(self, encoder: Any = None, *, question_word: float = QUESTION_WORD):
+        if not 0 <= question_word <= 1:
+            raise ValueError(f"question_word must be in [0, 1], got {question_word}")
+        self.encoder, self.question_word = encoder, question_word
+        suffix = f"+{encoder.signature}" if encoder else ""
+        self.signature = f"local:{rules_hash()},question_word={question_word}{suffix}"
 
     def cover(self, alignments: Sequence[EMSResult]) -> list[EMSResult]:
         """The alignments with scores, weights and nearest points; see `score.WholeScorer`."""
@@ -82,20 +76,22 @@ class LocalScorer:
                 if a.ref_points and a.ans_points else None for a in alignments]
 
     def _covered(self, alignment: EMSResult, cosine: Any) -> EMSResult:
-        ref, ans, near = _compared(alignment.ref_points, alignment.ans_points)
-        back = [list(row) for row in zip(*near, strict=True)] if ref else [[] for _ in ans]
-        score = coverage(ref, ans, near, cosine)
-        ans_score = coverage(ans, ref, back, None if cosine is None else cosine.T)
-        return replace(alignment, score=tuple(score), ans_score=tuple(ans_score),
-                       match=_nearest(ref, ans, near, score), ans_match=_nearest(ans, ref, back, ans_score),
-                       ref_weights=tuple(p.weight for p in ref), ans_weights=tuple(p.weight for p in ans))
+        side = partial(Side, question=alignment.question, question_word=self.question_word)
+        ref = side(alignment.ref_points, given=bool(alignment.given))
+        ans, supporting = side(alignment.ans_points), side(alignment.supporting)
+        score, match = _of_side(ref, ans, cosine)
+        ans_score, ans_match = _of_side(ans, supporting, None if cosine is None else cosine.T)
+        return replace(alignment, score=score, ans_score=ans_score, match=match, ans_match=ans_match,
+                       ref_weights=alignment.ref_weights if alignment.given else tuple(ref.weights),
+                       ans_weights=tuple(ans.weights))
 
 
-def _nearest(points: Sequence[Point], others: Sequence[Point], near: Sequence[Sequence[float]],
-             score: Sequence[float]) -> tuple[int, ...]:
-    """Index of the most similar other point of each point; -1 for one that nothing covers."""
-    best = most_similar(points, others, near)
-    return tuple(j if s > 0 else -1 for (j, _), s in zip(best, score, strict=True))
+def _of_side(side: Side, other: Side, cosine: Any) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    """The score of each point of a side, and its nearest other point; -1 for one that nothing covers."""
+    found = held_by(side, other)
+    score = coverage(side, found, cosine)
+    nearest = map(_nearest, likeness(side, other, found))
+    return tuple(score), tuple(j if s > 0 else -1 for j, s in zip(nearest, score, strict=True))
 
 
 class PairScorer:
@@ -107,4 +103,4 @@ class PairScorer:
         self.signature = f"local-pair:{rules_hash()}"
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        return [similarity(read_point(ref), read_point(ans)) for ref, ans in pairs]
+        return [similarity(ref, ans) for ref, ans in pairs]

@@ -13,7 +13,7 @@ from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ..pipeline import CHUNK, EMS, build, references_by_id
+from ..pipeline import CHUNK, EMS, build, triplets_by_id
 from ..types import Answer, EMSResult, InputError, Triplet
 
 if TYPE_CHECKING:
@@ -30,11 +30,10 @@ def stream(address: str, triplets: Sequence[Triplet], answers: Sequence[Answer],
     address or it is lost, or the workers cannot import the package.
     """
     build(None, scorer, encoder=encoder)      # says now, and not on a worker, what is wrong with the choice
-    references_by_id(triplets)
+    by_id, rest = triplets_by_id(triplets), iter(answers)
     if several := next((t.id for t in triplets if t.others), None):
         raise InputError(f"triplet {several!r} has several references, which --scheduler does not compare; "
                          "leave the option out")
-    by_id, rest = {t.id: t for t in triplets}, iter(answers)
     evaluate = partial(_evaluate_chunk, scorer=scorer, encoder=encoder)
     submitted: deque = deque()
     with _connect(address) as client, _explained(address):

@@ -19,7 +19,7 @@ from ..pipeline import build
 from ..stats import summarise
 from ..support.rubrics import local_ratings
 from ..types import Answer, InputError, Judge, MissingReplies, Triplet
-from . import ablation, agreement, own, upstream
+from . import ablation, agreement, own, unit_labels, upstream
 
 NAMES = ("ragchecker", "financebench", "findver")
 NOW = "scored now, from the upstream files"
@@ -92,6 +92,33 @@ def _with_own(known: LabelSet, texts: Callable[[], tuple[list[Triplet], list[Ans
 def _pairs() -> tuple[list[Triplet], list[Answer], Any]:
     triplets, answers, labels, _ = agreement.meta_pairs(upstream.ragchecker_meta())
     return triplets, answers, labels
+
+
+UNIT_FILES = {"summaries": "realsumm_scores", "pyramid": "realsumm_labels", "REALSumm": "realsumm_units",
+              "K-QA": "kqa_units"}
+
+
+def unit_sets(committed: Path, recompute: str = "no", *, encoder: str = "all-MiniLM-L6-v2",
+              save: Path | None = None) -> dict[str, pd.DataFrame]:
+    """REALSumm's "summaries" (scores) and "pyramid" (people's) by answer; unit tables with labels: "REALSumm"
+    (every fourth article) and "K-QA".
+
+    From the folder `committed`, or from the upstream files (`_is_recomputed`), then written to `save`.
+    """
+    if not _is_recomputed(recompute):
+        return {name: frames.read_frames(committed / f"{file}.csv") for name, file in UNIT_FILES.items()}
+    triplets, answers, labels = unit_labels.realsumm()
+    some = {t.id for t in triplets[::4]}
+    few = unit_labels.unit_table(triplets, [a for a in answers if a.triplet_id in some])
+    medical, said, judged = unit_labels.kqa()
+    made = {"summaries": unit_labels.summary_table(triplets, answers, Encoder(encoder)),
+            "pyramid": unit_labels.pyramid(labels),
+            "REALSumm": unit_labels.joined(labels[labels["triplet_id"].isin(some)], few),
+            "K-QA": unit_labels.joined(judged, unit_labels.unit_table(medical, said))}
+    if save is not None:
+        for name, file in UNIT_FILES.items():
+            write_csv(save / f"{file}.csv", made[name].round(5 if name == "pyramid" else 4))
+    return made
 
 
 def choice_scores(committed: Path, recompute: str = "no", *, save: Path | None = None) -> LabelSet:

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from ..data import to_frame
 from ..extract import LLMExtractor
 from ..pipeline import EMS, build
 from ..prompting import Prompts
@@ -215,6 +216,30 @@ def reliability(results: Mapping[str, Sequence[EMSResult]]) -> pd.DataFrame:
         rows.append(_agreement(level, _ratings(points, len(results)), scale))
     columns = ["level", "n", "raters", "alpha", "spread", "largest"]
     return pd.DataFrame(rows).assign(raters=len(results))[columns]
+
+
+def panel(results: Mapping[str, Sequence[EMSResult]], triplets: Sequence[Triplet] | None = None,
+          metric: str = "EMS(panel)") -> pd.DataFrame:
+    """A frame of values (`data.to_frame`) with the mean of several raters for each answer and part.
+
+    `results` is by rater, as in `reliability`: judges, or repetitions of one. A rater without a value for an
+    answer is left out of its mean; the answers that all raters judged make the frame. `units` and `unscored`
+    are sums over raters, the signature names all of them. InputError for fewer than two raters, or for
+    raters that have no answer in common.
+    """
+    if len(results) < 2:
+        raise InputError(f"a panel needs the results of two raters or more, got {len(results)}")
+    table = pd.concat([to_frame(_by_answer(answers, rater).values(), metric, triplets).assign(rater=rater)
+                       for rater, answers in results.items()])
+    keys = ["metric", "part", "model", "triplet_id", "group"]
+    grouped = table.groupby(keys, as_index=False).agg(
+        value=("value", "mean"), num=("num", "mean"), den=("den", "mean"), units=("units", "sum"),
+        unscored=("unscored", "sum"), raters=("rater", "nunique"))
+    whole = grouped[grouped["raters"] == len(results)].drop(columns="raters")
+    if whole.empty:
+        raise InputError(f"the raters {', '.join(results)} have no answer in common")
+    signatures = [table[table["rater"] == rater]["signature"].iloc[0] for rater in results]
+    return whole.assign(signature="panel:" + " + ".join(signatures)).reset_index(drop=True)
 
 
 def _ratings(units: Sequence[Sequence[float | None]], raters: int) -> np.ndarray:

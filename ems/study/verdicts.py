@@ -25,6 +25,31 @@ def with_interval(row: Mapping[str, Any]) -> str:
     return f"{row['value']:.2f} [{row['ci_low']:.2f}, {row['ci_high']:.2f}]"
 
 
+def people_sets(people: pd.DataFrame, summaries: pd.DataFrame, correct: pd.DataFrame, right: pd.DataFrame
+                ) -> dict[str, pd.DataFrame]:
+    """What notebook 6 compares metrics by, a frame a column of `by_set`: from `agreement.human_agreement`,
+    `unit_labels.summary_agreement` and two of `agreement.label_agreement`."""
+    kendall = summaries[summaries["measure"] == "kendall"]
+    return {
+        "RAGChecker's pairs (Spearman)": people[(people["asked"] == "overall")
+                                                & (people["measure"] == "spearman")],
+        "REALSumm, systems (Kendall)": kendall[kendall["level"] == "system"],
+        "REALSumm, summaries (Kendall)": kendall[kendall["level"] == "summary"],
+        "FinanceBench (AUC)": correct[(correct["subset"] == "all") & (correct["measure"] == "AUC")],
+        "FinDVer (AUC)": right[(right["subset"] == "all") & (right["measure"] == "AUC")]}
+
+
+def by_set(named: Mapping[str, pd.DataFrame], developed: Sequence[str]) -> pd.DataFrame:
+    """One table of metrics by set, each cell a value with its interval; a star for those `developed` there.
+
+    The frames have columns metric, value, ci_low, ci_high; a metric that a set does not have is "".
+    """
+    cells = {name: frame.set_index("metric").apply(with_interval, axis=1) for name, frame in named.items()}
+    metrics = dict.fromkeys(metric for column in cells.values() for metric in column.index)
+    table = pd.DataFrame(cells).reindex(list(metrics)).fillna("")
+    return table.rename(index={metric: f"{metric} *" for metric in developed}).rename_axis("metric")
+
+
 def comparison(row: Mapping[str, Any], other: str) -> str:
     """A row's paired difference to another metric; "above" or "below" only when its whole interval is.
 

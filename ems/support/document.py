@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 
 from ..local.quantities import Quantity, find_quantities
 from ..local.sentences import sentences
-from ..local.words import point_signs, words_of
+from ..local.words import words_of
 from ..types import InputError
 from .retrieve import BM25
+from .signs import point_signs
 
 PASSAGE = 1000             # characters of a passage, about; a longer paragraph is cut at a sentence's end
 NUMBERS = 30               # of a line, at most, that derivations look at: longer lines are lists

@@ -16,12 +16,13 @@ from itertools import combinations
 
 from ..baselines import LABELS, LABELS_SCHEMA
 from ..local.quantities import LARGEST_DIFFERENCE, Quantity, same
-from ..local.words import point_signs, rules_hash, word_weight
+from ..local.words import rules_hash, word_weight
 from ..prompting import Prompts, as_judge
 from ..reading import read_words
 from ..sanitise import harmless, numbered
 from ..types import InputError, Judge, Points, Request, Support
 from .document import NUMBERS, Document, Line, content_stems, read_numbers, undirected
+from .signs import SIGNS, point_signs
 
 # The rule of the local supporter: chosen on one half of FinDVer's filings (study.verify), with a look at how
 # often numbers of answers about the ten calls are found in another company's call.
@@ -30,7 +31,7 @@ PRECISE = 0.03         # rounding, as a share, above which a number follows from
 DERIVED_FROM = 10      # lines that share most words, whose numbers are tried for derivations
 RIVAL = 0.5            # share of words from which another number of the same unit contradicts a missing one
 OPPOSED = 0.7          # share of words in the line itself from which a negation or direction contradicts
-RULE = f"tied={TIED},precise={PRECISE},from={DERIVED_FROM},rival={RIVAL},opposed={OPPOSED}"
+RULE = f"tied={TIED},precise={PRECISE},from={DERIVED_FROM},rival={RIVAL},opposed={OPPOSED},signs={SIGNS}"
 QUOTE = 300            # characters of a quoted line
 DOCUMENTS = 64         # documents kept with their index
 POINTS_PER_CALL = 10   # of an answer, laid before a judge at once

@@ -1,0 +1,144 @@
+"""`ems agree`, what a design can see, and bounds: by hand, by simulation, and on labels that are none."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import t as student
+from test_stats import NAN, family, frame
+
+from ems import stats
+from ems.cli import main
+from ems.data import read_frames
+from ems.io import data_path, write_jsonl
+from ems.study import own_labels
+from ems.types import EMSResult, InputError
+
+
+def results(tmp_path, values, name="results"):
+    """A file as `ems evaluate` writes it, from (triplet, model, f1)."""
+    return write_jsonl(tmp_path / f"{name}.jsonl", [
+        EMSResult(triplet, model, ("r",), ("a",), (0,), (f1,), f1, f1, f1, 0, "sig") for triplet, model, f1 in values])
+
+
+def labels(tmp_path, text):
+    path = tmp_path / "labels.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+VALUES = [(f"t{i}", "m", i / 10) for i in range(10)]
+
+
+def test_agree_on_the_command_line(tmp_path, capsys):
+    path = labels(tmp_path, "triplet_id,model,label\n" + "".join(f"t{i},m,{int(i >= 6)}\n" for i in range(3, 10)))
+    assert main(["agree", str(results(tmp_path, VALUES)), str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "one person labelled" in said
+    assert "AUC 1.000" in " ".join(said.split())
+
+
+def test_pairs_and_two_raters(tmp_path):
+    both = [*VALUES, *((f"t{i}", "n", 0.5) for i in range(10))]
+    rows = [f"t{i},m,n,{1 if i < 4 else -1},{rater}" for i in range(10) if i != 5 for rater in "ab"]
+    read = own_labels.read_labels(labels(tmp_path, "triplet_id,model_a,model_b,preference,rater\n" + "\n".join(rows)))
+    assert own_labels.raters(read) == (2, pytest.approx(1.0))
+    found = own_labels.agreement({"m": own_labels.read_results(results(tmp_path, both))}, read, resamples=100)
+    right = found[(found.measure == "right side") & (found.part == "f1")].iloc[0]
+    assert (right.value, right.n) == (8 / 9, 9)                    # t4 is 0.4 against 0.5, and m is liked
+
+
+def test_a_real_set_agrees_with_the_notebook(tmp_path):
+    """FinanceBench's own labels as a user would give them: the AUC of the table of people."""
+    scores, given = (read_frames(data_path(f"human/financebench_{kind}.csv")) for kind in ("scores", "labels"))
+    table = scores.rename(columns={f"EMS(local) {part.title()}": part for part in ("recall", "precision")}
+                          | {"EMS(local) F1": "f1"})[[*own_labels.KEY, *own_labels.PARTS]]
+    rows = given.assign(label=given.correct.astype(int))[["triplet_id", "model", "label", "group"]]
+    path = tmp_path / "labels.csv"
+    rows.to_csv(path, index=False)
+    found = own_labels.agreement({"EMS(local)": table}, own_labels.read_labels(path), resamples=200)
+    area = found[(found.measure == "AUC") & (found.part == "f1")].value.item()
+    both = rows.merge(scores, on=own_labels.KEY)
+    assert area == pytest.approx(stats.auc(both["EMS(local) F1"], both.label, resamples=10).value)
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("triplet_id,model,label\nt1,m,1\nt99,m,0\n", "1 of 2 labelled answers are not among the results"),
+    ("triplet_id,model,label\nt1,m,good\n", "label must be a number, got 'good'"),
+    ("triplet_id,model,label\nt1,m,1\nt2,m,1\nt3,m,\n", "every label is 1"),
+    ("triplet_id,model,label\nt1,m,\n", "no row has a label"),
+    ("triplet_id,model,label\nt1,m,1\nt1,m,0\n", "need a column rater"),
+    ("triplet_id,model,label\nt1,,1\n", "row 2: model is empty"),
+    ("id,label\nt1,1\n", "needs the columns triplet_id, model, label or"),
+    ("", "got nothing"),
+])
+def test_bad_labels_get_one_clear_line(tmp_path, capsys, text, said):
+    assert main(["agree", str(results(tmp_path, VALUES)), str(labels(tmp_path, text))]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def drawn(rng, groups, noise):
+    """Answers of a model in groups of four: the metric, and labels that follow it up to noise."""
+    metric = rng.normal(size=(groups, 1)) + rng.normal(size=(groups, 4))
+    label = metric + noise * rng.normal(size=metric.shape)
+    ids = [f"g{g}-{i}" for g in range(groups) for i in range(4)]
+    table = pd.DataFrame(
+        {"triplet_id": ids, "model": "m", **dict.fromkeys(own_labels.PARTS, metric.ravel()),
+         "group": np.repeat(range(groups), 4).astype(str)})
+    return table, label.ravel()
+
+
+def test_a_corrected_mean_covers_and_is_shorter_where_the_metric_is_good():
+    rng, covered, shorter = np.random.default_rng(5), 0, 0
+    for _ in range(60):
+        table, label = drawn(rng, 60, 0.3)
+        known = table.assign(label=np.where(np.arange(240) < 80, label, NAN))      # twenty whole groups
+        row = own_labels.corrected_means(table.drop(columns="group"), known).iloc[0]
+        covered += row.ci_low <= 0 <= row.ci_high
+        shorter += row.ci_high - row.ci_low < row.labels_high - row.labels_low
+    assert covered / 60 >= 0.88
+    assert shorter / 60 >= 0.90
+
+
+def test_a_useless_metric_is_worth_no_label():
+    rng = np.random.default_rng(6)
+    table, _ = drawn(rng, 60, 0)
+    known = table.assign(label=np.where(np.arange(240) < 80, rng.normal(size=240), NAN))
+    row = own_labels.corrected_means(table.drop(columns="group"), known).iloc[0]
+    assert row.lam < 0.25
+    assert row.worth == pytest.approx(80, rel=0.2)
+    assert "hardly any label" in own_labels._worth(pd.DataFrame([row]).assign(worth=row.labelled))
+
+
+def test_the_smallest_difference_by_hand():
+    values = family({"a-1b": [0.0] * 8, "b-2b": [0.1, 0.2, 0.3, 0.4, 0.1, 0.2, 0.3, 0.4]})
+    table = stats.resolution(stats.paired_table(values), difference=0.05)
+    error = np.std([0.1, 0.2, 0.3, 0.4] * 2, ddof=1) / math.sqrt(8)
+    assert table.smallest[0] == pytest.approx(error * (student.ppf(0.975, 7) + student.ppf(0.8, 7)))
+    needed = table.clusters_needed[0]
+    at = [error * math.sqrt(8 / k) * (student.ppf(0.975, k - 1) + student.ppf(0.8, k - 1)) for k in (needed - 1, needed)]
+    assert at[0] > 0.05 >= at[1]
+    assert table.questions_needed[0] == needed
+    with pytest.raises(InputError, match="power from 0.5 to 1"):
+        stats.resolution(table, power=0.4)
+
+
+def test_bounds_by_hand():
+    # Four points, one unscored, the others sum to 2; a second answer without a value.
+    recall = frame([("m", "a", "A", 2 / 3, 2, 3, 4, 1), ("m", "b", "B", NAN, NAN, NAN, 5, 5)], part="Recall")
+    precision = frame([("m", "a", "A", 0.5, 1, 2, 4, 1), ("m", "b", "B", NAN, NAN, NAN, 5, 5)], part="Precision")
+    f1 = frame([("m", "a", "A", 4 / 7, NAN, NAN, 4, 1), ("m", "b", "B", NAN, NAN, NAN, 5, 5)])
+    table = stats.bounds(pd.concat([recall, precision, f1])).set_index("part")
+    assert (table.low["Recall"], table.high["Recall"]) == ((2 / 4 + 0) / 2, (3 / 4 + 1) / 2)
+    assert (table.low["Precision"], table.high["Precision"]) == ((1 / 3 + 0) / 2, (2 / 3 + 1) / 2)
+    low, high = (2 * p * r / (p + r) for p, r in ((1 / 3, 2 / 4), (2 / 3, 3 / 4)))
+    assert table.low["F1"] == pytest.approx(low / 2)
+    assert table.high["F1"] == pytest.approx((high + 1) / 2)
+
+
+def test_a_mean_with_all_points_scored_has_no_bounds_around_it():
+    table = stats.bounds(family({"m": [0.2, 0.4]}))
+    assert (table.low[0], table.high[0]) == (table.value[0], table.value[0])
