@@ -412,8 +412,8 @@ def _shown(summary: pd.DataFrame) -> str:
     from .stats import MIN_CLUSTERS
 
     def cell(row: Any) -> str:
-        interval = "" if math.isnan(row.ci_low) else f" [{row.ci_low:.3f}, {row.ci_high:.3f}]"
-        return f"{row.value:.3f}{interval}"
+        interval = "" if math.isnan(row.ci_low) else f" [{row.ci_low:z.3f}, {row.ci_high:z.3f}]"
+        return f"{row.value:z.3f}{interval}"
     rows = []
     for model, parts in summary.groupby("model", sort=False):
         # EMS-Support and EMS-open have one part each, and stand under the metric's name

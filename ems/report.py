@@ -328,8 +328,8 @@ def _agreement_cell(found: Any) -> str:
 def _cell(cell: Any) -> str:
     if cell is None or math.isnan(cell.value):
         return "–"
-    interval = "" if math.isnan(cell.ci_low) else f" [{cell.ci_low:.3f}, {cell.ci_high:.3f}]"
-    return f"{cell.value:.3f}{interval}{' †' if cell.flagged else ''}"
+    interval = "" if math.isnan(cell.ci_low) else f" [{cell.ci_low:z.3f}, {cell.ci_high:z.3f}]"
+    return f"{cell.value:z.3f}{interval}{' †' if cell.flagged else ''}"
 
 
 def _paper_cell(cell: Any, printed: float | None) -> str:
