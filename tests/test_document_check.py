@@ -23,7 +23,7 @@ def run():
     """Two companies, a model that reads (r) and one that does not (n), points in the reference or only in the call."""
     triplets = [Triplet(f"{g}-1", g, "?", call.split(". ")[0] + ".", call) for g, call in CALLS.items()]
     answers = [Answer("A-1", "r", CALLS["A"]), Answer("A-1", "n", "Margins of shoes reached 77.7%."),
-               Answer("B-1", "r", CALLS["B"]), Answer("B-1", "n", "Management is confident about hats.")]
+               Answer("B-1", "r", CALLS["B"]), Answer("B-1", "n", "Management is confident about growth.")]
     return triplets, build(None, "local-pair").evaluate(triplets, answers)
 
 

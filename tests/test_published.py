@@ -164,11 +164,13 @@ def test_all_sixteen_answer_sets_by_hand(released, tmp_path):
     assert again.scores["number recall Score"].isna().sum() == 16
 
 
-def test_recall_is_the_part_to_read_where_references_are_one_line():
-    """The committed scores: on the sets that were not scored during development, recall ranks better than F1."""
+@pytest.mark.parametrize("printed", [True, False])
+def test_recall_is_the_part_to_read_where_references_are_one_line(printed):
+    """The committed scores, of the sets that the paper prints and of the others: recall ranks better than F1."""
     bench = human.without_refusals(human.all_answer_sets(ROOT / "data" / "human", False))
-    unseen = ~bench.labels["printed"].astype(bool)
-    area = {part: human.agreement.label_agreement(bench.labels[unseen], bench.scores.merge(
-        bench.labels.loc[unseen, ["triplet_id", "model"]]), part=part, resamples=50).set_index(["metric", "measure"])["value"]
-        for part in ("Recall", "F1")}
-    assert area["Recall"]["EMS(local)", "AUC"] > area["F1"]["EMS(local)", "AUC"] + 0.1
+    here = bench.labels["printed"].astype(bool) == printed
+    scores = bench.scores.merge(bench.labels.loc[here, ["triplet_id", "model"]])
+    area = {part: human.agreement.label_agreement(bench.labels[here], scores, part=part, resamples=50)
+            .set_index(["metric", "measure"])["value"].xs("AUC", level="measure") for part in ("Recall", "F1")}
+    metrics = ["EMS(local)", "unigram", "ROUGE-L"]
+    assert (area["Recall"][metrics] > area["F1"][metrics]).all()

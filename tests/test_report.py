@@ -435,7 +435,7 @@ def test_editors_see_every_public_name():
     typed = {alias.name: node.module for node in block.body for alias in node.names}
     assert typed == ems._WHERE
     assert set(ems.__all__) == {
-        *typed, "Answer", "EMSResult", "InputError", "Triplet", "score_answer", "__version__"}
+        *typed, "Answer", "EMSResult", "GivenPoint", "InputError", "Triplet", "score_answer", "__version__"}
     assert len(ems.__all__) == len(set(ems.__all__))
 
 

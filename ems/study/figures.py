@@ -88,7 +88,7 @@ class _Panel:
         if math.isnan(first[0]) or math.isnan(last[0]):
             return "nothing to compare with"
         change = f"{first[0]:.3f} → {last[0]:.3f}"
-        if first[0] > 0:
+        if first[0] > 0 and not first[1] <= 0:      # a ratio to what may be 0 says nothing
             ratio = last[0] / first[0]
             change += f", ×{ratio:.0f}" if ratio >= 10 else f", ×{ratio:.2f}"
         if self.tested:
