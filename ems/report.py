@@ -135,7 +135,7 @@ def arithmetic(result: EMSResult) -> list[str]:
         fraction = (f"({terms}) / {below:g} = {top:.2f} / {below:g}" if plain
                     else f"{top:.2f} / {below:.2f} (weighted)")
         lines.append(f"{name} = {fraction} = {value:.3f}" if below
-                     else f"{name} = {value:.3f}: no points to divide by")
+                     else f"{name} = {value:.3f}: no scored points to divide by")
     r, p = result.recall, result.precision
     lines.append(f"EMS-F1 = 2 × {p:.3f} × {r:.3f} / ({p:.3f} + {r:.3f}) = {result.f1:.3f}" if p + r > 0
                  else f"EMS-F1 = {result.f1:.3f}")

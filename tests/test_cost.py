@@ -382,6 +382,7 @@ def test_the_bounds_hold_on_a_real_server(tmp_path):
             pipeline.scorer([(said[0], told[0])])
             usage.append(judge.usage())
     planned, real = usage
+    assert real.pop("probe").calls == 1         # the server lists the model's file: its name is tried first
     assert {task: u.calls for task, u in real.items()} == {"extract": 1, "match": 2, "score": 1}
     for task, used in real.items():
         assert used.calls == planned[task].calls

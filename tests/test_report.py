@@ -238,9 +238,9 @@ def test_text_fits_a_terminal_and_cannot_command_it():
 
 @pytest.mark.parametrize(("given", "says"), [
     (result(ans=[], match=[-1] * 4, score=[0.0] * 4),
-     ["EMS-Precision = 0.000: no points to divide by", "EMS-F1 = 0.000"]),
+     ["EMS-Precision = 0.000: no scored points to divide by", "EMS-F1 = 0.000"]),
     (result(ref=[], match=[], score=[]),
-     ["EMS-Recall = nan: no points to divide by", "the reference has no points"]),
+     ["EMS-Recall = nan: no scored points to divide by", "the reference has no points"]),
     (result(match=[None] * 4, score=[None] * 4),
      ["EMS-F1 = nan", "unscored reference points: 4. no point could be scored"]),
 ])
