@@ -214,6 +214,21 @@ def test_a_replay_leaves_out_the_answers_whose_second_judgement_is_not_stored(tm
     assert second_opinions(first, {"again": again}).loc["again", "answers"] == 1
 
 
+def test_another_judge_is_asked_in_each_form_and_on_the_first_one_s_points(tmp_path):
+    triplets, answers = judgeable(1, 2)
+    with Loopback(judged_as) as server:
+        live = LLMJudge("m", base_url=server.url, store=Replies(tmp_path / "r.sqlite"))
+        other = LLMJudge("small", base_url=server.url, store=live.store)
+        first = build(live, "llm").evaluate(triplets, answers)
+        rows = judged_again(live, triplets, answers, other=other, other_variants=["shared", "faithful"])
+        assert judged_again(live, triplets, answers, other=other).keys() == {"small"}
+    assert [(name, "variant=shared" in results[0].signature) for name, results in rows.items()] == [
+        ("small, shared", True), ("small", False)]
+    assert set(second_opinions(first, rows)["answers"]) == {len(answers)}
+    assert {task for _, task in ((r["model"], r["task"]) for r in live.store.stats() if r["model"] == "small")} == {
+        "match", "score"}
+
+
 def valued(triplet, f1, signature):
     return EMSResult(triplet, "m", ("r",), ("a",), (0,), (f1,), f1, f1, f1, int(f1 != f1), signature)
 

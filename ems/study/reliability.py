@@ -49,14 +49,16 @@ class RepeatedJudge:
 
 
 def judged_again(judge: Any, triplets: Sequence[Triplet], answers: Sequence[Answer], *, again: int = 0,
-                 one_by_one: int = 0, other: Any = None, prompts: Prompts | None = None,
-                 max_score: int | None = None, variant: str = "faithful") -> dict[str, list[EMSResult]]:
+                 one_by_one: int = 0, other: Any = None, other_variants: Sequence[str] = (),
+                 prompts: Prompts | None = None, max_score: int | None = None,
+                 variant: str = "faithful") -> dict[str, list[EMSResult]]:
     """Judgements to hold beside a judge's first ones (`second_opinions`), all on the points it extracted.
 
     again        so many answers of each model a second time, by the same judge ("again")
     one_by_one   so many of each model in the paper's form, a call a point and a call a pair ("one by one"),
                  to be compared with a joint `variant`
-    other        another judge, asked about all answers; its name is the row's
+    other        another judge, asked about all answers; its name is the row's. It is asked in the forms
+                 `other_variants`, in `variant` where none is named; the row of another form says which
 
     In a replay, answers whose judgement is not stored are left out.
     """
@@ -75,8 +77,8 @@ def judged_again(judge: Any, triplets: Sequence[Triplet], answers: Sequence[Answ
         results["again"] = by(RepeatedJudge(judge, 1), drawn(answers, again), variant)
     if one_by_one:
         results["one by one"] = by(judge, drawn(answers, one_by_one), "faithful")
-    if other is not None:
-        results[other.name] = by(other, answers, variant)
+    for form in (other_variants or [variant]) if other is not None else ():
+        results[other.name if form == variant else f"{other.name}, {form}"] = by(other, answers, form)
     return results
 
 

@@ -445,7 +445,7 @@ def _count(root: Path, store: Path, parameters: Mapping[str, Parameters], counte
                 rescored(results, SidesLLMScorer(judge, prompts, max_score=p["MAX_SCORE"]), pipeline)
             other = judges.open(**p["OTHER_JUDGE"]) if p["OTHER_JUDGE"] else None
             judged_again(judge, triplets, answers, again=p["AGAIN"], one_by_one=p["ONE_BY_ONE"], other=other,
-                         **asked)
+                         other_variants=p["OTHER_VARIANTS"], **asked)
             short = load_answers(root / p["SHORTENED"]) if p["SHORTENED"] else []
             shortening.study(triplets, answers, short, pipeline, checker=RAGChecker(judge, prompts))
         usages.append(judges.usage())
