@@ -1,4 +1,4 @@
-"""OmniEval's rubrics by a judge, on a sample of answers that people labelled: RAGChecker's and FinanceBench's."""
+"""OmniEval's rubrics by a judge, on a sample of answers that people labelled (RAGChecker, FinanceBench)."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ PAGE_RUBRICS = ("hallucination",)               # FinanceBench's evidence comes 
 PAIRS = 3                                       # of each of RAGChecker's ten data sets
 ANSWERS = 20                                    # correct ones, and as many incorrect ones
 FILE = "rubric_scores.csv"
+BESIDE_PAIRS = ("EMS(LLM)", "EMS(LLM, sides)", "RAGChecker", "EMS(local)", "ROUGE-L", "unigram")
+BESIDE_ANSWERS = ("support by evidence", "number recall", "EMS(local)", "ROUGE-L", "unigram")
 
 
 def pair_sample(labels: pd.DataFrame) -> list[str]:
@@ -107,3 +109,21 @@ def with_ratings(known: human.LabelSet, rated: pd.DataFrame, keep: Iterable[str]
     if key == "triplet_id":
         labels = labels.merge(scores[agreement.KEYS])
     return human.LabelSet(labels, scores, known.source)
+
+
+def on_pairs(pairs: human.LabelSet, rated: pd.DataFrame, **bootstrap: int) -> pd.DataFrame:
+    """`agreement.human_agreement` of the rubrics and a few other metrics, on the rated pairs of answers.
+
+    A rubric that does not apply to one answer of a pair prefers neither. Differences are to EMS(LLM).
+    """
+    known = with_ratings(pairs, rated[rated["set"] == "ragchecker"], BESIDE_PAIRS)
+    return agreement.human_agreement(known.labels, known.scores, against=["EMS(LLM)"], **bootstrap)
+
+
+def on_answers(bench: human.LabelSet, rated: pd.DataFrame, **bootstrap: int) -> pd.DataFrame:
+    """`agreement.label_agreement` of the rubrics and a few other metrics' recall, on FinanceBench's rated
+    answers; an answer to which the rubric does not apply is left out.
+    """
+    known = with_ratings(bench, rated[(rated["set"] == "financebench") & rated["value"].notna()],
+                         BESIDE_ANSWERS)
+    return agreement.label_agreement(known.labels, known.scores, part="Recall", **bootstrap)
