@@ -79,9 +79,9 @@ def test_a_point_without_a_stored_label_is_unscored_and_a_run_without_any_says_s
 def test_the_answer_with_most_in_the_blind_spot_is_shown(run):
     triplets, results = run
     checked = document_check.checked_answers(results, triplets)
-    assert document_check.blindest(checked.results) == checked.results[0]
+    assert document_check.most_mixed(checked.results) == checked.results[0]
     with pytest.raises(InputError, match="no results"):
-        document_check.blindest([])
+        document_check.most_mixed([])
 
 
 def test_alignments_are_read_by_metric(run, tmp_path):

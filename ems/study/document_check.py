@@ -7,6 +7,7 @@ a label for each point, named by a hash of its text, with the passage's number a
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from ..io import parse_jsonl, read_text, unguarded, write_csv
 from ..pipeline import with_support
 from ..report import markdown_text
 from ..stats import COLUMNS as COLUMNS_OF_SUMMARY
-from ..stats import Paired, paired, summarise
+from ..stats import MIN_CLUSTERS, Paired, paired, summarise
 from ..support.support import LocalSupporter, point_id
 from ..types import EMSResult, InputError, Support, Triplet
 from .calls import own_triplets
@@ -171,15 +172,20 @@ def shares(results: Sequence[EMSResult]) -> pd.DataFrame:
     return counted.reindex(columns=PLACES, fill_value=0.0)
 
 
-def blindest(results: Sequence[EMSResult]) -> EMSResult:
-    """The result with most points that earn nothing and are supported; of equals the first by id and model.
+def most_mixed(results: Sequence[EMSResult]) -> EMSResult:
+    """The result to show: that with points in most places, then with the largest share of the rarest place.
 
-    InputError without results.
+    A point that an answer repeats counts once; of equals the first by id and model. InputError without
+    results.
     """
     if not results:
         raise InputError("there are no results: nothing was scored")
-    def order(r: EMSResult) -> tuple[int, str, str]:
-        return -sum(_place(*pair) == "blind spot" for pair in _pairs(r)), r.triplet_id, r.model
+
+    def order(r: EMSResult) -> tuple[int, float, str, str]:
+        place_of = {point: _place(*pair) for point, pair in zip(r.ans_points, _pairs(r), strict=False)}
+        counts = Counter(place_of.values())
+        rarest = min(counts.values(), default=0) / max(1, len(r.ans_points))
+        return -len(counts), -rarest, r.triplet_id, r.model
     return min(results, key=order)
 
 
@@ -237,10 +243,13 @@ def findings(table: pd.DataFrame, gaps: Sequence[Paired], places: pd.DataFrame) 
             f"points {100 * places.loc[model, 'blind spot']:.0f} % earn nothing in eq. 8 and are supported, "
             f"{100 * places.loc[model, 'unsupported']:.0f} % earn nothing and are not.")
     for gap in gaps:
-        interval = "" if pd.isna(gap.ci_low) else f" [{100 * gap.ci_low:+.0f}, {100 * gap.ci_high:+.0f}]"
+        few = pd.isna(gap.ci_low)
+        interval = "" if few else f" [{100 * gap.ci_low:+.0f}, {100 * gap.ci_high:+.0f}]"
         lines.append(f"- **{markdown_text(gap.a)}** less **{markdown_text(gap.b)}**: "
                      f"{100 * gap.difference:+.0f} points of 100{interval}, over the {gap.n} questions and "
-                     f"{gap.clusters} groups in which both have a point to check.")
+                     f"{gap.clusters} groups in which both have a point to check"
+                     + (f": too few groups for an interval ({MIN_CLUSTERS} are needed), so that nothing "
+                        "follows from it." if few else "."))
     return "\n".join(lines)
 
 

@@ -47,12 +47,12 @@ def label_sets(committed: Path, run: Path, recompute: str = "no", *, encoder: st
     A user's own `metrics` and `scorers` (`own`) are computed on the texts of the first two, whose upstream
     files must be within reach; where they are not, the source says so.
 
-    The first two come from the folder `committed`, or, where `recompute` says so (`_is_recomputed`), from the
+    The first two come from the folder `committed`, or, where `recompute` says so (`is_recomputed`), from the
     upstream files, BERTScore by `encoder`, and for the pairs EMS(LLM) by `judge`. FinDVer comes from the run
     when that is about it. What was computed is written to `save`.
     """
     computed: dict[str, LabelSet] = {}
-    if _is_recomputed(recompute):
+    if is_recomputed(recompute):
         model = Encoder(encoder)
         computed = {"ragchecker": _ragchecker(model, judge), "financebench": _financebench(model)}
     if (of_run := _findver(run)) is not None:
@@ -103,9 +103,9 @@ def unit_sets(committed: Path, recompute: str = "no", *, encoder: str = "all-Min
     """REALSumm's "summaries" (scores) and "pyramid" (people's) by answer; unit tables with labels: "REALSumm"
     (every fourth article) and "K-QA".
 
-    From the folder `committed`, or from the upstream files (`_is_recomputed`), then written to `save`.
+    From the folder `committed`, or from the upstream files (`is_recomputed`), then written to `save`.
     """
-    if not _is_recomputed(recompute):
+    if not is_recomputed(recompute):
         return {name: frames.read_frames(committed / f"{file}.csv") for name, file in UNIT_FILES.items()}
     triplets, answers, labels = unit_labels.realsumm()
     some = {t.id for t in triplets[::4]}
@@ -123,7 +123,7 @@ def unit_sets(committed: Path, recompute: str = "no", *, encoder: str = "all-Min
 
 def choice_scores(committed: Path, recompute: str = "no", *, save: Path | None = None) -> LabelSet:
     """RAGChecker's labels, and the values of `ablation.study` on its pairs."""
-    if not _is_recomputed(recompute):
+    if not is_recomputed(recompute):
         pairs = stored(committed, "ragchecker")
         return replace(pairs, scores=frames.read_frames(committed / "granularity_scores.csv"))
     triplets, answers, labels, _ = agreement.meta_pairs(upstream.ragchecker_meta())
@@ -133,7 +133,7 @@ def choice_scores(committed: Path, recompute: str = "no", *, save: Path | None =
     return LabelSet(labels, scores, NOW)
 
 
-def _is_recomputed(recompute: str) -> bool:
+def is_recomputed(recompute: str) -> bool:
     """Of "yes", "no" and "auto"; auto is yes where EMS_DATA_MIRROR names upstream files."""
     if recompute not in ("yes", "no", "auto"):
         raise InputError(f"RECOMPUTE must be yes, no or auto, got {recompute!r}")

@@ -39,18 +39,21 @@ def _dots(ax: Axes, table: pd.DataFrame, models: Sequence[str]) -> None:
     cells = table.set_index(["metric", "model"])
     kinds = (("EMS-Support", GREEN, "o", "its own document", -0.12),
              (FLOOR, GREY, "s", "another company's document", 0.12))
+    low, high = 0.0, 1.0
     for metric, colour, marker, label, step in kinds:
-        for y, model in enumerate(models):
-            if (metric, model) not in cells.index:
-                continue
-            row = cells.loc[(metric, model)]
-            place, shown = y + step, label if y == 0 else None
+        shown = [(y + step, cells.loc[(metric, model)]) for y, model in enumerate(models)
+                 if (metric, model) in cells.index]
+        for place, row in shown:
             ax.plot([row["ci_low"], row["ci_high"]], [place] * 2, color=colour, linewidth=3, alpha=0.5)
-            ax.plot(row["value"], place, marker, color=colour, markersize=9, label=shown)
-    ax.set_xlim(-0.05, 1.05)
+            low, high = min(low, row["ci_low"]), max(high, row["ci_high"])
+        if shown:
+            ax.plot([row["value"] for _, row in shown], [place for place, _ in shown], marker, color=colour,
+                    markersize=9, label=label)
+    ax.set_xlim(low - 0.05, high + 0.05)       # an interval by Student's t may leave [0, 1]
     ax.set_xlabel("share of checked points supported (95 % intervals)")
     ax.set_title("EMS-Support")
-    ax.legend(loc="best", frameon=False)
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(loc="best", frameon=False)
 
 
 def _bars(ax: Axes, places: pd.DataFrame, models: Sequence[str]) -> None:
