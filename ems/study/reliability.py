@@ -70,7 +70,7 @@ def judged_again(judge: Any, triplets: Sequence[Triplet], answers: Sequence[Answ
         try:
             return stages.evaluate(triplets, answers)
         except MissingReplies:              # the recording is about other answers, or a part of these
-            return [result for a in answers for result in _if_stored(stages, triplets, a)]
+            return [result for a in answers for result in if_stored(stages, triplets, a)]
 
     results = {}
     if again:
@@ -82,7 +82,8 @@ def judged_again(judge: Any, triplets: Sequence[Triplet], answers: Sequence[Answ
     return results
 
 
-def _if_stored(stages: EMS, triplets: Sequence[Triplet], answer: Answer) -> list[EMSResult]:
+def if_stored(stages: Any, triplets: Sequence[Triplet], answer: Answer) -> list[EMSResult]:
+    """The result of one answer, as a list that is empty where a replay lacks a reply to it."""
     try:
         return stages.evaluate(triplets, [answer])
     except MissingReplies:
