@@ -24,7 +24,7 @@ from ..reading import read_pairs
 from ..sanitise import numbered
 from ..score import scale
 from ..types import Answer, EMSResult, Judge, Points, Reply, Request, Triplet
-from .reliability import if_stored
+from .reliability import stored_part
 
 PAIRS_SCHEMA: dict[str, Any] = {
     "type": "object", "properties": {"pairs": {"type": "array", "items": {
@@ -133,7 +133,7 @@ def by_form(judge: Judge, triplets: Sequence[Triplet], answers: Sequence[Answer]
         results[form], asked = [], []
         for answer in answers:
             counted = CountedJudge(judge)
-            if found := if_stored(_pipeline(form, counted), triplets, answer):
+            if found := stored_part(_pipeline(form, counted), triplets, [answer]):
                 results[form] += found
                 asked.append((counted.calls, counted.prompt_tokens, counted.reply_tokens))
         rows[form] = pd.DataFrame(asked, columns=["calls", "prompt tokens", "reply tokens"]).sum()
