@@ -6,10 +6,16 @@ from math import isnan
 import pytest
 from doubles import ScriptedJudge
 
+from ems.data import load_answers
+from ems.io import data_path
+from ems.judge.client import LLMJudge
+from ems.judge.store import Replies
 from ems.local.sentences import SentenceExtractor
+from ems.match import same_choices
 from ems.prompting import Prompts
 from ems.reading import is_readable, read_pairs
 from ems.study import one_call
+from ems.study.calls import own_triplets
 from ems.types import Answer, Reply, Triplet
 
 TRIPLETS = [Triplet("q", "g", "?", "Revenue was $5 billion. Margin was 20%. No dividend is paid.")]
@@ -90,6 +96,50 @@ def test_one_triplet_a_group_whatever_the_order():
     drawn = one_call.one_a_group(triplets, 3)
     assert len({t.group for t in drawn}) == 3
     assert one_call.one_a_group(triplets[::-1], 3) == drawn
+
+
+def test_choices_by_kind_by_hand():
+    triplets = [TRIPLETS[0], Triplet("empty", "g", "?", TRIPLETS[0].reference)]
+    answers = [ANSWERS[0], Answer("empty", "m", "")]
+    first = judged('{"pairs": [[1, 8], [0, 6], [-1, 0]]}')[0].evaluate(triplets, answers)
+    other = judged('{"pairs": [[1, 10], [1, 4], [0, 1]]}')[0].evaluate(triplets, answers)
+    table = one_call.choices(first, other)
+    same, another, only_first, only_other, none = one_call.KINDS
+    assert dict(table.points) == {same: 1, another: 1, only_first: 0, only_other: 1, none: 0}
+    assert (table.loc[same, "first"], table.loc[same, "other"], table.loc[only_other, "other"]) == (0.8, 1.0, 0.1)
+    assert one_call.choices(first, []).points.sum() == 0
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    judge = LLMJudge("large-llm-2026-11", mode="replay", temperature=None, seed=None, store=Replies(
+        recorded=[data_path(f"q3-2024/{name}.jsonl") for name in ("replies", "joint_replies")]))
+    triplets = own_triplets()
+    return *one_call.by_form(judge, triplets, load_answers(data_path("q3-2024/answers.jsonl")), groups=1), triplets
+
+
+def test_the_recorded_replies_of_one_company(recorded):
+    """One question, four answers: what is committed is read, and matched a second time by other code."""
+    results, costs, triplets = recorded
+    assert dict(costs["answers"]) == {"two calls": 4, "one call": 4, **dict.fromkeys(one_call.GRAINS, 3)}
+    assert sum(r.unscored for rows in results.values() for r in rows) == 0
+    two, one = results["two calls"], results["one call"]
+    share, of = same_choices([r.match for r in two if r.ans_points], [r.match for r in one if r.ans_points])
+    points = one_call.choices(two, one)["points"]
+    assert of == points.sum()
+    assert share == (points[one_call.KINDS[0]] + points[one_call.KINDS[4]]) / of
+    assert costs.loc["one call", "calls"] < costs.loc["two calls", "calls"]
+
+
+def test_findings_say_what_is_recorded_and_what_is_not(recorded):
+    results, costs, triplets = recorded
+    said = one_call.findings(results, costs, triplets)
+    assert "4 answers" in said
+    assert "1, 2 and 3 sentences" in said
+    assert "nan" not in said
+    assert "[" not in said                        # one company: no interval
+    nothing = one_call.findings({form: [] for form in results}, costs, triplets)
+    assert nothing.endswith("no replies are recorded for it.")
 
 
 def test_forms_are_compared_over_the_answers_that_all_have():

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
+from math import isnan
 from typing import Any
 
 import pandas as pd
 
-from .. import __version__, stats
+from .. import stats
+from ..data import to_frame
 from ..extract import Extractor, LLMExtractor
 from ..judge.budget import LIKELY_TOKENS, tokens_at_most
 from ..local.scorers import LocalScorer
@@ -32,6 +34,8 @@ PAIRS_SCHEMA: dict[str, Any] = {
     "required": ["pairs"], "additionalProperties": False}
 TASKS = ("match", "score", "match and score")
 TWO_CALLS, ONE_CALL = "two calls", "one call"
+KINDS = ("the same point", "another point", "a point only in the first", "a point only in the other",
+         "none in both")
 GRAINS = {"1 sentence": 1, "2 sentences": 2, "3 sentences": 3}        # a point
 
 
@@ -61,8 +65,9 @@ class MatchAndScore:
     @property
     def signature(self) -> str:
         """Everything that can change a result, as `EMS.signature`."""
-        return (f"ems:{__version__}|extract:{self.extractor.signature}|match and score:llm:"
-                f"{self.prompts.signature('match_and_score')},one call,max={self.max_score}|"
+        version, extract, *_ = EMS(self.extractor, None, LocalScorer()).signature.split("|")
+        prompt = self.prompts.signature("match_and_score")
+        return (f"{version}|{extract}|match and score:llm:{prompt},one call,max={self.max_score}|"
                 f"{self.judge.signature}")
 
     def evaluate(self, triplets: Sequence[Triplet], answers: Sequence[Answer]) -> list[EMSResult]:
@@ -118,20 +123,21 @@ class CountedJudge:
         return replies
 
 
-def by_form(judge: Judge, triplets: Sequence[Triplet], answers: Sequence[Answer]
+def by_form(judge: Judge, triplets: Sequence[Triplet], answers: Sequence[Answer], groups: int = 6
             ) -> tuple[dict[str, list[EMSResult]], pd.DataFrame]:
-    """The answers judged on the judge's points in two calls and in one, and in one on points of 1 to 3
-    sentences; and what each form asked.
+    """Answers to one triplet of each of so many groups, judged on the judge's points in two calls and in one,
+    and in one on points of 1 to 3 sentences; and what each form asked.
 
     Results by form: TWO_CALLS, ONE_CALL, and the names of `GRAINS`. In a replay an answer whose judgement is
     not stored is left out of that form. The table has, by form, answers, calls and estimated tokens
     (`CountedJudge`) of matching and scoring, extraction aside.
     """
+    few = {t.id for t in one_a_group(triplets, groups)}
     results: dict[str, list[EMSResult]] = {}
     rows = {}
     for form in (TWO_CALLS, ONE_CALL, *GRAINS):
         results[form], asked = [], []
-        for answer in answers:
+        for answer in [a for a in answers if a.triplet_id in few]:
             counted = CountedJudge(judge)
             if found := stored_part(_pipeline(form, counted), triplets, [answer]):
                 results[form] += found
@@ -169,3 +175,69 @@ def beside(results: Mapping[str, Sequence[EMSResult]], first: str, triplets: Seq
     return pd.DataFrame.from_dict(table, orient="index", columns=[
         "answers", "reference points", "answer points", "unscored", "recall", "precision", "F1",
         f"less {first}", "low", "high"])
+
+
+def choices(first: Sequence[EMSResult], other: Sequence[EMSResult]) -> pd.DataFrame:
+    """How two judgements of the same answers and points chose: reference points by kind of agreement, with
+    their mean score in each, nan where none is scored. What either left unscored does not count, nor does an
+    answer without points, which leaves no choice.
+    """
+    others = {(r.triplet_id, r.model): r for r in other}
+    rows = []
+    for a in first:
+        b = others.get((a.triplet_id, a.model))
+        if b is not None and a.ans_points:
+            points = zip(a.match, b.match, a.score, b.score, strict=True)
+            rows += [(_kind(i, j), s, t) for i, j, s, t in points if None not in (i, j)]
+    table = pd.DataFrame(rows, columns=["choice", "first", "other"]).astype({"first": float, "other": float})
+    grouped = table.groupby("choice").agg(points=("choice", "size"), first=("first", "mean"),
+                                          other=("other", "mean"))
+    return grouped.reindex(KINDS).fillna({"points": 0}).astype({"points": int})
+
+
+def _kind(i: int | None, j: int | None) -> str:
+    same, another, only_first, only_other, none = KINDS
+    if i == j:
+        return none if i == -1 else same
+    return only_other if i == -1 else only_first if j == -1 else another
+
+
+def f1_by_model(results: Mapping[str, Sequence[EMSResult]], triplets: Sequence[Triplet]) -> pd.DataFrame:
+    """Mean F1 of each model (column) in each form (row); nan where a form has no answer of it."""
+    values = pd.concat([to_frame(rows, form, triplets) for form, rows in results.items()])
+    f1 = values[values["part"] == "F1"]
+    return f1.pivot_table(index="metric", columns="model", values="value", sort=False).rename_axis("form")
+
+
+def findings(results: Mapping[str, Sequence[EMSResult]], costs: pd.DataFrame, triplets: Sequence[Triplet]
+             ) -> str:
+    """What both comparisons show, as Markdown; it says so where nothing is recorded for them."""
+    two, one = results.get(TWO_CALLS, ()), results.get(ONE_CALL, ())
+    if not two or not one:
+        return "- **One call for matches and scores.** Not tried here: no replies are recorded for it."
+    pair = beside({TWO_CALLS: two, ONE_CALL: one}, TWO_CALLS, triplets).loc[ONE_CALL]
+    kinds, tokens = choices(two, one), costs[["prompt tokens", "reply tokens"]].sum(axis=1)
+    points, (same, _, only_two, only_one, none) = kinds["points"], KINDS
+    alike = (points[same] + points[none]) / points.sum()
+    lines = [
+        f"- **One call for matches and scores** instead of two, {pair['answers']:.0f} answers: "
+        f"{alike:.1%} of {points.sum()} choices are the same. One call names a partner for "
+        f"{points[only_one]} points that have none in two calls (mean score {kinds['other'][only_one]:.2f}), "
+        f"and none for {points[only_two]} that have one. F1 is {pair['F1']:.3f}, "
+        f"{_signed(pair[f'less {TWO_CALLS}'], pair)} against two calls. It takes {costs['calls'][ONE_CALL]} "
+        f"calls instead of {costs['calls'][TWO_CALLS]}, and about {tokens[ONE_CALL]:,} tokens instead of "
+        f"{tokens[TWO_CALLS]:,}."]
+    cut = beside({form: results[form] for form in GRAINS if results.get(form)}, next(iter(GRAINS)), triplets)
+    if len(cut) > 1:
+        means = f1_by_model({form: results[form] for form in cut.index}, triplets).dropna(axis=1)
+        orders = {tuple(row.sort_values(kind="stable").index) for _, row in means.iterrows()}
+        order = "in the same order" if len(orders) == 1 else f"in {len(orders)} different orders"
+        lines.append(
+            f"- **Points of 1, 2 and 3 sentences**, {cut['answers'].iloc[0]:.0f} answers: F1 "
+            f"{', '.join(f'{f1:.3f}' for f1 in cut['F1'])}; all put the {len(means.columns)} models {order}.")
+    return "\n".join(lines)
+
+
+def _signed(value: float, row: pd.Series) -> str:
+    interval = "" if isnan(row["low"]) else f" [{row['low']:+.3f}, {row['high']:+.3f}]"
+    return f"{value:+.3f}{interval}"
