@@ -232,9 +232,11 @@ def findings(results: Mapping[str, Sequence[EMSResult]], costs: pd.DataFrame, tr
         means = f1_by_model({form: results[form] for form in cut.index}, triplets).dropna(axis=1)
         orders = {tuple(row.sort_values(kind="stable").index) for _, row in means.iterrows()}
         order = "in the same order" if len(orders) == 1 else f"in {len(orders)} different orders"
+        gaps = means.max(axis=1) - means.min(axis=1)
         lines.append(
             f"- **Points of 1, 2 and 3 sentences**, {cut['answers'].iloc[0]:.0f} answers: F1 "
-            f"{', '.join(f'{f1:.3f}' for f1 in cut['F1'])}; all put the {len(means.columns)} models {order}.")
+            f"{', '.join(f'{f1:.3f}' for f1 in cut['F1'])}; all put the {len(means.columns)} models {order}, "
+            f"the highest {', '.join(f'{gap:.3f}' for gap in gaps)} above the lowest.")
     return "\n".join(lines)
 
 
