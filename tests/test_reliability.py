@@ -364,3 +364,7 @@ def test_the_kits_own_recording_judged_twice_and_by_two():
     assert agreement.alpha["match index"] > 0.9
     values = panel(twice)
     assert values[values.part == "F1"].value.between(0.3, 0.8).all()
+    asked = [a for a in load_answers(data_path("q3-2024/answers.jsonl")) if a.triplet_id == "AAPL-Q1"]
+    two = {large.name: build(large, "llm", variant="all").evaluate(own_triplets(), asked),
+           **judged_again(large, own_triplets(), asked, other=small, other_variants=["shared"], variant="all")}
+    assert reliability(two).set_index("level").alpha["match index"] < 0.5           # the small one is no judge

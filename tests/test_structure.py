@@ -73,7 +73,7 @@ def notebooks():
 
 
 def test_the_notebooks_are_numbered():
-    assert [p.stem[:2] for p in notebooks()] == ["01", "02", "03", "04", "05", "06", "07", "08", "09", "10"]
+    assert [p.stem[:2] for p in notebooks()] == ["01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11"]
 
 
 @pytest.mark.parametrize("path", notebooks(), ids=lambda p: p.stem)
