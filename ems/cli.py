@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from .judge.client import LLMJudge
+    from .judge.store import Replies
     from .pipeline import EMS
 
 COVERAGE = 0.95          # share of points that must be scored for exit status 0
@@ -94,16 +96,20 @@ def score(args: argparse.Namespace) -> int:
     pipeline = _pipeline(args)
     result = pipeline.score(reference, answer)
     print(json.dumps(result.to_dict()) if args.json else alignment_text(result))
-    return _status([result], pipeline)
+    return _status([result], pipeline.judges, pipeline.unread)
 
 
 def evaluate(args: argparse.Namespace) -> int:
     """Many answers: a line per answer into OUT, a table per model onto the screen."""
-    from .data import check_join, judge_usage, load_answers, support_frame, to_frame
+    from .data import check_join, load_answers, support_frame, to_frame
     from .io import whole_file
-    from .judge.budget import table
 
     _check_judge_options(args)
+    several = args.repeats != 1 or bool(args.panel)
+    if several and (args.support != "none" or args.scheduler or (args.panel and args.dry_run)):
+        raise InputError("--repeats and --panel ask judges about matches and scores alone, and a dry run "
+                         "counts one judge; leave out --support and --scheduler, and count a panel judge by "
+                         "judge")
     if args.support != "none" and args.scheduler:
         raise InputError("--support is not computed on a cluster; leave out --scheduler, or --support")
     triplets, answers = _triplets(args.triplets), load_answers(args.answers)
@@ -112,15 +118,14 @@ def evaluate(args: argparse.Namespace) -> int:
     _check_output(args)
     if args.dry_run:
         return _plan(args, triplets, answers)
+    if several:
+        return _evaluate_several(args, triplets, answers)
     pipeline, results = _pipeline(args), []
     with whole_file(args.output) as file:          # opened before a judge is asked for anything
         for result in _results(args, pipeline, triplets, answers):
             file.write((json.dumps(result.to_dict(), ensure_ascii=False) + "\n").encode())
             results.append(_slim(result))
-    if pipeline.judges:
-        used = {visible(model): tasks for model, tasks in judge_usage(*pipeline.judges).items()}
-        print(table(used).to_string(index=False, float_format=lambda v: f"{v:,.2f}", na_rep="unknown"),
-              file=sys.stderr)
+    _say_usage(pipeline.judges)
     import pandas as pd  # late, and scipy with it: a refusal need not wait for them
 
     from .stats import summarise
@@ -134,7 +139,51 @@ def evaluate(args: argparse.Namespace) -> int:
     else:
         print(_shown(summary))
         print(f"{len(results)} results in {args.output}")
-    return _status(results, pipeline)
+    return _status(results, pipeline.judges, pipeline.unread)
+
+
+def _evaluate_several(args: argparse.Namespace, triplets: Sequence[Triplet],
+                      answers: Sequence[Answer]) -> int:
+    """Judges and repetitions on the same points: their mean, how far they agree, and each one's results."""
+    import pandas as pd
+
+    from .data import to_frame
+    from .io import write_jsonl
+    from .stats import summarise
+    from .study import reliability
+
+    first = _judge(args)
+    judges = [first, *(_judge(args, name, first.store) for name in args.panel or ())]
+    by_rater = reliability.raters(first, triplets, answers, repeats=args.repeats, judges=judges[1:],
+                                  **_stage_settings(args))
+    write_jsonl(args.output, ({"metric": name, **result.to_dict()}
+                              for name, results in by_rater.items() for result in results))
+    _say_usage(judges)
+    mean = summarise(reliability.panel(by_rater, triplets, "EMS"), cluster=args.cluster)
+    each = summarise(pd.concat([to_frame(results, name, triplets) for name, results in by_rater.items()]),
+                     cluster=args.cluster)
+    agreement = reliability.reliability(by_rater)
+    if args.json:
+        tables = {"panel": mean, "judgements": each, "agreement": agreement}
+        print(json.dumps({name: json.loads(rows.to_json(orient="records")) for name, rows in tables.items()}))
+    else:
+        f1 = each[each["part"] == "F1"].pivot(index="metric", columns="model", values="value")
+        print(f"Mean of {len(by_rater)} judgements:\n{_shown(mean)}\n\nMean F1 by judgement:")
+        print(_safe(f1.rename_axis("judgement").reset_index().rename(columns=visible)).to_string(index=False))
+        print(f"\nAgreement of the judgements:\n{agreement.round(3).to_string(index=False)}")
+        print(f"{sum(map(len, by_rater.values()))} results in {args.output}")
+    return _status([result for results in by_rater.values() for result in results], judges)
+
+
+def _say_usage(judges: Sequence[Any]) -> None:
+    """What the judges were asked and cost, as a table on stderr; nothing without a judge."""
+    from .data import judge_usage
+    from .judge.budget import table
+
+    if judges:
+        used = {visible(model): tasks for model, tasks in judge_usage(*judges).items()}
+        print(table(used).to_string(index=False, float_format=lambda v: f"{v:,.2f}", na_rep="unknown"),
+              file=sys.stderr)
 
 
 def _check_output(args: argparse.Namespace) -> None:
@@ -185,8 +234,13 @@ def _plan(args: argparse.Namespace, triplets: Sequence[Triplet], answers: Sequen
     from .judge.budget import plan, plan_text
 
     def work(planner: Any) -> None:
-        for _ in _pipeline(args, planner).stream(triplets, answers):
-            pass
+        if args.repeats != 1:
+            from .study.reliability import raters
+
+            raters(planner, triplets, answers, repeats=args.repeats, **_stage_settings(args, counted=True))
+        else:
+            for _ in _pipeline(args, planner).stream(triplets, answers):
+                pass
     print(plan_text({}, {}) if args.judge == "none" else plan(work, _judge(args)))
     return 0
 
@@ -342,13 +396,22 @@ def _pipeline(args: argparse.Namespace, planner: Any = None) -> EMS:
     if args.judge == "none":
         return build(None, args.scorer or "local", encoder=args.encoder, variant=args.variant,
                      support=args.support)
+    settings = _stage_settings(args, counted=planner is not None)
+    return build(planner or _judge(args), **settings, support=args.support)
+
+
+def _stage_settings(args: argparse.Namespace, counted: bool = False) -> dict[str, Any]:
+    """How a judge is to judge, as `pipeline.build` takes it; `counted`, for a dry run."""
     from .prompting import Prompts
 
     scorer = args.scorer or "llm"
-    if planner is not None and not scorer.startswith("llm"):
+    if scorer == "llm-sampled" and args.temperature == 0:
+        raise InputError("llm-sampled is the mean of several replies, which hardly differ at temperature 0; "
+                         "give --temperature 1, or --scorer llm")
+    if counted and not scorer.startswith("llm"):
         scorer = "local-pair"                # costs no call either, and loads nothing
-    return build(planner or _judge(args), scorer, encoder=args.encoder, prompts=Prompts.named(args.prompts),
-                 variant=args.variant, max_score=args.max_score, support=args.support)
+    return {"scorer": scorer, "encoder": args.encoder, "prompts": Prompts.named(args.prompts),
+            "variant": args.variant, "max_score": args.max_score}
 
 
 def _check_judge_options(args: argparse.Namespace) -> None:
@@ -360,8 +423,11 @@ def _check_judge_options(args: argparse.Namespace) -> None:
                          "MODEL, or leave the option out")
 
 
-def _judge(args: argparse.Namespace) -> LLMJudge:
-    """The judge that the options name; without --key-env its key is the official client's business."""
+def _judge(args: argparse.Namespace, model: str = "", store: Replies | None = None) -> LLMJudge:
+    """The judge that the options name, or another `model` with the same options, on its store or a given one.
+
+    Without --key-env its key is the official client's business.
+    """
     from .judge.client import LLMJudge
     from .judge.store import Replies
 
@@ -369,15 +435,16 @@ def _judge(args: argparse.Namespace) -> LLMJudge:
     if args.key_env is not None and not key:
         raise InputError(f"--key-env {args.key_env}: there is no such environment variable, or it is empty; "
                          "it must hold the judge's key, and --key-env its name")
-    absent = getattr(args, "dry_run", False) and not Path(args.store).exists()       # a dry run makes no file
-    store = Replies(None if absent else args.store, recorded=args.recorded or ())
+    if store is None:
+        absent = getattr(args, "dry_run", False) and not Path(args.store).exists()   # a dry run makes no file
+        store = Replies(None if absent else args.store, recorded=args.recorded or ())
     prices = dict(zip(("prompt", "completion", "cached"), args.prices or (), strict=False))
-    return LLMJudge(args.judge, store=store, mode=args.mode, base_url=args.base_url, api_key=key,
+    return LLMJudge(model or args.judge, store=store, mode=args.mode, base_url=args.base_url, api_key=key,
                     workers=args.workers, timeout=args.timeout, seed=args.seed, weights=args.weights,
                     temperature=args.temperature, prices=prices, spend_limit=args.spend_limit)
 
 
-def _status(results: Sequence[EMSResult], pipeline: EMS) -> int:
+def _status(results: Sequence[EMSResult], judges: Sequence[Any], unread: Counter[str] | None = None) -> int:
     """The exit status, and where it is not 0 one line: what is unscored, why, the server's last message."""
     units = sum(max(len(r.match), r.unscored) for r in results)
     unscored = sum(r.unscored for r in results)
@@ -386,10 +453,10 @@ def _status(results: Sequence[EMSResult], pipeline: EMS) -> int:
         return 3
     if not units or 1 - unscored / units >= COVERAGE:
         return 0
-    reasons = ", ".join(f"{reason} {n}" for reason, n in pipeline.unread.most_common())
-    messages = [text for judge in pipeline.judges for text in getattr(judge, "complaints", {}).values()]
+    reasons = ", ".join(f"{reason} {n}" for reason, n in (unread or Counter()).most_common())
+    messages = [text for judge in judges for text in getattr(judge, "complaints", {}).values()]
     message = f" ({messages[-1]})" if messages else ""
-    why = f". Without a usable reply: {reasons}{message}" if reasons else ""
+    why = f". Without a usable reply: {reasons}{message}" if reasons else message
     _say(f"{unscored} of {units} points are unscored; the values speak for the rest only{why}")
     return 3
 

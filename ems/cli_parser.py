@@ -20,7 +20,7 @@ EXIT = ("exit status: 0 done; 2 bad input, and one line says what; 3 finished, b
 JUDGE_OPTIONS: dict[str, Any] = {
     "base_url": None, "key_env": None, "mode": "live", "recorded": None, "weights": None, "seed": 7,
     "temperature": 0.0, "timeout": 600.0, "max_score": None, "prices": None, "spend_limit": None,
-    "prompts": "kit",
+    "prompts": "kit", "repeats": 1, "panel": None,
 }
 Commands = Mapping[str, Callable[[argparse.Namespace], int]]
 
@@ -122,6 +122,11 @@ def _add_evaluate(commands: Any) -> tuple[str, Parser]:
         help="check answer points against the triplet's context: local by numbers, llm by the judge")
     add("--scheduler", metavar="ADDRESS", help="of a Dask cluster, for local and BERTScore evaluation")
     _add_stages(many)
+    several = many.add_argument_group("several judgements of the same points")
+    several.add_argument("--repeats", type=_whole, metavar="N",
+                         help="ask each judge so many times; default 1")
+    several.add_argument("--panel", action="append", metavar="MODEL",
+                         help="another judge at the same address; may be given again")
     return "evaluate", many
 
 
@@ -129,7 +134,7 @@ def _add_stages(command: Parser) -> None:
     add = command.add_argument
     add("--judge", default="none", metavar="none|MODEL",
         help="model that judges; default none: no key, no network")
-    add("--scorer", metavar="rouge|bleu|bertscore|llm|llm-sides|llm-expected|local|local-pair",
+    add("--scorer", metavar="rouge|bleu|bertscore|llm|llm-sides|llm-expected|llm-sampled|local|local-pair",
         help="default local, with a judge llm")
     add("--encoder", metavar="NAME", help="model for bertscore; default roberta-large")
     _add_json(command)

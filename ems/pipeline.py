@@ -257,24 +257,34 @@ def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = Non
 
     Without a judge: sentence points, similarity matching and a scorer of rouge, bleu, bertscore, local or
     local-pair. With one, extraction and matching are the judge's, and `scorer` may also be llm, llm-expected
-    (see `LLMScorer`) or llm-sides (both sides whole, see `SidesLLMScorer`). `encoder` names the model for
-    bertscore (roberta-large if None), `max_score` the top of the judge's scale (10, or 9 for llm-expected, if
-    None), `variant` the way a judge is asked for matches (`match.VARIANTS`; with "all" the llm scorer asks
-    jointly as well). `support` checks answer points against the document as well: local by numbers, llm by
-    the judge. InputError for a scorer, a scale, a variant or a support that does not go with the rest.
+    or llm-sampled (see `LLMScorer`), or llm-sides (both sides whole, see `SidesLLMScorer`). `encoder` names
+    the model for bertscore (roberta-large if None), `max_score` the top of the judge's scale (10, or 9 for
+    llm-expected, if None), `variant` the way a judge is asked for matches (`match.VARIANTS`; with "all" the
+    llm scorer asks jointly as well). `support` checks answer points against the document as well: local by
+    numbers, llm by the judge. InputError for a scorer, a scale, a variant or a support that does not go with
+    the rest.
     """
     from .extract import LLMExtractor
     from .local.encoder import Encoder
     from .local.scorers import LocalScorer, PairScorer, SimilarityMatcher
     from .local.sentences import SentenceExtractor
     from .match import LLMMatcher
-    from .score import BERTScorer, BLEUScorer, JointLLMScorer, LLMScorer, RougeScorer, SidesLLMScorer
+    from .score import (
+        SAMPLES,
+        BERTScorer,
+        BLEUScorer,
+        JointLLMScorer,
+        LLMScorer,
+        RougeScorer,
+        SidesLLMScorer,
+    )
 
     llm = JointLLMScorer if variant == "all" else LLMScorer
     judged: dict[str, Callable[[], Any]] = {
         "llm": lambda: llm(judge, prompts, max_score=max_score or 10),
         "llm-sides": lambda: SidesLLMScorer(judge, prompts, max_score=max_score or 10),
-        "llm-expected": lambda: LLMScorer(judge, prompts, max_score=max_score or 9, expected=True)}
+        "llm-expected": lambda: LLMScorer(judge, prompts, max_score=max_score or 9, expected=True),
+        "llm-sampled": lambda: LLMScorer(judge, prompts, max_score=max_score or 10, samples=SAMPLES)}
     local: dict[str, Callable[[], Scorer | WholeScorer]] = {
         "rouge": RougeScorer, "bleu": BLEUScorer,
         "bertscore": lambda: BERTScorer(Encoder(encoder or "roberta-large")),

@@ -135,6 +135,22 @@ def read_scores(reply: str, key: str, count: int, max_score: int) -> list[float 
     return None if entries is None else [read_score(entry, max_score) for entry in entries]
 
 
+def read_pairs(reply: str, key: str, count: int, n_points: int, max_score: int
+               ) -> list[tuple[int | None, float | None]] | None:
+    """For each of `count` reference points the index and the score that one entry `[index, score]` gives it.
+
+    They are read as by `read_index` and `read_score`, from `{key: [...]}` or a bare list. None for what is
+    off the menu or the scale, and for both in an entry that is no pair; None for all when there is no list of
+    so many entries, or several.
+    """
+    rows = _rows(reply, key, count)
+    if rows is None:
+        return None
+    pairs = [row if isinstance(row, list) and len(row) == 2 else ["", ""] for row in rows]
+    texts = [[str(part) if type(part) in (int, str) else "" for part in pair] for pair in pairs]
+    return [(read_index(index, n_points), read_score(score, max_score)) for index, score in texts]
+
+
 def is_readable(task: str, reply: str) -> bool:
     """Whether a reply to a task has the shape of an answer to it, single or joint; its question is not known.
 
@@ -144,7 +160,7 @@ def is_readable(task: str, reply: str) -> bool:
         return read_list(reply, "points" if task == "extract" else "claims") is not None
     if task == "summary":
         return read_numbers(reply, "blocks", 10**6) is not None
-    keys = {"match": "matches", "score": "scores", "entail": "labels"}
+    keys = {"match": "matches", "score": "scores", "match and score": "pairs", "entail": "labels"}
     if task not in keys:
         return bool(without_thought(reply))
     values = _values_in(_bare_reply(reply))
@@ -158,10 +174,16 @@ def is_readable(task: str, reply: str) -> bool:
 
 def _entries(reply: str, key: str, count: int) -> list[str] | None:
     """The `count` entries of the one list in a joint reply; "" where one is no number or text."""
+    rows = _rows(reply, key, count)
+    return None if rows is None else [str(row) if type(row) in (int, str) else "" for row in rows]
+
+
+def _rows(reply: str, key: str, count: int) -> list[Any] | None:
+    """The one list in a joint reply, if it has `count` entries of whatever kind."""
     lists = [data.get(key) if isinstance(data, dict) else data for data in _values_in(_bare_reply(reply))]
     if len(lists) != 1 or not isinstance(lists[0], list) or len(lists[0]) != count:
         return None
-    return [str(entry) if type(entry) in (int, str) else "" for entry in lists[0]]
+    return lists[0]
 
 
 def without_thought(text: str) -> str:

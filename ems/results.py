@@ -37,7 +37,7 @@ class ResultRow(_Row):
     unscored: Annotated[int, Field(ge=0)] = 0
     reason: Text = ""
     lost: list[str] = []
-    ref_weights: list[Annotated[float, Field(gt=0, allow_inf_nan=False)]] = []
+    ref_weights: list[Annotated[float, Field(allow_inf_nan=False)]] = []      # of given points also below 0
     ans_weights: list[Annotated[float, Field(gt=0, allow_inf_nan=False)]] = []
     signature: Text
 

@@ -22,6 +22,7 @@ SCORES_SCHEMA: dict[str, Any] = {"type": "object",
                                  "properties": {"scores": {"type": "array", "items": {"type": "integer"}}},
                                  "required": ["scores"], "additionalProperties": False}
 BLEU_SIGNATURE = "bleu:nltk sentence,4-gram,smoothing=method1,words=lower"
+SAMPLES = 20             # replies a pair whose mean is its score, as in G-Eval (arXiv:2303.16634)
 TOP_LOGPROBS = 20        # likely first tokens to ask for: as many as the official endpoint gives
 
 
@@ -65,32 +66,38 @@ class LLMScorer:
     `expected=True` takes the mean of these numbers by the probability that the endpoint gives each as the
     reply's first token, a finer scale; an endpoint that gives no probabilities leaves the pair unscored, and
     so does a reply that was cut or declined, whatever its first token. It needs a `max_score` of one digit,
-    since many tokenizers split longer numbers. `unread` counts what could not be read.
+    since many tokenizers split longer numbers. Where an endpoint gives none, `samples` asks for so many
+    replies a pair and takes the mean of those that can be read, at least half of them: the same finer scale,
+    at a judge's temperature above 0. `unread` counts what could not be read.
     """
 
     name = "llm"
 
     def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *,
-                 max_score: int = 10, max_tokens: int = 32, expected: bool = False):
+                 max_score: int = 10, max_tokens: int = 32, expected: bool = False, samples: int = 1):
+        if samples < 1 or (expected and samples > 1):
+            raise InputError(f"samples must be 1 or more, and 1 for an expected score, got {samples}")
         if not 1 <= max_score <= (9 if expected else 10**6):
             raise InputError(
                 f"max_score must be 1 or more, and 9 or less for an expected score, got {max_score}"
             )
         self.judge, self.prompts = as_judge(judge), prompts or Prompts()
         self.max_score, self.max_tokens, self.expected = max_score, max_tokens, expected
+        self.samples = samples
         self.unread: Counter[str] = Counter()
-        suffix = ",expected" if expected else ""
+        suffix = ",expected" if expected else f",mean of {samples} replies" if samples > 1 else ""
         self.signature = f"llm:{self.prompts.signature('score')},max={max_score}{suffix}"
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         requests = [
             Request("score", self.prompts.fill("score", reference=quoted(ref), candidate=quoted(ans),
                                                **scale(self.max_score)),
-                    self.max_tokens, top_logprobs=TOP_LOGPROBS if self.expected else 0,
+                    self.max_tokens, sample=k, top_logprobs=TOP_LOGPROBS if self.expected else 0,
                     choices=range(self.max_score + 1))
-            for ref, ans in pairs
+            for ref, ans in pairs for k in range(self.samples)
         ]
-        return [self._read(reply) for reply in self.judge.ask(requests, "score pairs")]
+        scores = [self._read(reply) for reply in self.judge.ask(requests, "score pairs")]
+        return [_mean_of_half(scores[i:i + self.samples]) for i in range(0, len(scores), self.samples)]
 
     def _read(self, reply: Any) -> float | None:
         if reply.text is None:
@@ -103,6 +110,12 @@ class LLMScorer:
             wrong = "no probabilities" if self.expected else "unreadable"
             self.unread[f"score: {reply.error or wrong}"] += 1
         return score
+
+
+def _mean_of_half(scores: Sequence[float | None]) -> float | None:
+    """Mean of the scores that could be read; None when they are fewer than half."""
+    read = [s for s in scores if s is not None]
+    return sum(read) / len(read) if 2 * len(read) >= len(scores) else None
 
 
 class _ListScorer:

@@ -586,3 +586,16 @@ def test_a_judge_of_the_pairs_is_replayed_from_the_committed_replies_and_left_ou
         assert both[name].round(5).tolist() == both[f"{name} saved"].tolist()
     with pytest.raises(MissingReplies):
         agreement.judged_table(triplets, answers, LLMJudge("large-llm-2026-11", store=Replies(), **settings))
+
+
+def test_agreement_by_domain_is_that_of_its_pairs_alone():
+    labels, scores = (frames.read_frames(data_path(f"human/ragchecker_{kind}.csv")) for kind in ("labels", "scores"))
+    found = agreement.by_domain(labels, scores, ["EMS(local)"], resamples=50).set_index(["domain", "metric"])
+    assert list(found.index.unique("metric")) == ["EMS(local)", agreement.PEOPLE]
+    assert set(found.pairs) == {14}
+    assert set(found.index.unique("domain")) == set(labels["dataset"])
+    here = labels[labels["dataset"] == "kiwi"]
+    gap = scores.pivot(index="triplet_id", columns="model", values="EMS(local) F1")
+    gap = gap[gap.columns[1]] - gap[gap.columns[0]]
+    expected = scipy.stats.spearmanr(gap[here["instance_id"]], here["overall"]).statistic
+    assert found.value["kiwi", "EMS(local)"] == pytest.approx(expected)

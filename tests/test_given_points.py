@@ -6,9 +6,11 @@ import pytest
 from doubles import ScriptedJudge
 from scripted import judged
 
-from ems import GivenPoint, InputError, Triplet, build, load_triplets
-from ems.io import write_jsonl
+from ems import GivenPoint, InputError, Triplet, build, load_answers, load_triplets
+from ems.cli import main
+from ems.io import data_path, write_jsonl
 from ems.metrics import ems_scores, tally
+from ems.results import load_results
 from ems.types import Answer, EMSResult
 
 GIVEN = (GivenPoint("Revenue rose 6% to $94.9 billion.", 2.0, "vital"), GivenPoint("The board raised the dividend."),
@@ -88,3 +90,28 @@ def test_bad_points_get_one_clear_line(tmp_path, points, said):
         read(tmp_path, {"id": "1", "question": "q", "points": points})
     assert "line 1" in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_the_kits_own_given_points_on_its_answers():
+    """Real answers: vital facts rank the systems, and a wrong statement takes off recall where it was made."""
+    triplets = load_triplets(data_path("q3-2024/given_points.jsonl"))
+    ids = {t.id for t in triplets}
+    answers = [a for a in load_answers(data_path("q3-2024/answers.jsonl")) if a.triplet_id in ids]
+    results = {(r.triplet_id, r.model): r for r in build().evaluate(triplets, answers)}
+    for triplet in triplets:
+        large = results[triplet.id, "Large LLM (closed weights)"]
+        guessed = results[triplet.id, "Qwen2.5-Coder-1.5B-Instruct (closed book)"]
+        assert large.recall > results[triplet.id, "Qwen2.5-Coder-1.5B-Instruct"].recall > guessed.recall
+        wrong = triplet.points[-1]
+        assert (wrong.weight, wrong.kind) == (-2, "wrong")
+        assert guessed.score[-1] > 0.9 > large.score[-1]
+        wanted = sum(w * s for w, s in zip(guessed.ref_weights[:-1], guessed.score[:-1], strict=True))
+        total = sum(w for w in guessed.ref_weights if w > 0)
+        assert guessed.recall == pytest.approx(max(0, wanted - 2 * guessed.score[-1]) / total)
+
+
+def test_results_with_a_point_that_should_not_be_said_are_read_back(tmp_path):
+    path = write_jsonl(tmp_path / "results.jsonl", build().evaluate(ASKED, [Answer("t", "m", "Revenue rose 6%.")]))
+    (result,), = load_results(path).values()
+    assert result.ref_weights == (2.0, 1.0, -1.0)
+    assert main(["report", str(path), "-o", str(tmp_path / "report.html")]) == 0

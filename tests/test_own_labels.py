@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import spearmanr
 from scipy.stats import t as student
 from test_stats import NAN, family, frame
 
@@ -142,3 +143,25 @@ def test_bounds_by_hand():
 def test_a_mean_with_all_points_scored_has_no_bounds_around_it():
     table = stats.bounds(family({"m": [0.2, 0.4]}))
     assert (table.low[0], table.high[0]) == (table.value[0], table.value[0])
+
+
+def test_preferences_of_real_annotators(tmp_path):
+    """RAGChecker's pairs as a user's preference file: two raters, and the correlation that scipy gives."""
+    given, scores = (read_frames(data_path(f"human/ragchecker_{kind}.csv")) for kind in ("labels", "scores"))
+    rows = given.rename(columns={"instance_id": "triplet_id", "overall": "preference", "annotator": "rater"})
+    path = tmp_path / "labels.csv"
+    rows.assign(model_a="1", model_b="2")[["triplet_id", "model_a", "model_b", "preference", "rater"]].to_csv(
+        path, index=False)
+    read = own_labels.read_labels(path)
+    table = scores.rename(columns={f"EMS(local) {part.title()}": part for part in ("precision", "recall")}
+                          | {"EMS(local) F1": "f1"})
+    found = own_labels.agreement({"EMS(local)": table}, read, resamples=100).set_index(["part", "measure"])
+    gaps = scores.astype({"model": str}).pivot(index="triplet_id", columns="model", values="EMS(local) F1")
+    people = rows.groupby("triplet_id").preference.mean()
+    gap = (gaps["2"] - gaps["1"]).rename(index=str)
+    expected = spearmanr(gap[people.index.astype(str)], people).statistic
+    assert found.value["f1", "spearman"] == pytest.approx(expected)
+    assert own_labels.raters(read)[0] == 2
+    assert "2 people labelled" in own_labels.as_text({"EMS(local)": table}, read)[0]
+    with pytest.raises(InputError, match="labelled answers are not among the results"):
+        own_labels.agreement({"EMS(local)": table.iloc[4:]}, read)

@@ -50,7 +50,8 @@ def test_every_slot_of_the_kits_scoring_template_is_used():
 def test_no_template_is_left_over():
     names = {p.name.removesuffix(".txt") for p in (files("ems") / "prompts").iterdir() if p.name.endswith(".txt")}
     assert set(TASKS) <= names
-    assert names - set(TASKS) == {"match_shared", "match_all", "match_reasoned", "entail_all", "score_all", "sides",
+    assert names - set(TASKS) == {"match_shared", "match_all", "match_reasoned", "match_and_score", "entail_all",
+                                  "score_all", "sides",
                                   "support", *RUBRIC_TASKS}
 
 

@@ -1,5 +1,6 @@
 """Judges that agree with themselves and with one another, on tables small enough to work out by hand."""
 
+import json
 import math
 from dataclasses import replace
 
@@ -10,12 +11,17 @@ from loopback import Loopback
 from scripted import judgeable
 from scripted import judged as judged_as
 
+from ems.cli import main
+from ems.data import load_answers
+from ems.io import data_path, write_jsonl
 from ems.judge.client import LLMJudge
 from ems.judge.store import Replies
 from ems.local.scorers import SimilarityMatcher
 from ems.local.sentences import SentenceExtractor
 from ems.pipeline import EMS, build
+from ems.results import load_results
 from ems.score import LLMScorer
+from ems.study.calls import own_triplets
 from ems.study.reliability import (
     RepeatedJudge,
     drawn,
@@ -23,6 +29,7 @@ from ems.study.reliability import (
     krippendorff_alpha,
     means_by_model,
     panel,
+    raters,
     reliability,
     second_opinions,
     widest,
@@ -248,3 +255,116 @@ def test_a_panel_needs_two_raters_with_an_answer_in_common():
         panel({"one": [valued("a", 0.2, "one")]})
     with pytest.raises(InputError, match="no answer in common"):
         panel({"one": [valued("a", 0.2, "one")], "two": [valued("b", 0.2, "two")]})
+
+
+# --- judges repeated and several, from the command line and on the kit's own recording ---
+
+def wavering(body):
+    """The counting judge, but its second repetition, and the model "mild", score a pair lower by 2 of 10."""
+    said = judged_as(body)
+    lower = body["seed"] == 8 or body["model"] == "mild"
+    return str(max(0, int(said) - 2)) if lower and said.isdecimal() and "Point 2:" in str(body["messages"]) else said
+
+
+@pytest.fixture
+def evaluated(tmp_path):
+    """Arguments of `ems evaluate` on three answers, with a judge m and another at one address."""
+    triplets, answers = judgeable(3, 6)
+    files = [str(write_jsonl(tmp_path / name, rows)) for name, rows in (("t.jsonl", triplets), ("a.jsonl", answers))]
+    with Loopback(wavering) as server:
+        yield ["evaluate", *files, "-o", str(tmp_path / "o.jsonl"), "--judge", "m", "--base-url", server.url,
+               "--store", str(tmp_path / "s.sqlite")]
+
+
+def test_repeats_and_a_panel_on_the_command_line(evaluated, tmp_path, capsys):
+    pytest.importorskip("krippendorff")
+    assert main([*evaluated, "--repeats", "2", "--panel", "mild", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    results = load_results(tmp_path / "o.jsonl")
+    assert list(results) == ["m", "m #2", "mild", "mild #2"]
+    assert {r.ref_points for r in results["m"]} == {r.ref_points for r in results["mild"]}    # m's points in both
+    f1 = {name: [r.f1 for r in rows] for name, rows in results.items()}
+    assert f1["m"] != f1["m #2"] == f1["mild"]
+    mean, = [row["value"] for row in said["panel"] if row["part"] == "F1"]
+    assert mean == pytest.approx(np.mean(list(f1.values())))
+    agreement = {row["level"]: row for row in said["agreement"]}
+    assert agreement["match index"]["alpha"] == 1.0
+    assert agreement["point score"]["alpha"] < 1
+    extracted = [r for r in Replies(tmp_path / "s.sqlite").records() if r.task == "extract"]
+    assert {r.model for r in extracted} == {"m"}
+
+
+def test_repeats_as_a_table_and_in_a_dry_run(evaluated, capsys):
+    pytest.importorskip("krippendorff")
+    assert main([*evaluated, "--repeats", "2", "--dry-run"]) == 0
+    planned = capsys.readouterr().out
+    assert main([*evaluated, "--repeats", "2"]) == 0
+    said = capsys.readouterr().out
+    assert "Mean of 2 judgements" in said
+    assert "m #2" in said
+    assert "match index" in said
+    assert main([*evaluated, "--repeats", "2", "--dry-run"]) == 0
+    assert "unknown" in planned
+    assert capsys.readouterr().out.splitlines()[-1].split()[3] == "0"        # all is stored: no call is left
+
+
+@pytest.mark.parametrize(("options", "words"), [
+    (["--repeats", "0"], "a judge is asked once or more"),
+    (["--panel", "m"], "judge m is named twice"),
+    (["--repeats", "2", "--support", "local"], "leave out --support"),
+    (["--panel", "mild", "--dry-run"], "count a panel judge by judge"),
+    (["--repeats", "2", "--scorer", "llm-sampled", "--temperature", "1"], "with llm-sampled once"),
+    (["--scorer", "llm-sampled"], "give --temperature 1"),
+])
+def test_bad_panels_are_one_line(evaluated, capsys, options, words):
+    assert main([*evaluated, *options]) == 2
+    error = capsys.readouterr().err.strip()
+    assert words in error
+    assert "\n" not in error
+
+
+def test_repeats_without_a_judge_are_refused(tmp_path, capsys):
+    assert main(["evaluate", "t", "a", "-o", str(tmp_path / "o.jsonl"), "--repeats", "2", "--panel", "m"]) == 2
+    assert "--repeats, --panel could change" in capsys.readouterr().err
+
+
+def test_what_a_replay_lacks_of_several_judges_is_said_once(evaluated, tmp_path, capsys):
+    assert main(evaluated) == 0
+    capsys.readouterr()
+    assert main([*evaluated, "--mode", "replay", "--repeats", "2", "--panel", "mild"]) == 2
+    pending = Replies(tmp_path / "s.sqlite").pending()
+    assert set(pending) == {"match"}
+    assert pending["match"] == 3 * len(load_results(tmp_path / "o.jsonl")["EMS"][0].ref_points) * 3
+
+
+def test_the_mean_of_sampled_replies_by_hand():
+    judge = ScriptedJudge("8", "6", "none", "1", "no", "never")
+    scorer = LLMScorer(judge, samples=3)
+    assert scorer([("a", "b"), ("c", "d")]) == [pytest.approx((0.8 + 0.6) / 2), None]    # of the other one in three
+    assert [r.sample for r in judge.requests] == [0, 1, 2] * 2
+    assert scorer.signature.endswith("max=10,mean of 3 replies")
+    assert scorer.unread == {"score: unreadable": 3}
+    with pytest.raises(InputError, match="samples must be 1 or more, and 1 for an expected score, got 2"):
+        LLMScorer(judge, max_score=9, expected=True, samples=2)
+
+
+def test_the_kits_own_recording_judged_twice_and_by_two():
+    """Ten answers of each system asked again; three companies' answers by a small judge as well."""
+    pytest.importorskip("krippendorff")
+    store = Replies(recorded=[data_path("q3-2024/replies.jsonl")])
+    large = LLMJudge("large-llm-2026-11", store=store, mode="replay", temperature=None, seed=None)
+    small = LLMJudge("Qwen2.5-Coder-1.5B-Instruct", store=store, mode="replay",
+                     weights="sha256:cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046")
+    few = drawn([a for a in load_answers(data_path("q3-2024/answers.jsonl")) if "Large" in a.model], 3)
+    found = raters(large, own_triplets(), few, repeats=2, judges=[small], incomplete=True, variant="all")
+    assert list(found)[:2] == [large.name, f"{large.name} #2"]
+    twice = {name: found[name] for name in list(found)[:2]}
+    agreement = reliability(twice).set_index("level")
+    assert agreement.n["f1"] == 3
+    assert agreement.alpha["match index"] > 0.9
+    values = panel(twice)
+    assert values[values.part == "F1"].value.between(0.3, 0.8).all()
+    asked = [a for a in load_answers(data_path("q3-2024/answers.jsonl")) if a.triplet_id == "AAPL-Q1"]
+    two = {large.name: build(large, "llm", variant="all").evaluate(own_triplets(), asked),
+           **judged_again(large, own_triplets(), asked, other=small, other_variants=["shared"], variant="all")}
+    assert reliability(two).set_index("level").alpha["match index"] < 0.5           # the small one is no judge

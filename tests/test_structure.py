@@ -73,7 +73,7 @@ def notebooks():
 
 
 def test_the_notebooks_are_numbered():
-    assert [p.stem[:2] for p in notebooks()] == ["01", "02", "03", "04", "05", "06", "07", "08", "09", "10"]
+    assert [p.stem[:2] for p in notebooks()] == ["01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11"]
 
 
 @pytest.mark.parametrize("path", notebooks(), ids=lambda p: p.stem)
@@ -89,7 +89,7 @@ def test_notebooks_are_clean(path):
         tree = ast.parse("".join(cell["source"]))
         definitions = [n for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.ClassDef))]
         assert not definitions, "defines a function"
-        assert len("".join(cell["source"]).splitlines()) <= 25, "a long cell"
+        assert cell in tagged or len("".join(cell["source"]).splitlines()) <= 25, "a long cell"
     prose = [c for c in cells if c["cell_type"] == "markdown"]
     assert len(prose) >= len(code) / 2, "too little prose"
 

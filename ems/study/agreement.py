@@ -172,6 +172,23 @@ def human_agreement(labels: pd.DataFrame, scores: pd.DataFrame, *,
     return pd.DataFrame(rows)
 
 
+def by_domain(labels: pd.DataFrame, scores: pd.DataFrame, metrics: Sequence[str], *, resamples: int = 2000,
+              seed: int = 7) -> pd.DataFrame:
+    """`human_agreement`'s Spearman rows on the overall preference within each of the labels' data sets.
+
+    Columns domain, pairs and those of `human_agreement`, for `metrics` and the other annotator. A domain has
+    few pairs: read the intervals, which resample them.
+    """
+    columns = [name for metric, name in metrics_of(scores).items() if metric in metrics]
+    rows = []
+    for domain, here in labels.groupby("dataset"):
+        found = human_agreement(here, scores[[*KEYS, *columns]], against=(), asked=["overall"],
+                                resamples=resamples, seed=seed)
+        rows.append(found[found["measure"] == "spearman"].assign(domain=domain,
+                                                                 pairs=here["instance_id"].nunique()))
+    return pd.concat(rows, ignore_index=True)
+
+
 def beside_table1(people: pd.DataFrame, rouge: str = "rougeL") -> pd.DataFrame:
     """How far each metric of Table 1 agrees with people: metric, part, value, ci_low, ci_high.
 

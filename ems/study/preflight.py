@@ -84,5 +84,5 @@ def _models(p: Parameters) -> list[ModelEndpoint]:
     """The models that a notebook would ask; not those that are only read from their recording."""
     judge = {"model": p.get("JUDGE", ""), "base_url": p.get("BASE_URL", ""), "key_env": p.get("KEY_ENV", "")}
     entries = [*p.get("WRITERS", ()), *p.get("REFERENCE_WRITERS", ()), p.get("CONSOLIDATOR"),
-               judge if judge["model"] else None, p.get("OTHER_JUDGE")]
+               judge if judge["model"] else None, p.get("OTHER_JUDGE"), *p.get("JUDGES", ())]
     return [model for model in map(ModelEndpoint.of, filter(None, entries)) if not model.recorded]

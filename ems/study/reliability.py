@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
+from itertools import product
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +20,7 @@ import pandas as pd
 from ..data import to_frame
 from ..extract import LLMExtractor
 from ..pipeline import EMS, build
-from ..prompting import Prompts
+from ..prompting import Prompts, as_judge
 from ..types import Answer, EMSResult, InputError, Judge, MissingReplies, Reply, Request, Triplet, duplicates
 
 Scale = Literal["nominal", "ordinal", "interval", "ratio"]
@@ -66,11 +68,7 @@ def judged_again(judge: Any, triplets: Sequence[Triplet], answers: Sequence[Answ
 
     def by(judge: Any, answers: Sequence[Answer], variant: str) -> list[EMSResult]:
         second = build(judge, "llm", prompts=prompts, max_score=max_score, variant=variant)
-        stages = EMS(first, second.matcher, second.scorer)
-        try:
-            return stages.evaluate(triplets, answers)
-        except MissingReplies:              # the recording is about other answers, or a part of these
-            return [result for a in answers for result in _if_stored(stages, triplets, a)]
+        return stored_part(EMS(first, second.matcher, second.scorer), triplets, answers)
 
     results = {}
     if again:
@@ -82,11 +80,45 @@ def judged_again(judge: Any, triplets: Sequence[Triplet], answers: Sequence[Answ
     return results
 
 
-def _if_stored(stages: EMS, triplets: Sequence[Triplet], answer: Answer) -> list[EMSResult]:
+def raters(judge: Any, triplets: Sequence[Triplet], answers: Sequence[Answer], *, repeats: int = 1,
+           judges: Sequence[Any] = (), incomplete: bool = False, scorer: str = "llm", **settings: Any
+           ) -> dict[str, list[EMSResult]]:
+    """The same answers judged by `judge` and further `judges`, each so many times, on the points that `judge`
+    extracted: for `reliability` and `panel`.
+
+    By name of the judge, " #2" and so on added to its repetitions. `settings` are `pipeline.build`'s. With
+    `incomplete`, what a replay lacks is left out, and a rater without a result; else it is MissingReplies,
+    once for all raters. InputError for fewer than one repeat, for two judges of one name, and for repeats of
+    a scorer that repeats by itself.
+    """
+    everyone = [as_judge(one) for one in (judge, *judges)]
+    if repeats < 1 or (repeats > 1 and scorer == "llm-sampled"):
+        raise InputError(f"a judge is asked once or more, with llm-sampled once, got {repeats} repeats")
+    if twice := duplicates([one.name for one in everyone]):
+        raise InputError(f"judge {twice[0]} is named twice; name each once, and ask it again with repeats")
+    first, missing = LLMExtractor(judge, settings.get("prompts")), None
+    found: dict[str, list[EMSResult]] = {}
+    for one, k in product(everyone, range(repeats)):
+        second = build(RepeatedJudge(one, k) if k else one, scorer, **settings)
+        stages = EMS(first, second.matcher, second.scorer)
+        try:
+            evaluate = partial(stored_part, stages) if incomplete else stages.evaluate
+            found[f"{one.name} #{k + 1}" if k else one.name] = evaluate(triplets, answers)
+        except MissingReplies as error:
+            missing = error if missing is None else missing | error
+    if missing is not None:
+        raise missing
+    return {name: results for name, results in found.items() if results}
+
+
+def stored_part(stages: Any, triplets: Sequence[Triplet], answers: Sequence[Answer]) -> list[EMSResult]:
+    """The results of the answers whose replies a replay has; of all where the judge can be asked."""
     try:
-        return stages.evaluate(triplets, [answer])
-    except MissingReplies:
-        return []
+        return stages.evaluate(triplets, answers)
+    except MissingReplies:                  # the recording is about other answers, or a part of these
+        if len(answers) < 2:
+            return []
+        return [result for a in answers for result in stored_part(stages, triplets, [a])]
 
 
 def drawn(answers: Sequence[Answer], per_model: int) -> list[Answer]:

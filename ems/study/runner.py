@@ -414,7 +414,7 @@ def _count(root: Path, store: Path, parameters: Mapping[str, Parameters], counte
     from ..pipeline import build, rescored
     from ..score import SidesLLMScorer
     from . import shortening, steps
-    from .reliability import judged_again
+    from .reliability import drawn, judged_again, raters
 
     one, saved = parameters["01"], set[str]()
     judges, prompts = _counting(root, store, one, share, saved), steps.prompt_set(root, one["PROMPTS"])
@@ -446,6 +446,8 @@ def _count(root: Path, store: Path, parameters: Mapping[str, Parameters], counte
             other = judges.open(**p["OTHER_JUDGE"]) if p["OTHER_JUDGE"] else None
             judged_again(judge, triplets, answers, again=p["AGAIN"], one_by_one=p["ONE_BY_ONE"], other=other,
                          other_variants=p["OTHER_VARIANTS"], **asked)
+            raters(judge, triplets, drawn(answers, p["AGAIN"]), repeats=p["REPEATS"],
+                   judges=[judges.open(**one) for one in p["JUDGES"]], incomplete=True, **asked)
             short = load_answers(root / p["SHORTENED"]) if p["SHORTENED"] else []
             shortening.study(triplets, answers, short, pipeline, checker=RAGChecker(judge, prompts))
         usages.append(judges.usage())
