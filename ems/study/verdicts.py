@@ -188,10 +188,12 @@ def models(paired: pd.DataFrame) -> str:
         if alone and least < ALPHA:
             notes.append(f"{name} by the interval alone: over its {own} clusters no `p_holm` is below "
                          f"{least_of(own):.2g}.")
-    first = (f"By interval and `p_holm`, over {clusters} clusters:" if least < ALPHA else
+    order = ", ".join(markdown_text(system) for system in dict.fromkeys(rows[["b", "a"]].to_numpy().ravel()))
+    first = (f"By interval and `p_holm`, over {clusters} clusters." if least < ALPHA else
              f"By the interval alone, as an indication only: over {clusters} clusters no `p_holm` is below "
              f"{least:.2g}{'' if clusters >= MIN_CLUSTERS else ', and there is no interval either'}.")
-    return "\n".join([first, "", f"- **The later system is better:** {_by_pair(better)}.",
+    return "\n".join([f"{first} Systems in order: {order}.", "",
+                      f"- **The later system is better:** {_by_pair(better)}.",
                       f"- **No clear difference:** {_by_pair(unclear)}.",
                       f"- **The later system is worse:** {_by_pair(worse)}.", *["", *notes] * bool(notes)])
 
