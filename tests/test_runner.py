@@ -2,6 +2,7 @@
 """
 
 import json
+import shutil
 import threading
 import time
 from pathlib import Path
@@ -145,6 +146,14 @@ def test_only_a_whole_default_run_with_its_own_parameters_refreshes_the_shown_fi
     folder = reproduce(**how, root=played)
     assert (folder / "figures" / "x.png").read_text() in ("100", "2000")
     assert (played / "figures" / "x.png").read_text() == shown
+
+
+def test_the_manifest_keeps_the_notebooks_of_earlier_calls(played):
+    shutil.copy(played / "notebooks" / "01_draw.ipynb", played / "notebooks" / "02_more.ipynb")
+    for only in ("01", "02"):
+        folder = reproduce(only=[only], root=played)
+    kept = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["notebooks"]
+    assert [report["notebook"] for report in kept] == ["01_draw", "02_more"]
 
 
 @pytest.mark.parametrize(("given", "words"), [

@@ -129,33 +129,38 @@ def paired(groups, ahead, better="high", models=("low", "high")):
 
 
 @pytest.mark.parametrize(("groups", "ahead", "by", "better"), [
-    (3, 3, "no `p_holm` is below 0.25, and there is no interval either", "none"),    # p is 2 / 2^3 at the least
-    (6, 6, "By interval and `p_holm`, over 6", "EMS(local)"),          # p = 2 / 2^6 = 0.03
-    (8, 4, "By interval and `p_holm`, over 8", "none"),                # four ties: p = 2 / 2^4
+    (3, 3, "no `p_holm` is below 0.25, and there is no interval either", False),    # p is 2 / 2^3 at the least
+    (6, 6, "By interval and `p_holm`, over 6", True),          # p = 2 / 2^6 = 0.03
+    (8, 4, "By interval and `p_holm`, over 8", False),                # four ties: p = 2 / 2^4
 ])
 def test_models_are_distinguished_by_interval_and_by_p_where_p_can_be_small(groups, ahead, by, better):
     table = paired(groups, ahead)
     assert groups < 6 or table["ci_low"].iloc[0] > 0.01     # the interval excludes 0 in each case
-    first, _, line = verdicts.models(table).splitlines()
+    first, _, ahead_by, unclear, worse = verdicts.models(table).splitlines()
     assert by in first
-    assert f"**high** against **low**: better by {better}; worse by none" in line
+    assert worse == "- **The later system is worse:** in no pair."
+    chosen, other = (ahead_by, unclear) if better else (unclear, ahead_by)
+    assert "**high** against **low** by EMS(local)." in chosen
+    assert "in no pair." in other
 
 
 def test_a_pair_over_fewer_clusters_is_judged_by_its_interval_alone_and_says_so():
     few = paired(6, 6, models=("low", "high"))
     table = pd.concat([few, paired(10, 10, models=("other", "high")), paired(6, 0, models=("other", "low"))])
-    _, _, line, *others = verdicts.models(table).splitlines()
-    assert "better by EMS(local); worse by none" in line
-    assert "By the interval alone: over its 6 clusters no `p_holm` is below 0.062." in line
-    assert ["alone" in other for other in others] == [False, True]
+    _, _, better, unclear, _, _, *notes = verdicts.models(table).splitlines()
+    assert better.endswith("**high** against **low** by EMS(local); **high** against **other** by EMS(local).")
+    assert unclear.endswith("**low** against **other** by EMS(local).")
+    assert notes[0] == ("**high** against **low** by the interval alone: over its 6 clusters no `p_holm` is below "
+                        "0.062.")
+    assert [note.split(" by ")[0] for note in notes[1:]] == ["**low** against **other**"]
 
 
 def test_equal_models_one_cluster_and_one_model_have_no_difference():
-    assert "better by none; worse by none; no clear difference by EMS(local)" in verdicts.models(paired(8, 0))
+    assert "**No clear difference:** **high** against **low** by EMS(local)." in verdicts.models(paired(8, 0))
     alone = verdicts.models(paired(1, 1))                   # no interval at all
     assert "over 1 clusters no `p_holm` is below 1" in alone
-    assert "no clear difference by EMS(local)" in alone
-    assert "one model" in verdicts.models(paired(3, 3, models=("only",)))
+    assert "**No clear difference:** **high** against **low** by EMS(local)." in alone
+    assert "one system" in verdicts.models(paired(3, 3, models=("only",)))
 
 
 def test_a_hostile_model_name_stays_text():
@@ -227,6 +232,7 @@ def test_pairs_name_the_ceiling_and_the_metrics_above():
     assert "0.70 [0.60, 0.80]; RAGChecker" in text
     assert "above unigram (+0.20 [+0.10, +0.30]), not distinguishable from RAGChecker" in text
     assert "below unigram" in text
+    assert "Metrics above it: RAGChecker, EMS(local), BLEU;" in text
     assert "above EMS(local): none" in text                     # BLEU is level with it: a tie is not above
     assert "EMS(LLM)" not in text
     names = "EMS(LLM)", "EMS(LLM, sides)", "EMS(LLM, all or nothing)"

@@ -123,9 +123,10 @@ def scaling_figure(summary: pd.DataFrame, sizes: Mapping[str, float | str],
             _draw_panel(ax, axis, panel)
         for ax in grid.flat[len(panels):]:
             ax.set_visible(False)
-        fig.suptitle("Which metrics distinguish the models? Mean and 95 % interval; each panel has its own "
+        fig.get_layout_engine().set(h_pad=0.1)               # inches: between title and panels, and rows
+        fig.suptitle("Which metrics distinguish the systems? Mean and 95 % interval; each panel has its own "
                      "scale, from 0", x=0.01, ha="left", fontsize=14)
-        fig.supxlabel("model size, billions of parameters (log scale)" if axis.by_size else "model")
+        fig.supxlabel("model size, billions of parameters (log scale)" if axis.by_size else "system")
         fig.supylabel("value of the metric")
     plt.close(fig)
     return fig

@@ -78,7 +78,8 @@ def _percentile(drawn: np.ndarray, resamples: int, rng: np.random.Generator
 
 
 def coverage_figure(covered: pd.DataFrame) -> Figure:
-    """Coverage by number of clusters, a panel for each value of the column `of`; the line is the claim."""
+    """Coverage by number of clusters, with its own interval, a panel for each value of the column `of`; the
+    dotted line is the claim."""
     plt = pyplot()
     panels = list(dict.fromkeys(covered["of"]))
     with plt.rc_context(STYLE):
@@ -95,10 +96,12 @@ def coverage_figure(covered: pd.DataFrame) -> Figure:
                             color=colour, marker=marker, markersize=8, capsize=4, linewidth=1.5, label=method)
             ax.axhline(0.95, color="black", linewidth=1, linestyle=":")
             ax.set_xticks(range(len(places)), [str(size) for size in places])
-            ax.set_xlabel("clusters drawn")
+            ax.set_xlabel("clusters in a draw (a cluster: all answers about one document)")
             ax.set_title(name, fontsize=13)
         axes[0][0].set_ylabel("share of intervals that hold the true mean")
         axes[0][0].legend(loc="lower right", fontsize=11)
-        fig.suptitle("Do 95 % intervals cover 95 %?", x=0.01, ha="left", fontsize=14)
+        fig.get_layout_engine().set(h_pad=0.1)
+        fig.suptitle("Do 95 % intervals cover 95 % (dotted line)? Bars: 95 % interval of each share, from "
+                     "the number of draws", x=0.01, ha="left", fontsize=14)
     plt.close(fig)
     return fig

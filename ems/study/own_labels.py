@@ -224,7 +224,8 @@ def _shown(table: pd.DataFrame) -> str:
 
     texts = table.select_dtypes("object").columns
     safe = table.assign(**{name: table[name].map(visible) for name in texts})
-    return safe.to_string(index=False, float_format=lambda v: f"{v:.3f}", na_rep="")
+    return safe.to_string(index=False, float_format=lambda v: f"{v:.3f}", na_rep="",
+                          formatters={"worth": lambda v: "" if math.isnan(v) else f"{v:.0f}"})
 
 
 def own_results(paths: Sequence[str]) -> dict[str, pd.DataFrame]:

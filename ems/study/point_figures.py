@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_BOXES = 14                 # points per side of a figure
+_MARKS = re.compile(r"^#+\s+|\*\*")    # Markdown's headings and bold type, which a figure does not show
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def extraction_figure(text: str, points: Sequence[str]) -> Figure:
     passages = [p for p in re.split(r"\s*\n\s*", text) if p.strip()]
     passages = re.split(r"(?<=[.!?])\s+(?=[A-Z])", passages[0]) if len(passages) == 1 else passages
     origins = _origins(points, passages)
-    left = [_Box(visible(p, 900), "black" if i in origins else GREY, "-" if i in origins else ":")
+    left = [_Box(visible(_MARKS.sub("", p), 900), *(("black", "-") if i in origins else (GREY, ":")))
             for i, p in enumerate(passages)]
     right = [_Box(f"{j}  {visible(p, 260)}", BLUE) for j, p in enumerate(points)]
     links = [_Link(i, j, BLUE, 1.4) for j, i in enumerate(origins) if i is not None]
@@ -83,8 +84,8 @@ def alignment_figure(result: EMSResult, sides: tuple[str, str] | None = None,
     """Reference points left, answer points right, matches coloured by score (the paper's figure 2).
 
     `sides` are the headings, by default "Reference" and the model's name; at most `boxes` points a side
-    are drawn, the rest is counted. Tags are s_i (eq. 5; -1 unmatched, "?" unscored) and s_j (eq. 7), or, for
-    scores of whole sides, how far the other side covers a point, and its weight.
+    are drawn, the rest is counted. Tags are s_i (eq. 5) and s_j (eq. 7), 0 without a match, "?" unscored; or,
+    for scores of whole sides, how far the other side covers a point, and its weight.
     """
     rows = alignment_rows(result)
     left = [_row_box(row, row.ref, result.ref_points) for row in rows
@@ -103,7 +104,7 @@ def alignment_figure(result: EMSResult, sides: tuple[str, str] | None = None,
         right = _answer_boxes(result, {j for _, _, j in joined})
         links = [_Link(i, j, _edge(row), 1.2 + 2.2 * (row.score or 0)) for row, i, j in joined]
         counts = f"{len(left)} points", f"{len(right)} points"
-        notes += ["Dashed: no match. Dotted, ?: unscored. Darker and thicker: higher score."]
+        notes += ["Dashed, 0.00: no match. Dotted, ?: unscored. Darker and thicker: higher score."]
     titles = f"{left_title}: {counts[0]}", f"{right_title}: {counts[1]}"
     return _columns_figure(titles, left, right, links, notes, boxes)
 
@@ -119,7 +120,7 @@ def _edge(row: AlignmentRow) -> Any:
 
 def _row_box(row: AlignmentRow, index: int, points: Sequence[str]) -> _Box:
     edge = _edge(row)
-    tag = "?" if row.score is None else "-1" if row.label == "no match" else f"{row.score:.2f}"
+    tag = "?" if row.score is None else f"{row.score:.2f}"
     style = ":" if edge == GREY else "--" if edge == RED else "-"
     weight = "" if row.weight is None else f"weight {row.weight:.1f}"
     return _Box(f"{index}  {visible(points[index], 260)}", edge, style, tag, weight)

@@ -24,8 +24,11 @@ def open_run(name: str) -> tuple[Path, Path]:
     """The project's folder and, made, the run's: `root, run = open_run(RUN)`.
 
     Paths in a notebook's parameters are relative to `root`: JupyterLab starts it in notebooks/. tqdm's
-    warning that notebook widgets are missing is not shown.
+    warning that notebook widgets are missing is not shown; tables show up to 120 characters of a cell.
     """
+    import pandas as pd
+
+    pd.set_option("display.max_colwidth", 120)
     warnings.filterwarnings("ignore", message="IProgress not found")
     root = project_root()
     run = root / name

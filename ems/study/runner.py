@@ -274,7 +274,8 @@ def _run_step(run: Run, step: Step, kernels: Kernels) -> dict[str, Any]:
     kernels.execute(step.path, copy, step.values, run.root)
     if absent := [name for name in step.writes if not (run.folder / name).exists()]:
         raise InputError(f"{step.path.name} ended without writing {absent}; see {copy}")
-    report = {"notebook": step.path.stem, "seconds": round(time.time() - began, 1), "parameters": step.values}
+    report = {"notebook": step.path.stem, "finished": _now(), "seconds": round(time.time() - began, 1),
+              "code_sha256": run.code, "parameters": step.values}
     new = [file for file, age in _usage_files(run, step).items() if before.get(file) != age]
     if lost := _unanswered(new):
         run.stamp_of(step).unlink(missing_ok=True)
@@ -306,7 +307,10 @@ def _unanswered(files: Iterable[Path]) -> Counter[str]:
 
 
 def _manifest(profile: str, run: Run, reports: Sequence[Parameters], seconds: float) -> dict[str, Any]:
-    """What was run, with what, on what, and what it cost."""
+    """What was run, with what, on what, and what it cost; notebooks that an earlier call ran are kept."""
+    last = run.folder / "manifest.json"
+    earlier = json.loads(last.read_text(encoding="utf-8"))["notebooks"] if last.exists() else []
+    known = {report["notebook"]: report for report in [*earlier, *reports]}
     usage = {p.stem.removeprefix("usage_"): json.loads(p.read_text(encoding="utf-8"))
              for p in sorted(run.folder.glob("usage_*.json"))}
     files = {str(p.relative_to(run.folder)): _hash(p) for p in sorted(run.folder.rglob("*"))
@@ -314,8 +318,12 @@ def _manifest(profile: str, run: Run, reports: Sequence[Parameters], seconds: fl
     return {"profile": profile, "ems": __version__, "code_sha256": run.code,
             "python": platform.python_version(), "platform": platform.platform(terse=True),
             "packages": {name: _version(name) for name in PACKAGES}, "seconds": round(seconds, 1),
-            "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "notebooks": list(reports), "judge": usage, "files_sha256": files}
+            "finished": _now(), "notebooks": [known[name] for name in sorted(known)], "judge": usage,
+            "files_sha256": files}
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def _version(package: str) -> str | None:

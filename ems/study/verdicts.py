@@ -15,7 +15,7 @@ from ..report import markdown_text
 from ..stats import MIN_CLUSTERS
 from ..types import EMSResult, InputError
 
-ALPHA = 0.05         # p below which two models count as distinguished
+ALPHA = 0.05         # p below which two systems count as distinguished
 WEAK = 0.5           # share of equal indices, or of equal scores, above which a judge is called weak
 JUDGED, LOCAL = "EMS(LLM)", "EMS(local)"
 
@@ -107,8 +107,9 @@ def judge(signs: pd.DataFrame, rank_correlation: float, name: str) -> str:
     if max(seen["commonest index"], seen["commonest score"]) > WEAK:
         return (f"**This is a weak judge.** {text}Read the rows that depend on it as a demonstration of the "
                 "procedure. EMS(local) may be the better evidence: notebook 6 shows how far people agree "
-                "with it, notebook 4 which metrics distinguish the models.")
-    return "**No sign of a weak judge.** " + text + "Neither of these two shares is over one half."
+                "with it, notebook 4 which metrics distinguish the systems.")
+    return (f"**No sign of a weak judge.** {text}A judge is called weak when one index, or one score, is "
+            f"given in more than {_percent(WEAK)} of the cases.")
 
 
 def example(results: Sequence[EMSResult], triplet_id: str = "") -> EMSResult:
@@ -153,18 +154,18 @@ def judge_use(usage: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
     return "\n".join(lines) or "No model was asked."
 
 
-# --- notebook 4: the models ---
+# --- notebook 4: the systems ---
 
 def models(paired: pd.DataFrame) -> str:
-    """Which metrics distinguish which models: a list with a line for each pair, from `stats.paired_table`.
+    """Which metrics distinguish which systems: three bullets, from `stats.paired_table`.
 
-    A metric distinguishes two models when the interval of their difference excludes 0 and `p_holm` is below
+    A metric distinguishes two systems when the interval of their difference excludes 0 and `p_holm` is below
     0.05. A sign-flip test over k clusters cannot give a p below 2 / 2^k (times the number of pairs, by Holm):
     where that is 0.05 or more the interval decides alone, and the text says so.
     """
     rows = paired[paired["part"].isin(["F1", "Score"])]
     if rows.empty:
-        return "The values are of one model: there is nothing to compare."
+        return "The values are of one system: there is nothing to compare."
     clusters, of_pairs = rows["clusters"].max(), rows.groupby(["a", "b"])["clusters"].max()
 
     def least_of(clusters: int) -> float:
@@ -173,19 +174,36 @@ def models(paired: pd.DataFrame) -> str:
         return min(1.0, int((of_pairs <= clusters).sum()) * 2.0 ** (1 - clusters))
 
     least = least_of(clusters)
-    lines = [f"By interval and `p_holm`, over {clusters} clusters:" if least < ALPHA else
-             f"By the interval alone, as an indication only: over {clusters} clusters no `p_holm` is below "
-             f"{least:.2g}{'' if clusters >= MIN_CLUSTERS else ', and there is no interval either'}.", ""]
+    better: dict[str, list[str]] = {}
+    unclear: dict[str, list[str]] = {}
+    worse: dict[str, list[str]] = {}
+    notes = []
     for (earlier, later), pair in rows.groupby(["b", "a"], sort=False):
+        name = f"**{markdown_text(later)}** against **{markdown_text(earlier)}**"
         alone = least_of(own := pair["clusters"].max()) >= ALPHA
         clear = (pair["p_holm"] < ALPHA) | alone
         above, below = clear & (pair["ci_low"] > 0), clear & (pair["ci_high"] < 0)
-        lines.append(f"- **{markdown_text(later)}** against **{markdown_text(earlier)}**: better by "
-                     f"{_listed(pair['metric'][above])}; worse by {_listed(pair['metric'][below])}; no clear "
-                     f"difference by {_listed(pair['metric'][~above & ~below])}."
-                     + (f" By the interval alone: over its {own} clusters no `p_holm` is below "
-                        f"{least_of(own):.2g}." if alone and least < ALPHA else ""))
-    return "\n".join(lines)
+        for found, chosen in ((better, above), (unclear, ~above & ~below), (worse, below)):
+            found[name] = list(pair["metric"][chosen])
+        if alone and least < ALPHA:
+            notes.append(f"{name} by the interval alone: over its {own} clusters no `p_holm` is below "
+                         f"{least_of(own):.2g}.")
+    order = ", ".join(markdown_text(system) for system in dict.fromkeys(rows[["b", "a"]].to_numpy().ravel()))
+    first = (f"By interval and `p_holm`, over {clusters} clusters." if least < ALPHA else
+             f"By the interval alone, as an indication only: over {clusters} clusters no `p_holm` is below "
+             f"{least:.2g}{'' if clusters >= MIN_CLUSTERS else ', and there is no interval either'}.")
+    return "\n".join([f"{first} Systems in order: {order}.", "",
+                      f"- **The later system is better:** {_by_pair(better)}.",
+                      f"- **No clear difference:** {_by_pair(unclear)}.",
+                      f"- **The later system is worse:** {_by_pair(worse)}.", *["", *notes] * bool(notes)])
+
+
+def _by_pair(found: Mapping[str, Sequence[str]]) -> str:
+    """The metrics found for each pair; said once when they are the same for all pairs."""
+    pairs = {name: _listed(metrics) for name, metrics in found.items() if metrics}
+    if len(found) > 1 and len(pairs) == len(found) and len(set(pairs.values())) == 1:
+        return f"in all {len(pairs)} pairs by {next(iter(pairs.values()))}"
+    return "; ".join(f"{name} by {metrics}" for name, metrics in pairs.items()) or "in no pair"
 
 
 # --- notebook 5: choices and edits ---
@@ -244,7 +262,7 @@ def pairs(people: pd.DataFrame, n_pairs: int, annotator: str = "the other annota
     `annotator` is the row that holds the agreement of the annotators with each other.
     """
     rows = people[people["measure"] == "spearman"].set_index(["asked", "metric"])
-    overall = rows.xs("overall")["value"].drop([annotator, "RAGChecker"])
+    overall = rows.xs("overall")["value"].drop(annotator)
     local, pair = rows.loc[("overall", LOCAL)], rows.loc[("overall", "EMS(local-pair)")]
     value = {key: with_interval(row) for key, row in rows.iterrows()}
     judged = ""
