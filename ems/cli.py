@@ -114,8 +114,10 @@ def evaluate(args: argparse.Namespace) -> int:
         return _plan(args, triplets, answers)
     pipeline, results = _pipeline(args), []
     with whole_file(args.output) as file:          # opened before a judge is asked for anything
+        rated, lines = _rated(args, pipeline, triplets, answers)
         for result in _results(args, pipeline, triplets, answers):
-            file.write((json.dumps(result.to_dict(), ensure_ascii=False) + "\n").encode())
+            line = result.to_dict() | lines.get((result.triplet_id, result.model), {})
+            file.write((json.dumps(line, ensure_ascii=False) + "\n").encode())
             results.append(_slim(result))
     if pipeline.judges:
         used = {visible(model): tasks for model, tasks in judge_usage(*pipeline.judges).items()}
@@ -128,6 +130,7 @@ def evaluate(args: argparse.Namespace) -> int:
     frames = [to_frame(results, "EMS", triplets)]
     if args.support != "none":
         frames.append(support_frame(results, triplets))
+    frames += rated
     summary = summarise(pd.concat(frames, ignore_index=True), cluster=args.cluster)
     if args.json:
         print(summary.to_json(orient="records"))
@@ -161,6 +164,25 @@ def _results(args: argparse.Namespace, pipeline: EMS, triplets: Sequence[Triplet
     return stream(args.scheduler, triplets, answers, args.scorer or "local", encoder=args.encoder)
 
 
+def _rated(args: argparse.Namespace, pipeline: EMS, triplets: Sequence[Triplet], answers: Sequence[Answer]
+           ) -> tuple[list[pd.DataFrame], dict[tuple[str, str], dict[str, Any]]]:
+    """The judge's ratings by --rubrics: frames of values, none without, and what each answer's line gains."""
+    if args.rubrics is None:
+        return [], {}
+    from .prompting import Prompts
+    from .support.rubrics import RubricJudge, rating_frame
+
+    judge = RubricJudge(pipeline.judges[0], Prompts.named(args.prompts), rubrics=args.rubrics)
+    ratings = judge.rate(triplets, answers)
+    lines: dict[tuple[str, str], dict[str, Any]] = {}
+    for r in ratings:
+        line = lines.setdefault((r.triplet_id, r.model), {"rubrics": []})
+        line["rubrics"].append({"rubric": r.rubric, "value": r.value, "reason": r.reason})
+    if lost := ", ".join(f"{what} {n}" for what, n in judge.unread.most_common()):
+        _say(f"ratings without a usable reply: {lost}")
+    return [rating_frame(ratings, judge.signature, triplets)], lines
+
+
 def triplets(args: argparse.Namespace) -> int:
     """Write the kit's own questions and references to a file, for a system of one's own to answer."""
     from .io import write_jsonl
@@ -185,8 +207,10 @@ def _plan(args: argparse.Namespace, triplets: Sequence[Triplet], answers: Sequen
     from .judge.budget import plan, plan_text
 
     def work(planner: Any) -> None:
-        for _ in _pipeline(args, planner).stream(triplets, answers):
+        pipeline = _pipeline(args, planner)
+        for _ in pipeline.stream(triplets, answers):
             pass
+        _rated(args, pipeline, triplets, answers)
     print(plan_text({}, {}) if args.judge == "none" else plan(work, _judge(args)))
     return 0
 
