@@ -791,7 +791,7 @@ def test_a_dry_run_counts_ratings(files, tmp_path, capsys):
              "--store", str(tmp_path / "none.sqlite"), "--rubrics", "accuracy"]
     assert main(asked) == 0
     row = next(line for line in capsys.readouterr().out.splitlines() if "rubric" in line)
-    assert row.split()[:5] == ["m", "rubric", "0", "1", "1"]        # stored, shared (the answers are the same), calls
+    assert row.split()[:4] == ["m", "rubric", "0", "1"]             # stored, calls: the two answers are the same
 
 
 @pytest.mark.parametrize(("options", "words"), [
