@@ -106,10 +106,11 @@ def evaluate(args: argparse.Namespace) -> int:
 
     _check_judge_options(args)
     several = args.repeats != 1 or bool(args.panel)
-    if several and (args.support != "none" or args.scheduler or (args.panel and args.dry_run)):
+    beside = args.support != "none" or args.rubrics or args.scheduler
+    if several and (beside or (args.panel and args.dry_run)):
         raise InputError("--repeats and --panel ask judges about matches and scores alone, and a dry run "
-                         "counts one judge; leave out --support and --scheduler, and count a panel judge by "
-                         "judge")
+                         "counts one judge; leave out --support, --rubrics and --scheduler, and count a "
+                         "panel judge by judge")
     if args.support != "none" and args.scheduler:
         raise InputError("--support is not computed on a cluster; leave out --scheduler, or --support")
     triplets, answers = _triplets(args.triplets), load_answers(args.answers)
@@ -122,8 +123,10 @@ def evaluate(args: argparse.Namespace) -> int:
         return _evaluate_several(args, triplets, answers)
     pipeline, results = _pipeline(args), []
     with whole_file(args.output) as file:          # opened before a judge is asked for anything
+        rated, lines = _rated(args, pipeline, triplets, answers)
         for result in _results(args, pipeline, triplets, answers):
-            file.write((json.dumps(result.to_dict(), ensure_ascii=False) + "\n").encode())
+            line = result.to_dict() | lines.get((result.triplet_id, result.model), {})
+            file.write((json.dumps(line, ensure_ascii=False) + "\n").encode())
             results.append(_slim(result))
     _say_usage(pipeline.judges)
     import pandas as pd  # late, and scipy with it: a refusal need not wait for them
@@ -133,6 +136,7 @@ def evaluate(args: argparse.Namespace) -> int:
     frames = [to_frame(results, "EMS", triplets)]
     if args.support != "none":
         frames.append(support_frame(results, triplets))
+    frames += rated
     summary = summarise(pd.concat(frames, ignore_index=True), cluster=args.cluster)
     if args.json:
         print(summary.to_json(orient="records"))
@@ -210,6 +214,25 @@ def _results(args: argparse.Namespace, pipeline: EMS, triplets: Sequence[Triplet
     return stream(args.scheduler, triplets, answers, args.scorer or "local", encoder=args.encoder)
 
 
+def _rated(args: argparse.Namespace, pipeline: EMS, triplets: Sequence[Triplet], answers: Sequence[Answer]
+           ) -> tuple[list[pd.DataFrame], dict[tuple[str, str], dict[str, Any]]]:
+    """The judge's ratings by --rubrics: frames of values, none without, and what each answer's line gains."""
+    if args.rubrics is None:
+        return [], {}
+    from .prompting import Prompts
+    from .support.rubrics import RubricJudge, rating_frame
+
+    judge = RubricJudge(pipeline.judges[0], Prompts.named(args.prompts), rubrics=args.rubrics)
+    ratings = judge.rate(triplets, answers)
+    lines: dict[tuple[str, str], dict[str, Any]] = {}
+    for r in ratings:
+        line = lines.setdefault((r.triplet_id, r.model), {"rubrics": []})
+        line["rubrics"].append({"rubric": r.rubric, "value": r.value, "reason": r.reason})
+    if lost := ", ".join(f"{what} {n}" for what, n in judge.unread.most_common()):
+        _say(f"ratings without a usable reply: {lost}")
+    return [rating_frame(ratings, judge.signature, triplets)], lines
+
+
 def triplets(args: argparse.Namespace) -> int:
     """Write the kit's own questions and references to a file, for a system of one's own to answer."""
     from .io import write_jsonl
@@ -239,8 +262,10 @@ def _plan(args: argparse.Namespace, triplets: Sequence[Triplet], answers: Sequen
 
             raters(planner, triplets, answers, repeats=args.repeats, **_stage_settings(args, counted=True))
         else:
-            for _ in _pipeline(args, planner).stream(triplets, answers):
+            pipeline = _pipeline(args, planner)
+            for _ in pipeline.stream(triplets, answers):
                 pass
+            _rated(args, pipeline, triplets, answers)
     print(plan_text({}, {}) if args.judge == "none" else plan(work, _judge(args)))
     return 0
 

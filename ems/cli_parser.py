@@ -20,7 +20,7 @@ EXIT = ("exit status: 0 done; 2 bad input, and one line says what; 3 finished, b
 JUDGE_OPTIONS: dict[str, Any] = {
     "base_url": None, "key_env": None, "mode": "live", "recorded": None, "weights": None, "seed": 7,
     "temperature": 0.0, "timeout": 600.0, "max_score": None, "prices": None, "spend_limit": None,
-    "prompts": "kit", "repeats": 1, "panel": None,
+    "prompts": "kit", "rubrics": None, "repeats": 1, "panel": None,
 }
 Commands = Mapping[str, Callable[[argparse.Namespace], int]]
 
@@ -120,6 +120,9 @@ def _add_evaluate(commands: Any) -> tuple[str, Parser]:
     add("--dry-run", action="store_true", help=DRY_RUN)
     add("--support", choices=SUPPORT, default="none",
         help="check answer points against the triplet's context: local by numbers, llm by the judge")
+    add("--rubrics", type=_names, metavar="NAME[,NAME...]",
+        help="rate whole answers by the judge as well, as OmniEval does: accuracy, completeness, "
+             "hallucination, utilization, numeric")
     add("--scheduler", metavar="ADDRESS", help="of a Dask cluster, for local and BERTScore evaluation")
     _add_stages(many)
     several = many.add_argument_group("several judgements of the same points")
@@ -313,6 +316,10 @@ def _whole(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"a whole number is needed, got {text!r}")
     return int(text)
+
+
+def _names(text: str) -> list[str]:
+    return list(dict.fromkeys(name.strip() for name in text.split(",")))
 
 
 def _temperature(text: str) -> float | None:

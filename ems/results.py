@@ -59,7 +59,7 @@ def load_results(path: str | Path) -> dict[str, list[EMSResult]]:
                              f"on line {lines[key]}; keep one of them")
         lines[key] = number
         _check_lengths(row, where)
-        result = EMSResult.from_dict({k: v for k, v in value.items() if k != "metric"})
+        result = EMSResult.from_dict({k: v for k, v in value.items() if k not in ("metric", "rubrics")})
         by_metric.setdefault(row.metric, []).append(result)
     if not by_metric:
         raise InputError(f"{path} is empty; the results of ems evaluate, one a line, are needed")

@@ -758,3 +758,50 @@ def test_a_dry_run_counts_the_checks_as_well(with_context, tmp_path, capsys):
              "--store", str(tmp_path / "none.sqlite"), "--support", "llm"]
     assert main(asked) == 0
     assert "support" in capsys.readouterr().out
+
+
+# --- rubrics ---
+
+def rating(body):
+    """The scripted judge, who also rates: answers are partly right, and completeness does not apply."""
+    prompt = body["messages"][-1]["content"]
+    if "Write one of these and nothing else" not in prompt:
+        return judged(body)
+    return "partly right" if "partly right" in prompt else "not applicable"
+
+
+def test_evaluate_rates_whole_answers_by_rubrics(files, tmp_path, capsys):
+    from ems.results import load_results
+
+    out, asked = tmp_path / "out.jsonl", ["--judge", "m", "--rubrics", "accuracy, completeness"]
+    with Loopback(rating) as server:
+        asked += ["--base-url", server.url, "--store", str(tmp_path / "s.sqlite")]
+        assert main(["evaluate", *files, "-o", str(out), *asked]) == 0
+    table = capsys.readouterr().out
+    assert "OmniEval accuracy" in table
+    assert "0.500" in table
+    assert json.loads(out.read_text().splitlines()[0])["rubrics"] == [
+        {"rubric": "accuracy", "value": 0.5, "reason": ""},
+        {"rubric": "completeness", "value": None, "reason": "not applicable"}]
+    assert [r.model for r in load_results(out)["EMS"]] == ["m", "m"]        # which other commands read
+
+
+def test_a_dry_run_counts_ratings(files, tmp_path, capsys):
+    asked = ["evaluate", *files, "-o", str(tmp_path / "out.jsonl"), "--judge", "m", "--dry-run",
+             "--store", str(tmp_path / "none.sqlite"), "--rubrics", "accuracy"]
+    assert main(asked) == 0
+    row = next(line for line in capsys.readouterr().out.splitlines() if "rubric" in line)
+    assert row.split()[:4] == ["m", "rubric", "0", "1"]             # stored, calls: the two answers are the same
+
+
+@pytest.mark.parametrize(("options", "words"), [
+    (["--rubrics", "accuracy"], "--rubrics"),
+    (["--rubrics", "acuracy", "--judge", "m", "--base-url", "http://localhost:1/v1"], "rubrics must be among"),
+])
+def test_rubrics_without_what_they_need_are_one_line_and_exit_2(files, tmp_path, capsys, options, words):
+    store = ["--store", str(tmp_path / "s.sqlite")] if "--judge" in options else []
+    assert main(["evaluate", *files, "-o", str(tmp_path / "out.jsonl"), *options, *store]) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out.jsonl").exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -111,7 +112,7 @@ def with_ratings(known: human.LabelSet, rated: pd.DataFrame, keep: Iterable[str]
     return human.LabelSet(labels, scores, known.source)
 
 
-def on_pairs(pairs: human.LabelSet, rated: pd.DataFrame, **bootstrap: int) -> pd.DataFrame:
+def on_pairs(pairs: human.LabelSet, rated: pd.DataFrame, **bootstrap: Any) -> pd.DataFrame:
     """`agreement.human_agreement` of the rubrics and a few other metrics, on the rated pairs of answers.
 
     A rubric that does not apply to one answer of a pair prefers neither. Differences are to EMS(LLM).
@@ -120,7 +121,7 @@ def on_pairs(pairs: human.LabelSet, rated: pd.DataFrame, **bootstrap: int) -> pd
     return agreement.human_agreement(known.labels, known.scores, against=["EMS(LLM)"], **bootstrap)
 
 
-def on_answers(bench: human.LabelSet, rated: pd.DataFrame, **bootstrap: int) -> pd.DataFrame:
+def on_answers(bench: human.LabelSet, rated: pd.DataFrame, **bootstrap: Any) -> pd.DataFrame:
     """`agreement.label_agreement` of the rubrics and a few other metrics' recall, on FinanceBench's rated
     answers; an answer to which the rubric does not apply is left out.
     """
