@@ -10,7 +10,7 @@ from typing import Any
 
 from .extract import list_schema, room
 from .metrics import f1
-from .pipeline import batch_size, through
+from .pipeline import batch_size, check_known, through
 from .prompting import Prompts, as_judge
 from .reading import read_list, read_word, read_words
 from .sanitise import harmless, numbered, quoted
@@ -62,9 +62,7 @@ class Claims:
 
     @property
     def unscored(self) -> int:
-        """Claims without a readable label; all of them when a side could not be read: the answer has no value
-        then.
-        """
+        """Claims without a readable label; all, and no value, when a side's claims could not be read."""
         if self.response_claims is None or self.gt_answer_claims is None:
             return self.units
         return (self.answer2response + self.response2answer).count(None)
@@ -94,8 +92,7 @@ def ragchecker_scores(claims: Claims) -> tuple[float, float, float]:
 
 
 class RAGChecker:
-    """Claims from each side, each checked against the other side, by one judge (RAGChecker's overall
-    metrics).
+    """Claims from each side, each checked against the other by one judge (RAGChecker's overall metrics).
 
     `check` "joint" lays up to `CLAIMS_PER_CALL` claims of a side before the judge at once, as upstream does;
     "single" asks about each claim alone. The signature says which. `unread` counts what could not be read.
@@ -115,17 +112,12 @@ class RAGChecker:
         return f"ragchecker:{self.prompts.signature('claims', CHECKS[self.form])}|{self.judge.signature}"
 
     def check(self, triplets: Sequence[Triplet], answers: Sequence[Answer]) -> list[Claims]:
-        """Claims and labels of each answer; answers are joined to triplets by id. A reference's claims are
-        listed once.
+        """Claims and labels of each answer, joined to triplets by id; a reference's claims are listed once.
 
         InputError for an answer to an unknown triplet.
         """
         by_id, size = {t.id: t for t in triplets}, batch_size(self.judge)
-        if unknown := sorted({a.triplet_id for a in answers} - by_id.keys()):
-            raise InputError(
-                f"{len(unknown)} triplet ids of the answers are not among the {len(by_id)} triplets, "
-                f"e.g. {unknown[0]!r}; give the triplets these answers belong to"
-            )
+        check_known(answers, by_id)
         listed: dict[str, Points | None] = {}
         batches = (answers[i:i + size] for i in range(0, len(answers), size))
         return list(through(batches, lambda batch: self._check(by_id, batch, listed)))
@@ -142,12 +134,8 @@ class RAGChecker:
         for a, claims in zip(answers, both[len(wanted):], strict=True):
             sides += [(by_id[a.triplet_id].reference, claims), (a.answer, listed[a.triplet_id])]
         labels = self._labels([(text, claims or ()) for text, claims in sides])
-        return [
-            Claims(
-                a.triplet_id, a.model, sides[2 * i][1], sides[2 * i + 1][1], labels[2 * i], labels[2 * i + 1]
-            )
-            for i, a in enumerate(answers)
-        ]
+        return [Claims(a.triplet_id, a.model, sides[2 * i][1], sides[2 * i + 1][1], *labels[2 * i:2 * i + 2])
+                for i, a in enumerate(answers)]
 
     def _claims(self, texts: Sequence[tuple[str, str]]) -> list[Points | None]:
         asked = [i for i, (_, text) in enumerate(texts) if harmless(text)]

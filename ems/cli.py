@@ -195,10 +195,14 @@ def _check_output(args: argparse.Namespace) -> None:
     out = Path(args.output)
     if out.is_dir():
         raise InputError(f"{out} is a directory; give a file to write, such as {out / 'results.jsonl'}")
-    for read in (args.triplets, args.answers, args.store, *(args.recorded or ())):
-        if out.exists() and Path(read).exists() and out.samefile(read):
-            raise InputError(
-                f"-o {out} is also read by this command and would be lost; give another file to write")
+    _keep(out, args.triplets, args.answers, args.store, *(args.recorded or ()))
+
+
+def _keep(out: Path, *read: str | None) -> None:
+    """InputError when one of the files that a command reads is the one it would write."""
+    if any(out.exists() and Path(path).exists() and out.samefile(path) for path in read if path):
+        raise InputError(f"-o {out} is also read by this command and would be lost; give another file to "
+                         "write")
 
 
 def _results(args: argparse.Namespace, pipeline: EMS, triplets: Sequence[Triplet],
@@ -277,10 +281,8 @@ def report(args: argparse.Namespace) -> int:
     from .report_html import save_report
     from .results import load_results
 
-    out, read = Path(args.output), [args.results, args.triplets, args.store]
-    if any(out.exists() and Path(path).exists() and out.samefile(path) for path in read if path):
-        raise InputError(f"-o {out} is also read by this command and would be lost; give another file to "
-                         "write")
+    out = Path(args.output)
+    _keep(out, args.results, args.triplets, args.store)
     results = load_results(args.results)
     unread: list[tuple[str, str]] = []
     if args.store:
@@ -366,9 +368,7 @@ def replies(args: argparse.Namespace) -> int:
 
 
 def _show_replies(store: Any, args: argparse.Namespace) -> None:
-    """A line a reply: the beginning of its key, task, model, what is wrong with it, and its first
-    characters.
-    """
+    """A line a reply: the beginnings of its key and its text, task, model, and what is wrong with it."""
     from dataclasses import asdict
 
     from .judge.unread import unread_reason
@@ -496,9 +496,7 @@ def _slim(result: EMSResult) -> EMSResult:
 
 
 def _shown(summary: pd.DataFrame) -> str:
-    """A row a model: recall, precision and F1, or another metric's values, with intervals where there are
-    enough clusters for them.
-    """
+    """A row a model: recall, precision and F1, and other metrics' values; intervals over enough clusters."""
     import pandas as pd
 
     from .stats import MIN_CLUSTERS

@@ -161,8 +161,7 @@ class RAGCheckerRow(_Row):
 
 
 def load_triplets(path: str | Path) -> list[Triplet]:
-    """Triplets `{id, group?, question, reference, context?}` from JSON lines, a JSON array, CSV or
-    RAGChecker's input JSON.
+    """Triplets `{id, group?, question, reference, context?}` from JSON (lines, array, RAGChecker's) or CSV.
 
     Without a group a triplet is a group of its own. `references`, a list, may stand for `reference`. A row of
     JSON may give the reference's points instead, which are then not extracted: `points: [{text, weight?,
@@ -180,8 +179,7 @@ def load_triplets(path: str | Path) -> list[Triplet]:
 
 
 def load_answers(path: str | Path) -> list[Answer]:
-    """Answers `{triplet_id, model, answer}` from the same formats; of RAGChecker's, the file's stem is the
-    model.
+    """Answers `{triplet_id, model, answer}` from the same formats; RAGChecker's are by the file's stem.
 
     As strict as `load_triplets`; each (triplet_id, model) may occur once. An empty answer is valid: a
     refusal.

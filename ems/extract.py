@@ -69,9 +69,7 @@ class LLMExtractor:
         return Request("extract", self.prompts.fill("extract", answer=body), room(body), schema, about=body)
 
     def _without_summaries(self, bodies: Sequence[str]) -> list[str | None]:
-        """Each text less the opening and closing blocks that the judge names; None when its reply can't be
-        read.
-        """
+        """Each text less the end blocks that the judge names; None when its reply cannot be read."""
         blocks = [blocks_of(body) for body in bodies]
         asked = [i for i, parts in enumerate(blocks) if len(parts) >= LEAST_BLOCKS]
         requests = [

@@ -52,9 +52,7 @@ def home() -> Path:
 
 
 def data_path(name: str) -> Path:
-    """A file or folder of the kit's own data: of the checkout's `data/`, a wheel's `ems/datasets/`; or
-    InputError.
-    """
+    """A file or folder of the kit's own data, in `data/` or a wheel's `ems/datasets/`; or InputError."""
     package = Path(__file__).resolve().parent
     for folder in (package / "datasets", package.parent / "data"):
         if (path := folder / name).exists():
@@ -202,10 +200,10 @@ def write_json(path: str | Path, data: Any) -> Path:
 
 
 def write_jsonl(path: str | Path, rows: Iterable[Any]) -> Path:
-    """Write records (by their `to_dict()`, if any) or mappings as JSON lines, without an empty `context`,
-    `others` or `points`.
+    """Write records (by their `to_dict()`, if any) or mappings as JSON lines.
 
-    ValueError for nan and infinity; InputError for text that is not Unicode or a place that takes no file.
+    An empty `context`, `others` or `points` is left out. ValueError for nan and infinity; InputError for text
+    that is not Unicode or a place that takes no file.
     """
     def line(number: int, row: Any) -> str:
         record = is_dataclass(row) and not isinstance(row, type)

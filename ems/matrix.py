@@ -56,8 +56,7 @@ class Matrix:
 
 
 def label_matrix(labels: pd.DataFrame, rows: str, columns: str) -> Matrix:
-    """Count the pairs of labels of any two columns: question type by label, company by question, judge by
-    judge.
+    """Count the pairs of labels of any two columns: question type by label, judge by judge.
 
     Rows and columns are in the order of their first occurrence. An observation with an empty label in either
     is left out, and counted. InputError for a column that the table does not have, or the same one twice.

@@ -77,9 +77,7 @@ def side_scores(
 
 
 def reference_scores(match: Sequence[int | None], score: Sequence[float | None]) -> tuple[float | None, ...]:
-    """s_i per reference point (eq. 5): its score, 0 without a match whatever `score` says, None where either
-    is lost.
-    """
+    """s_i per reference point (eq. 5): 0 without a match, None where either is lost, else its score."""
     return tuple(0.0 if a == -1 else None if a is None else s for a, s in zip(match, score, strict=True))
 
 
@@ -127,8 +125,7 @@ def weighted_sum(scores: Sequence[float | None], weights: Sequence[float] = ()) 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What one answer adds to a pooled score, so that any pooling or resampling can be redone without a
-    judge.
+    """What one answer adds to a pooled score: any pooling or resampling can be redone without a judge.
 
     `ref_sum / ref_n` is EMS-Recall (eq. 6), `ans_sum / ans_n` EMS-Precision (eq. 8). Addition is
     element-wise.

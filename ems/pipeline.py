@@ -128,11 +128,7 @@ class EMS:
         `extracted` keeps the points of references from call to call. A text that occurs twice is extracted
         once, and a reference whose points are given not at all.
         """
-        if unknown := sorted({a.triplet_id for a in answers} - triplets.keys()):
-            raise InputError(
-                f"{len(unknown)} triplet ids of the answers are not among the {len(triplets)} triplets, "
-                f"e.g. {unknown[0]!r}; give the triplets these answers belong to"
-            )
+        check_known(answers, triplets)
         extracted = {} if extracted is None else extracted
         wanted = [t.reference for t in (triplets[a.triplet_id] for a in answers) if not t.points]
         texts = list(dict.fromkeys([t for t in wanted if t not in extracted] + [a.answer for a in answers]))
@@ -251,6 +247,13 @@ def triplets_by_id(triplets: Sequence[Triplet]) -> dict[str, Triplet]:
     return by_id
 
 
+def check_known(answers: Sequence[Answer], triplets: Mapping[str, Triplet]) -> None:
+    """InputError for an answer to a triplet that is not among those given, which are by id."""
+    if unknown := sorted({a.triplet_id for a in answers} - triplets.keys()):
+        raise InputError(f"{len(unknown)} triplet ids of the answers are not among the {len(triplets)} "
+                         f"triplets, e.g. {unknown[0]!r}; give the triplets these answers belong to")
+
+
 def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = None, prompts: Any = None,
           max_score: int | None = None, variant: str = "faithful", support: str = "none") -> EMS:
     """The pipeline behind `ems score` and `ems evaluate`.
@@ -343,11 +346,7 @@ def compute(predictions: Sequence[str], references: Sequence[str | Sequence[str]
 
 
 def batch_size(*judges: Any) -> int:
-    """How many answers to lay before judges at once: so many that every worker is busy nearly to a stage's
-    end.
-
-    A judge may name its own (`batch`).
-    """
+    """How many answers to lay before judges at once: enough to keep workers busy, or a judge's `batch`."""
     return max((getattr(judge, "batch", CHUNK) for judge in judges), default=CHUNK)
 
 

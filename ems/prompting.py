@@ -52,9 +52,7 @@ class Prompts:
 
     @classmethod
     def named(cls, name: str) -> Prompts:
-        """`kit`; a set in the user's data folder, such as `paper` once it is imported; or a folder of
-        templates.
-        """
+        """`kit`; a set in the user's data folder, such as an imported `paper`; or a folder of templates."""
         if name == "kit":
             return cls()
         places = [place for place in (home() / "prompts" / name, Path(name)) if name and place.is_dir()]
@@ -76,9 +74,7 @@ class Prompts:
         return template.substitute(values).strip("\n")
 
     def menu(self, points: Sequence[str]) -> str:
-        """The candidate points of a matching prompt, one a line, numbered from `first` unless the set says
-        not to.
-        """
+        """The candidate points of a matching prompt, listed as the set says (the kit: numbered lines)."""
         lines = [quoted(p) for p in points]
         if self._menu.get("numbered", True):
             lines = [f"{i}: {line}" for i, line in enumerate(lines, self.first)]
@@ -94,8 +90,7 @@ class Prompts:
         return questions if questions and questions.is_file() else Path(otherwise)
 
     def signature(self, *tasks: str) -> str:
-        """`kit#1a2b3c4d`: the set's name and a hash over its templates of these tasks (and its form of a
-        menu).
+        """`kit#1a2b3c4d`: the set's name and a hash over its templates of these tasks (and its menu).
 
         What a set leaves to the kit is signed as the kit's: `paper#1a2b3c4d+kit#5e6f7a8b(summary)`.
         """

@@ -72,8 +72,7 @@ def read_index(reply: str, n_points: int, first: int = 0) -> int | None:
 
 
 def read_score(reply: str, max_score: int) -> float | None:
-    """The whole number 0 .. max_score on the reply's last line, divided by max_score; None when it is not
-    one.
+    """The whole number 0 .. max_score on the reply's last line, divided by max_score; None for anything else.
 
     "7/10" and "7 out of 10" are read when their second number is max_score. The judge is asked for a whole
     number: 7.5 is none, 7.0 in JSON is. None as well when the reply states other numbers in the same way
@@ -90,8 +89,7 @@ def read_word(reply: str, words: tuple[str, ...]) -> str | None:
 
 
 def read_numbers(reply: str, key: str, n: int) -> list[int] | None:
-    """Distinct numbers 0 .. n - 1 from `{key: [...]}` or a bare list; None when unreadable or any is off the
-    menu.
+    """Distinct numbers 0 .. n - 1 from `{key: [...]}` or a bare list; None without one, or with others.
 
     None as well when there are several different lists: one may belong to the prose around the other.
     """
@@ -279,9 +277,7 @@ def _items(text: str) -> list[str] | None:
 
 
 def _values_in(text: str) -> Iterator[Any]:
-    """The JSON objects and lists in a text, Python literals allowed, in order; nothing after one that does
-    not end.
-    """
+    """The JSON (or Python) objects and lists in a text, in order; nothing after one that does not end."""
     at = 0
     while start := re.compile(r"[\[{]").search(text, at):
         at = start.start()
@@ -318,9 +314,7 @@ def _lacks_a_comma(piece: str) -> bool:
 
 
 def _end(text: str, start: int) -> int | None:
-    """Where the bracket at `start` is closed, brackets in quotes aside; None when it is not, or nests too
-    deep.
-    """
+    """Where the bracket at `start` closes, brackets in quotes aside; None for nowhere, or nested too deep."""
     open_, quote, opening = [], "", ("[", "{", ",", ":")
     for mark in re.compile(r"\\.|[\"'\[\]{}]", re.S).finditer(text, start):
         sign = mark[0]
@@ -346,11 +340,7 @@ def _before(text: str, at: int) -> str:
 
 
 def _quoted_lines(text: str, start: int) -> tuple[list[str], int] | None:
-    """A list with one quoted entry a line whose inner quotes were not escaped: what is between the outer
-    ones.
-
-    With the place where the list ends; None when there is no such list at `start`.
-    """
+    """A list of one quoted entry a line, inner quotes not escaped, and its end; None for another text."""
     listing = _LINES.match(text, start)
     if listing is None:
         return None

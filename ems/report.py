@@ -160,13 +160,12 @@ def _shown_points(points: Sequence[str]) -> list[str]:
 
 
 def alignment_html(result: EMSResult, limit: int = 200) -> str:
-    """One answer's alignment (`alignment_rows`) for a notebook: HTML without script or link, at most `limit`
-    rows.
+    """One answer's alignment (`alignment_rows`, at most `limit` of them) as HTML without script or link.
 
     Blue: scored, the darker the higher. Double orange edge: nothing matches or covers it. Green: nothing
     matches it, but the document supports it. Dashed grey: unscored. Small, pale and in italics: only the
-    nearest point, or what the document says. Okabe and Ito's colours, translucent: for
-    every colour vision, in light and dark themes.
+    nearest point, or what the document says. Okabe and Ito's colours, translucent: for every colour vision,
+    in light and dark themes.
     """
     rows = alignment_rows(result)
     points = _shown_points(result.ref_points), _shown_points(result.ans_points)
@@ -276,8 +275,7 @@ def _text_point(index: int | None, points: Sequence[str], hint: bool, width: int
 
 def table1(summary: pd.DataFrame, paper: pd.DataFrame | None = None,
            models: Sequence[str] | None = None, people: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Table 1 for display, from `stats.summarise`: a row per metric and part, a column per model, n and
-    coverage.
+    """Table 1 for display, from `stats.summarise`: a row per metric and part, a column per model.
 
     A cell reads "0.412 [0.371, 0.455] †": value, 95 % interval, flagged. A model that `paper` (columns
     metric, part, model, value) has as well gets a second column: the paper's value, our gap to it, and
@@ -353,8 +351,7 @@ def _agreed(entries: list[str]) -> str:
 def save_table1(summary: pd.DataFrame, folder: str | os.PathLike[str], paper: pd.DataFrame | None = None, *,
                 absent: Mapping[str, str] | None = None, models: Sequence[str] | None = None,
                 people: pd.DataFrame | None = None, about_people: str = "") -> list[Path]:
-    """Write table1.csv (tidy, six decimals), table1.md and table1.tex (booktabs) into `folder`; returns the
-    paths.
+    """Write table1.csv (tidy, six decimals), table1.md and table1.tex (booktabs) into `folder`.
 
     `absent` maps a metric without rows to the reason, listed under the table; `people` is `table1`'s, for the
     last two files, and `about_people` says under the table what it is. Names are harmless in each format.

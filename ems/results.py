@@ -81,9 +81,7 @@ def of_metric(results: dict[str, list[EMSResult]], metric: str | None, path: str
 
 
 def _check_lengths(row: ResultRow, where: str) -> None:
-    """InputError for lists that do not fit the points: one entry a point, indices on the other side's
-    list.
-    """
+    """InputError for lists that do not fit the points: an entry a point, indices of the other side's."""
     refs, answers = len(row.ref_points), len(row.ans_points)
     sides: dict[str, tuple[Sequence[Any], int]] = {
         "match": (row.match, refs), "score": (row.score, refs), "ref_weights": (row.ref_weights, refs),

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -150,8 +149,15 @@ def paired(values: pd.DataFrame, metric: str, part: str, a: str, b: str, *, clus
     """
     cell = _checked(values, cluster, metric=metric, part=part)
     _known(values, "model", a, b)
-    sides = [cell[cell["model"] == model].set_index("triplet_id") for model in (a, b)]
-    both = sides[0].join(sides[1], how="inner", rsuffix="_b")
+    return _paired(cell, metric, part, a, b, permutations, seed)
+
+
+def _paired(cell: pd.DataFrame, metric: str, part: str, a: str, b: str, permutations: int,
+            seed: int) -> Paired:
+    """`paired`, from the checked rows of one metric and part."""
+    slim = cell.set_index("triplet_id")[["model", "cluster", "value"]]
+    sides = [slim[slim["model"] == model] for model in (a, b)]
+    both = sides[0].join(sides[1]["value"], how="inner", rsuffix="_b")
     gaps = both.assign(num=both["value"] - both["value_b"], den=1.0).dropna(subset="num")
     estimate = jackknifed(*_pooled(gaps))
     p, exact = sign_flip_test(gaps.groupby("cluster")["num"].sum().to_numpy(), permutations, seed)
@@ -192,8 +198,9 @@ def paired_table(values: pd.DataFrame, *, models: Sequence[str] | None = None, c
     """
     frame = _checked(values, cluster)
     models = sorted(frame["model"].unique(), key=by_size) if models is None else models
-    settings: dict[str, Any] = {"cluster": "cluster", "permutations": permutations, "seed": seed}
-    rows = [asdict(paired(frame, metric, part, a, b, **settings))
+    _known(frame, "model", *models)
+    cells = dict(list(frame.groupby(["metric", "part"])))
+    rows = [asdict(_paired(cells[metric, part], metric, part, a, b, permutations, seed))
             for metric, part in paper_order(frame[["metric", "part"]].drop_duplicates()).to_numpy()
             for b, a in combinations(models, 2)]
     table = pd.DataFrame(rows, columns=list(Paired.__slots__))
@@ -335,8 +342,7 @@ def correlate_difference(a: Sequence[float], b: Sequence[float], y: Sequence[flo
                          cluster: Sequence[object] | None = None, *,
                          coefficients: Iterable[str] = ("pearson", "spearman", "kendall"),
                          resamples: int = 2000, seed: int = 7) -> pd.DataFrame:
-    """Correlation(a, y) - correlation(b, y), in [-2, 2], a row per coefficient; columns `a`, `b` hold the
-    two.
+    """Correlation(a, y) - correlation(b, y), in [-2, 2], and both (`a`, `b`): a row per coefficient.
 
     Both come from the same rows and the same resamples, so the interval is a paired one. The coefficient
     "auc" is the area under the ROC curve, for a `y` of 0 and 1.
@@ -431,8 +437,8 @@ def _pooled(*sources: pd.DataFrame) -> tuple[Statistic, int, int]:
     """sum(num) / sum(den), 0 for rows drawn that are all refusals, or the harmonic mean of two such ratios;
     the counts of clusters and rows.
     """
-    scored = [source.dropna(subset="num").assign(rows=1.0) for source in sources]
-    sums = [source.groupby("cluster")[["num", "den", "rows"]].sum() for source in scored]
+    scored = [source[["cluster", "num", "den"]].dropna(subset="num").assign(rows=1.0) for source in sources]
+    sums = [source.groupby("cluster").sum() for source in scored]
     clusters = sorted({c for s in sums for c in s.index})
     parts = [s.reindex(clusters, fill_value=0.0).to_numpy().T for s in sums]
 

@@ -209,9 +209,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A judge's reply as the stages read it: a usable text, or None and the reason, with the record behind
-    it.
-    """
+    """A judge's reply as the stages read it: a usable text, or None and the reason; and its record."""
 
     text: str | None
     error: str = ""               # "length", "refusal", "timeout", "connection", "http 500", "not JSON", ...
@@ -237,9 +235,7 @@ class Judge(Protocol):
         ...
 
     def ask(self, requests: Sequence[Request], progress: str = "") -> list[Reply]:
-        """One reply per request, in the same order; a bar with the words `progress` is shown if there are
-        any.
-        """
+        """One reply per request, in the same order; a progress bar if `progress` has words for it."""
         ...
 
 

@@ -1,5 +1,6 @@
 """`ems agree`, what a design can see, and bounds: by hand, by simulation, and on labels that are none."""
 
+import json
 import math
 
 import numpy as np
@@ -45,9 +46,18 @@ def test_pairs_and_two_raters(tmp_path):
     rows = [f"t{i},m,n,{1 if i < 4 else -1},{rater}" for i in range(10) if i != 5 for rater in "ab"]
     read = own_labels.read_labels(labels(tmp_path, "triplet_id,model_a,model_b,preference,rater\n" + "\n".join(rows)))
     assert own_labels.raters(read) == (2, pytest.approx(1.0))
-    found = own_labels.agreement({"m": own_labels.read_results(results(tmp_path, both))}, read, resamples=100)
+    found = own_labels.agreement(own_labels.own_results([results(tmp_path, both)]), read, resamples=100)
     right = found[(found.measure == "right side") & (found.part == "f1")].iloc[0]
     assert (right.value, right.n) == (8 / 9, 9)                    # t4 is 0.4 against 0.5, and m is liked
+
+
+def test_results_are_named_by_file_or_by_metric(tmp_path):
+    plain, again = results(tmp_path, VALUES), results(tmp_path, VALUES[:1], "alignments")
+    rows = [{"metric": "EMS(LLM)", **json.loads(line)} for line in again.read_text().splitlines()]
+    found = own_labels.own_results([plain, write_jsonl(again, rows)])
+    assert {name: len(table) for name, table in found.items()} == {"results": 10, "EMS(LLM)": 1}
+    with pytest.raises(InputError, match="two files of results are called results; rename one"):
+        own_labels.own_results([plain, plain])
 
 
 def test_a_real_set_agrees_with_the_notebook(tmp_path):

@@ -37,7 +37,9 @@ def packed(page):
 # ---- read back -----------------------------------------------------------------------------------
 
 def test_results_come_back_as_they_were_written(tmp_path):
-    results = [result(), result("n"), result(triplet="t2", ref_points=("a",), match=(-1,), score=(0.0,))]
+    should_not_be_said = result("n", "t2", ref_weights=(2.0, -1.0, 1.0), given=("vital", "harm", "vital"))
+    results = [result(), result("n"), result(triplet="t2", ref_points=("a",), match=(-1,), score=(0.0,)),
+               should_not_be_said]
     path = write_jsonl(tmp_path / "r.jsonl", results)
     assert load_results(path) == {"EMS": results}
 

@@ -27,12 +27,12 @@ from ems.local.words import (
 def overlap(a, b):
     """What `similarity` makes its decision on."""
     side, other = Side([a]), Side([b])
-    return likeness(side, other, held_by(side, other))[0].get(0, 0.0)
+    return next(likeness(side, other, held_by(side, other))).get(0, 0.0)
 
 
 def covered(points, others, question="", cosines=None, given=False):
     side, other = Side(points, question, given=given), Side(others, question)
-    return coverage(side, held_by(side, other), cosines)
+    return list(coverage(side, held_by(side, other), cosines))
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import tee
 from typing import Any
 
 from ..types import EMSResult, Points
@@ -34,15 +35,16 @@ class SimilarityMatcher:
         if self.encoder and ref and ans:
             embedded = self.encoder.embed([*ref, *ans])
             cosines = embedded[: len(ref)] @ embedded[len(ref) :].T
-            alike = [{j: bent(value, cosines[i][j]) for j, value in row.items()}
-                     for i, row in enumerate(alike)]
+            alike = ({j: bent(value, of_point[j]) for j, value in row.items()}
+                     for row, of_point in zip(alike, cosines, strict=True))
         return tuple(j if row.get(j, 0.0) >= self.threshold else -1
-                     for row, j in zip(alike, map(_nearest, alike), strict=True))
+                     for row in alike for j in [_nearest(row)])
 
 
 def _nearest(row: Mapping[int, float]) -> int:
     """The index of the highest value, the earliest of equals; -1 for none."""
-    return min(row, key=lambda j: (-row[j], j), default=-1)
+    highest = max(row.values(), default=0.0)
+    return min((j for j, value in row.items() if value == highest), default=-1)
 
 
 class LocalScorer:
@@ -88,10 +90,10 @@ class LocalScorer:
 
 def _of_side(side: Side, other: Side, cosine: Any) -> tuple[tuple[float, ...], tuple[int, ...]]:
     """The score of each point of a side, and its nearest other point; -1 for one that nothing covers."""
-    found = held_by(side, other)
-    score = coverage(side, found, cosine)
-    nearest = map(_nearest, likeness(side, other, found))
-    return tuple(score), tuple(j if s > 0 else -1 for j, s in zip(nearest, score, strict=True))
+    first, second = tee(held_by(side, other))         # point by point: of thousands, not all at once
+    nearest = map(_nearest, likeness(side, other, second))
+    pairs = list(zip(coverage(side, first, cosine), nearest, strict=True))
+    return tuple(s for s, _ in pairs), tuple(j if s > 0 else -1 for s, j in pairs)
 
 
 class PairScorer:

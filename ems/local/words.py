@@ -13,9 +13,10 @@ import hashlib
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import Any
 
 from . import quantities as _quantities
 from .quantities import Quantity, QuantityIndex, find_quantities
@@ -119,7 +120,31 @@ class Side:
         for j, words in enumerate(self.words):
             for word in words:
                 self.holders[word].append(j)
+        self._places: dict[str, Any] = {}                # the same as arrays, where points are many
+        if len(self.points) >= 300:
+            import numpy as np
+
+            self._places = {word: np.array(holders) for word, holders in self.holders.items()}
         self.quantities = QuantityIndex([point.quantities for point in self.points])
+
+    def shares_of(self, words: Mapping[str, float]) -> defaultdict[int, float]:
+        """The weight of the words that each point holds, by index; of those that hold some of them."""
+        shares: defaultdict[int, float] = defaultdict(float)
+        if not self._places:
+            for word, weight in words.items():
+                for j in self.holders.get(word, ()):
+                    shares[j] += weight
+            return shares
+        import numpy as np
+
+        # The same sums in the same order, for all points at once: thousands of them may hold every word.
+        sums, some = np.zeros(len(self.points)), np.zeros(len(self.points), dtype=bool)
+        for word, weight in words.items():
+            if (places := self._places.get(word)) is not None:
+                sums[places] += weight
+                some[places] = True
+        shares.update(zip(np.flatnonzero(some).tolist(), sums[some].tolist(), strict=True))
+        return shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,21 +155,17 @@ class Held:
     by_point: dict[int, float]         # by each of its points that holds something, by index
 
 
-def held_by(side: Side, other: Side) -> list[Held]:
+def held_by(side: Side, other: Side) -> Iterator[Held]:
     """What `other` holds of each point of `side`: words, and numbers as far as their words agree.
 
     Where fewer points of `other` mention a thing than of `side`, each of these holds a part of it, as in the
     clipped counts of BLEU: a text that says it once does not cover one that comes back to it in every point.
     """
-    found = []
     for i, words in enumerate(side.words):
-        by_point: dict[int, float] = defaultdict(float)
+        by_point = other.shares_of(words)
         whole = 0.0
         for word, weight in words.items():
-            holders = other.holders.get(word, ())
-            whole += weight * _portion(side, len(side.holders[word]), len(holders))
-            for j in holders:
-                by_point[j] += weight
+            whole += weight * _portion(side, len(side.holders[word]), len(other.holders.get(word, ())))
         numbers = _numbers(side, i, other, by_point)
         for quantity, trusts in zip(side.points[i].quantities, numbers, strict=True):
             portion = _portion(side, *(len(one.quantities.equals(quantity)) for one in (side, other)))
@@ -152,8 +173,7 @@ def held_by(side: Side, other: Side) -> list[Held]:
         for trusts in numbers:
             for j, trust in trusts.items():
                 by_point[j] += NUMBER * trust
-        found.append(Held(whole, dict(by_point)))
-    return found
+        yield Held(whole, by_point)
 
 
 def _portion(side: Side, mentions: int, others: int) -> float:
@@ -172,31 +192,31 @@ def _numbers(side: Side, i: int, other: Side, shared: Mapping[int, float]) -> li
              for j in other.quantities.equals(quantity)} for quantity in side.points[i].quantities]
 
 
-def coverage(side: Side, found: Sequence[Held], cosines: Sequence[Sequence[float]] | None = None
-             ) -> list[float]:
+def coverage(side: Side, found: Iterable[Held], cosines: Sequence[Sequence[float]] | None = None
+             ) -> Iterator[float]:
     """Share in [0, 1] of each point's weight that the other side as a whole holds; 0 without other points.
 
     `found` is of `held_by`; `cosines` bends the values (`bent`), where there are embeddings.
     """
-    shares = [min(1.0, held.whole / weight) for held, weight in zip(found, side.weights, strict=True)]
-    if cosines is None:
-        return shares
-    return [bent(share, max(row)) for share, row in zip(shares, cosines, strict=True)]
+    for i, (held, weight) in enumerate(zip(found, side.weights, strict=True)):
+        share = min(1.0, held.whole / weight)
+        yield share if cosines is None else bent(share, max(cosines[i]))
 
 
-def likeness(side: Side, other: Side, found: Sequence[Held]) -> list[dict[int, float]]:
+def likeness(side: Side, other: Side, found: Iterable[Held]) -> Iterator[dict[int, float]]:
     """By point of `side`: the points of `other` that share something, and how alike the two are, in [0, 1].
 
     The weight that both hold over what both weigh (Dice). `found` is of `held_by`.
     """
-    return [{j: min(1.0, 2 * weight / (side.weights[i] + other.weights[j]))
-             for j, weight in of_point.by_point.items()} for i, of_point in enumerate(found)]
+    for weighed, of_point in zip(side.weights, found, strict=True):
+        yield {j: min(1.0, 2 * weight / (weighed + other.weights[j]))
+               for j, weight in of_point.by_point.items()}
 
 
 def similarity(a: str, b: str) -> float:
     """How alike two points are, in [0, 1]: 1 for the same content, 0 for none."""
     side, other = Side([a]), Side([b])
-    return likeness(side, other, held_by(side, other))[0].get(0, 0.0)
+    return next(likeness(side, other, held_by(side, other))).get(0, 0.0)
 
 
 def bent(value: float, cosine: float) -> float:

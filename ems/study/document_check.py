@@ -16,9 +16,10 @@ from typing import Any
 import pandas as pd
 
 from .. import data as frames
-from ..io import parse_jsonl, read_text, unguarded, write_csv
+from ..io import unguarded, write_csv
 from ..pipeline import with_support
 from ..report import markdown_text
+from ..results import load_results
 from ..stats import COLUMNS as COLUMNS_OF_SUMMARY
 from ..stats import MIN_CLUSTERS, Paired, paired, summarise
 from ..support.support import LocalSupporter, point_id
@@ -43,13 +44,12 @@ class Checked:
 
 def read_alignments(path: Path, metrics: Sequence[str]) -> list[EMSResult]:
     """The results of the first of these metrics that a run's alignments.jsonl has. InputError for none."""
-    rows = [dict(row) for _, row in parse_jsonl(read_text(path), path)]
-    known = sorted({row["metric"] for row in rows})
-    metric = next((name for name in metrics if name in known), None)
+    results = load_results(path)
+    metric = next((name for name in metrics if name in results), None)
     if metric is None:
-        raise InputError(f"{path} has no alignments of {', '.join(metrics)}; there are {', '.join(known)}")
-    return [EMSResult.from_dict({k: v for k, v in row.items() if k != "metric"})
-            for row in rows if row["metric"] == metric]
+        raise InputError(f"{path} has no alignments of {', '.join(metrics)}; there are "
+                         f"{', '.join(sorted(results))}")
+    return results[metric]
 
 
 def checked_answers(results: Sequence[EMSResult], triplets: Sequence[Triplet], *,

@@ -74,9 +74,7 @@ def pairs_with_own(committed: Path, metrics: Mapping[str, str], scorers: Mapping
 
 def _with_own(known: LabelSet, texts: Callable[[], tuple[list[Triplet], list[Answer], Any]],
               metrics: Mapping[str, str], scorers: Mapping[str, str]) -> LabelSet:
-    """The set with columns of own metrics and scorers; without, and with the reason, where texts are
-    missing.
-    """
+    """The set with columns of own metrics and scorers; where texts are missing, with the reason instead."""
     names = ", ".join({**metrics, **scorers})
     try:
         triplets, answers, _ = texts()

@@ -18,8 +18,9 @@ import numpy as np
 import pandas as pd
 
 from .. import stats
-from ..io import parse_jsonl, read_text, some
-from ..types import EMSResult, InputError
+from ..io import read_text, some
+from ..results import UNNAMED, load_results
+from ..types import InputError
 from .reliability import Scale, krippendorff_alpha
 
 SINGLE = ("triplet_id", "model", "label")
@@ -28,21 +29,20 @@ PARTS = ("recall", "precision", "f1")
 KEY = ["triplet_id", "model"]
 
 
-def read_results(path: str | Path) -> pd.DataFrame:
-    """The results of `ems evaluate`, an answer a row: triplet_id, model, recall, precision, f1 (or nan)."""
-    rows = []
-    for number, row in parse_jsonl(read_text(path), path):
-        try:
-            result = EMSResult.from_dict(row)
-        except InputError as error:
-            raise InputError(f"{path}, line {number}: {error}") from None
-        rows.append((result.triplet_id, result.model, *(getattr(result, part) for part in PARTS)))
-    if not rows:
-        raise InputError(f"{path} is empty; the results of ems evaluate are needed")
-    table = pd.DataFrame(rows, columns=[*KEY, *PARTS])
-    if (twice := table.duplicated(KEY)).any():
-        raise InputError(f"{path} has {tuple(table.loc[twice, KEY].iloc[0])} more than once")
-    return table
+def own_results(paths: Sequence[str | Path]) -> dict[str, pd.DataFrame]:
+    """The results of every file, a frame with an answer a row: `KEY`, `PARTS` (or nan).
+
+    By the file's stem, or by metric where its lines name one. InputError for two of one name.
+    """
+    found: dict[str, pd.DataFrame] = {}
+    for path in paths:
+        for metric, results in load_results(path).items():
+            name = Path(path).stem if metric == UNNAMED else metric
+            if name in found:
+                raise InputError(f"two files of results are called {name}; rename one")
+            rows = [tuple(getattr(r, column) for column in (*KEY, *PARTS)) for r in results]
+            found[name] = pd.DataFrame(rows, columns=[*KEY, *PARTS])
+    return found
 
 
 def read_labels(path: str | Path) -> pd.DataFrame:
@@ -107,7 +107,7 @@ def agreement(results: Mapping[str, pd.DataFrame], labels: pd.DataFrame, *, resa
     """How well each metric and part agrees with people: Spearman and Pearson; AUC of labels 0 and 1; for
     pairs Spearman of the gap and the share of preferences with its sign.
 
-    The labels of several raters are averaged. `results` is by name (`read_results`). Columns metric, part,
+    The labels of several raters are averaged. `results` is by name (`own_results`). Columns metric, part,
     measure, value, ci_low, ci_high (over groups), n, left_out (answers without a value). InputError for
     labels of answers that are not among the results.
     """
@@ -226,14 +226,3 @@ def _shown(table: pd.DataFrame) -> str:
     safe = table.assign(**{name: table[name].map(visible) for name in texts})
     return safe.to_string(index=False, float_format=lambda v: f"{v:.3f}", na_rep="",
                           formatters={"worth": lambda v: "" if math.isnan(v) else f"{v:.0f}"})
-
-
-def own_results(paths: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """The results of each file by the file's name, shortened to its stem; InputError for two of one name."""
-    found: dict[str, pd.DataFrame] = {}
-    for path in paths:
-        name = Path(path).stem
-        if name in found:
-            raise InputError(f"two files of results are called {name}; rename one")
-        found[name] = read_results(path)
-    return found

@@ -16,7 +16,7 @@ import pandas as pd
 from ..data import read_frames
 from ..io import write_csv
 from ..report import markdown_text
-from ..stats import summarise
+from ..stats import mean_over
 from ..support.retrieve import recall_at
 from ..types import InputError
 from .upstream import names_verdict, pins, source
@@ -113,18 +113,14 @@ def _questions() -> dict[str, Any]:
 
 def _estimates(answers: dict[int, pd.DataFrame], measures: pd.Series) -> dict[int, dict[str, float]]:
     """By cell: ours, ci_low, ci_high, n, stated, ours_stated."""
-    values = pd.concat([
-        frame.assign(metric=str(i), part="Score", model="released",
-                     triplet_id=[f"{group} {k}" for k, group in enumerate(frame["group"])],
-                     num=frame["value"], den=1.0, units=1, unscored=0, signature="")
-        for i, frame in answers.items()])
-    found = summarise(values.drop(columns=["stated"])).set_index("metric")
     estimates = {}
     for i, frame in answers.items():
-        row, measure = found.loc[str(i)], measures[i]
+        mean, measure = mean_over(frame["value"], frame["group"]), measures[i]
         unit = len(frame) if measure == "count" else 100
-        ends = {end: round(unit * row[end], DIGITS[measure] or 1) for end in ("ci_low", "ci_high")}
-        estimates[i] = {"ours": round(unit * row["value"], DIGITS[measure]), **ends, "n": len(frame)}
+        digits = DIGITS[measure]
+        estimates[i] = {"ours": round(unit * mean.value, digits), "n": len(frame),
+                        "ci_low": round(unit * mean.ci_low, digits or 1),
+                        "ci_high": round(unit * mean.ci_high, digits or 1)}
         if frame["stated"].notna().all():
             stated = frame[frame["stated"].astype(bool)]
             estimates[i] |= {"stated": round(len(stated) / len(frame), 3),

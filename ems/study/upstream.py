@@ -270,9 +270,7 @@ def financebench(sets: Sequence[str] = FINANCEBENCH_SETS, contexts: bool = False
 
 
 def financebench_sets() -> list[str]:
-    """The names of all sixteen answer sets that FinanceBench's authors labelled; `FINANCEBENCH_SETS` are
-    eight of them.
-    """
+    """The sixteen answer sets that FinanceBench's authors labelled, `FINANCEBENCH_SETS` among them."""
     folder = "financebench/results/"
     return [Path(name).stem for name in pins() if name.startswith(folder)]
 

@@ -15,7 +15,7 @@ import pandas as pd
 
 from ..data import read_frames
 from ..io import write_csv
-from ..stats import summarise
+from ..stats import mean_over
 from ..support.document import Document
 from ..support.retrieve import average_precision, recall_at, reciprocal_rank
 from ..support.support import LocalSupporter
@@ -93,10 +93,8 @@ def accuracy(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _interval(cell: pd.DataFrame) -> dict[str, float]:
     """Share right with its 95 % interval over filings."""
-    values = cell.assign(metric="right", part="Score", model="rule", value=cell["right"].astype(float),
-                         num=cell["right"].astype(float), den=1.0, units=1, unscored=0, signature="")
-    row = summarise(values).iloc[0]
-    return {"right": row["value"], "ci_low": row["ci_low"], "ci_high": row["ci_high"]}
+    share = mean_over(cell["right"].astype(float), cell["group"])
+    return {"right": share.value, "ci_low": share.ci_low, "ci_high": share.ci_high}
 
 
 def retrieval(frame: pd.DataFrame) -> pd.DataFrame:

@@ -125,9 +125,7 @@ def _closest_lines(document: Document, point: str, passages: Sequence[int]) -> l
 
 
 def _holder(q: Quantity, lines: Sequence[_Near], scale: float) -> Held | None:
-    """The closest line with an equal quantity, if possible without the opposite direction; a date may stand
-    in any of them.
-    """
+    """The closest line with an equal quantity (a date: any line), of the opposite direction only at need."""
     least, plain, opposite = 0.0 if q.unit == "date" else TIED, undirected(q), None
     for near in lines:
         if near.overlap < least:
