@@ -506,28 +506,25 @@ def test_a_damaged_row_of_the_store_is_one_line(pair, tmp_path, capsys):
 
 # ---- progress and signals ------------------------------------------------------------------------
 
-def command_line(*arguments):
-    return subprocess.Popen([sys.executable, "-m", "ems.cli", *map(str, arguments)], stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True)
-
-
-def test_a_redirected_stderr_has_no_progress_bars(files, tmp_path):
+def test_a_redirected_stderr_has_no_progress_bars(files, tmp_path, capfd):
     with Loopback("{}") as server:
-        process = command_line("evaluate", *files, "-o", tmp_path / "o", "--judge", "m", "--base-url",
-                               server.url, "--store", tmp_path / "s.sqlite")
-        error = process.communicate(timeout=60)[1]
+        assert main(["evaluate", *files, "-o", str(tmp_path / "o"), "--judge", "m", "--base-url", server.url,
+                     "--store", str(tmp_path / "s.sqlite")]) == 3
+    error = capfd.readouterr().err
     assert "it/s" not in error
     assert "reply/s" not in error
     assert "\r" not in error
 
 
+@pytest.mark.slow
 def test_sigterm_ends_with_one_line_and_leaves_no_part(files, tmp_path):
     import signal
     import time
 
     with Loopback("{}", latency=30) as server:
-        process = command_line("evaluate", *files, "-o", tmp_path / "out" / "o", "--judge", "m", "--base-url",
-                               server.url, "--store", tmp_path / "s.sqlite")
+        command = [sys.executable, "-m", "ems.cli", "evaluate", *files, "-o", tmp_path / "out" / "o", "--judge", "m",
+                   "--base-url", server.url, "--store", tmp_path / "s.sqlite"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         began = time.monotonic()
         while not server.count and time.monotonic() < began + 60:
             time.sleep(0.05)
@@ -541,6 +538,7 @@ def test_sigterm_ends_with_one_line_and_leaves_no_part(files, tmp_path):
 
 # ---- installed, without the checkout -------------------------------------------------------------
 
+@pytest.mark.slow
 def test_an_installed_wheel_has_the_data_sets(tmp_path):
     """The wheel, unpacked elsewhere, evaluates the kit's own fifty from a folder of the user's."""
     import shutil

@@ -13,14 +13,17 @@ from ems.pipeline import CHUNK, build
 from ems.study.distributed_run import stream
 from ems.types import InputError
 
-distributed = pytest.importorskip("distributed",
-                                  reason="the cluster test needs dask: pip install 'ems-kit[dask]'")
 TRIPLETS, ANSWERS = judgeable(CHUNK * 5 + 7, 4)                # six partitions, the last one short
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def distributed():
+    return pytest.importorskip("distributed", reason="the cluster test needs dask: pip install 'ems-kit[dask]'")
+
+
+@pytest.fixture(scope="module")
+def cluster(distributed):
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
                                   silence_logs=50) as two_workers:
         yield two_workers
@@ -30,7 +33,7 @@ def plain(results):
     return [json.dumps(r.to_dict()) for r in results]
 
 
-def test_same_results_with_one_worker_killed_halfway(cluster):
+def test_same_results_with_one_worker_killed_halfway(distributed, cluster):
     alone = plain(build(None, "local").evaluate(TRIPLETS, ANSWERS))
     with distributed.Client(cluster.scheduler_address, set_as_default=False) as client:
         victim = next(iter(client.run(os.getpid).values()))
@@ -58,7 +61,7 @@ def test_bertscore_on_the_cluster(cluster):
     ) == plain(alone)
 
 
-def test_a_scheduler_that_is_lost_is_one_clear_error():
+def test_a_scheduler_that_is_lost_is_one_clear_error(distributed):
     local = distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False,
                                      dashboard_address=None, silence_logs=50)
     results = stream(local.scheduler_address, TRIPLETS, iter(ANSWERS * 20))

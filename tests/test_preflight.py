@@ -1,6 +1,7 @@
 """Missing files, calls and models are said before a kernel starts, and before anything costs money."""
 
 import csv
+from importlib.util import find_spec
 
 import pytest
 from loopback import Fault, Loopback
@@ -66,7 +67,8 @@ def test_calls_that_are_there_or_not_wanted_pass(calls, p):
 
 
 def test_a_missing_call_is_said_before_a_kernel_starts(calls, no_kernel):
-    pytest.importorskip("papermill", reason="profiles need papermill (pip install 'ems-kit[notebooks]')")
+    if find_spec("papermill") is None:             # importing it takes seconds, and nothing here runs it
+        pytest.skip("profiles need papermill (pip install 'ems-kit[notebooks]')")
     project(calls, "common: {TRANSCRIPTS: calls}", _01_dataset=[PARAMETERS])
     with pytest.raises(InputError, match="BOR"):
         reproduce("p", root=calls)
@@ -90,7 +92,8 @@ def missing(tmp_path, *notebooks):
 
 
 def test_a_judge_that_is_gone_stops_the_run_before_its_writers_are_paid(tmp_path, monkeypatch, no_kernel):
-    pytest.importorskip("papermill", reason="profiles need papermill (pip install 'ems-kit[notebooks]')")
+    if find_spec("papermill") is None:             # importing it takes seconds, and nothing here runs it
+        pytest.skip("profiles need papermill (pip install 'ems-kit[notebooks]')")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-for-a-test")
     judged = PARAMETERS.replace("WRITERS = []", 'JUDGE = "judge-1"  # model\nBASE_URL = ""  # place\nX = []')
     with Loopback(models=["writer"]) as well, Loopback(models=["judge-2"], faults=lambda n, body: GONE) as judges:

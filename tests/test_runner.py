@@ -5,6 +5,7 @@ import json
 import shutil
 import threading
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -118,7 +119,8 @@ def test_when_one_fails_the_other_is_finished():
 @pytest.fixture
 def played(monkeypatch, tmp_path):
     """A project whose one notebook writes its resamples as the run's figure; no kernel is started."""
-    pytest.importorskip("papermill", reason="profiles need papermill (pip install 'ems-kit[notebooks]')")
+    if find_spec("papermill") is None:             # importing it takes seconds, and nothing here runs it
+        pytest.skip("profiles need papermill (pip install 'ems-kit[notebooks]')")
     parameters = """RUN = "runs/lab"  # folder
 RESAMPLES = 10  # resamples
 REPLIES = []  # files

@@ -79,8 +79,8 @@ class LocalScorer:
 
     def _covered(self, alignment: EMSResult, cosine: Any) -> EMSResult:
         side = partial(Side, question=alignment.question, question_word=self.question_word)
-        ref = side(alignment.ref_points, given=bool(alignment.given))
-        ans, supporting = side(alignment.ans_points), side(alignment.supporting)
+        ref, ans = side(alignment.ref_points, given=bool(alignment.given)), side(alignment.ans_points)
+        supporting = side(alignment.supporting) if alignment.given else ref
         score, match = _of_side(ref, ans, cosine)
         ans_score, ans_match = _of_side(ans, supporting, None if cosine is None else cosine.T)
         return replace(alignment, score=score, ans_score=ans_score, match=match, ans_match=ans_match,

@@ -213,6 +213,7 @@ def likeness(side: Side, other: Side, found: Iterable[Held]) -> Iterator[dict[in
                for j, weight in of_point.by_point.items()}
 
 
+@lru_cache(maxsize=16384)
 def similarity(a: str, b: str) -> float:
     """How alike two points are, in [0, 1]: 1 for the same content, 0 for none."""
     side, other = Side([a]), Side([b])

@@ -113,9 +113,11 @@ def study(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> pd.DataFram
     found = []
     for form in FORMS:
         for choice, pipeline in variants(form).items():
-            if (cut := pipeline.extractor.signature) not in points:
-                points[cut] = pipeline.evaluate(triplets, answers)
-            results = rescored(points[cut], pipeline.scorer, pipeline)
+            cut = pipeline.extractor.signature
+            if cut in points:
+                results = rescored(points[cut], pipeline.scorer, pipeline)
+            else:
+                results = points[cut] = pipeline.evaluate(triplets, answers)
             found.append(frames.to_frame(results, f"{form}: {choice}", triplets))
     return pd.concat(found, ignore_index=True)
 
