@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
+from math import fsum
 
 from ..baselines import LABELS, LABELS_SCHEMA
 from ..local.quantities import LARGEST_DIFFERENCE, Quantity, same
@@ -122,11 +123,11 @@ def _closest_lines(document: Document, point: str, passages: Sequence[int]) -> l
     # "billion" belongs to a number and is in many lines: it weighs what the passages say, however few
     weights = {stem: document.index.idf(stem, LEAST_PASSAGES if stem in words else 0)
                for stem in content_stems(point) if word_weight(stem) >= 1}
-    total = sum(weights.values())
+    total = fsum(weights.values())             # the same in any order: a set has none
     if not words or not total:
         return None
-    near = [_Near(line, *(sum(w for stem, w in weights.items() if stem in words) / total
-                          for words in (line.around, line.stems)))
+    near = [_Near(line, *(fsum(w for stem, w in weights.items() if stem in held) / total
+                          for held in (line.around, line.stems)))
             for passage in passages for line in document.lines(passage)]
     return sorted(near, key=lambda one: (-one.overlap, -one.own))
 
