@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .judge.store import Replies
     from .pipeline import EMS
 
+ENOUGH = 3               # checked points of which a document that fits supports one
 COVERAGE = 0.95          # share of points that must be scored for exit status 0
 
 
@@ -136,6 +137,7 @@ def evaluate(args: argparse.Namespace) -> int:
     frames = [to_frame(results, "EMS", triplets)]
     if args.support != "none":
         frames.append(support_frame(results, triplets))
+        _doubt_documents(results)
     frames += rated
     summary = summarise(pd.concat(frames, ignore_index=True), cluster=args.cluster)
     if args.json:
@@ -216,6 +218,19 @@ def _results(args: argparse.Namespace, pipeline: EMS, triplets: Sequence[Triplet
     from .study.distributed_run import stream
 
     return stream(args.scheduler, triplets, answers, args.scorer or "local", encoder=args.encoder)
+
+
+def _doubt_documents(results: Sequence[EMSResult]) -> None:
+    """One line about documents that support nothing although much was checked: cut ones, or wrong ones."""
+    checked: Counter[str] = Counter()
+    supported: Counter[str] = Counter()
+    for result in results:
+        labels = [s.label for s in result.support if s.checked]
+        checked[result.triplet_id] += len(labels)
+        supported[result.triplet_id] += labels.count("supported")
+    if doubtful := [id_ for id_, n in checked.items() if n >= ENOUGH and not supported[id_]]:
+        _say(f"the documents of {len(doubtful)} of {len(checked)} triplets support none of the points that "
+             f"could be checked, e.g. of {doubtful[0]!r}: are they whole, and those the questions are about?")
 
 
 def _rated(args: argparse.Namespace, pipeline: EMS, triplets: Sequence[Triplet], answers: Sequence[Answer]

@@ -360,15 +360,26 @@ def save_table1(summary: pd.DataFrame, folder: str | os.PathLike[str], paper: pd
 
     table, ordered = table1(summary, paper, models, people), paper_order(summary)
     notes = _notes(table, summary, absent or {}) + [f"{AGREEMENT}: {about_people}"] * bool(about_people)
-    # n and unscored differ from cell to cell and stand in the csv: without them a metric has one signature
-    common = ordered["signature"].str.replace(r"\|(n|unscored):\d+", "", regex=True)
-    settings = [f"{' / '.join(metrics.unique())}: {visible(signature)}"
-                for signature, metrics in ordered["metric"].groupby(common, sort=False)]
+    settings = _settings(ordered)
     names = ordered[["metric", "part", "model", "signature"]].map(visible)
     tidy = ordered.assign(**names)[list(COLUMNS)].round(6)
     files = {"table1.csv": csv_text(tidy), "table1.md": _markdown(table, notes, settings),
              "table1.tex": _latex(table, notes, settings)}
     return [write_file(Path(folder, name), text.encode()) for name, text in files.items()]
+
+
+def _settings(ordered: pd.DataFrame) -> list[str]:
+    """A line for each signature, without what differs from cell to cell and stands in the csv: n, unscored,
+    and the clusters, which are named all together.
+    """
+    signatures = ordered["signature"].str.replace(r"\|(n|unscored):\d+", "", regex=True)
+    bare = signatures.str.replace(r",clusters=\d+$", "", regex=True)
+    lines = []
+    for signature, cells in ordered.assign(whole=signatures).groupby(bare, sort=False):
+        counts = cells["whole"].str.extract(r",clusters=(\d+)$")[0].dropna().unique()
+        clusters = ",clusters=" + " or ".join(sorted(counts, key=int)) if len(counts) else ""
+        lines.append(f"{' / '.join(cells['metric'].unique())}: {visible(str(signature))}{clusters}")
+    return lines
 
 
 def _notes(table: pd.DataFrame, summary: pd.DataFrame, absent: Mapping[str, str]) -> list[str]:

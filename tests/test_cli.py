@@ -708,6 +708,20 @@ def test_evaluate_checks_points_against_the_document(with_context, tmp_path, cap
     assert rows["EMS-Support", "Score"] == 1
 
 
+def test_documents_that_support_nothing_are_doubted(with_context, tmp_path, capsys):
+    rows = [json.loads(line) for line in Path(with_context[0]).read_text().splitlines()]
+    rows[1]["context"] = "Shares of another company: revenue was $7 billion, up 3%."
+    write_jsonl(with_context[0], rows)
+    points = "Revenue was $5 billion. Gross margin was 46%. The dividend is $0.25 per share. Costs fell 3%."
+    write_jsonl(with_context[1], [{"triplet_id": f"t{i}", "model": "m", "answer": points} for i in (1, 2)])
+    asked = ["evaluate", *with_context, "-o", str(tmp_path / "out.jsonl"), "--support", "local"]
+    assert main(asked) == 0
+    assert "of 1 of 2 triplets support none" in capsys.readouterr().err
+    write_jsonl(with_context[0], [rows[0], {**rows[1], "context": rows[0]["context"]}])
+    assert main(asked) == 0
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.parametrize(("options", "words"), [
     (["--support", "local"], "needs a context, and 2 of 2 triplets have none"),
     (["--support", "llm"], "asks a judge, and there is none"),

@@ -91,6 +91,14 @@ def test_other_models_get_no_paper_column():
         report.table1(other, models=["theirs"])
 
 
+def test_signatures_that_differ_in_the_number_of_clusters_alone_are_one_line(tmp_path):
+    few = [f"sig|n:{n}|unscored:0|interval:t,cluster=group,clusters={clusters}" for n, clusters in ((50, 10), (8, 6))]
+    rows = OURS[OURS["metric"] == "BLEU"].iloc[:1]
+    rows = pd.concat([rows.assign(model=model, signature=one) for model, one in zip("ab", few, strict=True)])
+    _, md, _ = report.save_table1(rows, tmp_path)
+    assert "- `BLEU: sig|interval:t,cluster=group,clusters=6 or 10`" in md.read_text()
+
+
 def test_agreement_with_people_stands_beside_each_metric(tmp_path):
     people = pd.DataFrame([("BLEU", "Score", 0.529, 0.403, 0.638), ("EMS(LLM)", "Recall", 0.7, 0.6, 0.8)],
                           columns=["metric", "part", "value", "ci_low", "ci_high"])

@@ -135,6 +135,7 @@ def test_what_decided_is_named():
     ("Management is confident about services.", NO_NUMBER),
     ("In October 2024 the call was held.", NO_NUMBER),
     ("94.9, 46.2 and 25.0", NO_WORDS),
+    ("$94.9 billion, $25.0 billion.", NO_WORDS),         # "billion" belongs to the number
     ("", NO_NUMBER),
 ])
 def test_what_cannot_be_checked_is_silent_and_says_why(point, reason):
@@ -158,6 +159,12 @@ def test_a_cut_document_supports_what_it_still_holds():
     half = CALL[:CALL.index("Operating")]
     assert checked("Total revenue came to $94.9 billion.", half).label == "supported"
     assert checked("Operating expenses declined 3% to $14.3 billion.", half).label != "supported"
+
+
+def test_a_table_of_a_few_rows_is_a_document():
+    rows = "| item | 2024 | 2023 |\n|---|---|---|\n| Revenue | $94.9 billion | $89.5 billion |\n| Margin | 46.2% | 45.2% |"
+    assert checked("Revenue of shoes came to $94.9 billion after a long year.", rows).label == "supported"
+    assert checked("Paper clips cost $94.9 billion each.", rows).label == "silent"         # "billion" is no shared word
 
 
 def test_another_companys_document_supports_nothing_but_by_chance():

@@ -43,10 +43,12 @@ class BM25:
         mean = sum(lengths) / len(lengths) or 1.0
         self._norms = [K1 * (1 - B + B * length / mean) for length in lengths]
 
-    def idf(self, term: str) -> float:
-        """How rare a term is: ln(1 + (N - n + 0.5) / (n + 0.5)) for n of N passages. Positive."""
+    def idf(self, term: str, least: int = 0) -> float:
+        """How rare a term is: ln(1 + (N - n + 0.5) / (n + 0.5)) for n of N passages, of `least` if there are
+        fewer. Positive.
+        """
         n = len(self._holders.get(term, ()))
-        return math.log(1 + (len(self._norms) - n + 0.5) / (n + 0.5))
+        return math.log(1 + (max(len(self._norms), least) - n + 0.5) / (n + 0.5))
 
     def scores(self, text: str) -> dict[int, float]:
         """The score of every passage that shares a word with `text`, by index; positive."""
