@@ -173,7 +173,7 @@ def _evaluate_several(args: argparse.Namespace, triplets: Sequence[Triplet],
         tables = {"panel": mean, "judgements": each, "agreement": agreement}
         print(json.dumps({name: json.loads(rows.to_json(orient="records")) for name, rows in tables.items()}))
     else:
-        f1 = each[each["part"] == "F1"].pivot(index="metric", columns="model", values="value")
+        f1 = each[each["part"] == "F1"].pivot(index="metric", columns="model", values="value").round(3)
         print(f"Mean of {len(by_rater)} judgements:\n{_shown(mean)}\n\nMean F1 by judgement:")
         print(_safe(f1.rename_axis("judgement").reset_index().rename(columns=visible)).to_string(index=False))
         print(f"\nAgreement of the judgements:\n{agreement.round(3).to_string(index=False)}")
