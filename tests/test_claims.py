@@ -51,8 +51,11 @@ def test_a_cell_that_names_no_number_is_refused(tmp_path, cell, says):
 
 def test_claims_hold_within_their_tolerance_only(tmp_path):
     (tmp_path / "t.csv").write_text(TABLE)
-    claims = [claim("metric=C; value", 0.3, 0.05), claim("metric=C; value", 0.3, 0.04), claim("rows", 1, 9, "absent")]
-    assert list(check(claims, {"c": Outcome(0, 1.0, 0.1)}, tmp_path)["holds"]) == [True, False, False]
+    claims = [claim("metric=C; value", 0.3, 0.05), claim("metric=C; value", 0.3, 0.04), claim("rows", 1, 9, "absent"),
+              claim("metric=B; value", 0.4)]
+    checked = check(claims, {"c": Outcome(0, 1.0, 0.1)}, tmp_path)
+    assert list(checked["holds"]) == [True, False, False, False]
+    assert "must name one row, got 3" in checked["claim"].iloc[3]
 
 
 def test_a_command_is_measured(tmp_path):

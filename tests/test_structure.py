@@ -19,7 +19,7 @@ MAY = {
     "tools": {"chain", "judge", "local", "tools"},             # data, stats, report
     "support": {"chain", "local"},
     "study": {"chain", "judge", "local", "support", "tools", "study"},
-    "cli": {"chain", "judge", "local", "tools", "study", "package"},
+    "cli": {"chain", "judge", "local", "support", "tools", "study", "package"},
     "package": {"chain", "judge", "local", "support", "tools"},
 }
 # The stages without a judge are the defaults that `build` names; the version enters every signature.

@@ -116,13 +116,19 @@ def run(command: str, root: Path) -> Outcome:
 
 
 def check(claims: Sequence[Claim], outcomes: dict[str, Outcome], root: Path) -> pd.DataFrame:
-    """A row a claim: claim, expected, tolerance, found, holds. A claim without its number does not hold."""
+    """A row a claim: claim, expected, tolerance, found, holds. A claim without its number does not hold, and
+    says why.
+    """
     import pandas as pd
 
     rows = []
     for claim in claims:
-        value = found(claim, root, outcomes[claim.command].status)
-        rows.append({"claim": claim.text, "expected": claim.value, "tolerance": claim.tolerance,
+        value, why = math.nan, ""
+        try:
+            value = found(claim, root, outcomes[claim.command].status)
+        except InputError as error:
+            why = f" ({error})"
+        rows.append({"claim": claim.text + why, "expected": claim.value, "tolerance": claim.tolerance,
                      "found": value,
                      "holds": abs(value - claim.value) <= claim.tolerance + 1e-12})
     return pd.DataFrame(rows)
@@ -140,7 +146,7 @@ def main() -> int:
     for row in table.itertuples(index=False):
         mark = "holds " if row.holds else "FAILS "
         print(f"{mark} {row.expected:>9.4g} ± {row.tolerance:<7.2g} here {row.found:<9.4g} "
-              f"{visible(row.claim, 90)}")
+              f"{visible(row.claim, 90 if row.holds else 300)}")
     print(f"{int(table['holds'].sum())} of {len(table)} claims hold")
     return 0 if table["holds"].all() else 1
 

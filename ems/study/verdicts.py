@@ -250,7 +250,7 @@ def edits(noticed: pd.DataFrame) -> str:
     lines.append(f"- **Against EMS.** {LOCAL} fails at: {failed.get(LOCAL, 'none of these edits')}. Swapped "
                  f"names cost it {loss(LOCAL, 'swap names')} points, and a light paraphrase, which loses "
                  f"nothing, {loss(LOCAL, 'paraphrase lightly')}: without a judge a synonym is another word, "
-                 "and a name in the wrong place is still the same name.")
+                 "and a swapped name is a word that both texts have.")
     return "\n".join(lines)
 
 
@@ -273,14 +273,14 @@ def pairs(people: pd.DataFrame, n_pairs: int, annotator: str = "the other annota
             f"{value['overall', JUDGED]}: {comparison(rows.loc[('overall', JUDGED)], 'RAGChecker')}. For "
             f"completeness it reaches {value['completeness', JUDGED]}, where RAGChecker reaches "
             f"{value['completeness', 'RAGChecker']}; for correctness {value['correctness', JUDGED]} and "
-            f"{value['correctness', 'RAGChecker']}. Each point held against the whole other side, which is "
+            f"{value['correctness', 'RAGChecker']}. Each point compared with the whole other side, which is "
             f"not the paper's form, {sides} reaches {value['overall', sides]}: "
             f"{comparison(rows.loc[('overall', sides)], 'RAGChecker')}. Scores cut to all or nothing: "
             f"{value['overall', f'{JUDGED[:-1]}, all or nothing)']}.\n")
     return (
-        f"- **The ceiling.** On {n_pairs} pairs of answers one annotator predicts the other with a Spearman "
-        f"correlation of {value['overall', annotator]}; RAGChecker, with a large model as its judge, with "
-        f"{value['overall', 'RAGChecker']}.\n"
+        f"- **The upper limit.** On {n_pairs} pairs of answers one annotator predicts the other with a "
+        f"Spearman correlation of {value['overall', annotator]}; RAGChecker, with a large model as its "
+        f"judge, with {value['overall', 'RAGChecker']}.\n"
         f"{judged}"
         f"- **{LOCAL} F1**, developed on these pairs, reaches {value['overall', LOCAL]} without a judge: "
         f"{comparison(local, 'unigram')}, {comparison(local, 'RAGChecker')}. Its recall against "
