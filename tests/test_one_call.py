@@ -140,6 +140,9 @@ def test_findings_say_what_is_recorded_and_what_is_not(recorded):
     assert "[" not in said                        # one company: no interval
     nothing = one_call.findings({form: [] for form in results}, costs, triplets)
     assert nothing.endswith("no replies are recorded for it.")
+    assert one_call.findings({}, costs, triplets) == nothing          # without a judge
+    assert one_call.f1_by_model({}, triplets).empty
+    assert list(one_call.f1_by_model(results, triplets).index) == list(results)
 
 
 def test_forms_are_compared_over_the_answers_that_all_have():

@@ -203,8 +203,11 @@ def _kind(i: int | None, j: int | None) -> str:
 
 
 def f1_by_model(results: Mapping[str, Sequence[EMSResult]], triplets: Sequence[Triplet]) -> pd.DataFrame:
-    """Mean F1 of each model (column) in each form (row); nan where a form has no answer of it."""
-    values = pd.concat([to_frame(rows, form, triplets) for form, rows in results.items()])
+    """Mean F1 of each model (column) in each form with results (row); nan where it has none of a model."""
+    frames = [to_frame(rows, form, triplets) for form, rows in results.items() if rows]
+    if not frames:
+        return pd.DataFrame()
+    values = pd.concat(frames)
     f1 = values[values["part"] == "F1"]
     return f1.pivot_table(index="metric", columns="model", values="value", sort=False).rename_axis("form")
 
