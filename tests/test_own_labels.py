@@ -56,7 +56,7 @@ def test_results_are_named_by_file_or_by_metric(tmp_path):
     rows = [{"metric": "EMS(LLM)", **json.loads(line)} for line in again.read_text().splitlines()]
     found = own_labels.own_results([plain, write_jsonl(again, rows)])
     assert {name: len(table) for name, table in found.items()} == {"results": 10, "EMS(LLM)": 1}
-    with pytest.raises(InputError, match="two files of results are called results; rename one"):
+    with pytest.raises(InputError, match="two of the files hold results called results; rename a file"):
         own_labels.own_results([plain, plain])
 
 

@@ -39,8 +39,8 @@ def own_results(paths: Sequence[str | Path]) -> dict[str, pd.DataFrame]:
         for metric, results in load_results(path).items():
             name = Path(path).stem if metric == UNNAMED else metric
             if name in found:
-                raise InputError(f"two of the files hold results called {name}; rename a file, or the metric in "
-                                 "its lines")
+                raise InputError(f"two of the files hold results called {name}; rename a file, or the metric "
+                                 "in its lines")
             rows = [tuple(getattr(r, column) for column in (*KEY, *PARTS)) for r in results]
             found[name] = pd.DataFrame(rows, columns=[*KEY, *PARTS])
     return found

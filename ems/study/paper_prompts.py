@@ -50,7 +50,7 @@ READINGS = {
         "printed": "the words as printed, over as many answers as there are",
         "counted": "the number of answers there are, in place of three"}),
     "answer": Reading("A.3 puts the answer bare under a label; an answer may hold such labels itself", {
-        "tagged": "between `<text>` tags, so that it cannot pass for the prompt",
+        "tagged": "between `<text>` tags, so that it cannot be taken for a part of the prompt",
         "bare": "as printed"}),
 }
 # Likewise, but chosen where the prompts are used: what the paper says, what is done, what to set instead.
