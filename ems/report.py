@@ -134,11 +134,12 @@ def arithmetic(result: EMSResult) -> list[str]:
         terms = " + ".join(f"{s:.2f}" for s in kept[:8]) + (" + …" if len(kept) > 8 else "")
         fraction = (f"({terms}) / {below:g} = {top:.2f} / {below:g}" if plain
                     else f"{top:.2f} / {below:.2f} (weighted)")
+        shown = f"{name}: no value" if math.isnan(value) else f"{name} = {value:.3f}"
         lines.append(f"{name} = {fraction} = {value:.3f}" if below
-                     else f"{name} = {value:.3f}: no scored points to divide by")
+                     else f"{shown} (no scored points to divide by)")
     r, p = result.recall, result.precision
     lines.append(f"EMS-F1 = 2 × {p:.3f} × {r:.3f} / ({p:.3f} + {r:.3f}) = {result.f1:.3f}" if p + r > 0
-                 else f"EMS-F1 = {result.f1:.3f}")
+                 else "EMS-F1: no value" if math.isnan(result.f1) else f"EMS-F1 = {result.f1:.3f}")
     if result.support:
         s = support_scores(result)
         lines.append(f"Beside them, against the document: EMS-Support = {s.support:.3f} ({s.unchecked} of "
@@ -386,7 +387,8 @@ def _notes(table: pd.DataFrame, summary: pd.DataFrame, absent: Mapping[str, str]
     """What a reader of the table must know; plain text."""
     from .stats import MIN_CLUSTERS
 
-    notes = ["Brackets: 95 % interval of the mean, Student's t over whole clusters. n: answers with a value.",
+    notes = ["Brackets: 95 % interval of the mean, Student's t over whole clusters; an end may pass 0 or 1. "
+             "n: answers with a value; several numbers are those of the columns. Coverage is rounded down.",
              "Coverage: share of points that a readable reply covers; † marks less than 95 % of them, or of "
              "the answers."]
     if SUPPORT & set(summary["metric"]):

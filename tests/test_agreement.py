@@ -17,7 +17,7 @@ from ems.judge.store import Replies
 from ems.local.scorers import LocalScorer, PairScorer, SimilarityMatcher
 from ems.local.sentences import SentenceExtractor
 from ems.pipeline import EMS, build
-from ems.study import ablation, agreement, edits, people_figures
+from ems.study import ablation, agreement, edits, human, people_figures
 from ems.study import upstream as datasets
 from ems.types import Answer, InputError, MissingReplies, Triplet
 
@@ -568,6 +568,16 @@ def test_beside_table_1_each_part_has_the_question_that_it_answers():
     assert beside["BLEU", "Score"] == beside["ROUGE", "F1"] == beside["EMS(LLM)", "F1"] == 0.1
     assert (beside["EMS(LLM)", "Recall"], beside["EMS(LLM)", "Precision"]) == (0.2, 0.3)
     assert "EMS(ROUGE)" not in {metric for metric, _ in beside}
+
+
+def test_saved_scores_keep_the_columns_that_were_not_computed_again(tmp_path):
+    keys = {"triplet_id": ["1.10", "b"], "model": ["m", "m"]}
+    labels, rows = pd.DataFrame(keys | {"label": [1, 0]}), pd.DataFrame(keys | {"EMS(LLM) F1": [0.5, 0.25]})
+    human.LabelSet(labels, rows.assign(**{"BLEU Score": [0.1, 0.2]}), "").save(tmp_path, "set")
+    human.LabelSet(labels, pd.DataFrame(keys | {"BLEU Score": [0.4, 0.3]})[::-1], "").save(tmp_path, "set")
+    saved = frames.read_frames(tmp_path / "set_scores.csv").set_index("triplet_id")
+    assert saved.loc["1.10"].tolist() == ["m", 0.4, 0.5]
+    assert saved.loc["b"].tolist() == ["m", 0.3, 0.25]
 
 
 def test_a_judge_of_the_pairs_is_replayed_from_the_committed_replies_and_left_out_where_they_lack():

@@ -41,8 +41,8 @@ def test_own_and_other_documents_and_where_points_go(run):
     assert floor["value"].tolist() == [0, 0]
     text = document_check.findings(document_check.summary(frame, ["n", "r"]),
                                    document_check.differences(frame, ["n", "r"]), places)
-    assert "- **r**: the document supports 100 % of the points" in text
-    assert "50 % earn nothing in eq. 8 and are supported, 0 % earn nothing and are not" in text
+    assert "- **r**: on average over the 2 answers with points to check, the document supports 100 %" in text
+    assert "50 % earn nothing in eq. 8 and are supported, 0 % earn nothing, were checked and are not" in text
     assert "**r** less **n**: +100 points of 100, over the 1 questions" in text
 
 

@@ -246,11 +246,11 @@ def test_text_fits_a_terminal_and_cannot_command_it():
 
 @pytest.mark.parametrize(("given", "says"), [
     (result(ans=[], match=[-1] * 4, score=[0.0] * 4),
-     ["EMS-Precision = 0.000: no scored points to divide by", "EMS-F1 = 0.000"]),
+     ["EMS-Precision = 0.000 (no scored points to divide by)", "EMS-F1 = 0.000"]),
     (result(ref=[], match=[], score=[]),
-     ["EMS-Recall = nan: no scored points to divide by", "the reference has no points"]),
+     ["EMS-Recall: no value (no scored points to divide by)", "the reference has no points"]),
     (result(match=[None] * 4, score=[None] * 4),
-     ["EMS-F1 = nan", "unscored reference points: 4. no point could be scored"]),
+     ["EMS-F1: no value", "unscored reference points: 4. no point could be scored"]),
 ])
 def test_the_empty_cases_say_why(given, says):
     text = report.alignment_text(given)
@@ -590,7 +590,7 @@ def test_scaling_figure_names_the_paired_p_of_last_and_first():
         columns=["metric", "part", "a", "b", "p_holm"],
     )
     said = texts(figures.scaling_figure(rows, {"a": 1, "b": 2, "c": 3}, paired=paired))
-    assert {"0.100 → 0.300, ×3.00; paired p = 0.13", "0.100 → 0.100, ×1.00; paired p < 0.001",
+    assert {"0.100 → 0.300, ×3.00; p (Holm) = 0.13", "0.100 → 0.100, ×1.00; p (Holm) < 0.001",
             "0.100 → 0.100, ×1.00; no paired test"} <= set(said)
 
 

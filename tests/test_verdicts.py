@@ -232,7 +232,7 @@ def test_pairs_name_the_ceiling_and_the_metrics_above():
     assert "0.70 [0.60, 0.80]; RAGChecker" in text
     assert "above unigram (+0.20 [+0.10, +0.30]), not distinguishable from RAGChecker" in text
     assert "below unigram" in text
-    assert "Metrics above it: RAGChecker, EMS(local), BLEU;" in text
+    assert "Metrics with a higher value: RAGChecker, EMS(local), BLEU;" in text
     assert "above EMS(local): none" in text                     # BLEU is level with it: a tie is not above
     assert "EMS(LLM)" not in text
     names = "EMS(LLM)", "EMS(LLM, sides)", "EMS(LLM, all or nothing)"

@@ -238,10 +238,11 @@ def findings(table: pd.DataFrame, gaps: Sequence[Paired], places: pd.DataFrame) 
         by_chance = "" if floor is None or pd.isna(floor.value) else (
             f"; against another company's document {_percent(floor)}, which is what chance gives")
         lines.append(
-            f"- **{markdown_text(model)}**: the document supports {_percent(own)} of the points that could "
-            f"be checked ({100 * own.coverage:.0f} % of all: others have no amount){by_chance}. Of all its "
-            f"points {100 * places.loc[model, 'blind spot']:.0f} % earn nothing in eq. 8 and are supported, "
-            f"{100 * places.loc[model, 'unsupported']:.0f} % earn nothing and are not.")
+            f"- **{markdown_text(model)}**: on average over the {own.n} answers with points to check, the "
+            f"document supports {_percent(own)} of these points ({100 * own.coverage:.0f} % of all points; "
+            f"the others have no amount){by_chance}. Of all points together "
+            f"{100 * places.loc[model, 'blind spot']:.0f} % earn nothing in eq. 8 and are supported, "
+            f"{100 * places.loc[model, 'unsupported']:.0f} % earn nothing, were checked and are not.")
     for gap in gaps:
         few = pd.isna(gap.ci_low)
         interval = "" if few else f" [{100 * gap.ci_low:+.0f}, {100 * gap.ci_high:+.0f}]"

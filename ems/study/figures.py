@@ -93,7 +93,7 @@ class _Panel:
             change += f", ×{ratio:.0f}" if ratio >= 10 else f", ×{ratio:.2f}"
         if self.tested:
             evidence = ("no paired test" if math.isnan(self.p)
-                        else "paired p < 0.001" if self.p < 0.001 else f"paired p = {self.p:.2g}")
+                        else "p (Holm) < 0.001" if self.p < 0.001 else f"p (Holm) = {self.p:.2g}")
         elif math.isnan(first[1]) or math.isnan(last[1]):
             evidence = "no interval"
         else:

@@ -34,9 +34,17 @@ class LabelSet:
     source: str                  # where the scores come from, for people
 
     def save(self, folder: Path, name: str) -> None:
-        """Write `<name>_labels.csv` and `<name>_scores.csv`, five decimals."""
+        """Write `<name>_labels.csv` and `<name>_scores.csv`, five decimals.
+
+        Columns of scores that are there already and were not computed now, such as a judge's, are kept.
+        """
+        path, scores = folder / f"{name}_scores.csv", self.scores
+        if path.is_file():
+            before = frames.read_frames(path)
+            left = [column for column in before if column not in scores]
+            scores = scores.merge(before[[*agreement.KEYS, *left]], on=agreement.KEYS, how="left")
         write_csv(folder / f"{name}_labels.csv", self.labels.round(5))
-        write_csv(folder / f"{name}_scores.csv", self.scores.round(5))
+        write_csv(path, scores.round(5))
 
 
 def label_sets(committed: Path, run: Path, recompute: str = "no", *, encoder: str = "all-MiniLM-L6-v2",

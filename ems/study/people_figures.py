@@ -72,9 +72,10 @@ def auc_figure(panels: Mapping[str, pd.DataFrame]) -> Figure:
             ax.axvline(0.5, color="black", linewidth=0.8, linestyle=":")
             _dots(ax, cell, order)
             ax.set_title(f"{name}, n = {int(cell['n'].max())}", fontsize=13)
-        axes[0, 0].set_yticks(range(len(order)), order)
+        axes[0, 0].set_yticks(range(len(order)), [f"{m} *" if m in DEVELOPED else m for m in order])
         axes[0, 0].set_ylim(-0.6, len(order) - 0.3)
-        fig.supxlabel("AUC: chance that a right answer outscores a wrong one (dotted: a coin), 95 % interval")
+        fig.supxlabel("AUC: chance that a right answer outscores a wrong one (dotted: a coin), 95 % interval "
+                      "(* settings chosen on these sets: its best case)")
         fig.suptitle("Which metric tells right answers from wrong ones?\n", x=0.01, ha="left", fontsize=14)
     plt.close(fig)
     return fig
@@ -134,7 +135,7 @@ def choices_figure(choices: pd.DataFrame) -> Figure:
         axes[0].set_yticks(range(len(order)), order)
         fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
         fig.suptitle("Which of the paper's choices help? One changed at a time; dotted: none changed; "
-                     "bars: 95 % intervals\n", x=0.01, ha="left", fontsize=14)
+                     "bars: 95 % intervals; filled: clear difference\n", x=0.01, ha="left", fontsize=14)
     plt.close(fig)
     return fig
 

@@ -287,7 +287,7 @@ def pairs(people: pd.DataFrame, n_pairs: int, annotator: str = "the other annota
         f"completeness: {value['completeness', LOCAL]}; its precision against correctness: "
         f"{value['correctness', LOCAL]}.\n"
         f"- **Against EMS.** The paper's one-to-one form, EMS(local-pair), reaches {with_interval(pair)}: "
-        f"{comparison(pair, 'unigram')}. Metrics above it: "
+        f"{comparison(pair, 'unigram')}. Metrics with a higher value: "
         f"{_listed(overall.index[overall > pair['value']])}; above {LOCAL}: "
         f"{_listed(overall.index[overall > local['value']])}.\n"
         f"- **Length alone**, without the reference, reaches {value['overall', 'length']}, and "

@@ -106,7 +106,7 @@ def retrieval(frame: pd.DataFrame) -> pd.DataFrame:
 def findings(table: pd.DataFrame, ranks: pd.DataFrame) -> str:
     """What the rule is worth, in words; only the half that it was not chosen on counts."""
     rows = table[table["half"] == MEASURED].set_index("claims of")
-    whole, math_, ie = rows.loc[SUBSETS["all"]], rows.loc[SUBSETS["numeric"]], rows.loc[SUBSETS["ie"]]
+    whole, math_, ie, know = (rows.loc[SUBSETS[name]] for name in ("all", "numeric", "ie", "knowledge"))
 
     worth = ("which is not above the 50 % of guessing" if not whole["ci_low"] > 0.5
              else "which is above the 50 % of guessing")
@@ -114,10 +114,11 @@ def findings(table: pd.DataFrame, ranks: pd.DataFrame) -> str:
         (whole, "right, of those with a number"), (ie, "refuted, of those flagged")))
     return (
         f"- **FinDVer's claims.** The rule, on {whole['n']} claims of filings on which it was not chosen, is "
-        f"right about {_share(whole)}, {worth}; {with_amount} of those with an amount. On FDV-MATH "
-        f"{_share(math_)} (the median released model: {_percent(math_['median model'])}), on FDV-IE "
-        f"{_share(ie)} ({_percent(ie['median model'])}). Of the {ie['flagged']} FDV-IE claims that it flags, "
-        f"{flagged} are refuted.\n"
+        f"right about {_share(whole)}, {worth} (the median released model: "
+        f"{_percent(whole['median model'])}); {with_amount} of those with an amount. On FDV-MATH "
+        f"{_share(math_)} ({_percent(math_['median model'])}), on FDV-IE {_share(ie)} "
+        f"({_percent(ie['median model'])}), on FDV-KNOW {_share(know)} ({_percent(know['median model'])}). "
+        f"Of the {ie['flagged']} FDV-IE claims that it flags, {flagged} are refuted.\n"
         f"- **Retrieval.** BM25 has {_percent(ranks.loc['all', 'recall_10'])} of the experts' passages "
         "among its ten best, over all filings at hand.")
 
