@@ -253,6 +253,16 @@ def test_portions_hold_every_pair_once_and_no_more_tokens_than_said(monkeypatch)
     assert list(ems.local.encoder._portions({i: p for i, p in pairs.items() if p[1] != "x"}, lengths)) == [[2, 5], [7]]
 
 
+def test_bertscore_makes_the_same_batches_in_every_process():
+    # bert-score batches a set of texts, sorted by words: the order of those with equally many decides the padding.
+    code = ("from ems.local.encoder import _Text\n"
+            "print(list({_Text(f'{name} grew') for name in 'abcdefghijklmnop'}))")
+    runs = {subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True,
+                           env={**os.environ, "PYTHONHASHSEED": seed}).stdout for seed in ("1", "2", "3")}
+    assert len(runs) == 1
+    assert "p grew" in runs.pop()
+
+
 @pytest.mark.slow
 def test_bertscore_is_the_same_to_the_last_digit_with_other_threads_and_instructions(encoder):
     references = yaml.safe_load((ROOT / "data" / "q3-2024" / "references" / "AAPL.yaml").read_text(encoding="utf-8"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -72,7 +73,8 @@ class Encoder:
             self.truncated += sum(lengths[text] > MAX_TOKENS for pair in pairs.values() for text in pair)
             for portion in _portions(pairs, lengths):
                 refs, cands = zip(*(pairs[i] for i in portion), strict=True)
-                scored = scorer.score(list(cands), list(refs), batch_size=self.batch_size)
+                scored = scorer.score(list(map(_Text, cands)), list(map(_Text, refs)),
+                                      batch_size=self.batch_size)
                 for column, values in zip(columns, scored, strict=True):
                     for i, value in zip(portion, values.tolist(), strict=True):
                         column[i] = round(value, 6)
@@ -126,6 +128,18 @@ class Encoder:
             tokenizer = self._scorer._tokenizer
             tokenizer.model_max_length = min(tokenizer.model_max_length, MAX_TOKENS)
         return self._scorer
+
+
+class _Text(str):
+    """A text whose hash is the same in every process.
+
+    bert-score makes its batches from a set of texts; a batch decides the padding, and with it the last digit.
+    """
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return zlib.crc32(self.encode())
 
 
 def _portions(pairs: Mapping[int, tuple[str, str]], lengths: Mapping[str, int]) -> Iterator[list[int]]:
