@@ -17,13 +17,17 @@ if TYPE_CHECKING:
 
 
 def colour_of(metric: str) -> str:
-    """Local EMS green, other EMS blue, RAGChecker pink, n-gram and embedding metrics orange, else grey."""
+    """EMS with a judge blue, without one (here also EMS(ROUGE) and EMS(BERTScore)) green, RAGChecker pink,
+    n-gram and embedding metrics orange, else grey.
+    """
     if metric.startswith("EMS"):
-        return GREEN if metric.startswith("EMS(local") else BLUE
+        return BLUE if metric.startswith("EMS(LLM") else GREEN
     return PINK if metric == RAGCHECKER else GREY if metric in (PEOPLE, "length") else ORANGE
 
 
 # --- agreement with people ---
+
+COLOURS = "green: EMS without a judge, blue: with one, orange: whole texts compared"
 
 
 def forest_figure(agreement: pd.DataFrame, measure: str = "spearman") -> Figure:
@@ -49,11 +53,11 @@ def forest_figure(agreement: pd.DataFrame, measure: str = "spearman") -> Figure:
                     fontsize=10, color="#505050")
             _dots(ax, cell, order)
             ax.set_title(f"{ask}  (metric: {part})", fontsize=13)
-            ax.set_xlim(min(-0.02, table["ci_low"].min() - 0.02), 1)
+            ax.set_xlim(min(-0.02, table["ci_low"].min() - 0.04), 1)
         axes[0].set_yticks(range(len(order)), [f"{m} *" if m in DEVELOPED else m for m in order])
         axes[0].set_ylim(-0.6, len(order) + 0.75)
         fig.supxlabel(f"{measure.capitalize()} correlation with the annotators' preference, "
-                      "95 % interval over pairs (* developed on these pairs: its best case)")
+                      f"95 % interval over pairs (* developed on these pairs: its best case)\n({COLOURS})")
         fig.suptitle("Which metric prefers what people prefer?\n", x=0.01, ha="left", fontsize=14)
     plt.close(fig)
     return fig
@@ -75,7 +79,7 @@ def auc_figure(panels: Mapping[str, pd.DataFrame]) -> Figure:
         axes[0, 0].set_yticks(range(len(order)), [f"{m} *" if m in DEVELOPED else m for m in order])
         axes[0, 0].set_ylim(-0.6, len(order) - 0.3)
         fig.supxlabel("AUC: chance that a right answer outscores a wrong one (dotted: a coin), 95 % interval "
-                      "(* settings chosen on these sets: its best case)")
+                      f"(* settings chosen on these sets: its best case)\n({COLOURS})")
         fig.suptitle("Which metric tells right answers from wrong ones?\n", x=0.01, ha="left", fontsize=14)
     plt.close(fig)
     return fig
