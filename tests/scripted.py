@@ -39,6 +39,9 @@ def judged(body: dict) -> str:
         references, _, candidates = tail.partition("\nCandidate points:\n")
         menu = _MENU.findall(candidates)
         return json.dumps({"matches": [best(point, menu) for _, point in _MENU.findall(references)]})
+    if prompt.startswith("Below are numbered pairs"):
+        pairs = re.findall(r'^\d+: (".*")\n +(".*")$', prompt, re.MULTILINE)
+        return json.dumps({"scores": [round(10 * shared(one, two)) for one, two in pairs]})
     raise AssertionError(f"a prompt that nobody here can answer: {prompt[:80]!r}")
 
 

@@ -165,7 +165,8 @@ def held_by(side: Side, other: Side) -> Iterator[Held]:
         by_point = other.shares_of(words)
         whole = 0.0
         for word, weight in words.items():
-            whole += weight * _portion(side, len(side.holders[word]), len(other.holders.get(word, ())))
+            if word in other.holders:
+                whole += weight * _portion(side, len(side.holders[word]), len(other.holders[word]))
         numbers = _numbers(side, i, other, by_point)
         for quantity, trusts in zip(side.points[i].quantities, numbers, strict=True):
             portion = _portion(side, *(len(one.quantities.equals(quantity)) for one in (side, other)))
