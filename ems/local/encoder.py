@@ -139,7 +139,7 @@ class _Text(str):
     __slots__ = ()
 
     def __hash__(self) -> int:
-        return zlib.crc32(self.encode())
+        return zlib.crc32(self.encode(errors="surrogatepass"))
 
 
 def _portions(pairs: Mapping[int, tuple[str, str]], lengths: Mapping[str, int]) -> Iterator[list[int]]:
