@@ -44,6 +44,7 @@ def test_own_and_other_documents_and_where_points_go(run):
     assert "- **r**: on average over the 2 answers with points to check, the document supports 100 %" in text
     assert "50 % earn nothing in eq. 8 and are supported, 0 % earn nothing, were checked and are not" in text
     assert "**r** less **n**: +100 points of 100, over the 1 questions" in text
+    assert [(gap.a, gap.b) for gap in document_check.differences(frame, ["r", "n"], "n")] == [("r", "n")]
 
 
 def test_stored_labels_give_the_same_numbers_without_a_document(run, tmp_path):

@@ -216,11 +216,17 @@ def summary(frame: pd.DataFrame, models: Sequence[str], cluster: str = "group") 
         "model", key=lambda column: column.map(list(models).index), kind="stable", ignore_index=True)
 
 
-def differences(frame: pd.DataFrame, models: Sequence[str], cluster: str = "group") -> list[Paired]:
-    """Each later model's EMS-Support less the first one's, over the questions for which both have a value."""
+def differences(frame: pd.DataFrame, models: Sequence[str], baseline: str = "",
+                cluster: str = "group") -> list[Paired]:
+    """Each model's EMS-Support less the baseline's, over the questions for which both have a value.
+
+    Where `baseline` is not among the models, the first of them takes its place.
+    """
     if frame.empty:
         return []
-    return [paired(frame, "EMS-Support", "Score", later, models[0], cluster=cluster) for later in models[1:]]
+    baseline = baseline if baseline in models else models[0]
+    return [paired(frame, "EMS-Support", "Score", model, baseline, cluster=cluster)
+            for model in models if model != baseline]
 
 
 def findings(table: pd.DataFrame, gaps: Sequence[Paired], places: pd.DataFrame) -> str:

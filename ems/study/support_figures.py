@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..report import visible
 from .document_check import FLOOR, PLACES
-from .figures import BLUE, GREEN, GREY, RED, STYLE, pyplot
+from .figures import BLUE, GREEN, GREY, PINK, RED, STYLE, pyplot
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = dict(zip(PLACES, (BLUE, GREEN, RED, "#DDDDDD", "#AAAAAA"), strict=True))
+# Of the right panel, as in an alignment view (`report.alignment_html`); the left one has colours of its own
+COLOURS = dict(zip(PLACES, (BLUE, GREEN, RED, "#DDDDDD", "white"), strict=True))
 
 
 def support_figure(table: pd.DataFrame, places: pd.DataFrame, models: Sequence[str]) -> Figure:
@@ -26,19 +28,23 @@ def support_figure(table: pd.DataFrame, places: pd.DataFrame, models: Sequence[s
         fig, (left, right) = plt.subplots(1, 2, figsize=(16, 1.6 + 1.1 * len(models)), sharey=True)
         _dots(left, table, models)
         _bars(right, places, models)
-        left.set_yticks(range(len(models)), [visible(model, 44) for model in models])
-        left.invert_yaxis()
-        handles, labels = right.get_legend_handles_labels()
-        fig.legend(handles, labels, loc="lower right", ncol=len(labels), frameon=False)
-        fig.tight_layout(rect=(0, 0.09, 1, 1))
+        names = [textwrap.fill(visible(model, 60), 28) for model in models]
+        left.set_yticks(range(len(models)), names)
+        left.set_ylim(len(models) - 0.5, -1.0)           # the first on top, under the legends
+        for ax in (left, right):
+            handles, marks = ax.get_legend_handles_labels()
+            if handles:
+                ax.legend(handles, marks, loc="upper left", ncols=len(marks), frameon=False, fontsize=11,
+                          borderaxespad=0, columnspacing=1, handlelength=1, handletextpad=0.5)
+        fig.tight_layout()
     plt.close(fig)
     return fig
 
 
 def _dots(ax: Axes, table: pd.DataFrame, models: Sequence[str]) -> None:
     cells = table.set_index(["metric", "model"])
-    kinds = (("EMS-Support", GREEN, "o", "its own document", -0.12),
-             (FLOOR, GREY, "s", "another company's document", 0.12))
+    kinds = (("EMS-Support", "black", "o", "its own document", -0.12),
+             (FLOOR, PINK, "s", "another company's document", 0.12))
     low, high = 0.0, 1.0
     for metric, colour, marker, label, step in kinds:
         shown = [(y + step, cells.loc[(metric, model)]) for y, model in enumerate(models)
@@ -52,15 +58,15 @@ def _dots(ax: Axes, table: pd.DataFrame, models: Sequence[str]) -> None:
     ax.set_xlim(low - 0.05, high + 0.05)       # an interval by Student's t may leave [0, 1]
     ax.set_xlabel("share of checked points supported (95 % intervals)")
     ax.set_title("EMS-Support")
-    if ax.get_legend_handles_labels()[0]:
-        ax.legend(loc="best", frameon=False)
 
 
 def _bars(ax: Axes, places: pd.DataFrame, models: Sequence[str]) -> None:
     shown = places.reindex(models).fillna(0.0)
     start = 0.0 * shown[PLACES[0]]
     for place in [place for place in PLACES if shown[place].any()]:
-        ax.barh(range(len(models)), shown[place], left=start, color=COLOURS[place], label=place, height=0.6)
+        hatched = {"hatch": "///", "edgecolor": GREY} if place == "unscored" else {}
+        ax.barh(range(len(models)), shown[place], left=start, color=COLOURS[place], label=place, height=0.6,
+                **hatched)
         start = start + shown[place]
     ax.set_xlim(0, 1)
     ax.set_xlabel("share of all answer points")
