@@ -145,4 +145,11 @@ def test_the_committed_claims_reach_what_is_said_of_them():
         "the rule has changed: ems reproduce --only 08 -p RECOMPUTE yes -p SAVE_FINDVER data/human/findver_support.csv"
     table = verify.accuracy(frame).set_index(["half", "claims of"])
     assert table.loc[(verify.MEASURED, "FDV-MATH"), "right"] >= 0.64
-    assert "is not above the 50 % of guessing" in verify.findings(table.reset_index(), ranks)     # and is said
+    judged, _ = verify.judged_claims(frame, ROOT / "data" / "human" / "findver_judged.csv")
+    text = verify.findings(table.reset_index(), ranks, verify.judge_beside(frame, judged))
+    assert "is not above the 50 % of guessing" in text                                            # and is said
+    judge = verify.judge_beside(frame, judged).set_index(["half", "claims of"])
+    assert judge["n"].xs("all claims", level=1).to_dict() == {verify.MEASURED: 67, verify.BOTH: 128}
+    assert judge.loc[(verify.MEASURED, "all claims"), "right"] >= 0.62
+    assert judge.loc[(verify.MEASURED, "FDV-MATH"), "right"] >= 0.64
+    assert judge.loc[(verify.MEASURED, "FDV-IE"), "refuted, of those flagged"] >= 0.70

@@ -219,6 +219,14 @@ def test_many_points_are_asked_in_portions_and_a_foreign_point_not_at_all():
     assert [s.label for s in supports] == ["supported"] * 11 + ["silent"]
 
 
+def test_a_repeated_point_is_asked_once_and_has_one_label():
+    judge = ScriptedJudge(lambda request: json.dumps({"labels": ["Entailment", "Neutral", "Neutral"][:request.entries]}))
+    points = ("iPhone revenue grew.", "The dividend was raised.", "iPhone revenue grew.")
+    (supports,) = LLMSupporter(judge)([(CALL, points)])
+    assert [s.label for s in supports] == ["supported", "silent", "supported"]
+    assert [request.entries for request in judge.requests] == [2]
+
+
 # --- the measures beside eq. 8 ---
 
 YES, NO, UNCHECKED, LOST = (Support("supported"), Support("contradicted"), Support("silent", reason=NO_NUMBER),

@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -61,12 +62,11 @@ def checked_answers(results: Sequence[EMSResult], triplets: Sequence[Triplet], *
     come from the file `stored`; a point that it does not have is unscored. With both, the text says how many
     labels differ. What was computed is written to `save`.
     """
-    of_calls = {t.id: t.context for t in own_triplets(transcripts)} if transcripts else {}
-    whole = [replace(t, context=t.context or of_calls.get(t.id)) for t in triplets]
-    kept = _read_labels(stored) if stored and stored.is_file() else {}
+    whole = with_contexts(triplets, transcripts)
+    kept = read_labels(stored) if stored and stored.is_file() else {}
     if any(t.context is None for t in whole):
-        found = [_from_labels(r, kept, elsewhere=False) for r in results]
-        elsewhere = [_from_labels(r, kept, elsewhere=True) for r in results]
+        found = [from_labels(r, kept) for r in results]
+        elsewhere = [from_labels(r, kept, elsewhere=True) for r in results]
         points = [s for r in found for s in r.support]
         known = sum(s.label is not None for s in points)
         where = f"labels stored in {stored.parent.name}/{stored.name}" if stored else "stored labels"
@@ -75,11 +75,17 @@ def checked_answers(results: Sequence[EMSResult], triplets: Sequence[Triplet], *
     found = with_support(results, whole, supporter)
     elsewhere = with_support(results, _exchanged(whole), supporter)
     if save is not None:
-        write_csv(save, _labels(found, elsewhere))
+        write_csv(save, label_table(found, elsewhere))
     both = [(kept[key]["label"], s.label) for r in found for key, s in _keyed(r) if key in kept]
     differ = sum(before != now for before, now in both)
     source = f"checked now, against the documents; {differ} of {len(both)} stored labels differ"
     return Checked(found, elsewhere, source)
+
+
+def with_contexts(triplets: Sequence[Triplet], transcripts: Path | None) -> list[Triplet]:
+    """The triplets with the calls in the folder `transcripts` for contexts, where they have none."""
+    of_calls = {t.id: t.context for t in own_triplets(transcripts)} if transcripts else {}
+    return [replace(t, context=t.context or of_calls.get(t.id)) for t in triplets]
 
 
 def _exchanged(triplets: Sequence[Triplet]) -> list[Triplet]:
@@ -97,17 +103,21 @@ def _keyed(result: EMSResult) -> list[tuple[tuple[str, str, str], Support]]:
             for point, support in zip(result.ans_points, result.support, strict=True)]
 
 
-def _labels(found: Sequence[EMSResult], elsewhere: Sequence[EMSResult]) -> pd.DataFrame:
-    """A row for each different point of an answer, without any text of the document but numbers."""
+def label_table(found: Sequence[EMSResult], elsewhere: Sequence[EMSResult] = ()) -> pd.DataFrame:
+    """A row for each different point of an answer, without any text of the document but numbers.
+
+    Columns: `COLUMNS`. `elsewhere` has the same answers against another document; () for none.
+    """
     rows = [(*key, s.label, s.passage, json.dumps(s.missing) if s.missing else "",
-             json.dumps(s.derived) if s.derived else "", s.reason, other.label,
+             json.dumps(s.derived) if s.derived else "", s.reason, other.label if other else None,
              r.signature.rpartition("|")[2])
-            for r, o in zip(found, elsewhere, strict=True)
-            for (key, s), (_, other) in zip(_keyed(r), _keyed(o), strict=True)]
+            for r, o in zip_longest(found, elsewhere)
+            for (key, s), other in zip(_keyed(r), o.support if o else [None] * len(r.support), strict=True)]
     return pd.DataFrame(rows, columns=COLUMNS).drop_duplicates(KEYS).astype({"passage": "Int64"})
 
 
-def _read_labels(path: Path) -> dict[tuple[str, str, str], dict[str, str]]:
+def read_labels(path: Path) -> dict[tuple[str, str, str], dict[str, str]]:
+    """The rows of a `label_table`'s file by triplet_id, model and point. InputError for another table."""
     table = pd.read_csv(path, dtype=str, keep_default_na=False)
     if absent := [name for name in COLUMNS if name not in table]:
         raise InputError(f"{path} must have columns {', '.join(COLUMNS)}; {', '.join(absent)} missing")
@@ -115,8 +125,8 @@ def _read_labels(path: Path) -> dict[tuple[str, str, str], dict[str, str]]:
     return {(row["triplet_id"], row["model"], row["point"]): row for row in rows}
 
 
-def _from_labels(result: EMSResult, kept: dict[tuple[str, str, str], dict[str, str]], *,
-                 elsewhere: bool) -> EMSResult:
+def from_labels(result: EMSResult, kept: dict[tuple[str, str, str], dict[str, str]], *,
+                elsewhere: bool = False) -> EMSResult:
     """The result with its stored labels; a point without one is unscored."""
     support, signatures = [], set()
     for point in result.ans_points:
@@ -217,15 +227,15 @@ def summary(frame: pd.DataFrame, models: Sequence[str], cluster: str = "group") 
 
 
 def differences(frame: pd.DataFrame, models: Sequence[str], baseline: str = "",
-                cluster: str = "group") -> list[Paired]:
-    """Each model's EMS-Support less the baseline's, over the questions for which both have a value.
+                cluster: str = "group", metric: str = "EMS-Support") -> list[Paired]:
+    """Each model's value of a metric less the baseline's, over the questions for which both have one.
 
     Where `baseline` is not among the models, the first of them takes its place.
     """
     if frame.empty:
         return []
     baseline = baseline if baseline in models else models[0]
-    return [paired(frame, "EMS-Support", "Score", model, baseline, cluster=cluster)
+    return [paired(frame, metric, "Score", model, baseline, cluster=cluster)
             for model in models if model != baseline]
 
 
@@ -242,24 +252,29 @@ def findings(table: pd.DataFrame, gaps: Sequence[Paired], places: pd.DataFrame) 
             lines.append(f"- **{markdown_text(model)}**: no point could be checked.")
             continue
         by_chance = "" if floor is None or pd.isna(floor.value) else (
-            f"; against another company's document {_percent(floor)}, which is what chance gives")
+            f"; against another company's document {percent(floor)}, which is what chance gives")
         lines.append(
             f"- **{markdown_text(model)}**: on average over the {own.n} answers with points to check, the "
-            f"document supports {_percent(own)} of these points ({100 * own.coverage:.0f} % of all points; "
+            f"document supports {percent(own)} of these points ({100 * own.coverage:.0f} % of all points; "
             f"the others have no amount){by_chance}. Of all points together "
             f"{100 * places.loc[model, 'blind spot']:.0f} % earn nothing in eq. 8 and are supported, "
             f"{100 * places.loc[model, 'unsupported']:.0f} % earn nothing, were checked and are not.")
     for gap in gaps:
-        few = pd.isna(gap.ci_low)
-        interval = "" if few else f" [{100 * gap.ci_low:+.0f}, {100 * gap.ci_high:+.0f}]"
-        lines.append(f"- **{markdown_text(gap.a)}** less **{markdown_text(gap.b)}**: "
-                     f"{100 * gap.difference:+.0f} points of 100{interval}, over the {gap.n} questions and "
+        lines.append(f"- {named(gap)}, over the {gap.n} questions and "
                      f"{gap.clusters} groups in which both have a point to check"
                      + (f": too few groups for an interval ({MIN_CLUSTERS} are needed), so that nothing "
-                        "follows from it." if few else "."))
+                        "follows from it." if pd.isna(gap.ci_low) else "."))
     return "\n".join(lines)
 
 
-def _percent(cell: Any) -> str:
+def named(gap: Paired) -> str:
+    """A difference between two models in points of 100, with its interval where there is one."""
+    interval = "" if pd.isna(gap.ci_low) else f" [{100 * gap.ci_low:+.0f}, {100 * gap.ci_high:+.0f}]"
+    return (f"**{markdown_text(gap.a)}** less **{markdown_text(gap.b)}**: "
+            f"{100 * gap.difference:+.0f} points of 100{interval}")
+
+
+def percent(cell: Any) -> str:
+    """A row of `summary` in percent, with its interval where there is one."""
     interval = "" if pd.isna(cell.ci_low) else f" [{100 * cell.ci_low:.0f}, {100 * cell.ci_high:.0f}]"
     return f"{100 * cell.value:.0f} %{interval}"

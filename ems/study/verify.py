@@ -1,15 +1,18 @@
-"""FinDVer's claims as answers of one point, checked against their filings by the local supporter.
+"""FinDVer's claims as answers of one point, checked against their filings by numbers and by a judge.
 
-A claim is taken as refuted when it is contradicted or a number of it is missing, else as entailed: a claim
-without an amount always is. The rule was chosen on one half of the filings (`CHOSEN`) and is measured on the
-other; which half a filing is in follows from its name alone.
+By numbers, a claim is taken as refuted when it is contradicted or a number of it is missing, else as
+entailed: a claim without an amount always is. That rule was chosen on one half of the filings (`CHOSEN`) and
+is measured on the other; which half a filing is in follows from its name alone. By a judge, a claim is
+entailed when its label is supported, else refuted: nothing was chosen on any of them.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from math import nan
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -18,12 +21,13 @@ from ..io import write_csv
 from ..stats import mean_over
 from ..support.document import Document
 from ..support.retrieve import average_precision, recall_at, reciprocal_rank
-from ..support.support import LocalSupporter
+from ..support.support import LLMSupporter, LocalSupporter
+from ..types import Judge, MissingReplies
 from .upstream import findver_claims
 
-CHOSEN, MEASURED = "chosen on", "measured on"
+CHOSEN, MEASURED, BOTH = "chosen on", "measured on", "both"
 SUBSETS = {"all": "all claims", "ie": "FDV-IE", "numeric": "FDV-MATH", "knowledge": "FDV-KNOW"}
-K = 10                       # passages that are retrieved
+K = 10                       # passages that are retrieved, and shown to a judge
 
 
 def claims(committed: Path, recompute: bool, save: Path | None = None) -> pd.DataFrame:
@@ -40,6 +44,41 @@ def claims(committed: Path, recompute: bool, save: Path | None = None) -> pd.Dat
     return frame
 
 
+def judged_claims(frame: pd.DataFrame, committed: Path, judge: Judge | None = None,
+                  save: Path | None = None) -> tuple[pd.DataFrame, str]:
+    """The rows of `claims` with what a judge says in the columns label, said, right and signature; and where
+    its labels come from, for people.
+
+    By `judge` now, from the pinned filings (and written to `save`); from the file `committed` without a
+    judge, or where its recorded replies do not suffice. A claim whose label is unscored is left out.
+    """
+    judged, source = None, f"labels stored in {committed.parent.name}/{committed.name}"
+    if judge is not None:
+        try:
+            judged = _judged(judge)
+        except MissingReplies as error:
+            source += f": {error}"
+        else:
+            source = "labelled now, from recorded replies"
+            if save is not None:
+                write_csv(save, judged)
+    if judged is None:
+        judged = read_frames(committed)
+    rows = frame.drop(columns=["label", "signature"]).merge(
+        judged[judged["label"].notna()].drop(columns="reason"), on="triplet_id", validate="one_to_one")
+    said = rows["label"] == "supported"
+    return rows.assign(said=said, right=said == rows["entailed"].astype(bool)), source
+
+
+def _judged(judge: Judge) -> pd.DataFrame:
+    given, documents, _ = _claims_and_filings()
+    supporter = LLMSupporter(judge, k=K)
+    supports = supporter.check_all([(documents[c["report"]], (c["statement"],)) for c in given])
+    return pd.DataFrame([(c["triplet_id"], s.label, s.reason, supporter.signature)
+                         for c, (s,) in zip(given, supports, strict=True)],
+                        columns=["triplet_id", "label", "reason", "signature"])
+
+
 def half_of(filings: Sequence[str]) -> dict[str, str]:
     """Every second filing in the order of the SHA-256 of its name, the first one included, is `CHOSEN`."""
     ordered = sorted(set(filings), key=lambda name: hashlib.sha256(name.encode()).hexdigest())
@@ -47,9 +86,8 @@ def half_of(filings: Sequence[str]) -> dict[str, str]:
 
 
 def _checked_claims() -> pd.DataFrame:
-    given, passages, released = findver_claims()
+    given, documents, released = _claims_and_filings()
     halves, supporter = half_of([claim["report"] for claim in given]), LocalSupporter()
-    documents = {name: Document(texts) for name, texts in passages.items()}
     rows = []
     for claim in given:
         document, relevant = documents[claim["report"]], claim["relevant"]
@@ -70,6 +108,11 @@ def _checked_claims() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def _claims_and_filings() -> tuple[list[dict[str, Any]], dict[str, Document], dict[str, dict[str, bool]]]:
+    given, passages, released = findver_claims()
+    return given, {name: Document(texts) for name, texts in passages.items()}, released
+
+
 def accuracy(frame: pd.DataFrame) -> pd.DataFrame:
     """The rule by half and subset: claims, share right with its interval over filings, share right of those
     with a number to check, share refuted of those flagged (and how many), and on the same claims the best and
@@ -81,20 +124,44 @@ def accuracy(frame: pd.DataFrame) -> pd.DataFrame:
             cell = frame[(frame["half"] == half) & ((frame["subset"] == subset) | (subset == "all"))]
             if cell.empty:
                 continue
-            flagged, with_number = cell[~cell["said"].astype(bool)], cell[cell["checked"].astype(bool)]
-            models = cell.filter(like="right: ").mean()
-            rows.append({"half": half, "claims of": name, "n": len(cell), **_interval(cell),
-                         "right, of those with a number": with_number["right"].mean(),
-                         "refuted, of those flagged": (~flagged["entailed"].astype(bool)).mean(),
-                         "flagged": len(flagged), "best model": models.max(),
-                         "median model": models.median()})
+            with_number = cell[cell["checked"].astype(bool)]
+            rows.append({"half": half, "claims of": name, "n": len(cell), **_interval("right", cell),
+                         "right, of those with a number": with_number["right"].mean(), **_beside(cell)})
     return pd.DataFrame(rows)
 
 
-def _interval(cell: pd.DataFrame) -> dict[str, float]:
-    """Share right with its 95 % interval over filings."""
-    share = mean_over(cell["right"].astype(float), cell["group"])
-    return {"right": share.value, "ci_low": share.ci_low, "ci_high": share.ci_high}
+def judge_beside(frame: pd.DataFrame, judged: pd.DataFrame) -> pd.DataFrame:
+    """The judge by half and subset, on the claims that it has a label for; for it, both halves are unseen.
+
+    Columns: half ("measured on" or "both"), claims of, n, right with its interval over filings, "less
+    numbers" with its interval (its share right less the rule's; nan for both, since the rule was chosen on
+    one), then those of `accuracy` from the share refuted of those flagged.
+    """
+    numbers = judged["triplet_id"].map(frame.set_index("triplet_id")["right"].astype(float))
+    judged, rows = judged.assign(more=judged["right"].astype(float) - numbers), []
+    for half in (MEASURED, BOTH):
+        for subset, name in SUBSETS.items():
+            cell = judged[judged["half"].isin([half] if half != BOTH else [CHOSEN, MEASURED])
+                          & ((judged["subset"] == subset) | (subset == "all"))]
+            if not cell.empty:
+                fair = cell if half == MEASURED else cell.assign(more=nan)
+                rows.append({"half": half, "claims of": name, "n": len(cell), **_interval("right", cell),
+                             **_interval("less numbers", fair, "more", "less_"), **_beside(cell)})
+    return pd.DataFrame(rows)
+
+
+def _beside(cell: pd.DataFrame) -> dict[str, float]:
+    """Claims that are flagged, the share of them that is refuted, and the released models on the same claims.
+    """
+    flagged, models = cell[~cell["said"].astype(bool)], cell.filter(like="right: ").mean()
+    return {"refuted, of those flagged": (~flagged["entailed"].astype(bool)).mean(), "flagged": len(flagged),
+            "best model": models.max(), "median model": models.median()}
+
+
+def _interval(name: str, cell: pd.DataFrame, column: str = "right", prefix: str = "") -> dict[str, float]:
+    """Mean of a column with its 95 % interval over filings; nan for a column without values."""
+    share = mean_over(cell[column].astype(float), cell["group"])
+    return {name: share.value, f"{prefix}ci_low": share.ci_low, f"{prefix}ci_high": share.ci_high}
 
 
 def retrieval(frame: pd.DataFrame) -> pd.DataFrame:
@@ -103,8 +170,11 @@ def retrieval(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([frame.groupby("half")[columns].mean(), frame[columns].mean().to_frame("all").T])
 
 
-def findings(table: pd.DataFrame, ranks: pd.DataFrame) -> str:
-    """What the rule is worth, in words; only the half that it was not chosen on counts."""
+def findings(table: pd.DataFrame, ranks: pd.DataFrame, judged: pd.DataFrame) -> str:
+    """What the rule and the judge are worth, in words: from `accuracy`, `retrieval` and `judge_beside`.
+
+    Of the rule, only the half that it was not chosen on counts.
+    """
     rows = table[table["half"] == MEASURED].set_index("claims of")
     whole, math_, ie, know = (rows.loc[SUBSETS[name]] for name in ("all", "numeric", "ie", "knowledge"))
 
@@ -119,8 +189,24 @@ def findings(table: pd.DataFrame, ranks: pd.DataFrame) -> str:
         f"{_share(math_)} ({_percent(math_['median model'])}), on FDV-IE {_share(ie)} "
         f"({_percent(ie['median model'])}), on FDV-KNOW {_share(know)} ({_percent(know['median model'])}). "
         f"Of the {ie['flagged']} FDV-IE claims that it flags, {flagged} are refuted.\n"
+        f"{_judge_finding(judged)}\n"
         f"- **Retrieval.** BM25 has {_percent(ranks.loc['all', 'recall_10'])} of the experts' passages "
         "among its ten best, over all filings at hand.")
+
+
+def _judge_finding(judged: pd.DataFrame) -> str:
+    rows = judged.set_index(["half", "claims of"])
+    same, every, ie = (rows.loc[place] for place in (
+        (MEASURED, SUBSETS["all"]), (BOTH, SUBSETS["all"]), (BOTH, SUBSETS["ie"])))
+    clear = same["less_ci_low"] > 0 or same["less_ci_high"] < 0
+    return (
+        f"- **The same claims by a judge**, which reads the ten passages nearest to each: right about "
+        f"{_share(same)} of the {same['n']:.0f}, {100 * same['less numbers']:+.0f} points of 100 "
+        f"[{100 * same['less_ci_low']:+.0f}, {100 * same['less_ci_high']:+.0f}] from the rule"
+        f"{'' if clear else ', which is not a clear difference'}; of all {every['n']:.0f}, on none of which "
+        f"it was chosen, {_share(every)} (the best released model on these: "
+        f"{_percent(every['best model'])}). Of the {ie['flagged']:.0f} FDV-IE claims that it flags, "
+        f"{_percent(ie['refuted, of those flagged'])} are refuted.")
 
 
 def _share(row: pd.Series) -> str:

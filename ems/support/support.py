@@ -241,9 +241,10 @@ def _is_result(q: Quantity, value: float, unit: str, scale: float) -> bool:
 class LLMSupporter:
     """Support by a judge: up to ten points of an answer at once, against the passages nearest to them.
 
-    Each point brings its `k` best passages. Entailment is supported, Contradiction contradicted, Neutral
-    silent. A point whose label could not be read is unscored; `unread` counts them by reason. A point that
-    shares no word with the document is silent without a call. InputError for an empty document.
+    Each point brings its `k` best passages; one that an answer repeats is asked once. Entailment is
+    supported, Contradiction contradicted, Neutral silent. A point whose label could not be read is unscored;
+    `unread` counts them by reason. A point that shares no word with the document is silent without a call.
+    InputError for an empty document.
     """
 
     name = "llm"
@@ -257,25 +258,29 @@ class LLMSupporter:
         self._document = lru_cache(maxsize=DOCUMENTS)(Document.of)
 
     def __call__(self, answers: Sequence[tuple[str, Points]]) -> list[tuple[Support, ...]]:
-        documents = [self._document(text) for text, _ in answers]
-        nearest = [[document.index.top(point, self.k) for point in points]
-                   for document, (_, points) in zip(documents, answers, strict=True)]
-        parts = [(a, asked[i:i + POINTS_PER_CALL]) for a, tops in enumerate(nearest)
-                 if (asked := [j for j, top in enumerate(tops) if top])
-                 for i in range(0, len(asked), POINTS_PER_CALL)]
-        requests = [self._request(documents[a], [answers[a][1][j] for j in part],
-                                  [nearest[a][j] for j in part]) for a, part in parts]
-        supports = [[Support("silent")] * len(points) for _, points in answers]
+        return self.check_all([(self._document(text), points) for text, points in answers])
+
+    def check_all(self, answers: Sequence[tuple[Document, Points]]) -> list[tuple[Support, ...]]:
+        """The support of each answer's points in a document that is already cut into passages."""
+        nearest = [{point: document.index.top(point, self.k) for point in points}
+                   for document, points in answers]
+        asked = [[point for point, top in tops.items() if top] for tops in nearest]     # a repeated one once
+        parts = [(a, points[i:i + POINTS_PER_CALL]) for a, points in enumerate(asked)
+                 for i in range(0, len(points), POINTS_PER_CALL)]
+        requests = [self._request(answers[a][0], part, [nearest[a][point] for point in part])
+                    for a, part in parts]
+        supports = [dict.fromkeys(tops, Support("silent")) for tops in nearest]
         for (a, part), reply in zip(parts, self.judge.ask(requests, "check points"), strict=True):
             labels = None if reply.text is None else read_words(reply.text, "labels", len(part), LABELS)
-            for j, label in zip(part, labels or [None] * len(part), strict=True):
-                passage = nearest[a][j][0]
+            for point, label in zip(part, labels or [None] * len(part), strict=True):
+                passage = nearest[a][point][0]
                 why = "" if label else reply.error or "unreadable"
-                supports[a][j] = Support(_FROM_LABEL[label] if label else None, passage,
-                                         documents[a].passages[passage][:QUOTE], reason=why)
+                supports[a][point] = Support(_FROM_LABEL[label] if label else None, passage,
+                                             answers[a][0].passages[passage][:QUOTE], reason=why)
                 if why:
                     self.unread[f"support: {why}"] += 1
-        return [tuple(side) for side in supports]
+        return [tuple(of_point[point] for point in points)
+                for of_point, (_, points) in zip(supports, answers, strict=True)]
 
     def _request(self, document: Document, points: Sequence[str], tops: Sequence[Sequence[int]]) -> Request:
         passages = sorted({passage for top in tops for passage in top})

@@ -1,0 +1,135 @@
+"""Support by a judge beside support by numbers: of a run's answers (notebook 8) and of FinDVer's claims."""
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from doubles import ScriptedJudge
+
+import ems
+from ems.io import data_path
+from ems.judge.client import LLMJudge
+from ems.judge.store import Replies
+from ems.pipeline import build
+from ems.study import document_check, judged_support, verify
+from ems.study.calls import own_triplets
+from ems.types import Answer, EMSResult, Triplet
+
+CALLS = {"A": "Revenue of shoes was $94.9 billion. Management is confident about shoes.",
+         "B": "Revenue of hats was $12.3 billion. Management is confident about hats."}
+REPLIES = {name: data_path(name) / "support_replies.jsonl" for name in ("human", "q3-2024")}
+
+
+@pytest.fixture
+def run():
+    """Two companies with two questions each, and an answer of two points: one with an amount and one without."""
+    triplets = [Triplet(f"{g}-{i}", g, "?", call.split(". ")[0] + ".", call) for g, call in CALLS.items() for i in "12"]
+    results = build(None, "local-pair").evaluate(triplets, [Answer(t.id, "m", t.context) for t in triplets])
+    return triplets, document_check.checked_answers(results, triplets).results
+
+
+def entailing(*labels):
+    return ScriptedJudge(lambda request: json.dumps({"labels": list(labels)}))
+
+
+def recorded(name=None):
+    store = Replies(recorded=[REPLIES[name]] if name else [])
+    return LLMJudge("large-llm-2026-11", store=store, mode="replay", temperature=None, seed=None)
+
+
+def upstream(folder):
+    mirror = Path(os.environ.get("EMS_DATA_MIRROR") or "nowhere")
+    if not (mirror / folder).is_dir():
+        pytest.skip(f"the texts are not here: set EMS_DATA_MIRROR to a folder that has {folder}/")
+    return mirror / folder
+
+
+def test_another_question_of_each_group_is_taken(run):
+    triplets, checked = run
+    assert [r.triplet_id for r in judged_support.sample(checked, triplets)] == ["A-1", "B-2"]
+
+
+def test_labels_by_the_judge_and_by_numbers_are_counted_point_by_point(run):
+    triplets, checked = run
+    judged, _ = judged_support.judged_answers(checked, triplets, entailing("Neutral", "Entailment"))
+    table = judged_support.crossed(checked, judged)
+    assert table.loc["supported", "silent"] == table.loc["not checked", "supported"] == 2
+    assert table.to_numpy().sum() == 4
+    values = judged_support.values(checked, judged, triplets).set_index(["metric", "triplet_id"])
+    assert values.loc[judged_support.BY_NUMBERS, "value"].to_dict() == {"A-1": 1, "B-2": 1}
+    assert values.loc[judged_support.BY_NUMBERS, "unscored"].to_dict() == {"A-1": 1, "B-2": 1}
+    assert values.loc[judged_support.BY_JUDGE, "value"].to_dict() == {"A-1": 1 / 2, "B-2": 1 / 2}
+    summary = document_check.summary(values.reset_index(), ["m"])
+    text = judged_support.findings(checked, judged, summary, [])
+    assert "supports 0 of the 2 (0 %) points that the numbers support, 0 of the 0 that they do not" in text
+    assert "2 of the 2 (100 %) that they could not check. EMS-Support by the judge: m 50 %." in text
+
+
+def test_a_lost_label_is_in_no_count(run):
+    triplets, checked = run
+    judged, _ = judged_support.judged_answers(checked, triplets, entailing("maybe", "Entailment"))
+    assert judged_support.crossed(checked, judged).to_numpy().sum() == 2
+    unscored = judged_support.values(checked, judged, triplets).query("metric == @judged_support.BY_JUDGE")
+    assert unscored["unscored"].tolist() == [1, 1]
+
+
+def test_stored_labels_give_the_same_counts_without_a_document(run, tmp_path):
+    triplets, checked = run
+    now, _ = judged_support.judged_answers(checked, triplets, entailing("Neutral", "Entailment"), save=tmp_path / "s.csv")
+    assert "shoes" not in (tmp_path / "s.csv").read_text()
+    bare = [replace(t, context=None) for t in triplets]
+    kept, source = judged_support.judged_answers(checked, bare, entailing("Contradiction"), stored=tmp_path / "s.csv")
+    assert source == f"labels stored in {tmp_path.name}/s.csv"
+    pd.testing.assert_frame_equal(judged_support.crossed(checked, kept), judged_support.crossed(checked, now))
+
+
+def test_a_recording_of_other_points_leaves_the_stored_labels_and_says_so(run):
+    triplets, checked = run
+    judged, source = judged_support.judged_answers(checked, triplets, recorded())
+    assert judged == []
+    assert "2 replies of large-llm-2026-11 are not saved" in source
+    assert "no labels are stored" in judged_support.findings(checked, judged, pd.DataFrame(), [])
+
+
+def test_the_recorded_replies_give_the_committed_labels_of_claims(tmp_path):
+    """Refresh them with: ems reproduce --only 08 -p RECOMPUTE yes -p SAVE_JUDGED DIR"""
+    upstream("findver")
+    committed, frame = data_path("human"), verify.claims(data_path("human") / "findver_support.csv", False)
+    now, source = verify.judged_claims(frame, tmp_path / "none.csv", recorded("human"), tmp_path / "judged.csv")
+    assert source == "labelled now, from recorded replies"
+    assert (tmp_path / "judged.csv").read_bytes() == (committed / "findver_judged.csv").read_bytes()
+    kept, source = verify.judged_claims(frame, committed / "findver_judged.csv", recorded())
+    pd.testing.assert_frame_equal(kept, now, check_dtype=False)
+    assert source.startswith("labels stored in human/findver_judged.csv: 128 replies")
+
+
+def test_a_claim_is_entailed_when_supported_and_a_lost_label_counts_nowhere(tmp_path):
+    frame = pd.DataFrame({"triplet_id": list("abcd"), "group": list("wxyz"), "half": verify.MEASURED, "subset": "ie",
+                          "entailed": [True, False, True, True], "label": "silent", "checked": True,
+                          "said": True, "right": [True, False, True, True], "signature": "numbers", "right: one": 1})
+    (tmp_path / "j.csv").write_text("triplet_id,label,reason,signature\na,supported,,j\nb,silent,,j\nc,contradicted,,j\n"
+                                    "d,,timeout,j\n")
+    judged, _ = verify.judged_claims(frame, tmp_path / "j.csv")
+    assert judged[["triplet_id", "said", "right"]].to_numpy().tolist() == [
+        ["a", True, True], ["b", False, True], ["c", False, False]]
+    row = verify.judge_beside(frame, judged).set_index(["half", "claims of"]).loc[(verify.MEASURED, "FDV-IE")]
+    assert row[["n", "right", "less numbers", "flagged", "refuted, of those flagged"]].tolist() == [3, 2 / 3, 0, 2, 1 / 2]
+
+
+def test_the_recorded_replies_give_the_committed_labels_of_answers(tmp_path):
+    """Refresh them with: ems reproduce --only 08 -p TRANSCRIPTS DIR -p SAVE_JUDGED DIR"""
+    calls, folder = upstream("transcripts"), data_path("q3-2024")
+    triplets, answers = own_triplets(), ems.load_answers(folder / "answers.jsonl")
+    judge = LLMJudge("large-llm-2026-11", store=Replies(recorded=[folder / "replies.jsonl"]), mode="replay",
+                     temperature=None, seed=None)
+    asked = {r.triplet_id for r in judged_support.sample([EMSResult(t.id, "", (), (), ()) for t in triplets], triplets)}
+    results = build(judge, "llm", variant="all").evaluate(triplets, [a for a in answers if a.triplet_id in asked])
+    now, source = judged_support.judged_answers(results, triplets, recorded("q3-2024"), transcripts=calls,
+                                                save=tmp_path / "judged.csv")
+    assert source == "labelled now, from recorded replies"
+    assert len(now) == 39                          # in one of the forty, the judge found no point
+    pd.testing.assert_frame_equal(*(pd.read_csv(file).sort_values(document_check.KEYS, ignore_index=True)
+                                    for file in (tmp_path / "judged.csv", folder / "support_judged.csv")))
