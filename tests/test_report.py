@@ -598,6 +598,8 @@ def test_scaling_figure_with_names_for_sizes():
     assert ax.get_xscale() == "linear"
     assert [t.get_text().replace("\n", " ") for t in ax.get_xticklabels()] == ["with the call", "closed book"]
     assert "0.500 → 0.250, ×0.50; intervals apart" in texts(fig)
+    fig = figures.heatmap(values().dropna(subset="value"), "EMS(LLM)", models={LARGE: "with the call", SMALL: 1.0})
+    assert [ax.get_title(loc="left") for ax in fig.axes[:2]] == ["with the call", SMALL]
 
 
 def test_scaling_figure_survives_a_metric_that_starts_at_zero_or_misses_a_model():
