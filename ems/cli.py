@@ -511,14 +511,16 @@ def _slim(result: EMSResult) -> EMSResult:
 
 
 def _shown(summary: pd.DataFrame) -> str:
-    """A row a model: recall, precision and F1, and other metrics' values; intervals over enough clusters."""
+    """A row a model: recall, precision and F1, and other metrics' values; intervals over enough clusters, and
+    "–" for what has no value.
+    """
     import pandas as pd
 
     from .stats import MIN_CLUSTERS
 
     def cell(row: Any) -> str:
         interval = "" if math.isnan(row.ci_low) else f" [{row.ci_low:z.3f}, {row.ci_high:z.3f}]"
-        return f"{row.value:z.3f}{interval}"
+        return "–" if math.isnan(row.value) else f"{row.value:z.3f}{interval}"
     rows = []
     for model, parts in summary.groupby("model", sort=False):
         # EMS-Support and EMS-open have one part each, and stand under the metric's name
@@ -529,6 +531,8 @@ def _shown(summary: pd.DataFrame) -> str:
                      "clusters": f1.clusters, "coverage": f"{f1.coverage:.1%}"})
     note = (f"\nNo interval with fewer than {MIN_CLUSTERS} clusters: too few to say how they vary."
             if summary["ci_low"].isna().any() else "")
+    if "EMS-Support" in set(summary.loc[summary["value"].isna(), "metric"]):
+        note += "\nEMS-Support –: no point could be checked; without a judge, a point needs a number for it."
     return _safe(pd.DataFrame(rows)).to_string(index=False) + note
 
 

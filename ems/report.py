@@ -271,6 +271,24 @@ def _text_point(index: int | None, points: Sequence[str], hint: bool, width: int
     return textwrap.wrap(text, width) or ["–"]
 
 
+# --- tables ---
+
+def table_html(frame: pd.DataFrame) -> str:
+    """A table as a notebook shows it, with "–" in a cell where there is nothing to show; text is escaped.
+
+    Long tables are cut as pandas' display options say. `study.project.open_run` makes notebooks use this.
+    """
+    import pandas as pd
+
+    def filled(column: pd.Series) -> pd.Series:       # pandas writes <NA> in these, whatever it was asked
+        missing = pd.api.types.is_extension_array_dtype(column.dtype)
+        return column.astype(object).where(column.notna(), "–") if missing else column
+    return frame.apply(filled).to_html(
+        na_rep="–", notebook=True, max_rows=pd.get_option("display.max_rows"),
+        max_cols=pd.get_option("display.max_columns"),
+        show_dimensions=pd.get_option("display.show_dimensions"))
+
+
 # --- Table 1 ---
 
 

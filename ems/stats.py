@@ -217,7 +217,7 @@ def resolution(paired: pd.DataFrame, difference: float = 0.02, power: float = 0.
     clusters_needed     clusters, with as many questions each as here, to find `difference` so
     questions_needed    the questions they hold
 
-    nan where there is no interval; InputError for a difference or a power that makes no sense.
+    nan or <NA> where there is no interval; InputError for a difference or a power that makes no sense.
     """
     if not difference > 0 or not 0.5 <= power < 1:
         raise InputError(f"a difference above 0 and a power from 0.5 to 1 are needed, got {difference} and "
@@ -234,7 +234,8 @@ def resolution(paired: pd.DataFrame, difference: float = 0.02, power: float = 0.
                 needed += max(1, needed // 200)
         rows.append((smallest, needed, math.ceil(needed * n / clusters) if needed == needed else math.nan))
     columns = ["smallest", "clusters_needed", "questions_needed"]
-    return paired.reset_index(drop=True).join(pd.DataFrame(rows, columns=columns))
+    found = pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(columns[1:], "Int64"))
+    return paired.reset_index(drop=True).join(found)
 
 
 def _detectable(clusters: float, power: float) -> float:

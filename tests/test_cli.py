@@ -708,6 +708,16 @@ def test_evaluate_checks_points_against_the_document(with_context, tmp_path, cap
     assert rows["EMS-Support", "Score"] == 1
 
 
+def test_a_table_says_once_why_support_has_no_value(tmp_path, capsys):
+    write_jsonl(tmp_path / "t.jsonl", [{"id": "a", "question": "q", "reference": "Sales rose 6%.", "context": "Sales."}])
+    write_jsonl(tmp_path / "a.jsonl", [{"triplet_id": "a", "model": m, "answer": "All is well."} for m in "mn"])
+    files = [str(tmp_path / name) for name in ("t.jsonl", "a.jsonl", "out.jsonl")]
+    assert main(["evaluate", *files[:2], "-o", files[2], "--support", "local"]) == 0
+    out = capsys.readouterr().out
+    assert "nan" not in out
+    assert out.count("EMS-Support –: no point could be checked") == 1
+
+
 def test_documents_that_support_nothing_are_doubted(with_context, tmp_path, capsys):
     rows = [json.loads(line) for line in Path(with_context[0]).read_text().splitlines()]
     rows[1]["context"] = "Shares of another company: revenue was $7 billion, up 3%."

@@ -2,11 +2,13 @@
 """
 
 import json
+import re
 import shutil
 import threading
 import time
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from scripted import judgeable
@@ -44,6 +46,19 @@ def test_the_project_is_found_from_the_folder_of_the_notebooks(monkeypatch, tmp_
     assert (tmp_path / "runs" / "lab").is_dir()
     assert open_run(str(tmp_path / "elsewhere"))[1] == tmp_path / "elsewhere"
     assert project_root(Path("/")) == ROOT                        # beside the package
+
+
+def test_a_notebooks_tables_show_nothing_as_a_dash(monkeypatch, tmp_path):
+    IPython = pytest.importorskip("IPython", reason="it comes with pip install 'ems-kit[notebooks]'")
+    import pandas as pd
+    from IPython.core.formatters import DisplayFormatter
+
+    shell = SimpleNamespace(display_formatter=DisplayFormatter())
+    monkeypatch.setattr(IPython, "get_ipython", lambda: shell)
+    open_run(str(tmp_path))
+    table = pd.DataFrame({"real": [0.25, float("nan")], "whole": pd.array([3, None], "Int64"), "text": [None, "<b>"]})
+    shown = shell.display_formatter.format(table)[0]["text/html"]
+    assert re.findall("<td>(.*)</td>", shown) == ["0.25", "3", "–", "–", "–", "&lt;b&gt;"]
 
 
 def test_notebooks_are_by_themselves_what_the_default_profile_runs():

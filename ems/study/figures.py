@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from numbers import Real
@@ -193,17 +193,19 @@ MAX_LEVELS = 40                # rows or columns of a heat map that can still be
 COLOUR_STEP = 0.05             # the ends of the colour scale are multiples of it
 
 
-def heatmap(values: pd.DataFrame, metric: str, part: str | None = None, models: Sequence[str] | None = None,
+def heatmap(values: pd.DataFrame, metric: str, part: str | None = None, models: Collection[str] | None = None,
             *, rows: str = "group", columns: str | None = None) -> Figure:
     """Mean value by company (`rows`) and question (`columns`), one panel per model, all on one colour scale.
 
     Left out, `part` is F1, else Score; `models` all, by size; `columns` the end of the triplet id after the
-    last "-". A side with over 40 levels is drawn as one, "all 45". A cell without a scored answer is hatched.
-    InputError for a metric, part, model or column that the values do not have.
+    last "-". `models` may be `scaling_figure`'s sizes: then their labels are the titles. A side with over 40
+    levels is drawn as one, "all 45". A cell without a scored answer is hatched. InputError for a metric,
+    part, model or column that the values do not have.
     """
     plt = pyplot()
     import seaborn as sns
 
+    titles = models if isinstance(models, Mapping) else {}
     part = part or ("F1" if "F1" in set(values.loc[values["metric"] == metric, "part"]) else "Score")
     models, cell = _heatmap_rows(values, metric, part, models)
     if absent := [c for c in (rows, columns) if c is not None and c not in cell]:
@@ -221,7 +223,8 @@ def heatmap(values: pd.DataFrame, metric: str, part: str | None = None, models: 
                         cbar=ax is axes.flat[-1],
                         cbar_kws={"label": f"{metric} {part}, colours from {low:.2f} to {high:.2f}"})
             ax.patch.set(hatch="///", facecolor="#F2F2F2")
-            ax.set_title(textwrap.fill(visible(model, 200), 100 // len(models)), fontsize=13)
+            title = label if isinstance(label := titles.get(model), str) else model
+            ax.set_title(textwrap.fill(visible(title, 200), 120 // len(models)), fontsize=13)
             ax.set_ylabel({"group": "company or document"}.get(rows, rows) if ax is axes.flat[0] else "")
             ax.set_xlabel("question" if columns is None else columns)
             ax.tick_params(axis="y", rotation=0, length=0)
@@ -229,7 +232,7 @@ def heatmap(values: pd.DataFrame, metric: str, part: str | None = None, models: 
     return fig
 
 
-def _heatmap_rows(values: pd.DataFrame, metric: str, part: str, models: Sequence[str] | None
+def _heatmap_rows(values: pd.DataFrame, metric: str, part: str, models: Collection[str] | None
                   ) -> tuple[list[str], pd.DataFrame]:
     """The models to draw, in order, and the rows of one metric and part about them."""
     cell = values[(values["metric"] == metric) & (values["part"] == part)]

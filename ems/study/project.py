@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from pathlib import Path
 
+from ..report import table_html
 from ..types import InputError
 
 
@@ -24,11 +26,14 @@ def open_run(name: str) -> tuple[Path, Path]:
     """The project's folder and, made, the run's: `root, run = open_run(RUN)`.
 
     Paths in a notebook's parameters are relative to `root`: JupyterLab starts it in notebooks/. tqdm's
-    warning that notebook widgets are missing is not shown; tables show up to 120 characters of a cell.
+    warning that notebook widgets are missing is not shown; tables show up to 120 characters of a cell, and
+    "–" where there is nothing (`report.table_html`).
     """
     import pandas as pd
 
     pd.set_option("display.max_colwidth", 120)
+    if (ipython := sys.modules.get("IPython")) and (shell := ipython.get_ipython()):
+        shell.display_formatter.formatters["text/html"].for_type(pd.DataFrame, table_html)
     warnings.filterwarnings("ignore", message="IProgress not found")
     root = project_root()
     run = root / name

@@ -64,8 +64,10 @@ def _bars(ax: Axes, places: pd.DataFrame, models: Sequence[str]) -> None:
     shown = places.reindex(models).fillna(0.0)
     start = 0.0 * shown[PLACES[0]]
     for place in [place for place in PLACES if shown[place].any()]:
-        ax.barh(range(len(models)), shown[place], left=start, color=COLOURS[place], label=place, height=0.6,
-                hatch="///" if place == "unscored" else None, edgecolor=GREY, linewidth=0)
+        bars = ax.barh(range(len(models)), shown[place], left=start, color=COLOURS[place], label=place,
+                       height=0.6)
+        for bar in bars if place == "unscored" else ():
+            bar.set(hatch="///", edgecolor=GREY)
         start = start + shown[place]
     ax.set_xlim(0, 1)
     ax.set_xlabel("share of all answer points")

@@ -42,11 +42,11 @@ def people_sets(people: pd.DataFrame, summaries: pd.DataFrame, correct: pd.DataF
 def by_set(named: Mapping[str, pd.DataFrame], developed: Sequence[str]) -> pd.DataFrame:
     """One table of metrics by set, each cell a value with its interval; a star for those `developed` there.
 
-    The frames have columns metric, value, ci_low, ci_high; a metric that a set does not have is "".
+    The frames have columns metric, value, ci_low, ci_high; a metric that a set does not have is nan.
     """
     cells = {name: frame.set_index("metric").apply(with_interval, axis=1) for name, frame in named.items()}
     metrics = dict.fromkeys(metric for column in cells.values() for metric in column.index)
-    table = pd.DataFrame(cells).reindex(list(metrics)).fillna("")
+    table = pd.DataFrame(cells).reindex(list(metrics))
     return table.rename(index={metric: f"{metric} *" for metric in developed}).rename_axis("metric")
 
 
