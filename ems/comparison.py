@@ -16,7 +16,7 @@ import pandas as pd
 
 from .data import to_frame
 from .io import some
-from .metrics import reference_scores
+from .metrics import scores_of
 from .report import visible
 from .stats import MIN_CLUSTERS, PARTS, Paired, holm, paired
 from .types import EMSResult, InputError, Triplet
@@ -133,15 +133,11 @@ def _point_scores(pairs: Sequence[Pair]) -> Iterator[tuple[str, str, str, float 
     """Model, question, text and both scores of every reference point that stands on both sides."""
     for model, one, other in pairs:
         theirs: dict[str, list[float | None]] = {}
-        for point, score in zip(other.ref_points, _scores(other), strict=True):
+        for point, score in zip(other.ref_points, scores_of(other), strict=True):
             theirs.setdefault(point, []).append(score)
-        for point, score in zip(one.ref_points, _scores(one), strict=True):
+        for point, score in zip(one.ref_points, scores_of(one), strict=True):
             if left := theirs.get(point):          # a repeated point is joined with its next repetition
                 yield model, one.triplet_id, point, score, left.pop(0)
-
-
-def _scores(result: EMSResult) -> tuple[float | None, ...]:
-    return result.score if result.whole_sides else reference_scores(result.match, result.score)
 
 
 def _shared(one: EMSResult, other: EMSResult) -> int:

@@ -81,6 +81,11 @@ def reference_scores(match: Sequence[int | None], score: Sequence[float | None])
     return tuple(0.0 if a == -1 else None if a is None else s for a, s in zip(match, score, strict=True))
 
 
+def scores_of(result: EMSResult) -> tuple[float | None, ...]:
+    """Per reference point what enters recall: s_i of eq. 5, or what a scorer of whole sides says of it."""
+    return result.score if result.whole_sides else reference_scores(result.match, result.score)
+
+
 def answer_scores(
     match: Sequence[int | None], score: Sequence[float | None], n_answer_points: int
 ) -> tuple[float | None, ...]:
@@ -147,8 +152,7 @@ def tally(result: EMSResult) -> Tally:
         return Tally(0.0, 0.0, 0.0, 0.0, result.unscored)
     if not result.ans_points:                  # a refusal: recall 0 over all points, no precision to pool
         return Tally(0.0, weighted_sum([0.0] * len(result.ref_points), result.ref_weights)[1], 0.0, 0.0)
-    s_ref = result.score if result.whole_sides else reference_scores(result.match, result.score)
-    ref_sum, ref_n = weighted_sum(s_ref, result.ref_weights)
+    ref_sum, ref_n = weighted_sum(scores_of(result), result.ref_weights)
     ans_sum, ans_n = weighted_sum(result.ans_score, result.ans_weights)
     return Tally(ref_sum, ref_n, ans_sum, ans_n, result.unscored)
 

@@ -51,12 +51,16 @@ class EMS:
 
     @property
     def signature(self) -> str:
-        """Everything that can change a result: version, stages with prompt hashes, judge and its decoding."""
+        """Everything that can change a result: version, stages with prompt hashes, judge and its decoding.
+
+        Of several judges it says which stages each does.
+        """
         from . import __version__
 
-        judged = [j.signature for j in self.judges] or ["judge:none"]
-        whole = self.matcher is None or isinstance(self.scorer, WholeScorer)
-        match = "none" if self.matcher is None or whole else self.matcher.signature
+        matcher = None if isinstance(self.scorer, WholeScorer) else self.matcher
+        judged = _judged({"extract": self.extractor, "match": matcher, "score": self.scorer,
+                          "support": self.supporter}) or ["judge:none"]
+        match = "none" if matcher is None else matcher.signature
         support = [f"support:{self.supporter.signature}"] if self.supporter else []
         return "|".join([f"ems:{__version__}", f"extract:{self.extractor.signature}", f"match:{match}",
                          f"score:{self.scorer.signature}", *support, *judged])
@@ -173,8 +177,19 @@ class EMS:
 
     @staticmethod
     def _covered(scorer: WholeScorer, alignments: Sequence[EMSResult]) -> list[EMSResult]:
-        covered = iter(scorer.cover([a for a in alignments if not a.lost]))
+        bare = [replace(a, ans_score=(), ans_match=(), ref_weights=a.ref_weights if a.given else (),
+                        ans_weights=()) for a in alignments if not a.lost]
+        covered = iter(scorer.cover(bare))
         return [replace(a if a.lost else next(covered), whole_sides=True) for a in alignments]
+
+
+def _judged(stages: Mapping[str, Any]) -> list[str]:
+    """The judges of the stages, each by its signature; where there are several, after the stages it does."""
+    by: dict[str, list[str]] = {}
+    for name, stage in stages.items():
+        if (judge := getattr(stage, "judge", None)) is not None:
+            by.setdefault(judge.signature, []).append(name)
+    return [s if len(by) == 1 else f"{','.join(names)} by {s}" for s, names in by.items()]
 
 
 def _unmatched(answer: Answer, triplet: Triplet, extracted: Mapping[str, Points | None],
@@ -218,7 +233,9 @@ def with_support(results: Sequence[EMSResult], triplets: Sequence[Triplet],
     contexts = contexts_by_id([t for t in triplets if t.id in {r.triplet_id for r in results}])
     if unknown := sorted({r.triplet_id for r in results} - contexts.keys()):
         raise InputError(f"no triplet {unknown[0]!r} among those given; give those that were answered")
-    signed = [replace(r, signature=f"{r.signature}|support:{supporter.signature}") for r in results]
+    judge = getattr(supporter, "judge", None)
+    sign = f"|support:{supporter.signature}" + (f"|support by {judge.signature}" if judge else "")
+    signed = [replace(r, signature=r.signature + sign) for r in results]
     return _supported(signed, contexts, supporter)
 
 

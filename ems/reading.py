@@ -98,7 +98,7 @@ def read_numbers(reply: str, key: str, n: int) -> list[int] | None:
         data = data.get(key) if isinstance(data, dict) else data
         if not isinstance(data, list):
             return None
-        numbers = [int(x) if isinstance(x, str) and x.strip().isdecimal() else x for x in data]
+        numbers = [_whole(x) if isinstance(x, str) else x for x in data]
         if any(not isinstance(x, int) or isinstance(x, bool) or not 0 <= x < n for x in numbers):
             return None
         if (numbers := sorted(set(numbers))) not in lists:
@@ -273,7 +273,8 @@ def _items(text: str) -> list[str] | None:
     first, last = marked.index(True), len(marked) - marked[::-1].index(True)
     if not all(marked[first:last]) or first > 1 or len(lines) - last > 1:
         return None                # prose in between belongs to nobody knows which entry
-    return [_clean(_ITEM.sub("", line).strip().strip('"')) for line in lines[first:last]]
+    points = [_clean(_ITEM.sub("", line).strip().strip('"')) for line in lines[first:last]]
+    return [p for p in points if p]
 
 
 def _values_in(text: str) -> Iterator[Any]:

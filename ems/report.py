@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .io import csv_text, write_file
-from .metrics import reference_scores, support_scores, tally
+from .metrics import scores_of, support_scores, tally
 from .types import EMSResult, InputError, Support, duplicates
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def alignment_rows(result: EMSResult) -> list[AlignmentRow]:
     Pairs (eq. 5): every reference point with its match, then the answer points that no reference point chose.
     Whole sides: every point of both, beside the nearest one of the other side, a hint that made no score.
     """
-    scores = reference_scores(result.match, result.score)
+    scores = scores_of(result)
     if result.whole_sides:
         covered = _side(len(result.ref_points), result.match, scores, result.ref_weights)
         supported = _side(len(result.ans_points), result.ans_match, result.ans_score, result.ans_weights)
@@ -126,7 +126,7 @@ def arithmetic(result: EMSResult) -> list[str]:
     """The three metrics, a line each, with their division (eq. 6, 8 and 9); then what is unscored."""
     sums, lines = tally(result), []
     for name, value, scores, top, below in (
-        ("EMS-Recall", result.recall, reference_scores(result.match, result.score), sums.ref_sum, sums.ref_n),
+        ("EMS-Recall", result.recall, scores_of(result), sums.ref_sum, sums.ref_n),
         ("EMS-Precision", result.precision, result.ans_score, sums.ans_sum, sums.ans_n),
     ):
         kept = [s for s in scores if s is not None]

@@ -218,7 +218,8 @@ def mean_score(probabilities: Mapping[str, float], max_score: int) -> float | No
     numbers = [(int(token), p) for token, p in probabilities.items()
                if token.strip().isascii() and token.strip().isdigit() and int(token) <= max_score]
     total = sum(p for _, p in numbers)
-    return sum(n * p for n, p in numbers) / total / max_score if total >= 0.5 else None
+    # The quotient of equal sums may be rounded to a little more than 1.
+    return min(1.0, sum(n * p for n, p in numbers) / total / max_score) if total >= 0.5 else None
 
 
 class Rouge:

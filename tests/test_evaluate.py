@@ -11,8 +11,9 @@ from ems.local.scorers import SimilarityMatcher
 from ems.local.sentences import SentenceExtractor
 from ems.match import LLMMatcher
 from ems.metrics import ems_scores
-from ems.pipeline import EMS, build, rescored
-from ems.score import LLMScorer, RougeScorer
+from ems.pipeline import EMS, build, rescored, with_support
+from ems.score import LLMScorer, RougeScorer, SidesLLMScorer
+from ems.support.support import LLMSupporter
 from ems.types import Answer, EMSResult, InputError, Triplet
 
 REFERENCE = "Revenue was $5 billion. Margin was 20%."
@@ -216,6 +217,34 @@ def test_a_reference_is_extracted_once_however_many_batches_there_are(monkeypatc
 def test_a_scorer_of_pairs_needs_a_matcher():
     with pytest.raises(InputError, match="needs a matcher"):
         EMS(SentenceExtractor(), None, RougeScorer())
+
+
+def test_the_signature_says_which_of_several_judges_does_what():
+    def one(prompt): ...
+    def two(prompt): ...
+    sides = [EMS(LLMExtractor(a), LLMMatcher(b), LLMScorer(c)).signature
+             for a, b, c in ((one, two, two), (one, one, two), (one, two, one))]
+    assert len(set(sides)) == 3
+    assert sides[0].endswith("|extract by judge:one|match,score by judge:two")
+    assert build(one, "llm").signature.endswith(",max=10|judge:one")           # named once, without its stages
+
+
+def test_support_added_later_is_signed_with_its_judge():
+    def judge(prompt):
+        return '{"labels": []}'
+    result = build().score(REFERENCE, "")
+    signed, = with_support([result], [Triplet("answer", "g", "", REFERENCE, "A document.")], LLMSupporter(judge))
+    assert signed.signature.endswith("|support by judge:judge")
+
+
+def test_another_scorer_of_whole_sides_forgets_the_weights_of_the_first():
+    def judge(prompt):
+        rows = prompt.rpartition("Points:\n")[2].splitlines()[:-1]
+        return json.dumps({"scores": [10] + [1] * (len(rows) - 1)})
+    local, sides = build(), SidesLLMScorer(judge)
+    fresh = EMS(local.extractor, None, sides).score(REFERENCE, ANSWER)
+    again, = rescored([local.score(REFERENCE, ANSWER)], sides, local)
+    assert again == fresh
 
 
 def test_without_matches_the_signature_names_no_matcher():

@@ -40,6 +40,7 @@ AB = ["a", "b"]
         ("Points:\n- a\n- b", AB),
         ("Points:\n- a\n- b\nThat is all.", AB),
         ('- "a"\n- "b"', AB),
+        ('- a\n- ""\n- b', AB),
         ("1. a [3]\n2. b", ["a [3]", "b"]),
         ('1. the list ["x", "y"]\n2. b', ['the list ["x", "y"]', "b"]),  # the numbered list is the list
         ('[["a"], ["b"]]', AB),  # nested: flattened in order
@@ -316,6 +317,7 @@ def test_read_word(reply, word):
         ('{"blocks": [0]}\nOn reflection:\n{"blocks": [4]}', None),
         ('{"blocks": [0]}\n{"blocks": [0]}', [0]),
         ('{"blocks": ["³"]}', None),
+        ('{"blocks": ["' + "9" * 5000 + '"]}', None),
         ('{"blocks": 0}', None),
         ('{"points": [0]}', None),
         ("none", None),

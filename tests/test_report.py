@@ -286,6 +286,13 @@ def test_rows_of_whole_sides_hold_what_made_the_number():
     assert given.precision == sum(r.score for r in rows if r.hint == "reference") / 2 == 0.31
 
 
+def test_whole_sides_without_nearest_points_show_their_scores():
+    given = whole(match=(None, None, None), ref_weights=(), ans_match=())
+    assert [r.tag for r in report.alignment_rows(given)] == [
+        "covered 0.85", "covered 0.00", "unscored", "supported 0.62", "supported 0.00"]
+    assert "EMS-Recall = (0.85 + 0.00) / 2 = 0.85 / 2 = 0.425" in report.alignment_text(given)
+
+
 def test_rows_of_pairs_are_matches_then_what_nothing_matched():
     assert [(r.tag, r.ref, r.ans, r.hint) for r in report.alignment_rows(result())] == [
         ("0.90", 0, 0, ""), ("no match", 1, None, ""), ("unscored", 2, None, ""), ("0.40", 3, 0, ""),

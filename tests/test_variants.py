@@ -159,6 +159,11 @@ def test_mean_score_by_hand(chances, score):
     assert mean_score(chances, 9) == (score if score is None else pytest.approx(score))
 
 
+@pytest.mark.parametrize("chances", [{"9": 0.888922}, {"9": 0.458265, " 9": 0.102028}])
+def test_a_mean_score_is_at_most_1_whatever_floats_round_to(chances):
+    assert mean_score(chances, 9) == 1.0
+
+
 def likely_reply(text, error, chances):
     return Reply(text, error, Record("k", "score", "m", text or "7 because", sent={"chances": chances}))
 
