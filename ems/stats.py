@@ -81,7 +81,7 @@ def paper_order(frame: pd.DataFrame) -> pd.DataFrame:
 def natural(name: object) -> tuple[object, ...]:
     """Sort key under which "Q2" comes before "Q10"."""
     pieces = re.split(r"([0-9]+)", str(name))
-    return tuple((int(piece), "") if piece.isdigit() else (-1, piece) for piece in pieces)
+    return tuple((int(piece), "") if piece.isdecimal() else (-1, piece) for piece in pieces)
 
 
 def by_size(model: object) -> tuple[float, tuple[object, ...]]:

@@ -191,6 +191,10 @@ def test_rows_come_in_the_papers_order_and_models_by_number():
     assert list(table.model[:3]) == ["llama-3B", "llama-8B", "llama-70B"]
 
 
+def test_names_are_ordered_by_their_numbers_whatever_else_they_hold():
+    assert sorted(["m²", "Q10", "Q2", "5²", "Q2①"], key=stats.natural) == ["5²", "Q2", "Q2①", "Q10", "m²"]
+
+
 def test_models_are_ordered_by_the_size_in_their_name():
     names = ["SmolLM2-135M-Instruct", "llama3.2_1b_instruct", "Qwen2.5-Coder-1.5B with the call",
              "Llama-3.2-3B", "Meta-Llama-3_1-8B-Instruct", "llama3.2_11b_vision_instruct",
