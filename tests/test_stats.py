@@ -463,6 +463,18 @@ def test_clustering_widens_the_interval():
     assert wide.ci_high - wide.ci_low > 2 * (narrow.ci_high - narrow.ci_low)
 
 
+def test_under_six_clusters_no_statistic_has_an_interval():
+    # Over two clusters the percentile bootstrap of a correlation would hold the true one in half of the cases.
+    x, y = np.arange(30.0), np.tile([0.0, 1.0], 15)
+    for k in (2, 5, 6):
+        of_k = [i % k for i in range(30)]
+        rows = [stats.auc(x, y, of_k, resamples=50), stats.sign_accuracy(x - 9, 2 * y - 1, of_k, resamples=50),
+                *(stats.Estimate(**row) for row in stats.correlate(x, y, of_k, resamples=50)
+                  .drop(columns="coefficient").to_dict("records"))]
+        assert [math.isnan(row.ci_low) for row in rows] == [k < 6] * len(rows)
+        assert not any(math.isnan(row.value) for row in rows)
+
+
 def test_difference_of_correlations_is_paired():
     rng = np.random.default_rng(7)
     y = rng.normal(size=200)
