@@ -4,8 +4,8 @@ Everything reads the *values frame* (`data.to_frame`), one row per metric, part 
 company or document are not independent, so every 95 % interval is over whole clusters. Means and paired
 differences: Student's t with clusters - 1 degrees of freedom around the jackknife's standard error (Efron and
 Tibshirani 1993, chapter 11; Cameron and Miller 2015, section VI), which covers over ten clusters too,
-where the percentile bootstrap is narrow; none with fewer than `MIN_CLUSTERS`. Correlations and areas, over
-many clusters: the percentile bootstrap (chapter 13). The order of rows never matters.
+where the percentile bootstrap is narrow. Correlations and areas, over many clusters: the percentile bootstrap
+(chapter 13). With fewer than `MIN_CLUSTERS` there is no interval. The order of rows never matters.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def paper_order(frame: pd.DataFrame) -> pd.DataFrame:
 def natural(name: object) -> tuple[object, ...]:
     """Sort key under which "Q2" comes before "Q10"."""
     pieces = re.split(r"([0-9]+)", str(name))
-    return tuple((int(piece), "") if piece.isdigit() else (-1, piece) for piece in pieces)
+    return tuple((int(piece), "") if piece.isdecimal() else (-1, piece) for piece in pieces)
 
 
 def by_size(model: object) -> tuple[float, tuple[object, ...]]:
@@ -328,7 +328,7 @@ def correlate(x: Sequence[float], y: Sequence[float], cluster: Sequence[object] 
     """Pearson, Spearman and Kendall (tau-b) between two columns, in [-1, 1]: one row each.
 
     Without `cluster` rows are drawn singly. Rows where x or y is nan are left out and counted. nan for a
-    constant column; no interval where a coefficient is undefined in half of the resamples or more.
+    constant column. No interval under six clusters, or where half of the resamples or more are nan.
     """
     (x_kept, y_kept), codes, left_out = _columns(cluster, x, y)
     clusters, n = _count(codes)
@@ -485,13 +485,13 @@ def bootstrapped(statistic: Statistic, clusters: int, n: int, resamples: int = 2
 
 def _drawn(statistic: Statistic, clusters: int, n: int, resamples: int, seed: int
            ) -> tuple[float, np.ndarray]:
-    """The statistic with every cluster counted once, nan without any; and of each resample, if there are two.
+    """The statistic with every cluster counted once, nan without any; and of each resample, if they suffice.
     """
     if not clusters:
         return math.nan, np.array([])
     with np.errstate(invalid="ignore", divide="ignore"):
         value = float(statistic(np.ones((1, clusters)))[0])
-        if clusters == 1:
+        if clusters < MIN_CLUSTERS:
             return value, np.array([])
         weights, step = _resampled(clusters, resamples, seed), max(1, BLOCK // n)
         return value, np.concatenate([statistic(weights[i:i + step]) for i in range(0, resamples, step)])

@@ -124,6 +124,21 @@ def test_a_useless_metric_is_worth_no_label():
     assert "hardly any label" in own_labels._worth(pd.DataFrame([row]).assign(worth=row.labelled))
 
 
+def test_a_model_whose_labels_are_all_alike_needs_no_metric():
+    keys = [(f"t{i}", f"g{i % 8}") for i in range(24)]
+    table = pd.DataFrame([(t, m, i / 24) for i, (t, _) in enumerate(keys) for m in "ab"],
+                         columns=["triplet_id", "model", "f1"]).assign(recall=0.5, precision=0.5)
+    known = pd.DataFrame([(t, m, g, float(m == "a" or i % 3 == 0)) for i, (t, g) in enumerate(keys[:16])
+                          for m in "ab"], columns=["triplet_id", "model", "group", "label"])
+    row = own_labels.corrected_means(table, known).set_index("model").loc["a"]
+    assert (row["mean"], row.ci_low, row.ci_high, row.lam, row.worth) == (1, 1, 1, 0, 16)
+
+
+def test_an_empty_group_is_one_of_its_own(tmp_path):
+    read = own_labels.read_labels(labels(tmp_path, "triplet_id,model,label,group\nt1,m,0,\nt2,m,1, \nt3,m,1,C\n"))
+    assert list(read["group"]) == ["t1", "t2", "C"]
+
+
 def test_the_smallest_difference_by_hand():
     values = family({"a-1b": [0.0] * 8, "b-2b": [0.1, 0.2, 0.3, 0.4, 0.1, 0.2, 0.3, 0.4]})
     table = stats.resolution(stats.paired_table(values), difference=0.05)

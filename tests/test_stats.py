@@ -191,6 +191,10 @@ def test_rows_come_in_the_papers_order_and_models_by_number():
     assert list(table.model[:3]) == ["llama-3B", "llama-8B", "llama-70B"]
 
 
+def test_names_are_ordered_by_their_numbers_whatever_else_they_hold():
+    assert sorted(["m²", "Q10", "Q2", "5²", "Q2①"], key=stats.natural) == ["5²", "Q2", "Q2①", "Q10", "m²"]
+
+
 def test_models_are_ordered_by_the_size_in_their_name():
     names = ["SmolLM2-135M-Instruct", "llama3.2_1b_instruct", "Qwen2.5-Coder-1.5B with the call",
              "Llama-3.2-3B", "Meta-Llama-3_1-8B-Instruct", "llama3.2_11b_vision_instruct",
@@ -457,6 +461,18 @@ def test_clustering_widens_the_interval():
     narrow = stats.correlate(x, y).iloc[0]
     assert wide.value == pytest.approx(narrow.value)
     assert wide.ci_high - wide.ci_low > 2 * (narrow.ci_high - narrow.ci_low)
+
+
+def test_under_six_clusters_no_statistic_has_an_interval():
+    # Over two clusters the percentile bootstrap of a correlation would hold the true one in half of the cases.
+    x, y = np.arange(30.0), np.tile([0.0, 1.0], 15)
+    for k in (2, 5, 6):
+        of_k = [i % k for i in range(30)]
+        rows = [stats.auc(x, y, of_k, resamples=50), stats.sign_accuracy(x - 9, 2 * y - 1, of_k, resamples=50),
+                *(stats.Estimate(**row) for row in stats.correlate(x, y, of_k, resamples=50)
+                  .drop(columns="coefficient").to_dict("records"))]
+        assert [math.isnan(row.ci_low) for row in rows] == [k < 6] * len(rows)
+        assert not any(math.isnan(row.value) for row in rows)
 
 
 def test_difference_of_correlations_is_paired():

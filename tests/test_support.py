@@ -68,6 +68,19 @@ def test_ranking_measures_by_hand():
         average_precision(ranked, relevant, over="hits")
 
 
+def test_a_passage_that_a_ranking_names_twice_counts_once():
+    assert average_precision([3, 1, 1, 2], {1, 2}) == (1 / 2 + 2 / 4) / 2
+    assert average_precision([1, 1], {1}) == 1
+
+
+@pytest.mark.parametrize("before", ["字" * 996, "x" * 300 + " "])
+def test_a_number_is_not_cut_where_there_is_no_space_near_it(before):
+    number = "1,234,567.5" if before[0] == "字" else "9" * 900
+    text = before + number + "字" * 900
+    assert "".join(cut(text)) == text.replace(" ", "")
+    assert any(number in passage for passage in cut(text))
+
+
 def test_passages_hold_the_whole_text_and_cut_no_number():
     text = "\n\n".join([CALL.replace(",", ""), "word 1,234.5 " * 400])
     passages = cut(text)

@@ -20,6 +20,7 @@ ROW = {"value": 0.625, "ci_low": 0.5, "ci_high": 0.75, "vs M": 0.1, "vs M low": 
 
 def test_a_value_with_its_interval():
     assert with_interval(ROW) == "0.62 [0.50, 0.75]"
+    assert with_interval({**ROW, "ci_low": nan, "ci_high": nan}) == "0.62"
 
 
 @pytest.mark.parametrize(("gap", "low", "high", "words"), [

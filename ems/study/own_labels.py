@@ -65,7 +65,8 @@ def read_labels(path: str | Path) -> pd.DataFrame:
         row[named] = _number(row[named] or "", f"{path}, row {number}: {named}")
     table = pd.DataFrame(rows)[[c for c in given if c in (*columns, "rater", "group")]]
     table["rater"] = table.get("rater", pd.Series("1", index=table.index)).fillna("").astype(str)
-    table["group"] = table.get("group", table["triplet_id"]).fillna("").astype(str)
+    of_groups = table.get("group", table["triplet_id"]).fillna("").astype(str)
+    table["group"] = of_groups.where(of_groups.str.strip() != "", table["triplet_id"])
     judged = [*columns[:-1], "rater"]
     if (twice := table.duplicated(judged)).any():
         raise InputError(f"{path} has {some(list(table.loc[twice, judged].iloc[0]), 4)} more than once; "
@@ -191,7 +192,8 @@ def _corrected(joined: pd.DataFrame, part: str) -> dict[str, Any]:
             return labelled + (lam * (there * x).sum(axis=1) / there.sum(axis=1) if lam else 0.0)
         return statistic
     own, best = (stats.jackknifed(mean(lam), len(groups), n) for lam in (0.0, tuned))
-    shrunk = (own.ci_high - own.ci_low) / (best.ci_high - best.ci_low)
+    width, shortest = (one.ci_high - one.ci_low for one in (own, best))
+    shrunk = 1.0 if width == shortest else width / shortest       # equal labels leave no width at all
     return {"labelled": n, "unlabelled": others, "labels_mean": own.value, "labels_low": own.ci_low,
             "labels_high": own.ci_high, "mean": best.value, "ci_low": best.ci_low, "ci_high": best.ci_high,
             "lam": tuned, "worth": n * shrunk**2}

@@ -21,8 +21,9 @@ JUDGED, LOCAL = "EMS(LLM)", "EMS(local)"
 
 
 def with_interval(row: Mapping[str, Any]) -> str:
-    """A value with its interval: "0.62 [0.55, 0.69]". Needs `value`, `ci_low` and `ci_high`."""
-    return f"{row['value']:.2f} [{row['ci_low']:.2f}, {row['ci_high']:.2f}]"
+    """A value with its interval, if any: "0.62 [0.55, 0.69]". Needs `value`, `ci_low` and `ci_high`."""
+    interval = "" if isnan(row["ci_low"]) else f" [{row['ci_low']:.2f}, {row['ci_high']:.2f}]"
+    return f"{row['value']:.2f}{interval}"
 
 
 def people_sets(people: pd.DataFrame, summaries: pd.DataFrame, correct: pd.DataFrame, right: pd.DataFrame

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from string import ascii_letters, digits
 
 from ..local.quantities import Quantity, find_quantities
 from ..local.sentences import sentences
@@ -17,6 +18,7 @@ PASSAGE = 1000             # characters of a passage, about; a longer paragraph 
 NUMBERS = 30               # of a line, at most, that derivations look at: longer lines are lists
 _SCALE = re.compile(r"\bin (?:US ?\$ |U\.S\. dollars |dollars )?(thousand|million|billion)s\b", re.I)
 _FACTOR = {"thousand": 1e3, "million": 1e6, "billion": 1e9}
+_WORD = f"{ascii_letters}{digits}.,"       # what a word or a number is written in
 HEADING_LINES = 4          # first lines of a passage with a table that say what its rows are about
 
 
@@ -63,7 +65,7 @@ class Document:
 
 
 def cut(text: str, size: int = PASSAGE) -> list[str]:
-    """The passages of a text, each of about `size` characters; no word or number is cut in two."""
+    """The passages of a text, each of about `size` characters; no shorter word or number is cut in two."""
     passages: list[str] = []
     for block in re.split(r"\n\s*\n", text):
         for piece in _pieces(block.strip(), size):
@@ -79,7 +81,7 @@ def _pieces(block: str, size: int) -> list[str]:
     while len(block) - start > size:
         window = block[start : start + size]
         ends = (window.rfind("\n"), window.rfind(". ") + 1, window.rfind(" "))
-        end = start + (next((end for end in ends if end > size // 2), 0) or size)
+        end = start + (next((end for end in ends if end > size // 2), 0) or len(window.rstrip(_WORD)) or size)
         pieces.append(block[start:end].strip())
         start = end
     return [*pieces, block[start:].strip()] if block[start:].strip() else pieces

@@ -83,7 +83,7 @@ def average_precision(ranked: Sequence[int], relevant: Collection[int], *, over:
     """
     if over not in ("relevant", "found"):
         raise InputError(f"over must be 'relevant' or 'found', got {over!r}")
-    hits = [rank for rank, passage in enumerate(ranked, 1) if passage in set(relevant)]
+    hits = sorted(ranked.index(passage) + 1 for passage in set(relevant) if passage in ranked)
     total = sum(i / rank for i, rank in enumerate(hits, 1))
     below = len(set(relevant)) if over == "relevant" else len(hits)
     return math.nan if not relevant else total / below if below else 0.0
