@@ -101,8 +101,8 @@ def read_numbers(reply: str, key: str, n: int) -> list[int] | None:
         numbers = [_whole(x) if isinstance(x, str) else x for x in data]
         if any(not isinstance(x, int) or isinstance(x, bool) or not 0 <= x < n for x in numbers):
             return None
-        if (numbers := sorted(set(numbers))) not in lists:
-            lists.append(numbers)
+        if (whole := sorted({x for x in numbers if x is not None})) not in lists:
+            lists.append(whole)
     return lists[0] if len(lists) == 1 else None
 
 
