@@ -157,5 +157,6 @@ def test_forms_are_compared_over_the_answers_that_all_have():
     assert list(table["answers"]) == [6, 6]
     f1 = 2 * (1 / 3) * (1 / 2) / (1 / 3 + 1 / 2)
     assert table.loc["b", "less a"] == pytest.approx(f1 - 0.8)
+    assert table.loc["a", ["less a", "low", "high"]].isna().all()
     assert table.loc["b", "high"] - table.loc["b", "low"] == pytest.approx(0, abs=1e-12)
     assert one_call.beside({"a": [], "b": other}, "a", triplets).empty

@@ -70,7 +70,7 @@ def checked_answers(results: Sequence[EMSResult], triplets: Sequence[Triplet], *
         points = [s for r in found for s in r.support]
         known = sum(s.label is not None for s in points)
         where = f"labels stored in {stored.parent.name}/{stored.name}" if stored else "stored labels"
-        return Checked(found, elsewhere, f"{where}, for {known} of {len(points)} points")
+        return Checked(found, elsewhere, f"{where}, for {known:,} of {len(points):,} points")
     supporter = LocalSupporter()
     found = with_support(results, whole, supporter)
     elsewhere = with_support(results, _exchanged(whole), supporter)
@@ -179,7 +179,7 @@ def shares(results: Sequence[EMSResult]) -> pd.DataFrame:
     rows = [(r.model, _place(s_j, s)) for r in results for s_j, s in _pairs(r)]
     table = pd.DataFrame(rows, columns=["model", "place"])
     counted = pd.crosstab(table["model"], table["place"], normalize="index")
-    return counted.reindex(columns=PLACES, fill_value=0.0)
+    return counted.reindex(index=table["model"].unique(), columns=PLACES, fill_value=0.0)
 
 
 def most_mixed(results: Sequence[EMSResult]) -> EMSResult:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from math import isnan
+from math import isnan, nan
 from typing import Any
 
 import pandas as pd
@@ -159,7 +159,7 @@ def beside(results: Mapping[str, Sequence[EMSResult]], first: str, triplets: Seq
 
     A row a form: answers, points a reference, points an answer, reference points unscored, mean
     recall, precision and F1, and the mean difference of F1 to `first` with its t interval over the triplets'
-    groups (nan under six of them). An answer without points counts, with F1 0.
+    groups (nan under six of them, and in the first's own row). An answer without points counts, with F1 0.
     """
     by_key = {form: {(r.triplet_id, r.model): r for r in rows} for form, rows in results.items() if rows}
     shared = sorted(set.intersection(*(set(rows) for rows in by_key.values()))) if first in by_key else []
@@ -170,8 +170,8 @@ def beside(results: Mapping[str, Sequence[EMSResult]], first: str, triplets: Seq
                               for r in rows]).mean()
         gap = stats.mean_over([r.f1 - b.f1 for r, b in zip(rows, base, strict=True)],
                               [group[r.triplet_id] for r in rows])
-        table[form] = (len(rows), means[0], means[1], sum(r.unscored for r in rows), *means[2:],
-                       gap.value, gap.ci_low, gap.ci_high)
+        less = (gap.value, gap.ci_low, gap.ci_high) if form != first else [nan] * 3
+        table[form] = (len(rows), means[0], means[1], sum(r.unscored for r in rows), *means[2:], *less)
     return pd.DataFrame.from_dict(table, orient="index", columns=[
         "answers", "reference points", "answer points", "unscored", "recall", "precision", "F1",
         f"less {first}", "low", "high"])
@@ -224,7 +224,7 @@ def findings(results: Mapping[str, Sequence[EMSResult]], costs: pd.DataFrame, tr
     alike = (points[same] + points[none]) / points.sum()
     lines = [
         f"- **One call for matches and scores** instead of two, {pair['answers']:.0f} answers: "
-        f"{alike:.1%} of {points.sum()} choices are the same. One call names a partner for "
+        f"{100 * alike:.1f} % of {points.sum()} choices are the same. One call names a partner for "
         f"{points[only_one]} points that have none in two calls (mean score {kinds['other'][only_one]:.2f}), "
         f"and none for {points[only_two]} that have one. F1 is {pair['F1']:.3f}, "
         f"{_signed(pair[f'less {TWO_CALLS}'], pair)} against two calls. It takes {costs['calls'][ONE_CALL]} "

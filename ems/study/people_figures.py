@@ -27,7 +27,14 @@ def colour_of(metric: str) -> str:
 
 # --- agreement with people ---
 
-COLOURS = "green: EMS without a judge, blue: with one, orange: whole texts compared"
+MEANINGS = {GREEN: "green: EMS without a judge", BLUE: "blue: EMS with a judge", PINK: "pink: RAGChecker",
+            ORANGE: "orange: whole texts compared"}
+
+
+def _meanings(metrics: Sequence[str]) -> str:
+    """What the colours of these metrics say."""
+    drawn = {colour_of(metric) for metric in metrics}
+    return ", ".join(words for colour, words in MEANINGS.items() if colour in drawn)
 
 
 def forest_figure(agreement: pd.DataFrame, measure: str = "spearman") -> Figure:
@@ -57,7 +64,8 @@ def forest_figure(agreement: pd.DataFrame, measure: str = "spearman") -> Figure:
         axes[0].set_yticks(range(len(order)), [f"{m} *" if m in DEVELOPED else m for m in order])
         axes[0].set_ylim(-0.6, len(order) + 0.75)
         fig.supxlabel(f"{measure.capitalize()} correlation with the annotators' preference, "
-                      f"95 % interval over pairs (* developed on these pairs: its best case)\n({COLOURS})")
+                      "95 % interval over pairs (* developed on these pairs: its best case)\n"
+                      f"({_meanings(order)})")
         fig.suptitle("Which metric prefers what people prefer?\n", x=0.01, ha="left", fontsize=14)
     plt.close(fig)
     return fig
@@ -75,11 +83,11 @@ def auc_figure(panels: Mapping[str, pd.DataFrame]) -> Figure:
         for ax, (name, cell) in zip(axes.flat, cells.items(), strict=True):
             ax.axvline(0.5, color="black", linewidth=0.8, linestyle=":")
             _dots(ax, cell, order)
-            ax.set_title(f"{name}, n = {int(cell['n'].max())}", fontsize=13)
+            ax.set_title(f"{name}, n = {int(cell['n'].max()):,}", fontsize=13)
         axes[0, 0].set_yticks(range(len(order)), [f"{m} *" if m in DEVELOPED else m for m in order])
         axes[0, 0].set_ylim(-0.6, len(order) - 0.3)
-        fig.supxlabel("AUC: chance that a right answer outscores a wrong one (dotted: a coin), 95 % interval "
-                      f"(* settings chosen on these sets: its best case)\n({COLOURS})")
+        fig.supxlabel("AUC: chance that a right answer outscores a wrong one (dotted: guessing), 95 % "
+                      f"interval (* settings chosen on these sets: its best case)\n({_meanings(order)})")
         fig.suptitle("Which metric tells right answers from wrong ones?\n", x=0.01, ha="left", fontsize=14)
     plt.close(fig)
     return fig
@@ -112,13 +120,13 @@ def choices_figure(choices: pd.DataFrame) -> Figure:
     """What changing one choice does to agreement with people, and to gap and order of the models.
 
     `choices` is `ablation.compare`'s frame. Rows are choices, colours forms of the evaluator, dotted lines
-    the paper's choices; a filled mark is a clear difference.
+    the paper's choices; a hollow mark is no clear difference.
     """
     plt = pyplot()
     first, last = (textwrap.shorten(choices[end].iloc[0], 44, placeholder="…") for end in ("first", "last"))
     between = f"{last}\nless {first}, in standard deviations" if first != last else "one model alone: no gap"
     panels = {"change": ("Agrees better or worse with people",
-                         "change of Spearman with RAGChecker's annotators"),
+                         "change of Spearman with RAGChecker's annotators\n(bold: the value that changes)"),
               "gap": ("Distinguishes the models", between),
               "order_kept": ("Gives the same order again",
                              "share of resamples with the same order of models")}
@@ -139,7 +147,7 @@ def choices_figure(choices: pd.DataFrame) -> Figure:
         axes[0].set_yticks(range(len(order)), order)
         fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
         fig.suptitle("Which of the paper's choices help? One changed at a time; dotted: none changed; "
-                     "bars: 95 % intervals; filled: clear difference\n", x=0.01, ha="left", fontsize=14)
+                     "bars: 95 % intervals; hollow: no clear difference\n", x=0.01, ha="left", fontsize=14)
     plt.close(fig)
     return fig
 

@@ -133,7 +133,7 @@ def _answer_boxes(result: EMSResult, chosen: set[int]) -> list[_Box]:
     for j, point in enumerate(result.ans_points):
         score = result.ans_score[j] if result.ans_score else None
         edge = GREY if score is None else RED if j not in chosen else _shade(score)
-        style = "-" if j in chosen else ":" if score is None else "--"
+        style = ":" if score is None else "-" if j in chosen else "--"
         tag = "?" if score is None else f"{score:.2f}"
         boxes.append(_Box(f"{j}  {visible(point, 260)}", edge, style, tag))
     return boxes
