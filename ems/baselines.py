@@ -10,7 +10,7 @@ from typing import Any
 
 from .extract import list_schema, room
 from .metrics import f1
-from .pipeline import batch_size, check_known, through
+from .pipeline import batch_size, check_known, through, triplets_by_id
 from .prompting import Prompts, as_judge
 from .reading import read_list, read_word, read_words
 from .sanitise import harmless, numbered, quoted
@@ -114,9 +114,9 @@ class RAGChecker:
     def check(self, triplets: Sequence[Triplet], answers: Sequence[Answer]) -> list[Claims]:
         """Claims and labels of each answer, joined to triplets by id; a reference's claims are listed once.
 
-        InputError for an answer to an unknown triplet.
+        InputError for an answer to an unknown triplet, and for a repeated triplet id.
         """
-        by_id, size = {t.id: t for t in triplets}, batch_size(self.judge)
+        by_id, size = triplets_by_id(triplets), batch_size(self.judge)
         check_known(answers, by_id)
         listed: dict[str, Points | None] = {}
         batches = (answers[i:i + size] for i in range(0, len(answers), size))

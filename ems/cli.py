@@ -448,8 +448,8 @@ def _stage_settings(args: argparse.Namespace, counted: bool = False) -> dict[str
     if scorer == "llm-sampled" and args.temperature == 0:
         raise InputError("llm-sampled is the mean of several replies, which hardly differ at temperature 0; "
                          "give --temperature 1, or --scorer llm")
-    if counted and not scorer.startswith("llm"):
-        scorer = "local-pair"                # costs no call either, and loads nothing
+    if counted and scorer in ("rouge", "bleu", "bertscore"):
+        scorer = "local-pair"                # scores matches without a call as well, and loads nothing
     return {"scorer": scorer, "encoder": args.encoder, "prompts": Prompts.named(args.prompts),
             "variant": args.variant, "max_score": args.max_score}
 

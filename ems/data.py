@@ -23,7 +23,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from .baselines import Claims, entailed, ragchecker_scores
-from .io import OWN_CHECK, is_encodable, parse_jsonl, read_text, some, unguarded, validated
+from .io import OWN_CHECK, is_encodable, parse_jsonl, read_json, read_text, some, unguarded, validated
 from .judge.budget import Usage, merged
 from .metrics import support_scores, tally
 from .types import Answer, EMSResult, GivenPoint, InputError, Triplet, duplicates
@@ -61,6 +61,7 @@ def _some_positive(rows: list[PointRow]) -> list[PointRow]:
 
 Text = Annotated[str, AfterValidator(_unicode)]
 Name = Annotated[Text, AfterValidator(_not_blank)]
+Weight = Annotated[float, Field(ge=-1e9, le=1e9, allow_inf_nan=False)]        # of a point; sums stay finite
 
 
 class _Row(BaseModel):
@@ -74,7 +75,7 @@ class PointRow(_Row):
 
     text: Name = Field(validation_alias=AliasChoices("text", "criterion"))
     kind: Text = Field("", validation_alias=AliasChoices("kind", "importance"))
-    weight: Annotated[float, Field(allow_inf_nan=False)] | None = Field(
+    weight: Weight | None = Field(
         None, validation_alias=AliasChoices("weight", "points"))
 
     def point(self) -> GivenPoint:
@@ -216,8 +217,9 @@ def check_join(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> dict[s
     ids = [t.id for t in triplets]
     if twice := duplicates(ids):
         raise InputError(f"triplet ids must be unique; {some(twice)} occur more than once")
-    if twice := duplicates([f"{a.triplet_id} by {a.model}" for a in answers]):
-        raise InputError(f"each model may answer a triplet once; {some(twice)} occur more than once")
+    if again := duplicates([(a.triplet_id, a.model) for a in answers]):
+        named = some([f"{triplet} by {model}" for triplet, model in again])
+        raise InputError(f"each model may answer a triplet once; {named} occur more than once")
     if unknown := sorted({a.triplet_id for a in answers} - set(ids)):
         raise InputError(f"{len(unknown)} triplet ids of the answers are not among the {len(ids)} triplets: "
                          f"{some(unknown)}; known ids look like {some(ids)}")
@@ -238,7 +240,7 @@ def _values(path: str | Path, text: str) -> Iterator[tuple[str, Any]]:
         yield from _csv_values(path, text)
     elif text.lstrip()[:1] == "[":
         try:
-            yield from ((f"entry {number}", value) for number, value in enumerate(json.loads(text)))
+            yield from ((f"entry {number}", value) for number, value in enumerate(read_json(text)))
         except (ValueError, RecursionError) as error:
             raise InputError(f"{path} begins like a JSON array and is none: {error}") from None
     else:
@@ -250,6 +252,8 @@ def _csv_values(path: str | Path, text: str) -> Iterator[tuple[str, Any]]:
     csv.field_size_limit(2**31 - 1)                  # a document in a cell may be longer than the usual limit
     reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     try:
+        if twice := duplicates([name for name in reader.fieldnames or () if name]):
+            raise InputError(f"{path}: the header names {some(twice)} more than once; rename all but one")
         for row in reader:
             if None in row:
                 raise InputError(f"{path}, line {reader.line_num}: more cells than the header has; quote "

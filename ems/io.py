@@ -21,7 +21,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-from .types import InputError
+from .types import InputError, duplicates
 
 try:
     import fcntl
@@ -80,6 +80,15 @@ def read_text(path: str | Path) -> str:
                          "as UTF-8") from None
 
 
+def read_json(text: str) -> Any:
+    """The value of a JSON text; ValueError for one in which an object has a key twice."""
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if twice := duplicates([key for key, _ in pairs]):
+            raise ValueError(f"the key {twice[0]!r} stands twice in an object")
+        return dict(pairs)
+    return json.loads(text, object_pairs_hook=unique)
+
+
 def parse_jsonl(text: str, path: str | Path) -> Iterator[tuple[int, Any]]:
     """Line number (from 1) and value of every JSON line that is not blank; `path` is named in errors.
 
@@ -89,7 +98,7 @@ def parse_jsonl(text: str, path: str | Path) -> Iterator[tuple[int, Any]]:
         if not line.strip():
             continue
         try:
-            yield number, json.loads(line)
+            yield number, read_json(line)
         except (ValueError, RecursionError) as error:
             reason = (f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError)
                       else str(error))
@@ -152,9 +161,17 @@ def whole_file(path: str | Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
     """A binary file to fill, put in place at `path` in one step once the block has ended without an error.
 
     Folders are made; .gz is compressed, equal content to equal bytes; what killed processes left of the file
-    is removed. InputError when `path` takes no file; an error within the block leaves the old file.
+    is removed. A link stays one, and a device or a pipe is written as it is. InputError when `path` takes no
+    file; an error within the block leaves the old file.
     """
     path = Path(path)
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        with _refusing(path):
+            device = open(path, "wb")
+        with device:
+            yield device
+        return
+    path = Path(os.path.realpath(path))
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     with _refusing(path):
         path.parent.mkdir(parents=True, exist_ok=True)

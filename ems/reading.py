@@ -98,7 +98,7 @@ def read_numbers(reply: str, key: str, n: int) -> list[int] | None:
         data = data.get(key) if isinstance(data, dict) else data
         if not isinstance(data, list):
             return None
-        numbers = [_whole(x) if isinstance(x, str) else x for x in data]
+        numbers: list[Any] = [_whole(x) if isinstance(x, str) else x for x in data]
         if any(not isinstance(x, int) or isinstance(x, bool) or not 0 <= x < n for x in numbers):
             return None
         if (whole := sorted({x for x in numbers if x is not None})) not in lists:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from .data import Name, Text, _Row
+from .data import Name, Text, Weight, _Row
 from .io import meant, parse_jsonl, read_text, some, validated
 from .types import EMSResult, InputError
 
@@ -37,8 +37,8 @@ class ResultRow(_Row):
     unscored: Annotated[int, Field(ge=0)] = 0
     reason: Text = ""
     lost: list[str] = []
-    ref_weights: list[Annotated[float, Field(allow_inf_nan=False)]] = []      # of given points also below 0
-    ans_weights: list[Annotated[float, Field(gt=0, allow_inf_nan=False)]] = []
+    ref_weights: list[Weight] = []                        # of given points also below 0
+    ans_weights: list[Annotated[Weight, Field(gt=0)]] = []
     signature: Text
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 Points = tuple[str, ...]
+T = TypeVar("T", bound=Hashable)
 
 
 class InputError(ValueError):
@@ -267,10 +268,10 @@ class MissingReplies(InputError):
         return MissingReplies(self.model, keys, self.noted, self.hint or other.hint)
 
 
-def duplicates(items: Sequence[str]) -> list[str]:
+def duplicates(items: Sequence[T]) -> list[T]:
     """The items that occur more than once, each named once, in order of first repetition."""
-    seen: set[str] = set()
-    repeated: dict[str, None] = {}
+    seen: set[T] = set()
+    repeated: dict[T, None] = {}
     for item in items:
         if item in seen:
             repeated[item] = None

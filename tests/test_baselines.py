@@ -186,6 +186,8 @@ def test_an_unknown_way_to_check_and_an_unknown_triplet_are_refused():
         RAGChecker(ScriptedJudge(), check="both")
     with pytest.raises(InputError, match="'x'"):
         RAGChecker(ScriptedJudge()).check([TRIPLET], [Answer("x", "m", "a")])
+    with pytest.raises(InputError, match="triplet ids must be unique"):
+        RAGChecker(ScriptedJudge()).check([TRIPLET, TRIPLET], [])
 
 
 def test_an_empty_answer_has_no_claims_and_costs_no_call():

@@ -676,6 +676,7 @@ def test_csv_and_a_json_array_say_the_same_as_json_lines(tmp_path):
 @pytest.mark.parametrize(("text", "words"), [
     ("id,question\nt1,q\n", "line 2: 'reference' missing"),
     ("id,question,reference\nt1,q,r,more\n", "line 2: more cells than the header has"),
+    ("id,question,reference,reference,,\nt1,q,r,s,,\n", "the header names 'reference' more than once"),
     ('id,question,reference\nt1,q,"r\n', "is not CSV"),
     ("", "is empty"),
 ])

@@ -351,6 +351,21 @@ def test_a_dry_run_of_a_refresh_counts_what_the_store_has(files, capsys):
             assert planned[task] == used[task] > 0
 
 
+def test_a_dry_run_with_the_local_scorer_counts_no_matches(files, capsys):
+    with Loopback(judged) as server:
+        asked = ["evaluate", *files, "--base-url", server.url, "--scorer", "local"]
+        assert main([*asked, "--dry-run"]) == 0
+        planned = {row[1]: row[3] for row in map(str.split, capsys.readouterr().out.splitlines())}
+        assert main(asked) == 0
+        assert planned["all"] == str(server.count)
+        assert "match" not in planned
+
+
+def test_a_dry_run_refuses_a_scorer_that_there_is_not(files, capsys):
+    assert main(["evaluate", *files, "--scorer", "rogue", "--dry-run"]) == 2
+    assert "did you mean 'rouge'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("prices", ["2.5", "a,b", "1,2,3,4"])
 def test_prices_that_are_none_are_refused(files, prices, capsys):
     with pytest.raises(SystemExit) as stop:

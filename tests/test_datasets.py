@@ -56,6 +56,9 @@ def without(row, key):
         (lines(T, {**T, "id": "b", "group": ""}), "line 2: 'group' is empty; it must name something"),
         (lines(T, '{"id": "b", '), "line 2 is not JSON"),
         (lines(T, "id,group"), "line 2 is not JSON: Expecting value at column 1"),
+        (b'{"id": "a", "question": "q", "reference": "r", "reference": ""}',
+         "line 1 is not JSON: the key 'reference' stands twice"),
+        (b'[{"id": "a", "id": "b"}]', "the key 'id' stands twice"),
         (lines("[]"), "is empty"),
         (lines('"x"'), "line 1: an object with id, question, reference is needed, got str"),
         (lines("3"), "got int"),
@@ -151,6 +154,8 @@ def test_join_reports_gaps_and_refuses_strangers():
         check_join(triplets, [*done, done[1]])
     with pytest.raises(InputError, match="triplet ids must be unique; 'a'"):
         check_join([*triplets, triplets[0]], done)
+    alike = [Triplet("a by b", "g", "q", "r"), Triplet("a", "g", "q", "r")]
+    assert check_join(alike, [Answer("a by b", "c", "x"), Answer("a", "b by c", "x")]).keys() == {"c", "b by c"}
 
 
 # ---- writing -------------------------------------------------------------------------------------
@@ -202,6 +207,23 @@ def test_place_that_takes_no_file(tmp_path):
     for place in (tmp_path, tmp_path / "file" / "t.jsonl"):
         with pytest.raises(InputError, match="cannot be written"):
             write_jsonl(place, [{"x": 1}])
+
+
+def test_a_link_and_a_pipe_stay_what_they_are(tmp_path):
+    (tmp_path / "far").mkdir()
+    link, pipe = tmp_path / "link.jsonl", tmp_path / "pipe"
+    link.symlink_to(tmp_path / "far" / "file.jsonl")
+    os.mkfifo(pipe)
+    write_jsonl(link, [{"x": 1}])
+    assert link.is_symlink()
+    assert link.read_text() == '{"x": 1}\n'
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()), daemon=True)
+    read = []
+    reader.start()
+    write_jsonl(pipe, [{"x": 2}])
+    reader.join(10)
+    assert read == ['{"x": 2}\n']
+    assert pipe.is_fifo()
 
 
 def test_parts_that_killed_processes_left_are_removed_and_no_others(tmp_path):

@@ -83,7 +83,7 @@ def test_points_are_read_as_their_communities_write_them(tmp_path, row, points):
 
 @pytest.mark.parametrize(("points", "said"), [
     ([], "weight above 0"), ([{"text": "a", "weight": -1}], "weight above 0"), ([{"text": " "}], "empty"),
-    ([{"text": "a", "weight": "much"}], "weight"), ("a", "list"), ([{"weight": 1}], "missing"),
+    ([{"text": "a", "weight": "much"}], "weight"), ([{"text": "a", "weight": 1e308}], "weight"), ("a", "list"), ([{"weight": 1}], "missing"),
 ])
 def test_bad_points_get_one_clear_line(tmp_path, points, said):
     with pytest.raises(InputError, match=said) as error:

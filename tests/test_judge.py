@@ -180,6 +180,14 @@ def test_refresh_replaces_what_is_saved():
         assert texts(judge_of(server, store=store).ask(ask(1))) == ["call 2"]
 
 
+def test_refresh_asks_a_question_once_however_often_it_comes_up():
+    with Loopback(lambda body: f"call {server.count}") as server:
+        judge = judge_of(server, store=Replies(), mode="refresh")
+        assert [texts(judge.ask(ask(1))), texts(judge.ask(ask(2)))] == [["call 1"], ["call 1", "call 2"]]
+        assert server.count == 2
+        assert judge.usage()["match"].stored == 1
+
+
 def test_prompts_with_characters_that_no_encoding_has():
     with Loopback(echo) as server:
         store = Replies()

@@ -29,9 +29,9 @@ PER_CALL = 64            # tokens a chat template may put around a prompt, a def
 LIKELY = 0.5             # share of the longest lists and answers that a likely run has: a point a sentence
 LIKELY_TOKENS = 0.8      # share of the bound below that texts in English take
 ASSUMED = (
-    "One number is exact; else likely (<= at most): a stage before has no reply yet, and assumed are lists "
-    "half as long (as long) as its schema allows, which is two points or three claims a sentence, and that "
-    "each point finds a match. Calls repeated after a fault come on top."
+    "Likely (<= at most), or one number where they agree: where a stage before has no reply yet, assumed are "
+    "lists half as long (as long) as its schema allows, which is two points or three claims a sentence, and "
+    "that each point finds a match. Calls repeated after a fault come on top."
 )
 
 

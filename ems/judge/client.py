@@ -31,7 +31,7 @@ class LLMJudge:
     """A model behind an OpenAI-compatible endpoint, with a store of its replies.
 
     mode      "live" asks for what the store lacks, "replay" never touches the network, "refresh" asks for
-              everything and replaces what is saved. What a run would ask is counted by `budget.Planner`.
+              everything once and replaces what is saved. What a run would ask is counted by `budget.Planner`.
     base_url  and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY. With an address but no key a dummy
               key is sent: local servers want none.
     workers   calls in flight at once, over all threads that use this judge; 32 until a first reply has come.
@@ -76,6 +76,7 @@ class LLMJudge:
         self.temperature = None if temperature is None else float(temperature)
         self.top_p = None if top_p is None else float(top_p)
         self.seed, self.weights = seed, weights
+        self._refreshed: set[str] = set()           # keys of the replies that mode "refresh" has asked for
         self._searched: set[str] = set()            # tasks for which `_differing` has looked
         self.endpoint = Endpoint(model, base_url, api_key)
         self.account = Account(self.prices)
@@ -127,6 +128,7 @@ class LLMJudge:
             raise self._missing(missing, "" if replies else self._differing(next(iter(missing.values()))))
         if missing:
             replies.update(self._ask_live(missing, progress, len(replies)))
+            self._refreshed.update(key for key in missing if replies[key].record)
         self.account.asked(requests, keys, replies, self._dropped)
         return [replies[key] for key in keys]
 
@@ -140,12 +142,14 @@ class LLMJudge:
         return max(128, 4 * self.workers)
 
     def stored(self, keys: Iterable[str]) -> dict[str, Reply]:
-        """The replies to these keys that an ask would take from the store, by key; none in mode "refresh".
+        """The replies to these keys that an ask would take from the store, by key.
 
-        What a server broke off is one in a replay only: elsewhere it is asked for again.
+        In mode "refresh" only those that this judge has asked for itself: a question that comes up again has
+        the same reply. What a server broke off is one in a replay only: elsewhere it is asked for again.
         """
-        if self.store is None or self.mode == "refresh":
+        if self.store is None:
             return {}
+        keys = keys if self.mode != "refresh" else [key for key in keys if key in self._refreshed]
         replies = {key: self.reply(record, stored=True) for key, record in self.store.get_many(keys).items()}
         return {k: r for k, r in replies.items() if self.mode == "replay" or r.error != "broken off"}
 
