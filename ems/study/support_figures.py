@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from ..report import visible
 from .document_check import FLOOR, PLACES
-from .figures import BLUE, GREEN, GREY, PINK, RED, STYLE, pyplot
+from .figures import BLUE, GREEN, GREY, ORANGE, PINK, RED, STYLE, pyplot
+from .judged_support import BY_JUDGE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,8 +21,9 @@ COLOURS = dict(zip(PLACES, (BLUE, GREEN, RED, "#DDDDDD", "white"), strict=True))
 
 
 def support_figure(table: pd.DataFrame, places: pd.DataFrame, models: Sequence[str]) -> Figure:
-    """Left: EMS-Support of each model and what another company's document gives, with 95 % intervals over
-    clusters, from `document_check.summary`. Right: where all answer points go, from `document_check.shares`.
+    """Left: EMS-Support of each model, the same by the judge for the metric of `judged_support.values`, and
+    what another company's document gives, with 95 % intervals over clusters, from `document_check.summary`.
+    Right: where all answer points go, from `document_check.shares`.
     """
     plt = pyplot()
     with plt.rc_context(STYLE):
@@ -43,8 +45,9 @@ def support_figure(table: pd.DataFrame, places: pd.DataFrame, models: Sequence[s
 
 def _dots(ax: Axes, table: pd.DataFrame, models: Sequence[str]) -> None:
     cells = table.set_index(["metric", "model"])
-    kinds = (("EMS-Support", "black", "o", "its own document", -0.12),
-             (FLOOR, PINK, "s", "another company's document", 0.12))
+    kinds = (("EMS-Support", "black", "o", "by numbers", -0.2),
+             (BY_JUDGE, ORANGE, "D", "by the judge", 0.0),
+             (FLOOR, PINK, "s", "by numbers, another company", 0.2))
     low, high = 0.0, 1.0
     for metric, colour, marker, label, step in kinds:
         shown = [(y + step, cells.loc[(metric, model)]) for y, model in enumerate(models)
