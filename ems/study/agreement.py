@@ -36,9 +36,9 @@ UNIGRAM, RAGCHECKER, PEOPLE = "unigram", "RAGChecker", "the other annotator"
 # Metrics that were developed on the pairs at hand: for them agreement with these people is the best case.
 DEVELOPED = ("EMS(local)", "EMS(local, encoder)", "EMS(local-pair)")
 ABOUT_PEOPLE = ("Spearman correlation with two annotators' preferences between pairs of answers to other "
-                "questions (notebook 6); EMS(local) was developed on these pairs, no other row was. – is not "
-                "compared: there EMS(ROUGE) and EMS(BERTScore) rest on matches made without a judge, and the "
-                "pairs come without a document for EMS-Support and EMS-open")
+                "questions (notebook 6); EMS(local) was developed on these pairs, no other row was. –: not "
+                "compared. On these pairs EMS(ROUGE) and EMS(BERTScore) rest on matches made without a "
+                "judge, and there is no document for EMS-Support and EMS-open")
 CORRELATIONS = ("pearson", "spearman")
 PAIR_MEASURES = (*CORRELATIONS, "sign accuracy")
 LABEL_MEASURES = ("kendall", "pearson", "AUC")
