@@ -175,8 +175,8 @@ def _evaluate_several(args: argparse.Namespace, triplets: Sequence[Triplet],
     else:
         f1 = each[each["part"] == "F1"].pivot(index="metric", columns="model", values="value").round(3)
         print(f"Mean of {len(by_rater)} judgements:\n{_shown(mean)}\n\nMean F1 by judgement:")
-        print(_safe(f1.rename_axis("judgement").reset_index().rename(columns=visible)).to_string(index=False))
-        print(f"\nAgreement of the judgements:\n{agreement.round(3).to_string(index=False)}")
+        print(_as_text(f1.rename_axis("judgement").reset_index().rename(columns=visible)))
+        print(f"\nAgreement of the judgements:\n{_as_text(agreement.round(3))}")
         print(f"{sum(map(len, by_rater.values()))} results in {args.output}")
     return _status([result for results in by_rater.values() for result in results], judges)
 
@@ -377,7 +377,7 @@ def replies(args: argparse.Namespace) -> int:
         import pandas as pd
 
         rows = pd.DataFrame(store.stats())
-        print("no replies" if rows.empty else _safe(rows).to_string(index=False))
+        print("no replies" if rows.empty else _as_text(rows))
         print(f"pending: {store.pending() or 'none'}")
     return 0
 
@@ -533,12 +533,13 @@ def _shown(summary: pd.DataFrame) -> str:
             if summary["ci_low"].isna().any() else "")
     if "EMS-Support" in set(summary.loc[summary["value"].isna(), "metric"]):
         note += "\nEMS-Support –: no point could be checked; without a judge, a point needs a number for it."
-    return _safe(pd.DataFrame(rows)).to_string(index=False) + note
+    return _as_text(pd.DataFrame(rows)) + note
 
 
-def _safe(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with texts that are safe to show."""
-    return table.map(lambda cell: visible(cell) if isinstance(cell, str) else cell)
+def _as_text(table: pd.DataFrame) -> str:
+    """The table with texts that are safe to show, and "–" where there is nothing."""
+    safe = table.map(lambda cell: visible(cell) if isinstance(cell, str) else cell)
+    return safe.to_string(index=False, na_rep="–")
 
 
 if __name__ == "__main__":

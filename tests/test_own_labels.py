@@ -190,3 +190,12 @@ def test_preferences_of_real_annotators(tmp_path):
     assert "2 people labelled" in own_labels.as_text({"EMS(local)": table}, read)[0]
     with pytest.raises(InputError, match="labelled answers are not among the results"):
         own_labels.agreement({"EMS(local)": table.iloc[4:]}, read)
+
+
+def test_few_labels_have_no_intervals_and_the_text_says_so(tmp_path):
+    table = pd.DataFrame({"triplet_id": list("abcd"), "model": "m", "recall": [0.9, 0.2, 0.8, 0.3]})
+    table.assign(label=[1, 0, 1, 0])[["triplet_id", "model", "label"]].to_csv(tmp_path / "labels.csv", index=False)
+    labels = own_labels.read_labels(tmp_path / "labels.csv")
+    text = "\n".join(own_labels.as_text({"EMS": table.assign(precision=table.recall, f1=table.recall)}, labels))
+    assert "0.894       –        –  4" in text
+    assert text.endswith("No interval with fewer than 6 labelled groups: they are too few.")

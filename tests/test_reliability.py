@@ -303,6 +303,7 @@ def test_repeats_as_a_table_and_in_a_dry_run(evaluated, capsys):
     assert "Mean of 2 judgements" in said
     assert "m #2" in said
     assert "match index" in said
+    assert "NaN" not in said
     assert main([*evaluated, "--repeats", "2", "--dry-run"]) == 0
     assert "unknown" in planned
     assert capsys.readouterr().out.splitlines()[-1].split()[3] == "0"        # all is stored: no call is left

@@ -216,6 +216,8 @@ def as_text(results: Mapping[str, pd.DataFrame], labels: pd.DataFrame) -> list[s
 
 def _worth(means: pd.DataFrame) -> str:
     """In words: how many labels the metric saves."""
+    if means["worth"].isna().all():
+        return f"No interval with fewer than {stats.MIN_CLUSTERS} labelled groups: they are too few."
     gained = (means["worth"] - means["labelled"]).sum()
     if not gained >= 0.05 * means["labelled"].sum():
         return "The metric saves hardly any label here: the intervals are those of the labels alone."
@@ -227,5 +229,5 @@ def _shown(table: pd.DataFrame) -> str:
 
     texts = table.select_dtypes("object").columns
     safe = table.assign(**{name: table[name].map(visible) for name in texts})
-    return safe.to_string(index=False, float_format=lambda v: f"{v:.3f}", na_rep="",
-                          formatters={"worth": lambda v: "" if math.isnan(v) else f"{v:.0f}"})
+    return safe.to_string(index=False, float_format=lambda v: f"{v:.3f}", na_rep="–",
+                          formatters={"worth": lambda v: "–" if math.isnan(v) else f"{v:.0f}"})
