@@ -164,22 +164,19 @@ def whole_file(path: str | Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
     is removed. A link stays one, and a device or a pipe is written as it is. InputError when `path` takes no
     file; an error within the block leaves the old file.
     """
-    path = Path(path)
+    path, place = Path(path), Path(os.path.realpath(path))
     if path.exists() and not (path.is_file() or path.is_dir()):
-        with _refusing(path):
-            device = open(path, "wb")
-        with device:
+        with open(path, "wb") as device:
             yield device
         return
-    path = Path(os.path.realpath(path))
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    part = place.with_name(f".{place.name}.{secrets.token_hex(4)}.part")
     with _refusing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(path)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(place)
         lock = _create_locked(part)
     try:
         with open(part, "wb") as raw:
-            if path.suffix == ".gz":
+            if place.suffix == ".gz":
                 with gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
                     yield packed
             else:
@@ -187,7 +184,7 @@ def whole_file(path: str | Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
             raw.flush()
             os.fsync(raw.fileno())
         with _refusing(path):
-            os.replace(part, path)
+            os.replace(part, place)
     finally:
         part.unlink(missing_ok=True)
         if lock is not None:

@@ -39,6 +39,8 @@ class ResultRow(_Row):
     lost: list[str] = []
     ref_weights: list[Weight] = []                        # of given points also below 0
     ans_weights: list[Annotated[Weight, Field(gt=0)]] = []
+    support: list[Any] | None = []
+    given: list[Text] = []
     signature: Text
 
 
@@ -85,8 +87,9 @@ def _check_lengths(row: ResultRow, where: str) -> None:
     refs, answers = len(row.ref_points), len(row.ans_points)
     sides: dict[str, tuple[Sequence[Any], int]] = {
         "match": (row.match, refs), "score": (row.score, refs), "ref_weights": (row.ref_weights, refs),
+        "given": (row.given, refs), "support": (row.support or (), answers),
         "ans_match": (row.ans_match, answers), "ans_score": (row.ans_score, answers),
-        "ans_weights": (row.ans_weights, answers)}
+        "ans_weights": (row.ans_weights, len(row.ans_score))}
     for name, (entries, points) in sides.items():
         if len(entries) != points and (entries or name in ("match", "score")):
             raise InputError(f"{where}: {name!r} must have an entry per point, {points}, got {len(entries)}")

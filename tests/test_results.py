@@ -59,6 +59,10 @@ def test_a_runs_alignments_are_read_by_metric(tmp_path):
     ({"score": [0.8, math.inf, None]}, "'score[1]'"),
     ({"ans_score": [0.5]}, "'ans_score' must have an entry per point, 2, got 1"),
     ({"ref_points": "abc"}, "'ref_points' must be a list"),
+    ({"support": 5}, "'support' must be a list"),
+    ({"support": [{"label": "silent"}]}, "'support' must have an entry per point, 2, got 1"),
+    ({"given": ["vital"]}, "'given' must have an entry per point, 3, got 1"),
+    ({"ans_score": [], "ans_weights": [1.0, 1.0]}, "'ans_weights' must have an entry per point, 0, got 2"),
     ({"other": 1}, "not a result of ems evaluate"),
 ])
 def test_what_is_no_result_is_one_clear_line(tmp_path, change, says):
