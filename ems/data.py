@@ -378,14 +378,15 @@ def read_frames(*paths: str | Path) -> pd.DataFrame:
     """Frames of values, or a data set's labels, from CSV files, one below the other.
 
     Names ("1.10", "N/A", "None") are text as `io.csv_text` or pandas wrote it; an empty cell elsewhere is
-    nan.
+    nan. InputError for a file that cannot be read.
     """
     import pandas as pd
 
     tables = []
     for path in paths:
-        numbers = [column for column in pd.read_csv(path, nrows=0) if column not in NAMES]
-        table = pd.read_csv(path, dtype=dict.fromkeys(NAMES, str), keep_default_na=False,
+        text = read_text(path)
+        numbers = [column for column in pd.read_csv(io.StringIO(text), nrows=0) if column not in NAMES]
+        table = pd.read_csv(io.StringIO(text), dtype=dict.fromkeys(NAMES, str), keep_default_na=False,
                             na_values=dict.fromkeys(numbers, ""))
         tables.append(table.assign(**{name: table[name].map(unguarded) for name in NAMES if name in table}))
     return pd.concat(tables, ignore_index=True)

@@ -7,7 +7,7 @@ import pytest
 from ems.local.quantities import find_quantities, same
 from ems.study import edits
 from ems.study.edits import EDITS, apply, edited_answers, sentence_spans
-from ems.types import Triplet
+from ems.types import InputError, Triplet
 
 TEXT = """Overview of the quarter:
 
@@ -166,6 +166,11 @@ def test_touched_is_a_share_of_words():
     done = apply(BY_NAME["delete points"], text, 1.0)
     assert done.touched == (2 + 3 + 4) / 9 == 1.0
     assert apply(BY_NAME["repeat points"], text, 1.0).touched == 9 / 9
+
+
+def test_no_dose_is_refused():
+    with pytest.raises(InputError, match="DOSES must hold shares"):
+        edited_answers([Triplet("t", "g", "?", TEXT)], [])
 
 
 @pytest.mark.parametrize("dose", [0, -0.1, 1.01])

@@ -137,6 +137,8 @@ def test_means_over_claims_that_all_models_answer_with_a_verdict():
     assert means.loc[("EMS(local)", "all", "small"), "value"] == pytest.approx((0.2 + 0.1) / 2)
     assert means.loc[("EMS(local)", "all state a verdict", "small"), ["value", "n"]].tolist() == [0.2, 1]
     assert means.loc[("accuracy", "all", "small"), "value"] == 0.5
+    with pytest.raises(InputError, match="METRICS: no scores of 'EMS'; there are EMS"):
+        human.means_where_stated(labels, scores, ["EMS"])
 
 
 def test_all_sixteen_answer_sets_by_hand(released, tmp_path):

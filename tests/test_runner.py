@@ -138,6 +138,7 @@ def played(monkeypatch, tmp_path):
         pytest.skip("profiles need papermill (pip install 'ems-kit[notebooks]')")
     parameters = """RUN = "runs/lab"  # folder
 RESAMPLES = 10  # resamples
+LIMIT = 0  # triplets
 REPLIES = []  # files
 PROMPTS = "kit"  # words"""
     project(tmp_path, "common: {}", _01_draw=[parameters])
@@ -176,8 +177,10 @@ def test_the_manifest_keeps_the_notebooks_of_earlier_calls(played):
 @pytest.mark.parametrize(("given", "words"), [
     ({"REPLIES": ["data/nowhere.jsonl"]}, "REPLIES names data/nowhere.jsonl"),
     ({"PROMPTS": "nobodys"}, "nobodys"),
+    ({"LIMIT": -1}, "LIMIT must be 0 or more, got -1"),
+    ({"RESAMPLES": 0}, "RESAMPLES must be 1 or more, got 0"),
 ])
-def test_a_file_that_is_missing_is_named_before_anything_runs(played, given, words):
+def test_what_is_missing_or_too_small_is_named_before_anything_runs(played, given, words):
     with pytest.raises(InputError, match=words):
         reproduce("p", given=given, root=played)
     assert not (played / "runs").exists()

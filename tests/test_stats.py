@@ -59,6 +59,8 @@ def test_names_are_read_as_they_stand(tmp_path):
     labels = frames.read_frames(tmp_path / "labels.csv")
     assert list(labels.triplet_id) == ["1.10", "007"]
     assert labels.correct.dtype == bool
+    with pytest.raises(InputError, match="nowhere.csv cannot be read"):
+        frames.read_frames(tmp_path / "labels.csv", tmp_path / "nowhere.csv")
 
 
 # --- summarise

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ..local.quantities import find_quantities
 from ..local.sentences import sentences
-from ..types import Answer, Triplet
+from ..types import Answer, InputError, Triplet
 
 DOSES = (0.1, 0.25, 0.5, 0.75)
 PADDING_REFERENCES = 8                         # how many other references padding is taken from, at most
@@ -215,10 +215,10 @@ class Edited(NamedTuple):
 def apply(edit: Edit, text: str, dose: float, *, other: str = "", seed: int = 7, key: str = "") -> Edited:
     """Make the share `dose` of an edit's changes, at least one; padding comes from `other`.
 
-    Equal arguments give equal texts; `key` varies the choice. ValueError for a dose outside (0, 1].
+    Equal arguments give equal texts; `key` varies the choice. InputError for a dose outside (0, 1].
     """
     if not 0 < dose <= 1:
-        raise ValueError(f"dose must be in (0, 1], got {dose}")
+        raise InputError(f"dose must be in (0, 1], got {dose}")
     rng = random.Random(f"{seed}|{edit.name}|{key}")
     offered = edit.changes(text, other, rng)
     made = rng.sample(offered, len(offered))[:max(1, round(dose * len(offered)))]
@@ -237,7 +237,10 @@ def edited_answers(triplets: Sequence[Triplet], doses: Sequence[float] = DOSES, 
 
     An answer's `model` is "<edit>@<dose>", or "unedited" for the reference itself; where an edit has nothing
     to change there is no answer. Padding comes from the other references, those of the same group first.
+    InputError without a dose.
     """
+    if not doses:
+        raise InputError("DOSES must hold shares in (0, 1], such as 0.5; got none")
     answers: list[Answer] = []
     about: list[dict[str, object]] = []
     for t in triplets:

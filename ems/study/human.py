@@ -193,10 +193,13 @@ def means_where_stated(labels: pd.DataFrame, scores: pd.DataFrame, metrics: Sequ
     claims to which every model's answer names a verdict.
 
     Columns: metric, claims ("all" or "all state a verdict"), model, value with ci_low and ci_high over
-    filings, n. `labels` needs `stated` and `correct`.
+    filings, n. `labels` needs `stated` and `correct`. InputError for a metric without scores.
     """
     table = labels.merge(scores, on=agreement.KEYS, validate="one_to_one")
-    columns = {name: column for name, column in agreement.metrics_of(scores).items() if name in metrics}
+    known = agreement.metrics_of(scores)
+    if unknown := [name for name in metrics if name not in known]:
+        raise InputError(f"METRICS: no scores of {unknown[0]!r}; there are {', '.join(known)}")
+    columns = {name: known[name] for name in metrics}
     everywhere = table.groupby("triplet_id")["stated"].transform("all")
     parts = []
     for claims, rows in {"all": table, "all state a verdict": table[everywhere]}.items():

@@ -17,10 +17,16 @@ from . import calls
 from .steps import prompt_set
 
 Parameters = Mapping[str, Any]
+LEAST = {"RESAMPLES": 1, "REPEATS": 1, "WORKERS": 1, "MAX_SCORE": 1}     # of a parameter; of every other: 0
 
 
 def check_inputs(root: Path, name: str, p: Parameters) -> None:
-    """InputError when parameters name a prompt set, recorded replies or data that do not exist."""
+    """InputError when a number is too small, or parameters name a prompt set, recorded replies or data that
+    do not exist.
+    """
+    for parameter, value in p.items():
+        if isinstance(value, (int, float)) and value < LEAST.get(parameter, 0):
+            raise InputError(f"{name}: {parameter} must be {LEAST.get(parameter, 0)} or more, got {value}")
     if "PROMPTS" in p:
         prompt_set(root, p["PROMPTS"])
     files = {"REPLIES": p.get("REPLIES", []), "TRANSCRIPTS": [p.get("TRANSCRIPTS", "")]}

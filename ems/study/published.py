@@ -7,6 +7,7 @@ empty where a figure prints none. What is right is upstream's reading of an answ
 
 from __future__ import annotations
 
+import io
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from ..data import read_frames
-from ..io import write_csv
+from ..io import read_text, write_csv
 from ..report import markdown_text
 from ..stats import mean_over
 from ..support.retrieve import recall_at
@@ -35,7 +36,7 @@ def tables(printed: Path, committed: Path, recompute: bool, save: Path | None = 
     verdict) and `ours_stated` (percent right of these). `ours` is nan where a released file is not pinned.
     `save` names a file to write them to.
     """
-    cells = pd.read_csv(printed, keep_default_na=False, na_values={"printed": ""})
+    cells = pd.read_csv(io.StringIO(read_text(printed)), keep_default_na=False, na_values={"printed": ""})
     if unknown := sorted(set(cells["measure"]) - DIGITS.keys()):
         raise InputError(f"{printed}: measure must be one of {', '.join(DIGITS)}, got {unknown[0]!r}")
     found = _computed(cells) if recompute else read_frames(committed)
