@@ -334,7 +334,8 @@ def table1(summary: pd.DataFrame, paper: pd.DataFrame | None = None,
 PAPER = "paper: "              # starts the name of a column with the paper's values
 
 
-SUPPORT = {"EMS-Support", "EMS-open"}        # metrics that ask the document
+# metrics that ask the document
+SUPPORT = {"EMS-Support", "EMS-open", "EMS-Support(LLM)", "EMS-open(LLM)"}
 AGREEMENT = "people"           # name of the column with the agreement with people
 
 
@@ -412,7 +413,8 @@ def _notes(table: pd.DataFrame, summary: pd.DataFrame, absent: Mapping[str, str]
     if SUPPORT & set(summary["metric"]):
         notes.append("EMS-Support: share of the checked answer points that the document supports, beside the "
                      "paper's metrics; its coverage is the share of points that could be checked. EMS-open: "
-                     "precision in which a supported point earns 1, whatever the reference has.")
+                     "precision in which a supported point earns 1, whatever the reference has. (LLM): "
+                     "supported by a judge, which can check every point; else by numbers.")
     if any(column.startswith(PAPER) for column in table):
         notes.append("paper: the printed value of the model to its left (ours minus it; in or out of our "
                      "interval).")

@@ -25,7 +25,7 @@ from .types import InputError
 
 METRICS = (
     "BLEU", "ROUGE", "BERTScore", "RAGChecker", "EMS(ROUGE)", "EMS(BERTScore)", "EMS(LLM)", "EMS(LLM, sides)",
-    "EMS(local)", "EMS-Support", "EMS-open")
+    "EMS(local)", "EMS-Support", "EMS-open", "EMS-Support(LLM)", "EMS-open(LLM)")
 PARTS = ("Score", "Precision", "Recall", "F1")
 COLUMNS = ("metric", "part", "model", "value", "ci_low", "ci_high", "n", "unscored", "signature")
 MIN_COVERAGE = 0.95            # below it a number is flagged

@@ -16,7 +16,7 @@ from ems.judge.store import Replies
 from ems.pipeline import build
 from ems.study import document_check, judged_support, verify
 from ems.study.calls import own_triplets
-from ems.types import Answer, EMSResult, Triplet
+from ems.types import Answer, Triplet
 
 CALLS = {"A": "Revenue of shoes was $94.9 billion. Management is confident about shoes.",
          "B": "Revenue of hats was $12.3 billion. Management is confident about hats."}
@@ -25,8 +25,8 @@ REPLIES = {name: data_path(name) / "support_replies.jsonl" for name in ("human",
 
 @pytest.fixture
 def run():
-    """Two companies with two questions each, and an answer of two points: one with an amount and one without."""
-    triplets = [Triplet(f"{g}-{i}", g, "?", call.split(". ")[0] + ".", call) for g, call in CALLS.items() for i in "12"]
+    """Two companies, and an answer of two points to each: one with an amount, in the reference, and one without."""
+    triplets = [Triplet(f"{g}-1", g, "?", call.split(". ")[0] + ".", call) for g, call in CALLS.items()]
     results = build(None, "local-pair").evaluate(triplets, [Answer(t.id, "m", t.context) for t in triplets])
     return triplets, document_check.checked_answers(results, triplets).results
 
@@ -47,33 +47,30 @@ def upstream(folder):
     return mirror / folder
 
 
-def test_another_question_of_each_group_is_taken(run):
-    triplets, checked = run
-    assert [r.triplet_id for r in judged_support.sample(checked, triplets)] == ["A-1", "B-2"]
-
-
 def test_labels_by_the_judge_and_by_numbers_are_counted_point_by_point(run):
     triplets, checked = run
     judged, _ = judged_support.judged_answers(checked, triplets, entailing("Neutral", "Entailment"))
     table = judged_support.crossed(checked, judged)
     assert table.loc["supported", "silent"] == table.loc["not checked", "supported"] == 2
     assert table.to_numpy().sum() == 4
-    values = judged_support.values(checked, judged, triplets).set_index(["metric", "triplet_id"])
-    assert values.loc[judged_support.BY_NUMBERS, "value"].to_dict() == {"A-1": 1, "B-2": 1}
-    assert values.loc[judged_support.BY_NUMBERS, "unscored"].to_dict() == {"A-1": 1, "B-2": 1}
-    assert values.loc[judged_support.BY_JUDGE, "value"].to_dict() == {"A-1": 1 / 2, "B-2": 1 / 2}
-    summary = document_check.summary(values.reset_index(), ["m"])
-    text = judged_support.findings(checked, judged, summary, [])
+    values = judged_support.values(judged, triplets)
+    assert values[["metric", "value", "units", "unscored"]].to_numpy().tolist() == [
+        [judged_support.SUPPORT, 1 / 2, 2, 0], [judged_support.OPEN, 1, 2, 0]] * 2       # the first point is matched
+    text = judged_support.findings(checked, judged, document_check.summary(values, ["m"]), [])
     assert "supports 0 of the 2 (0 %) points that the numbers support, 0 of the 0 that they do not" in text
-    assert "2 of the 2 (100 %) that they could not check. EMS-Support by the judge: m 50 %." in text
+    assert "2 of the 2 (100 %) that they could not check. The document supports, on average over answers: m 50 %." in text
+    assert "these earn nothing in eq. 8 and are supported: m 50 %" in text
 
 
-def test_a_lost_label_is_in_no_count(run):
+def test_a_lost_label_is_in_no_count_and_lowers_the_coverage(run):
     triplets, checked = run
     judged, _ = judged_support.judged_answers(checked, triplets, entailing("maybe", "Entailment"))
     assert judged_support.crossed(checked, judged).to_numpy().sum() == 2
-    unscored = judged_support.values(checked, judged, triplets).query("metric == @judged_support.BY_JUDGE")
-    assert unscored["unscored"].tolist() == [1, 1]
+    values = judged_support.values(judged, triplets)
+    assert values.loc[values["metric"] == judged_support.SUPPORT, "unscored"].tolist() == [1, 1]
+    lost, _ = judged_support.judged_answers(checked, triplets, ScriptedJudge(None, '{"labels": ["Neutral", "Entailment"]}'))
+    values = judged_support.values(lost, triplets)
+    assert values.loc[values["metric"] == judged_support.SUPPORT, "unscored"].tolist() == [2, 0]
 
 
 def test_stored_labels_give_the_same_counts_without_a_document(run, tmp_path):
@@ -125,11 +122,10 @@ def test_the_recorded_replies_give_the_committed_labels_of_answers(tmp_path):
     triplets, answers = own_triplets(), ems.load_answers(folder / "answers.jsonl")
     judge = LLMJudge("large-llm-2026-11", store=Replies(recorded=[folder / "replies.jsonl"]), mode="replay",
                      temperature=None, seed=None)
-    asked = {r.triplet_id for r in judged_support.sample([EMSResult(t.id, "", (), (), ()) for t in triplets], triplets)}
-    results = build(judge, "llm", variant="all").evaluate(triplets, [a for a in answers if a.triplet_id in asked])
+    results = build(judge, "llm", variant="all").evaluate(triplets, answers)
     now, source = judged_support.judged_answers(results, triplets, recorded("q3-2024"), transcripts=calls,
                                                 save=tmp_path / "judged.csv")
     assert source == "labelled now, from recorded replies"
-    assert len(now) == 39                          # in one of the forty, the judge found no point
+    assert not any(s.label is None for r in now for s in r.support)
     pd.testing.assert_frame_equal(*(pd.read_csv(file).sort_values(document_check.KEYS, ignore_index=True)
                                     for file in (tmp_path / "judged.csv", folder / "support_judged.csv")))

@@ -75,7 +75,8 @@ def test_table_1_has_the_promised_columns_and_metrics(run):
     assert list(table.columns) == ["metric", "part", "model", "value", "ci_low", "ci_high", "n", "unscored",
                                    "signature"]
     assert set(table.metric) == {"BLEU", "ROUGE", "BERTScore", "RAGChecker", "EMS(ROUGE)", "EMS(BERTScore)",
-                                 "EMS(LLM)", "EMS(LLM, sides)", "EMS(local)", "EMS-Support", "EMS-open"}
+                                 "EMS(LLM)", "EMS(LLM, sides)", "EMS(local)", "EMS-Support", "EMS-open",
+                                 "EMS-Support(LLM)", "EMS-open(LLM)"}
     assert table.value.dropna().between(0, 1).all()
     checked = table.metric == "EMS-Support"          # an answer without an amount has no value there
     assert table.signature[~checked].str.contains("interval:t,cluster=triplet_id,clusters=2").all()

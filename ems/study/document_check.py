@@ -30,7 +30,8 @@ from .calls import own_triplets
 KEYS = ["triplet_id", "model", "point"]
 COLUMNS = [*KEYS, "label", "passage", "missing", "derived", "reason", "elsewhere", "signature"]
 FLOOR = "EMS-Support, another company's document"       # metric of the values that chance gives
-ABSENT = dict.fromkeys(("EMS-Support", "EMS-open"), "this run has neither documents nor stored labels")
+ABSENT = {**dict.fromkeys(("EMS-Support", "EMS-open"), "this run has neither documents nor stored labels"),
+          **dict.fromkeys(("EMS-Support(LLM)", "EMS-open(LLM)"), "no judge's labels are stored for this run")}
 NOT_STORED = "no stored label for this point"
 
 
@@ -110,7 +111,7 @@ def label_table(found: Sequence[EMSResult], elsewhere: Sequence[EMSResult] = ())
     """
     rows = [(*key, s.label, s.passage, json.dumps(s.missing) if s.missing else "",
              json.dumps(s.derived) if s.derived else "", s.reason, other.label if other else None,
-             r.signature.rpartition("|")[2])
+             "support:" + r.signature.rpartition("|support:")[2])
             for r, o in zip_longest(found, elsewhere)
             for (key, s), other in zip(_keyed(r), o.support if o else [None] * len(r.support), strict=True)]
     return pd.DataFrame(rows, columns=COLUMNS).drop_duplicates(KEYS).astype({"passage": "Int64"})
@@ -161,10 +162,10 @@ def values(checked: Checked, triplets: Sequence[Triplet]) -> pd.DataFrame:
     floor = floor[floor["metric"] == "EMS-Support"].assign(metric=FLOOR)
     if own["value"].isna().all():
         return own.iloc[:0]
-    return _one_setting(pd.concat([own, floor], ignore_index=True))
+    return one_setting(pd.concat([own, floor], ignore_index=True))
 
 
-def _one_setting(frame: pd.DataFrame) -> pd.DataFrame:
+def one_setting(frame: pd.DataFrame) -> pd.DataFrame:
     """The frame with one signature a metric: an answer none of whose points has a label lacks the rule's."""
     longest = frame.groupby("metric")["signature"].transform(lambda column: max(column, key=len))
     return frame.assign(signature=longest)

@@ -1,4 +1,4 @@
-"""Support by a judge beside support by numbers, on some of a run's answers, for notebook 8."""
+"""Support by a judge beside support by numbers, for notebook 8."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from ..report import markdown_text
 from ..stats import Paired
 from ..support.support import LLMSupporter
 from ..types import EMSResult, Judge, MissingReplies, Triplet
-from .document_check import from_labels, label_table, named, percent, read_labels, with_contexts
+from .document_check import (
+    from_labels,
+    label_table,
+    named,
+    one_setting,
+    percent,
+    read_labels,
+    shares,
+    with_contexts,
+)
 
 LABELS = ["supported", "contradicted", "silent"]
-BY_NUMBERS, BY_JUDGE = "EMS-Support by numbers", "EMS-Support by the judge"      # metrics of `values`
-
-
-def sample(results: Sequence[EMSResult], triplets: Sequence[Triplet]) -> list[EMSResult]:
-    """The results of one question a group: the first group's first, the second group's second, and so on."""
-    of_group: dict[str, list[str]] = {}
-    for triplet in triplets:
-        of_group.setdefault(triplet.group, []).append(triplet.id)
-    chosen = {ids[i % len(ids)] for i, (_, ids) in enumerate(sorted(of_group.items()))}
-    return [r for r in results if r.triplet_id in chosen]
+SUPPORT, OPEN = "EMS-Support(LLM)", "EMS-open(LLM)"        # metrics of `values`
 
 
 def judged_answers(results: Sequence[EMSResult], triplets: Sequence[Triplet], judge: Judge | None = None, *,
                    transcripts: Path | None = None, stored: Path | None = None, save: Path | None = None
                    ) -> tuple[list[EMSResult], str]:
-    """The `sample` of these results with what a judge says of their points, those without any label left out;
-    and where the labels come from, for people.
+    """These results with what a judge says of their points; and where its labels come from, for people.
 
     By `judge` now, where the documents are at hand (as in `document_check.checked_answers`; then written to
-    `save`); from the file `stored` without a judge, or where its recorded replies do not suffice.
+    `save`); from the file `stored` without a judge, or where its recorded replies do not suffice. A point
+    without a label is unscored; [] where no point has one.
     """
-    some, whole = sample(results, triplets), with_contexts(triplets, transcripts)
+    whole = with_contexts(triplets, transcripts)
     source = f"labels stored in {stored.parent.name}/{stored.name}" if stored else "no labels are stored"
     judged: list[EMSResult] | None = None
     if judge is not None and all(t.context is not None for t in whole):
         try:
-            judged = with_support(some, whole, LLMSupporter(judge))
+            judged = with_support(results, whole, LLMSupporter(judge))
         except MissingReplies as error:
             source += f": {error}"
         else:
@@ -52,8 +52,8 @@ def judged_answers(results: Sequence[EMSResult], triplets: Sequence[Triplet], ju
                 write_csv(save, label_table(judged))
     if judged is None:
         kept = read_labels(stored) if stored and stored.is_file() else {}
-        judged = [from_labels(r, kept) for r in some]
-    return [r for r in judged if any(s.label is not None for s in r.support)], source
+        judged = [from_labels(r, kept) for r in results]
+    return judged if any(s.label for r in judged for s in r.support) else [], source
 
 
 def crossed(checked: Sequence[EMSResult], judged: Sequence[EMSResult]) -> pd.DataFrame:
@@ -66,15 +66,11 @@ def crossed(checked: Sequence[EMSResult], judged: Sequence[EMSResult]) -> pd.Dat
         index=[*LABELS, "not checked"], columns=LABELS, fill_value=0)
 
 
-def values(checked: Sequence[EMSResult], judged: Sequence[EMSResult], triplets: Sequence[Triplet]
-           ) -> pd.DataFrame:
-    """The values frame of the judged answers' EMS-Support: `BY_NUMBERS` and `BY_JUDGE`."""
-    both, parts = {(r.triplet_id, r.model) for r in judged}, []
-    same = [r for r in checked if (r.triplet_id, r.model) in both]
-    for metric, results in ((BY_NUMBERS, same), (BY_JUDGE, judged)):
-        frame = support_frame(results, triplets)
-        parts.append(frame[frame["metric"] == "EMS-Support"].assign(metric=metric))
-    return pd.concat(parts, ignore_index=True)
+def values(judged: Sequence[EMSResult], triplets: Sequence[Triplet]) -> pd.DataFrame:
+    """The values frame of `SUPPORT` and `OPEN`, as `data.support_frame` has them; no rows for no results."""
+    frame = one_setting(support_frame(judged, triplets))
+    named = frame["metric"].map({"EMS-Support": SUPPORT, "EMS-open": OPEN})
+    return frame.assign(metric=named)[named.notna()].reset_index(drop=True)
 
 
 def _points(checked: Sequence[EMSResult], judged: Sequence[EMSResult]) -> pd.DataFrame:
@@ -87,19 +83,22 @@ def _points(checked: Sequence[EMSResult], judged: Sequence[EMSResult]) -> pd.Dat
 
 def findings(checked: Sequence[EMSResult], judged: Sequence[EMSResult], table: pd.DataFrame,
              gaps: Sequence[Paired]) -> str:
-    """The judge beside the numbers in words: from the results, `document_check.summary` of `values`, and the
-    models' differences by the judge.
+    """The judge beside the numbers in words: from the results by both, `document_check.summary` of `values`,
+    and the models' differences by the judge.
     """
     if not judged:
         return "- **By a judge**: no labels are stored for the answers of this run."
-    counts = crossed(checked, judged)
+    counts, places = crossed(checked, judged), shares(judged)
     without = counts.loc[["contradicted", "silent"]].sum()
     means = "; ".join(f"{markdown_text(row.model)} {percent(row)}"
-                      for row in table[table["metric"] == BY_JUDGE].itertuples(index=False))
+                      for row in table[table["metric"] == SUPPORT].itertuples(index=False))
+    blind = "; ".join(f"{markdown_text(str(model))} {100 * share:.0f} %"
+                      for model, share in places["blind spot"].items())
     return "\n".join([
-        f"- **By a judge**, which read every point of {len(judged)} answers: it supports "
-        f"{_of(counts.loc['supported'])} points that the numbers support, {_of(without)} that they do not, "
-        f"and {_of(counts.loc['not checked'])} that they could not check. EMS-Support by the judge: {means}.",
+        f"- **By a judge**, which read every point: it supports {_of(counts.loc['supported'])} points that "
+        f"the numbers support, {_of(without)} that they do not, and {_of(counts.loc['not checked'])} that "
+        f"they could not check. The document supports, on average over answers: {means}. Of all points "
+        f"together, these earn nothing in eq. 8 and are supported: {blind}.",
         *(f"- By the judge, {named(gap)}, over {gap.n} questions." for gap in gaps)])
 
 

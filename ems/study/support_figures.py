@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..report import visible
 from .document_check import FLOOR, PLACES
 from .figures import BLUE, GREEN, GREY, ORANGE, PINK, RED, STYLE, pyplot
-from .judged_support import BY_JUDGE
+from .judged_support import SUPPORT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,20 +20,23 @@ if TYPE_CHECKING:
 COLOURS = dict(zip(PLACES, (BLUE, GREEN, RED, "#DDDDDD", "white"), strict=True))
 
 
-def support_figure(table: pd.DataFrame, places: pd.DataFrame, models: Sequence[str]) -> Figure:
-    """Left: EMS-Support of each model, the same by the judge for the metric of `judged_support.values`, and
-    what another company's document gives, with 95 % intervals over clusters, from `document_check.summary`.
-    Right: where all answer points go, from `document_check.shares`.
+def support_figure(table: pd.DataFrame, places: Mapping[str, pd.DataFrame], models: Sequence[str]) -> Figure:
+    """Left: EMS-Support of each model, by numbers and by a judge, and what another company's document gives,
+    with 95 % intervals over clusters, from `document_check.summary`. Then a panel for each of `places`, which
+    has `document_check.shares` by name: where all answer points go.
     """
     plt = pyplot()
     with plt.rc_context(STYLE):
-        fig, (left, right) = plt.subplots(1, 2, figsize=(16, 1.6 + 1.1 * len(models)), sharey=True)
+        fig, (left, *others) = plt.subplots(1, 1 + len(places), figsize=(16, 1.6 + 1.1 * len(models)),
+                                            sharey=True)
         _dots(left, table, models)
-        _bars(right, places, models)
+        for ax, (name, shares) in zip(others, places.items(), strict=True):
+            _bars(ax, shares, models)
+            ax.set_title(name)
         names = [textwrap.fill(visible(model, 60), 28) for model in models]
         left.set_yticks(range(len(models)), names)
         left.set_ylim(len(models) - 0.5, -1.0)           # the first on top, under the legends
-        for ax in (left, right):
+        for ax in (left, *others):
             handles, marks = ax.get_legend_handles_labels()
             if handles:
                 ax.legend(handles, marks, loc="upper left", ncols=len(marks), frameon=False, fontsize=11,
@@ -46,7 +49,7 @@ def support_figure(table: pd.DataFrame, places: pd.DataFrame, models: Sequence[s
 def _dots(ax: Axes, table: pd.DataFrame, models: Sequence[str]) -> None:
     cells = table.set_index(["metric", "model"])
     kinds = (("EMS-Support", "black", "o", "by numbers", -0.2),
-             (BY_JUDGE, ORANGE, "D", "by the judge", 0.0),
+             (SUPPORT, ORANGE, "D", "by the judge", 0.0),
              (FLOOR, PINK, "s", "by numbers, another company", 0.2))
     low, high = 0.0, 1.0
     for metric, colour, marker, label, step in kinds:
@@ -74,4 +77,3 @@ def _bars(ax: Axes, places: pd.DataFrame, models: Sequence[str]) -> None:
         start = start + shown[place]
     ax.set_xlim(0, 1)
     ax.set_xlabel("share of all answer points")
-    ax.set_title("Where the answers' points go")
