@@ -6,6 +6,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 
 _BREAK = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 # Invisible, or steering a terminal, the writing direction or a tokenizer; lone halves of a surrogate pair.
@@ -81,6 +82,7 @@ def harmless(text: str) -> str:
     return _LABEL.sub(r"(\1:)", text).strip()
 
 
+@lru_cache(maxsize=1 << 14)         # an answer is asked about several times
 def quoted(text: str) -> str:
     """One point on one line, as a JSON string: no line break or quote in it can end it early."""
     return json.dumps(" ".join(harmless(text).split()), ensure_ascii=False)

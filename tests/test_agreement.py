@@ -548,7 +548,7 @@ def test_findver_accuracy_is_the_papers():
 
 
 def test_committed_scores_are_this_codes(meta):
-    """Refresh them with: ems reproduce --profile findver -p SAVE data/human"""
+    """Refresh them with: ems reproduce --profile findver -p RECOMPUTE yes -p SAVE data/human"""
     triplets, answers, _, _ = agreement.meta_pairs(meta)
     some = answers[::40]
     expected = committed("ragchecker_scores").set_index(agreement.KEYS)

@@ -73,7 +73,7 @@ def test_one_table_by_set_marks_what_was_developed():
 
 @pytest.mark.parametrize(("name", "load"), [("kqa", unit_labels.kqa), ("realsumm", unit_labels.realsumm)])
 def test_committed_units_are_this_codes(name, load):
-    """Refresh them with: ems reproduce --profile findver -p SAVE data/human"""
+    """Refresh them with: ems reproduce --profile findver -p RECOMPUTE yes -p SAVE data/human"""
     mirrored(name)
     triplets, answers, _ = load()
     answer = answers[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache
 from itertools import tee
 from typing import Any
 
@@ -30,7 +30,7 @@ class SimilarityMatcher:
         return [self._match(ref, ans) for ref, ans in pairs]
 
     def _match(self, ref: Points, ans: Points) -> tuple[int, ...]:
-        side, other = Side(ref), Side(ans)
+        side, other = _reference(ref), Side(ans)
         alike = likeness(side, other, held_by(side, other))
         if self.encoder and ref and ans:
             embedded = self.encoder.embed([*ref, *ans])
@@ -78,14 +78,21 @@ class LocalScorer:
                 if a.ref_points and a.ans_points else None for a in alignments]
 
     def _covered(self, alignment: EMSResult, cosine: Any) -> EMSResult:
-        side = partial(Side, question=alignment.question, question_word=self.question_word)
-        ref, ans = side(alignment.ref_points, given=bool(alignment.given)), side(alignment.ans_points)
-        supporting = side(alignment.supporting) if alignment.given else ref
+        asked = alignment.question, self.question_word
+        ref = _reference(alignment.ref_points, *asked, bool(alignment.given))
+        ans = Side(alignment.ans_points, *asked)
+        supporting = Side(alignment.supporting, *asked) if alignment.given else ref
         score, match = _of_side(ref, ans, cosine)
         ans_score, ans_match = _of_side(ans, supporting, None if cosine is None else cosine.T)
         return replace(alignment, score=score, ans_score=ans_score, match=match, ans_match=ans_match,
                        ref_weights=alignment.ref_weights if alignment.given else tuple(ref.weights),
                        ans_weights=tuple(ans.weights))
+
+
+@lru_cache(maxsize=64)
+def _reference(points: Points, *settings: Any) -> Side:
+    """A reference's points, kept for the next answer to it."""
+    return Side(points, *settings)
 
 
 def _of_side(side: Side, other: Side, cosine: Any) -> tuple[tuple[float, ...], tuple[int, ...]]:

@@ -167,10 +167,13 @@ def held_by(side: Side, other: Side) -> Iterator[Held]:
         for word, weight in words.items():
             if word in other.holders:
                 whole += weight * _portion(side, len(side.holders[word]), len(other.holders[word]))
-        numbers = _numbers(side, i, other, by_point)
-        for quantity, trusts in zip(side.points[i].quantities, numbers, strict=True):
-            portion = _portion(side, *(len(one.quantities.equals(quantity)) for one in (side, other)))
-            whole += NUMBER * max(trusts.values(), default=0.0) * portion
+        # The points of `other` with the same quantity, for each of this point, and its trust in [0, 1] there.
+        equals = [other.quantities.equals(quantity) for quantity in side.points[i].quantities]
+        numbers = [_trusts(side, i, other, by_point, places) for places in equals]
+        for quantity, places, trusts in zip(side.points[i].quantities, equals, numbers, strict=True):
+            if places:
+                portion = _portion(side, len(side.quantities.equals(quantity)), len(places))
+                whole += NUMBER * max(trusts.values()) * portion
         for trusts in numbers:
             for j, trust in trusts.items():
                 by_point[j] += NUMBER * trust
@@ -182,15 +185,16 @@ def _portion(side: Side, mentions: int, others: int) -> float:
     return float(others > 0) if side.given else min(1.0, others / mentions)
 
 
-def _numbers(side: Side, i: int, other: Side, shared: Mapping[int, float]) -> list[dict[int, float]]:
-    """For each quantity of point `i`: the points of `other` with the same one, and its trust in [0, 1] there.
+def _trusts(side: Side, i: int, other: Side, shared: Mapping[int, float], places: Sequence[int]
+            ) -> dict[int, float]:
+    """How far a quantity of point `i` counts in the points of `other` that have the same, in [0, 1].
 
     Where one of the two points is nothing but numbers, nothing could disagree. `shared` is the weight of the
     words that each point of `other` shares with point `i`.
     """
     enough = CONTEXT * side.word_weights[i]
-    return [{j: min(1.0, shared.get(j, 0.0) / enough) if enough and other.word_weights[j] else 1.0
-             for j in other.quantities.equals(quantity)} for quantity in side.points[i].quantities]
+    return {j: min(1.0, shared.get(j, 0.0) / enough) if enough and other.word_weights[j] else 1.0
+            for j in places}
 
 
 def coverage(side: Side, found: Iterable[Held], cosines: Sequence[Sequence[float]] | None = None

@@ -110,16 +110,17 @@ def study(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> pd.DataFram
     whose F1 is highest there.
     """
     points: dict[str, list[EMSResult]] = {}
-    found = []
-    for form in FORMS:
-        for choice, pipeline in variants(form).items():
-            cut = pipeline.extractor.signature
-            if cut in points:
-                results = rescored(points[cut], pipeline.scorer, pipeline)
-            else:
-                results = points[cut] = pipeline.evaluate(triplets, answers)
-            found.append(frames.to_frame(results, f"{form}: {choice}", triplets))
-    return pd.concat(found, ignore_index=True)
+    made = {f"{form}: {choice}": pipeline for form in FORMS for choice, pipeline in variants(form).items()}
+    found = {}
+    # Those that cut the same points in a row: what was read of them is still at hand.
+    for name, pipeline in sorted(made.items(), key=lambda item: item[1].extractor.signature):
+        cut = pipeline.extractor.signature
+        if cut in points:
+            results = rescored(points[cut], pipeline.scorer, pipeline)
+        else:
+            results = points[cut] = pipeline.evaluate(triplets, answers)
+        found[name] = frames.to_frame(results, name, triplets)
+    return pd.concat([found[name] for name in made], ignore_index=True)
 
 
 def agreement_of_choices(labels: pd.DataFrame, scores: pd.DataFrame, *, resamples: int = 1000,

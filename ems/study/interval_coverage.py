@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t
+from scipy.special import stdtrit
 
 from ..types import InputError
 from .figures import BLUE, ORANGE, STYLE, pyplot
@@ -63,7 +63,7 @@ def _student(drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     left = without[..., 0] / without[..., 1]                                # each cluster left out once
     mean = total[:, 0, 0] / total[:, 0, 1]
     error = np.sqrt((clusters - 1) / clusters * ((left - left.mean(axis=1, keepdims=True)) ** 2).sum(axis=1))
-    reach = t.ppf(0.975, clusters - 1) * error
+    reach = stdtrit(clusters - 1, 0.975) * error
     return mean - reach, mean + reach
 
 
