@@ -324,7 +324,7 @@ def table1(summary: pd.DataFrame, paper: pd.DataFrame | None = None,
             if model in in_paper:
                 row[f"{PAPER}{model}"] = _paper_cell(cell, printed.get((metric, part, model)))
         row["n"] = _agreed([str(c.n) if c else "–" for c in ours])
-        row["coverage"] = _agreed([_percent(c.coverage) if c else "–" for c in ours])
+        row["coverage"] = _agreed([percent(c.coverage) if c else "–" for c in ours])
         if people is not None:
             row[AGREEMENT] = _agreement_cell(agreeing.get((metric, part)))
         rows.append(row)
@@ -359,7 +359,7 @@ def _paper_cell(cell: Any, printed: float | None) -> str:
     return f"{printed:.2f} ({gap:+.3f}, {verdict})"
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
     """Rounded down, so that only what is complete reads 100 %."""
     return "–" if math.isnan(share) else "100 %" if share == 1 else f"{math.floor(share * 1000) / 10:.1f} %"
 

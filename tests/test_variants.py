@@ -8,6 +8,7 @@ from doubles import ScriptedJudge
 from loopback import Loopback, completion, refusing
 from scripted import judgeable, judged
 
+import ems
 from ems.judge.client import LLMJudge
 from ems.judge.store import Replies
 from ems.local.scorers import SimilarityMatcher
@@ -290,3 +291,6 @@ def test_both_sides_whole_lose_one_side_alone_and_ask_nothing_of_an_empty_answer
     assert result.precision == (0.9 + 0.0) / 2
     assert result.unscored == 2
     assert (empty.recall, empty.precision, empty.f1) == (0.0, 0.0, 0.0)
+    pooled = ems.summarise(ems.to_frame([result]), pool="micro").set_index("part")["value"]
+    assert pooled["Precision"] == (0.9 + 0.0) / 2           # a part that has a value is pooled, the others are not
+    assert isnan(pooled["Recall"])
