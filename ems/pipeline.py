@@ -211,10 +211,12 @@ def with_metrics(a: EMSResult) -> EMSResult:
         return replace(a, score=(None,) * len(a.match), unscored=max(1, len(a.match)), reason=reason)
     if a.whole_sides:
         s = side_scores(a.score, a.ans_score, a.ref_weights, a.ans_weights)
+        unscored, points = s.unscored + s.ans_score.count(None), len(a.match) + len(a.ans_points)
     else:
         s = ems_scores(a.match, a.score, len(a.ans_points), ref_weights=a.ref_weights)
-    reason = s.reason or (f"{s.unscored} of {len(a.match)} points unscored" if s.unscored else "")
-    return replace(a, recall=s.recall, precision=s.precision, f1=s.f1, unscored=s.unscored,
+        unscored, points = s.unscored, len(a.match)
+    reason = s.reason or (f"{unscored} of {points} points unscored" if unscored else "")
+    return replace(a, recall=s.recall, precision=s.precision, f1=s.f1, unscored=unscored,
                    ans_score=s.ans_score, reason=reason)
 
 

@@ -146,7 +146,8 @@ def arithmetic(result: EMSResult) -> list[str]:
                      f"{s.points} points not checked), blind spot {s.blind_spot:.3f}, unsupported "
                      f"{s.unsupported:.3f}, open precision {s.open_precision:.3f}")
     if result.unscored or result.reason:
-        lines.append(f"unscored reference points: {result.unscored}. {visible(result.reason, 200)}".strip())
+        whose = "points" if result.whole_sides else "reference points"
+        lines.append(f"unscored {whose}: {result.unscored}. {visible(result.reason, 200)}".strip())
     return lines
 
 
