@@ -114,15 +114,15 @@ class EMS:
     def _best(self, results: list[EMSResult], answers: Sequence[Answer], triplets: Mapping[str, Triplet],
               points: dict[str, Points | None]) -> list[EMSResult]:
         """Each answer's result by the reference under which its F1 is highest; of equal ones by the first."""
-        best, most = list(results), max(len(t.others) for t in triplets.values())
+        options, most = [[r] for r in results], max(len(t.others) for t in triplets.values())
         for k in range(most):
             further = {name: replace(t, reference=t.others[k])
                        for name, t in triplets.items() if len(t.others) > k}
             asked = [i for i, a in enumerate(answers) if a.triplet_id in further]
             again = self.score_alignments(self.align(further, [answers[i] for i in asked], points))
             for i, result in zip(asked, again, strict=True):
-                if isnan(best[i].f1) or result.f1 > best[i].f1:
-                    best[i] = result
+                options[i].append(result)
+        best = map(_highest, options)
         return [replace(r, signature=f"{r.signature}|references:best of {most + 1}") for r in best]
 
     def align(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer],
@@ -181,6 +181,18 @@ class EMS:
                         ans_weights=()) for a in alignments if not a.lost]
         covered = iter(scorer.cover(bare))
         return [replace(a if a.lost else next(covered), whole_sides=True) for a in alignments]
+
+
+def _highest(options: Sequence[EMSResult]) -> EMSResult:
+    """An answer's result by the reference of the highest F1, of equal ones the first; each reference that a
+    judge's failure left without a value counts as an unscored point.
+    """
+    best = max(options, key=lambda r: -1.0 if isnan(r.f1) else r.f1)
+    lost = sum(r.unscored > 0 and isnan(r.f1) for r in options)
+    if not lost or isnan(best.f1):
+        return best
+    note = f"{lost} of {len(options)} references could not be scored"
+    return replace(best, unscored=best.unscored + lost, reason="; ".join(filter(None, (best.reason, note))))
 
 
 def _judged(stages: Mapping[str, Any]) -> list[str]:

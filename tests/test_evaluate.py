@@ -229,6 +229,14 @@ def test_the_signature_says_which_of_several_judges_does_what():
     assert build(one, "llm").signature.endswith(",max=10|judge:one")           # named once, without its stages
 
 
+def test_a_reference_that_is_lost_to_the_judge_is_counted():
+    ems_, _ = pipeline([("<text>\nAnother reference", "no list"), *GOOD])
+    triplet = Triplet("t", "g", "", REFERENCE, others=("Another reference, and maybe a better one.",))
+    result, = ems_.evaluate([triplet], [Answer("t", "m", ANSWER)])
+    assert (result.recall, result.unscored) == (0.9, 1)
+    assert result.reason == "1 of 2 references could not be scored"
+
+
 def test_support_added_later_is_signed_with_its_judge():
     def judge(prompt):
         return '{"labels": []}'
