@@ -17,6 +17,7 @@ from .score import GroupScorer, Scorer, WholeScorer
 from .types import Answer, EMSResult, InputError, MissingReplies, Points, Support, Triplet
 
 SUPPORT = ("none", "local", "llm")        # ways to check answer points against the document
+BEST = "|references:best of "             # ends the signature where answers have several references
 CHUNK = 128                   # answers laid before a judge at once, at least
 
 
@@ -123,7 +124,7 @@ class EMS:
             for i, result in zip(asked, again, strict=True):
                 options[i].append(result)
         best = map(_highest, options)
-        return [replace(r, signature=f"{r.signature}|references:best of {most + 1}") for r in best]
+        return [replace(r, signature=f"{r.signature}{BEST}{most + 1}") for r in best]
 
     def align(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer],
               extracted: dict[str, Points | None] | None = None) -> list[EMSResult]:
@@ -233,8 +234,13 @@ def with_metrics(a: EMSResult) -> EMSResult:
 
 
 def rescored(results: Sequence[EMSResult], scorer: Scorer | WholeScorer, pipeline: EMS) -> list[EMSResult]:
-    """The same points and matches under another scorer: what tells EMS(ROUGE) from EMS(LLM) in the paper."""
-    return EMS(pipeline.extractor, pipeline.matcher, scorer, pipeline.supporter).score_alignments(results)
+    """The same points and matches under another scorer: what tells EMS(ROUGE) from EMS(LLM) in the paper.
+
+    Of several references it is the one that was best before, and the signature goes on to say so.
+    """
+    again = EMS(pipeline.extractor, pipeline.matcher, scorer, pipeline.supporter).score_alignments(results)
+    ends = ("".join(r.signature.rpartition(BEST)[1:]) if BEST in r.signature else "" for r in results)
+    return [replace(r, signature=r.signature + end) for r, end in zip(again, ends, strict=True)]
 
 
 def with_support(results: Sequence[EMSResult], triplets: Sequence[Triplet],

@@ -115,6 +115,15 @@ def test_another_scorer_on_the_same_points_and_matches_asks_nobody():
     assert "score:llm" in results[0].signature
 
 
+def test_rescoring_keeps_the_reference_and_says_so():
+    triplet = Triplet("t", "g", "", "Nothing alike.", others=(REFERENCE,))
+    pair = build(None, "local-pair")
+    results = pair.evaluate([triplet], [Answer("t", "m", ANSWER)])
+    again, = rescored(results, RougeScorer(), pair)
+    assert again.ref_points == results[0].ref_points == ("Revenue was $5 billion.", "Margin was 20%.")
+    assert again.signature.endswith("|judge:none|references:best of 2")
+
+
 def test_rescoring_keeps_unreadable_points_unscored():
     ems_, _ = pipeline([(f"<text>\n{ANSWER}", "no list"), *GOOD])
     results = ems_.evaluate([Triplet("t", "g", "q", REFERENCE)], [Answer("t", "m", ANSWER)])
