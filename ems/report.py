@@ -380,7 +380,7 @@ def _settings(ordered: pd.DataFrame) -> list[str]:
     for signature, cells in ordered.assign(whole=signatures).groupby(bare, sort=False):
         counts = cells["whole"].str.extract(r",clusters=(\d+)$")[0].dropna().unique()
         clusters = ",clusters=" + " or ".join(sorted(counts, key=int)) if len(counts) else ""
-        lines.append(f"{' / '.join(cells['metric'].unique())}: {visible(str(signature))}{clusters}")
+        lines.append(visible(f"{' / '.join(cells['metric'].unique())}: {signature}{clusters}"))
     return lines
 
 
