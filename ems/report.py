@@ -146,7 +146,8 @@ def arithmetic(result: EMSResult) -> list[str]:
                      f"{s.points} points not checked), blind spot {s.blind_spot:.3f}, unsupported "
                      f"{s.unsupported:.3f}, open precision {s.open_precision:.3f}")
     if result.unscored or result.reason:
-        lines.append(f"unscored reference points: {result.unscored}. {visible(result.reason, 200)}".strip())
+        whose = "points" if result.whole_sides else "reference points"
+        lines.append(f"unscored {whose}: {result.unscored}. {visible(result.reason, 200)}".strip())
     return lines
 
 
@@ -398,7 +399,7 @@ def _settings(ordered: pd.DataFrame) -> list[str]:
     for signature, cells in ordered.assign(whole=signatures).groupby(bare, sort=False):
         counts = cells["whole"].str.extract(r",clusters=(\d+)$")[0].dropna().unique()
         clusters = ",clusters=" + " or ".join(sorted(counts, key=int)) if len(counts) else ""
-        lines.append(f"{' / '.join(cells['metric'].unique())}: {visible(str(signature))}{clusters}")
+        lines.append(visible(f"{' / '.join(cells['metric'].unique())}: {signature}{clusters}"))
     return lines
 
 

@@ -1,7 +1,7 @@
 """Cheaper and other ways to ask for matches: named, signed apart, never the default."""
 
 import json
-from math import isnan
+from math import isnan, nan
 
 import pytest
 from doubles import ScriptedJudge
@@ -163,6 +163,17 @@ def test_mean_score_by_hand(chances, score):
 @pytest.mark.parametrize("chances", [{"9": 0.888922}, {"9": 0.458265, " 9": 0.102028}])
 def test_a_mean_score_is_at_most_1_whatever_floats_round_to(chances):
     assert mean_score(chances, 9) == 1.0
+
+
+@pytest.mark.parametrize(("reply", "precision", "unscored"), [
+    ("no list", nan, 2), ('{"scores": [11, 5]}', 0.5, 1), ('{"scores": [10, 5]}', 0.75, 0)])
+def test_a_lost_reply_about_the_answers_side_is_counted(reply, precision, unscored):
+    judge = ScriptedJudge('{"scores": [10, 4]}', reply)
+    result, = build(judge, "llm-sides").score_alignments([aligned()])
+    assert (result.recall, result.unscored) == (0.7, unscored)
+    assert result.precision == pytest.approx(precision, nan_ok=True)
+    assert result.reason == {nan: "no point could be scored", 0.5: "1 of 4 points unscored", 0.75: ""}[precision]
+    assert ems.to_frame([result])["unscored"].max() == unscored
 
 
 def likely_reply(text, error, chances):
