@@ -790,6 +790,10 @@ def test_rows_of_a_data_set_and_a_metric_called_as_others_are():
     assert values["n"] == 2
     with pytest.raises(ems.InputError, match="row 1: 'question' missing"):
         ems.triplets_of([TRIPLET, {"id": "x", "reference": "r"}])
+    columns = {"context": None, "points": None, "nuggets": None, "references": None}      # of rows unlike this one
+    assert ems.triplets_of([{**TRIPLET, **columns}]) == triplets
+    several = {**TRIPLET, "reference": None, "references": [REFERENCE, "Unlike."]}
+    assert ems.triplets_of([several])[0].others == ("Unlike.",)
     with pytest.raises(ems.InputError, match="references\\[0\\] is an empty list"):
         ems.compute(predictions=["a"], references=[[]])
     with pytest.raises(ems.InputError, match="got 1 and 0"):
