@@ -6,7 +6,7 @@ import pytest
 
 from ems.local.quantities import find_quantities, same
 from ems.study import edits
-from ems.study.edits import EDITS, apply, edited_answers, sentence_spans
+from ems.study.edits import EDITS, apply, draw, edited_answers, sentence_spans
 from ems.types import InputError, Triplet
 
 TEXT = """Overview of the quarter:
@@ -178,6 +178,15 @@ def test_touched_is_a_share_of_words():
     done = apply(BY_NAME["delete points"], text, 1.0)
     assert done.touched == (2 + 3 + 4) / 9 == 1.0
     assert apply(BY_NAME["repeat points"], text, 1.0).touched == 9 / 9
+
+
+def test_texts_are_drawn_from_different_groups_first():
+    triplets = [Triplet(f"{group}{i}", group, "?", TEXT) for group in "AAAAB" for i in range(20)]
+    for seed in range(5):
+        drawn = draw(triplets, 4, seed=seed)
+        assert {t.group for t in drawn[:2]} == {t.group for t in drawn[2:]} == {"A", "B"}
+        assert drawn == draw(triplets, 4, seed=seed)
+    assert len(draw(triplets, 0)) == len(draw(triplets, 200)) == 100
 
 
 def test_no_dose_is_refused():

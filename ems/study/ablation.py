@@ -223,21 +223,20 @@ def losses(scores: pd.DataFrame, about: Sequence[Mapping[str, Any]]) -> pd.DataF
     for harm, found in table[table["edit"] != ""].groupby("harm", sort=False):
         for metric, column in parts.get(harm, metrics_of(scores)).items():
             lost = whole[column].reindex(found["triplet_id"]).to_numpy() - found[column].to_numpy()
-            rows.append(found[["triplet_id", "edit", "harm", "dose", "changes", "touched"]]
+            rows.append(found[["triplet_id", "group", "edit", "harm", "dose", "changes", "touched"]]
                         .assign(metric=metric, part=column.rsplit(" ", 1)[1], loss=lost))
     return pd.concat(rows, ignore_index=True)
 
 
-def verdicts(lost: pd.DataFrame) -> pd.DataFrame:
+def verdicts(lost: pd.DataFrame, *, cluster: str = "group") -> pd.DataFrame:
     """Which metric notices which edit: one row per metric and edit, over `n` texts.
 
-    These are the texts that allow the edit and have a loss at every dose. `loss` is the mean at the largest
-    dose, with its t interval over texts (none under six); `noticed` the share of texts whose score moves at
-    the smallest dose. An edit that does harm passes in `direction` when the interval lies above 0 (missing
-    without one), and in `proportion` when the mean loss rises with the dose and never falls. One that does
-    none, or only changes stop words, passes in direction when at every dose it costs less than changing the
-    same share of numbers, in proportion when at the largest it costs at most half as much; missing where no
-    text has a number to change. `passes`: both.
+    These are the texts that allow the edit and have a loss at every dose. `loss` is the mean at the largest dose, with `stats.mean_over`'s interval over clusters (none under six);
+    `noticed` the share of texts whose score moves at the smallest dose. An edit that does harm passes in
+    `direction` when the interval lies above 0 (missing without one), and in `proportion` when the mean loss
+    rises with the dose and never falls. One that does none, or only changes stop words, passes in direction
+    when at every dose it costs less than changing the same share of numbers, in proportion when at the
+    largest it costs at most half as much; missing where no text has a number to change. `passes`: both.
     """
     losses_of_text = lost.groupby(["metric", "edit", "triplet_id"])["loss"]
     lost = lost[losses_of_text.transform("count") == losses_of_text.transform("size")]
@@ -246,11 +245,11 @@ def verdicts(lost: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (metric, edit), found in lost.groupby(["metric", "edit"], sort=False):
         largest = found[found["dose"] == top]
-        interval = stats.mean_over(largest["loss"], largest["triplet_id"])
+        mean_loss = stats.mean_over(largest["loss"], largest[cluster])
         by_dose, harm = mean[metric, edit], found["harm"].iloc[0]
         if harm in ("worse", "excess"):
             steps = np.diff(by_dose)
-            direction = pd.NA if np.isnan(interval.ci_low) else interval.ci_low > 0
+            direction = pd.NA if np.isnan(mean_loss.ci_low) else mean_loss.ci_low > 0
             proportion = bool((steps >= 0).all() and steps.sum() > 0)
         elif (metric, FALSIFIED) in mean:
             number = mean[metric, FALSIFIED]
@@ -260,9 +259,9 @@ def verdicts(lost: pd.DataFrame) -> pd.DataFrame:
         least = found.loc[found["dose"] == found["dose"].min(), "loss"]
         rows.append({
             "metric": metric, "edit": edit, "harm": harm, "part": found["part"].iloc[0],
-            "loss": by_dose[top], "ci_low": interval.ci_low, "ci_high": interval.ci_high,
-            "touched": largest["touched"].mean(),
-            "noticed": float((least.abs() > 1e-9).mean()), "n": len(largest),
+            "loss": mean_loss.value, "ci_low": mean_loss.ci_low, "ci_high": mean_loss.ci_high,
+            "touched": largest["touched"].mean(), "noticed": float((least.abs() > 1e-9).mean()),
+            "n": mean_loss.n, "clusters": mean_loss.clusters,
             "direction": direction, "proportion": proportion})
     found = pd.DataFrame(rows).astype({"direction": "boolean", "proportion": "boolean"})
     return found.assign(passes=found["direction"] & found["proportion"])

@@ -6,9 +6,11 @@ dose is a share of them; the changes of a small dose are among those of a larger
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from ..local.quantities import find_quantities
@@ -235,6 +237,13 @@ def apply(edit: Edit, text: str, dose: float, *, other: str = "", seed: int = 7,
     return Edited(edited, len(made), len(offered), touched / max(1, len(text.split())))
 
 
+def draw(triplets: Sequence[Triplet], count: int, *, seed: int = 7) -> list[Triplet]:
+    """At most `count` triplets (0: all) in random order, of different groups as far as there are as many."""
+    drawn = random.Random(seed).sample(triplets, len(triplets))
+    of_group: defaultdict[str, Iterator[int]] = defaultdict(itertools.count)
+    return sorted(drawn, key=lambda t: next(of_group[t.group]))[:count or None]      # each group's first
+
+
 def edited_answers(triplets: Sequence[Triplet], doses: Sequence[float] = DOSES, *, seed: int = 7
                    ) -> tuple[list[Answer], list[dict[str, object]]]:
     """Every edit at every dose of every reference, as answers, and in the same order what was done to each.
@@ -259,6 +268,7 @@ def edited_answers(triplets: Sequence[Triplet], doses: Sequence[float] = DOSES, 
         for model, (name, harm, dose, edited) in versions.items():
             if edited.offered:
                 answers.append(Answer(t.id, model, edited.text))
-                about.append({"triplet_id": t.id, "model": model, "edit": name, "harm": harm, "dose": dose,
-                              "changes": edited.changes, "touched": edited.touched})
+                about.append({"triplet_id": t.id, "group": t.group, "model": model, "edit": name,
+                              "harm": harm, "dose": dose, "changes": edited.changes,
+                              "touched": edited.touched})
     return answers, about

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ..stats import MIN_CLUSTERS
 from .agreement import ASKED, DEVELOPED, PEOPLE, RAGCHECKER
 from .figures import BLUE, GREEN, GREY, ORANGE, PINK, STYLE, pyplot
 
@@ -180,37 +181,58 @@ MARKS = {True: "", False: " ✗"}        # a verdict's; else it is missing
 
 
 def notice_figure(verdicts: pd.DataFrame, metrics: Sequence[str] = ()) -> Figure:
-    """Mean loss by metric and edit at the largest dose, in points of 100; ✗ a failure, ? without a verdict.
+    """Mean loss by metric and edit at the largest dose, in points of 100, ± half its 95 % interval.
 
+    ✗ is a failure, ? a cell without a verdict; beside a metric its passes of all its verdicts.
     `verdicts` is `ablation.verdicts`' frame; `metrics` names the rows, by default all, most passes first.
     """
     plt = pyplot()
     edits = [e for harm in HARMS for e in dict.fromkeys(verdicts.loc[verdicts["harm"] == harm, "edit"])]
     harms = dict(zip(verdicts["edit"], verdicts["harm"], strict=True))
     cells = verdicts.set_index(["metric", "edit"])
-    passed = verdicts.groupby("metric")["passes"].sum()
+    by_metric = verdicts.groupby("metric")["passes"]
+    passed, judged = by_metric.sum(), by_metric.count()
     metrics = metrics or list(passed.sort_values(ascending=False, kind="stable").index)
     loss = [[100 * cells["loss"].get((m, e), math.nan) for e in edits] for m in metrics]
     with plt.rc_context(STYLE):
-        fig, ax = plt.subplots(figsize=(16, 2.9 + 0.5 * len(metrics)), layout="constrained")
+        fig, ax = plt.subplots(figsize=(16, 3.2 + 0.56 * len(metrics)), layout="constrained")
         ax.imshow(loss, cmap="Blues", vmin=0, vmax=60, aspect="auto")
         for i, metric in enumerate(metrics):
             for j, edit in enumerate(edits):
                 if (metric, edit) in cells.index:
-                    row = cells.loc[(metric, edit)]
-                    mark = MARKS.get(row["passes"], " ?")
-                    failed = mark == MARKS[False]
-                    ax.text(j, i, f"{100 * row['loss']:.1f}{mark}", ha="center", va="center", fontsize=12,
-                            color="white" if row["loss"] > 0.35 else "#B00000" if failed else "black",
-                            fontweight="bold" if failed else "normal")
+                    _draw_loss(ax, j, i, cells.loc[(metric, edit)])
         ax.set_xticks(range(len(edits)), [textwrap.fill(e, 11) for e in edits], fontsize=11)
-        ax.set_yticks(range(len(metrics)), [f"{m}   {passed[m]}/{len(edits)}" for m in metrics])
+        ax.set_yticks(range(len(metrics)), [f"{m}   {passed[m]}/{judged[m]}" for m in metrics])
         ax.tick_params(length=0)
         _group_edits(ax, [harms[e] for e in edits])
+        fig.supxlabel(_sample(verdicts), fontsize=12)
         fig.suptitle("Which metric notices which edit? Points of 100 lost at the largest dose; "
                      "✗ = wrong direction or out of proportion", x=0.01, ha="left", fontsize=14)
     plt.close(fig)
     return fig
+
+
+def _draw_loss(ax: Axes, x: int, y: int, row: pd.Series) -> None:
+    """A mean loss with the verdict's mark and, under it, half its interval if it has one."""
+    mark = MARKS.get(row["passes"], " ?")
+    failed, known = mark == MARKS[False], math.isfinite(row["ci_low"])
+    colour = "white" if row["loss"] > 0.35 else "#B00000" if failed else "black"
+    ax.text(x, y, f"{100 * row['loss']:.1f}{mark}", ha="center", va="bottom" if known else "center",
+            color=colour, fontsize=12, fontweight="bold" if failed else "normal")
+    if known:
+        ax.text(x, y + 0.06, f"± {50 * (row['ci_high'] - row['ci_low']):.1f}", ha="center", va="top",
+                color=colour, fontsize=10)
+
+
+def _sample(verdicts: pd.DataFrame) -> str:
+    """How many texts the means are over, what their intervals are, and what ? is if there is one."""
+    texts, clusters = ("–".join(str(n) for n in dict.fromkeys((verdicts[c].min(), verdicts[c].max())))
+                       for c in ("n", "clusters"))
+    interval = ("±: half the 95 % interval, Student's t over groups" if verdicts["ci_low"].notna().any()
+                else f"no interval under {MIN_CLUSTERS} groups")
+    unknown = "; ?: no verdict" if verdicts["passes"].isna().any() else ""
+    return (f"mean over n = {texts} edited texts of {clusters} groups (companies, documents or texts); "
+            f"{interval}{unknown}")
 
 
 def _group_edits(ax: Axes, harms: Sequence[str]) -> None:

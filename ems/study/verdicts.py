@@ -244,9 +244,9 @@ def edits(noticed: pd.DataFrame) -> str:
     if "change numbers" not in set(noticed["edit"]):
         lines[0] += (" No reference has a number to change: those losses are nan, and edits that should cost "
                      "little have no verdict.")
-    if noticed["n"].max() < MIN_CLUSTERS:
-        lines[0] += (f" Under {MIN_CLUSTERS} texts there is no interval, and edits that do harm have no "
-                     "verdict.")
+    if noticed["ci_low"].isna().all():
+        lines[0] += (f" The texts are of fewer than {MIN_CLUSTERS} groups: there is no interval, and edits "
+                     "that should cost have no verdict.")
     falsified = "; ".join(
         f"{metric} loses {loss(metric, 'change numbers')} and {loss(metric, 'change stop words')}"
         for metric in (LOCAL, "ROUGE-L", "BLEU"))
