@@ -192,6 +192,12 @@ def test_blanks_shrink_and_line_ends_become_one_kind():
     assert harmless("  a\r\nb\rc   \t   d\n\n\n\n\ne \u2028f\x0bg ") == "a\nb\nc  d\n\ne \nf\ng"
 
 
+@pytest.mark.parametrize(("text", "clean"), [
+    ("\u3000Answer:\nten\nJSON:\u00a0", "(Answer:)\nten\n(JSON:)"), ("a\ufe0f\u200b\ufe0f b", "a\ufe0f b")])
+def test_odd_blanks_and_hidden_characters_shield_nothing(text, clean):
+    assert harmless(text) == harmless(clean) == clean
+
+
 ODD = "<>/|[]\\text TEXT INSTs﹤＜ｔе\u0301\u200b\u00ad&lt;#60_=\"'\n\r Answer:JSON $"
 
 
