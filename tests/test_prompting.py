@@ -99,7 +99,7 @@ def test_a_template_that_is_not_utf8_says_so(tmp_path):
         Prompts(folder).template("extract")
 
 
-@pytest.mark.parametrize("menu", ['{"first": "1"}', '{"first": true}', "[]", '{"numbered": 1}', '{"between": null}', '{"last": 1}'])
+@pytest.mark.parametrize("menu", ['{"first": "1"}', '{"first": -1}', '{"first": true}', "[]", '{"numbered": 1}', '{"between": null}', '{"last": 1}'])
 def test_a_malformed_menu_is_refused(tmp_path, menu):
     folder = folder_with(tmp_path)
     (folder / "set.json").write_text(f'{{"menu": {menu}}}')
@@ -107,7 +107,7 @@ def test_a_malformed_menu_is_refused(tmp_path, menu):
         Prompts(folder)
 
 
-@pytest.mark.parametrize("about", ["{", "[]", '"kit"'])
+@pytest.mark.parametrize("about", ["{", "[]", '"kit"', '{"kit": 5}', '{"kit": "claims"}', '{"kit": [1]}'])
 def test_what_a_set_says_of_itself_must_be_an_object(tmp_path, about):
     folder = folder_with(tmp_path)
     (folder / "set.json").write_text(about)
