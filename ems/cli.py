@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import io
 import json
 import math
 import os
@@ -21,7 +22,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from .cli_parser import JUDGE_OPTIONS, parse
-from .report import alignment_text, visible
+from .report import alignment_text, percent, visible
 from .types import Answer, EMSResult, InputError, Triplet
 
 if TYPE_CHECKING:
@@ -32,13 +33,15 @@ if TYPE_CHECKING:
     from .pipeline import EMS
 
 ENOUGH = 3               # checked points of which a document that fits supports one
-COVERAGE = 0.95          # share of points that must be scored for exit status 0
+COVERAGE = 0.95          # share of points, and of answers, that must be scored for exit status 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status. One line on stderr says what was wrong with the input."""
     from . import __version__
 
+    if isinstance(sys.stdout, io.TextIOWrapper):       # not every terminal has a dash or an arrow
+        sys.stdout.reconfigure(errors="replace")
     commands = (score, evaluate, report, compare, agree, triplets, reproduce, prompts, replies)
     args = parse({command.__name__: command for command in commands}, __version__, argv)
     stopped: list[int] = []
@@ -488,16 +491,18 @@ def _status(results: Sequence[EMSResult], judges: Sequence[Any], unread: Counter
     """The exit status, and where it is not 0 one line: what is unscored, why, the server's last message."""
     units = sum(max(len(r.match), r.unscored) for r in results)
     unscored = sum(r.unscored for r in results)
+    lost = sum(r.unscored > 0 and math.isnan(r.f1) for r in results)
     if results and not units:
         _say(f"nothing could be scored: {results[0].reason or 'no points'}")
         return 3
-    if not units or 1 - unscored / units >= COVERAGE:
+    if not units or min(1 - unscored / units, 1 - lost / len(results)) >= COVERAGE:
         return 0
     reasons = ", ".join(f"{reason} {n}" for reason, n in (unread or Counter()).most_common())
     messages = [text for judge in judges for text in getattr(judge, "complaints", {}).values()]
     message = f" ({messages[-1]})" if messages else ""
     why = f". Without a usable reply: {reasons}{message}" if reasons else message
-    _say(f"{unscored} of {units} points are unscored; the values speak for the rest only{why}")
+    whole = f", {lost} of {len(results)} answers altogether" if lost else ""
+    _say(f"{unscored} of {units} points are unscored{whole}; the values speak for the rest only{why}")
     return 3
 
 
@@ -528,7 +533,7 @@ def _shown(summary: pd.DataFrame) -> str:
                  for row in parts.itertuples(index=False)}
         f1, shown = cells["F1"], dict.fromkeys(("Recall", "Precision", "F1", *cells))
         rows.append({"model": model, **{name: cell(cells[name]) for name in shown}, "n": f1.n,
-                     "clusters": f1.clusters, "coverage": f"{f1.coverage:.1%}"})
+                     "clusters": f1.clusters, "coverage": percent(f1.coverage)})
     note = (f"\nNo interval with fewer than {MIN_CLUSTERS} clusters: too few to say how they vary."
             if summary["ci_low"].isna().any() else "")
     if "EMS-Support" in set(summary.loc[summary["value"].isna(), "metric"]):

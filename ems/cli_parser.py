@@ -14,8 +14,9 @@ from .report import visible
 
 STORE = "ems-replies.sqlite"
 DRY_RUN = "count calls, tokens and cost without a single call"
-EXIT = ("exit status: 0 done; 2 bad input, and one line says what; 3 finished, but under 95 % of the points "
-        "have a score;\n130 stopped by Ctrl-C, 143 by SIGTERM: the replies that came are saved.")
+EXIT = ("exit status: 0 done; 2 bad input, and one line says what; 3 finished, but under 95 % of the points, "
+        "or of the answers,\nhave a score; 130 stopped by Ctrl-C, 143 by SIGTERM: the replies that came are "
+        "saved.")
 # Options of `score` and `evaluate` that mean nothing without a judge, with their defaults.
 JUDGE_OPTIONS: dict[str, Any] = {
     "base_url": None, "key_env": None, "mode": "live", "recorded": None, "weights": None, "seed": 7,

@@ -322,10 +322,10 @@ def to_frame(results: Iterable[EMSResult], metric: str = "EMS",
     """
     rows = []
     for r in results:
-        sums, scored = tally(r), not isnan(r.recall)
+        sums = tally(r)
         parts = {"Precision": (r.precision, sums.ans_sum, sums.ans_n),
                  "Recall": (r.recall, sums.ref_sum, sums.ref_n), "F1": (r.f1, nan, nan)}
-        rows += [(metric, part, r.model, r.triplet_id, value, *((num, den) if scored else (nan, nan)),
+        rows += [(metric, part, r.model, r.triplet_id, value, *((nan, nan) if isnan(value) else (num, den)),
                   max(len(r.match), r.unscored), r.unscored, r.signature)
                  for part, (value, num, den) in parts.items()]
     return _frame(rows, triplets)

@@ -72,7 +72,7 @@ def side_scores(
     precision = mean(s_ans, ans_weights)                                  # eq. 8
     unscored = s_ref.count(None)
     reason = "" if not math.isnan(recall + precision) else (
-        "no point could be scored" if unscored else "no point weighs more than 0")
+        "no point could be scored" if None in (*s_ref, *s_ans) else "no point weighs more than 0")
     return Scores(recall, precision, f1(recall, precision), unscored, tuple(s_ans), reason)
 
 

@@ -17,6 +17,7 @@ from .score import GroupScorer, Scorer, WholeScorer
 from .types import Answer, EMSResult, InputError, MissingReplies, Points, Support, Triplet
 
 SUPPORT = ("none", "local", "llm")        # ways to check answer points against the document
+BEST = "|references:best of "             # ends the signature where answers have several references
 CHUNK = 128                   # answers laid before a judge at once, at least
 
 
@@ -114,16 +115,16 @@ class EMS:
     def _best(self, results: list[EMSResult], answers: Sequence[Answer], triplets: Mapping[str, Triplet],
               points: dict[str, Points | None]) -> list[EMSResult]:
         """Each answer's result by the reference under which its F1 is highest; of equal ones by the first."""
-        best, most = list(results), max(len(t.others) for t in triplets.values())
+        options, most = [[r] for r in results], max(len(t.others) for t in triplets.values())
         for k in range(most):
             further = {name: replace(t, reference=t.others[k])
                        for name, t in triplets.items() if len(t.others) > k}
             asked = [i for i, a in enumerate(answers) if a.triplet_id in further]
             again = self.score_alignments(self.align(further, [answers[i] for i in asked], points))
             for i, result in zip(asked, again, strict=True):
-                if isnan(best[i].f1) or result.f1 > best[i].f1:
-                    best[i] = result
-        return [replace(r, signature=f"{r.signature}|references:best of {most + 1}") for r in best]
+                options[i].append(result)
+        best = map(_highest, options)
+        return [replace(r, signature=f"{r.signature}{BEST}{most + 1}") for r in best]
 
     def align(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer],
               extracted: dict[str, Points | None] | None = None) -> list[EMSResult]:
@@ -183,6 +184,18 @@ class EMS:
         return [replace(a if a.lost else next(covered), whole_sides=True) for a in alignments]
 
 
+def _highest(options: Sequence[EMSResult]) -> EMSResult:
+    """An answer's result by the reference of the highest F1, of equal ones the first; each reference that a
+    judge's failure left without a value counts as an unscored point.
+    """
+    best = max(options, key=lambda r: -1.0 if isnan(r.f1) else r.f1)
+    lost = sum(r.unscored > 0 and isnan(r.f1) for r in options)
+    if not lost or isnan(best.f1):
+        return best
+    note = f"{lost} of {len(options)} references could not be scored"
+    return replace(best, unscored=best.unscored + lost, reason="; ".join(filter(None, (best.reason, note))))
+
+
 def _judged(stages: Mapping[str, Any]) -> list[str]:
     """The judges of the stages, each by its signature; where there are several, after the stages it does."""
     by: dict[str, list[str]] = {}
@@ -211,16 +224,23 @@ def with_metrics(a: EMSResult) -> EMSResult:
         return replace(a, score=(None,) * len(a.match), unscored=max(1, len(a.match)), reason=reason)
     if a.whole_sides:
         s = side_scores(a.score, a.ans_score, a.ref_weights, a.ans_weights)
+        unscored, points = s.unscored + s.ans_score.count(None), len(a.match) + len(a.ans_points)
     else:
         s = ems_scores(a.match, a.score, len(a.ans_points), ref_weights=a.ref_weights)
-    reason = s.reason or (f"{s.unscored} of {len(a.match)} points unscored" if s.unscored else "")
-    return replace(a, recall=s.recall, precision=s.precision, f1=s.f1, unscored=s.unscored,
+        unscored, points = s.unscored, len(a.match)
+    reason = s.reason or (f"{unscored} of {points} points unscored" if unscored else "")
+    return replace(a, recall=s.recall, precision=s.precision, f1=s.f1, unscored=unscored,
                    ans_score=s.ans_score, reason=reason)
 
 
 def rescored(results: Sequence[EMSResult], scorer: Scorer | WholeScorer, pipeline: EMS) -> list[EMSResult]:
-    """The same points and matches under another scorer: what tells EMS(ROUGE) from EMS(LLM) in the paper."""
-    return EMS(pipeline.extractor, pipeline.matcher, scorer, pipeline.supporter).score_alignments(results)
+    """The same points and matches under another scorer: what tells EMS(ROUGE) from EMS(LLM) in the paper.
+
+    Of several references it is the one that was best before, and the signature goes on to say so.
+    """
+    again = EMS(pipeline.extractor, pipeline.matcher, scorer, pipeline.supporter).score_alignments(results)
+    ends = ("".join(r.signature.rpartition(BEST)[1:]) if BEST in r.signature else "" for r in results)
+    return [replace(r, signature=r.signature + end) for r, end in zip(again, ends, strict=True)]
 
 
 def with_support(results: Sequence[EMSResult], triplets: Sequence[Triplet],

@@ -146,7 +146,8 @@ def arithmetic(result: EMSResult) -> list[str]:
                      f"{s.points} points not checked), blind spot {s.blind_spot:.3f}, unsupported "
                      f"{s.unsupported:.3f}, open precision {s.open_precision:.3f}")
     if result.unscored or result.reason:
-        lines.append(f"unscored reference points: {result.unscored}. {visible(result.reason, 200)}".strip())
+        whose = "points" if result.whole_sides else "reference points"
+        lines.append(f"unscored {whose}: {result.unscored}. {visible(result.reason, 200)}".strip())
     return lines
 
 
@@ -324,7 +325,7 @@ def table1(summary: pd.DataFrame, paper: pd.DataFrame | None = None,
             if model in in_paper:
                 row[f"{PAPER}{model}"] = _paper_cell(cell, printed.get((metric, part, model)))
         row["n"] = _agreed([str(c.n) if c else "–" for c in ours])
-        row["coverage"] = _agreed([_percent(c.coverage) if c else "–" for c in ours])
+        row["coverage"] = _agreed([percent(c.coverage) if c else "–" for c in ours])
         if people is not None:
             row[AGREEMENT] = _agreement_cell(agreeing.get((metric, part)))
         rows.append(row)
@@ -359,7 +360,7 @@ def _paper_cell(cell: Any, printed: float | None) -> str:
     return f"{printed:.2f} ({gap:+.3f}, {verdict})"
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
     """Rounded down, so that only what is complete reads 100 %."""
     return "–" if math.isnan(share) else "100 %" if share == 1 else f"{math.floor(share * 1000) / 10:.1f} %"
 
@@ -398,7 +399,7 @@ def _settings(ordered: pd.DataFrame) -> list[str]:
     for signature, cells in ordered.assign(whole=signatures).groupby(bare, sort=False):
         counts = cells["whole"].str.extract(r",clusters=(\d+)$")[0].dropna().unique()
         clusters = ",clusters=" + " or ".join(sorted(counts, key=int)) if len(counts) else ""
-        lines.append(f"{' / '.join(cells['metric'].unique())}: {visible(str(signature))}{clusters}")
+        lines.append(visible(f"{' / '.join(cells['metric'].unique())}: {signature}{clusters}"))
     return lines
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from .data import to_frame
 from .io import write_file
-from .report import WHOLE_SIDES, AlignmentRow, alignment_rows, arithmetic, visible
+from .report import WHOLE_SIDES, AlignmentRow, alignment_rows, arithmetic, percent, visible
 from .types import EMSResult, InputError, Triplet
 
 if TYPE_CHECKING:
@@ -100,9 +100,8 @@ def _summary_table(summary: pd.DataFrame) -> str:
         last = cells[metric, model, "F1"]
         name = _text(model, 200) + (f"<small>{_text(metric, 100)}</small>" if several else "")
         values = "".join(_value_cell(cells[metric, model, part]) for part in PARTS)
-        coverage = "–" if math.isnan(last.coverage) else f"{math.floor(last.coverage * 1000) / 10:g} %"
         rows.append(f'<tr><th scope="row">{name}</th>{values}<td class="number">{last.n}</td>'
-                    f'<td class="number">{coverage}{" †" * bool(last.flagged)}</td></tr>')
+                    f'<td class="number">{percent(last.coverage)}{" †" * bool(last.flagged)}</td></tr>')
     return (f'<table class="summary"><thead><tr><th>Model</th>{head}<th class="number">n</th>'
             f'<th class="number">Coverage</th></tr></thead><tbody>{"".join(rows)}</tbody></table>')
 

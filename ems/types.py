@@ -106,7 +106,8 @@ class EMSResult:
     recall: float = math.nan
     precision: float = math.nan
     f1: float = math.nan
-    unscored: int = 0                      # reference points that no readable reply covers
+    # Reference points that no readable reply covers; where a scorer judges whole sides, answer points too.
+    unscored: int = 0
     signature: str = ""
     reason: str = ""                       # why a metric is nan or points are unscored; empty otherwise
     # Per answer point: s_j of eq. 7, or what a scorer of whole sides says of it.

@@ -374,6 +374,23 @@ def test_verdicts(loss, failing):
     assert set(found.index[~found.passes]) == failing
 
 
+def test_a_text_without_a_value_leaves_the_mean_and_n_and_fails_nothing():
+    triplets = [Triplet(i, i, "q", "Revenue rose 6% to $5 million.") for i in "1234567"]
+    _, about = edits.edited_answers(triplets)
+    scores = fake_scores(about, lambda edit, dose: dose)
+    value = scores.columns.drop(agreement.KEYS)
+    scores.loc[(scores["triplet_id"] == "3") & (scores["model"] == "change numbers@0.25"), value] = float("nan")
+    found = ablation.verdicts(ablation.losses(scores, about)).set_index("edit").loc["change numbers"]
+    assert (found.n, found.loss, found.noticed, found.passes) == (6, 0.75, 1, True)
+
+
+def test_under_six_texts_nothing_says_that_a_loss_is_one():
+    triplets = [Triplet(i, i, "q", "Revenue rose 6% to $5 million.") for i in "12345"]
+    _, about = edits.edited_answers(triplets)
+    found = ablation.verdicts(ablation.losses(fake_scores(about, lambda edit, dose: dose), about))
+    assert found.set_index("edit").passes.isna()["change numbers"]
+
+
 def test_without_a_number_to_change_what_should_cost_little_has_no_verdict():
     triplets = [
         Triplet(i, i, "q", "The company expects strong demand for it. Management remains confident in it.")

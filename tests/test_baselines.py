@@ -243,6 +243,27 @@ def test_bertscore_in_small_portions_is_the_same(encoder, monkeypatch):
     assert small[2][3] == 0
 
 
+def test_two_portions_at_once_give_the_same_values(encoder, monkeypatch):
+    import torch
+
+    import ems.local.encoder
+
+    monkeypatch.setattr(ems.local.encoder, "TOKENS_HELD", 1)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        texts = [f"Revenue of unit {i} rose {i % 7}%" + ", as costs fell" * (i % 5) for i in range(40)]
+        found = []
+        for cores in (1, 2):
+            monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
+            assert ems.local.encoder._core_to_spare() == (cores == 2)
+            found.append(encoder.bertscore(texts[1:], texts[:-1]))
+    finally:
+        torch.set_num_threads(threads)
+    assert found[0] == found[1]
+    assert len(set(found[0][2])) > 30
+
+
 def test_portions_hold_every_pair_once_and_no_more_tokens_than_said(monkeypatch):
     import ems.local.encoder
 

@@ -270,6 +270,27 @@ def test_a_five_megabyte_answer(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["recall"] > 0
 
 
+def test_lost_answers_are_exit_3_however_few_points_they_count(tmp_path, capsys):
+    triplets, answers = judgeable(8)
+    asked = [str(write_jsonl(tmp_path / "t.jsonl", triplets)), str(write_jsonl(tmp_path / "a.jsonl", answers))]
+    def reply(body):
+        text = body["messages"][-1]["content"]
+        return "no list" if text.startswith("Break") and triplets[3].reference[:60] in text else judged(body)
+    with Loopback(reply) as server:
+        assert main(["evaluate", *asked, "-o", str(tmp_path / "o"), "--judge", "m", "--base-url", server.url,
+                     "--store", str(tmp_path / "s.sqlite")]) == 3
+    out, err = capsys.readouterr()
+    assert "1 of 127 points are unscored, 1 of 8 answers altogether;" in err
+    assert " 99.2 %" in out
+
+
+def test_a_terminal_without_a_character_is_no_error(pair):
+    done = subprocess.run([sys.executable, "-m", "ems", "score", *pair], capture_output=True,
+                          env={**os.environ, "PYTHONIOENCODING": "ascii"}, check=False)
+    assert done.returncode == 0
+    assert b"EMS-F1 = 2 ? " in done.stdout
+
+
 def test_low_coverage_is_exit_3(pair, tmp_path, monkeypatch, capsys):
     from doubles import ScriptedJudge
 

@@ -77,6 +77,15 @@ def test_negation_is_put_after_the_auxiliary_or_before_the_verb():
     assert text.count(" not") + text.count("never ") == 4        # two sentences have no verb of the list
 
 
+def test_what_is_negated_already_is_left_alone():
+    assert edited("negate", "They can't say. They can’t sell it. We can.").text == (
+        "They can't say. They can’t sell it. We can not.")
+
+
+def test_a_month_is_no_name():
+    assert edited("swap names", "Sales in India grew in August and fell in May.").offered == 0
+
+
 def test_names_give_way_to_other_names_of_the_text():
     before, after = TEXT.split(), edited("swap names").text.split()
     changed = {a.strip(".,"): b.strip(".,") for a, b in zip(before, after, strict=True) if a != b}
@@ -124,6 +133,9 @@ def test_shuffling_keeps_every_word():
         ("Up 6% on the year.", "Up 6 percent on the year."),
         ("Up 6 percent on the year.", "Up 6% on the year."),
         ("Down 1,250 million again.", "Down 1.250 billion again."),
+        ("Sales of 1.23456 billion.", "Sales of 1,234.56 million."),
+        ("Between $45-48 billion and 3 million.", "Between $45-48 billion and 0.003 billion."),   # 45 of what?
+        ("From 2.5 to $3 billion, up 5-6%.", "From 2.5 to $3 billion, up 5-6 percent."),
     ],
 )
 def test_restated_numbers_are_the_same_amounts(before, after):

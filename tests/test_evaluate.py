@@ -115,6 +115,15 @@ def test_another_scorer_on_the_same_points_and_matches_asks_nobody():
     assert "score:llm" in results[0].signature
 
 
+def test_rescoring_keeps_the_reference_and_says_so():
+    triplet = Triplet("t", "g", "", "Nothing alike.", others=(REFERENCE,))
+    pair = build(None, "local-pair")
+    results = pair.evaluate([triplet], [Answer("t", "m", ANSWER)])
+    again, = rescored(results, RougeScorer(), pair)
+    assert again.ref_points == results[0].ref_points == ("Revenue was $5 billion.", "Margin was 20%.")
+    assert again.signature.endswith("|judge:none|references:best of 2")
+
+
 def test_rescoring_keeps_unreadable_points_unscored():
     ems_, _ = pipeline([(f"<text>\n{ANSWER}", "no list"), *GOOD])
     results = ems_.evaluate([Triplet("t", "g", "q", REFERENCE)], [Answer("t", "m", ANSWER)])
@@ -227,6 +236,14 @@ def test_the_signature_says_which_of_several_judges_does_what():
     assert len(set(sides)) == 3
     assert sides[0].endswith("|extract by judge:one|match,score by judge:two")
     assert build(one, "llm").signature.endswith(",max=10|judge:one")           # named once, without its stages
+
+
+def test_a_reference_that_is_lost_to_the_judge_is_counted():
+    ems_, _ = pipeline([("<text>\nAnother reference", "no list"), *GOOD])
+    triplet = Triplet("t", "g", "", REFERENCE, others=("Another reference, and maybe a better one.",))
+    result, = ems_.evaluate([triplet], [Answer("t", "m", ANSWER)])
+    assert (result.recall, result.unscored) == (0.9, 1)
+    assert result.reason == "1 of 2 references could not be scored"
 
 
 def test_support_added_later_is_signed_with_its_judge():

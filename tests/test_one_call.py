@@ -160,3 +160,10 @@ def test_forms_are_compared_over_the_answers_that_all_have():
     assert table.loc["a", ["less a", "low", "high"]].isna().all()
     assert table.loc["b", "high"] - table.loc["b", "low"] == pytest.approx(0, abs=1e-12)
     assert one_call.beside({"a": [], "b": other}, "a", triplets).empty
+    unread = judged(*["no list"] * 7)[0].evaluate(triplets, answers)
+    assert "Not tried" in one_call.findings({"two calls": first, "one call": unread}, None, triplets)
+    lost = judged(*[pairs] * 6, "no list")[0].evaluate(triplets, answers)             # the last has no value
+    higher = judged(*[less] * 6, pairs)[0].evaluate(triplets, answers)
+    table = one_call.beside({"a": lost, "b": higher}, "a", triplets)
+    assert list(table["answers"]) == [6, 6]
+    assert table.loc["b", "F1"] == pytest.approx(f1)

@@ -142,6 +142,12 @@ def test_saved_markdown_and_latex(tmp_path):
     assert tex.count(r" \\") == 3                                  # a header and two rows
 
 
+def test_a_metric_s_name_ends_no_line_of_the_settings(tmp_path):
+    rows = OURS.assign(metric="BLEU\n\\input{x}\n<b>")
+    _, md, tex = (path.read_text() for path in report.save_table1(rows, tmp_path))
+    assert [line for line in (md + tex).splitlines() if line.startswith(("\\input", "<b>"))] == []
+
+
 def test_a_failed_write_leaves_the_old_table(tmp_path, monkeypatch):
     report.save_table1(OURS, tmp_path)
     before = (tmp_path / "table1.csv").read_bytes()

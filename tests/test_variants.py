@@ -1,13 +1,14 @@
 """Cheaper and other ways to ask for matches: named, signed apart, never the default."""
 
 import json
-from math import isnan
+from math import isnan, nan
 
 import pytest
 from doubles import ScriptedJudge
 from loopback import Loopback, completion, refusing
 from scripted import judgeable, judged
 
+import ems
 from ems.judge.client import LLMJudge
 from ems.judge.store import Replies
 from ems.local.scorers import SimilarityMatcher
@@ -164,6 +165,17 @@ def test_a_mean_score_is_at_most_1_whatever_floats_round_to(chances):
     assert mean_score(chances, 9) == 1.0
 
 
+@pytest.mark.parametrize(("reply", "precision", "unscored"), [
+    ("no list", nan, 2), ('{"scores": [11, 5]}', 0.5, 1), ('{"scores": [10, 5]}', 0.75, 0)])
+def test_a_lost_reply_about_the_answers_side_is_counted(reply, precision, unscored):
+    judge = ScriptedJudge('{"scores": [10, 4]}', reply)
+    result, = build(judge, "llm-sides").score_alignments([aligned()])
+    assert (result.recall, result.unscored) == (0.7, unscored)
+    assert result.precision == pytest.approx(precision, nan_ok=True)
+    assert result.reason == {nan: "no point could be scored", 0.5: "1 of 4 points unscored", 0.75: ""}[precision]
+    assert ems.to_frame([result])["unscored"].max() == unscored
+
+
 def likely_reply(text, error, chances):
     return Reply(text, error, Record("k", "score", "m", text or "7 because", sent={"chances": chances}))
 
@@ -290,3 +302,6 @@ def test_both_sides_whole_lose_one_side_alone_and_ask_nothing_of_an_empty_answer
     assert result.precision == (0.9 + 0.0) / 2
     assert result.unscored == 2
     assert (empty.recall, empty.precision, empty.f1) == (0.0, 0.0, 0.0)
+    pooled = ems.summarise(ems.to_frame([result]), pool="micro").set_index("part")["value"]
+    assert pooled["Precision"] == (0.9 + 0.0) / 2           # a part that has a value is pooled, the others are not
+    assert isnan(pooled["Recall"])

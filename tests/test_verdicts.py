@@ -185,8 +185,8 @@ def test_choices_are_listed_by_their_verdict():
     assert "There is no gap" in verdicts.choices(compared, apart.assign(gap=nan), BASE)
 
 
-def noticed(*rows):
-    table = pd.DataFrame(rows, columns=["metric", "edit", "loss", "passes"])
+def noticed(*rows, n=10):
+    table = pd.DataFrame(rows, columns=["metric", "edit", "loss", "passes"]).assign(n=n)
     return table.astype({"passes": "boolean"})
 
 
@@ -199,6 +199,9 @@ def test_edits_say_who_passed_what_failed_and_what_was_lost():
     assert "fails at: swap names" in text
     assert "EMS(local) loses 20.0 and nan" in text              # no stop words were changed here
     assert "No reference has a number" not in text
+    assert "no interval" not in text
+    few = verdicts.edits(noticed(("EMS(local)", "change numbers", 0.2, pd.NA), n=5))
+    assert "Under 6 texts there is no interval" in few
 
 
 def test_edits_without_numbers_have_no_verdict_on_what_should_cost_little():

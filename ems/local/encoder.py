@@ -6,11 +6,13 @@ processor split a sum. With the same number of threads on the same machine every
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import importlib.util
 import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ PACKAGED = {
 # Layers that BERTScore's authors chose for the models their paper recommends; others need `layers`.
 LAYERS = {"roberta-large": 17, "roberta-base": 10, "microsoft/deberta-xlarge-mnli": 40}
 MAX_TOKENS = 512
-TOKENS_HELD = 2**17      # whose vectors are kept at a time: 200 MB for all-MiniLM, 540 MB for roberta-large
+TOKENS_HELD = 2**17      # whose vectors a computation keeps: 200 MB for all-MiniLM, 540 MB for roberta-large
 
 
 class Encoder:
@@ -71,14 +73,25 @@ class Encoder:
             texts = list({text: None for pair in pairs.values() for text in pair})
             lengths = dict(zip(texts, map(len, scorer._tokenizer(texts)["input_ids"]), strict=True))
             self.truncated += sum(lengths[text] > MAX_TOKENS for pair in pairs.values() for text in pair)
-            for portion in _portions(pairs, lengths):
-                refs, cands = zip(*(pairs[i] for i in portion), strict=True)
-                scored = scorer.score(list(map(_Text, cands)), list(map(_Text, refs)),
-                                      batch_size=self.batch_size)
-                for column, values in zip(columns, scored, strict=True):
-                    for i, value in zip(portion, values.tolist(), strict=True):
-                        column[i] = round(value, 6)
+            portions = list(_portions(pairs, lengths))
+            with ThreadPoolExecutor(2) as pool:
+                in_turn: Any = pool.map if _core_to_spare() else map
+                scores = in_turn(lambda keys: self._scored(scorer, [pairs[i] for i in keys]), portions)
+                for portion, scored in zip(portions, scores, strict=True):
+                    for column, values in zip(columns, scored, strict=True):
+                        for i, value in zip(portion, values, strict=True):
+                            column[i] = round(value, 6)
         return columns
+
+    def _scored(self, scorer: Any, pairs: Sequence[tuple[str, str]]) -> list[list[float]]:
+        """Precision, recall and F1 of some pairs, from bert-score; with a tokenizer of its own, which threads
+        cannot share.
+        """
+        mine = copy.copy(scorer)
+        mine._tokenizer = copy.deepcopy(scorer._tokenizer)
+        refs, cands = zip(*pairs, strict=True)
+        scored = mine.score(list(map(_Text, cands)), list(map(_Text, refs)), batch_size=self.batch_size)
+        return [column.tolist() for column in scored]
 
     def embed(self, texts: Sequence[str]) -> Any:
         """Unit-length mean-pooled embeddings, a float32 numpy array of shape (len(texts), width)."""
@@ -140,6 +153,13 @@ class _Text(str):
 
     def __hash__(self) -> int:
         return zlib.crc32(self.encode(errors="surrogatepass"))
+
+
+def _core_to_spare() -> bool:
+    """Whether two computations can go on at once, as torch has half of the cores or fewer."""
+    import torch
+
+    return 2 * torch.get_num_threads() <= (os.cpu_count() or 1)
 
 
 def _portions(pairs: Mapping[int, tuple[str, str]], lengths: Mapping[str, int]) -> Iterator[list[int]]:

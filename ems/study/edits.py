@@ -36,10 +36,11 @@ _UNIT = re.compile(r"\b(?:million|billion|thousand|percent|basis points|months|y
                    r"|\b(?:first|second|third|fourth)(?=[ -](?:fiscal )?quarter)|\b20[0-2]\d\b"
                    rf"|\b(?:{_MONTHS})\b")
 _AUXILIARY = re.compile(r"\b(?:is|are|was|were|will|would|can|could|should|has|have|had|does|did)\b"
-                        r"(?! not\b)")
+                        r"(?! not\b|['’])")
 _VERB = re.compile(r"\b(?:states?|shows?|confirms?|indicates?|expects?|reports?|reported|said|rose|fell|grew"
                    r"|remains?|matches|specif(?:y|ies)|provides?|supports?)\b")
-_NAME = re.compile(rf"(?<=[a-z,;] )(?!(?:I|We|The|This|In|It|However|Paragraphs?|Table|{_MONTHS})\b)"
+_NAME = re.compile(rf"(?<=[a-z,;] )(?!(?:I|We|The|This|In|It|However|Paragraphs?|Table|{_MONTHS}"
+                   r"|February|May|August|November)\b)"
                    r"[A-Z][\w&]*[a-z][\w&]*(?: [A-Z][\w&]*[a-z][\w&]*)*")
 _STOP_WORDS = ("the", "of", "and", "in", "to", "a", "for", "with", "by", "on", "at", "as")
 _STOP = re.compile(rf"\b(?:{'|'.join(_STOP_WORDS)})\b")
@@ -61,6 +62,7 @@ which:that; while:whereas"""))
 _SYNONYM = re.compile(rf"\b(?:{'|'.join(_SYNONYMS)})\b")
 _RESTATE = re.compile(r"(?P<number>\d[\d,]*(?:\.\d+)?)"
                       r"(?: (?P<scale>billion|million)\b|(?P<percent>%| percent\b))")
+_RANGE = re.compile(r"\d(?:[-–—]| to | and )\$?$")      # before the second end: the first has its scale
 # Lines up to an empty one, or to one that begins an entry of a list or a heading.
 _BLOCK = re.compile(r"[^\n]+(?:\n(?!\s*(?:\n|[-*•#]|\d+[.)]\s))[^\n]+)*")
 EMPTY = ("In summary, the points above answer the question.", "Overall, they give a full picture.",
@@ -162,8 +164,10 @@ def _restate(text: str, other: str, rng: random.Random) -> list[Change]:
         value, decimals = float(m["number"].replace(",", "")), len(m["number"].partition(".")[2])
         if m["percent"]:
             new = m["number"] + (" percent" if m["percent"] == "%" else "%")
+        elif _RANGE.search(text, max(0, m.start() - 8), m.start()):
+            continue
         elif m["scale"] == "billion":
-            new = f"{value * 1000:,.0f} million"
+            new = f"{value * 1000:,.{max(0, decimals - 3)}f} million"
         else:
             new = f"{value / 1000:.{decimals + 3}f} billion"
         changes.append(((m.start(), m.end(), new),))

@@ -155,14 +155,15 @@ def _pipeline(form: str, judge: Judge) -> EMS | MatchAndScore:
 
 def beside(results: Mapping[str, Sequence[EMSResult]], first: str, triplets: Sequence[Triplet]
            ) -> pd.DataFrame:
-    """Points and means of each form over the answers that all of them have, and its F1 less the first's.
+    """Points and means of each form over the answers that all of them value, and its F1 less the first's.
 
     A row a form: answers, points a reference, points an answer, reference points unscored, mean
     recall, precision and F1, and the mean difference of F1 to `first` with its t interval over the triplets'
     groups (nan under six of them, and in the first's own row). An answer without points counts, with F1 0.
     """
     by_key = {form: {(r.triplet_id, r.model): r for r in rows} for form, rows in results.items() if rows}
-    shared = sorted(set.intersection(*(set(rows) for rows in by_key.values()))) if first in by_key else []
+    valued = [{key for key, r in rows.items() if not isnan(r.f1)} for rows in by_key.values()]
+    shared = sorted(set.intersection(*valued)) if first in by_key else []
     group, table = {t.id: t.group for t in triplets}, {}
     for form in by_key if shared else ():
         rows, base = ([by_key[name][key] for key in shared] for name in (form, first))
@@ -216,9 +217,10 @@ def findings(results: Mapping[str, Sequence[EMSResult]], costs: pd.DataFrame, tr
              ) -> str:
     """What both comparisons show, as Markdown; it says so where nothing is recorded for them."""
     two, one = results.get(TWO_CALLS, ()), results.get(ONE_CALL, ())
-    if not two or not one:
+    forms = beside({TWO_CALLS: two, ONE_CALL: one}, TWO_CALLS, triplets)
+    if ONE_CALL not in forms.index:
         return "- **One call for matches and scores.** Not tried here: no replies are recorded for it."
-    pair = beside({TWO_CALLS: two, ONE_CALL: one}, TWO_CALLS, triplets).loc[ONE_CALL]
+    pair = forms.loc[ONE_CALL]
     kinds, tokens = choices(two, one), costs[["prompt tokens", "reply tokens"]].sum(axis=1)
     points, (same, _, only_two, only_one, none) = kinds["points"], KINDS
     alike = (points[same] + points[none]) / points.sum()

@@ -115,7 +115,8 @@ def with_ratings(known: human.LabelSet, rated: pd.DataFrame, keep: Iterable[str]
 def on_pairs(pairs: human.LabelSet, rated: pd.DataFrame, **bootstrap: Any) -> pd.DataFrame:
     """`agreement.human_agreement` of the rubrics and a few other metrics, on the rated pairs of answers.
 
-    A rubric that does not apply to one answer of a pair prefers neither. Differences are to EMS(LLM).
+    A rubric that does not apply to one answer of a pair has the median difference there (0 in the recording).
+    Differences are to EMS(LLM).
     """
     known = with_ratings(pairs, rated[rated["set"] == "ragchecker"], BESIDE_PAIRS)
     return agreement.human_agreement(known.labels, known.scores, against=["EMS(LLM)"], **bootstrap)
