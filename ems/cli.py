@@ -205,7 +205,8 @@ def _check_output(args: argparse.Namespace) -> None:
 
 def _keep(out: Path, *read: str | None) -> None:
     """InputError when one of the files that a command reads is the one it would write."""
-    if any(out.exists() and Path(path).exists() and out.samefile(path) for path in read if path):
+    if any(os.path.realpath(path) == os.path.realpath(out)
+           or (out.exists() and Path(path).exists() and out.samefile(path)) for path in read if path):
         raise InputError(f"-o {out} is also read by this command and would be lost; give another file to "
                          "write")
 

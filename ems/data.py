@@ -231,7 +231,9 @@ def check_join(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> dict[s
 
 
 def _numbered(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Any]]:
-    return ((f"row {number}", dict(row)) for number, row in enumerate(rows))
+    """Rows with their numbers; what is None is a data set's column that this row does not have."""
+    return ((f"row {number}", {k: v for k, v in row.items() if v is not None})
+            for number, row in enumerate(rows))
 
 
 def _values(path: str | Path, text: str) -> Iterator[tuple[str, Any]]:

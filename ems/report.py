@@ -99,7 +99,8 @@ def alignment_rows(result: EMSResult) -> list[AlignmentRow]:
     for i, (j, s) in enumerate(zip(result.match, scores, strict=True)):
         label = "unscored" if s is None else "no match" if j == -1 else ""
         rows.append(AlignmentRow(i, None if j == -1 else j, label, s))
-    unmatched = ("unscored", None) if result.lost else ("no match", 0.0)
+    unknown = result.lost or (result.match and set(result.match) == {None})
+    unmatched = ("unscored", None) if unknown else ("no match", 0.0)
     rest = [j for j in range(len(result.ans_points)) if j not in result.match]
     return [_with_support(row, result) for row in rows + [AlignmentRow(None, j, *unmatched) for j in rest]]
 

@@ -312,6 +312,15 @@ def test_the_installed_command_runs():
 
 # ---- what would be lost or ignored is refused ----------------------------------------------------
 
+def test_results_do_not_take_the_place_of_a_store_that_is_yet_to_be_made(files, tmp_path, capsys):
+    out = tmp_path / "new.sqlite"
+    with Loopback(judged) as server:
+        assert main(["evaluate", *files, "-o", str(out), "--judge", "m", "--base-url", server.url,
+                     "--store", str(tmp_path / "." / "new.sqlite")]) == 2
+        assert server.count == 0
+    assert "would be lost" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("which", ["triplets", "answers", "link", "store"])
 def test_an_output_that_is_also_read_is_refused_and_kept(files, tmp_path, capsys, which):
     inputs = dict(zip(("triplets", "answers"), files, strict=True))
@@ -791,6 +800,10 @@ def test_rows_of_a_data_set_and_a_metric_called_as_others_are():
     assert values["n"] == 2
     with pytest.raises(ems.InputError, match="row 1: 'question' missing"):
         ems.triplets_of([TRIPLET, {"id": "x", "reference": "r"}])
+    columns = {"context": None, "points": None, "nuggets": None, "references": None}      # of rows unlike this one
+    assert ems.triplets_of([{**TRIPLET, **columns}]) == triplets
+    several = {**TRIPLET, "reference": None, "references": [REFERENCE, "Unlike."]}
+    assert ems.triplets_of([several])[0].others == ("Unlike.",)
     with pytest.raises(ems.InputError, match="references\\[0\\] is an empty list"):
         ems.compute(predictions=["a"], references=[[]])
     with pytest.raises(ems.InputError, match="got 1 and 0"):

@@ -292,6 +292,12 @@ def test_rows_of_whole_sides_hold_what_made_the_number():
     assert given.precision == sum(r.score for r in rows if r.hint == "reference") / 2 == 0.31
 
 
+def test_without_a_readable_choice_no_answer_point_is_unmatched():
+    given = with_metrics(EMSResult("T", "m", ("r0", "r1"), ("a0",), (None, None), (None, None)))
+    assert given.ans_score == (None,)
+    assert [row.tag for row in report.alignment_rows(given)] == ["unscored"] * 3
+
+
 def test_whole_sides_without_nearest_points_show_their_scores():
     given = whole(match=(None, None, None), ref_weights=(), ans_match=())
     assert [r.tag for r in report.alignment_rows(given)] == [
