@@ -232,12 +232,12 @@ def verdicts(lost: pd.DataFrame, *, cluster: str = "group") -> pd.DataFrame:
     """Which metric notices which edit: one row per metric and edit, over `n` texts.
 
     These are the texts that allow the edit and have a loss at every dose. `loss` is the mean at the largest
-    dose, with `stats.mean_over`'s interval over clusters (none under six); `noticed` the share of texts
-    whose score moves at the smallest dose. An edit that does harm passes in `direction` when the interval
-    lies above 0 (missing without one), and in `proportion` when the mean loss rises with the dose and never
-    falls. One that does none, or only changes stop words, passes in direction when at every dose it costs
-    less than changing the same share of numbers, in proportion when at the largest it costs at most half as
-    much; missing where no text has a number to change. `passes`: both.
+    dose, with its t interval over `clusters` (none under six); `noticed` the share of texts whose score moves
+    at the smallest dose. An edit that does harm passes in `direction` when the interval lies above 0 (missing
+    without one), and in `proportion` when the mean loss rises with the dose and never falls. One that does
+    none, or only changes stop words, passes in direction when at every dose it costs less than changing the
+    same share of numbers, in proportion when at the largest it costs at most half as much; missing where no
+    text has a number to change. `passes`: both.
     """
     losses_of_text = lost.groupby(["metric", "edit", "triplet_id"])["loss"]
     lost = lost[losses_of_text.transform("count") == losses_of_text.transform("size")]
