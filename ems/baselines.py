@@ -14,7 +14,7 @@ from .pipeline import batch_size, check_known, through, triplets_by_id
 from .prompting import Prompts, as_judge
 from .reading import read_list, read_word, read_words
 from .sanitise import harmless, numbered, quoted
-from .score import BLEU_SIGNATURE, Rouge, bleu
+from .score import BLEU_SIGNATURE, MAX_TOKENS, Rouge, bleu
 from .types import Answer, InputError, Judge, Points, Reply, Request, Triplet
 
 __all__ = ["BLEU_SIGNATURE", "Claims", "RAGChecker", "bertscore", "bleu", "ragchecker_scores", "rouge"]
@@ -99,7 +99,7 @@ class RAGChecker:
     """
 
     def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *,
-                 check: str = "joint", max_tokens: int = 32):
+                 check: str = "joint", max_tokens: int = MAX_TOKENS):
         if check not in CHECKS:
             raise InputError(f"check must be one of {', '.join(CHECKS)}, got {check!r}")
         self.judge, self.prompts = as_judge(judge), prompts or Prompts()
@@ -109,7 +109,9 @@ class RAGChecker:
     @property
     def signature(self) -> str:
         """The prompts, and the judge with its decoding."""
-        return f"ragchecker:{self.prompts.signature('claims', CHECKS[self.form])}|{self.judge.signature}"
+        limit = "" if self.max_tokens == MAX_TOKENS else f",max_tokens={self.max_tokens}"
+        prompts = self.prompts.signature("claims", CHECKS[self.form])
+        return f"ragchecker:{prompts}{limit}|{self.judge.signature}"
 
     def check(self, triplets: Sequence[Triplet], answers: Sequence[Answer]) -> list[Claims]:
         """Claims and labels of each answer, joined to triplets by id; a reference's claims are listed once.

@@ -51,10 +51,12 @@ class LLMMatcher:
             raise InputError(f"variant must be one of {', '.join(VARIANTS)}, got "
                              f"{variant!r}{meant(variant, VARIANTS)}")
         self.judge, self.prompts, self.variant = as_judge(judge), prompts or Prompts(), variant
-        self.max_tokens = max_tokens or (256 if variant == "reasoned" else 32)
+        usual = 256 if variant == "reasoned" else 32
+        self.max_tokens = max_tokens or usual
         self.unread: Counter[str] = Counter()
         named = "" if variant == "faithful" else f",variant={variant}"
-        self.signature = f"llm:{self.prompts.signature(VARIANTS[variant])}{named}"
+        limit = "" if self.max_tokens == usual else f",max_tokens={self.max_tokens}"
+        self.signature = f"llm:{self.prompts.signature(VARIANTS[variant])}{named}{limit}"
 
     def __call__(self, pairs: Sequence[tuple[Points, Points]]) -> list[Match]:
         return self._all_at_once(pairs) if self.variant == "all" else self._one_by_one(pairs)

@@ -150,12 +150,16 @@ def _about(folder: Path | None) -> dict[str, Any]:
         raise InputError(f"{path} is not JSON ({error}); import the set again, or mend it") from None
     if not isinstance(about, dict):
         raise InputError(f"{path} must hold an object, got {about!r:.60}")
+    left = about.get("kit", [])
+    if not isinstance(left, list) or not all(isinstance(task, str) for task in left):
+        raise InputError(f"{path}: kit must be a list of tasks, such as {', '.join(TASKS)}, got {left!r:.80}")
     menu = about.get("menu", {})
     kinds = {"first": int, "numbered": bool, "between": str}
-    if not isinstance(menu, dict) or any(type(value) is not kinds.get(name) for name, value in menu.items()):
+    if (not isinstance(menu, dict) or any(type(value) is not kinds.get(name) for name, value in menu.items())
+            or menu.get("first", 0) < 0):
         raise InputError(
-            f"{path}: menu may have first (a whole number), numbered (true or false) and between (text), "
-            f"got {menu!r:.80}"
+            f"{path}: menu may have first (a whole number from 0), numbered (true or false) and between "
+            f"(text), got {menu!r:.80}"
         )
     return about
 

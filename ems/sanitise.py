@@ -13,7 +13,7 @@ _BREAK = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _HIDDEN = re.compile(
     "[\x00-\x08\x0e-\x1b\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff"
-    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]|(?<=\ufe0f)\ufe0f+"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _LIKE_OPEN = "<‹〈⟨〈«≪˂ᐸ❮❰⧼⟪《𝈶"      # what can pass for a tag's opening bracket
 _MARK = "[\u0300-\u036f\u20d0-\u20ff\ufe0f]*"             # accents strewn between the letters
@@ -32,7 +32,7 @@ _BRACKETS = re.compile(
     r"call_id|think|gmask|bos|eos|prefix|middle|suffix|im_start|im_end))\]"
 )
 _LABEL = re.compile(
-    r"^[ \t]*((?:Candidate )?Answer|JSON|Bullet Points|Matched Index|Matching Score)[ \t]*[:：][ \t]*$",
+    r"^[^\S\n]*((?:Candidate )?Answer|JSON|Bullet Points|Matched Index|Matching Score)[^\S\n]*[:：][^\S\n]*$",
     re.MULTILINE | re.IGNORECASE,
 )
 
@@ -65,7 +65,7 @@ def harmless(text: str) -> str:
     only a prompt's label loses its brackets or gets some. Ordinary text comes out as it went in; twice is the
     same as once; the time taken grows with the length alone.
     """
-    text = _HIDDEN.sub("", _BREAK.sub("\n", text))
+    text = re.sub("\ufe0f+", "\ufe0f", _HIDDEN.sub("", _BREAK.sub("\n", text)))
     text = re.sub(r"[^\S\n]{3,}", "  ", text)
     text = re.sub(r"\n\s*\n\s*\n+", "\n\n", text)
     # As long as `text`: positions agree.

@@ -22,6 +22,7 @@ SCORES_SCHEMA: dict[str, Any] = {"type": "object",
                                  "properties": {"scores": {"type": "array", "items": {"type": "integer"}}},
                                  "required": ["scores"], "additionalProperties": False}
 BLEU_SIGNATURE = "bleu:nltk sentence,4-gram,smoothing=method1,words=lower"
+MAX_TOKENS = 32          # of a reply that is a number
 SAMPLES = 20             # replies a pair whose mean is its score, as in G-Eval (arXiv:2303.16634)
 TOP_LOGPROBS = 20        # likely first tokens to ask for: as many as the official endpoint gives
 
@@ -74,7 +75,7 @@ class LLMScorer:
     name = "llm"
 
     def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *,
-                 max_score: int = 10, max_tokens: int = 32, expected: bool = False, samples: int = 1):
+                 max_score: int = 10, max_tokens: int = MAX_TOKENS, expected: bool = False, samples: int = 1):
         if samples < 1 or (expected and samples > 1):
             raise InputError(f"samples must be 1 or more, and 1 for an expected score, got {samples}")
         if not 1 <= max_score <= (9 if expected else 10**6):
@@ -86,7 +87,8 @@ class LLMScorer:
         self.samples = samples
         self.unread: Counter[str] = Counter()
         suffix = ",expected" if expected else f",mean of {samples} replies" if samples > 1 else ""
-        self.signature = f"llm:{self.prompts.signature('score')},max={max_score}{suffix}"
+        limit = "" if max_tokens == MAX_TOKENS else f",max_tokens={max_tokens}"
+        self.signature = f"llm:{self.prompts.signature('score')},max={max_score}{suffix}{limit}"
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         requests = [

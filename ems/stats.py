@@ -31,7 +31,6 @@ COLUMNS = ("metric", "part", "model", "value", "ci_low", "ci_high", "n", "unscor
 MIN_COVERAGE = 0.95            # below it a number is flagged
 MIN_CLUSTERS = 6               # fewer say too little about how clusters vary
 EXACT = 2**14                  # up to so many sign patterns the permutation test counts them all
-TIE = 100 * np.finfo(float).eps    # two sums whose relative difference is less are equal, as scipy has it
 BLOCK = 4_000_000              # numbers held at a time while resampling rows: 32 MB
 Statistic = Callable[[np.ndarray], np.ndarray]     # (resamples, clusters) counts -> one value per resample
 
@@ -174,25 +173,20 @@ def sign_flip_test(sums: Sequence[float], permutations: int = 9999, seed: int = 
     All 2^k patterns of signs are counted up to 2^14 of them (or `permutations`, if that is more); beyond,
     that many random ones are drawn, and p = (1 + as extreme) / (1 + drawn). In (0, 1]; nan without terms.
     """
-    terms = np.asarray(sums, dtype=float)
-    if len(terms) < 2:
-        return (1.0 if len(terms) else math.nan), True
-    # With this constant added to every sum, two are a tie when they differ by 2e-14 of the terms' sizes: the
-    # same sum in another order, near 0 too.
-    size = np.abs(terms).sum()
-    if 2 ** len(terms) <= max(permutations, EXACT):
-        signed = np.zeros(1)
-        for term in terms:
-            signed = np.concatenate([signed + term, signed - term])
-        observed = size + abs(signed[0])
-        return float((size + np.abs(signed) >= observed * (1 - TIE)).mean()), True
     from scipy.stats import permutation_test  # late, here and in `_page`: it takes a second
 
+    terms = np.asarray(sums, dtype=float)
+    if len(terms) < 2:                                    # scipy refuses what is no sample
+        return (1.0 if len(terms) else math.nan), True
+    counted = max(permutations, EXACT) if 2 ** len(terms) <= EXACT else permutations
+    # scipy takes two values for equal when they differ by 2e-14 of themselves. With this constant added that
+    # means 2e-14 of the terms' sizes: the same sum in another order is a tie, near 0 too.
+    size = np.abs(terms).sum()
     test = permutation_test(
         (terms,), lambda signed, axis: size + np.abs(signed.sum(axis=axis)), permutation_type="samples",
-        alternative="greater", n_resamples=permutations, batch=1000, vectorized=True,
+        alternative="greater", n_resamples=counted, batch=1000, vectorized=True,
         rng=np.random.default_rng(seed))
-    return float(test.pvalue), False
+    return float(test.pvalue), 2 ** len(terms) <= counted
 
 
 def paired_table(values: pd.DataFrame, *, models: Sequence[str] | None = None, cluster: str = "group",

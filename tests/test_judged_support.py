@@ -16,6 +16,7 @@ from ems.judge.store import Replies
 from ems.pipeline import build
 from ems.study import document_check, judged_support, verify
 from ems.study.calls import own_triplets
+from ems.study.reliability import RepeatedJudge, drawn
 from ems.types import Answer, Triplet
 
 CALLS = {"A": "Revenue of shoes was $94.9 billion. Management is confident about shoes.",
@@ -73,6 +74,17 @@ def test_a_lost_label_is_in_no_count_and_lowers_the_coverage(run):
     assert values.loc[values["metric"] == judged_support.SUPPORT, "unscored"].tolist() == [2, 0]
 
 
+def test_a_second_reading_is_compared_point_by_point(run):
+    triplets, checked = run
+    first, _ = judged_support.judged_answers(checked, triplets, entailing("Neutral", "Entailment"))
+    again, _ = judged_support.judged_answers(checked[:1], triplets, entailing("Entailment", "Entailment"))
+    row, = judged_support.asked_again(first, again).to_dict("records")
+    assert (row["answers"], row["points"], row["same label"], row["kappa"]) == (1, 2, 1 / 2, 0)
+    assert judged_support.asked_again([], []).empty
+    twice = [replace(r, ans_points=r.ans_points * 2, support=r.support * 2) for r in first]
+    assert judged_support.asked_again(twice, twice)["points"].tolist() == [4]
+
+
 def test_stored_labels_give_the_same_counts_without_a_document(run, tmp_path):
     triplets, checked = run
     now, _ = judged_support.judged_answers(checked, triplets, entailing("Neutral", "Entailment"), save=tmp_path / "s.csv")
@@ -123,9 +135,14 @@ def test_the_recorded_replies_give_the_committed_labels_of_answers(tmp_path):
     judge = LLMJudge("large-llm-2026-11", store=Replies(recorded=[folder / "replies.jsonl"]), mode="replay",
                      temperature=None, seed=None)
     results = build(judge, "llm", variant="all").evaluate(triplets, answers)
-    now, source = judged_support.judged_answers(results, triplets, recorded("q3-2024"), transcripts=calls,
-                                                save=tmp_path / "judged.csv")
-    assert source == "labelled now, from recorded replies"
-    assert not any(s.label is None for r in now for s in r.support)
-    pd.testing.assert_frame_equal(*(pd.read_csv(file).sort_values(document_check.KEYS, ignore_index=True)
-                                    for file in (tmp_path / "judged.csv", folder / "support_judged.csv")))
+    replies, used = recorded("q3-2024"), set()
+    find = replies.store.get_many
+    replies.store.get_many = lambda keys: (saved := find(keys), used.update(saved))[0]
+    for judge, answered, file in ((replies, results, "support_judged.csv"),
+                                  (RepeatedJudge(replies, 1), drawn(results, 4), "support_again.csv")):
+        now, source = judged_support.judged_answers(answered, triplets, judge, transcripts=calls, save=tmp_path / file)
+        assert source == "labelled now, from recorded replies"
+        assert not any(s.label is None for r in now for s in r.support)
+        pd.testing.assert_frame_equal(*(pd.read_csv(folder / file).sort_values(document_check.KEYS, ignore_index=True)
+                                        for folder in (tmp_path, data_path("q3-2024"))))
+    assert used == {json.loads(line)["key"] for line in REPLIES["q3-2024"].read_text().splitlines()}

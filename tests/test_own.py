@@ -22,6 +22,9 @@ def three(references, answers):
 def gaps(references, answers):
     return [None, float("nan")]
 
+def gaps_of_three(references, answers):
+    return [None, (0.1, None, 0.3)]
+
 def short(references, answers):
     return [0.5]
 
@@ -74,6 +77,13 @@ def test_what_a_metric_cannot_score_is_unscored(module):
     frame, = own.metric_frames({"Gaps": f"{module}:gaps"}, TRIPLETS, ANSWERS)
     assert frame["value"].isna().all()
     assert list(frame["unscored"]) == [1, 1]
+
+
+def test_an_answer_without_any_of_three_values_is_unscored_wherever_it_stands(module):
+    frame, *_ = frames = own.metric_frames({"Mine": f"{module}:gaps_of_three"}, TRIPLETS, ANSWERS)
+    assert [str(f.part[0]) for f in frames] == list(own.PARTS)
+    assert frame.unscored.tolist() == [1, 0]
+    assert frame.value.iloc[1] == 0.1
 
 
 def test_own_stages_make_an_ems_of_ones_own(module):

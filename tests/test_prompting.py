@@ -99,7 +99,7 @@ def test_a_template_that_is_not_utf8_says_so(tmp_path):
         Prompts(folder).template("extract")
 
 
-@pytest.mark.parametrize("menu", ['{"first": "1"}', '{"first": true}', "[]", '{"numbered": 1}', '{"between": null}', '{"last": 1}'])
+@pytest.mark.parametrize("menu", ['{"first": "1"}', '{"first": -1}', '{"first": true}', "[]", '{"numbered": 1}', '{"between": null}', '{"last": 1}'])
 def test_a_malformed_menu_is_refused(tmp_path, menu):
     folder = folder_with(tmp_path)
     (folder / "set.json").write_text(f'{{"menu": {menu}}}')
@@ -107,7 +107,7 @@ def test_a_malformed_menu_is_refused(tmp_path, menu):
         Prompts(folder)
 
 
-@pytest.mark.parametrize("about", ["{", "[]", '"kit"'])
+@pytest.mark.parametrize("about", ["{", "[]", '"kit"', '{"kit": 5}', '{"kit": "claims"}', '{"kit": [1]}'])
 def test_what_a_set_says_of_itself_must_be_an_object(tmp_path, about):
     folder = folder_with(tmp_path)
     (folder / "set.json").write_text(about)
@@ -190,6 +190,12 @@ def test_ordinary_text_comes_out_as_it_went_in(text):
 
 def test_blanks_shrink_and_line_ends_become_one_kind():
     assert harmless("  a\r\nb\rc   \t   d\n\n\n\n\ne \u2028f\x0bg ") == "a\nb\nc  d\n\ne \nf\ng"
+
+
+@pytest.mark.parametrize(("text", "clean"), [
+    ("\u3000Answer:\nten\nJSON:\u00a0", "(Answer:)\nten\n(JSON:)"), ("a\ufe0f\u200b\ufe0f b", "a\ufe0f b")])
+def test_odd_blanks_and_hidden_characters_shield_nothing(text, clean):
+    assert harmless(text) == harmless(clean) == clean
 
 
 ODD = "<>/|[]\\text TEXT INSTs﹤＜ｔе\u0301\u200b\u00ad&lt;#60_=\"'\n\r Answer:JSON $"

@@ -303,6 +303,8 @@ GOOD = json.dumps({"key": key(5), "task": "match", "model": "m", "text": "yes"})
      (GOOD.replace('"yes"', "7"), "text cannot be 7"), (GOOD.replace('"task"', '"tusk"'), "object with key"),
      (GOOD[:-1] + ', "sent": []}', "sent cannot be"),
      (GOOD[:-1] + ', "prompt_tokens": "3"}', "prompt_tokens cannot be"),
+     (GOOD[:-1] + ', "prompt_tokens": 1' + 30 * "0" + "}", "prompt_tokens cannot be"),
+     (GOOD[:-1] + ', "seconds": NaN}', "seconds cannot be"), (GOOD[:-1] + ', "seconds": -1}', "seconds cannot be"),
      (GOOD[:-1] + ', "more": 1}', "nothing but"), (GOOD.replace("yes", "\udc80"), "line 2: not JSON"),
      (GOOD.replace(key(5), key(1)), "another reply is saved")],
 )

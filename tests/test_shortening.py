@@ -1,6 +1,6 @@
 """Shortened answers beside the detailed ones they were made from."""
 
-from math import isclose
+from math import isclose, nan
 from pathlib import Path
 
 import pytest
@@ -29,6 +29,23 @@ def test_a_shortened_answer_loses_what_was_left_out():
     assert len(aligned) == 7
     assert (len(aligned[0].ref_points), len(aligned[0].ans_points)) == (4, 2)   # the detailed one is the reference
     assert aligned[0].recall < 1
+
+
+def test_answers_of_several_models_are_compared_with_their_own_originals():
+    long = [*LONG, *(Answer(a.triplet_id, "m2", a.answer) for a in LONG)]
+    short = [*SHORT, *(Answer(a.triplet_id, "m2" + shortening.SUFFIX, a.answer) for a in LONG)]     # all of it
+    values, _ = shortening.study(TRIPLETS, long, short, build(None, "local-pair"))
+    row = shortening.kept(values).loc[("ROUGE", "F1")]
+    one = shortening.kept(values[~values["model"].str.startswith("m2")]).loc[("ROUGE", "F1")]
+    assert (row["n"], row["lost"]) == (14, pytest.approx(one["lost"] / 2))
+
+
+def test_a_pair_without_a_value_on_one_side_leaves_both_means():
+    values, _ = shortening.study(TRIPLETS, LONG, SHORT, build(None, "local-pair"))
+    first = values["triplet_id"] == "C0-Q1"
+    values.loc[first, "value"] = values.loc[first, "model"].map({"m": nan, "m" + shortening.SUFFIX: 0.0})
+    row = shortening.kept(values).loc[("ROUGE", "F1")]
+    assert (row["n"], row["lost"]) == (6, pytest.approx(row["detailed"] - row["shortened"], abs=1e-12))
 
 
 def test_without_an_original_there_is_nothing_to_compare():

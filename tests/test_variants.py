@@ -9,6 +9,7 @@ from loopback import Loopback, completion, refusing
 from scripted import judgeable, judged
 
 import ems
+from ems.baselines import RAGChecker
 from ems.judge.client import LLMJudge
 from ems.judge.store import Replies
 from ems.local.scorers import SimilarityMatcher
@@ -144,6 +145,13 @@ def test_agreement_with_the_faithful_variant_on_stored_replies(tmp_path):
         chosen[variant], calls[variant] = [r.match for r in results], judge.usage()["match"].requests
     assert [same_choices(chosen["faithful"], chosen[v]) for v in VARIANTS] == [(1.0, 4 * 5)] * 4
     assert calls == {"faithful": 20, "shared": 20, "all": 4, "reasoned": 20}
+
+
+def test_another_limit_of_replies_is_signed():
+    judge = ScriptedJudge()
+    for stage, usual in ((LLMMatcher, 32), (LLMScorer, 32), (RAGChecker, 32)):
+        assert stage(judge, max_tokens=usual).signature == stage(judge).signature
+        assert ",max_tokens=8" in stage(judge, max_tokens=8).signature
 
 
 # --- expected scores ---

@@ -186,7 +186,8 @@ def test_choices_are_listed_by_their_verdict():
 
 
 def noticed(*rows, n=10):
-    table = pd.DataFrame(rows, columns=["metric", "edit", "loss", "passes"]).assign(n=n)
+    table = pd.DataFrame(rows, columns=["metric", "edit", "loss", "passes"]).assign(
+        n=n, ci_low=nan if n < 6 else 0.01)
     return table.astype({"passes": "boolean"})
 
 
@@ -201,7 +202,7 @@ def test_edits_say_who_passed_what_failed_and_what_was_lost():
     assert "No reference has a number" not in text
     assert "no interval" not in text
     few = verdicts.edits(noticed(("EMS(local)", "change numbers", 0.2, pd.NA), n=5))
-    assert "Under 6 texts there is no interval" in few
+    assert "The texts are of fewer than 6 groups: there is no interval" in few
 
 
 def test_edits_without_numbers_have_no_verdict_on_what_should_cost_little():

@@ -454,7 +454,8 @@ def _parse(line: bytes, path: str | os.PathLike, number: int) -> Record:
         raise InputError(f"{path}, line {number}: not JSON ({error}); export the replies again") from None
     if not isinstance(plain, dict) or not {"key", "task", "model", "text"} <= plain.keys() <= set(COLUMNS):
         wrong = f"it must be an object with key, task, model and text, and nothing but {', '.join(COLUMNS)}"
-    elif bad := [name for name, value in plain.items() if not isinstance(value, _TYPES.get(name, (str,)))]:
+    elif bad := [name for name, value in plain.items() if not isinstance(value, _TYPES.get(name, (str,)))
+                 or (name in _SUMS and not 0 <= plain[name] < 2**53)]:
         wrong = f"{bad[0]} cannot be {plain[bad[0]]!r:.60}"
     elif not _KEY.fullmatch(plain["key"]):
         wrong = f"key must be 64 hexadecimal digits, got {plain['key']!r:.80}"

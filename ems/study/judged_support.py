@@ -9,6 +9,7 @@ import pandas as pd
 
 from ..data import support_frame
 from ..io import write_csv
+from ..matrix import label_matrix
 from ..pipeline import with_support
 from ..report import markdown_text
 from ..stats import Paired
@@ -62,8 +63,9 @@ def crossed(checked: Sequence[EMSResult], judged: Sequence[EMSResult]) -> pd.Dat
     The results are joined by answer, their points by place; a point without a label by either is left out.
     """
     labels = _points(checked, judged)
-    return pd.crosstab(labels["numbers"], labels["judge"]).reindex(
-        index=[*LABELS, "not checked"], columns=LABELS, fill_value=0)
+    return pd.crosstab(labels["first"], labels["second"]).reindex(
+        index=[*LABELS, "not checked"], columns=LABELS, fill_value=0).rename_axis(
+        index="by numbers", columns="by the judge")
 
 
 def values(judged: Sequence[EMSResult], triplets: Sequence[Triplet]) -> pd.DataFrame:
@@ -73,12 +75,24 @@ def values(judged: Sequence[EMSResult], triplets: Sequence[Triplet]) -> pd.DataF
     return frame.assign(metric=named)[named.notna()].reset_index(drop=True)
 
 
-def _points(checked: Sequence[EMSResult], judged: Sequence[EMSResult]) -> pd.DataFrame:
-    by_numbers = {(r.triplet_id, r.model): r.support for r in checked}
-    rows = [(r.triplet_id, r.model, a.label if a.checked else "not checked", b.label)
-            for r in judged for a, b in zip(by_numbers[r.triplet_id, r.model], r.support, strict=True)
+def _points(first: Sequence[EMSResult], second: Sequence[EMSResult]) -> pd.DataFrame:
+    """The points that have a label in both: a row each, of the answers in `second`."""
+    known = {(r.triplet_id, r.model): r.support for r in first}
+    rows = [(r.triplet_id, r.model, point, a.label if a.checked else "not checked", b.label)
+            for r in second
+            for point, a, b in zip(r.ans_points, known[r.triplet_id, r.model], r.support, strict=True)
             if a.label is not None and b.label is not None]
-    return pd.DataFrame(rows, columns=["triplet_id", "model", "numbers", "judge"])
+    return pd.DataFrame(rows, columns=["triplet_id", "model", "point", "first", "second"])
+
+
+def asked_again(judged: Sequence[EMSResult], again: Sequence[EMSResult]) -> pd.DataFrame:
+    """How far a judge's second reading agrees with its first, a row: points that differ within their answer,
+    share with the same label, and Cohen's kappa; without a row where nothing was read twice.
+    """
+    points = _points(judged, again).drop_duplicates(["triplet_id", "model", "point"])
+    both = label_matrix(points, "first", "second")
+    row = {"answers": len(again), "points": both.n, "same label": both.agreement, "kappa": both.kappa}
+    return pd.DataFrame([row] if both.n else [], columns=list(row))
 
 
 def findings(checked: Sequence[EMSResult], judged: Sequence[EMSResult], table: pd.DataFrame,

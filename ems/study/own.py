@@ -111,7 +111,8 @@ def metric_values(metrics: Mapping[str, str], triplets: Sequence[Triplet],
         if len(entries) != len(answers):
             raise InputError(f"{path} must return an entry for each of {len(answers)} answers, got "
                              f"{len(entries)}")
-        parts = PARTS if entries and isinstance(entries[0], (tuple, list)) else ("Score",)
+        known = next((entry for entry in entries if entry is not None), None)
+        parts = PARTS if isinstance(known, (tuple, list)) else ("Score",)
         rows = [_numbers(path, entry, len(parts)) for entry in entries]
         found[name] = signature_of(path), {part: [row[i] for row in rows] for i, part in enumerate(parts)}
     return found
@@ -173,7 +174,8 @@ def stage(path: str, kind: str) -> Any:
 # --- what they return, checked ---
 
 def _numbers(path: str, entry: Any, parts: int) -> list[float]:
-    values = list(entry) if parts > 1 and isinstance(entry, (tuple, list)) else [entry]
+    several = parts > 1 and isinstance(entry, (tuple, list))
+    values = list(entry) if several else [None] * parts if entry is None else [entry]
     if len(values) != parts:
         raise InputError(f"{path} must return {parts} values for every answer as for the first, got "
                          f"{entry!r:.60}")

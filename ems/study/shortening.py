@@ -47,8 +47,11 @@ def study(triplets: Sequence[Triplet], answers: Sequence[Answer], short: Sequenc
     if checker is not None:
         parts.append(frames.claims_frame(checker.check(triplets, both), checker.signature, triplets))
     by_id = {t.id: t for t in triplets}
-    as_references = [replace(by_id[a.triplet_id], reference=a.answer) for a, _ in pairs]
-    aligned = pipeline.evaluate(as_references, [s for _, s in pairs])
+    aligned = []
+    for model in dict.fromkeys(a.model for a, _ in pairs):   # each with references of its own
+        of_model = [(a, s) for a, s in pairs if a.model == model]
+        as_references = [replace(by_id[a.triplet_id], reference=a.answer) for a, _ in of_model]
+        aligned += pipeline.evaluate(as_references, [s for _, s in of_model])
     return pd.concat(parts, ignore_index=True), sorted(aligned, key=lambda r: len(r.ref_points))
 
 
@@ -67,15 +70,17 @@ def _without_judge(triplets: Sequence[Triplet], answers: Sequence[Answer], encod
 
 
 def kept(values: pd.DataFrame, *, cluster: str = "group") -> pd.DataFrame:
-    """What the shortened answers of a model keep of each metric's value, a row a metric and part.
+    """What shortened answers keep of each metric's value, a row a metric and part, over pairs with both.
 
     detailed, shortened: means; share: shortened / detailed; lost: mean paired difference, with ci_low,
-    ci_high, p (of the interval and test of `stats.paired`); n, the pairs.
+    ci_high, p (of the interval and test of `stats.paired`); n, the pairs, of all models together.
     """
-    model = min(values["model"].unique(), key=len)
-    short = model + SUFFIX
-    table = paired_table(values, models=[short, model], cluster=cluster).set_index(["metric", "part"])
-    means = values.pivot_table(index=["metric", "part"], columns="model", values="value", sort=False)
-    frame = pd.DataFrame({"detailed": means[model], "shortened": means[short],
-                          "share": means[short] / means[model]})
+    model, short = values["model"].str.removesuffix(SUFFIX), values["model"].str.endswith(SUFFIX)
+    pairs = values.assign(triplet_id=values["triplet_id"] + " " + model,
+                          model=short.map({True: "shortened", False: "detailed"}))
+    table = paired_table(pairs, models=["shortened", "detailed"], cluster=cluster)
+    table = table.set_index(["metric", "part"])
+    wide = pairs.pivot(index=["metric", "part", "triplet_id"], columns="model", values="value").dropna()
+    means = wide.groupby(level=["metric", "part"]).mean().reindex(table.index)[["detailed", "shortened"]]
+    frame = means.assign(share=means["shortened"] / means["detailed"]).rename_axis(columns=None)
     return frame.join(table.rename(columns={"difference": "lost"})[["lost", "ci_low", "ci_high", "p", "n"]])
