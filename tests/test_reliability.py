@@ -165,6 +165,8 @@ def test_second_opinions_by_hand():
     assert row["same choice"] == pytest.approx(4 / 5)
     # By chance: x (2 * 1 + 1 * 2 + 1 * 1) / 4 points, y 1 of 1: (5 / 4 + 1) / 5 points
     assert row["kappa"] == pytest.approx((0.8 - 0.45) / 0.55)
+    assert row["no partner"] == pytest.approx(1 / 5)
+    assert row["one place"] == pytest.approx(3 / 4)         # 1 of 0, 1, 1 and 1
     # chosen alike and scored by both: x 0.5 -> 0.7 and 0.2 -> 0.2, y 0.4 -> 0.5
     assert row["score difference"] == pytest.approx(0.1)
     assert row["score correlation"] == pytest.approx(1)

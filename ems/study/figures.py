@@ -26,13 +26,29 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DPI = 100                      # figures are 16 inches wide: 1600 pixels
-# Okabe and Ito's palette, told apart with any colour vision
+# Okabe and Ito's palette and two of Tol's, told apart with any colour vision. One meaning a colour:
+#          of metrics (`colour_of`)             of points
+# BLUE     EMS with a judge                     in the reference and in the answer
+# GREEN    EMS without a judge                  in the answer and in its document, not in the reference
+# ORANGE   whole texts compared                 -
+# PINK     RAGChecker                           -
+# RED      -                                    without a match, or without support
+# GREY     no metric: length, an annotator      unscored
+# SERIES are what a figure's legend says.
 BLUE, GREEN, ORANGE, RED, PINK, GREY = "#0072B2", "#009E73", "#E69F00", "#D55E00", "#CC79A7", "#767676"
-COLOURS = {                    # of metrics, else BLUE
-    "BLEU": ORANGE, "ROUGE": ORANGE, "BERTScore": ORANGE, "RAGChecker": PINK, "EMS(local)": GREEN}
+DARK_GREEN = "#004D38"         # of two forms of EMS without a judge, the one of single points
+SERIES = (("black", "o"), ("#999933", "s"), ("#882255", "^"))          # colour and marker
 STYLE = {"font.family": "DejaVu Sans", "font.size": 12, "text.parse_math": False, "axes.spines.top": False,
          "axes.spines.right": False, "axes.titlelocation": "left", "axes.titleweight": "bold",
          "figure.facecolor": "white", "text.hinting": "no_hinting"}
+
+
+def colour_of(metric: str, judged: bool = False) -> str:
+    """The colour of a metric; `judged`: EMS with a scorer by name, as EMS(ROUGE), has a judge's points."""
+    if metric.startswith("EMS"):
+        by_judge = "(LLM" in metric or judged and not metric.startswith(("EMS(local", "EMS-"))
+        return BLUE if by_judge else GREEN
+    return PINK if metric == "RAGChecker" else ORANGE
 
 
 def pyplot() -> Any:
@@ -76,10 +92,7 @@ class _Panel:
     points: list[Point]
     tested: bool               # a table of paired tests was given
     p: float                   # Holm's p of last against first model; nan = not tested
-
-    @property
-    def colour(self) -> str:
-        return COLOURS.get(self.name.split(" ", 1)[0], BLUE)
+    colour: str
 
     @property
     def comparison(self) -> str:
@@ -157,7 +170,8 @@ def _panel(summary: pd.DataFrame, metric: str, models: Sequence[str], parts: Map
         row = paired[(paired["metric"] == metric) & (paired["part"] == part)
                      & paired["a"].isin(ends) & paired["b"].isin(ends)]
         p = float(row["p_holm"].iloc[0]) if len(row) else math.nan
-    return _Panel(name, points, paired is not None, p)
+    judged = summary["metric"].eq("EMS(LLM)").any()
+    return _Panel(name, points, paired is not None, p, colour_of(metric, judged))
 
 
 def _draw_panel(ax: Axes, axis: _ModelAxis, panel: _Panel) -> None:
@@ -168,7 +182,8 @@ def _draw_panel(ax: Axes, axis: _ModelAxis, panel: _Panel) -> None:
         if math.isnan(value):
             continue
         bars = None if math.isnan(low) else [[max(0, value - low)], [max(0, high - value)]]
-        ax.errorbar(x, value, yerr=bars, color=panel.colour, marker="o", capsize=4, linewidth=1.8, zorder=3)
+        ax.errorbar(x, value, yerr=bars, color=panel.colour, marker="o", capsize=4, linewidth=1.8, zorder=3,
+                    clip_on=False)             # a value of 0 is on the edge
         ax.annotate(f"{value:.3f}", (x, value), xytext=(8, 3), textcoords="offset points", fontsize=11,
                     zorder=4, path_effects=[withStroke(linewidth=3, foreground="white")])    # read over lines
     if axis.by_size:

@@ -11,7 +11,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from ..types import InputError
-from .figures import BLUE, ORANGE, STYLE, pyplot
+from .figures import SERIES, STYLE, pyplot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -88,8 +88,7 @@ def coverage_figure(covered: pd.DataFrame) -> Figure:
         for ax, name in zip(axes[0], panels, strict=True):
             cell = covered[covered["of"] == name]
             places = {size: i for i, size in enumerate(dict.fromkeys(cell["clusters"]))}
-            looks = zip(METHODS, (BLUE, ORANGE), "os", (-0.06, 0.06), strict=True)
-            for method, colour, marker, aside in looks:
+            for method, (colour, marker), aside in zip(METHODS, SERIES, (-0.06, 0.06), strict=False):
                 rows = cell[cell["method"] == method]
                 ax.errorbar([places[size] + aside for size in rows["clusters"]], rows["coverage"],
                             yerr=[rows["coverage"] - rows["low"], rows["high"] - rows["coverage"]],
@@ -98,7 +97,7 @@ def coverage_figure(covered: pd.DataFrame) -> Figure:
             ax.set_xticks(range(len(places)), [str(size) for size in places])
             ax.set_xlabel("clusters in a draw (a cluster: all answers about one document)")
             ax.set_title(name, fontsize=13)
-        axes[0][0].set_ylabel("share of intervals that hold the true mean")
+        axes[0][0].set_ylabel("intervals that hold the true mean")
         axes[0][0].legend(loc="lower right", fontsize=11)
         fig.get_layout_engine().set(h_pad=0.1)
         fig.suptitle("Do 95 % intervals cover 95 % (dotted line)? Bars: 95 % interval of each share, from "

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..stats import MIN_CLUSTERS
-from .agreement import ASKED, DEVELOPED, PEOPLE, RAGCHECKER
-from .figures import BLUE, GREEN, GREY, ORANGE, PINK, STYLE, pyplot
+from .agreement import ASKED, DEVELOPED, PEOPLE
+from .figures import BLUE, DARK_GREEN, GREEN, GREY, ORANGE, PINK, STYLE, colour_of, pyplot
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,24 +17,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def colour_of(metric: str) -> str:
-    """EMS with a judge blue, without one (here also EMS(ROUGE) and EMS(BERTScore)) green, RAGChecker pink,
-    n-gram and embedding metrics orange, else grey.
-    """
-    if metric.startswith("EMS"):
-        return BLUE if metric.startswith("EMS(LLM") else GREEN
-    return PINK if metric == RAGCHECKER else GREY if metric in (PEOPLE, "length") else ORANGE
-
-
 # --- agreement with people ---
 
+LENGTH = "length"              # stands beside the metrics, and is none
 MEANINGS = {GREEN: "green: EMS without a judge", BLUE: "blue: EMS with a judge", PINK: "pink: RAGChecker",
             ORANGE: "orange: whole texts compared"}
 
 
 def _meanings(metrics: Sequence[str]) -> str:
     """What the colours of these metrics say."""
-    drawn = {colour_of(metric) for metric in metrics}
+    drawn = {colour_of(metric) for metric in metrics if metric != LENGTH}
     return ", ".join(words for colour, words in MEANINGS.items() if colour in drawn)
 
 
@@ -57,8 +49,8 @@ def forest_figure(agreement: pd.DataFrame, measure: str = "spearman") -> Figure:
             ax.fill_between([people["ci_low"], people["ci_high"]], -0.6, top, color="#E4E4E4", linewidth=0,
                             zorder=0)
             ax.plot([people["value"]] * 2, [-0.6, top], color=GREY, linewidth=1.5, zorder=1)
-            ax.text(people["value"], top + 0.1, "one annotator\nfor the other", ha="center", va="bottom",
-                    fontsize=10, color="#505050")
+            ax.text(people["value"], top + 0.1, "one annotator\nagainst the other", ha="center", va="bottom",
+                    fontsize=11, color="#505050")
             _dots(ax, cell, order)
             ax.set_title(f"{ask}  (metric: {part})", fontsize=13)
             ax.set_xlim(min(-0.02, table["ci_low"].min() - 0.04), 1)
@@ -99,13 +91,13 @@ def _dots(ax: Axes, cell: pd.DataFrame, order: Sequence[str]) -> None:
     for y, metric in enumerate(order):
         if metric not in cell.index:
             ax.text(0.98, y, "not computed here", transform=ax.get_yaxis_transform(), ha="right", va="center",
-                    fontsize=10, style="italic", color=GREY)
+                    fontsize=11, style="italic", color=GREY)
             continue
-        row, colour = cell.loc[metric], colour_of(metric)
+        row, colour = cell.loc[metric], GREY if metric == LENGTH else colour_of(metric)
         ax.plot([row["ci_low"], row["ci_high"]], [y, y], color=colour, linewidth=2, zorder=2)
         ax.plot(row["value"], y, "o", color=colour, markersize=7, zorder=3)
         ax.annotate(f"{row['value']:.2f}", (row["value"], y), xytext=(0, 6), textcoords="offset points",
-                    fontsize=10, ha="center", zorder=4)
+                    fontsize=11, ha="center", zorder=4)
     ax.grid(axis="y", color="#EFEFEF", zorder=0)
     ax.set_axisbelow(True)
 
@@ -114,7 +106,7 @@ def _dots(ax: Axes, cell: pd.DataFrame, order: Sequence[str]) -> None:
 
 FORMS = {"pair": "one point to one point, the paper's form (EMS(local-pair))",
          "local": "whole sides (EMS(local))"}
-FORM_LOOKS = ((BLUE, "o"), (GREEN, "s"))       # colour and marker of the first form, of the second
+FORM_LOOKS = ((DARK_GREEN, "o"), (GREEN, "s"))     # colour and marker of the first form, of the second
 
 
 def choices_figure(choices: pd.DataFrame) -> Figure:
@@ -218,10 +210,10 @@ def _draw_loss(ax: Axes, x: int, y: int, row: pd.Series) -> None:
     failed, known = mark == MARKS[False], math.isfinite(row["ci_low"])
     colour = "white" if row["loss"] > 0.35 else "#B00000" if failed else "black"
     ax.text(x, y, f"{100 * row['loss']:.1f}{mark}", ha="center", va="bottom" if known else "center",
-            color=colour, fontsize=12, fontweight="bold" if failed else "normal")
+            color=colour, fontsize=13, fontweight="bold" if failed else "normal")
     if known:
         ax.text(x, y + 0.06, f"± {50 * (row['ci_high'] - row['ci_low']):.1f}", ha="center", va="top",
-                color=colour, fontsize=10)
+                color=colour, fontsize=11)
 
 
 def _sample(verdicts: pd.DataFrame) -> str:

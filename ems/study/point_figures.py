@@ -245,7 +245,7 @@ def _draw_box(ax: Axes, column: _Column, placed: _Placed) -> None:
         ax.text(column.tag_x, placed.middle - 0.08 * bool(box.below), box.tag, fontsize=12, fontweight="bold",
                 va="center", zorder=4, ha=side, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1})
     if box.below:
-        ax.text(column.tag_x, placed.middle + 0.1, box.below, fontsize=8, va="center", zorder=4, ha=side,
+        ax.text(column.tag_x, placed.middle + 0.1, box.below, fontsize=9.5, va="center", zorder=4, ha=side,
                 color="#505050")
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from .figures import BLUE, GREEN, GREY, ORANGE, STYLE, pyplot
+from .figures import GREY, RED, SERIES, STYLE, pyplot
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-SERIES = ((BLUE, "o"), (ORANGE, "s"), (GREEN, "^"))         # colour and marker of a table's columns, in order
 
 
 def cells_figure(cells: pd.DataFrame, titles: Mapping[str, str], unit: str, *,
@@ -47,11 +45,11 @@ def _draw(ax: Axes, panel: pd.DataFrame) -> None:
         ax.plot([cell["ci_low"], cell["ci_high"]], [y, y], color=colour, linewidth=2.5, alpha=0.6)
         ax.plot(cell["ours"], y, marker, color=colour, markersize=8)
         if cell["gap"] and cell["printed"] == cell["printed"]:
-            ax.plot(cell["printed"], y, "x", color="black", markersize=8, zorder=4)
+            ax.plot(cell["printed"], y, "x", color=RED, markersize=8, markeredgewidth=2, zorder=4)
     for (colour, marker), column in zip(SERIES, columns, strict=False):
         ax.plot([], [], marker, color=colour, label=column)
     if (panel["gap"].fillna(0) != 0).any():
-        ax.plot([], [], "x", color="black", label="printed, where it differs")
+        ax.plot([], [], "x", color=RED, markeredgewidth=2, label="printed, where it differs")
     ax.set_yticks(range(len(rows)), rows)
     ax.set_xlim(-3, 103)
     ax.invert_yaxis()

@@ -138,6 +138,9 @@ def second_opinions(first: Sequence[EMSResult], others: Mapping[str, Sequence[EM
     same choice         share of the reference points with the same match in both
     kappa               Cohen's, of these choices; chance is how often each of the two names each index in
                         that answer
+    no partner          share of these points for which the other judge names no partner
+    one place           of the partners that it names, the share with the index that it names most often: near
+                        1 for a judge that names the same place in every list
     score correlation   Spearman, over points that both matched with the same answer point
     score difference    mean of the other's score less the first's, over the same points
     F1 correlation      Spearman, over answers; and F1 difference, their mean difference
@@ -200,6 +203,7 @@ def _beside(first: Mapping[tuple[str, str], EMSResult], other: Mapping[tuple[str
     scored = [s is not None for _, b in both for s in b.score]
     choices = [[(i, j) for i, j in zip(a.match, b.match, strict=True) if None not in (i, j)] for a, b in both]
     same = [i == j for answer in choices for i, j in answer]
+    named = Counter(j for answer in choices for _, j in answer if j != -1)
     chance = [sum(Counter(i for i, _ in answer)[k] * n for k, n in Counter(j for _, j in answer).items())
               / len(answer) for answer in choices if answer]
     scores = np.array([(s, t) for a, b in both
@@ -211,6 +215,8 @@ def _beside(first: Mapping[tuple[str, str], EMSResult], other: Mapping[tuple[str
     return {"answers": len(both), "scored": sum(scored) / len(scored) if scored else np.nan,
             "points": len(same), "same choice": alike,
             "kappa": (alike - by_chance) / (1 - by_chance) if by_chance < 1 else np.nan,
+            "no partner": 1 - named.total() / len(same) if same else np.nan,
+            "one place": max(named.values()) / named.total() if named else np.nan,
             "score correlation": _spearman(scores), "score difference": _difference(scores),
             "F1 correlation": _spearman(f1), "F1 difference": _difference(f1),
             "F1 spread": float(f1.std(axis=1, ddof=1).mean()) if len(f1) else np.nan}

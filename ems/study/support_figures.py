@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..report import visible
 from .document_check import FLOOR, PLACES
-from .figures import BLUE, GREEN, GREY, ORANGE, PINK, RED, STYLE, pyplot
+from .figures import BLUE, GREEN, GREY, RED, SERIES, STYLE, pyplot
 from .judged_support import SUPPORT
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Of the right panel, as in an alignment view (`report.alignment_html`); the left one has colours of its own
+# Of points, as in an alignment view (`report.alignment_html`)
 COLOURS = dict(zip(PLACES, (BLUE, GREEN, RED, "#DDDDDD", "white"), strict=True))
 
 
@@ -27,32 +27,30 @@ def support_figure(table: pd.DataFrame, places: Mapping[str, pd.DataFrame], mode
     """
     plt = pyplot()
     with plt.rc_context(STYLE):
-        fig, (left, *others) = plt.subplots(1, 1 + len(places), figsize=(16, 1.6 + 1.1 * len(models)),
-                                            sharey=True)
+        fig, (left, *others) = plt.subplots(1, 1 + len(places), figsize=(16, 2.2 + 0.9 * len(models)),
+                                            sharey=True, layout="constrained")
         _dots(left, table, models)
         for ax, (name, shares) in zip(others, places.items(), strict=True):
             _bars(ax, shares, models)
             ax.set_title(name)
         names = [textwrap.fill(visible(model, 60), 28) for model in models]
         left.set_yticks(range(len(models)), names)
-        left.set_ylim(len(models) - 0.5, -1.0)           # the first on top, under the legends
+        left.set_ylim(len(models) - 0.5, -0.5)           # the first on top
         for ax in (left, *others):
             handles, marks = ax.get_legend_handles_labels()
             if handles:
-                ax.legend(handles, marks, loc="upper left", ncols=len(marks), frameon=False, fontsize=11,
-                          borderaxespad=0, columnspacing=1, handlelength=1, handletextpad=0.5)
-        fig.tight_layout()
+                ax.legend(handles, marks, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2,
+                          frameon=False, fontsize=11, handlelength=1)
     plt.close(fig)
     return fig
 
 
 def _dots(ax: Axes, table: pd.DataFrame, models: Sequence[str]) -> None:
     cells = table.set_index(["metric", "model"])
-    kinds = (("EMS-Support", "black", "o", "by numbers", -0.2),
-             (SUPPORT, ORANGE, "D", "by the judge", 0.0),
-             (FLOOR, PINK, "s", "by numbers, another company", 0.2))
+    kinds = (("EMS-Support", "by numbers", -0.2), (SUPPORT, "by the judge", 0.0),
+             (FLOOR, "by numbers, in another\ncompany's document", 0.2))
     low, high = 0.0, 1.0
-    for metric, colour, marker, label, step in kinds:
+    for (metric, label, step), (colour, marker) in zip(kinds, SERIES, strict=True):
         shown = [(y + step, cells.loc[(metric, model)]) for y, model in enumerate(models)
                  if (metric, model) in cells.index]
         for place, row in shown:
@@ -62,7 +60,7 @@ def _dots(ax: Axes, table: pd.DataFrame, models: Sequence[str]) -> None:
             ax.plot([row["value"] for _, row in shown], [place for place, _ in shown], marker, color=colour,
                     markersize=9, label=label)
     ax.set_xlim(low - 0.05, high + 0.05)       # an interval by Student's t may leave [0, 1]
-    ax.set_xlabel("share of checked points supported (95 % intervals)")
+    ax.set_xlabel("share of checked points supported, 95 % interval")
     ax.set_title("EMS-Support")
 
 
