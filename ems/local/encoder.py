@@ -156,10 +156,10 @@ class _Text(str):
 
 
 def _core_to_spare() -> bool:
-    """Whether two computations can go on at once, as torch has half of the cores or fewer."""
+    """Whether torch was given one thread, and the machine has another core."""
     import torch
 
-    return 2 * torch.get_num_threads() <= (os.cpu_count() or 1)
+    return torch.get_num_threads() == 1 < (os.cpu_count() or 1)
 
 
 def _portions(pairs: Mapping[int, tuple[str, str]], lengths: Mapping[str, int]) -> Iterator[list[int]]:
