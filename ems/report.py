@@ -87,18 +87,15 @@ def alignment_rows(result: EMSResult) -> list[AlignmentRow]:
     Pairs (eq. 5): every reference point with its match, then the answer points that no reference point chose.
     Whole sides: every point of both, beside the nearest one of the other side, a hint that made no score.
     """
-    scores = scores_of(result)
+    covered = _side(len(result.ref_points), result.match, scores_of(result), result.ref_weights)
     if result.whole_sides:
-        covered = _side(len(result.ref_points), result.match, scores, result.ref_weights)
         supported = _side(len(result.ans_points), result.ans_match, result.ans_score, result.ans_weights)
         return ([AlignmentRow(i, j, "unscored" if s is None else "covered", s, weight, "answer")
                  for i, j, s, weight in covered]
                 + [AlignmentRow(i, j, "unscored" if s is None else "supported", s, weight, "reference")
                    for j, i, s, weight in supported])
-    rows = []
-    for i, (j, s) in enumerate(zip(result.match, scores, strict=True)):
-        label = "unscored" if s is None else "no match" if j == -1 else ""
-        rows.append(AlignmentRow(i, None if j == -1 else j, label, s))
+    rows = [AlignmentRow(i, j, "unscored" if s is None else "no match" if j is None else "", s, weight)
+            for i, j, s, weight in covered]
     unknown = result.lost or (result.match and set(result.match) == {None})
     unmatched = ("unscored", None) if unknown else ("no match", 0.0)
     rest = [j for j in range(len(result.ans_points)) if j not in result.match]

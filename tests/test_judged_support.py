@@ -14,7 +14,7 @@ from ems.io import data_path
 from ems.judge.client import LLMJudge
 from ems.judge.store import Replies
 from ems.pipeline import build
-from ems.study import document_check, judged_support, verify
+from ems.study import document_check, human, judged_support, verify
 from ems.study.calls import own_triplets
 from ems.study.reliability import RepeatedJudge, drawn
 from ems.types import Answer, Triplet
@@ -107,12 +107,12 @@ def test_the_recorded_replies_give_the_committed_labels_of_claims(tmp_path):
     """Refresh them with: ems reproduce --only 08 -p RECOMPUTE yes -p SAVE_JUDGED DIR"""
     upstream("findver")
     committed, frame = data_path("human"), verify.claims(data_path("human") / "findver_support.csv", False)
-    now, source = verify.judged_claims(frame, tmp_path / "none.csv", recorded("human"), tmp_path / "judged.csv")
-    assert source == "labelled now, from recorded replies"
-    assert (tmp_path / "judged.csv").read_bytes() == (committed / "findver_judged.csv").read_bytes()
+    now, source = verify.judged_claims(frame, committed / "findver_judged.csv", recorded("human"), tmp_path)
+    assert source == human.NOW
+    assert (tmp_path / "findver_judged.csv").read_bytes() == (committed / "findver_judged.csv").read_bytes()
     kept, source = verify.judged_claims(frame, committed / "findver_judged.csv", recorded())
     pd.testing.assert_frame_equal(kept, now, check_dtype=False)
-    assert source.startswith("labels stored in human/findver_judged.csv: 128 replies")
+    assert source.startswith("numbers from data/human: 128 replies")
 
 
 def test_a_claim_is_entailed_when_supported_and_a_lost_label_counts_nowhere(tmp_path):

@@ -292,6 +292,13 @@ def test_rows_of_whole_sides_hold_what_made_the_number():
     assert given.precision == sum(r.score for r in rows if r.hint == "reference") / 2 == 0.31
 
 
+def test_rows_of_pairs_show_the_weights_of_given_points():
+    given = with_metrics(EMSResult("T", "m", ("r0", "r1"), ("a0", "a1"), (0, -1), (0.5, 0.0), given=("vital", "wrong"),
+                                   ref_weights=(2.0, -1.0)))
+    assert [(row.ref, row.weight) for row in report.alignment_rows(given)] == [(0, 2.0), (1, -1.0), (None, None)]
+    assert "weight 2.0" in report.alignment_text(given)
+
+
 def test_without_a_readable_choice_no_answer_point_is_unmatched():
     given = with_metrics(EMSResult("T", "m", ("r0", "r1"), ("a0",), (None, None), (None, None)))
     assert given.ans_score == (None,)

@@ -139,6 +139,26 @@ def choice_scores(committed: Path, recompute: str = "no", *, save: Path | None =
     return LabelSet(labels, scores, NOW)
 
 
+def recorded(file: Path, judge: Judge | None, compute: Callable[[Judge], pd.DataFrame],
+             save: Path | None = None) -> tuple[pd.DataFrame, str]:
+    """A table that `compute` makes of a judge's replies, and where it comes from, for people.
+
+    The committed `file`, where there is no judge or its recorded replies do not suffice. What was computed
+    now is written to the folder `save`, under the file's name.
+    """
+    source = f"numbers from {file.parent.parent.name}/{file.parent.name}"
+    if judge is not None:
+        try:
+            table = compute(judge)
+        except MissingReplies as error:
+            source += f": {error}"
+        else:
+            if save is not None:
+                write_csv(save / file.name, table)
+            return table, NOW
+    return frames.read_frames(file), source
+
+
 def is_recomputed(recompute: str) -> bool:
     """Of "yes", "no" and "auto"; auto is yes where EMS_DATA_MIRROR names upstream files."""
     if recompute not in ("yes", "no", "auto"):

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from .. import data as frames
-from ..io import write_csv
 from ..support.rubrics import RUBRICS, RubricJudge
-from ..types import Answer, Judge, MissingReplies, Triplet
+from ..types import Answer, Judge, Triplet
 from . import agreement, human, upstream
 
 PAIR_RUBRICS = ("accuracy", "completeness")     # the pairs come without the passages that were retrieved
@@ -30,8 +29,8 @@ def pair_sample(labels: pd.DataFrame) -> list[str]:
     return [id_ for _, ids in of_set for id_ in sorted(ids, key=_hash)[:PAIRS]]
 
 
-def answer_sample(labels: pd.DataFrame) -> list[tuple[str, str]]:
-    """(triplet_id, model) of `ANSWERS` answers that FinanceBench marks correct and as many incorrect ones.
+def answer_sample(labels: pd.DataFrame, of_each: int = ANSWERS) -> list[tuple[str, str]]:
+    """(triplet_id, model) of so many answers that FinanceBench marks correct and as many incorrect ones.
 
     Drawn by hash from all sixteen sets, one answer a question and label. Refusals state nothing, so there is
     nothing to rate.
@@ -42,7 +41,7 @@ def answer_sample(labels: pd.DataFrame) -> list[tuple[str, str]]:
         first: dict[str, tuple[str, str]] = {}
         for key in sorted(rows, key=lambda key: _hash("|".join(key))):
             first.setdefault(key[0], key)
-        drawn += list(first.values())[:ANSWERS]
+        drawn += list(first.values())[:of_each]
     return drawn
 
 
@@ -58,17 +57,8 @@ def ratings(committed: Path, recompute: str = "no", judge: Judge | None = None, 
     for the reason in the column `reason`), signature. What was rated now is written to `save`. A judge whose
     recorded replies do not suffice leaves the committed ratings in place; the second value says so.
     """
-    source = f"numbers from {committed.parent.name}/{committed.name}"
-    if judge is not None and human.is_recomputed(recompute):
-        try:
-            rated = _rated(committed, judge)
-        except MissingReplies as error:
-            source += f": {error}"
-        else:
-            if save is not None:
-                write_csv(save / FILE, rated)
-            return rated, human.NOW
-    return frames.read_frames(committed / FILE), source
+    judge = judge if human.is_recomputed(recompute) else None
+    return human.recorded(committed / FILE, judge, partial(_rated, committed), save)
 
 
 def _rated(committed: Path, judge: Judge) -> pd.DataFrame:

@@ -22,7 +22,8 @@ from ..stats import mean_over
 from ..support.document import Document
 from ..support.retrieve import average_precision, recall_at, reciprocal_rank
 from ..support.support import LLMSupporter, LocalSupporter
-from ..types import Judge, MissingReplies
+from ..types import Judge
+from . import human
 from .upstream import findver_claims
 
 CHOSEN, MEASURED, BOTH = "chosen on", "measured on", "both"
@@ -49,21 +50,10 @@ def judged_claims(frame: pd.DataFrame, committed: Path, judge: Judge | None = No
     """The rows of `claims` with what a judge says in the columns label, said, right and signature; and where
     its labels come from, for people.
 
-    By `judge` now, from the pinned filings (and written to `save`); from the file `committed` without a
-    judge, or where its recorded replies do not suffice. A claim whose label is unscored is left out.
+    By `judge` now, from the pinned filings, or from the file `committed` (`human.recorded`). A claim whose
+    label is unscored is left out.
     """
-    judged, source = None, f"labels stored in {committed.parent.name}/{committed.name}"
-    if judge is not None:
-        try:
-            judged = _judged(judge)
-        except MissingReplies as error:
-            source += f": {error}"
-        else:
-            source = "labelled now, from recorded replies"
-            if save is not None:
-                write_csv(save, judged)
-    if judged is None:
-        judged = read_frames(committed)
+    judged, source = human.recorded(committed, judge, _judged, save)
     rows = frame.drop(columns=["label", "signature"]).merge(
         judged[judged["label"].notna()].drop(columns="reason"), on="triplet_id", validate="one_to_one")
     said = rows["label"] == "supported"
