@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,8 @@ def cells_figure(cells: pd.DataFrame, titles: Mapping[str, str], unit: str, *,
             if guessing is not None:
                 ax.axvline(guessing, color=GREY, linewidth=0.8, linestyle=":")
             ax.set_title(title, fontsize=13)
-            ax.set_xlabel(f"{unit}, 95 % interval")
+            dotted = "" if guessing is None else " (dotted: guessing)"
+            ax.set_xlabel(f"{unit}, 95 % interval{dotted}")
     plt.close(fig)
     return fig
 
@@ -50,8 +52,7 @@ def _draw(ax: Axes, panel: pd.DataFrame) -> None:
         ax.plot([], [], marker, color=colour, label=column)
     if (panel["gap"].fillna(0) != 0).any():
         ax.plot([], [], "x", color=RED, markeredgewidth=2, label="printed, where it differs")
-    ax.set_yticks(range(len(rows)), rows)
+    ax.set_yticks(range(len(rows)), [textwrap.fill(row, 20) for row in rows])
     ax.set_xlim(-3, 103)
     ax.invert_yaxis()
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=3, frameon=False, fontsize=10,
-              columnspacing=1, handletextpad=0.2)
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2, frameon=False, fontsize=11)
