@@ -24,6 +24,7 @@ BLOCKS_SCHEMA: dict[str, Any] = {"type": "object",
                                  "properties": {"blocks": {"type": "array", "items": {"type": "integer"}}},
                                  "required": ["blocks"], "additionalProperties": False}
 LEAST_BLOCKS = 3      # with fewer there is no body between an opening and a closing
+_OTHER_SCRIPT = re.compile("[\u0370-\u1fff\u2c00-\U0010ffff]")        # not Latin, no punctuation
 _SENTENCE_END = re.compile(r"[.!?;]\s|[。！？；]|\n")
 
 
@@ -93,8 +94,10 @@ def list_schema(key: str, text: str) -> dict[str, Any]:
 
 
 def room(text: str) -> int:
-    """Tokens granted to a reply that repeats `text` in another shape: about twice what the text takes."""
-    return 256 + len(text) // 2
+    """Tokens granted to a reply that repeats `text` in another shape: about twice what a text in Latin
+    letters takes, and two more for each letter of other scripts, of which some tokenizers make that many.
+    """
+    return 256 + len(text) // 2 + 2 * len(_OTHER_SCRIPT.findall(text))
 
 
 def blocks_of(text: str) -> list[str]:

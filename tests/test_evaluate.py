@@ -6,7 +6,7 @@ from math import isnan
 import pytest
 
 import ems
-from ems.extract import LLMExtractor, block_spans, blocks_of, without_summaries
+from ems.extract import LLMExtractor, block_spans, blocks_of, room, without_summaries
 from ems.local.scorers import SimilarityMatcher
 from ems.local.sentences import SentenceExtractor
 from ems.match import LLMMatcher
@@ -236,6 +236,14 @@ def test_the_signature_says_which_of_several_judges_does_what():
     assert len(set(sides)) == 3
     assert sides[0].endswith("|extract by judge:one|match,score by judge:two")
     assert build(one, "llm").signature.endswith(",max=10|judge:one")           # named once, without its stages
+
+
+@pytest.mark.parametrize(("text", "tokens"), [
+    ("Revenue rose – by €5 – at Nestlé. ", 8), ("营收增长百分之六。", 18), ("Выручка выросла. ", 13)])
+def test_a_reply_has_room_for_its_text_in_any_script(text, tokens):
+    # SmolLM2 takes 0.22 tokens a character of English, 1.93 of Chinese and 0.76 of Russian.
+    assert room(50 * text) >= 1.25 * 50 * tokens
+    assert room(50 * text) <= 256 + 3 * 50 * len(text)
 
 
 def test_a_reference_that_is_lost_to_the_judge_is_counted():
