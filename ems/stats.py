@@ -248,8 +248,8 @@ def bounds(values: pd.DataFrame) -> pd.DataFrame:
 
     Columns metric, part, model, value, low, high; `value` is the mean over answers with a value, as
     `summarise` gives it. An unscored point is put into its answer's numerator (1) or not (0) and into the
-    denominator; an unscored answer counts 0 or 1. In
-    precision every unscored reference point may stand for one more answer point: wider than needed, never
+    denominator, with a weight of 1: the frame does not say what it weighs. An unscored answer counts 0 or 1.
+    In precision every unscored reference point may stand for one more answer point: wider than needed, never
     narrower. An F1 takes the bounds of its precision and recall.
     """
     frame = _checked(values, "triplet_id")

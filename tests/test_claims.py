@@ -42,6 +42,8 @@ def test_a_number_is_looked_up_by_its_cell(tmp_path):
     ("metric=B; value", "must name one row, got 3"),
     ("metrc=B; value", "has no column 'metrc'"),
     ("metric=C; values", "has no column 'values'"),
+    ("metric=C; metric", "must be a number, got 'C'"),
+    ("metric=B; model=m; over=absent; value", "needs rows of 'absent', there are none"),
 ])
 def test_a_cell_that_names_no_number_is_refused(tmp_path, cell, says):
     (tmp_path / "t.csv").write_text(TABLE)

@@ -139,6 +139,7 @@ def played(monkeypatch, tmp_path):
     parameters = """RUN = "runs/lab"  # folder
 RESAMPLES = 10  # resamples
 LIMIT = 0  # triplets
+SPEND_LIMIT = 0.0  # money
 REPLIES = []  # files
 PROMPTS = "kit"  # words"""
     project(tmp_path, "common: {}", _01_draw=[parameters])
@@ -178,6 +179,8 @@ def test_the_manifest_keeps_the_notebooks_of_earlier_calls(played):
     ({"REPLIES": ["data/nowhere.jsonl"]}, "REPLIES names data/nowhere.jsonl"),
     ({"PROMPTS": "nobodys"}, "nobodys"),
     ({"LIMIT": -1}, "LIMIT must be 0 or more, got -1"),
+    ({"LIMIT": 2.5}, "LIMIT must be int like 0, got 2.5"),
+    ({"SPEND_LIMIT": float("nan")}, "SPEND_LIMIT must be 0 or more, got nan"),
     ({"RESAMPLES": 0}, "RESAMPLES must be 1 or more, got 0"),
 ])
 def test_what_is_missing_or_too_small_is_named_before_anything_runs(played, given, words):

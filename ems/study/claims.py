@@ -97,10 +97,16 @@ def found(claim: Claim, root: Path, status: int = 0) -> float:
         table = table[table[name].astype(str).isin(accepted)]
     if over:
         wide = table.pivot(index="triplet_id", columns="model", values=column).dropna()
+        if absent := [name for name in (wanted["model"], over) if name not in wide]:
+            raise InputError(f"{claim.file}: {claim.cell!r} needs rows of {absent[0]!r}, there are none")
         return float(wide[wanted["model"]].mean() / wide[over].mean())
     if len(table) != 1:
         raise InputError(f"{claim.file}: {claim.cell!r} must name one row, got {len(table)}")
-    return float(table[column].iloc[0])
+    try:
+        return float(table[column].iloc[0])
+    except ValueError:
+        raise InputError(f"{claim.file}: {claim.cell!r} must be a number, got "
+                         f"{table[column].iloc[0]!r:.40}") from None
 
 
 def run(command: str, root: Path) -> Outcome:

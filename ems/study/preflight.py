@@ -25,7 +25,7 @@ def check_inputs(root: Path, name: str, p: Parameters) -> None:
     do not exist.
     """
     for parameter, value in p.items():
-        if isinstance(value, (int, float)) and value < LEAST.get(parameter, 0):
+        if isinstance(value, (int, float)) and not value >= LEAST.get(parameter, 0):
             raise InputError(f"{name}: {parameter} must be {LEAST.get(parameter, 0)} or more, got {value}")
     if "PROMPTS" in p:
         prompt_set(root, p["PROMPTS"])

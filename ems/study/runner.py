@@ -133,7 +133,7 @@ def _refuse_unknown(profile: Mapping[str, Parameters], given: Parameters,
 def _same_kind(default: Any, value: Any) -> bool:
     if isinstance(default, bool) or isinstance(value, bool):
         return type(default) is type(value)
-    if isinstance(default, (int, float)):
+    if isinstance(default, float):
         return isinstance(value, (int, float))
     return isinstance(value, type(default))
 
