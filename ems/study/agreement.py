@@ -233,12 +233,14 @@ def _agreement(metrics: Mapping[str, Any], labels: Any, cluster: Any, measures: 
     *coefficients, rank_measure = measures
     settings: dict[str, Any] = {"cluster": list(cluster), **bootstrap}
     asked = {"coefficients": coefficients, **settings}
+    compared = [*coefficients, *(["auc"] if rank_measure == "AUC" else [])]
     rows = []
     for metric, values in metrics.items():
         by_measure = stats.correlate(values, labels, **asked).set_index("coefficient").to_dict("index")
         by_measure[rank_measure] = asdict(RANK_MEASURES[rank_measure](values, labels, **settings))
         differences = {
-            one: stats.correlate_difference(values, metrics[one], labels, **asked).set_index("coefficient")
+            one: stats.correlate_difference(values, metrics[one], labels, coefficients=compared, **settings)
+            .set_index("coefficient").rename(index={"auc": "AUC"})
             for one in against if one in metrics and one != metric}
         for measure, estimate in by_measure.items():
             row = {"metric": metric, "measure": measure,
