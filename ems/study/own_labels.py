@@ -159,7 +159,8 @@ def corrected_means(table: pd.DataFrame, labels: pd.DataFrame, part: str = "f1")
     makes the variance least; at 0 it is the labels' own mean. On the labels' scale. Columns model, labelled,
     unlabelled, labels_mean with its interval, mean with its interval, lam, worth (the number of labels
     that would give an interval as short without the metric). Intervals are t over groups; none under six.
-    Answers that `labels` does not name are groups of their own.
+    Answers that `labels` does not name are groups of their own; those without a value are
+    left out, labelled or not.
     """
     people = labels.groupby(KEY, as_index=False).agg({"label": "mean", "group": "first"})
     _beside(people, table)                                   # every label has its answer
