@@ -234,7 +234,7 @@ def heatmap(values: pd.DataFrame, metric: str, part: str | None = None, models: 
                                  squeeze=False, layout="constrained")
         for ax, model, grid in zip(axes.flat, models, grids, strict=True):
             sns.heatmap(grid, ax=ax, vmin=low, vmax=high, cmap="viridis", fmt=".2f", linewidths=1,
-                        annot=across <= 48, annot_kws={"fontsize": 11 if across <= 24 else 8},
+                        annot=across <= 48, annot_kws={"fontsize": 11 if across <= 24 else 9},
                         cbar=ax is axes.flat[-1],
                         cbar_kws={"label": f"{metric} {part}, colours from {low:.2f} to {high:.2f}"})
             ax.patch.set(hatch="///", facecolor="#F2F2F2")
