@@ -26,14 +26,16 @@ def recorded(path=REPLIES):
                     temperature=None, seed=None)
 
 
-def test_half_of_the_answers_are_correct_and_each_has_its_scores():
-    known, source = judged_labels.answers(HUMAN)
+@pytest.mark.parametrize("name", judged_labels.SETS)
+def test_half_of_the_answers_are_correct_and_each_has_its_scores(name):
+    known, source = judged_labels.answers(name, HUMAN)
     assert source == "numbers from data/human"
     assert known.labels["label"].value_counts().to_dict() == {"correct": 100, "incorrect": 100}
     assert known.labels.groupby("label")["triplet_id"].nunique().tolist() == [100, 100]
     assert known.scores.notna().all(axis=None)
-    first = rubric_labels.answer_sample(human.stored(HUMAN, "financebench_all").labels)
-    assert set(first) <= set(known.labels[agreement.KEYS].itertuples(index=False, name=None))
+    if name == "FinanceBench":
+        first = rubric_labels.answer_sample(human.stored(HUMAN, "financebench_all").labels)
+        assert set(first) <= set(known.labels[agreement.KEYS].itertuples(index=False, name=None))
 
 
 def test_every_claim_has_the_judges_scores(units):
@@ -43,15 +45,15 @@ def test_every_claim_has_the_judges_scores(units):
 
 
 def test_the_committed_scores_reach_what_is_said_of_them(units):
-    known, _ = judged_labels.answers(HUMAN)
+    known, _ = judged_labels.answers("FinanceBench", HUMAN)
     frames = {part: agreement.label_agreement(known.labels, known.scores, part=part, against=["EMS(LLM)"], resamples=200)
               for part in ("Recall", "F1")}
     area = frames["F1"].query("measure == 'AUC'").set_index("metric")
     assert area.loc["EMS(LLM)", "ci_low"] > area.loc["EMS(local)", "ci_high"] > area.loc["ROUGE-L", "value"]
     assert area.loc["EMS(LLM, all or nothing)", "vs EMS(LLM) high"] < 0
     points = unit_labels.unit_agreement(judged_labels.points(HUMAN, units)[0], resamples=200)
-    text = verdicts.judged_labels(frames, points)
-    assert "On 200 of FinanceBench's answers, its F1 ranks correct over incorrect ones with an AUC of 0.94 [" in text
+    text = verdicts.judged_labels({"FinanceBench": frames}, points)
+    assert "on 200 answers, its F1 ranks correct over incorrect ones with an AUC of 0.94 [" in text
     assert "ROUGE-L 0.73 [" in text
     assert "below EMS(LLM)" in text
     assert "399 claims" in text
@@ -70,14 +72,15 @@ def test_the_difference_of_two_areas_is_that_of_the_areas():
 def test_the_recorded_replies_give_the_committed_scores(tmp_path, units):
     """Refresh them with: ems reproduce --only 06 -p RECOMPUTE yes -p SAVE data/human"""
     mirror = Path(os.environ.get("EMS_DATA_MIRROR") or "nowhere")
-    if not all((mirror / name).is_dir() for name in ("financebench", "kqa")):
-        pytest.skip("the texts are not here: set EMS_DATA_MIRROR to a folder with financebench/ and kqa/")
+    if not all((mirror / name).is_dir() for name in ("financebench", "findver", "kqa")):
+        pytest.skip("the texts are not here: set EMS_DATA_MIRROR to a folder with financebench/, findver/ and kqa/")
     judge, used = recorded(), set()
     find = judge.store.get_many
     judge.store.get_many = lambda keys: (saved := find(keys), used.update(saved))[0]
-    assert judged_labels.answers(HUMAN, judge, tmp_path)[1] == human.NOW
+    for name in judged_labels.SETS:
+        assert judged_labels.answers(name, HUMAN, judge, tmp_path)[1] == human.NOW
     assert judged_labels.points(HUMAN, units, judge, tmp_path)[1] == human.NOW
-    for file in (judged_labels.ANSWER_FILE, judged_labels.POINT_FILE):
+    for file in (*(one.file for one in judged_labels.SETS.values()), judged_labels.POINT_FILE):
         assert (tmp_path / file).read_bytes() == (HUMAN / file).read_bytes()
     assert used == {json.loads(line)["key"] for line in REPLIES.read_text().splitlines()}
 

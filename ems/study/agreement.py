@@ -97,19 +97,21 @@ def score_table(triplets: Sequence[Triplet], answers: Sequence[Answer], *, encod
     return pd.concat([surface_table(triplets, answers), pd.DataFrame(columns)], axis=1)
 
 
-def judged_table(triplets: Sequence[Triplet], answers: Sequence[Answer], judge: Judge) -> pd.DataFrame:
-    """The score table of what a judge says of sentence points, asked jointly: three or four calls an answer.
+def judged_table(triplets: Sequence[Triplet], answers: Sequence[Answer], judge: Judge, *, sides: bool = True
+                 ) -> pd.DataFrame:
+    """The score table of what a judge says of sentence points, asked jointly: up to four calls an answer.
 
-    EMS(LLM) (eq. 5 to 9), the same with scores of half and more cut to 1 and others to 0, and
+    EMS(LLM) (eq. 5 to 9), the same with scores of half and more cut to 1 and others to 0, and, with `sides`,
     EMS(LLM, sides).
     """
     points, joint = SentenceExtractor(), build(judge, "llm", variant="all")
     matched = EMS(points, joint.matcher, joint.scorer).evaluate(triplets, answers)
-    sides = EMS(points, None, SidesLLMScorer(judge)).evaluate(triplets, answers)
     cut = [ems_scores(r.match, [None if s is None else float(s >= 0.5) for s in r.score], len(r.ans_points))
            for r in matched]
     named: dict[str, Sequence[EMSResult | Scores]] = {
-        "EMS(LLM)": matched, "EMS(LLM, all or nothing)": cut, "EMS(LLM, sides)": sides}
+        "EMS(LLM)": matched, "EMS(LLM, all or nothing)": cut}
+    if sides:
+        named["EMS(LLM, sides)"] = EMS(points, None, SidesLLMScorer(judge)).evaluate(triplets, answers)
     columns = {name: values for metric, rows in named.items()
                for name, values in parts(metric, [(r.precision, r.recall, r.f1) for r in rows]).items()}
     return pd.DataFrame({key: [getattr(a, key) for a in answers] for key in KEYS} | columns)

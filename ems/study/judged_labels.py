@@ -1,7 +1,9 @@
-"""EMS(LLM) beside labels of people that nothing was tuned on: FinanceBench's answers and K-QA's points."""
+"""EMS(LLM) beside labels of people that no prompt was tuned on: answers of two sets, and K-QA's points."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,33 +13,56 @@ import pandas as pd
 from ..local.sentences import SentenceExtractor
 from ..pipeline import EMS, build
 from ..score import SidesLLMScorer
-from ..types import Judge
+from ..types import Answer, Judge, Triplet
 from . import agreement, human, rubric_labels, unit_labels, upstream
 
-ANSWERS = 100                     # correct ones of FinanceBench, and as many incorrect ones
-BESIDE = ("EMS(local)", "ROUGE-L", "unigram")
-ANSWER_FILE, POINT_FILE = "financebench_judged_scores.csv", "kqa_judged.csv"
+OF_EACH = 100                     # correct answers of a set, and as many incorrect ones
+BESIDE = ("EMS(local)", "BERTScore", "ROUGE-L", "unigram")
+POINT_FILE = "kqa_judged.csv"
 
 
-def answers(committed: Path, judge: Judge | None = None, save: Path | None = None
+@dataclass(frozen=True, slots=True)
+class LabelledAnswers:
+    """A data set whose answers people marked as correct or incorrect."""
+
+    stored: str                   # the name of its labels and scores (`human.stored`)
+    texts: Callable[[], tuple[list[Triplet], list[Answer], pd.DataFrame]]
+    sides: bool                   # whether the judge also held whole sides against each other
+
+    @property
+    def file(self) -> str:
+        """The committed file of the judge's scores."""
+        return f"{self.stored}_judged_scores.csv"
+
+
+SETS = {"FinanceBench": LabelledAnswers(
+            "financebench_all", lambda: upstream.financebench(upstream.financebench_sets()), sides=True),
+        "FinDVer": LabelledAnswers("findver", upstream.findver, sides=False)}
+
+
+def answers(name: str, committed: Path, judge: Judge | None = None, save: Path | None = None
             ) -> tuple[human.LabelSet, str]:
-    """FinanceBench's labels and scores of `ANSWERS` correct and as many incorrect answers, drawn by hash from
-    its sixteen sets; EMS(LLM) and its two other forms (`agreement.judged_table`) beside the metrics `BESIDE`.
-    And where the judge's scores come from (`human.recorded`).
+    """Labels and scores of `OF_EACH` correct and as many incorrect answers of one of `SETS`, drawn by hash.
+
+    EMS(LLM) and its other forms (`agreement.judged_table`) stand beside the metrics `BESIDE`. Also where the
+    judge's scores come from (`human.recorded`).
     """
-    known = human.stored(committed, "financebench_all")
-    keys = pd.DataFrame(rubric_labels.answer_sample(known.labels, ANSWERS), columns=agreement.KEYS)
-    judged, source = human.recorded(committed / ANSWER_FILE, judge, partial(_answers, keys), save)
+    one, known = SETS[name], human.stored(committed, SETS[name].stored)
+    marked = known.labels.assign(label=known.labels["correct"].map({True: "correct", False: "incorrect"}))
+    if "label" in known.labels:                         # refusals are neither
+        marked["label"] = known.labels["label"]
+    keys = pd.DataFrame(rubric_labels.answer_sample(marked, OF_EACH), columns=agreement.KEYS)
+    judged, source = human.recorded(committed / one.file, judge, partial(_answers, one, keys), save)
     columns = [c for c in known.scores if c.rpartition(" ")[0] in BESIDE]
     scores = judged.merge(known.scores[[*agreement.KEYS, *columns]], on=agreement.KEYS, validate="one_to_one")
-    return human.LabelSet(known.labels.merge(keys), scores, source), source
+    return human.LabelSet(marked.merge(keys), scores, source), source
 
 
-def _answers(keys: pd.DataFrame, judge: Judge) -> pd.DataFrame:
-    triplets, given, _ = upstream.financebench(upstream.financebench_sets())
+def _answers(one: LabelledAnswers, keys: pd.DataFrame, judge: Judge) -> pd.DataFrame:
+    triplets, given, _ = one.texts()
     drawn = set(keys.itertuples(index=False, name=None))
     some = [a for a in given if (a.triplet_id, a.model) in drawn]
-    return agreement.judged_table(triplets, some, judge).round(5)
+    return agreement.judged_table(triplets, some, judge, sides=one.sides).round(5)
 
 
 def points(committed: Path, units: pd.DataFrame, judge: Judge | None = None, save: Path | None = None

@@ -321,24 +321,27 @@ def right_wrong(bench: pd.DataFrame, recall: pd.DataFrame, verdicts: pd.DataFram
         "explanation says little about whether the conclusion is right.")
 
 
-def judged_labels(answers: Mapping[str, pd.DataFrame], points: pd.DataFrame) -> str:
-    """What EMS(LLM) is worth on labels that nothing was tuned on.
+def judged_labels(answers: Mapping[str, Mapping[str, pd.DataFrame]], points: pd.DataFrame) -> str:
+    """What EMS(LLM) is worth on labels that no prompt was tuned on.
 
-    `answers`: `agreement.label_agreement` of FinanceBench's judged answers by part, against EMS(LLM);
-    `points`: `unit_labels.unit_agreement` of K-QA's claims.
+    `answers`: by set and part, `agreement.label_agreement` of the answers that the judge scored, against
+    EMS(LLM); `points`: `unit_labels.unit_agreement` of K-QA's claims.
     """
-    areas = {part: frame[(frame["subset"] == "all") & (frame["measure"] == "AUC")].set_index("metric")
-             for part, frame in answers.items()}
-    by_f1, by_claim = areas["F1"], points.set_index("metric")
-    others = "; ".join(f"{markdown_text(metric)} {with_interval(row)}, {comparison(row, JUDGED)}"
-                       for metric, row in by_f1.iterrows() if metric != JUDGED)
+    lines = []
+    for name, frames in answers.items():
+        by_f1, by_recall = (frame.query("subset == 'all' and measure == 'AUC'").set_index("metric")
+                            for frame in (frames["F1"], frames["Recall"]))
+        others = "; ".join(f"{markdown_text(metric)} {with_interval(row)}, {comparison(row, JUDGED)}"
+                           for metric, row in by_f1.iterrows() if metric != JUDGED)
+        lines.append(
+            f"- **{JUDGED} on {name}**, where nothing was tuned: on {by_f1.loc[JUDGED, 'n']:.0f} answers, "
+            f"its F1 ranks correct over incorrect ones with an AUC of {with_interval(by_f1.loc[JUDGED])}, its "
+            f"recall with {with_interval(by_recall.loc[JUDGED])}. F1 of the others: {others}.")
+    by_claim = points.set_index("metric")
     claims = "; ".join(f"{markdown_text(metric)} {with_interval(row)}" for metric, row in by_claim.iterrows())
-    return (
-        f"- **{JUDGED} where nothing was tuned.** On {by_f1.loc[JUDGED, 'n']:.0f} of FinanceBench's answers, "
-        f"its F1 ranks correct over incorrect ones with an AUC of {with_interval(by_f1.loc[JUDGED])}, its "
-        f"recall with {with_interval(areas['Recall'].loc[JUDGED])}. F1 of the others: {others}.\n"
-        f"- **K-QA**, {by_claim.loc[JUDGED, 'n']:.0f} claims that physicians looked for in answers. AUC: "
-        f"{claims}.")
+    lines.append(f"- **K-QA**, {by_claim.loc[JUDGED, 'n']:.0f} claims that physicians looked for in answers. "
+                 f"AUC: {claims}.")
+    return "\n".join(lines)
 
 
 def _mean(values: Iterable[float]) -> float:
