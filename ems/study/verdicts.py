@@ -335,8 +335,8 @@ def judged_labels(answers: Mapping[str, Mapping[str, pd.DataFrame]], points: pd.
                            for metric, row in by_f1.iterrows() if metric != JUDGED)
         lines.append(
             f"- **{JUDGED} on {name}**, where nothing was tuned: on {by_f1.loc[JUDGED, 'n']:.0f} answers, "
-            f"its F1 ranks correct over incorrect ones with an AUC of {with_interval(by_f1.loc[JUDGED])}, its "
-            f"recall with {with_interval(by_recall.loc[JUDGED])}. F1 of the others: {others}.")
+            f"its F1 ranks correct over incorrect ones with an AUC of {with_interval(by_f1.loc[JUDGED])}, "
+            f"its recall with {with_interval(by_recall.loc[JUDGED])}. F1 of the others: {others}.")
     by_claim = points.set_index("metric")
     claims = "; ".join(f"{markdown_text(metric)} {with_interval(row)}" for metric, row in by_claim.iterrows())
     lines.append(f"- **K-QA**, {by_claim.loc[JUDGED, 'n']:.0f} claims that physicians looked for in answers. "
