@@ -239,7 +239,7 @@ def _numbered(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Any]]:
 def _values(path: str | Path, text: str) -> Iterator[tuple[str, Any]]:
     """Every row of a CSV file (by its name), a JSON array or JSON lines, and where it stands."""
     if str(path).lower().endswith(".csv"):
-        yield from _csv_values(path, text)
+        yield from csv_rows(path, text)
     elif text.lstrip()[:1] == "[":
         try:
             yield from ((f"entry {number}", value) for number, value in enumerate(read_json(text)))
@@ -249,8 +249,11 @@ def _values(path: str | Path, text: str) -> Iterator[tuple[str, Any]]:
         yield from ((f"line {number}", value) for number, value in parse_jsonl(text, path))
 
 
-def _csv_values(path: str | Path, text: str) -> Iterator[tuple[str, Any]]:
-    """The rows of a CSV file with a header; an empty `group` or `context` counts as absent."""
+def csv_rows(path: str | Path, text: str) -> Iterator[tuple[str, Any]]:
+    """The rows of a CSV file with a header, each with its line; an empty `group` or `context` is absent.
+
+    InputError for a column that is there twice, and for what is not CSV.
+    """
     csv.field_size_limit(2**31 - 1)                  # a document in a cell may be longer than the usual limit
     reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     try:

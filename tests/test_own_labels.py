@@ -199,3 +199,10 @@ def test_few_labels_have_no_intervals_and_the_text_says_so(tmp_path):
     text = "\n".join(own_labels.as_text({"EMS": table.assign(precision=table.recall, f1=table.recall)}, labels))
     assert "0.894       –        –  4" in text
     assert text.endswith("No interval with fewer than 6 labelled groups: they are too few.")
+
+
+def test_labels_with_any_line_ends_and_long_cells_are_read(tmp_path):
+    lines = ["triplet_id,model,label,note", "q1,m,1," + "x" * 140_000, "q2,m,0,"]
+    for end in ("\r", "\r\n", "\n"):
+        (tmp_path / "l.csv").write_bytes(end.join(lines).encode())
+        assert own_labels.read_labels(tmp_path / "l.csv")["label"].tolist() == [1, 0]

@@ -7,8 +7,6 @@ label only says which group its answer belongs to.
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from .. import stats
+from ..data import csv_rows
 from ..io import read_text, some
 from ..results import UNNAMED, load_results
 from ..types import InputError
@@ -52,17 +51,17 @@ def read_labels(path: str | Path) -> pd.DataFrame:
     Labels are numbers, nan where the cell is empty. InputError for other columns, an empty name, a label that
     is no number, a judgement that is there twice, and labels that are all the same.
     """
-    rows = list(csv.DictReader(io.StringIO(read_text(path))))
-    given = list(rows[0]) if rows else []
+    rows = [row for _, row in csv_rows(path, read_text(path))]
+    given = list(dict.fromkeys(name for row in rows for name in row))
     columns = next((kind for kind in (SINGLE, PAIR) if {*kind} <= {*given}), None)
     if columns is None:
         raise InputError(f"{path} needs the columns {', '.join(SINGLE)} or {', '.join(PAIR)} and a row a "
                          f"judgement, got {', '.join(map(str, given)) or 'nothing'}")
     named = columns[-1]
     for number, row in enumerate(rows, 2):
-        if empty := [name for name in columns[:-1] if not (row[name] or "").strip()]:
+        if empty := [name for name in columns[:-1] if not row.get(name, "").strip()]:
             raise InputError(f"{path}, row {number}: {empty[0]} is empty")
-        row[named] = _number(row[named] or "", f"{path}, row {number}: {named}")
+        row[named] = _number(row.get(named, ""), f"{path}, row {number}: {named}")
     table = pd.DataFrame(rows)[[c for c in given if c in (*columns, "rater", "group")]]
     table["rater"] = table.get("rater", pd.Series("1", index=table.index)).fillna("").astype(str)
     of_groups = table.get("group", table["triplet_id"]).fillna("").astype(str)
