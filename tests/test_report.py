@@ -618,6 +618,17 @@ def test_scaling_figure_names_the_paired_p_of_last_and_first():
             "0.100 → 0.100, ×1.00; no paired test"} <= set(said)
 
 
+def test_a_metric_has_its_colour_by_what_judges_its_points():
+    rows = [(metric, "Score", "a", 0.1, 0.1, 0.2, 5, 0, 5) for metric in
+            ("BLEU", "RAGChecker", "EMS(ROUGE)", "EMS(LLM)", "EMS(local)", "EMS-Support", "Jaccard")]
+    for table, of_rouge in ((rows, figures.BLUE), (rows[:3] + rows[4:], figures.GREEN)):
+        drawn = {ax.get_title(loc="left"): ax._left_title.get_color()
+                 for ax in figures.scaling_figure(summary(table), {"a": 1}).axes if ax.get_visible()}
+        assert drawn.pop("EMS(LLM)", figures.BLUE) == figures.BLUE
+        assert drawn == {"BLEU": figures.ORANGE, "Jaccard": figures.ORANGE, "RAGChecker": figures.PINK,
+                         "EMS(ROUGE)": of_rouge, "EMS(local)": figures.GREEN, "EMS-Support": figures.GREEN}
+
+
 def test_scaling_figure_with_names_for_sizes():
     fig = figures.scaling_figure(OURS, {LARGE: "with the call", SMALL: "closed book"})
     ax = fig.axes[1]
