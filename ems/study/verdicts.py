@@ -318,7 +318,7 @@ def right_wrong(bench: pd.DataFrame, recall: pd.DataFrame, verdicts: pd.DataFram
         f"- **FinDVer.** {LOCAL} F1 ranks right over wrong answers with an AUC of {by_verdict}; higher: "
         f"{higher[2]}. Its point-biserial correlation, {with_interval(linear)}, is "
         f"{comparison(linear, 'ROUGE-L')} and {comparison(linear, 'unigram')}. Likeness to an expert's "
-        "explanation says little about whether the conclusion is right.")
+        "explanation, without a judge, says little about whether the conclusion is right.")
 
 
 def judged_labels(answers: Mapping[str, Mapping[str, pd.DataFrame]], points: pd.DataFrame) -> str:
