@@ -53,7 +53,7 @@ def test_the_committed_scores_reach_what_is_said_of_them(units):
     assert area.loc["EMS(LLM, all or nothing)", "vs EMS(LLM) high"] < 0
     points = unit_labels.unit_agreement(judged_labels.points(HUMAN, units)[0], resamples=200)
     text = verdicts.judged_labels({"FinanceBench": frames}, points)
-    assert "on 200 answers, its F1 ranks correct over incorrect ones with an AUC of 0.94 [" in text
+    assert "On 200 answers, its F1 ranks correct over incorrect ones with an AUC of 0.94 [" in text
     assert "ROUGE-L 0.73 [" in text
     assert "below EMS(LLM)" in text
     assert "399 claims" in text

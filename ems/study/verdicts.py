@@ -334,7 +334,7 @@ def judged_labels(answers: Mapping[str, Mapping[str, pd.DataFrame]], points: pd.
         others = "; ".join(f"{markdown_text(metric)} {with_interval(row)}, {comparison(row, JUDGED)}"
                            for metric, row in by_f1.iterrows() if metric != JUDGED)
         lines.append(
-            f"- **{JUDGED} on {name}**, where nothing was tuned: on {by_f1.loc[JUDGED, 'n']:.0f} answers, "
+            f"- **{JUDGED} on {name}**. No prompt was tuned there. On {by_f1.loc[JUDGED, 'n']:.0f} answers, "
             f"its F1 ranks correct over incorrect ones with an AUC of {with_interval(by_f1.loc[JUDGED])}, "
             f"its recall with {with_interval(by_recall.loc[JUDGED])}. F1 of the others: {others}.")
     by_claim = points.set_index("metric")
