@@ -318,3 +318,11 @@ def test_hostile_names_are_harmless_in_every_notebook_and_file(tmp_path, monkeyp
     assert "<script" not in (run / "table1.md").read_text(encoding="utf-8")
     cells = (run / "table1.csv").read_text(encoding="utf-8").replace("\n", ",").split(",")
     assert not [cell for cell in cells if cell.strip('"').startswith(("=", "+", "@"))]
+
+
+@pytest.mark.parametrize(("given", "value"), [(True, "yes"), (False, "no"), ("auto", "auto")])
+def test_yes_and_no_are_words_where_a_notebook_has_them(given, value):
+    """`-p RECOMPUTE yes` arrives as YAML's True."""
+    paths = listed(ROOT)
+    assert parameters_of(paths, {}, {"RECOMPUTE": given}, paths)["06_human_correlation"] == {"RECOMPUTE": value}
+    assert parameters_of(paths, {}, {"SIDES": given == "auto"}, paths)["03_ems_variants"] == {"SIDES": given == "auto"}

@@ -104,7 +104,7 @@ _IN_WORDS = r"""
     | (?P<times>(?i:two|three))[ -](?P<parts>(?i:quarters|thirds|fifths))[ ]of
     | (?P<multiple>(?i:doubl|tripl|quadrupl))(?i:e[ds]?|ing))\b"""
 _IN_DIGITS = rf"""
-  (?P<minus>\((?!{_YEAR}\))(?=[\d.,]+\))|(?<![\w)])[-−–](?=[\d.$€£]))?
+  (?P<minus>\((?!{_YEAR}\))(?=[\d.,]+\))|(?<![\w)%])[-−–](?=[\d.$€£]))?
     (?:(?P<currency>{_CURRENCY})[ ]?(?P<minus2>[(-](?=[\d.,]+\)?))?|(?<![\d.,])(?<![^\W\d_])(?<![^\W\d_]-))
     (?P<digits>(?>\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+))
     \)?(?P<scale>{_SCALE})?(?P<unit>{_UNIT})?(?![^\W\d_]|-[A-Z])"""

@@ -104,7 +104,8 @@ def parameters_of(paths: Sequence[Path], profile: Mapping[str, Parameters], give
     for path in paths:
         defaults = known[path.stem]
         values = {**profile.get("common", {}), **profile.get(path.stem, {}), **given}
-        chosen[path.stem] = {name: value for name, value in values.items() if name in defaults}
+        chosen[path.stem] = {name: _as_word(defaults[name], value) for name, value in values.items()
+                             if name in defaults}
         for name, value in chosen[path.stem].items():
             if not _same_kind(defaults[name], value):
                 raise InputError(f"{path.name}: {name} must be {type(defaults[name]).__name__} like "
@@ -128,6 +129,11 @@ def _refuse_unknown(profile: Mapping[str, Parameters], given: Parameters,
         if spare := set(profile.get(stem, {})) - names.keys():
             raise InputError(f"{stem}.ipynb: no parameter {sorted(spare)}{meant(min(spare), names)}; it has "
                              f"{sorted(names)}")
+
+
+def _as_word(default: Any, value: Any) -> Any:
+    """The value; where a notebook has "yes" or "no", YAML's reading of these words as bool is undone."""
+    return ("no", "yes")[value] if isinstance(value, bool) and default in ("yes", "no", "auto") else value
 
 
 def _same_kind(default: Any, value: Any) -> bool:
