@@ -27,7 +27,7 @@ PACKAGED = {
 # Layers that BERTScore's authors chose for the models their paper recommends; others need `layers`.
 LAYERS = {"roberta-large": 17, "roberta-base": 10, "microsoft/deberta-xlarge-mnli": 40}
 MAX_TOKENS = 512
-TOKENS_HELD = 2**17      # whose vectors a computation keeps: 200 MB for all-MiniLM, 540 MB for roberta-large
+TOKENS_HELD = 2**16      # whose vectors a computation keeps: 100 MB for all-MiniLM, 270 MB for roberta-large
 
 
 class Encoder:
