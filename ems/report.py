@@ -413,7 +413,8 @@ def _notes(table: pd.DataFrame, summary: pd.DataFrame, absent: Mapping[str, str]
         notes.append("EMS-Support: share of the checked answer points that the document supports, beside the "
                      "paper's metrics; its coverage is the share of points that could be checked. EMS-open: "
                      "precision in which a supported point earns 1, whatever the reference has. (LLM): "
-                     "supported by a judge, which can check every point; else by numbers.")
+                     "supported by a judge, which can check every point; else by numbers. An answer without "
+                     "points has no value in these rows; EMS(LLM) counts it as 0.")
     if any(column.startswith(PAPER) for column in table):
         notes.append("paper: the printed value of the model to its left (ours minus it; in or out of our "
                      "interval).")

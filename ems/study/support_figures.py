@@ -74,4 +74,5 @@ def _bars(ax: Axes, places: pd.DataFrame, models: Sequence[str]) -> None:
             bar.set(hatch="///", edgecolor=GREY)
         start = start + shown[place]
     ax.set_xlim(0, 1)
+    ax.set_xticks([0.2, 0.4, 0.6, 0.8])        # those at the ends would touch the next panel's
     ax.set_xlabel("share of all answer points")

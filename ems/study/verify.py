@@ -176,9 +176,9 @@ def findings(table: pd.DataFrame, ranks: pd.DataFrame, judged: pd.DataFrame) -> 
         f"- **FinDVer's claims.** The rule, on {whole['n']} claims of filings on which it was not chosen, is "
         f"right about {_share(whole)}, {worth} (the median released model: "
         f"{_percent(whole['median model'])}); {with_amount} of those with an amount. On FDV-MATH "
-        f"{_share(math_)} ({_percent(math_['median model'])}), on FDV-IE {_share(ie)} "
-        f"({_percent(ie['median model'])}), on FDV-KNOW {_share(know)} ({_percent(know['median model'])}). "
-        f"Of the {ie['flagged']} FDV-IE claims that it flags, {flagged} are refuted.\n"
+        f"{_share(math_)}, the median model {_percent(math_['median model'])}; on FDV-IE {_share(ie)} and "
+        f"{_percent(ie['median model'])}, on FDV-KNOW {_share(know)} and {_percent(know['median model'])}. "
+        f"Of the {ie['flagged']} FDV-IE claims that it takes for refuted, {flagged} are.\n"
         f"{_judge_finding(judged)}\n"
         f"- **Retrieval.** BM25 has {_percent(ranks.loc['all', 'recall_10'])} of the experts' passages "
         "among its ten best, over all filings at hand.")
@@ -193,10 +193,11 @@ def _judge_finding(judged: pd.DataFrame) -> str:
         f"- **The same claims by a judge**, which reads the ten passages nearest to each: right about "
         f"{_share(same)} of the {same['n']:.0f}, {100 * same['less numbers']:+.0f} points of 100 "
         f"[{100 * same['less_ci_low']:+.0f}, {100 * same['less_ci_high']:+.0f}] from the rule"
-        f"{'' if clear else ', which is not a clear difference'}; of all {every['n']:.0f}, on none of which "
-        f"it was chosen, {_share(every)} (the best released model on these: "
-        f"{_percent(every['best model'])}). Of the {ie['flagged']:.0f} FDV-IE claims that it flags, "
-        f"{_percent(ie['refuted, of those flagged'])} are refuted.")
+        f"{'' if clear else ', which is not a clear difference'}; of all {every['n']:.0f} "
+        f"(no setting was chosen on any of them) {_share(every)}; the best released model on these: "
+        f"{_percent(every['best model'])}. Of the {every['flagged']:.0f} claims that it takes for refuted, "
+        f"{_percent(every['refuted, of those flagged'])} are; of FDV-IE's {ie['flagged']:.0f}, "
+        f"{_percent(ie['refuted, of those flagged'])}.")
 
 
 def _share(row: pd.Series) -> str:
