@@ -171,6 +171,32 @@ def test_right_and_wrong_by_hand():
     )
 
 
+def test_within_systems_by_hand():
+    labels = pd.DataFrame({"triplet_id": list("123456"), "model": list("xxxyyz"), "group": list("abcabc"),
+                           "correct": [True, False, False, True, False, True]})
+    scores = labels[agreement.KEYS].assign(**{"M F1": [0.5, 0.5, 0.2, 0.1, 0.9, 0.0], "N F1": [1, 0, math.nan, 1, 0, 0]})
+    found = agreement.within_systems(labels, scores.sample(frac=1, random_state=3),
+                                     {"x": 1 / 3, "y": 1 / 2, "z": 1}, resamples=50).set_index("metric")
+    # Shares: 1 against 2, 3 ties and loses to 5; 4 beats 2, 3 and ties with 5; 6 beats all
+    # M: x has a tie and a pair in order, y a pair out of order, z has no incorrect answer; N: one pair is unscored
+    assert found["value"].to_dict() == {"M": 1.5 / 3, "N": 1.0, agreement.SYSTEM: 6.5 / 9}
+    assert found["pairs"].to_dict() == {"M": 3, "N": 2, agreement.SYSTEM: 9}
+    assert found["ci_low"].isna().all()                          # three groups are too few
+    nothing = agreement.within_systems(labels[2:4], scores[2:4], {"x": 0, "y": 1}).set_index("metric")
+    assert math.isnan(nothing.loc["M", "value"])                 # no system has both
+
+
+def test_a_pair_within_systems_counts_as_often_as_both_groups_are_drawn():
+    labels = pd.DataFrame({"triplet_id": [f"{i}" for i in range(12)], "model": "x", "group": [*"abcdef"] * 2,
+                           "correct": [True] * 6 + [False] * 6})
+    scores = labels[agreement.KEYS].assign(**{"M F1": [0.9, 0.3, 0.7, 0.2, 0.8, 0.6, 0.1, 0.5, 0.7, 0.4, 0.6, 0.3]})
+    found = agreement.within_systems(labels, scores, {"x": 0.5}, resamples=300, seed=5).set_index("metric").loc["M"]
+    # one system only: the pairs, and so the area and its interval, are those of all answers
+    whole = agreement.label_agreement(labels, scores, resamples=300, seed=5).set_index("measure").loc["AUC"]
+    assert found[["value", "ci_low", "ci_high"]].tolist() == pytest.approx(whole[["value", "ci_low", "ci_high"]].tolist())
+    assert found["ci_low"] < found["value"] < found["ci_high"]
+
+
 @pytest.mark.parametrize("ids", [["1", "2", "3"], ["1", "2", "3", "4", "5"], ["1", "2", "3", "9"]])
 def test_scores_and_labels_must_be_of_one_run(ids):
     scores = pd.DataFrame({"triplet_id": ids, "model": "x", "M F1": 0.5})

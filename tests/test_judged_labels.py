@@ -38,6 +38,20 @@ def test_half_of_the_answers_are_correct_and_each_has_its_scores(name):
         assert set(first) <= set(known.labels[agreement.KEYS].itertuples(index=False, name=None))
 
 
+def test_within_systems_the_judge_ranks_as_well_and_the_system_alone_does_not():
+    """FinanceBench's systems differ much, FinDVer's little; refusals are left out of the shares."""
+    area = {}
+    for name in judged_labels.SETS:
+        known, _ = judged_labels.answers(name, HUMAN)
+        shares = judged_labels.shares(name, HUMAN)
+        area[name] = agreement.within_systems(known.labels, known.scores, shares, resamples=200).set_index("metric")
+    assert area["FinanceBench"]["value"].round(2)[["EMS(LLM)", "ROUGE-L", "EMS(local)", agreement.SYSTEM]].tolist() == [
+        0.94, 0.72, 0.87, 0.83]
+    assert area["FinanceBench"].loc["EMS(LLM)", "pairs"] == 456
+    assert area["FinDVer"]["value"].round(2)[["EMS(LLM)", "ROUGE-L", "EMS(local)", agreement.SYSTEM]].tolist() == [
+        0.74, 0.56, 0.58, 0.56]
+
+
 def test_every_claim_has_the_judges_scores(units):
     judged, _ = judged_labels.points(HUMAN, units)
     assert len(judged) == len(units) == 399

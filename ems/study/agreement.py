@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from .. import stats
@@ -35,10 +36,13 @@ ASKED = {"overall": "F1", "completeness": "Recall", "correctness": "Precision"}
 UNIGRAM, RAGCHECKER, PEOPLE = "unigram", "RAGChecker", "the other annotator"
 # Metrics that were developed on the pairs at hand: for them agreement with these people is the best case.
 DEVELOPED = ("EMS(local)", "EMS(local, encoder)", "EMS(local-pair)")
+SYSTEM = "the system alone"
 ABOUT_PEOPLE = ("Spearman correlation with two annotators' preferences between pairs of answers to other "
-                "questions (notebook 6); EMS(local) was developed on these pairs, no other row was. –: not "
-                "compared. On these pairs EMS(ROUGE) and EMS(BERTScore) rest on matches made without a "
-                "judge, and there is no document for EMS-Support and EMS-open")
+                "questions (notebook 6). EMS(local) was developed on these pairs, no other row was. "
+                "RAGChecker's values there are its authors', by their own judge; EMS(LLM) is there on "
+                "sentence points. –: not compared. On these pairs EMS(ROUGE) and EMS(BERTScore) rest on "
+                "matches made without a judge, and there is no document for EMS-Support, EMS-open, "
+                "EMS-Support(LLM) and EMS-open(LLM).")
 CORRELATIONS = ("pearson", "spearman")
 PAIR_MEASURES = (*CORRELATIONS, "sign accuracy")
 LABEL_MEASURES = ("kendall", "pearson", "AUC")
@@ -216,10 +220,7 @@ def label_agreement(labels: pd.DataFrame, scores: pd.DataFrame, *, by: str = "",
     Tidy as `human_agreement`, with a column subset: "all", then each value of the labels' column `by`.
     Intervals resample whole groups. InputError when an answer has no label or no score.
     """
-    table = labels.merge(scores, on=KEYS, how="outer", indicator=True, validate="one_to_one")
-    if unjoined := int((table["_merge"] != "both").sum()):
-        raise InputError(f"{unjoined} answers have only scores or only a label; "
-                         "scores and labels must be of one run")
+    table = _labelled(labels, scores)
     columns, rows = metrics_of(scores, part), []
     for name, subset in [("all", table), *(table.groupby(by) if by else ())]:
         values = {metric: subset[column] for metric, column in columns.items()}
@@ -227,6 +228,56 @@ def label_agreement(labels: pd.DataFrame, scores: pd.DataFrame, *, by: str = "",
                                 against, {"resamples": resamples, "seed": seed})
         rows += [{"subset": name, **row} for row in agreements]
     return pd.DataFrame(rows)
+
+
+def within_systems(labels: pd.DataFrame, scores: pd.DataFrame, shares: Mapping[str, float], *,
+                   part: str = "F1", resamples: int = 2000, seed: int = 7) -> pd.DataFrame:
+    """How well each metric tells right answers from wrong ones where both are of one system: AUC in [0, 1].
+
+    Over all pairs of a correct and an incorrect answer of one `model`, the share in which the correct one
+    scores higher; a tie counts half. Where systems differ in quality, an AUC over all answers also rewards a
+    metric that only tells the systems apart; the last row, `SYSTEM`, says how far that alone leads: AUC over
+    all answers where each has its system's share of correct ones, from `shares`, as its score.
+
+    Columns metric, part (`SYSTEM`: "Score"), value, ci_low, ci_high over resampled groups, pairs. A pair
+    counts as often as its two groups' draws multiplied. nan without a pair. InputError as `label_agreement`.
+    """
+    table = _labelled(labels, scores).sort_values(KEYS, ignore_index=True)
+    table["cluster"] = pd.factorize(table["group"].astype(str), sort=True)[0]
+    correct, clusters = table["correct"].astype(bool), table["cluster"].nunique()
+    pairs, rows = table[correct].merge(table[~correct], on="model", suffixes=("", " of wrong")), []
+    for metric, column in metrics_of(scores, part).items():
+        known = pairs.dropna(subset=[column, f"{column} of wrong"])
+        wins = (1 + np.sign(known[column] - known[f"{column} of wrong"]).to_numpy()) / 2
+        area = _pair_share(wins, known["cluster"].to_numpy(), known["cluster of wrong"].to_numpy())
+        found = stats.bootstrapped(area, clusters if len(known) else 0, len(known), resamples, seed)
+        rows.append({"metric": metric, "part": part, **_ends(found), "pairs": len(known)})
+    alone = stats.auc(table["model"].map(shares), correct, list(table["group"]), resamples=resamples,
+                      seed=seed)
+    rows.append({"metric": SYSTEM, "part": "Score", **_ends(alone),
+                 "pairs": int(correct.sum() * (~correct).sum())})
+    return pd.DataFrame(rows)
+
+
+def _pair_share(wins: np.ndarray, right: np.ndarray, wrong: np.ndarray) -> stats.Statistic:
+    """The mean of `wins` over pairs, each counted as often as its two clusters' draws multiplied."""
+    def share(weights: np.ndarray) -> np.ndarray:
+        drawn = weights[:, right] * weights[:, wrong]
+        return (drawn * wins).sum(axis=1) / drawn.sum(axis=1)
+    return share
+
+
+def _ends(found: stats.Estimate) -> dict[str, float]:
+    return {"value": found.value, "ci_low": found.ci_low, "ci_high": found.ci_high}
+
+
+def _labelled(labels: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
+    """Labels and scores joined by answer; InputError when one of them lacks an answer."""
+    table = labels.merge(scores, on=KEYS, how="outer", indicator=True, validate="one_to_one")
+    if unjoined := int((table["_merge"] != "both").sum()):
+        raise InputError(f"{unjoined} answers have only scores or only a label; "
+                         "scores and labels must be of one run")
+    return table.drop(columns="_merge")
 
 
 def _agreement(metrics: Mapping[str, Any], labels: Any, cluster: Any, measures: Sequence[str],

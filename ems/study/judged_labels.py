@@ -48,14 +48,26 @@ def answers(name: str, committed: Path, judge: Judge | None = None, save: Path |
     judge's scores come from (`human.recorded`).
     """
     one, known = SETS[name], human.stored(committed, SETS[name].stored)
-    marked = known.labels.assign(label=known.labels["correct"].map({True: "correct", False: "incorrect"}))
-    if "label" in known.labels:                         # refusals are neither
-        marked["label"] = known.labels["label"]
+    marked = _marked(known.labels)
     keys = pd.DataFrame(rubric_labels.answer_sample(marked, OF_EACH), columns=agreement.KEYS)
     judged, source = human.recorded(committed / one.file, judge, partial(_answers, one, keys), save)
     columns = [c for c in known.scores if c.rpartition(" ")[0] in BESIDE]
     scores = judged.merge(known.scores[[*agreement.KEYS, *columns]], on=agreement.KEYS, validate="one_to_one")
     return human.LabelSet(marked.merge(keys), scores, source), source
+
+
+def shares(name: str, committed: Path) -> dict[str, float]:
+    """Share of correct answers of every system of one of `SETS`, over all that are correct or incorrect."""
+    marked = _marked(human.stored(committed, SETS[name].stored).labels)
+    tried = marked[marked["label"].isin(["correct", "incorrect"])]
+    return tried.groupby("model")["correct"].mean().to_dict()
+
+
+def _marked(labels: pd.DataFrame) -> pd.DataFrame:
+    """Labels with a column `label`: correct, incorrect, or, in FinanceBench, refusal."""
+    if "label" in labels:
+        return labels
+    return labels.assign(label=labels["correct"].map({True: "correct", False: "incorrect"}))
 
 
 def _answers(one: LabelledAnswers, keys: pd.DataFrame, judge: Judge) -> pd.DataFrame:
