@@ -180,7 +180,7 @@ def test_within_systems_by_hand():
     # Shares: 1 against 2, 3 ties and loses to 5; 4 beats 2, 3 and ties with 5; 6 beats all
     # M: x has a tie and a pair in order, y a pair out of order, z has no incorrect answer; N: one pair is unscored
     assert found["value"].to_dict() == {"M": 1.5 / 3, "N": 1.0, agreement.SYSTEM: 6.5 / 9}
-    assert found["pairs"].to_dict() == {"M": 3, "N": 2, agreement.SYSTEM: 9}
+    assert found["n"].to_dict() == {"M": 3, "N": 2, agreement.SYSTEM: 9}
     assert found["ci_low"].isna().all()                          # three groups are too few
     nothing = agreement.within_systems(labels[2:4], scores[2:4], {"x": 0, "y": 1}).set_index("metric")
     assert math.isnan(nothing.loc["M", "value"])                 # no system has both

@@ -47,7 +47,7 @@ def test_within_systems_the_judge_ranks_as_well_and_the_system_alone_does_not():
         area[name] = agreement.within_systems(known.labels, known.scores, shares, resamples=200).set_index("metric")
     assert area["FinanceBench"]["value"].round(2)[["EMS(LLM)", "ROUGE-L", "EMS(local)", agreement.SYSTEM]].tolist() == [
         0.94, 0.72, 0.87, 0.83]
-    assert area["FinanceBench"].loc["EMS(LLM)", "pairs"] == 456
+    assert area["FinanceBench"].loc["EMS(LLM)", "n"] == 456
     assert area["FinDVer"]["value"].round(2)[["EMS(LLM)", "ROUGE-L", "EMS(local)", agreement.SYSTEM]].tolist() == [
         0.74, 0.56, 0.58, 0.56]
 
@@ -66,7 +66,11 @@ def test_the_committed_scores_reach_what_is_said_of_them(units):
     assert area.loc["EMS(LLM)", "ci_low"] > area.loc["EMS(local)", "ci_high"] > area.loc["ROUGE-L", "value"]
     assert area.loc["EMS(LLM, all or nothing)", "vs EMS(LLM) high"] < 0
     points = unit_labels.unit_agreement(judged_labels.points(HUMAN, units)[0], resamples=200)
-    text = verdicts.judged_labels({"FinanceBench": frames}, points)
+    shares = judged_labels.shares("FinanceBench", HUMAN)
+    within = agreement.within_systems(known.labels, known.scores, shares, resamples=200)
+    text = verdicts.judged_labels({"FinanceBench": frames}, {"FinanceBench": within}, points)
+    assert "who knows of each answer only which system wrote it reaches 0.83 [" in text
+    assert "Over the 456 pairs of a correct and an incorrect answer of one system: EMS(LLM) 0.94 [" in text
     assert "On 200 answers, its F1 ranks correct over incorrect ones with an AUC of 0.94 [" in text
     assert "ROUGE-L 0.73 [" in text
     assert "below EMS(LLM)" in text

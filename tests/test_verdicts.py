@@ -211,6 +211,16 @@ def test_edits_without_numbers_have_no_verdict_on_what_should_cost_little():
     assert "fails at: none of these edits" in text
 
 
+@pytest.mark.parametrize("passes", [True, False, pd.NA])
+def test_a_light_paraphrase_stands_beside_the_edits_that_cost_less(passes):
+    harms = {"change numbers": "worse", "negate": "worse", "swap names": "worse", "paraphrase lightly": "none"}
+    rows = [("EMS(local)", edit, loss, True) for edit, loss in zip(harms, (0.14, 0.05, 0.02), strict=False)]
+    table = noticed(*rows, ("EMS(local)", "paraphrase lightly", 0.06, passes))
+    text = verdicts.edits(table.assign(harm=table["edit"].map(harms)))
+    assert "a light paraphrase, which loses nothing, 6.0, more than for: negate, swap names" in text
+    assert ("(it passes, since the bar is half of its own loss for changed numbers, 7.0)" in text) is (passes is True)
+
+
 # --- notebook 6 ---
 
 def agreed(asked, metric, value, **against):
@@ -226,7 +236,7 @@ def test_pairs_name_the_ceiling_and_the_metrics_above():
         agreed("overall", "RAGChecker", 0.6),
         agreed("overall", "length", 0.3),
         agreed("overall", "EMS(local)", 0.65, unigram=0.2, RAGChecker=0.05),
-        agreed("overall", "BLEU", 0.65),
+        agreed("overall", "BLEU", 0.6504),
         agreed("overall", "EMS(local-pair)", 0.5, unigram=-0.2),
         agreed("completeness", "EMS(local)", 0.6),
         agreed("completeness", "length", 0.4),
@@ -238,7 +248,7 @@ def test_pairs_name_the_ceiling_and_the_metrics_above():
     assert "above unigram (+0.20 [+0.10, +0.30]), not distinguishable from RAGChecker" in text
     assert "below unigram" in text
     assert "Metrics with a higher value: RAGChecker, EMS(local), BLEU;" in text
-    assert "above EMS(local): none" in text                     # BLEU is level with it: a tie is not above
+    assert "higher than EMS(local): none" in text                     # BLEU is level with it as both are shown
     assert "EMS(LLM)" not in text
     names = "EMS(LLM)", "EMS(LLM, sides)", "EMS(LLM, all or nothing)"
     rows += [agreed(ask, name, 0.55 + 0.1 * i, RAGChecker=0.2 * i) for i, name in enumerate(names)
@@ -255,9 +265,10 @@ def test_right_and_wrong_name_the_metrics_above():
         gaps = {f"vs {o}{e}": 0.0 for o in ("ROUGE-L", "unigram") for e in ("", " low", " high")}
         return pd.DataFrame([
             {"subset": "all", "measure": measure, "metric": metric, "value": value, "ci_low": value - 0.1,
-             "ci_high": value + 0.1, **gaps} for measure in ("AUC", "pearson") for metric, value in values])
+             "ci_high": value + 0.1, "n": 2100, **gaps} for measure in ("AUC", "pearson") for metric, value in values])
     text = verdicts.right_wrong(frame(("EMS(local)", 0.6), ("BLEU", 0.7)), frame(("EMS(local)", 0.8)),
-                                frame(("EMS(local)", 0.55), ("BLEU", 0.55)))
-    assert "AUC of 0.60 [0.50, 0.70] (0.5 is chance); higher: BLEU" in text
-    assert "0.80 [0.70, 0.90]; higher: none" in text
-    assert "AUC of 0.55 [0.45, 0.65]; higher: none" in text     # a tie is not higher
+                                frame(("EMS(local)", 0.55), ("BLEU", 0.5504)))
+    assert "AUC of 0.60 [0.50, 0.70] (0.5 is chance); higher, of the metrics computed on all 2,100 answers: BLEU" in text
+    assert "0.80 [0.70, 0.90]; higher, of the metrics computed on all 2,100 answers: none" in text
+    # 0.5504 is shown as 0.55 too
+    assert "AUC of 0.55 [0.45, 0.65]; higher, of the metrics computed on all 2,100 answers: none" in text

@@ -239,8 +239,9 @@ def within_systems(labels: pd.DataFrame, scores: pd.DataFrame, shares: Mapping[s
     metric that only tells the systems apart; the last row, `SYSTEM`, says how far that alone leads: AUC over
     all answers where each has its system's share of correct ones, from `shares`, as its score.
 
-    Columns metric, part (`SYSTEM`: "Score"), value, ci_low, ci_high over resampled groups, pairs. A pair
-    counts as often as its two groups' draws multiplied. nan without a pair. InputError as `label_agreement`.
+    Columns metric, part ("F1 within systems"; of `SYSTEM` "Score"), value, ci_low, ci_high over resampled
+    groups, n (pairs). In a resample a pair counts as often as its two groups were drawn, multiplied. nan
+    without a pair. InputError as `label_agreement`.
     """
     table = _labelled(labels, scores).sort_values(KEYS, ignore_index=True)
     table["cluster"] = pd.factorize(table["group"].astype(str), sort=True)[0]
@@ -251,11 +252,11 @@ def within_systems(labels: pd.DataFrame, scores: pd.DataFrame, shares: Mapping[s
         wins = (1 + np.sign(known[column] - known[f"{column} of wrong"]).to_numpy()) / 2
         area = _pair_share(wins, known["cluster"].to_numpy(), known["cluster of wrong"].to_numpy())
         found = stats.bootstrapped(area, clusters if len(known) else 0, len(known), resamples, seed)
-        rows.append({"metric": metric, "part": part, **_ends(found), "pairs": len(known)})
+        rows.append({"metric": metric, "part": f"{part} within systems", **_ends(found), "n": len(known)})
     alone = stats.auc(table["model"].map(shares), correct, list(table["group"]), resamples=resamples,
                       seed=seed)
     rows.append({"metric": SYSTEM, "part": "Score", **_ends(alone),
-                 "pairs": int(correct.sum() * (~correct).sum())})
+                 "n": int(correct.sum() * (~correct).sum())})
     return pd.DataFrame(rows)
 
 

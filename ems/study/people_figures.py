@@ -77,6 +77,7 @@ def auc_figure(panels: Mapping[str, pd.DataFrame]) -> Figure:
             ax.axvline(0.5, color="black", linewidth=0.8, linestyle=":")
             _dots(ax, cell, order)
             ax.set_title(f"{name}, n = {int(cell['n'].max()):,}", fontsize=13)
+        axes[0, 0].set_xticks([0.4, 0.6, 0.8])            # without the ends, which would touch between panels
         axes[0, 0].set_yticks(range(len(order)), [f"{m} *" if m in DEVELOPED else m for m in order])
         axes[0, 0].set_ylim(-0.6, len(order) - 0.3)
         fig.supxlabel("AUC: chance that a right answer outscores a wrong one (dotted: guessing), 95 % "
@@ -97,7 +98,8 @@ def _dots(ax: Axes, cell: pd.DataFrame, order: Sequence[str]) -> None:
         ax.plot([row["ci_low"], row["ci_high"]], [y, y], color=colour, linewidth=2, zorder=2)
         ax.plot(row["value"], y, "o", color=colour, markersize=7, zorder=3)
         ax.annotate(f"{row['value']:.2f}", (row["value"], y), xytext=(0, 6), textcoords="offset points",
-                    fontsize=11, ha="center", zorder=4)
+                    fontsize=11, ha="center", zorder=2.5,          # over the annotators' line, under the dot
+                    bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5})
     ax.grid(axis="y", color="#EFEFEF", zorder=0)
     ax.set_axisbelow(True)
 

@@ -105,7 +105,7 @@ def alignment_figure(result: EMSResult, sides: tuple[str, str] | None = None,
         links = [_Link(i, j, _edge(row), 1.2 + 2.2 * (row.score or 0)) for row, i, j in joined]
         counts = f"{len(left)} points", f"{len(right)} points"
         notes += ["Dashed, 0.00: no match. Dotted, ?: unscored. Darker and thicker: higher score. Without a "
-                  "line, but with a score: the partner is not drawn."]
+                  "line, but with a score: the partner is not drawn. Several lines: the highest counts."]
     titles = f"{left_title}: {counts[0]}", f"{right_title}: {counts[1]}"
     return _columns_figure(titles, left, right, links, notes, boxes)
 

@@ -14,6 +14,7 @@ import pandas as pd
 from ..report import markdown_text
 from ..stats import MIN_CLUSTERS
 from ..types import EMSResult, InputError
+from .agreement import SYSTEM
 
 ALPHA = 0.05         # p below which two systems count as distinguished
 WEAK = 0.5           # share of equal indices, or of equal scores, above which a judge is called weak
@@ -26,18 +27,19 @@ def with_interval(row: Mapping[str, Any]) -> str:
     return f"{row['value']:.2f}{interval}"
 
 
-def people_sets(people: pd.DataFrame, summaries: pd.DataFrame, correct: pd.DataFrame, right: pd.DataFrame
-                ) -> dict[str, pd.DataFrame]:
+def people_sets(people: pd.DataFrame, summaries: pd.DataFrame, correct: pd.DataFrame, right: pd.DataFrame,
+                judged: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """What notebook 6 compares metrics by, a frame a column of `by_set`: from `agreement.human_agreement`,
-    `unit_labels.summary_agreement` and two of `agreement.label_agreement`."""
+    `unit_labels.summary_agreement` and two of `agreement.label_agreement`; `judged` are more of the latter by
+    column, of the answers that a judge scored."""
     kendall = summaries[summaries["measure"] == "kendall"]
     return {
         "RAGChecker's pairs (Spearman)": people[(people["asked"] == "overall")
                                                 & (people["measure"] == "spearman")],
         "REALSumm, systems (Kendall)": kendall[kendall["level"] == "system"],
         "REALSumm, summaries (Kendall)": kendall[kendall["level"] == "summary"],
-        "FinanceBench (AUC)": correct[(correct["subset"] == "all") & (correct["measure"] == "AUC")],
-        "FinDVer (AUC)": right[(right["subset"] == "all") & (right["measure"] == "AUC")]}
+        **{name: frame[(frame["subset"] == "all") & (frame["measure"] == "AUC")] for name, frame in (
+            ("FinanceBench (AUC)", correct), ("FinDVer (AUC)", right), *judged.items())}}
 
 
 def by_set(named: Mapping[str, pd.DataFrame], developed: Sequence[str]) -> pd.DataFrame:
@@ -253,9 +255,23 @@ def edits(noticed: pd.DataFrame) -> str:
     lines.append(f"- **Changed numbers and changed stop words**, in points of 100: {falsified}.")
     lines.append(f"- **Against EMS.** {LOCAL} fails at: {failed.get(LOCAL, 'none of these edits')}. Swapped "
                  f"names cost it {loss(LOCAL, 'swap names')} points, and a light paraphrase, which loses "
-                 f"nothing, {loss(LOCAL, 'paraphrase lightly')}: without a judge a synonym is another word, "
-                 "and a swapped name is a word that both texts have.")
+                 f"nothing, {loss(LOCAL, 'paraphrase lightly')}{_paraphrased(noticed)}: without a judge a "
+                 "synonym is another word, and a swapped name is a word that both texts have.")
     return "\n".join(lines)
+
+
+def _paraphrased(noticed: pd.DataFrame) -> str:
+    """Which edits that should cost EMS(local) cost it less than a light paraphrase, and why that may pass."""
+    own = noticed[noticed["metric"] == LOCAL].set_index("edit")
+    if not {"paraphrase lightly", "change numbers"} <= set(own.index):
+        return ""
+    found = own.loc["paraphrase lightly"]
+    less = own[own["harm"].isin(["worse", "excess"]) & (own["loss"] < found["loss"])]
+    words = f", more than for: {', '.join(less.index)}" if len(less) else ""
+    if own["passes"].fillna(False)["paraphrase lightly"]:
+        bar = 50 * own.loc["change numbers", "loss"]
+        words += f" (it passes, since the bar is half of its own loss for changed numbers, {bar:.1f})"
+    return words
 
 
 # --- notebook 6: people ---
@@ -292,8 +308,7 @@ def pairs(people: pd.DataFrame, n_pairs: int, annotator: str = "the other annota
         f"{value['correctness', LOCAL]}.\n"
         f"- **Against EMS.** The paper's one-to-one form, EMS(local-pair), reaches {with_interval(pair)}: "
         f"{comparison(pair, 'unigram')}. Metrics with a higher value: "
-        f"{_listed(overall.index[overall > pair['value']])}; above {LOCAL}: "
-        f"{_listed(overall.index[overall > local['value']])}.\n"
+        f"{_higher(overall, pair['value'])}; higher than {LOCAL}: {_higher(overall, local['value'])}.\n"
         f"- **Length alone**, without the reference, reaches {value['overall', 'length']}, and "
         f"{value['completeness', 'length']} for completeness.")
 
@@ -308,40 +323,55 @@ def right_wrong(bench: pd.DataFrame, recall: pd.DataFrame, verdicts: pd.DataFram
 
     areas = [rows(frame, "AUC") for frame in (bench, recall, verdicts)]
     by_f1, by_recall, by_verdict = (with_interval(area.loc[LOCAL]) for area in areas)
-    higher = [_listed(area.index[area["value"] > area.loc[LOCAL, "value"]]) for area in areas]
+    higher = [f"higher, of the metrics computed on all {area.loc[LOCAL, 'n']:,.0f} answers: "
+              f"{_higher(area['value'], area.loc[LOCAL, 'value'])}" for area in areas]
     linear = rows(verdicts, "pearson").loc[LOCAL]
     return (
         "- **FinanceBench.** Its references are a few words long and its answers are long, so that every "
         f"explanation lowers F1 and precision. {LOCAL} F1 ranks correct over incorrect answers with an AUC "
-        f"of {by_f1} (0.5 is chance); higher: {higher[0]}. Its recall reaches {by_recall}; higher: "
-        f"{higher[1]}. Where references are short, use recall.\n"
-        f"- **FinDVer.** {LOCAL} F1 ranks right over wrong answers with an AUC of {by_verdict}; higher: "
+        f"of {by_f1} (0.5 is chance); {higher[0]}. Its recall reaches {by_recall}; {higher[1]}. "
+        "Where references are short, use recall.\n"
+        f"- **FinDVer.** {LOCAL} F1 ranks right over wrong answers with an AUC of {by_verdict}; "
         f"{higher[2]}. Its point-biserial correlation, {with_interval(linear)}, is "
         f"{comparison(linear, 'ROUGE-L')} and {comparison(linear, 'unigram')}. Likeness to an expert's "
         "explanation, without a judge, says little about whether the conclusion is right.")
 
 
-def judged_labels(answers: Mapping[str, Mapping[str, pd.DataFrame]], points: pd.DataFrame) -> str:
+def judged_labels(answers: Mapping[str, Mapping[str, pd.DataFrame]], within: Mapping[str, pd.DataFrame],
+                  points: pd.DataFrame) -> str:
     """What EMS(LLM) is worth on labels that no prompt was tuned on.
 
     `answers`: by set and part, `agreement.label_agreement` of the answers that the judge scored, against
-    EMS(LLM); `points`: `unit_labels.unit_agreement` of K-QA's claims.
+    EMS(LLM); `within`: by set, `agreement.within_systems` of their F1; `points`:
+    `unit_labels.unit_agreement` of K-QA's claims.
     """
     lines = []
     for name, frames in answers.items():
         by_f1, by_recall = (frame.query("subset == 'all' and measure == 'AUC'").set_index("metric")
                             for frame in (frames["F1"], frames["Recall"]))
+        inside = within[name].set_index("metric")
         others = "; ".join(f"{markdown_text(metric)} {with_interval(row)}, {comparison(row, JUDGED)}"
                            for metric, row in by_f1.iterrows() if metric != JUDGED)
+        same = ", ".join(f"{metric} {with_interval(inside.loc[metric])}"
+                         for metric in (JUDGED, "ROUGE-L", LOCAL))
         lines.append(
             f"- **{JUDGED} on {name}**. No prompt was tuned there. On {by_f1.loc[JUDGED, 'n']:.0f} answers, "
             f"its F1 ranks correct over incorrect ones with an AUC of {with_interval(by_f1.loc[JUDGED])}, "
-            f"its recall with {with_interval(by_recall.loc[JUDGED])}. F1 of the others: {others}.")
+            f"its recall with {with_interval(by_recall.loc[JUDGED])}. F1 of the others: {others}. Systems "
+            "differ in quality: who knows of each answer only which system wrote it reaches "
+            f"{with_interval(inside.loc[SYSTEM])}. Over the {inside.loc[JUDGED, 'n']:,} pairs of a correct "
+            f"and an incorrect answer of one system: {same}.")
     by_claim = points.set_index("metric")
     claims = "; ".join(f"{markdown_text(metric)} {with_interval(row)}" for metric, row in by_claim.iterrows())
     lines.append(f"- **K-QA**, {by_claim.loc[JUDGED, 'n']:.0f} claims that physicians looked for in answers. "
-                 f"AUC: {claims}.")
+                 f"AUC: {claims}. (`words`: share of the claim's words that the answer has; `matched`: "
+                 "whether the matcher found a partner, without a score.)")
     return "\n".join(lines)
+
+
+def _higher(values: pd.Series, than: float) -> str:
+    """The metrics with a higher value, to the two decimals that are shown."""
+    return _listed(values.index[values.round(2) > round(than, 2)])
 
 
 def _mean(values: Iterable[float]) -> float:
