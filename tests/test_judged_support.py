@@ -74,6 +74,19 @@ def test_a_lost_label_is_in_no_count_and_lowers_the_coverage(run):
     assert values.loc[values["metric"] == judged_support.SUPPORT, "unscored"].tolist() == [2, 0]
 
 
+def test_another_question_of_each_group_is_taken_and_other_documents_have_rows_of_their_own(run):
+    triplets, checked = run
+    more = [Triplet(f"{g}-{i}", g, "?", "") for g in "AB" for i in "12"]
+    assert {r.triplet_id for r in judged_support.one_a_group(checked, more)} == {"A-1"}
+    judged, _ = judged_support.judged_answers(checked, triplets, entailing("Entailment", "Entailment"))
+    other, _ = judged_support.judged_answers(checked, document_check.exchanged(triplets), entailing("Neutral", "Entailment"))
+    values = judged_support.values(judged, triplets, other)
+    assert values.groupby("metric")["value"].mean().to_dict() == {
+        judged_support.SUPPORT: 1, judged_support.OPEN: 1, judged_support.FLOOR: 1 / 2}
+    text = judged_support.findings(checked, judged, document_check.summary(values, ["m"]), [])
+    assert "Another company's document supports, by chance or in general words: m 50 %." in text
+
+
 def test_a_second_reading_is_compared_point_by_point(run):
     triplets, checked = run
     first, _ = judged_support.judged_answers(checked, triplets, entailing("Neutral", "Entailment"))
@@ -138,9 +151,13 @@ def test_the_recorded_replies_give_the_committed_labels_of_answers(tmp_path):
     replies, used = recorded("q3-2024"), set()
     find = replies.store.get_many
     replies.store.get_many = lambda keys: (saved := find(keys), used.update(saved))[0]
-    for judge, answered, file in ((replies, results, "support_judged.csv"),
-                                  (RepeatedJudge(replies, 1), drawn(results, 4), "support_again.csv")):
-        now, source = judged_support.judged_answers(answered, triplets, judge, transcripts=calls, save=tmp_path / file)
+    own = document_check.with_contexts(triplets, calls)
+    some = judged_support.one_a_group(results, triplets)
+    for judge, answered, documents, file in (
+            (replies, results, own, "support_judged.csv"),
+            (RepeatedJudge(replies, 1), drawn(results, 4), own, "support_again.csv"),
+            (replies, some, document_check.exchanged(own), "support_elsewhere.csv")):
+        now, source = judged_support.judged_answers(answered, documents, judge, save=tmp_path / file)
         assert source == "labelled now, from recorded replies"
         assert not any(s.label is None for r in now for s in r.support)
         pd.testing.assert_frame_equal(*(pd.read_csv(folder / file).sort_values(document_check.KEYS, ignore_index=True)

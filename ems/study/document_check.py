@@ -74,7 +74,7 @@ def checked_answers(results: Sequence[EMSResult], triplets: Sequence[Triplet], *
         return Checked(found, elsewhere, f"{where}, for {known:,} of {len(points):,} points")
     supporter = LocalSupporter()
     found = with_support(results, whole, supporter)
-    elsewhere = with_support(results, _exchanged(whole), supporter)
+    elsewhere = with_support(results, exchanged(whole), supporter)
     if save is not None:
         write_csv(save, label_table(found, elsewhere))
     both = [(kept[key]["label"], s.label) for r in found for key, s in _keyed(r) if key in kept]
@@ -89,7 +89,7 @@ def with_contexts(triplets: Sequence[Triplet], transcripts: Path | None) -> list
     return [replace(t, context=t.context or of_calls.get(t.id)) for t in triplets]
 
 
-def _exchanged(triplets: Sequence[Triplet]) -> list[Triplet]:
+def exchanged(triplets: Sequence[Triplet]) -> list[Triplet]:
     """Each triplet with the context of the next group, in the order of names; the last has the first's."""
     of_group = {t.group: t.context for t in triplets}
     groups = sorted(of_group)

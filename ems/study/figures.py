@@ -37,7 +37,7 @@ DPI = 100                      # figures are 16 inches wide: 1600 pixels
 # SERIES are what a figure's legend says.
 BLUE, GREEN, ORANGE, RED, PINK, GREY = "#0072B2", "#009E73", "#E69F00", "#D55E00", "#CC79A7", "#767676"
 DARK_GREEN = "#004D38"         # of two forms of EMS without a judge, the one of single points
-SERIES = (("black", "o"), ("#999933", "s"), ("#882255", "^"))          # colour and marker
+SERIES = (("black", "o"), ("#999933", "s"), ("#882255", "^"), ("#AA4499", "D"))          # colour, marker
 STYLE = {"font.family": "DejaVu Sans", "font.size": 12, "text.parse_math": False, "axes.spines.top": False,
          "axes.spines.right": False, "axes.titlelocation": "left", "axes.titleweight": "bold",
          "figure.facecolor": "white", "text.hinting": "no_hinting"}

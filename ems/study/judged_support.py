@@ -28,6 +28,7 @@ from .document_check import (
 
 LABELS = ["supported", "contradicted", "silent"]
 SUPPORT, OPEN = "EMS-Support(LLM)", "EMS-open(LLM)"        # metrics of `values`
+FLOOR = f"{SUPPORT}, another company's document"           # and of what another document gives
 
 
 def judged_answers(results: Sequence[EMSResult], triplets: Sequence[Triplet], judge: Judge | None = None, *,
@@ -57,6 +58,15 @@ def judged_answers(results: Sequence[EMSResult], triplets: Sequence[Triplet], ju
     return judged if any(s.label for r in judged for s in r.support) else [], source
 
 
+def one_a_group(results: Sequence[EMSResult], triplets: Sequence[Triplet]) -> list[EMSResult]:
+    """The results of one question a group: the first group's first, the second group's second, and so on."""
+    of_group: dict[str, list[str]] = {}
+    for triplet in triplets:
+        of_group.setdefault(triplet.group, []).append(triplet.id)
+    chosen = {ids[i % len(ids)] for i, (_, ids) in enumerate(sorted(of_group.items()))}
+    return [r for r in results if r.triplet_id in chosen]
+
+
 def crossed(checked: Sequence[EMSResult], judged: Sequence[EMSResult]) -> pd.DataFrame:
     """Points by what the numbers say (rows, also "not checked") and what the judge says (columns).
 
@@ -68,11 +78,18 @@ def crossed(checked: Sequence[EMSResult], judged: Sequence[EMSResult]) -> pd.Dat
         index="by numbers", columns="by the judge")
 
 
-def values(judged: Sequence[EMSResult], triplets: Sequence[Triplet]) -> pd.DataFrame:
-    """The values frame of `SUPPORT` and `OPEN`, as `data.support_frame` has them; no rows for no results."""
-    frame = one_setting(support_frame(judged, triplets))
-    named = frame["metric"].map({"EMS-Support": SUPPORT, "EMS-open": OPEN})
-    return frame.assign(metric=named)[named.notna()].reset_index(drop=True)
+def values(judged: Sequence[EMSResult], triplets: Sequence[Triplet], elsewhere: Sequence[EMSResult] = ()
+           ) -> pd.DataFrame:
+    """The values frame of `SUPPORT` and `OPEN`, as `data.support_frame` has them; no rows for no results.
+
+    `elsewhere` has answers that were judged against another company's document, for rows of `FLOOR`.
+    """
+    parts = []
+    for results, names in ((judged, {"EMS-Support": SUPPORT, "EMS-open": OPEN}),
+                           (elsewhere, {"EMS-Support": FLOOR})):
+        frame = one_setting(support_frame(results, triplets))
+        parts.append(frame.assign(metric=frame["metric"].map(names)).dropna(subset="metric"))
+    return pd.concat(parts, ignore_index=True)
 
 
 def _points(first: Sequence[EMSResult], second: Sequence[EMSResult]) -> pd.DataFrame:
@@ -108,11 +125,15 @@ def findings(checked: Sequence[EMSResult], judged: Sequence[EMSResult], table: p
                       for row in table[table["metric"] == SUPPORT].itertuples(index=False))
     blind = "; ".join(f"{markdown_text(str(model))} {100 * share:.0f} %"
                       for model, share in places["blind spot"].items())
+    chance = "; ".join(f"{markdown_text(row.model)} {percent(row)}"
+                       for row in table[table["metric"] == FLOOR].itertuples(index=False))
     return "\n".join([
         f"- **By a judge**, which read every point: it supports {_of(counts.loc['supported'])} points that "
         f"the numbers support, {_of(without)} that they do not, and {_of(counts.loc['not checked'])} that "
         f"they could not check. The document supports, on average over answers: {means}. Of all points "
-        f"together, these earn nothing in eq. 8 and are supported: {blind}.",
+        f"together, these earn nothing in eq. 8 and are supported: {blind}."
+        + (f" Another company's document supports, by chance or in general words: {chance}."
+           if chance else ""),
         *(f"- By the judge, {named(gap)}, over {gap.n} questions." for gap in gaps)])
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ..report import visible
 from .document_check import FLOOR, PLACES
 from .figures import BLUE, GREEN, GREY, RED, SERIES, STYLE, pyplot
+from .judged_support import FLOOR as ELSEWHERE
 from .judged_support import SUPPORT
 
 if TYPE_CHECKING:
@@ -21,9 +22,9 @@ COLOURS = dict(zip(PLACES, (BLUE, GREEN, RED, "#DDDDDD", "white"), strict=True))
 
 
 def support_figure(table: pd.DataFrame, places: Mapping[str, pd.DataFrame], models: Sequence[str]) -> Figure:
-    """Left: EMS-Support of each model, by numbers and by a judge, and what another company's document gives,
-    with 95 % intervals over clusters, from `document_check.summary`. Then a panel for each of `places`, which
-    has `document_check.shares` by name: where all answer points go.
+    """Left: EMS-Support of each model, by numbers and by a judge, in its own and in another company's
+    document, with 95 % intervals over clusters, from `document_check.summary`. Then a panel for each of
+    `places`, which has `document_check.shares` by name: where all answer points go.
     """
     plt = pyplot()
     with plt.rc_context(STYLE):
@@ -47,8 +48,9 @@ def support_figure(table: pd.DataFrame, places: Mapping[str, pd.DataFrame], mode
 
 def _dots(ax: Axes, table: pd.DataFrame, models: Sequence[str]) -> None:
     cells = table.set_index(["metric", "model"])
-    kinds = (("EMS-Support", "by numbers", -0.2), (SUPPORT, "by the judge", 0.0),
-             (FLOOR, "by numbers, in another\ncompany's document", 0.2))
+    kinds = (("EMS-Support", "by numbers", -0.27), (SUPPORT, "by the judge", -0.09),
+             (FLOOR, "by numbers, in another\ncompany's document", 0.09),
+             (ELSEWHERE, "by the judge, in another\ncompany's document", 0.27))
     low, high = 0.0, 1.0
     for (metric, label, step), (colour, marker) in zip(kinds, SERIES, strict=True):
         shown = [(y + step, cells.loc[(metric, model)]) for y, model in enumerate(models)
