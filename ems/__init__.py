@@ -9,14 +9,12 @@ Everything is imported on first use, so that `import ems` costs nothing.
 
 from __future__ import annotations
 
-import ast
 import importlib
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .types import Answer, EMSResult, GivenPoint, InputError, Triplet
 
-if TYPE_CHECKING:              # the public names, for type checkers and editors; _WHERE reads them here too
+if TYPE_CHECKING:              # the names of _WHERE once more, for editors and type checkers
     from .baselines import RAGChecker
     from .comparison import compare
     from .data import (
@@ -52,23 +50,38 @@ if TYPE_CHECKING:              # the public names, for type checkers and editors
 
 __version__ = "0.1.0"
 
+_WHERE = {name: module for module, names in {
+    "metrics": ("ems_scores", "support_scores", "Tally"),
+    "pipeline": ("EMS", "build", "compute", "rescored", "with_support"),
+    "extract": ("LLMExtractor",),
+    "local.sentences": ("SentenceExtractor", "remove_summaries"),
+    "match": ("LLMMatcher",),
+    "local.scorers": ("SimilarityMatcher", "LocalScorer", "PairScorer"),
+    "score": ("LLMScorer", "JointLLMScorer", "SidesLLMScorer", "RougeScorer", "BLEUScorer", "BERTScorer"),
+    "baselines": ("RAGChecker",),
+    "local.encoder": ("Encoder",),
+    "judge.client": ("LLMJudge",),
+    "prompting": ("as_judge", "Prompts"),
+    "judge.store": ("Replies",),
+    "data": ("load_triplets", "load_answers", "check_join", "to_frame", "values_frame", "claims_frame",
+             "read_frames", "support_frame", "triplets_of", "answers_of"),
+    "comparison": ("compare",),
+    "results": ("load_results",),
+    "report_html": ("save_report",),
+    "support.support": ("LocalSupporter", "LLMSupporter"),
+    "support.rubrics": ("RubricJudge", "local_ratings", "number_recall", "rating_frame", "rating_table"),
+    "matrix": ("label_matrix",),
+    "stats": ("summarise", "paired_table"),
+    "report": ("table1", "save_table1"),
+}.items() for name in names}
 
-def _modules() -> dict[str, str]:
-    """The module of every name that is imported above for type checkers, from this file's own text."""
-    parsed = ast.parse(Path(__file__).read_text(encoding="utf-8"))
-    block = next(node for node in parsed.body if isinstance(node, ast.If))
-    return {name.name: f".{node.module}" for node in block.body if isinstance(node, ast.ImportFrom)
-            for name in node.names}
-
-
-_WHERE = _modules()
 __all__ = ["Answer", "EMSResult", "GivenPoint", "InputError", "Triplet", "score_answer", "__version__",
            *_WHERE]
 
 
 def __getattr__(name: str) -> Any:
     if name in _WHERE:
-        return getattr(importlib.import_module(_WHERE[name], __name__), name)
+        return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

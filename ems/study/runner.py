@@ -350,8 +350,6 @@ class Kernels:
 
     def execute(self, path: Path, target: Path, values: Parameters, root: Path) -> None:
         """Run one notebook in `root` and keep its executed copy. InputError names the cell that failed."""
-        # jsonschema, which checks notebooks, would spend two seconds on a grammar of IRIs; they have none.
-        sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
         from nbclient.exceptions import DeadKernelError
         from papermill import execute_notebook
         from papermill.exceptions import PapermillExecutionError
