@@ -8,6 +8,7 @@ import random
 import re
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -25,7 +26,7 @@ from scripted import judgeable, judged
 import ems.judge.wire
 from ems.baselines import RAGChecker
 from ems.data import load_answers, to_frame
-from ems.judge.calls import STRIKES
+from ems.judge.calls import APART, STRIKES
 from ems.judge.client import JudgeUnavailable, LLMJudge
 from ems.judge.store import Record, Replies, StoreError
 from ems.judge.wire import _retry_after
@@ -151,6 +152,25 @@ def test_a_judge_that_is_dropped_closes_its_connections_on_their_own_loop():
                 await asyncio.sleep(0.05)
         pytest.fail("the client is still open")
     asyncio.run(cell())
+
+
+def test_clients_share_one_tls_context_and_calls_start_one_after_another(monkeypatch):
+    contexts, pauses, sleep = [], [], asyncio.sleep
+
+    async def noted(seconds):
+        pauses.append(seconds)
+        await sleep(seconds)
+
+    load = ssl.SSLContext.load_verify_locations
+    monkeypatch.setattr(ssl.SSLContext, "load_verify_locations",
+                        lambda *arguments: contexts.append(1) or load(*arguments))
+    monkeypatch.setattr(asyncio, "sleep", noted)
+    with Loopback("yes", latency=0.2) as server:
+        judge = judge_of(server, workers=32)
+        judge.ask(ask(32))
+        assert len(judge.endpoint._places) == 32             # of four clients
+    assert len(contexts) == 1
+    assert sum(0 < seconds <= 32 * APART for seconds in pauses) >= 20
 
 
 @pytest.mark.parametrize(
@@ -778,10 +798,12 @@ def test_killed_five_times_it_asks_nothing_twice_but_what_was_in_flight(tmp_path
 
 @pytest.mark.slow
 def test_two_processes_share_a_store_without_mixing_replies(tmp_path):
+    # From both ends, so that each comes to what the other has saved.
     code = ("judge = LLMJudge('m', base_url=url, store=Replies(path), workers=4)\n"
-            "print([r.text for r in judge.ask([Request('t', f'question {i}', 5) for i in range(60)])])")
+            "replies = judge.ask([Request('t', f'question {i}', 5) for i in range(60)][::%d])\n"
+            "print([r.text for r in replies][::%d])")
     with Loopback(lambda body: f"{echo(body)} / call {server.count}", latency=0.01) as server:
-        runs = [start(code, server.url, tmp_path / "r.sqlite") for _ in range(2)]
+        runs = [start(code % (step, step), server.url, tmp_path / "r.sqlite") for step in (1, -1)]
         (one, err), (two, _) = [run.communicate() for run in runs]
         # Every call differed: both use the one that was saved.
         assert one == two, err

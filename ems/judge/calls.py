@@ -30,6 +30,9 @@ OWN_STRIKES = 96         # the same for requests that are refused for their size
 FIRST_CALLS = 32         # calls under way at most until a first reply has come
 FIRST_TRIES = 4  # repeated calls, of all requests together, to an address from which nothing has ever come
 FIRST_WAITS = 8          # the same, with those for which the server named a time to come back
+# Seconds between the starts of two calls, about the work that a call is here. Calls that start together have
+# replies that come together, and these would wait for one another.
+APART = 0.002
 GRACE = 10.0             # seconds that replies on their way are waited for when asking has to stop
 
 
@@ -62,6 +65,7 @@ class Calls:
         self._strikes = 0
         self._first, self._repeating = asyncio.Semaphore(FIRST_CALLS), asyncio.Lock()
         self._checking = asyncio.Lock()
+        self._next_start = 0.0                      # by the loop's clock
         self._tries = self._waits = 0  # repeated calls while nothing has come: own waits, named waits
 
     async def check_offered(self) -> None:
@@ -212,6 +216,7 @@ class Calls:
         """One call, and another at once where the server's complaint says what to leave out."""
         judge = self.judge
         while True:
+            await self._turn()
             async with self.within_limit(request, stop):
                 body = judge.body(request)
                 judge.account.call(request.task)
@@ -233,6 +238,14 @@ class Calls:
                 raise self._unavailable(failed.fatal)
             if not (failed.complaint and judge.endpoint.learn(failed.complaint, body)):
                 return failed
+
+    async def _turn(self) -> None:
+        """Wait until a call may start, `APART` after the one before."""
+        now = asyncio.get_running_loop().time()
+        start = max(now, self._next_start)
+        self._next_start = start + APART
+        if start > now:
+            await asyncio.sleep(start - now)
 
     @asynccontextmanager
     async def within_limit(self, request: Request, stop: asyncio.Event) -> AsyncIterator[None]:

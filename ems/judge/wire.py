@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from weakref import finalize
@@ -107,8 +108,14 @@ class Endpoint:
             raise Failed("no key", fatal="OPENAI_API_KEY has characters that no key has; set it again")
         # No limit on single reads: it would not bound a reply that trickles in; callers limit the whole.
         timeout = openai.Timeout(None, connect=CONNECT)
-        self._client = self._client or (lambda: openai.AsyncOpenAI(
-            api_key=self._secret() or "none", base_url=self.base_url, max_retries=0, timeout=timeout))
+        if self._client is None:
+            # One TLS context for all clients: one that makes its own keeps every call waiting for 20 ms. The
+            # client's HTTP library is httpx, and httpx2 from openai 3 on.
+            http = import_module(openai.DefaultAsyncHttpxClient.__base__.__module__.partition(".")[0])
+            context = http.create_ssl_context()
+            self._client = lambda: openai.AsyncOpenAI(
+                api_key=self._secret() or "none", base_url=self.base_url, max_retries=0, timeout=timeout,
+                http_client=openai.DefaultAsyncHttpxClient(verify=context))
 
     @contextmanager
     def _place(self) -> Iterator[Any]:
