@@ -4,15 +4,11 @@ number.
 
 from __future__ import annotations
 
-import ast
-import io
-import json
 import re
-import tokenize
-import warnings
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import Any
+
+from .json_in_text import QUOTES, values_in
 
 # Thinking aloud before the reply proper, with or without its opening tag.
 _THOUGHT = re.compile(
@@ -33,11 +29,6 @@ _ANSWER = re.compile(r"(?<![^\W_])(?:number|index|match|matching|choice|answer|s
 _IS = (r"(?!.*\b(?:not|no|none|never|neither|nor)\b)(?=[^\d]*\b(?:number|index|match|choice|answer|score)\b)"
        r"(?:the|my) [^\d\n{,;:]{1,60}? is ")
 _MINUS = str.maketrans("−－﹣", "---")
-_QUOTES = "\"'“”‘’"
-_LINES = re.compile(r"(?:\{\s*\"\w+\"\s*:\s*)?\[[ \t]*\n(.*?)\n\s*\](?:\s*\})?", re.S)
-_ENTRY = re.compile(rf"[{_QUOTES}].*[{_QUOTES}]")
-_SEVERAL = re.compile(rf"[{_QUOTES}]\s*,\s*[{_QUOTES}]")       # more than one entry on a line
-DEPTH = 50                                   # brackets within brackets; no honest reply comes near
 
 
 def read_list(reply: str, key: str) -> list[str] | None:
@@ -50,7 +41,7 @@ def read_list(reply: str, key: str) -> list[str] | None:
     if _ITEM.match(text):
         return _items(text)
     lists = []
-    for data in _values_in(text):
+    for data in values_in(text):
         data = data.get(key) if isinstance(data, dict) else data
         if isinstance(data, list) and (points := _flat(data)) is not None and points not in lists:
             lists.append(points)
@@ -84,7 +75,7 @@ def read_score(reply: str, max_score: int) -> float | None:
 
 def read_word(reply: str, words: tuple[str, ...]) -> str | None:
     """Which of `words` the last line consists of, case aside; None when it is another word or several."""
-    last = re.sub(rf"^{_LABEL}", "", _last_line(reply)).strip(" .*_`" + _QUOTES).lower()
+    last = re.sub(rf"^{_LABEL}", "", _last_line(reply)).strip(" .*_`" + QUOTES).lower()
     return next((word for word in words if word.lower() == last), None)
 
 
@@ -94,7 +85,7 @@ def read_numbers(reply: str, key: str, n: int) -> list[int] | None:
     None as well when there are several different lists: one may belong to the prose around the other.
     """
     lists: list[list[int]] = []
-    for data in _values_in(_bare_reply(reply)):
+    for data in values_in(_bare_reply(reply)):
         data = data.get(key) if isinstance(data, dict) else data
         if not isinstance(data, list):
             return None
@@ -161,12 +152,12 @@ def is_readable(task: str, reply: str) -> bool:
     keys = {"match": "matches", "score": "scores", "match and score": "pairs", "entail": "labels"}
     if task not in keys:
         return bool(without_thought(reply))
-    values = _values_in(_bare_reply(reply))
+    values = values_in(_bare_reply(reply))
     lists = [data.get(keys[task]) if isinstance(data, dict) else data for data in values]
     if len(lists) == 1 and isinstance(lists[0], list):
         return True
     if task == "entail":
-        return bool(re.fullmatch(r"\w+", _last_line(reply).strip(" .*_`" + _QUOTES)))
+        return bool(re.fullmatch(r"\w+", _last_line(reply).strip(" .*_`" + QUOTES)))
     return _stated(reply, [_BARE, _ECHO, _ANY_SCALE]) is not None
 
 
@@ -178,7 +169,7 @@ def _entries(reply: str, key: str, count: int) -> list[str] | None:
 
 def _rows(reply: str, key: str, count: int) -> list[Any] | None:
     """The one list in a joint reply, if it has `count` entries of whatever kind."""
-    lists = [data.get(key) if isinstance(data, dict) else data for data in _values_in(_bare_reply(reply))]
+    lists = [data.get(key) if isinstance(data, dict) else data for data in values_in(_bare_reply(reply))]
     if len(lists) != 1 or not isinstance(lists[0], list) or len(lists[0]) != count:
         return None
     return lists[0]
@@ -222,7 +213,7 @@ def _stated(reply: str, forms: Sequence[re.Pattern[str]]) -> int | None:
     text = _bare_reply(reply)
     *before, last = _lines_of(text) or [""]
     if last.endswith("}"):
-        values = list(_values_in(text))
+        values = list(values_in(text))
         numbers = {_field(value) for value in values if isinstance(value, dict)}
         number = numbers.pop() if values and isinstance(values[-1], dict) and len(numbers) == 1 else None
         before, label = _lines_of(text[:text.find("{")]), "{"
@@ -275,80 +266,6 @@ def _items(text: str) -> list[str] | None:
         return None                # prose in between belongs to nobody knows which entry
     points = [_clean(_ITEM.sub("", line).strip().strip('"')) for line in lines[first:last]]
     return [p for p in points if p]
-
-
-def _values_in(text: str) -> Iterator[Any]:
-    """The JSON (or Python) objects and lists in a text, in order; nothing after one that does not end."""
-    at = 0
-    while start := re.compile(r"[\[{]").search(text, at):
-        at = start.start()
-        end = _end(text, at)
-        value = None if end is None else _literal(text[at:end])
-        if value is None and (lines := _quoted_lines(text, at)):
-            value, end = lines
-        if end is None:
-            return
-        if isinstance(value, (dict, list)):
-            yield value
-        at = end
-
-
-def _literal(piece: str) -> Any:
-    """A piece of JSON, or of Python with its quotes; None when it is neither."""
-    try:
-        return json.loads(piece, strict=False)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        with warnings.catch_warnings(action="ignore"):           # '50\\%' is odd Python, and readable
-            return None if _lacks_a_comma(piece) else ast.literal_eval(piece)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError, tokenize.TokenError):
-        return None
-
-
-def _lacks_a_comma(piece: str) -> bool:
-    """Whether two strings stand side by side: Python would join them, and two points would become one."""
-    ignored = (tokenize.NL, tokenize.NEWLINE, tokenize.COMMENT)
-    kinds = [token.type for token in tokenize.generate_tokens(io.StringIO(piece).readline)
-             if token.type not in ignored]
-    return any(a == b == tokenize.STRING for a, b in pairwise(kinds)) or tokenize.STRING not in kinds
-
-
-def _end(text: str, start: int) -> int | None:
-    """Where the bracket at `start` closes, brackets in quotes aside; None for nowhere, or nested too deep."""
-    open_, quote, opening = [], "", ("[", "{", ",", ":")
-    for mark in re.compile(r"\\.|[\"'\[\]{}]", re.S).finditer(text, start):
-        sign = mark[0]
-        if quote:
-            quote = "" if sign == quote else quote
-        elif sign == '"' or (sign == "'" and _before(text, mark.start()) in opening):
-            quote = sign           # an apostrophe within a word opens nothing
-        elif sign in "[{":
-            open_.append("]" if sign == "[" else "}")
-            if len(open_) > DEPTH:
-                return None
-        elif sign in "]}":
-            if sign != open_.pop():
-                return None
-            if not open_:
-                return mark.end()
-    return None
-
-
-def _before(text: str, at: int) -> str:
-    """The last character before a place that is no white space; "" where there is none nearby."""
-    return text[max(0, at - 9) : at].rstrip()[-1:]
-
-
-def _quoted_lines(text: str, start: int) -> tuple[list[str], int] | None:
-    """A list of one quoted entry a line, inner quotes not escaped, and its end; None for another text."""
-    listing = _LINES.match(text, start)
-    if listing is None:
-        return None
-    lines = [line.strip().rstrip(",") for line in listing[1].splitlines() if line.strip()]
-    if not lines or not all(_ENTRY.fullmatch(line) and not _SEVERAL.search(line) for line in lines):
-        return None
-    return [line[1:-1] for line in lines], listing.end()
 
 
 def _flat(data: list[Any]) -> list[str] | None:
