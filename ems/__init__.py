@@ -33,6 +33,7 @@ if TYPE_CHECKING:              # the names of _WHERE once more, for editors and 
     from .judge.client import LLMJudge
     from .judge.store import Replies
     from .local.encoder import Encoder
+    from .local.overlap import BLEUScorer
     from .local.scorers import LocalScorer, PairScorer, SimilarityMatcher
     from .local.sentences import SentenceExtractor, remove_summaries
     from .match import LLMMatcher
@@ -43,7 +44,7 @@ if TYPE_CHECKING:              # the names of _WHERE once more, for editors and 
     from .report import save_table1, table1
     from .report_html import save_report
     from .results import load_results
-    from .score import BERTScorer, BLEUScorer, JointLLMScorer, LLMScorer, RougeScorer, SidesLLMScorer
+    from .score import BERTScorer, JointLLMScorer, LLMScorer, RougeScorer, SidesLLMScorer
     from .stats import paired_table, summarise
     from .support.rubrics import RubricJudge, local_ratings, number_recall, rating_frame, rating_table
     from .support.support import LLMSupporter, LocalSupporter
@@ -57,7 +58,8 @@ _WHERE = {name: module for module, names in {
     "local.sentences": ("SentenceExtractor", "remove_summaries"),
     "match": ("LLMMatcher",),
     "local.scorers": ("SimilarityMatcher", "LocalScorer", "PairScorer"),
-    "score": ("LLMScorer", "JointLLMScorer", "SidesLLMScorer", "RougeScorer", "BLEUScorer", "BERTScorer"),
+    "score": ("LLMScorer", "JointLLMScorer", "SidesLLMScorer", "RougeScorer", "BERTScorer"),
+    "local.overlap": ("BLEUScorer",),
     "baselines": ("RAGChecker",),
     "local.encoder": ("Encoder",),
     "judge.client": ("LLMJudge",),

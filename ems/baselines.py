@@ -9,12 +9,13 @@ from math import nan
 from typing import Any
 
 from .extract import list_schema, room
+from .local.overlap import BLEU_SIGNATURE, bleu, rouge
 from .metrics import f1
 from .pipeline import batch_size, check_known, through, triplets_by_id
 from .prompting import Prompts, as_judge
 from .reading import read_list, read_word, read_words
 from .sanitise import harmless, numbered, quoted
-from .score import BLEU_SIGNATURE, MAX_TOKENS, Rouge, bleu
+from .score import MAX_TOKENS
 from .types import Answer, InputError, Judge, Points, Reply, Request, Triplet
 
 __all__ = ["BLEU_SIGNATURE", "Claims", "RAGChecker", "bertscore", "bleu", "ragchecker_scores", "rouge"]
@@ -27,15 +28,6 @@ LABELS_SCHEMA: dict[str, Any] = {
     "required": ["labels"],
     "additionalProperties": False,
 }
-
-
-def rouge(
-    references: Sequence[str], answers: Sequence[str], kinds: Sequence[str] = ("rouge1", "rouge2", "rougeL")
-) -> dict[str, list[tuple[float, float, float]]]:
-    """ROUGE (precision, recall, F1) of each answer, by kind, in [0, 1], with stemming; see `score.Rouge`."""
-    rouge_of = Rouge(kinds)
-    scored = [rouge_of(r, a) for r, a in zip(references, answers, strict=True)]
-    return {kind: [scores[kind] for scores in scored] for kind in kinds}
 
 
 def bertscore(references: Sequence[str], answers: Sequence[str], encoder: Any) -> list[float]:

@@ -306,13 +306,13 @@ def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = Non
     """
     from .extract import LLMExtractor
     from .local.encoder import Encoder
+    from .local.overlap import BLEUScorer
     from .local.scorers import LocalScorer, PairScorer, SimilarityMatcher
     from .local.sentences import SentenceExtractor
     from .match import LLMMatcher
     from .score import (
         SAMPLES,
         BERTScorer,
-        BLEUScorer,
         JointLLMScorer,
         LLMScorer,
         RougeScorer,

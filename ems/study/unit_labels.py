@@ -19,9 +19,10 @@ import pandas as pd
 from .. import stats
 from ..baselines import bertscore, rouge
 from ..io import read_text
+from ..local.overlap import BLEUScorer
 from ..match import Matcher
 from ..pipeline import EMS, build
-from ..score import BLEUScorer, RougeScorer
+from ..score import RougeScorer
 from ..types import Answer, GivenPoint, InputError, Triplet
 from .agreement import metrics_of, surface_table
 from .upstream import pins, source
