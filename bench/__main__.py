@@ -62,7 +62,7 @@ def asked(judge: LLMJudge, wall: float, what: str) -> Rows:
 def judged_rows(folder: Path) -> Rows:
     """Fifty answers end to end against a server of 400 ms and 10 ms a token."""
     from ems.baselines import RAGChecker
-    from ems.pipeline import build
+    from ems.presets import build
 
     triplets, answers = real_texts()
     with Process(latency=LATENCY, per_token=PER_TOKEN, judged=True) as server:
@@ -98,7 +98,7 @@ def judged_rows(folder: Path) -> Rows:
 def field_rows(folder: Path) -> Rows:
     """A hundred pairs of RAGChecker's published set, if its file is at hand; the same server."""
     from ems.baselines import RAGChecker
-    from ems.pipeline import build
+    from ems.presets import build
     from ems.study.upstream import ragchecker_meta
 
     os.environ.setdefault("EMS_DATA_MIRROR", str(ROOT.parent / "shared" / "data"))
@@ -189,7 +189,7 @@ STREAM = """
 import resource, sys, time
 sys.path.append("tests")
 from scripted import judgeable
-from ems.pipeline import build
+from ems.presets import build
 from ems.judge.client import LLMJudge
 from ems.judge.store import Replies
 triplets, answers = judgeable(int(sys.argv[2]), 3)
@@ -203,7 +203,7 @@ for n, result in enumerate(pipeline.stream(triplets, iter(answers)), 1):
 
 def stream_rows(folder: Path, n: int = 10_000) -> Rows:
     """Ten thousand answers evaluated from the store."""
-    from ems.pipeline import build
+    from ems.presets import build
 
     judge = LLMJudge("bench", store=Replies(folder / "r.sqlite"), base_url="http://localhost/v1", workers=4)
     judge.endpoint = Filled("bench", "http://localhost/v1", None)

@@ -23,7 +23,8 @@ import pandas as pd
 from ems import stats
 from ems.local import words
 from ems.local.scorers import LocalScorer
-from ems.pipeline import build, with_metrics
+from ems.pipeline import with_metrics
+from ems.presets import build
 from ems.study import agreement, unit_labels, upstream
 from ems.types import Answer, EMSResult, Triplet
 

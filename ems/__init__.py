@@ -39,7 +39,8 @@ if TYPE_CHECKING:              # the names of _WHERE once more, for editors and 
     from .match import LLMMatcher
     from .matrix import label_matrix
     from .metrics import Tally, ems_scores, support_scores
-    from .pipeline import EMS, build, compute, rescored, with_support
+    from .pipeline import EMS, rescored, with_support
+    from .presets import build, compute
     from .prompting import Prompts, as_judge
     from .report import save_table1, table1
     from .report_html import save_report
@@ -53,7 +54,8 @@ __version__ = "0.1.0"
 
 _WHERE = {name: module for module, names in {
     "metrics": ("ems_scores", "support_scores", "Tally"),
-    "pipeline": ("EMS", "build", "compute", "rescored", "with_support"),
+    "pipeline": ("EMS", "rescored", "with_support"),
+    "presets": ("build", "compute"),
     "extract": ("LLMExtractor",),
     "local.sentences": ("SentenceExtractor", "remove_summaries"),
     "match": ("LLMMatcher",),
@@ -92,7 +94,7 @@ def __dir__() -> list[str]:
 
 
 def score_answer(reference: str, answer: str, *, judge: Any = None, scorer: str = "local") -> EMSResult:
-    """Evaluate one answer; `judge` None needs no key and no network. See `pipeline.build` for the choices."""
-    from .pipeline import build
+    """Evaluate one answer; `judge` None needs no key and no network. See `presets.build` for the choices."""
+    from .presets import build
 
     return build(judge, scorer).score(reference, answer)

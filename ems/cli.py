@@ -435,7 +435,7 @@ def _imported(store: Any, path: str) -> dict[str, int]:
 
 def _pipeline(args: argparse.Namespace, planner: Any = None) -> EMS:
     """The stages that the options name, with the judge that they name or the planner of a dry run."""
-    from .pipeline import build
+    from .presets import build
 
     if args.judge == "none":
         return build(None, args.scorer or "local", encoder=args.encoder, variant=args.variant,
@@ -445,7 +445,7 @@ def _pipeline(args: argparse.Namespace, planner: Any = None) -> EMS:
 
 
 def _stage_settings(args: argparse.Namespace, counted: bool = False) -> dict[str, Any]:
-    """How a judge is to judge, as `pipeline.build` takes it; `counted`, for a dry run."""
+    """How a judge is to judge, as `presets.build` takes it; `counted`, for a dry run."""
     from .prompting import Prompts
 
     scorer = args.scorer or "llm"

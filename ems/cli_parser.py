@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from .io import meant
-from .pipeline import SUPPORT
+from .presets import SUPPORT
 from .report import visible
 
 STORE = "ems-replies.sqlite"

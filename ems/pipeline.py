@@ -6,17 +6,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import replace
 from itertools import chain, islice
-from math import isnan, nan
+from math import isnan
 from typing import Any, Protocol
 
 from .extract import Extractor
-from .io import meant, progress_bar, progress_bars
+from .io import progress_bar, progress_bars
 from .match import Matcher
 from .metrics import ems_scores, side_scores
 from .score import GroupScorer, Scorer, WholeScorer
 from .types import Answer, EMSResult, InputError, MissingReplies, Points, Support, Triplet
 
-SUPPORT = ("none", "local", "llm")        # ways to check answer points against the document
 BEST = "|references:best of "             # ends the signature where answers have several references
 CHUNK = 128                   # answers laid before a judge at once, at least
 
@@ -289,97 +288,6 @@ def check_known(answers: Sequence[Answer], triplets: Mapping[str, Triplet]) -> N
     if unknown := sorted({a.triplet_id for a in answers} - triplets.keys()):
         raise InputError(f"{len(unknown)} triplet ids of the answers are not among the {len(triplets)} "
                          f"triplets, e.g. {unknown[0]!r}; give the triplets these answers belong to")
-
-
-def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = None, prompts: Any = None,
-          max_score: int | None = None, variant: str = "faithful", support: str = "none") -> EMS:
-    """The pipeline behind `ems score` and `ems evaluate`.
-
-    Without a judge: sentence points, similarity matching and a scorer of rouge, bleu, bertscore, local or
-    local-pair. With one, extraction and matching are the judge's, and `scorer` may also be llm, llm-expected
-    or llm-sampled (see `LLMScorer`), or llm-sides (both sides whole, see `SidesLLMScorer`). `encoder` names
-    the model for bertscore (roberta-large if None), `max_score` the top of the judge's scale (10, or 9 for
-    llm-expected, if None), `variant` the way a judge is asked for matches (`match.VARIANTS`; with "all" the
-    llm scorer asks jointly as well). `support` checks answer points against the document as well: local by
-    numbers, llm by the judge. InputError for a scorer, a scale, a variant or a support that does not go with
-    the rest.
-    """
-    from .extract import LLMExtractor
-    from .local.encoder import Encoder
-    from .local.overlap import BLEUScorer
-    from .local.scorers import LocalScorer, PairScorer, SimilarityMatcher
-    from .local.sentences import SentenceExtractor
-    from .match import LLMMatcher
-    from .score import (
-        SAMPLES,
-        BERTScorer,
-        JointLLMScorer,
-        LLMScorer,
-        RougeScorer,
-        SidesLLMScorer,
-    )
-
-    llm = JointLLMScorer if variant == "all" else LLMScorer
-    judged: dict[str, Callable[[], Any]] = {
-        "llm": lambda: llm(judge, prompts, max_score=max_score or 10),
-        "llm-sides": lambda: SidesLLMScorer(judge, prompts, max_score=max_score or 10),
-        "llm-expected": lambda: LLMScorer(judge, prompts, max_score=max_score or 9, expected=True),
-        "llm-sampled": lambda: LLMScorer(judge, prompts, max_score=max_score or 10, samples=SAMPLES)}
-    local: dict[str, Callable[[], Scorer | WholeScorer]] = {
-        "rouge": RougeScorer, "bleu": BLEUScorer,
-        "bertscore": lambda: BERTScorer(Encoder(encoder or "roberta-large")),
-        "local": LocalScorer, "local-pair": PairScorer}
-    allowed = {**local, **(judged if judge is not None else {})}
-    if scorer not in allowed:
-        hint = f"; the {scorer} scorer needs a judge" if scorer in judged else ""
-        raise InputError(f"scorer must be one of {', '.join(allowed)}, got "
-                         f"{scorer!r}{hint or meant(scorer, allowed)}")
-    if judge is None and variant != "faithful":
-        raise InputError(f"variant {variant!r} is a way to ask a judge, and there is none")
-    supporter = _supporter(support, judge, prompts)
-    if judge is None:
-        matching = None if scorer == "local" else SimilarityMatcher()
-        return EMS(SentenceExtractor(), matching, allowed[scorer](), supporter)
-    matcher = None if scorer in ("local", "llm-sides") else LLMMatcher(judge, prompts, variant=variant)
-    return EMS(LLMExtractor(judge, prompts), matcher, allowed[scorer](), supporter)
-
-
-def _supporter(support: str, judge: Any, prompts: Any) -> Supporter | None:
-    """The supporter of this name; InputError for another name, or for llm without a judge."""
-    from .support.support import LLMSupporter, LocalSupporter
-
-    if support not in SUPPORT:
-        raise InputError(f"support must be one of {', '.join(SUPPORT)}, got {support!r}")
-    if support == "llm" and judge is None:
-        raise InputError("support 'llm' asks a judge, and there is none; name one, or take support 'local'")
-    if support == "llm":
-        return LLMSupporter(judge, prompts)
-    return LocalSupporter() if support == "local" else None
-
-
-def compute(predictions: Sequence[str], references: Sequence[str | Sequence[str]], *, judge: Any = None,
-            scorer: str = "local", **settings: Any) -> dict[str, Any]:
-    """Means over answers (recall, precision, f1), called as a metric of Hugging Face's `evaluate`.
-
-    A prediction may have several references: the best counts. nan where nothing could be scored; `n` counts
-    the answers with a value, `unscored` the reference points without one. Other arguments are `build`'s.
-    InputError for lists of different lengths, an empty one, or a prediction without a reference.
-    """
-    if len(predictions) != len(references) or not predictions:
-        raise InputError(f"predictions and references must be lists of one length, not empty, got "
-                         f"{len(predictions)} and {len(references)}")
-    texts = [(given,) if isinstance(given, str) else tuple(given) for given in references]
-    if () in texts:
-        raise InputError(f"references[{texts.index(())}] is an empty list; a prediction needs a reference")
-    triplets = [Triplet(str(i), str(i), "", first, others=tuple(others))
-                for i, (first, *others) in enumerate(texts)]
-    answers = [Answer(str(i), "predictions", text) for i, text in enumerate(predictions)]
-    results = build(judge, scorer, **settings).evaluate(triplets, answers)
-    scored = [r for r in results if not isnan(r.f1)]
-    means = {name: sum(getattr(r, name) for r in scored) / len(scored) if scored else nan
-             for name in ("recall", "precision", "f1")}
-    return {**means, "n": len(scored), "unscored": sum(r.unscored for r in results),
-            "signature": results[0].signature}
 
 
 def batch_size(*judges: Any) -> int:

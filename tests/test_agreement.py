@@ -16,7 +16,8 @@ from ems.judge.client import LLMJudge
 from ems.judge.store import Replies
 from ems.local.scorers import LocalScorer, PairScorer, SimilarityMatcher
 from ems.local.sentences import SentenceExtractor
-from ems.pipeline import EMS, build
+from ems.pipeline import EMS
+from ems.presets import build
 from ems.study import ablation, agreement, edits, human, people_figures
 from ems.study import upstream as datasets
 from ems.types import Answer, InputError, MissingReplies, Triplet

@@ -16,7 +16,8 @@ from ems.cli import main
 from ems.io import write_jsonl
 from ems.judge.client import LLMJudge
 from ems.judge.store import Replies
-from ems.pipeline import CHUNK, build
+from ems.pipeline import CHUNK
+from ems.presets import build
 from ems.types import MissingReplies
 
 TRIPLETS, ANSWERS = judgeable(8, 11)

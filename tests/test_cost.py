@@ -17,7 +17,7 @@ from ems.judge import budget as cost
 from ems.judge.budget import LIKELY, PER_CALL, Planner, Prices, TaskUsage, longest_list, tokens_at_most
 from ems.judge.client import JudgeUnavailable, LLMJudge, SpendLimit
 from ems.judge.store import Replies
-from ems.pipeline import build
+from ems.presets import build
 from ems.reading import read_list
 from ems.types import InputError, Request
 

@@ -321,7 +321,7 @@ def test_evaluation_without_progress_draws_none_at_any_stage(monkeypatch, capsys
     from scripted import judgeable, judged
 
     from ems.judge.client import LLMJudge
-    from ems.pipeline import build
+    from ems.presets import build
 
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     triplets, answers = judgeable(2, 2)
@@ -335,7 +335,7 @@ def test_evaluation_without_progress_draws_none_at_any_stage(monkeypatch, capsys
 # ---- frames --------------------------------------------------------------------------------------
 
 def test_results_as_a_frame():
-    from ems.pipeline import build
+    from ems.presets import build
 
     triplets = [Triplet("a", "g", "q", "Up 5%. Costs fell."), Triplet("b", "h", "q", "Up 6%.")]
     results = build(None, "local").evaluate(triplets, [Answer("a", "m", "Up 5%."), Answer("b", "m", "")])

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from ems.io import write_jsonl
-from ems.pipeline import build
+from ems.presets import build
 from ems.study import document_check, verify
 from ems.study.runner import refuse_circles
 from ems.support.support import LocalSupporter

@@ -22,7 +22,7 @@ from ems.cli import main
 from ems.io import write_jsonl
 from ems.judge.client import LLMJudge
 from ems.judge.store import Replies
-from ems.pipeline import build
+from ems.presets import build
 from ems.study.runner import reproduce
 from ems.types import InputError
 

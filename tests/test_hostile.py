@@ -10,7 +10,7 @@ import pytest
 from ems.baselines import CHECKS, RAGChecker
 from ems.extract import LLMExtractor
 from ems.match import LLMMatcher
-from ems.pipeline import build
+from ems.presets import build
 from ems.prompting import Prompts
 from ems.reading import read_index, read_list, read_score
 from ems.sanitise import harmless, numbered, quoted

@@ -32,7 +32,8 @@ from ems.judge.store import Record, Replies, StoreError
 from ems.judge.wire import _retry_after
 from ems.local.scorers import SimilarityMatcher
 from ems.local.sentences import SentenceExtractor
-from ems.pipeline import EMS, build, rescored
+from ems.pipeline import EMS, rescored
+from ems.presets import build
 from ems.prompting import as_judge
 from ems.score import LLMScorer, SidesLLMScorer
 from ems.stats import summarise

@@ -13,7 +13,7 @@ import ems
 from ems.io import data_path
 from ems.judge.client import LLMJudge
 from ems.judge.store import Replies
-from ems.pipeline import build
+from ems.presets import build
 from ems.study import document_check, human, judged_support, verify
 from ems.study.calls import own_triplets
 from ems.study.reliability import RepeatedJudge, drawn

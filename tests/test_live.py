@@ -21,7 +21,8 @@ from ems.judge.store import Replies
 from ems.local.scorers import SimilarityMatcher
 from ems.local.sentences import SentenceExtractor
 from ems.match import LLMMatcher
-from ems.pipeline import EMS, build
+from ems.pipeline import EMS
+from ems.presets import build
 from ems.score import LLMScorer
 from ems.study.writers import consolidate, write_answers
 from ems.types import Answer, Triplet

@@ -19,7 +19,7 @@ from ems.cli import main
 from ems.extract import LLMExtractor
 from ems.judge.endpoint import ModelEndpoint
 from ems.match import LLMMatcher
-from ems.pipeline import build
+from ems.presets import build
 from ems.prompting import SLOTS, Prompts
 from ems.score import LLMScorer
 from ems.study import paper_parts

@@ -18,7 +18,8 @@ from ems.judge.client import LLMJudge
 from ems.judge.store import Replies
 from ems.local.scorers import SimilarityMatcher
 from ems.local.sentences import SentenceExtractor
-from ems.pipeline import EMS, build
+from ems.pipeline import EMS
+from ems.presets import build
 from ems.results import load_results
 from ems.score import LLMScorer
 from ems.study.calls import own_triplets

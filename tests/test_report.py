@@ -16,7 +16,8 @@ import pytest
 import ems
 from ems import report, stats
 from ems.metrics import ems_scores
-from ems.pipeline import build, with_metrics
+from ems.pipeline import with_metrics
+from ems.presets import build
 from ems.study import figures, point_figures
 from ems.types import EMSResult, InputError
 

@@ -16,21 +16,19 @@ MAY = {
     "chain": set(),
     "judge": {"chain"},
     "local": {"chain"},
-    "tools": {"chain", "judge", "local", "tools"},             # data, stats, report
+    "tools": {"chain", "judge", "local", "support", "tools"},  # presets, data, stats, report
     "support": {"chain", "local"},
     "study": {"chain", "judge", "local", "support", "tools", "study"},
     "cli": {"chain", "judge", "local", "support", "tools", "study", "package"},
     "package": {"chain", "judge", "local", "support", "tools"},
 }
-# The stages without a judge are the defaults that `build` names; the version enters every signature.
-# A result shows itself in a notebook. ROUGE and BLEU are the paper's, their arithmetic on texts is anybody's.
+# A result shows itself in a notebook; the version enters every signature. ROUGE and BLEU are the paper's, their
+# arithmetic on texts is not.
 ALLOWED = {("types", "report"), ("score", "local.overlap"), ("baselines", "local.overlap"),
-           ("pipeline", "local.sentences"), ("pipeline", "local.scorers"),
-           ("pipeline", "local.encoder"), ("pipeline", "local.overlap"),
-           ("pipeline", "support.support"), ("pipeline", "__init__"),
-           ("study.runner", "__init__")}
-ROOMS = {"data": "tools", "stats": "tools", "report": "tools", "report_html": "tools", "results": "tools",
-         "comparison": "tools", "matrix": "tools", "cli": "cli", "cli_parser": "cli", "__init__": "package", "__main__": "cli"}
+           ("pipeline", "__init__"), ("study.runner", "__init__")}
+ROOMS = {"presets": "tools", "data": "tools", "stats": "tools", "report": "tools", "report_html": "tools",
+         "results": "tools", "comparison": "tools", "matrix": "tools", "cli": "cli",
+         "cli_parser": "cli", "__init__": "package", "__main__": "cli"}
 
 
 def modules():

@@ -10,7 +10,8 @@ from doubles import ScriptedJudge
 
 from ems.data import support_frame
 from ems.metrics import support_scores
-from ems.pipeline import EMS, build, with_support
+from ems.pipeline import EMS, with_support
+from ems.presets import build
 from ems.report import alignment_html, alignment_text
 from ems.support.document import Document, cut
 from ems.support.retrieve import BM25, average_precision, recall_at, reciprocal_rank, terms

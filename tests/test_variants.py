@@ -15,7 +15,8 @@ from ems.judge.store import Replies
 from ems.local.scorers import SimilarityMatcher
 from ems.local.sentences import SentenceExtractor
 from ems.match import VARIANTS, LLMMatcher, same_choices
-from ems.pipeline import EMS, build
+from ems.pipeline import EMS
+from ems.presets import build
 from ems.prompting import Prompts
 from ems.reading import read_indices
 from ems.score import JointLLMScorer, LLMScorer, mean_score

@@ -21,7 +21,8 @@ from ..baselines import bertscore, bleu, rouge
 from ..local.scorers import LocalScorer
 from ..local.sentences import SentenceExtractor
 from ..metrics import Scores, ems_scores, f1
-from ..pipeline import EMS, build, rescored
+from ..pipeline import EMS, rescored
+from ..presets import build
 from ..score import BERTScorer, RougeScorer, SidesLLMScorer
 from ..types import Answer, EMSResult, InputError, Judge, Triplet
 from .own import score_columns

@@ -15,7 +15,7 @@ from .. import data as frames
 from ..baselines import rouge
 from ..io import write_csv
 from ..local.encoder import Encoder
-from ..pipeline import build
+from ..presets import build
 from ..stats import summarise
 from ..support.rubrics import local_ratings
 from ..types import Answer, InputError, Judge, MissingReplies, Triplet

@@ -11,7 +11,8 @@ from typing import Any
 import pandas as pd
 
 from ..local.sentences import SentenceExtractor
-from ..pipeline import EMS, build
+from ..pipeline import EMS
+from ..presets import build
 from ..score import SidesLLMScorer
 from ..types import Answer, Judge, Triplet
 from . import agreement, human, rubric_labels, unit_labels, upstream

@@ -20,7 +20,8 @@ from ..extract import Extractor, LLMExtractor
 from ..judge.budget import LIKELY_TOKENS, tokens_at_most
 from ..local.scorers import LocalScorer
 from ..local.sentences import SentenceExtractor
-from ..pipeline import EMS, build, triplets_by_id, with_metrics
+from ..pipeline import EMS, triplets_by_id, with_metrics
+from ..presets import build
 from ..prompting import Prompts
 from ..reading import read_pairs
 from ..sanitise import numbered

@@ -129,7 +129,7 @@ def metric_frames(metrics: Mapping[str, str], triplets: Sequence[Triplet],
 def score_columns(metrics: Mapping[str, str], scorers: Mapping[str, str], triplets: Sequence[Triplet],
                   answers: Sequence[Answer]) -> dict[str, list[float]]:
     """Columns of a score table ("Jaccard F1"): own metrics, and own scorers on local points and matches."""
-    from ..pipeline import build
+    from ..presets import build
 
     values = metric_values(metrics, triplets, answers)
     columns = {f"{name} {part}": column for name, (_, parts) in values.items()

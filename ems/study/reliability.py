@@ -19,7 +19,8 @@ import pandas as pd
 
 from ..data import to_frame
 from ..extract import LLMExtractor
-from ..pipeline import EMS, build
+from ..pipeline import EMS
+from ..presets import build
 from ..prompting import Prompts, as_judge
 from ..types import Answer, EMSResult, InputError, Judge, MissingReplies, Reply, Request, Triplet, duplicates
 
@@ -86,7 +87,7 @@ def raters(judge: Any, triplets: Sequence[Triplet], answers: Sequence[Answer], *
     """The same answers judged by `judge` and further `judges`, each so many times, on the points that `judge`
     extracted: for `reliability` and `panel`.
 
-    By name of the judge, " #2" and so on added to its repetitions. `settings` are `pipeline.build`'s. With
+    By name of the judge, " #2" and so on added to its repetitions. `settings` are `presets.build`'s. With
     `incomplete`, what a replay lacks is left out, and a rater without a result; else it is MissingReplies,
     once for all raters. InputError for fewer than one repeat, for two judges of one name, and for repeats of
     a scorer that repeats by itself.

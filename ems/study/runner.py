@@ -425,7 +425,8 @@ def _count(root: Path, store: Path, parameters: Mapping[str, Parameters], counte
     from ..baselines import RAGChecker
     from ..data import load_answers
     from ..judge.budget import merged
-    from ..pipeline import build, rescored
+    from ..pipeline import rescored
+    from ..presets import build
     from ..score import SidesLLMScorer
     from . import shortening, steps
     from .reliability import drawn, judged_again, raters

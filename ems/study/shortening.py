@@ -14,7 +14,8 @@ import pandas as pd
 
 from .. import data as frames
 from ..baselines import BLEU_SIGNATURE, RAGChecker, bertscore, bleu, rouge
-from ..pipeline import EMS, build
+from ..pipeline import EMS
+from ..presets import build
 from ..stats import paired_table
 from ..types import Answer, EMSResult, Triplet
 

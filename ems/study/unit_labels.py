@@ -21,7 +21,8 @@ from ..baselines import bertscore, rouge
 from ..io import read_text
 from ..local.overlap import BLEUScorer
 from ..match import Matcher
-from ..pipeline import EMS, build
+from ..pipeline import EMS
+from ..presets import build
 from ..score import RougeScorer
 from ..types import Answer, GivenPoint, InputError, Triplet
 from .agreement import metrics_of, surface_table
