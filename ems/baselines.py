@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from math import nan
 from typing import Any
 
+from .batches import batch_size, check_known, through, triplets_by_id
 from .extract import list_schema, room
 from .local.overlap import BLEU_SIGNATURE, bleu, rouge
 from .metrics import f1
-from .pipeline import batch_size, check_known, through, triplets_by_id
 from .prompting import Prompts, as_judge
 from .reading import read_list, read_word, read_words
 from .sanitise import harmless, numbered, quoted

@@ -23,10 +23,20 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from .baselines import Claims, entailed, ragchecker_scores
-from .io import OWN_CHECK, is_encodable, parse_jsonl, read_json, read_text, some, unguarded, validated
+from .io import (
+    OWN_CHECK,
+    duplicates,
+    is_encodable,
+    parse_jsonl,
+    read_json,
+    read_text,
+    some,
+    unguarded,
+    validated,
+)
 from .judge.budget import Usage, merged
 from .metrics import support_scores, tally
-from .types import Answer, EMSResult, GivenPoint, InputError, Triplet, duplicates
+from .types import Answer, EMSResult, GivenPoint, InputError, Triplet
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,7 @@ import os
 import re
 import secrets
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import asdict, is_dataclass
@@ -21,7 +21,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-from .types import InputError, duplicates
+from .types import InputError
 
 try:
     import fcntl
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
 
 Row = TypeVar("Row", bound="BaseModel")
+T = TypeVar("T", bound=Hashable)
 # What was needed, by pydantic's type of error.
 NEEDED = {"string_type": "a string", "list_type": "a list", "model_type": "an object"}
 OWN_CHECK = "ems"        # type of a PydanticCustomError whose message reads on after the field's name
@@ -135,6 +136,17 @@ def _problem(error: ValidationError, needed: str) -> str:
         return f"{name} must be {NEEDED[kind]}, {came}"
     # a check of our own says all itself; pydantic's other messages do not say what came
     return f"{name} {first['msg']}" if kind == OWN_CHECK else f"{name}: {first['msg']}, {came}"
+
+
+def duplicates(items: Sequence[T]) -> list[T]:
+    """The items that occur more than once, each named once, in order of first repetition."""
+    seen: set[T] = set()
+    repeated: dict[T, None] = {}
+    for item in items:
+        if item in seen:
+            repeated[item] = None
+        seen.add(item)
+    return list(repeated)
 
 
 def some(items: Sequence[Any], n: int = 3) -> str:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain
 from math import isnan
 from typing import Any, Protocol
 
+from .batches import batch_size, check_known, in_batches, through, triplets_by_id
 from .extract import Extractor
-from .io import progress_bar, progress_bars
+from .io import progress_bars
 from .match import Matcher
 from .metrics import ems_scores, side_scores
 from .score import GroupScorer, Scorer, WholeScorer
-from .types import Answer, EMSResult, InputError, MissingReplies, Points, Support, Triplet
+from .types import Answer, EMSResult, InputError, Points, Support, Triplet
 
 BEST = "|references:best of "             # ends the signature where answers have several references
-CHUNK = 128                   # answers laid before a judge at once, at least
 
 
 class Supporter(Protocol):
@@ -101,15 +101,15 @@ class EMS:
         by_id, several = triplets_by_id(triplets), any(t.others for t in triplets)
         contexts = {} if self.supporter is None else contexts_by_id(triplets)
         points: dict[str, Points | None] = {}
-        chunks = _chunks(answers, batch_size(*self.judges), progress)
+        batches = in_batches(answers, batch_size(*self.judges), progress)
 
-        def evaluated(chunk: list[Answer]) -> list[EMSResult]:
+        def evaluated(batch: list[Answer]) -> list[EMSResult]:
             with progress_bars(progress):          # without progress the stages draw no bars either
-                results = self.score_alignments(self.align(by_id, chunk, points))
-                results = self._best(results, chunk, by_id, points) if several else results
+                results = self.score_alignments(self.align(by_id, batch, points))
+                results = self._best(results, batch, by_id, points) if several else results
                 return results if self.supporter is None else _supported(results, contexts, self.supporter)
 
-        yield from through(chunks, evaluated)
+        yield from through(batches, evaluated)
 
     def _best(self, results: list[EMSResult], answers: Sequence[Answer], triplets: Mapping[str, Triplet],
               points: dict[str, Points | None]) -> list[EMSResult]:
@@ -271,46 +271,3 @@ def contexts_by_id(triplets: Sequence[Triplet]) -> dict[str, str]:
                          f"{len(triplets)} triplets have none or an empty one, e.g. {without[0]!r}; put the "
                          "document's text into the triplet's 'context', or ask for no support")
     return {t.id: t.context or "" for t in triplets}
-
-
-def triplets_by_id(triplets: Sequence[Triplet]) -> dict[str, Triplet]:
-    """The triplets by id; InputError when an id occurs twice."""
-    by_id: dict[str, Triplet] = {}
-    for t in triplets:
-        if t.id in by_id:
-            raise InputError(f"triplet ids must be unique; {t.id!r} occurs more than once")
-        by_id[t.id] = t
-    return by_id
-
-
-def check_known(answers: Sequence[Answer], triplets: Mapping[str, Triplet]) -> None:
-    """InputError for an answer to a triplet that is not among those given, which are by id."""
-    if unknown := sorted({a.triplet_id for a in answers} - triplets.keys()):
-        raise InputError(f"{len(unknown)} triplet ids of the answers are not among the {len(triplets)} "
-                         f"triplets, e.g. {unknown[0]!r}; give the triplets these answers belong to")
-
-
-def batch_size(*judges: Any) -> int:
-    """How many answers to lay before judges at once: enough to keep workers busy, or a judge's `batch`."""
-    return max((getattr(judge, "batch", CHUNK) for judge in judges), default=CHUNK)
-
-
-def through(batches: Iterable[Any], work: Callable[[Any], Iterable[Any]]) -> Iterator[Any]:
-    """The results of all batches in order. A replay notes what is missing of every batch before it stops."""
-    missing: MissingReplies | None = None
-    for batch in batches:
-        try:
-            yield from work(batch)
-        except MissingReplies as error:
-            missing = error if missing is None else missing | error
-    if missing is not None:
-        raise missing
-
-
-def _chunks(answers: Iterable[Answer], size: int, progress: bool) -> Iterator[list[Answer]]:
-    source = iter(answers)
-    total = len(answers) if isinstance(answers, Sized) else None
-    with progress_bar("answers" if progress else "", total) as bar:
-        while chunk := list(islice(source, size)):
-            yield chunk
-            bar.update(len(chunk))

@@ -17,9 +17,9 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .io import csv_text, write_file
+from .io import csv_text, duplicates, write_file
 from .metrics import scores_of, support_scores, tally
-from .types import EMSResult, InputError, Support, duplicates
+from .types import EMSResult, InputError, Support
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 Points = tuple[str, ...]
-T = TypeVar("T", bound=Hashable)
 
 
 class InputError(ValueError):
@@ -239,42 +238,3 @@ class Judge(Protocol):
     def ask(self, requests: Sequence[Request], progress: str = "") -> list[Reply]:
         """One reply per request, in the same order; a progress bar if `progress` has words for it."""
         ...
-
-
-class MissingReplies(InputError):
-    """A replay met requests without a saved reply; `keys` has them by task.
-
-    They are noted in the store as pending, unless it is a recording, which takes nothing. `hint` says what
-    else the store has that would nearly fit.
-    """
-
-    def __init__(self, model: str, keys: Mapping[str, Sequence[str]], noted: bool = True, hint: str = ""):
-        self.model, self.noted, self.hint = model, noted, hint
-        self.keys = {task: list(dict.fromkeys(given)) for task, given in sorted(keys.items())}
-        named = "; ".join(
-            f"{len(given)} {task} ({', '.join(k[:12] for k in given[:3])}{', ...' * (len(given) > 3)})"
-            for task, given in self.keys.items()
-        )
-        way_on = ("ask a live endpoint for them (mode 'live'), or write them to a batch file "
-                  "(ems replies export --pending)" if noted else
-                  "to ask for them, name a .sqlite store and give this one as recorded replies (--recorded)")
-        count = sum(map(len, self.keys.values()))
-        parts = [f"{count} replies of {model} are not saved: {named}", *([hint] if hint else []), way_on]
-        super().__init__("; ".join(parts))
-
-    def __or__(self, other: MissingReplies) -> MissingReplies:
-        """Both together."""
-        tasks = self.keys.keys() | other.keys.keys()
-        keys = {t: self.keys.get(t, []) + other.keys.get(t, []) for t in tasks}
-        return MissingReplies(self.model, keys, self.noted, self.hint or other.hint)
-
-
-def duplicates(items: Sequence[T]) -> list[T]:
-    """The items that occur more than once, each named once, in order of first repetition."""
-    seen: set[T] = set()
-    repeated: dict[T, None] = {}
-    for item in items:
-        if item in seen:
-            repeated[item] = None
-        seen.add(item)
-    return list(repeated)

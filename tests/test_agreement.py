@@ -11,6 +11,7 @@ import scipy.stats
 from doubles import covered
 
 from ems import data as frames
+from ems.batches import MissingReplies
 from ems.io import data_path
 from ems.judge.client import LLMJudge
 from ems.judge.store import Replies
@@ -20,7 +21,7 @@ from ems.pipeline import EMS
 from ems.presets import build
 from ems.study import ablation, agreement, edits, human, people_figures
 from ems.study import upstream as datasets
-from ems.types import Answer, InputError, MissingReplies, Triplet
+from ems.types import Answer, InputError, Triplet
 
 MIRROR = Path(os.environ.get("EMS_DATA_MIRROR") or Path(__file__).parents[2] / "shared" / "data")
 

@@ -12,13 +12,12 @@ from scripted import judgeable, judged
 
 import ems.judge.wire
 from ems.baselines import RAGChecker
+from ems.batches import CHUNK, MissingReplies
 from ems.cli import main
 from ems.io import write_jsonl
 from ems.judge.client import LLMJudge
 from ems.judge.store import Replies
-from ems.pipeline import CHUNK
 from ems.presets import build
-from ems.types import MissingReplies
 
 TRIPLETS, ANSWERS = judgeable(8, 11)
 LOSSES = ("failed", "refused", "expired", "lost", "twice", "cut")

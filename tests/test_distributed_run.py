@@ -7,9 +7,9 @@ import signal
 import pytest
 from scripted import judgeable
 
+from ems.batches import CHUNK
 from ems.cli import main
 from ems.io import write_jsonl
-from ems.pipeline import CHUNK
 from ems.presets import build
 from ems.study.distributed_run import stream
 from ems.types import InputError

@@ -210,7 +210,7 @@ def test_a_lost_side_keeps_the_words_of_its_reason_out_of_the_logic():
 
 
 def test_a_reference_is_extracted_once_however_many_batches_there_are(monkeypatch):
-    monkeypatch.setattr("ems.pipeline.CHUNK", 2)
+    monkeypatch.setattr("ems.batches.CHUNK", 2)
 
     class Counting(SentenceExtractor):
         seen: list[str] = []

@@ -25,6 +25,7 @@ from scripted import judgeable, judged
 
 import ems.judge.wire
 from ems.baselines import RAGChecker
+from ems.batches import MissingReplies
 from ems.data import load_answers, to_frame
 from ems.judge.calls import APART, STRIKES
 from ems.judge.client import JudgeUnavailable, LLMJudge
@@ -40,7 +41,7 @@ from ems.stats import summarise
 from ems.study import shortening
 from ems.study.calls import own_triplets
 from ems.study.reliability import RepeatedJudge, judged_again
-from ems.types import Answer, InputError, MissingReplies, Reply, Request, Triplet
+from ems.types import Answer, InputError, Reply, Request, Triplet
 
 ROOT = Path(__file__).parent.parent
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}

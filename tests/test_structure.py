@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-CHAIN = ["types", "io", "json_in_text", "sanitise", "prompting", "reading", "metrics", "extract", "match",
-         "score", "pipeline", "baselines"]
+CHAIN = ["types", "io", "json_in_text", "batches", "sanitise", "prompting", "reading", "metrics", "extract",
+         "match", "score", "pipeline", "baselines"]
 # What the modules of each room may import, anywhere in them: earlier modules of the chain, and these rooms.
 MAY = {
     "chain": set(),

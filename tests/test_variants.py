@@ -10,6 +10,7 @@ from scripted import judgeable, judged
 
 import ems
 from ems.baselines import RAGChecker
+from ems.batches import MissingReplies
 from ems.judge.client import LLMJudge
 from ems.judge.store import Replies
 from ems.local.scorers import SimilarityMatcher
@@ -20,7 +21,7 @@ from ems.presets import build
 from ems.prompting import Prompts
 from ems.reading import read_indices
 from ems.score import JointLLMScorer, LLMScorer, mean_score
-from ems.types import EMSResult, InputError, MissingReplies, Record, Reply
+from ems.types import EMSResult, InputError, Record, Reply
 
 REF = ("Revenue was $5 billion.", "Margin was 20%.", "No dividend is paid.")
 ANS = ("Margin came to 20%.", "Sales were 5 billion dollars.")

@@ -12,8 +12,9 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from ..batches import MissingReplies
 from ..io import progress_bar
-from ..types import InputError, MissingReplies, Reply, Request
+from ..types import InputError, Reply, Request
 from .budget import Account, Prices, TaskUsage, at_most
 from .store import DECODING, Record, Replies, StoreError, encodable, ending, reply_key, utc
 from .wire import Endpoint, Failed, JudgeUnavailable, SpendLimit

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..io import data_path, read_text
-from ..types import InputError, Triplet, duplicates
+from ..io import data_path, duplicates, read_text
+from ..types import InputError, Triplet
 from .documents import english_share
 from .transcripts import OPENING, Transcript, day_of, read_hub, read_transcript
 

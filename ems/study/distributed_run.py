@@ -13,7 +13,8 @@ from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ..pipeline import CHUNK, EMS, triplets_by_id
+from ..batches import CHUNK, triplets_by_id
+from ..pipeline import EMS
 from ..presets import build
 from ..types import Answer, EMSResult, InputError, Triplet
 

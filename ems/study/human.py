@@ -13,12 +13,13 @@ import pandas as pd
 
 from .. import data as frames
 from ..baselines import rouge
+from ..batches import MissingReplies
 from ..io import write_csv
 from ..local.encoder import Encoder
 from ..presets import build
 from ..stats import summarise
 from ..support.rubrics import local_ratings
-from ..types import Answer, InputError, Judge, MissingReplies, Triplet
+from ..types import Answer, InputError, Judge, Triplet
 from . import ablation, agreement, own, unit_labels, upstream
 
 NAMES = ("ragchecker", "financebench", "findver")

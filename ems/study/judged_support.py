@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from ..batches import MissingReplies
 from ..data import support_frame
 from ..io import write_csv
 from ..matrix import label_matrix
@@ -14,7 +15,7 @@ from ..pipeline import with_support
 from ..report import markdown_text
 from ..stats import Paired
 from ..support.support import LLMSupporter
-from ..types import EMSResult, Judge, MissingReplies, Triplet
+from ..types import EMSResult, Judge, Triplet
 from .document_check import (
     from_labels,
     label_table,

@@ -15,12 +15,13 @@ from typing import Any
 import pandas as pd
 
 from .. import stats
+from ..batches import triplets_by_id
 from ..data import to_frame
 from ..extract import Extractor, LLMExtractor
 from ..judge.budget import LIKELY_TOKENS, tokens_at_most
 from ..local.scorers import LocalScorer
 from ..local.sentences import SentenceExtractor
-from ..pipeline import EMS, triplets_by_id, with_metrics
+from ..pipeline import EMS, with_metrics
 from ..presets import build
 from ..prompting import Prompts
 from ..reading import read_pairs

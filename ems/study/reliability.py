@@ -17,12 +17,14 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from ..batches import MissingReplies
 from ..data import to_frame
 from ..extract import LLMExtractor
+from ..io import duplicates
 from ..pipeline import EMS
 from ..presets import build
 from ..prompting import Prompts, as_judge
-from ..types import Answer, EMSResult, InputError, Judge, MissingReplies, Reply, Request, Triplet, duplicates
+from ..types import Answer, EMSResult, InputError, Judge, Reply, Request, Triplet
 
 Scale = Literal["nominal", "ordinal", "interval", "ratio"]
 PARTS = ("recall", "precision", "f1")

@@ -14,6 +14,7 @@ from functools import lru_cache
 from math import fsum, nan
 from typing import TYPE_CHECKING
 
+from ..batches import check_known, triplets_by_id
 from ..local.quantities import Quantity, find_quantities, same
 from ..local.sentences import SentenceExtractor
 from ..pipeline import Supporter
@@ -239,10 +240,8 @@ def rating_frame(ratings: Sequence[Rating], signature: str, triplets: Sequence[T
 
 
 def _by_id(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> Mapping[str, Triplet]:
-    by_id = {t.id: t for t in triplets}
-    if unknown := sorted({a.triplet_id for a in answers} - by_id.keys()):
-        raise InputError(f"{len(unknown)} triplet ids of the answers are not among the {len(by_id)} "
-                         f"triplets, e.g. {unknown[0]!r}; give the triplets these answers belong to")
+    by_id = triplets_by_id(triplets)
+    check_known(answers, by_id)
     return by_id
 
 
