@@ -45,10 +45,12 @@ if TYPE_CHECKING:              # the names of _WHERE once more, for editors and 
     from .report import save_table1, table1
     from .report_html import save_report
     from .results import load_results
-    from .score import BERTScorer, JointLLMScorer, LLMScorer, RougeScorer, SidesLLMScorer
+    from .score import BERTScorer, LLMScorer, RougeScorer
     from .stats import paired_table, summarise
     from .support.rubrics import RubricJudge, local_ratings, number_recall, rating_frame, rating_table
     from .support.support import LLMSupporter, LocalSupporter
+    from .variants.joint import JointLLMScorer
+    from .variants.sides import SidesLLMScorer
 
 __version__ = "0.1.0"
 
@@ -60,7 +62,9 @@ _WHERE = {name: module for module, names in {
     "local.sentences": ("SentenceExtractor", "remove_summaries"),
     "match": ("LLMMatcher",),
     "local.scorers": ("SimilarityMatcher", "LocalScorer", "PairScorer"),
-    "score": ("LLMScorer", "JointLLMScorer", "SidesLLMScorer", "RougeScorer", "BERTScorer"),
+    "score": ("LLMScorer", "RougeScorer", "BERTScorer"),
+    "variants.joint": ("JointLLMScorer",),
+    "variants.sides": ("SidesLLMScorer",),
     "local.overlap": ("BLEUScorer",),
     "baselines": ("RAGChecker",),
     "local.encoder": ("Encoder",),

@@ -12,7 +12,7 @@ from .batches import batch_size, check_known, through, triplets_by_id
 from .extract import list_schema, room
 from .local.overlap import BLEU_SIGNATURE, bleu, rouge
 from .metrics import f1
-from .prompting import Prompts, as_judge
+from .prompting import Prompts, as_judge, reply_schema
 from .reading import read_list, read_word, read_words
 from .sanitise import harmless, numbered, quoted
 from .score import MAX_TOKENS
@@ -22,12 +22,7 @@ __all__ = ["BLEU_SIGNATURE", "Claims", "RAGChecker", "bertscore", "bleu", "ragch
 LABELS = ("Entailment", "Neutral", "Contradiction")
 CHECKS = {"joint": "entail_all", "single": "entail"}     # ways to check claims, with the template of each
 CLAIMS_PER_CALL = 30         # of a joint check: a lost reply loses no more labels than that
-LABELS_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {"labels": {"type": "array", "items": {"type": "string", "enum": list(LABELS)}}},
-    "required": ["labels"],
-    "additionalProperties": False,
-}
+LABELS_SCHEMA = reply_schema("labels", {"type": "string", "enum": list(LABELS)})
 
 
 def bertscore(references: Sequence[str], answers: Sequence[str], encoder: Any) -> list[float]:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from .prompting import Prompts, as_judge
+from .prompting import Prompts, as_judge, reply_schema
 from .reading import read_list, read_numbers
 from .sanitise import harmless, numbered
 from .types import Judge, Points, Request
@@ -20,9 +20,7 @@ from .types import Judge, Points, Request
 # would otherwise write until its limit, and the whole reply would be lost; where servers constrain replies,
 # the list ends.
 PER_SENTENCE = {"points": 2, "claims": 3}
-BLOCKS_SCHEMA: dict[str, Any] = {"type": "object",
-                                 "properties": {"blocks": {"type": "array", "items": {"type": "integer"}}},
-                                 "required": ["blocks"], "additionalProperties": False}
+BLOCKS_SCHEMA = reply_schema("blocks", {"type": "integer"})
 LEAST_BLOCKS = 3      # with fewer there is no body between an opening and a closing
 _OTHER_SCRIPT = re.compile("[\u0370-\u1fff\u2c00-\U0010ffff]")        # not Latin, no punctuation
 _SENTENCE_END = re.compile(r"[.!?;]\s|[。！？；]|\n")
@@ -89,8 +87,7 @@ class LLMExtractor:
 def list_schema(key: str, text: str) -> dict[str, Any]:
     """The shape `{key: [strings]}` of a reply about `text`, with as many entries as the text can hold."""
     sentences = len(_SENTENCE_END.findall(text)) + 1
-    entries = {"type": "array", "items": {"type": "string"}, "maxItems": PER_SENTENCE[key] * sentences}
-    return {"type": "object", "properties": {key: entries}, "required": [key], "additionalProperties": False}
+    return reply_schema(key, {"type": "string"}, maxItems=PER_SENTENCE[key] * sentences)
 
 
 def room(text: str) -> int:

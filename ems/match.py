@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from math import nan
-from typing import Any, Protocol
+from typing import Protocol
 
 from .io import meant
 from .prompting import Prompts, as_judge
-from .reading import read_index, read_indices
-from .sanitise import numbered, quoted
+from .reading import read_index
+from .sanitise import quoted
 from .types import InputError, Judge, Points, Request
 
 # Ways to put the question, by name, with the template of each. `faithful` is the paper's, and the default.
@@ -24,9 +24,6 @@ VARIANTS = {
     "all": "match_all",  # all reference points of an answer in one call
     "reasoned": "match_reasoned",  # a sentence or two of reasoning first, as the paper's text has it
 }
-MATCHES_SCHEMA: dict[str, Any] = {"type": "object",
-                                  "properties": {"matches": {"type": "array", "items": {"type": "integer"}}},
-                                  "required": ["matches"], "additionalProperties": False}
 Match = tuple[int | None, ...]
 
 
@@ -59,9 +56,10 @@ class LLMMatcher:
         self.signature = f"llm:{self.prompts.signature(VARIANTS[variant])}{named}{limit}"
 
     def __call__(self, pairs: Sequence[tuple[Points, Points]]) -> list[Match]:
-        return self._all_at_once(pairs) if self.variant == "all" else self._one_by_one(pairs)
+        if self.variant == "all":
+            from .variants.joint import match_together
 
-    def _one_by_one(self, pairs: Sequence[tuple[Points, Points]]) -> list[Match]:
+            return match_together(pairs, self.judge, self.prompts, self.max_tokens, self.unread)
         menus = [self.prompts.menu(ans) for _, ans in pairs]
         template, first = VARIANTS[self.variant], self.prompts.first
         asked = [(p, i) for p, (ref, ans) in enumerate(pairs) for i in range(len(ref)) if ans]
@@ -78,26 +76,6 @@ class LLMMatcher:
                 self.unread[f"match: {reply.error or 'unreadable'}"] += 1
             matches[p][i] = index
         return [tuple(match) for match in matches]
-
-    def _all_at_once(self, pairs: Sequence[tuple[Points, Points]]) -> list[Match]:
-        matches: list[Match] = [(-1,) * len(ref) for ref, _ in pairs]
-        asked = [p for p, (ref, ans) in enumerate(pairs) if ref and ans]
-        first, requests = self.prompts.first, []
-        for p in asked:
-            ref, ans = pairs[p]
-            menu = self.prompts.menu(ans)
-            prompt = self.prompts.fill("match_all", references=numbered(ref), candidates=menu)
-            requests.append(Request("match", prompt, self.max_tokens + 8 * len(ref), MATCHES_SCHEMA,
-                                    choices=range(first, first + len(ans)), entries=len(ref)))
-        for p, reply in zip(asked, self.judge.ask(requests, "match points"), strict=True):
-            ref, ans = pairs[p]
-            indices = None
-            if reply.text is not None:
-                indices = read_indices(reply.text, "matches", len(ref), len(ans), first)
-            matches[p] = (None,) * len(ref) if indices is None else tuple(indices)
-            if lost := matches[p].count(None):
-                self.unread[f"match: {reply.error or 'unreadable'}"] += lost
-        return matches
 
 
 def same_choices(one: Sequence[Match], other: Sequence[Match]) -> tuple[float, int]:

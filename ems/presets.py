@@ -10,17 +10,10 @@ from .extract import LLMExtractor
 from .io import meant
 from .match import LLMMatcher
 from .pipeline import EMS, Supporter
-from .score import (
-    SAMPLES,
-    BERTScorer,
-    JointLLMScorer,
-    LLMScorer,
-    RougeScorer,
-    Scorer,
-    SidesLLMScorer,
-    WholeScorer,
-)
+from .score import SAMPLES, BERTScorer, LLMScorer, RougeScorer, Scorer, WholeScorer
 from .types import Answer, InputError, Triplet
+from .variants.joint import JointLLMScorer
+from .variants.sides import SidesLLMScorer
 
 SUPPORT = ("none", "local", "llm")        # ways to check answer points against the document
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -139,6 +139,12 @@ class Prompts:
                 raise InputError(f"{path} {what} slots {sorted(wrong)}; {task} is filled with {allowed}")
             self._read[task] = template, slots
         return self._read[task]
+
+
+def reply_schema(key: str, entry: Mapping[str, Any], **limits: int) -> dict[str, Any]:
+    """The JSON schema of a reply `{key: [...]}`, a list of such entries."""
+    entries = {"type": "array", "items": entry, **limits}
+    return {"type": "object", "properties": {key: entries}, "required": [key], "additionalProperties": False}
 
 
 def _about(folder: Path | None) -> dict[str, Any]:

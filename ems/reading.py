@@ -97,82 +97,27 @@ def read_numbers(reply: str, key: str, n: int) -> list[int] | None:
     return lists[0] if len(lists) == 1 else None
 
 
-def read_indices(reply: str, key: str, count: int, n_points: int, first: int = 0) -> list[int | None] | None:
-    """One index for each of `count` reference points, as by `read_index`, from `{key: [...]}` or a bare list.
-
-    None for an entry off the menu; None for all when there is no list of so many entries, or several.
-    """
-    entries = _entries(reply, key, count)
-    return None if entries is None else [read_index(entry, n_points, first) for entry in entries]
-
-
 def read_words(reply: str, key: str, count: int, words: tuple[str, ...]) -> list[str | None] | None:
     """One of `words` for each of `count` questions, as by `read_word`, from `{key: [...]}` or a bare list.
 
     None for an entry that is none of them; None for all when there is no list of so many entries, or several.
     """
-    entries = _entries(reply, key, count)
+    entries = read_entries(reply, key, count)
     return None if entries is None else [read_word(entry, words) for entry in entries]
 
 
-def read_scores(reply: str, key: str, count: int, max_score: int) -> list[float | None] | None:
-    """One score in [0, 1] for each of `count` points, as by `read_score`, from `{key: [...]}` or a bare list.
-
-    None for an entry off the scale; None for all when there is no list of so many entries, or several.
-    """
-    entries = _entries(reply, key, count)
-    return None if entries is None else [read_score(entry, max_score) for entry in entries]
-
-
-def read_pairs(reply: str, key: str, count: int, n_points: int, max_score: int
-               ) -> list[tuple[int | None, float | None]] | None:
-    """For each of `count` reference points the index and the score that one entry `[index, score]` gives it.
-
-    They are read as by `read_index` and `read_score`, from `{key: [...]}` or a bare list. None for what is
-    off the menu or the scale, and for both in an entry that is no pair; None for all when there is no list of
-    so many entries, or several.
-    """
-    rows = _rows(reply, key, count)
-    if rows is None:
-        return None
-    pairs = [row if isinstance(row, list) and len(row) == 2 else ["", ""] for row in rows]
-    texts = [[str(part) if type(part) in (int, str) else "" for part in pair] for pair in pairs]
-    return [(read_index(index, n_points), read_score(score, max_score)) for index, score in texts]
-
-
-def is_readable(task: str, reply: str) -> bool:
-    """Whether a reply to a task has the shape of an answer to it, single or joint; its question is not known.
-
-    Of a task whose replies are plain text, or that is not known here, every reply with text can be read.
-    """
-    if task in ("extract", "claims"):
-        return read_list(reply, "points" if task == "extract" else "claims") is not None
-    if task == "summary":
-        return read_numbers(reply, "blocks", 10**6) is not None
-    keys = {"match": "matches", "score": "scores", "match and score": "pairs", "entail": "labels"}
-    if task not in keys:
-        return bool(without_thought(reply))
-    values = values_in(_bare_reply(reply))
-    lists = [data.get(keys[task]) if isinstance(data, dict) else data for data in values]
-    if len(lists) == 1 and isinstance(lists[0], list):
-        return True
-    if task == "entail":
-        return bool(re.fullmatch(r"\w+", _last_line(reply).strip(" .*_`" + QUOTES)))
-    return _stated(reply, [_BARE, _ECHO, _ANY_SCALE]) is not None
-
-
-def _entries(reply: str, key: str, count: int) -> list[str] | None:
+def read_entries(reply: str, key: str, count: int) -> list[str] | None:
     """The `count` entries of the one list in a joint reply; "" where one is no number or text."""
-    rows = _rows(reply, key, count)
-    return None if rows is None else [str(row) if type(row) in (int, str) else "" for row in rows]
-
-
-def _rows(reply: str, key: str, count: int) -> list[Any] | None:
-    """The one list in a joint reply, if it has `count` entries of whatever kind."""
-    lists = [data.get(key) if isinstance(data, dict) else data for data in values_in(_bare_reply(reply))]
-    if len(lists) != 1 or not isinstance(lists[0], list) or len(lists[0]) != count:
+    rows = read_rows(reply, key)
+    if rows is None or len(rows) != count:
         return None
-    return lists[0]
+    return [str(row) if type(row) in (int, str) else "" for row in rows]
+
+
+def read_rows(reply: str, key: str) -> list[Any] | None:
+    """The one list in a joint reply, `{key: [...]}` or bare, with entries of whatever kind."""
+    lists = [data.get(key) if isinstance(data, dict) else data for data in values_in(_bare_reply(reply))]
+    return lists[0] if len(lists) == 1 and isinstance(lists[0], list) else None
 
 
 def without_thought(text: str) -> str:
@@ -197,9 +142,12 @@ def _last_line(reply: str) -> str:
 _BARE = re.compile(rf"(?P<label>{_LABEL}|(?i:{_IS}))?[\[(*_`\"\s]*(?P<number>-?\d{{1,9}})[\])*_`\"]*\s*\.?")
 _ECHO = re.compile(r"(?P<number>\d{1,9})(?P<label>:) *\".*\"")
 _OUT_OF = rf"(?P<label>{_LABEL})?[(*_\[\s]*(?P<number>\d{{1,9}})\s*(?:/|out of|of)\s*0*%d[)*_\]]*\.?"
-
-
 _ANY_SCALE = re.compile(_OUT_OF.replace("%d", r"\d{1,3}"))
+
+
+def states_number(reply: str) -> bool:
+    """Whether the reply states one whole number, on whatever menu or scale."""
+    return _stated(reply, [_BARE, _ECHO, _ANY_SCALE]) is not None
 
 
 def _stated(reply: str, forms: Sequence[re.Pattern[str]]) -> int | None:

@@ -7,19 +7,15 @@ when its reply could not be read. A scorer that judges whole sides has `cover` i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from .local.overlap import Rouge
 from .prompting import Prompts, as_judge
-from .reading import read_score, read_scores
-from .sanitise import numbered, quoted
+from .reading import read_score
+from .sanitise import quoted
 from .types import EMSResult, InputError, Judge, Request
 
-SCORES_SCHEMA: dict[str, Any] = {"type": "object",
-                                 "properties": {"scores": {"type": "array", "items": {"type": "integer"}}},
-                                 "required": ["scores"], "additionalProperties": False}
 MAX_TOKENS = 32          # of a reply that is a number
 SAMPLES = 20             # replies a pair whose mean is its score, as in G-Eval (arXiv:2303.16634)
 TOP_LOGPROBS = 20        # likely first tokens to ask for: as many as the official endpoint gives
@@ -118,95 +114,10 @@ def _mean_of_half(scores: Sequence[float | None]) -> float | None:
     return sum(read) / len(read) if 2 * len(read) >= len(scores) else None
 
 
-class _ListScorer:
-    """Asks a judge for lists of whole numbers 0 .. `max_score`, with one template for all."""
-
-    name = template = suffix = ""
-
-    def __init__(
-        self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *, max_score: int = 10
-    ):
-        if max_score < 1:
-            raise InputError(f"max_score must be 1 or more, got {max_score}")
-        self.judge, self.prompts, self.max_score = as_judge(judge), prompts or Prompts(), max_score
-        self.unread: Counter[str] = Counter()
-        prompt = self.prompts.signature(self.template)
-        self.signature = f"{self.name}:{prompt},max={max_score}{self.suffix}"
-
-    def _ask(
-        self, slots: Sequence[Mapping[str, str]], counts: Sequence[int], progress: str
-    ) -> Iterator[list[float | None]]:
-        """For each prompt as many scores as it asks for, each None where it could not be read."""
-        requests = [
-            Request("score", self.prompts.fill(self.template, **values, **scale(self.max_score)),
-                    32 + 8 * count, SCORES_SCHEMA, choices=range(self.max_score + 1), entries=count)
-            for values, count in zip(slots, counts, strict=True)
-        ]
-        for count, reply in zip(counts, self.judge.ask(requests, progress), strict=True):
-            read = None
-            if reply.text is not None:
-                read = read_scores(reply.text, "scores", count, self.max_score)
-            scores: list[float | None] = [None] * count if read is None else read
-            if lost := scores.count(None):
-                self.unread[f"score: {reply.error or 'unreadable'}"] += lost
-            yield scores
-
-
-class JointLLMScorer(_ListScorer):
-    """All matched pairs of an answer scored in one call; else as `LLMScorer`. The signature says so.
-
-    A reply without exactly one number a pair leaves all pairs of its answer unscored; a number off the scale,
-    its own.
-    """
-
-    name, template, suffix = "llm", "score_all", ",variant=all"
-
-    def by_answer(self, groups: Sequence[Sequence[tuple[str, str]]]) -> list[list[float | None]]:
-        """The scores of each answer's pairs, in their order."""
-        asked = [pairs for pairs in groups if pairs]
-        slots = [{"pairs": _listed(pairs)} for pairs in asked]
-        scores = self._ask(slots, [len(pairs) for pairs in asked], "score pairs")
-        return [next(scores) if pairs else [] for pairs in groups]
-
-
-class SidesLLMScorer(_ListScorer):
-    """Each point held by a judge against the whole other side, both ways: two calls an answer. Not eq. 7.
-
-    Scores are whole numbers 0 .. `max_score`, divided by `max_score`. An answer without points costs no call.
-    A reply without exactly one number a point leaves its side unscored.
-    """
-
-    name, template = "llm-sides", "sides"
-
-    def cover(self, alignments: Sequence[EMSResult]) -> list[EMSResult]:
-        """The alignments with the scores of both sides; no nearest points are named."""
-        sides = [side for a in alignments if a.ref_points and a.ans_points
-                 for side in ((a.ref_points, a.ans_points), (a.ans_points, a.supporting))]
-        slots = [{"points": numbered(points), "others": _bare(others)} for points, others in sides]
-        scores = self._ask(slots, [len(points) for points, _ in sides], "score sides")
-        covered = []
-        for a in alignments:
-            ref: list[float | None] = [0.0] * len(a.ref_points)
-            ans: list[float | None] = [0.0] * len(a.ans_points)
-            if a.ref_points and a.ans_points:
-                ref, ans = next(scores), next(scores)
-            covered.append(replace(a, match=(None,) * len(ref), score=tuple(ref), ans_score=tuple(ans)))
-        return covered
-
-
 def scale(max_score: int) -> dict[str, str]:
     """What a scoring prompt says of its scale."""
     middle, low = round(max_score / 2), round(max_score / 10)
     return {"max_score": str(max_score), "middle": str(middle), "low": str(low)}
-
-
-def _listed(pairs: Sequence[tuple[str, str]]) -> str:
-    return "\n".join(f"{i}: {quoted(ref)}\n   {quoted(ans)}" for i, (ref, ans) in enumerate(pairs))
-
-
-def _bare(points: Sequence[str]) -> str:
-    """Points as lines without numbers, which are left to the points that are scored."""
-    return "\n".join(f"- {quoted(point)}" for point in points if point)
 
 
 def mean_score(probabilities: Mapping[str, float], max_score: int) -> float | None:

@@ -13,9 +13,10 @@ from ems.match import LLMMatcher
 from ems.metrics import ems_scores
 from ems.pipeline import EMS, rescored, with_support
 from ems.presets import build
-from ems.score import LLMScorer, RougeScorer, SidesLLMScorer
+from ems.score import LLMScorer, RougeScorer
 from ems.support.support import LLMSupporter
 from ems.types import Answer, EMSResult, InputError, Triplet
+from ems.variants.sides import SidesLLMScorer
 
 REFERENCE = "Revenue was $5 billion. Margin was 20%."
 ANSWER = "Sales came to 5 billion dollars. Costs fell. Margin was 20%."

@@ -36,12 +36,13 @@ from ems.local.sentences import SentenceExtractor
 from ems.pipeline import EMS, rescored
 from ems.presets import build
 from ems.prompting import as_judge
-from ems.score import LLMScorer, SidesLLMScorer
+from ems.score import LLMScorer
 from ems.stats import summarise
 from ems.study import shortening
 from ems.study.calls import own_triplets
 from ems.study.reliability import RepeatedJudge, judged_again
 from ems.types import Answer, InputError, Reply, Request, Triplet
+from ems.variants.sides import SidesLLMScorer
 
 ROOT = Path(__file__).parent.parent
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}

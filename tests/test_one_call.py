@@ -10,13 +10,14 @@ from ems.data import load_answers
 from ems.io import data_path
 from ems.judge.client import LLMJudge
 from ems.judge.store import Replies
+from ems.judge.unread import is_readable
 from ems.local.sentences import SentenceExtractor
 from ems.match import same_choices
 from ems.prompting import Prompts
-from ems.reading import is_readable, read_pairs
 from ems.study import one_call
 from ems.study.calls import own_triplets
 from ems.types import Answer, Reply, Triplet
+from ems.variants.replies import read_pairs
 
 TRIPLETS = [Triplet("q", "g", "?", "Revenue was $5 billion. Margin was 20%. No dividend is paid.")]
 ANSWERS = [Answer("q", "m", "Margin came to 20%. Sales were 5 billion dollars.")]

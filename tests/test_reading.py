@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from ems.reading import read_index, read_indices, read_list, read_numbers, read_score, read_word
+from ems.reading import read_index, read_list, read_numbers, read_score, read_word
+from ems.variants.replies import read_indices
 
 AB = ["a", "b"]
 

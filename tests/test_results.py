@@ -12,8 +12,11 @@ from html.parser import HTMLParser
 import pytest
 
 import ems
+from ems.baselines import LABELS
 from ems.cli import main
 from ems.io import write_jsonl
+from ems.judge.unread import is_readable
+from ems.reading import read_word
 from ems.report import alignment_rows
 from ems.report_html import kind_of, report_html
 from ems.results import load_results
@@ -190,6 +193,14 @@ def test_replies_that_could_not_be_read_are_quoted(tmp_path, capsys):
     page = out.read_text(encoding="utf-8")
     assert "Replies that could not be read: 2" in page
     assert "I think both fit" in page
+
+
+@pytest.mark.parametrize(("reply", "readable"), [
+    ("Label: Entailment", True), ("neutral.", True), ('{"labels": ["Neutral"]}', True), ("Perhaps", False)])
+def test_a_label_is_readable_when_the_check_of_claims_can_read_it(reply, readable):
+    assert is_readable("entail", reply) is readable
+    if not reply.startswith("{"):
+        assert (read_word(reply, LABELS) is not None) is readable
 
 
 # ---- two sets compared ---------------------------------------------------------------------------

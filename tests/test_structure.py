@@ -16,15 +16,17 @@ MAY = {
     "chain": set(),
     "judge": {"chain"},
     "local": {"chain"},
-    "tools": {"chain", "judge", "local", "support", "tools"},  # presets, data, stats, report
     "support": {"chain", "local"},
-    "study": {"chain", "judge", "local", "support", "tools", "study"},
-    "cli": {"chain", "judge", "local", "support", "tools", "study", "package"},
-    "package": {"chain", "judge", "local", "support", "tools"},
+    "variants": {"chain"},
+    # presets, data, stats, report
+    "tools": {"chain", "judge", "local", "support", "variants", "tools"},
+    "study": {"chain", "judge", "local", "support", "variants", "tools", "study"},
+    "cli": {"chain", "judge", "local", "support", "variants", "tools", "study", "package"},
+    "package": {"chain", "judge", "local", "support", "variants", "tools"},
 }
 # A result shows itself in a notebook; the version enters every signature. ROUGE and BLEU are the paper's, their
-# arithmetic on texts is not.
-ALLOWED = {("types", "report"), ("score", "local.overlap"), ("baselines", "local.overlap"),
+# arithmetic on texts is not. A matcher of the chain takes its variants by name.
+ALLOWED = {("types", "report"), ("score", "local.overlap"), ("baselines", "local.overlap"), ("match", "variants.joint"),
            ("pipeline", "__init__"), ("study.runner", "__init__")}
 ROOMS = {"presets": "tools", "data": "tools", "stats": "tools", "report": "tools", "report_html": "tools",
          "results": "tools", "comparison": "tools", "matrix": "tools", "cli": "cli",

@@ -19,9 +19,10 @@ from ems.match import VARIANTS, LLMMatcher, same_choices
 from ems.pipeline import EMS
 from ems.presets import build
 from ems.prompting import Prompts
-from ems.reading import read_indices
-from ems.score import JointLLMScorer, LLMScorer, mean_score
+from ems.score import LLMScorer, mean_score
 from ems.types import EMSResult, InputError, Record, Reply
+from ems.variants.joint import JointLLMScorer
+from ems.variants.replies import read_indices
 
 REF = ("Revenue was $5 billion.", "Margin was 20%.", "No dividend is paid.")
 ANS = ("Margin came to 20%.", "Sales were 5 billion dollars.")

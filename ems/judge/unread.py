@@ -6,7 +6,8 @@ has an entry for every point, only the run that asked can tell; it counts these 
 
 from __future__ import annotations
 
-from ..reading import is_readable
+from ..baselines import LABELS
+from ..reading import read_list, read_numbers, read_rows, read_word, states_number, without_thought
 from ..types import Record
 from .store import Replies, ending
 
@@ -20,3 +21,20 @@ def unread_replies(store: Replies) -> list[tuple[str, str]]:
     """(task, model and reason; text) of every reply of a store that gives nothing usable."""
     return [(f"{record.task}, {record.model}: {reason}", record.text)
             for record in store.records() if (reason := unread_reason(record))]
+
+
+def is_readable(task: str, reply: str) -> bool:
+    """Whether a reply to a task has the shape of an answer to it, single or joint; its question is not known.
+
+    Of a task whose replies are plain text, or that is not known here, every reply with text can be read.
+    """
+    if task in ("extract", "claims"):
+        return read_list(reply, "points" if task == "extract" else "claims") is not None
+    if task == "summary":
+        return read_numbers(reply, "blocks", 10**6) is not None
+    keys = {"match": "matches", "score": "scores", "match and score": "pairs", "entail": "labels"}
+    if task not in keys:
+        return bool(without_thought(reply))
+    if read_rows(reply, keys[task]) is not None:
+        return True
+    return read_word(reply, LABELS) is not None if task == "entail" else states_number(reply)

@@ -23,8 +23,9 @@ from ..local.sentences import SentenceExtractor
 from ..metrics import Scores, ems_scores, f1
 from ..pipeline import EMS, rescored
 from ..presets import build
-from ..score import BERTScorer, RougeScorer, SidesLLMScorer
+from ..score import BERTScorer, RougeScorer
 from ..types import Answer, EMSResult, InputError, Judge, Triplet
+from ..variants.sides import SidesLLMScorer
 from .own import score_columns
 
 if TYPE_CHECKING:

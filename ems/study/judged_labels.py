@@ -13,8 +13,8 @@ import pandas as pd
 from ..local.sentences import SentenceExtractor
 from ..pipeline import EMS
 from ..presets import build
-from ..score import SidesLLMScorer
 from ..types import Answer, Judge, Triplet
+from ..variants.sides import SidesLLMScorer
 from . import agreement, human, rubric_labels, unit_labels, upstream
 
 OF_EACH = 100                     # correct answers of a set, and as many incorrect ones

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from math import isnan, nan
-from typing import Any
 
 import pandas as pd
 
@@ -23,17 +22,14 @@ from ..local.scorers import LocalScorer
 from ..local.sentences import SentenceExtractor
 from ..pipeline import EMS, with_metrics
 from ..presets import build
-from ..prompting import Prompts
-from ..reading import read_pairs
+from ..prompting import Prompts, reply_schema
 from ..sanitise import numbered
 from ..score import scale
 from ..types import Answer, EMSResult, Judge, Points, Reply, Request, Triplet
+from ..variants.replies import read_pairs
 from .reliability import stored_part
 
-PAIRS_SCHEMA: dict[str, Any] = {
-    "type": "object", "properties": {"pairs": {"type": "array", "items": {
-        "type": "array", "items": {"type": "integer"}}}},
-    "required": ["pairs"], "additionalProperties": False}
+PAIRS_SCHEMA = reply_schema("pairs", {"type": "array", "items": {"type": "integer"}})
 TASKS = ("match", "score", "match and score")
 TWO_CALLS, ONE_CALL = "two calls", "one call"
 KINDS = ("the same point", "another point", "a point only in the first", "a point only in the other",

@@ -427,7 +427,7 @@ def _count(root: Path, store: Path, parameters: Mapping[str, Parameters], counte
     from ..judge.budget import merged
     from ..pipeline import rescored
     from ..presets import build
-    from ..score import SidesLLMScorer
+    from ..variants.sides import SidesLLMScorer
     from . import shortening, steps
     from .reliability import drawn, judged_again, raters
 

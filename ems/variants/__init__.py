@@ -1,0 +1,1 @@
+"""Ways to evaluate that are not the paper's, beside the chain that is."""
