@@ -38,8 +38,9 @@ if TYPE_CHECKING:              # the names of _WHERE once more, for editors and 
     from .local.sentences import SentenceExtractor, remove_summaries
     from .match import LLMMatcher
     from .matrix import label_matrix
-    from .metrics import Tally, ems_scores, support_scores
-    from .pipeline import EMS, rescored, with_support
+    from .metrics import ems_scores
+    from .pipeline import EMS, rescored
+    from .pooling import Tally
     from .presets import build, compute
     from .prompting import Prompts, as_judge
     from .report import save_table1, table1
@@ -48,6 +49,8 @@ if TYPE_CHECKING:              # the names of _WHERE once more, for editors and 
     from .score import BERTScorer, LLMScorer, RougeScorer
     from .stats import paired_table, summarise
     from .support.rubrics import RubricJudge, local_ratings, number_recall, rating_frame, rating_table
+    from .support.scores import support_scores
+    from .support.stage import with_support
     from .support.support import LLMSupporter, LocalSupporter
     from .variants.joint import JointLLMScorer
     from .variants.sides import SidesLLMScorer
@@ -55,8 +58,9 @@ if TYPE_CHECKING:              # the names of _WHERE once more, for editors and 
 __version__ = "0.1.0"
 
 _WHERE = {name: module for module, names in {
-    "metrics": ("ems_scores", "support_scores", "Tally"),
-    "pipeline": ("EMS", "rescored", "with_support"),
+    "metrics": ("ems_scores",),
+    "pooling": ("Tally",),
+    "pipeline": ("EMS", "rescored"),
     "presets": ("build", "compute"),
     "extract": ("LLMExtractor",),
     "local.sentences": ("SentenceExtractor", "remove_summaries"),
@@ -76,6 +80,8 @@ _WHERE = {name: module for module, names in {
     "comparison": ("compare",),
     "results": ("load_results",),
     "report_html": ("save_report",),
+    "support.scores": ("support_scores",),
+    "support.stage": ("with_support",),
     "support.support": ("LocalSupporter", "LLMSupporter"),
     "support.rubrics": ("RubricJudge", "local_ratings", "number_recall", "rating_frame", "rating_table"),
     "matrix": ("label_matrix",),

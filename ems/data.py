@@ -35,7 +35,8 @@ from .io import (
     validated,
 )
 from .judge.budget import Usage, merged
-from .metrics import support_scores, tally
+from .pooling import tally
+from .support.scores import support_scores
 from .types import Answer, EMSResult, GivenPoint, InputError, Triplet
 
 if TYPE_CHECKING:
@@ -351,7 +352,7 @@ SUPPORT_PARTS = {"support": ("EMS-Support", "Score"), "open_precision": ("EMS-op
 
 
 def support_frame(results: Iterable[EMSResult], triplets: Sequence[Triplet] | None = None) -> pd.DataFrame:
-    """A frame of values, as `to_frame` gives it, of `metrics.support_scores`: four rows an answer.
+    """A frame of values, as `to_frame` gives it, of `support.scores.support_scores`: four rows an answer.
 
     EMS-Support Score, EMS-open Precision, and the shares blind spot and unsupported. `units` are the answer's
     points; `unscored` those without a label or score, for EMS-Support also those that could not be checked.

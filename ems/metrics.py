@@ -4,9 +4,56 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from .types import EMSResult
+
+
+def reference_scores(match: Sequence[int | None], score: Sequence[float | None]) -> tuple[float | None, ...]:
+    """s_i per reference point (eq. 5): 0 without a match, None where either is lost, else its score."""
+    return tuple(0.0 if a == -1 else None if a is None else s for a, s in zip(match, score, strict=True))
+
+
+def mean(scores: Sequence[float | None], weights: Sequence[float] = ()) -> float:
+    """(Weighted) mean of the scored entries, at most 1 (eq. 6, 8); nan when none counts towards it.
+
+    Negative weights take off what the others give and are no part of the divisor: below 0 is possible.
+    Raises ValueError when there is not one weight per score.
+    """
+    if weights and len(weights) != len(scores):
+        raise ValueError(f"weights must have an entry per point, got {len(weights)} for {len(scores)} points")
+    total, weight = weighted_sum(scores, weights)
+    return total / weight if weight else math.nan
+
+
+def answer_scores(
+    match: Sequence[int | None], score: Sequence[float | None], n_answer_points: int
+) -> tuple[float | None, ...]:
+    """s_j per answer point (eq. 7): the best score of the reference points that chose it, 0 when none did.
+
+    None (unscored) when it was chosen but none of those choices could be scored: a known choice is not a
+    zero.
+    """
+    chosen: list[list[float | None]] = [[] for _ in range(n_answer_points)]
+    for index, value in zip(match, score, strict=True):
+        if index is not None and index >= 0:
+            chosen[index].append(value)
+    return tuple(
+        max((s for s in scores if s is not None), default=None) if scores else 0.0 for scores in chosen
+    )
+
+
+def f1(recall: float, precision: float) -> float:
+    """Harmonic mean in [0, 1] (eq. 9); 0 when both are 0; nan when either is nan."""
+    total = recall + precision
+    return 2 * recall * precision / total if total else total
+
+
+def weighted_sum(scores: Sequence[float | None], weights: Sequence[float] = ()) -> tuple[float, float]:
+    """Weighted sum of the scored entries, and the positive weight they carry; () weighs every entry 1."""
+    pairs = zip(scores, weights or [1.0] * len(scores), strict=True)
+    scored = [(s, w) for s, w in pairs if s is not None]
+    return math.fsum(s * w for s, w in scored), math.fsum(max(w, 0.0) for _, w in scored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +92,16 @@ def ems_scores(match: Sequence[int | None], score: Sequence[float | None], n_ans
     """
     _check(match, score, n_answer_points)
     s_ref = reference_scores(match, score)
-    wanted = [w >= 0 for w in ref_weights] or [True] * len(s_ref)
-    if ans_score is None:
-        chosen = [a if keep else -1 for a, keep in zip(match, wanted, strict=True)]
-        s_ans = answer_scores(chosen, s_ref, n_answer_points)
-    else:
+    if ans_score is not None:
         s_ans = tuple(ans_score)
+    elif s_ref and s_ref.count(None) == len(s_ref):
+        s_ans = (None,) * n_answer_points              # no choice is known: no zeros either
+    else:
+        weights = ref_weights or [1.0] * len(match)
+        chosen = [index if w >= 0 else -1 for index, w in zip(match, weights, strict=True)]
+        s_ans = answer_scores(chosen, s_ref, n_answer_points)
     if len(s_ans) != n_answer_points:
         raise ValueError(f"ans_score must have {n_answer_points} entries, one a point, got {len(s_ans)}")
-    # No choice is known: no zeros either.
-    if s_ref and ans_score is None and s_ref.count(None) == len(s_ref):
-        s_ans = (None,) * n_answer_points
     return side_scores(s_ref, s_ans, ref_weights, ans_weights)
 
 
@@ -76,128 +122,9 @@ def side_scores(
     return Scores(recall, precision, f1(recall, precision), unscored, tuple(s_ans), reason)
 
 
-def reference_scores(match: Sequence[int | None], score: Sequence[float | None]) -> tuple[float | None, ...]:
-    """s_i per reference point (eq. 5): 0 without a match, None where either is lost, else its score."""
-    return tuple(0.0 if a == -1 else None if a is None else s for a, s in zip(match, score, strict=True))
-
-
 def scores_of(result: EMSResult) -> tuple[float | None, ...]:
     """Per reference point what enters recall: s_i of eq. 5, or what a scorer of whole sides says of it."""
     return result.score if result.whole_sides else reference_scores(result.match, result.score)
-
-
-def answer_scores(
-    match: Sequence[int | None], score: Sequence[float | None], n_answer_points: int
-) -> tuple[float | None, ...]:
-    """s_j per answer point (eq. 7): the best score of the reference points that chose it, 0 when none did.
-
-    None (unscored) when it was chosen but none of those choices could be scored: a known choice is not a
-    zero.
-    """
-    chosen: list[list[float | None]] = [[] for _ in range(n_answer_points)]
-    for index, value in zip(match, score, strict=True):
-        if index is not None and index >= 0:
-            chosen[index].append(value)
-    return tuple(
-        max((s for s in scores if s is not None), default=None) if scores else 0.0 for scores in chosen
-    )
-
-
-def mean(scores: Sequence[float | None], weights: Sequence[float] = ()) -> float:
-    """(Weighted) mean of the scored entries, at most 1 (eq. 6, 8); nan when none counts towards it.
-
-    Negative weights take off what the others give and are no part of the divisor: below 0 is possible.
-    Raises ValueError when there is not one weight per score.
-    """
-    if weights and len(weights) != len(scores):
-        raise ValueError(f"weights must have an entry per point, got {len(weights)} for {len(scores)} points")
-    total, weight = weighted_sum(scores, weights)
-    return total / weight if weight else math.nan
-
-
-def f1(recall: float, precision: float) -> float:
-    """Harmonic mean in [0, 1] (eq. 9); 0 when both are 0; nan when either is nan."""
-    total = recall + precision
-    return 2 * recall * precision / total if total else total
-
-
-def weighted_sum(scores: Sequence[float | None], weights: Sequence[float] = ()) -> tuple[float, float]:
-    """Weighted sum of the scored entries, and the positive weight they carry; () weighs every entry 1."""
-    pairs = zip(scores, weights or [1.0] * len(scores), strict=True)
-    scored = [(s, w) for s, w in pairs if s is not None]
-    return math.fsum(s * w for s, w in scored), math.fsum(max(w, 0.0) for _, w in scored)
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """What one answer adds to a pooled score: any pooling or resampling can be redone without a judge.
-
-    `ref_sum / ref_n` is EMS-Recall (eq. 6), `ans_sum / ans_n` EMS-Precision (eq. 8). Addition is
-    element-wise.
-    """
-
-    ref_sum: float                # sum of (weighted) s_i over scored reference points
-    ref_n: float                  # how many of them there are (their weight, for a weighted scorer)
-    ans_sum: float                # sum of (weighted) s_j over scored answer points
-    ans_n: float
-    unscored: int = 0             # reference points without a readable match or score
-
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
-
-
-def tally(result: EMSResult) -> Tally:
-    """The sums behind a result's recall and precision; all 0 for an answer without metrics."""
-    if result.lost or not result.ref_points:
-        return Tally(0.0, 0.0, 0.0, 0.0, result.unscored)
-    if not result.ans_points:                  # a refusal: recall 0 over all points, no precision to pool
-        return Tally(0.0, weighted_sum([0.0] * len(result.ref_points), result.ref_weights)[1], 0.0, 0.0)
-    ref_sum, ref_n = weighted_sum(scores_of(result), result.ref_weights)
-    ans_sum, ans_n = weighted_sum(result.ans_score, result.ans_weights)
-    return Tally(ref_sum, ref_n, ans_sum, ans_n, result.unscored)
-
-
-@dataclass(frozen=True, slots=True)
-class SupportScores:
-    """What the document says of an answer's points, beside eq. 8; each in [0, 1] or nan.
-
-    Points without a label, and those that the supporter could not check (`Support.checked`), leave numerator
-    and denominator of `support`; `unchecked` counts them. The other three are shares of all answer points
-    that have a score and a label.
-    """
-
-    support: float                # EMS-Support: supported points / checked points
-    blind_spot: float             # points that earn nothing in eq. 8 (s_j = 0) and are supported / points
-    unsupported: float            # points that earn nothing, were checked, and are not supported / points
-    open_precision: float         # EMS-open: mean of max(s_j, 1 if supported else 0)
-    points: int                   # answer points that a supporter was asked about
-    unchecked: int                # of these, left out of `support`
-    unscored: int                 # of these, left out of the other three
-
-
-def support_scores(result: EMSResult) -> SupportScores:
-    """EMS-Support, blind spot, unsupported and open precision of one answer whose points were checked.
-
-    All nan for an answer without points, or whose points were never checked or could not be read: what was
-    not said cannot be wrong. A point that could not be checked counts in open precision as what it earns in
-    eq. 8, so that open precision is never below eq. 8 over the same points.
-    """
-    entries = result.support
-    checked = [s for s in entries if s.checked]
-    supported = sum(s.label == "supported" for s in checked)
-    both = zip(result.ans_score, entries, strict=True) if result.ans_score and entries else ()
-    scored = [(s_j, s) for s_j, s in both if s_j is not None and s.label is not None]
-    nothing = [s for s_j, s in scored if s_j == 0 and s.checked]
-
-    def share(count: float) -> float:
-        return count / len(scored) if scored else math.nan
-
-    return SupportScores(
-        support=supported / len(checked) if checked else math.nan,
-        blind_spot=share(sum(s.label == "supported" for s in nothing)),
-        unsupported=share(sum(s.label != "supported" for s in nothing)),
-        open_precision=share(math.fsum(1.0 if s.label == "supported" else s_j for s_j, s in scored)),
-        points=len(entries), unchecked=len(entries) - len(checked), unscored=len(entries) - len(scored))
 
 
 def _check(match: Sequence[int | None], score: Sequence[float | None], n_answer_points: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from math import isnan
-from typing import Any, Protocol
+from typing import Any
 
 from .batches import batch_size, check_known, in_batches, through, triplets_by_id
 from .extract import Extractor
@@ -15,17 +15,10 @@ from .io import progress_bars
 from .match import Matcher
 from .metrics import ems_scores, side_scores
 from .score import GroupScorer, Scorer, WholeScorer
-from .types import Answer, EMSResult, InputError, Points, Support, Triplet
+from .support.stage import Supporter, contexts_by_id, supported
+from .types import Answer, EMSResult, InputError, Points, Triplet
 
 BEST = "|references:best of "             # ends the signature where answers have several references
-
-
-class Supporter(Protocol):
-    """Anything that says of each point whether its document supports it: called with (document, points)."""
-
-    signature: str
-
-    def __call__(self, answers: Sequence[tuple[str, Points]]) -> list[tuple[Support, ...]]: ...
 
 
 class EMS:
@@ -107,7 +100,7 @@ class EMS:
             with progress_bars(progress):          # without progress the stages draw no bars either
                 results = self.score_alignments(self.align(by_id, batch, points))
                 results = self._best(results, batch, by_id, points) if several else results
-                return results if self.supporter is None else _supported(results, contexts, self.supporter)
+                return results if self.supporter is None else supported(results, contexts, self.supporter)
 
         yield from through(batches, evaluated)
 
@@ -240,34 +233,3 @@ def rescored(results: Sequence[EMSResult], scorer: Scorer | WholeScorer, pipelin
     again = EMS(pipeline.extractor, pipeline.matcher, scorer, pipeline.supporter).score_alignments(results)
     ends = ("".join(r.signature.rpartition(BEST)[1:]) if BEST in r.signature else "" for r in results)
     return [replace(r, signature=r.signature + end) for r, end in zip(again, ends, strict=True)]
-
-
-def with_support(results: Sequence[EMSResult], triplets: Sequence[Triplet],
-                 supporter: Supporter) -> list[EMSResult]:
-    """The results with every answer point checked against its triplet's context; nothing else changes.
-
-    The signature gains the supporter's. InputError for a result of an unknown triplet, and for a triplet
-    without context.
-    """
-    contexts = contexts_by_id([t for t in triplets if t.id in {r.triplet_id for r in results}])
-    if unknown := sorted({r.triplet_id for r in results} - contexts.keys()):
-        raise InputError(f"no triplet {unknown[0]!r} among those given; give those that were answered")
-    judge = getattr(supporter, "judge", None)
-    sign = f"|support:{supporter.signature}" + (f"|support by {judge.signature}" if judge else "")
-    signed = [replace(r, signature=r.signature + sign) for r in results]
-    return _supported(signed, contexts, supporter)
-
-
-def _supported(results: Sequence[EMSResult], contexts: Mapping[str, str],
-               supporter: Supporter) -> list[EMSResult]:
-    found = supporter([(contexts[r.triplet_id], r.ans_points) for r in results])
-    return [replace(r, support=tuple(support)) for r, support in zip(results, found, strict=True)]
-
-
-def contexts_by_id(triplets: Sequence[Triplet]) -> dict[str, str]:
-    """Context by triplet id; InputError for a triplet without one, or with an empty one."""
-    if without := [t.id for t in triplets if not (t.context or "").strip()]:
-        raise InputError(f"checking points against the document needs a context, and {len(without)} of "
-                         f"{len(triplets)} triplets have none or an empty one, e.g. {without[0]!r}; put the "
-                         "document's text into the triplet's 'context', or ask for no support")
-    return {t.id: t.context or "" for t in triplets}

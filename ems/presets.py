@@ -9,8 +9,9 @@ from typing import Any
 from .extract import LLMExtractor
 from .io import meant
 from .match import LLMMatcher
-from .pipeline import EMS, Supporter
+from .pipeline import EMS
 from .score import SAMPLES, BERTScorer, LLMScorer, RougeScorer, Scorer, WholeScorer
+from .support.stage import Supporter
 from .types import Answer, InputError, Triplet
 from .variants.joint import JointLLMScorer
 from .variants.sides import SidesLLMScorer

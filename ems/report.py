@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .io import csv_text, duplicates, write_file
-from .metrics import scores_of, support_scores, tally
+from .metrics import scores_of
+from .pooling import tally
+from .support.scores import support_scores
 from .types import EMSResult, InputError, Support
 
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ from ems.local.scorers import SimilarityMatcher
 from ems.local.sentences import SentenceExtractor
 from ems.match import LLMMatcher
 from ems.metrics import ems_scores
-from ems.pipeline import EMS, rescored, with_support
+from ems.pipeline import EMS, rescored
 from ems.presets import build
 from ems.score import LLMScorer, RougeScorer
+from ems.support.stage import with_support
 from ems.support.support import LLMSupporter
 from ems.types import Answer, EMSResult, InputError, Triplet
 from ems.variants.sides import SidesLLMScorer

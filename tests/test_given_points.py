@@ -9,7 +9,8 @@ from scripted import judged
 from ems import GivenPoint, InputError, Triplet, build, load_answers, load_triplets
 from ems.cli import main
 from ems.io import data_path, write_jsonl
-from ems.metrics import ems_scores, tally
+from ems.metrics import ems_scores
+from ems.pooling import tally
 from ems.results import load_results
 from ems.types import Answer, EMSResult
 

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ems
-from ems.metrics import Tally, answer_scores, ems_scores, f1, tally
+from ems.metrics import answer_scores, ems_scores, f1
 from ems.pipeline import with_metrics
+from ems.pooling import Tally, tally
 from ems.types import EMSResult
 
 

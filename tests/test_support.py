@@ -9,12 +9,13 @@ import pytest
 from doubles import ScriptedJudge
 
 from ems.data import support_frame
-from ems.metrics import support_scores
-from ems.pipeline import EMS, with_support
+from ems.pipeline import EMS
 from ems.presets import build
 from ems.report import alignment_html, alignment_text
 from ems.support.document import Document, cut
 from ems.support.retrieve import BM25, average_precision, recall_at, reciprocal_rank, terms
+from ems.support.scores import support_scores
+from ems.support.stage import with_support
 from ems.support.support import NO_NUMBER, NO_WORDS, LLMSupporter, LocalSupporter
 from ems.types import Answer, EMSResult, InputError, Support, Triplet
 

@@ -18,11 +18,11 @@ import pandas as pd
 
 from .. import data as frames
 from ..io import unguarded, write_csv
-from ..pipeline import with_support
 from ..report import markdown_text
 from ..results import load_results
 from ..stats import COLUMNS as COLUMNS_OF_SUMMARY
 from ..stats import MIN_CLUSTERS, Paired, paired, summarise
+from ..support.stage import with_support
 from ..support.support import LocalSupporter, point_id
 from ..types import EMSResult, InputError, Support, Triplet
 from .calls import own_triplets

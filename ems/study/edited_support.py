@@ -15,8 +15,8 @@ import pandas as pd
 from .. import data as frames
 from ..io import write_csv
 from ..local.sentences import SentenceExtractor
-from ..pipeline import with_support
 from ..stats import paired
+from ..support.stage import with_support
 from ..support.support import LocalSupporter
 from ..types import EMSResult, Triplet
 from .calls import own_triplets

@@ -11,9 +11,9 @@ from ..batches import MissingReplies
 from ..data import support_frame
 from ..io import write_csv
 from ..matrix import label_matrix
-from ..pipeline import with_support
 from ..report import markdown_text
 from ..stats import Paired
+from ..support.stage import with_support
 from ..support.support import LLMSupporter
 from ..types import EMSResult, Judge, Triplet
 from .document_check import (

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 from ..batches import check_known, triplets_by_id
 from ..local.quantities import Quantity, find_quantities, same
 from ..local.sentences import SentenceExtractor
-from ..pipeline import Supporter
 from ..prompting import Prompts, as_judge
 from ..reading import read_word
 from ..sanitise import harmless, quoted
 from ..types import Answer, InputError, Judge, Reply, Request, Support, Triplet
 from .document import Document
+from .stage import Supporter
 from .support import DOCUMENTS, LocalSupporter
 
 if TYPE_CHECKING:
