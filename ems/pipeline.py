@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from math import isnan
 from typing import Any
 
 from .batches import batch_size, check_known, in_batches, through, triplets_by_id
@@ -17,8 +16,7 @@ from .metrics import ems_scores, side_scores
 from .score import GroupScorer, Scorer, WholeScorer
 from .support.stage import Supporter, contexts_by_id, supported
 from .types import Answer, EMSResult, InputError, Points, Triplet
-
-BEST = "|references:best of "             # ends the signature where answers have several references
+from .variants.references import best_ending, best_of
 
 
 class EMS:
@@ -38,9 +36,8 @@ class EMS:
     @property
     def judges(self) -> list[Any]:
         """The distinct judges that the stages ask, if any."""
-        stages = (self.extractor, self.matcher, self.scorer, self.supporter)
-        by_identity = {id(j): j for stage in stages if (j := getattr(stage, "judge", None)) is not None}
-        return list(by_identity.values())
+        judges = (getattr(stage, "judge", None) for stage in self._stages.values())
+        return list({id(judge): judge for judge in judges if judge is not None}.values())
 
     @property
     def signature(self) -> str:
@@ -50,20 +47,22 @@ class EMS:
         """
         from . import __version__
 
+        stages = [f"{name}:{'none' if stage is None else stage.signature}"
+                  for name, stage in self._stages.items()]
+        return "|".join([f"ems:{__version__}", *stages, *(_judged(self._stages) or ["judge:none"])])
+
+    @property
+    def _stages(self) -> dict[str, Any]:
+        """The stages by name, as signatures have them; a scorer of whole sides leaves the matcher out."""
         matcher = None if isinstance(self.scorer, WholeScorer) else self.matcher
-        judged = _judged({"extract": self.extractor, "match": matcher, "score": self.scorer,
-                          "support": self.supporter}) or ["judge:none"]
-        match = "none" if matcher is None else matcher.signature
-        support = [f"support:{self.supporter.signature}"] if self.supporter else []
-        return "|".join([f"ems:{__version__}", f"extract:{self.extractor.signature}", f"match:{match}",
-                         f"score:{self.scorer.signature}", *support, *judged])
+        support = {} if self.supporter is None else {"support": self.supporter}
+        return {"extract": self.extractor, "match": matcher, "score": self.scorer, **support}
 
     @property
     def unread(self) -> Counter[str]:
         """Replies that gave nothing usable so far, by stage and reason."""
-        stages = (self.extractor, self.matcher, self.scorer, self.supporter)
         total: Counter[str] = Counter()
-        for stage in stages:
+        for stage in self._stages.values():
             total.update(getattr(stage, "unread", {}))
         return total
 
@@ -91,32 +90,19 @@ class EMS:
         for judge in self.judges:
             if workers is not None and hasattr(judge, "workers"):
                 judge.workers = workers
-        by_id, several = triplets_by_id(triplets), any(t.others for t in triplets)
+        by_id, further = triplets_by_id(triplets), max((len(t.others) for t in triplets), default=0)
         contexts = {} if self.supporter is None else contexts_by_id(triplets)
         points: dict[str, Points | None] = {}
-        batches = in_batches(answers, batch_size(*self.judges), progress)
 
-        def evaluated(batch: list[Answer]) -> list[EMSResult]:
+        def results_of(by_id: Mapping[str, Triplet], batch: Sequence[Answer]) -> list[EMSResult]:
+            return self.score_alignments(self.align(by_id, batch, points))
+
+        def evaluated(batch: Sequence[Answer]) -> list[EMSResult]:
             with progress_bars(progress):          # without progress the stages draw no bars either
-                results = self.score_alignments(self.align(by_id, batch, points))
-                results = self._best(results, batch, by_id, points) if several else results
+                results = best_of(further, by_id, batch, results_of) if further else results_of(by_id, batch)
                 return results if self.supporter is None else supported(results, contexts, self.supporter)
 
-        yield from through(batches, evaluated)
-
-    def _best(self, results: list[EMSResult], answers: Sequence[Answer], triplets: Mapping[str, Triplet],
-              points: dict[str, Points | None]) -> list[EMSResult]:
-        """Each answer's result by the reference under which its F1 is highest; of equal ones by the first."""
-        options, most = [[r] for r in results], max(len(t.others) for t in triplets.values())
-        for k in range(most):
-            further = {name: replace(t, reference=t.others[k])
-                       for name, t in triplets.items() if len(t.others) > k}
-            asked = [i for i, a in enumerate(answers) if a.triplet_id in further]
-            again = self.score_alignments(self.align(further, [answers[i] for i in asked], points))
-            for i, result in zip(asked, again, strict=True):
-                options[i].append(result)
-        best = map(_highest, options)
-        return [replace(r, signature=f"{r.signature}{BEST}{most + 1}") for r in best]
+        yield from through(in_batches(answers, batch_size(*self.judges), progress), evaluated)
 
     def align(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer],
               extracted: dict[str, Points | None] | None = None) -> list[EMSResult]:
@@ -142,10 +128,12 @@ class EMS:
 
     def score_alignments(self, alignments: Sequence[EMSResult]) -> list[EMSResult]:
         """Stage 3 on given points and matches, and the metrics; whatever scores they had are replaced."""
+        bare = [replace(a, ans_score=(), ans_match=(), ref_weights=a.ref_weights if a.given else (),
+                        ans_weights=(), whole_sides=False) for a in alignments]
         if isinstance(self.scorer, WholeScorer):
-            scored = self._covered(self.scorer, alignments)
+            scored = self._covered(self.scorer, bare)
         else:
-            scored = self._paired(self.scorer, alignments)
+            scored = self._paired(self.scorer, bare)
         signature = self.signature
         return [with_metrics(replace(a, signature=signature)) for a in scored]
 
@@ -162,30 +150,15 @@ class EMS:
         else:
             scores = iter(scorer(list(chain.from_iterable(groups))))
         return [
-            replace(a, score=tuple(None if j is None else 0.0 if j < 0 else next(scores) for j in a.match),
-                    ans_score=(), ans_match=(), ref_weights=a.ref_weights if a.given else (), ans_weights=(),
-                    whole_sides=False)
+            replace(a, score=tuple(None if j is None else 0.0 if j < 0 else next(scores) for j in a.match))
             for a in alignments
         ]
 
     @staticmethod
     def _covered(scorer: WholeScorer, alignments: Sequence[EMSResult]) -> list[EMSResult]:
-        bare = [replace(a, ans_score=(), ans_match=(), ref_weights=a.ref_weights if a.given else (),
-                        ans_weights=()) for a in alignments if not a.lost]
-        covered = iter(scorer.cover(bare))
+        """The scores of each point against the whole other side, as the scorer gives them."""
+        covered = iter(scorer.cover([a for a in alignments if not a.lost]))
         return [replace(a if a.lost else next(covered), whole_sides=True) for a in alignments]
-
-
-def _highest(options: Sequence[EMSResult]) -> EMSResult:
-    """An answer's result by the reference of the highest F1, of equal ones the first; each reference that a
-    judge's failure left without a value counts as an unscored point.
-    """
-    best = max(options, key=lambda r: -1.0 if isnan(r.f1) else r.f1)
-    lost = sum(r.unscored > 0 and isnan(r.f1) for r in options)
-    if not lost or isnan(best.f1):
-        return best
-    note = f"{lost} of {len(options)} references could not be scored"
-    return replace(best, unscored=best.unscored + lost, reason="; ".join(filter(None, (best.reason, note))))
 
 
 def _judged(stages: Mapping[str, Any]) -> list[str]:
@@ -231,5 +204,5 @@ def rescored(results: Sequence[EMSResult], scorer: Scorer | WholeScorer, pipelin
     Of several references it is the one that was best before, and the signature goes on to say so.
     """
     again = EMS(pipeline.extractor, pipeline.matcher, scorer, pipeline.supporter).score_alignments(results)
-    ends = ("".join(r.signature.rpartition(BEST)[1:]) if BEST in r.signature else "" for r in results)
-    return [replace(r, signature=r.signature + end) for r, end in zip(again, ends, strict=True)]
+    return [replace(r, signature=r.signature + best_ending(before.signature))
+            for r, before in zip(again, results, strict=True)]
