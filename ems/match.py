@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from math import nan
 from typing import Protocol
 
 from .io import meant
@@ -76,15 +75,3 @@ class LLMMatcher:
                 self.unread[f"match: {reply.error or 'unreadable'}"] += 1
             matches[p][i] = index
         return [tuple(match) for match in matches]
-
-
-def same_choices(one: Sequence[Match], other: Sequence[Match]) -> tuple[float, int]:
-    """Share of reference points for which two matchings of the same points choose alike, in [0, 1], and of
-    how many.
-
-    What either leaves unscored does not count; nan when nothing is left. With the results of two variants
-    over the same stored points: `same_choices([r.match for r in results], [r.match for r in others])`.
-    """
-    both = [(a, b) for ours, theirs in zip(one, other, strict=True) for a, b in zip(ours, theirs, strict=True)
-            if a is not None and b is not None]
-    return (sum(a == b for a, b in both) / len(both) if both else nan), len(both)

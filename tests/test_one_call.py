@@ -12,7 +12,6 @@ from ems.judge.client import LLMJudge
 from ems.judge.store import Replies
 from ems.judge.unread import is_readable
 from ems.local.sentences import SentenceExtractor
-from ems.match import same_choices
 from ems.prompting import Prompts
 from ems.study import one_call
 from ems.study.calls import own_triplets
@@ -125,10 +124,10 @@ def test_the_recorded_replies_of_one_company(recorded):
     assert dict(costs["answers"]) == {"two calls": 4, "one call": 4, **dict.fromkeys(one_call.GRAINS, 3)}
     assert sum(r.unscored for rows in results.values() for r in rows) == 0
     two, one = results["two calls"], results["one call"]
-    share, of = same_choices([r.match for r in two if r.ans_points], [r.match for r in one if r.ans_points])
+    alike = [a == b for r, s in zip(two, one, strict=True) if r.ans_points for a, b in zip(r.match, s.match, strict=True)]
     points = one_call.choices(two, one)["points"]
-    assert of == points.sum()
-    assert share == (points[one_call.KINDS[0]] + points[one_call.KINDS[4]]) / of
+    assert len(alike) == points.sum()
+    assert sum(alike) == points[one_call.KINDS[0]] + points[one_call.KINDS[4]]
     assert costs.loc["one call", "calls"] < costs.loc["two calls", "calls"]
 
 
