@@ -77,12 +77,7 @@ class Support:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Support:
         """The inverse of `dataclasses.asdict`. InputError for a dictionary that is no support of a point."""
-        names = {f.name for f in fields(cls)}
-        if not (isinstance(data, Mapping) and "label" in data and data.keys() <= names):
-            raise InputError(f"not what a document says of a point: an object with "
-                             f"{', '.join(sorted(names))} was expected, got {str(data)!r:.80}")
-        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
-        return cls(**values)
+        return cls(**_values(cls, data, {"label"}, "what a document says of a point"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,14 +135,8 @@ class EMSResult:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> EMSResult:
         """The inverse of `to_dict`. InputError for a dictionary that is no result."""
-        names = {f.name for f in fields(cls)}
         needed = {"triplet_id", "model", "match", "signature"}
-        if not isinstance(data, Mapping) or not needed <= data.keys() <= names:
-            raise InputError(
-                f"not a result of ems evaluate: an object with {', '.join(sorted(names))} was expected, "
-                f"got {str(data)!r:.80}"
-            )
-        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
+        values = _values(cls, data, needed, "a result of ems evaluate")
         for name in ("recall", "precision", "f1"):
             values[name] = math.nan if values.get(name) is None else values[name]
         values["support"] = tuple(Support.from_dict(entry) for entry in values.get("support") or ())
@@ -164,6 +153,15 @@ class EMSResult:
         from .report import alignment_html
 
         return alignment_html(self)
+
+
+def _values(kind: type, data: Any, needed: set[str], what: str) -> dict[str, Any]:
+    """The fields of a record of this kind from JSON, lists as tuples; InputError for what is none."""
+    names = {f.name for f in fields(kind)}
+    if not isinstance(data, Mapping) or not needed <= data.keys() <= names:
+        raise InputError(f"not {what}: an object with {', '.join(sorted(names))} was expected, "
+                         f"got {str(data)!r:.80}")
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
 
 
 # --- what a judge is asked, and what it replies ---
