@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .types import Answer, EMSResult, GivenPoint, InputError, Triplet
 
 if TYPE_CHECKING:              # the names of _WHERE once more, for editors and type checkers
+    from .asking import as_judge
     from .baselines import RAGChecker
     from .comparison import compare
     from .data import (
@@ -42,7 +43,7 @@ if TYPE_CHECKING:              # the names of _WHERE once more, for editors and 
     from .pipeline import EMS, rescored
     from .pooling import Tally
     from .presets import build, compute
-    from .prompting import Prompts, as_judge
+    from .prompting import Prompts
     from .report import save_table1, table1
     from .report_html import save_report
     from .results import load_results
@@ -73,7 +74,8 @@ _WHERE = {name: module for module, names in {
     "baselines": ("RAGChecker",),
     "local.encoder": ("Encoder",),
     "judge.client": ("LLMJudge",),
-    "prompting": ("as_judge", "Prompts"),
+    "asking": ("as_judge",),
+    "prompting": ("Prompts",),
     "judge.store": ("Replies",),
     "data": ("load_triplets", "load_answers", "check_join", "to_frame", "values_frame", "claims_frame",
              "read_frames", "support_frame", "triplets_of", "answers_of"),

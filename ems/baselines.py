@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from math import nan
 from typing import Any
 
+from .asking import as_judge, list_schema, reply_schema, room
 from .batches import batch_size, check_known, through, triplets_by_id
-from .extract import list_schema, room
 from .local.overlap import BLEU_SIGNATURE, bleu, rouge
 from .metrics import f1
-from .prompting import Prompts, as_judge, reply_schema
+from .prompting import Prompts
 from .reading import read_list, read_word, read_words
 from .sanitise import harmless, numbered, quoted
 from .score import MAX_TOKENS

@@ -9,21 +9,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
-from .prompting import Prompts, as_judge, reply_schema
+from .asking import as_judge, list_schema, reply_schema, room
+from .prompting import Prompts
 from .reading import read_list, read_numbers
 from .sanitise import harmless, numbered
 from .types import Judge, Points, Request
 
-# A sentence seldom holds more than two points, or three claims. A small judge that starts to repeat itself
-# would otherwise write until its limit, and the whole reply would be lost; where servers constrain replies,
-# the list ends.
-PER_SENTENCE = {"points": 2, "claims": 3}
 BLOCKS_SCHEMA = reply_schema("blocks", {"type": "integer"})
 LEAST_BLOCKS = 3      # with fewer there is no body between an opening and a closing
-_OTHER_SCRIPT = re.compile("[\u0370-\u1fff\u2c00-\U0010ffff]")        # not Latin, no punctuation
-_SENTENCE_END = re.compile(r"[.!?;]\s|[。！？；]|\n")
 
 
 class Extractor(Protocol):
@@ -82,19 +77,6 @@ class LLMExtractor:
                 self.unread[f"summary: {reply.error or 'unreadable'}"] += 1
             kept[i] = None if named is None else without_summaries(bodies[i], blocks[i], named)
         return kept
-
-
-def list_schema(key: str, text: str) -> dict[str, Any]:
-    """The shape `{key: [strings]}` of a reply about `text`, with as many entries as the text can hold."""
-    sentences = len(_SENTENCE_END.findall(text)) + 1
-    return reply_schema(key, {"type": "string"}, maxItems=PER_SENTENCE[key] * sentences)
-
-
-def room(text: str) -> int:
-    """Tokens granted to a reply that repeats `text` in another shape: about twice what a text in Latin
-    letters takes, and two more for each letter of other scripts, of which some tokenizers make that many.
-    """
-    return 256 + len(text) // 2 + 2 * len(_OTHER_SCRIPT.findall(text))
 
 
 def blocks_of(text: str) -> list[str]:

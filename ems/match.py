@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from .asking import as_judge
 from .io import meant
-from .prompting import Prompts, as_judge
+from .prompting import Prompts
 from .reading import read_index
 from .sanitise import quoted
 from .types import InputError, Judge, Points, Request

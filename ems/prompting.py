@@ -1,18 +1,18 @@
-"""Prompt templates, filled strictly, and anything that answers prompts as a judge."""
+"""Prompt templates, filled strictly."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 from typing import Any
 
-from .io import home, progress_bar
+from .io import home
 from .sanitise import quoted
-from .types import InputError, Judge, Reply, Request
+from .types import InputError
 
 # What each task's template is filled with: the slots it must have, and those it may leave out.
 SLOTS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
@@ -141,12 +141,6 @@ class Prompts:
         return self._read[task]
 
 
-def reply_schema(key: str, entry: Mapping[str, Any], **limits: int) -> dict[str, Any]:
-    """The JSON schema of a reply `{key: [...]}`, a list of such entries."""
-    entries = {"type": "array", "items": entry, **limits}
-    return {"type": "object", "properties": {key: entries}, "required": [key], "additionalProperties": False}
-
-
 def _about(folder: Path | None) -> dict[str, Any]:
     """What a set says of itself; nothing is an answer."""
     path = None if folder is None else folder / ABOUT
@@ -168,33 +162,3 @@ def _about(folder: Path | None) -> dict[str, Any]:
             f"(text), got {menu!r:.80}"
         )
     return about
-
-
-class CallableJudge:
-    """A plain function from prompt to reply, as a judge. Its exceptions pass through."""
-
-    def __init__(self, function: Callable[[str], str]):
-        self.function = function
-        named = getattr(function, "name", None) or getattr(function, "__name__", None)
-        self.name: str = named or type(function).__name__
-        self.signature = f"judge:{self.name}"
-
-    def ask(self, requests: Sequence[Request], progress: str = "") -> list[Reply]:
-        """Ask one after the other."""
-        replies = []
-        with progress_bar(progress, len(requests)) as bar:
-            for request in requests:
-                text = self.function(request.prompt)
-                replies.append(Reply(text) if isinstance(text, str) else Reply(None, "not text"))
-                bar.update()
-        return replies
-
-
-def as_judge(judge: Judge | Callable[[str], str]) -> Judge:
-    """The judge itself, or a plain function from prompt to reply made into one."""
-    if isinstance(judge, Judge):
-        return judge
-    if callable(judge):
-        return CallableJudge(judge)
-    raise InputError(f"a judge is an LLMJudge or a function from prompt to reply, got {judge!r:.60}; "
-                     "for a model behind an endpoint pass LLMJudge(name)")

@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+from .asking import as_judge
 from .local.overlap import Rouge
-from .prompting import Prompts, as_judge
+from .prompting import Prompts
 from .reading import read_score
 from .sanitise import quoted
 from .types import EMSResult, InputError, Judge, Request

@@ -9,9 +9,9 @@ from scripted import judgeable, judged
 
 import ems.judge.wire
 from ems import data as frames
+from ems.asking import list_schema
 from ems.baselines import RAGChecker
 from ems.cli import main
-from ems.extract import list_schema
 from ems.io import write_jsonl
 from ems.judge import budget as cost
 from ems.judge.budget import LIKELY, PER_CALL, Planner, Prices, TaskUsage, longest_list, tokens_at_most

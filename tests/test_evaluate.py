@@ -6,7 +6,8 @@ from math import isnan
 import pytest
 
 import ems
-from ems.extract import LLMExtractor, block_spans, blocks_of, room, without_summaries
+from ems.asking import room
+from ems.extract import LLMExtractor, block_spans, blocks_of, without_summaries
 from ems.local.scorers import SimilarityMatcher
 from ems.local.sentences import SentenceExtractor
 from ems.match import LLMMatcher

@@ -24,6 +24,7 @@ from loopback import Fault, Loopback, completion, mixed, refusing
 from scripted import judgeable, judged
 
 import ems.judge.wire
+from ems.asking import as_judge
 from ems.baselines import RAGChecker
 from ems.batches import MissingReplies
 from ems.data import load_answers, to_frame
@@ -35,7 +36,6 @@ from ems.local.scorers import SimilarityMatcher
 from ems.local.sentences import SentenceExtractor
 from ems.pipeline import EMS, rescored
 from ems.presets import build
-from ems.prompting import as_judge
 from ems.score import LLMScorer
 from ems.stats import summarise
 from ems.study import shortening

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ..extract import list_schema
+from ..asking import list_schema
 from ..types import InputError, Judge, Reply, Request
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from math import isnan, nan
 import pandas as pd
 
 from .. import stats
+from ..asking import reply_schema
 from ..batches import triplets_by_id
 from ..data import to_frame
 from ..extract import Extractor, LLMExtractor
@@ -22,7 +23,7 @@ from ..local.scorers import LocalScorer
 from ..local.sentences import SentenceExtractor
 from ..pipeline import EMS, with_metrics
 from ..presets import build
-from ..prompting import Prompts, reply_schema
+from ..prompting import Prompts
 from ..sanitise import numbered
 from ..score import scale
 from ..types import Answer, EMSResult, Judge, Points, Reply, Request, Triplet

@@ -17,13 +17,14 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from ..asking import as_judge
 from ..batches import MissingReplies
 from ..data import to_frame
 from ..extract import LLMExtractor
 from ..io import duplicates
 from ..pipeline import EMS
 from ..presets import build
-from ..prompting import Prompts, as_judge
+from ..prompting import Prompts
 from ..types import Answer, EMSResult, InputError, Judge, Reply, Request, Triplet
 
 Scale = Literal["nominal", "ordinal", "interval", "ratio"]

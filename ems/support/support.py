@@ -15,10 +15,11 @@ from functools import lru_cache
 from itertools import combinations
 from math import fsum
 
+from ..asking import as_judge
 from ..baselines import LABELS, LABELS_SCHEMA
 from ..local.quantities import LARGEST_DIFFERENCE, Quantity, same
 from ..local.words import rules_hash, word_weight
-from ..prompting import Prompts, as_judge
+from ..prompting import Prompts
 from ..reading import read_words
 from ..sanitise import harmless, numbered
 from ..types import InputError, Judge, Points, Request, Support

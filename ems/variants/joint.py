@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from ..asking import as_judge, reply_schema
 from ..match import Match
-from ..prompting import Prompts, as_judge, reply_schema
+from ..prompting import Prompts
 from ..sanitise import numbered, quoted
 from ..score import scale
 from ..types import InputError, Judge, Points, Request
