@@ -15,7 +15,7 @@ from .local.overlap import Rouge
 from .prompting import Prompts
 from .reading import read_score
 from .sanitise import quoted
-from .types import EMSResult, InputError, Judge, Request
+from .types import EMSResult, InputError, Judge, Reply, Request
 
 MAX_TOKENS = 32          # of a reply that is a number
 SAMPLES = 20             # replies a pair whose mean is its score, as in G-Eval (arXiv:2303.16634)
@@ -96,7 +96,7 @@ class LLMScorer:
         scores = [self._read(reply) for reply in self.judge.ask(requests, "score pairs")]
         return [_mean_of_half(scores[i:i + self.samples]) for i in range(0, len(scores), self.samples)]
 
-    def _read(self, reply: Any) -> float | None:
+    def _read(self, reply: Reply) -> float | None:
         if reply.text is None:
             score = None
         elif self.expected:
