@@ -6,12 +6,10 @@ processor split a sum. With the same number of threads on the same machine every
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import importlib.util
 import os
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -63,57 +61,79 @@ class Encoder:
         """BERTScore precision, recall and F1 of each candidate against its reference; no idf, no rescaling.
 
         Values are cosine similarities, in [-1, 1] and in practice above 0, to six decimals. An empty text on
-        either side gives 0.
+        either side gives 0. The formula is bert-score's, for one pair after the other: nothing is padded.
         """
         pairs = {i: pair for i, pair in enumerate(zip(references, candidates, strict=True))
                  if all(text.strip() for text in pair)}
         columns = tuple([0.0] * len(references) for _ in range(3))
-        if pairs:
-            scorer = self._load_scorer()
-            texts = list({text: None for pair in pairs.values() for text in pair})
-            lengths = dict(zip(texts, map(len, scorer._tokenizer(texts)["input_ids"]), strict=True))
-            self.truncated += sum(lengths[text] > MAX_TOKENS for pair in pairs.values() for text in pair)
-            portions = list(_portions(pairs, lengths))
-            with ThreadPoolExecutor(2) as pool:
-                in_turn: Any = pool.map if _core_to_spare() else map
-                scores = in_turn(lambda keys: self._scored(scorer, [pairs[i] for i in keys]), portions)
-                for portion, scored in zip(portions, scores, strict=True):
-                    for column, values in zip(columns, scored, strict=True):
-                        for i, value in zip(portion, values, strict=True):
-                            column[i] = round(value, 6)
-        return columns
+        if not pairs:
+            return columns
+        tokens = self._tokens({text: None for pair in pairs.values() for text in pair})
+        import torch
+        from bert_score.utils import greedy_cos_idf
 
-    def _scored(self, scorer: Any, pairs: Sequence[tuple[str, str]]) -> list[list[float]]:
-        """Precision, recall and F1 of some pairs, from bert-score; with a tokenizer of its own, which threads
-        cannot share.
-        """
-        mine = copy.copy(scorer)
-        mine._tokenizer = copy.deepcopy(scorer._tokenizer)
-        refs, cands = zip(*pairs, strict=True)
-        scored = mine.score(list(map(_Text, cands)), list(map(_Text, refs)), batch_size=self.batch_size)
-        return [column.tolist() for column in scored]
+        whole = self._load_scorer()._tokenizer(list(tokens))["input_ids"]
+        cut = {text for text, ids in zip(tokens, whole, strict=True) if len(ids) > MAX_TOKENS}
+        self.truncated += sum(text in cut for pair in pairs.values() for text in pair)
+        for portion in _portions(pairs, {text: len(ids) for text, ids in tokens.items()}):
+            needed = {text: tokens[text] for i in portion for text in pairs[i]}
+            vectors = dict(self._vectors(needed))
+            weights = {text: self._weights(ids) for text, ids in needed.items()}
+            for i in portion:
+                sides = [(vectors[t][None].clone(), torch.ones(1, len(tokens[t])), weights[t].clone())
+                         for t in pairs[i]]
+                for column, value in zip(columns, greedy_cos_idf(*sides[0], *sides[1]), strict=True):
+                    column[i] = round(value.item(), 6)
+        return columns
 
     def embed(self, texts: Sequence[str]) -> Any:
         """Unit-length mean-pooled embeddings, a float32 numpy array of shape (len(texts), width)."""
+        width = self._load_scorer()._model.config.hidden_size
         import numpy as np
+        from torch.nn.functional import normalize
+
+        pooled = {text: normalize(vectors.mean(0), dim=0).numpy()
+                  for text, vectors in self._vectors(self._tokens(dict.fromkeys(texts)))}
+        return np.stack([pooled[text] for text in texts]) if texts else np.zeros((0, width), dtype=np.float32)
+
+    def _tokens(self, texts: Iterable[str]) -> dict[str, list[int]]:
+        """Token numbers of each text, the special ones included, cut at `MAX_TOKENS`."""
+        tokenizer = self._load_scorer()._tokenizer
+        from bert_score.utils import sent_encode
+
+        return {text: sent_encode(tokenizer, text) for text in texts}
+
+    def _weights(self, tokens: Sequence[int]) -> Any:
+        """1 for each token of a text, 0 for those that the encoder puts around it; shape (1, tokens)."""
         import torch
 
+        tokenizer = self._load_scorer()._tokenizer
+        around = (tokenizer.cls_token_id, tokenizer.sep_token_id)
+        return torch.tensor([[float(token not in around) for token in tokens]])
+
+    def _vectors(self, tokens: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, Any]]:
+        """The vectors of each text's tokens, shape (tokens, width), a batch after the other.
+
+        Texts of like lengths share a batch, for less padding. Two batches are made at once where torch was
+        given one thread, and the machine has another core.
+        """
         scorer = self._load_scorer()
-        if not texts:
-            return np.zeros((0, scorer._model.config.hidden_size), dtype=np.float32)
-        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))   # like lengths together: less padding
-        rows: list = [None] * len(texts)
-        for start in range(0, len(order), self.batch_size):
-            batch = order[start:start + self.batch_size]
-            encoded = scorer._tokenizer([texts[i] for i in batch], return_tensors="pt", padding=True,
-                                        truncation=True, max_length=MAX_TOKENS)
-            with torch.inference_mode():
-                hidden = scorer._model(**encoded)[0]
-            mask = encoded["attention_mask"].unsqueeze(-1)
-            pooled = torch.nn.functional.normalize((hidden * mask).sum(1) / mask.sum(1), dim=1)
-            for i, row in zip(batch, pooled, strict=True):
-                rows[i] = row.numpy()
-        return np.stack(rows)
+        import torch
+        from bert_score.utils import bert_encode, padding
+
+        order = sorted(tokens, key=lambda text: -len(tokens[text]))
+        batches = [order[i:i + self.batch_size] for i in range(0, len(order), self.batch_size)]
+
+        def encoded(batch: Sequence[str]) -> list[tuple[str, Any]]:
+            padded, lengths, mask = padding([tokens[text] for text in batch], scorer._tokenizer.pad_token_id)
+            hidden = bert_encode(scorer._model, padded, mask)
+            return [(text, rows[:n]) for text, rows, n in zip(batch, hidden, lengths.tolist(), strict=True)]
+
+        core_to_spare = torch.get_num_threads() == 1 < (os.cpu_count() or 1)
+        with ThreadPoolExecutor(2) as pool:
+            in_turn: Any = pool.map if core_to_spare else map
+            for batch in in_turn(encoded, batches):
+                yield from batch
 
     def _load_scorer(self) -> Any:
         if self._scorer is None:
@@ -143,37 +163,20 @@ class Encoder:
         return self._scorer
 
 
-class _Text(str):
-    """A text whose hash is the same in every process.
-
-    bert-score makes its batches from a set of texts; a batch decides the padding, and with it the last digit.
-    """
-
-    __slots__ = ()
-
-    def __hash__(self) -> int:
-        return zlib.crc32(self.encode(errors="surrogatepass"))
-
-
-def _core_to_spare() -> bool:
-    """Whether torch was given one thread, and the machine has another core."""
-    import torch
-
-    return torch.get_num_threads() == 1 < (os.cpu_count() or 1)
-
-
 def _portions(pairs: Mapping[int, tuple[str, str]], lengths: Mapping[str, int]) -> Iterator[list[int]]:
     """The pairs' keys in portions of `TOKENS_HELD` tokens of different texts; one reference's pairs in a row.
+
+    `lengths` is in tokens, by text.
     """
     portion: list[int] = []
     seen: set[str] = set()
     tokens = 0
     for i in sorted(pairs, key=lambda i: pairs[i][0]):
-        more = sum(min(lengths[text], MAX_TOKENS) for text in set(pairs[i]) - seen)
+        more = sum(lengths[text] for text in set(pairs[i]) - seen)
         if portion and tokens + more > TOKENS_HELD:
             yield portion
             portion, seen, tokens = [], set(), 0
-            more = sum(min(lengths[text], MAX_TOKENS) for text in set(pairs[i]))
+            more = sum(lengths[text] for text in set(pairs[i]))
         portion.append(i)
         seen.update(pairs[i])
         tokens += more
