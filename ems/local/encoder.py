@@ -25,6 +25,7 @@ PACKAGED = {
 # Layers that BERTScore's authors chose for the models their paper recommends; others need `layers`.
 LAYERS = {"roberta-large": 17, "roberta-base": 10, "microsoft/deberta-xlarge-mnli": 40}
 MAX_TOKENS = 512
+BATCH_TOKENS = 2**11     # of a batch: larger ones are slower, since a processor's cache does not hold them
 TOKENS_HELD = 2**16      # whose vectors a computation keeps: 100 MB for all-MiniLM, 270 MB for roberta-large
 
 
@@ -37,8 +38,8 @@ class Encoder:
     weights fail their hash.
     """
 
-    def __init__(self, name: str = "roberta-large", *, layers: int | None = None, batch_size: int = 8):
-        self.name, self.batch_size, self.truncated = name, batch_size, 0
+    def __init__(self, name: str = "roberta-large", *, layers: int | None = None):
+        self.name, self.truncated = name, 0
         if name in PACKAGED:
             package, folder, self.layers, expected = PACKAGED[name]
             self._source = str(_packaged(name, package, folder))
@@ -121,8 +122,11 @@ class Encoder:
         import torch
         from bert_score.utils import bert_encode, padding
 
-        order = sorted(tokens, key=lambda text: -len(tokens[text]))
-        batches = [order[i:i + self.batch_size] for i in range(0, len(order), self.batch_size)]
+        batches: list[list[str]] = []
+        for text in sorted(tokens, key=lambda text: -len(tokens[text])):
+            if not batches or (len(batches[-1]) + 1) * len(tokens[batches[-1][0]]) > BATCH_TOKENS:
+                batches.append([])
+            batches[-1].append(text)
 
         def encoded(batch: Sequence[str]) -> list[tuple[str, Any]]:
             padded, lengths, mask = padding([tokens[text] for text in batch], scorer._tokenizer.pad_token_id)
