@@ -4,6 +4,10 @@
     result = ems.score_answer(reference, answer)   # no key, no network: sentence points, scored locally
     result.recall, result.precision, result.f1
 
+The method is ten files, read in this order: types, sanitise, prompting, reading, extract, match, score,
+metrics, pipeline, baselines. Beside them: `judge/` asks a model, `local/` does without one, `support/` checks
+points against the document, `variants/` evaluates in ways that are not the paper's, `study/` reproduces it.
+
 Everything is imported on first use, so that `import ems` costs nothing.
 """
 

@@ -41,8 +41,7 @@ def read_list(reply: str, key: str) -> list[str] | None:
     if _ITEM.match(text):
         return _items(text)
     lists = []
-    for data in values_in(text):
-        data = data.get(key) if isinstance(data, dict) else data
+    for data in _held(text, key):
         if isinstance(data, list) and (points := _flat(data)) is not None and points not in lists:
             lists.append(points)
     if lists or text[:1] in ("[", "{") or '{"' in text or re.search(r"[\[{]\s*$", text, re.M):
@@ -85,14 +84,13 @@ def read_numbers(reply: str, key: str, n: int) -> list[int] | None:
     None as well when there are several different lists: one may belong to the prose around the other.
     """
     lists: list[list[int]] = []
-    for data in values_in(_bare_reply(reply)):
-        data = data.get(key) if isinstance(data, dict) else data
+    for data in _held(_bare_reply(reply), key):
         if not isinstance(data, list):
             return None
         numbers: list[Any] = [_whole(x) if isinstance(x, str) else x for x in data]
         if any(not isinstance(x, int) or isinstance(x, bool) or not 0 <= x < n for x in numbers):
             return None
-        if (whole := sorted({x for x in numbers if x is not None})) not in lists:
+        if (whole := sorted(set(numbers))) not in lists:
             lists.append(whole)
     return lists[0] if len(lists) == 1 else None
 
@@ -116,8 +114,13 @@ def read_entries(reply: str, key: str, count: int) -> list[str] | None:
 
 def read_rows(reply: str, key: str) -> list[Any] | None:
     """The one list in a joint reply, `{key: [...]}` or bare, with entries of whatever kind."""
-    lists = [data.get(key) if isinstance(data, dict) else data for data in values_in(_bare_reply(reply))]
+    lists = _held(_bare_reply(reply), key)
     return lists[0] if len(lists) == 1 and isinstance(lists[0], list) else None
+
+
+def _held(text: str, key: str) -> list[Any]:
+    """What each JSON object in a text holds under `key`, and each bare list."""
+    return [data.get(key) if isinstance(data, dict) else data for data in values_in(text)]
 
 
 def without_thought(text: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-# In reading order; io, json_in_text, batches and asking are the tools that the chain of the paper stands on.
+# Each imports those before it; io, json_in_text, batches and asking are tools that the paper's chain stands on.
 CHAIN = ["types", "io", "json_in_text", "batches", "asking", "sanitise", "prompting", "reading", "metrics",
          "extract", "match", "score", "pipeline", "baselines"]
 # What the modules of each room may import, anywhere in them: earlier modules of the chain, and these rooms.
