@@ -9,7 +9,7 @@ from math import nan
 from typing import Any
 
 from .asking import as_judge, list_schema, reply_schema, room
-from .batches import batch_size, check_known, through, triplets_by_id
+from .batches import batch_size, check_known, in_batches, through, triplets_by_id
 from .local.overlap import BLEU_SIGNATURE, bleu, rouge
 from .metrics import f1
 from .prompting import Prompts
@@ -105,10 +105,10 @@ class RAGChecker:
 
         InputError for an answer to an unknown triplet, and for a repeated triplet id.
         """
-        by_id, size = triplets_by_id(triplets), batch_size(self.judge)
+        by_id = triplets_by_id(triplets)
         check_known(answers, by_id)
         listed: dict[str, Points | None] = {}
-        batches = (answers[i:i + size] for i in range(0, len(answers), size))
+        batches = in_batches(answers, batch_size(self.judge), progress=False)
         return list(through(batches, lambda batch: self._check(by_id, batch, listed)))
 
     def _check(self, by_id: dict[str, Triplet], answers: Sequence[Answer],
