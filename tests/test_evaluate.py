@@ -7,7 +7,8 @@ import pytest
 
 import ems
 from ems.asking import room
-from ems.extract import LLMExtractor, block_spans, blocks_of, without_summaries
+from ems.extract import LLMExtractor
+from ems.local.blocks import block_spans, blocks_of, without_summaries
 from ems.local.scorers import SimilarityMatcher
 from ems.local.sentences import SentenceExtractor
 from ems.match import LLMMatcher

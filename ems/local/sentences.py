@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from ..extract import block_spans, blocks_of
+from .blocks import block_spans, blocks_of
 from .quantities import find_quantities, same
 from .words import word_weight, words_of
 
