@@ -10,13 +10,14 @@ from .extract import LLMExtractor
 from .io import meant
 from .match import LLMMatcher
 from .pipeline import EMS
-from .score import SAMPLES, BERTScorer, LLMScorer, RougeScorer, Scorer, WholeScorer
+from .score import BERTScorer, LLMScorer, RougeScorer, Scorer, WholeScorer
 from .support.stage import Supporter
 from .types import Answer, InputError, Triplet
 from .variants.joint import JointLLMScorer
 from .variants.sides import SidesLLMScorer
 
 SUPPORT = ("none", "local", "llm")        # ways to check answer points against the document
+SAMPLES = 20        # replies a pair for llm-sampled, as in G-Eval (arXiv:2303.16634)
 
 
 def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = None, prompts: Any = None,

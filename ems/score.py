@@ -18,7 +18,6 @@ from .sanitise import quoted
 from .types import EMSResult, InputError, Judge, Reply, Request
 
 MAX_TOKENS = 32          # of a reply that is a number
-SAMPLES = 20             # replies a pair whose mean is its score, as in G-Eval (arXiv:2303.16634)
 TOP_LOGPROBS = 20        # likely first tokens to ask for: as many as the official endpoint gives
 
 
