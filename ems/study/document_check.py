@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -26,6 +25,7 @@ from ..support.stage import with_support
 from ..support.support import LocalSupporter, point_id
 from ..types import EMSResult, InputError, Support, Triplet
 from .calls import own_triplets
+from .verdicts import in_percent, interval, percent
 
 KEYS = ["triplet_id", "model", "point"]
 COLUMNS = [*KEYS, "label", "passage", "missing", "derived", "reason", "elsewhere", "signature"]
@@ -246,20 +246,20 @@ def findings(table: pd.DataFrame, gaps: Sequence[Paired], places: pd.DataFrame) 
         return ("**Nothing was checked.** This run's triplets have no context, and no labels are stored for "
                 "its points: put the documents into the triplets, or name their folder in TRANSCRIPTS.")
     lines = []
-    cells = {(row.metric, row.model): row for row in table.itertuples(index=False)}
+    cells = table.set_index(["metric", "model"]).to_dict("index")
     for model in dict.fromkeys(table["model"]):
         own, floor = cells.get(("EMS-Support", model)), cells.get((FLOOR, model))
-        if own is None or pd.isna(own.value):
+        if own is None or pd.isna(own["value"]):
             lines.append(f"- **{markdown_text(model)}**: no point could be checked.")
             continue
-        by_chance = "" if floor is None or pd.isna(floor.value) else (
-            f"; against another company's document {percent(floor)}, which is what chance gives")
+        by_chance = "" if floor is None or pd.isna(floor["value"]) else (
+            f"; against another company's document {in_percent(floor)}, which is what chance gives")
         lines.append(
-            f"- **{markdown_text(model)}**: on average over the {own.n} answers with points to check, the "
-            f"document supports {percent(own)} of these points ({100 * own.coverage:.0f} % of all points; "
-            f"the others have no amount){by_chance}. Of all points together "
-            f"{100 * places.loc[model, 'blind spot']:.0f} % earn nothing in eq. 8 and are supported, "
-            f"{100 * places.loc[model, 'unsupported']:.0f} % earn nothing, were checked and are not.")
+            f"- **{markdown_text(model)}**: on average over the {own['n']} answers with points to check, the "
+            f"document supports {in_percent(own)} of these points ({percent(own['coverage'])} of "
+            f"all points; the others have no amount){by_chance}. Of all points together "
+            f"{percent(places.loc[model, 'blind spot'])} earn nothing in eq. 8 and are supported, "
+            f"{percent(places.loc[model, 'unsupported'])} earn nothing, were checked and are not.")
     for gap in gaps:
         lines.append(f"- {named(gap)}, over the {gap.n} questions and "
                      f"{gap.clusters} groups in which both have a point to check"
@@ -270,12 +270,6 @@ def findings(table: pd.DataFrame, gaps: Sequence[Paired], places: pd.DataFrame) 
 
 def named(gap: Paired) -> str:
     """A difference between two models in points of 100, with its interval where there is one."""
-    interval = "" if pd.isna(gap.ci_low) else f" [{100 * gap.ci_low:+.0f}, {100 * gap.ci_high:+.0f}]"
+    ends = interval(100 * gap.ci_low, 100 * gap.ci_high, "+.0f")
     return (f"**{markdown_text(gap.a)}** less **{markdown_text(gap.b)}**: "
-            f"{100 * gap.difference:+.0f} points of 100{interval}")
-
-
-def percent(cell: Any) -> str:
-    """A row of `summary` in percent, with its interval where there is one."""
-    interval = "" if pd.isna(cell.ci_low) else f" [{100 * cell.ci_low:.0f}, {100 * cell.ci_high:.0f}]"
-    return f"{100 * cell.value:.0f} %{interval}"
+            f"{100 * gap.difference:+.0f} points of 100{ends}")

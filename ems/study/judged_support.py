@@ -21,11 +21,11 @@ from .document_check import (
     label_table,
     named,
     one_setting,
-    percent,
     read_labels,
     shares,
     with_contexts,
 )
+from .verdicts import in_percent, percent
 
 LABELS = ["supported", "contradicted", "silent"]
 SUPPORT, OPEN = "EMS-Support(LLM)", "EMS-open(LLM)"        # metrics of `values`
@@ -122,12 +122,11 @@ def findings(checked: Sequence[EMSResult], judged: Sequence[EMSResult], table: p
         return "- **By a judge**: no labels are stored for the answers of this run."
     counts, places = crossed(checked, judged), shares(judged)
     without = counts.loc[["contradicted", "silent"]].sum()
-    means = "; ".join(f"{markdown_text(row.model)} {percent(row)}"
-                      for row in table[table["metric"] == SUPPORT].itertuples(index=False))
-    blind = "; ".join(f"{markdown_text(str(model))} {100 * share:.0f} %"
+    means, chance = ("; ".join(f"{markdown_text(row['model'])} {in_percent(row)}"
+                               for row in table[table["metric"] == metric].to_dict("records"))
+                     for metric in (SUPPORT, FLOOR))
+    blind = "; ".join(f"{markdown_text(str(model))} {percent(share)}"
                       for model, share in places["blind spot"].items())
-    chance = "; ".join(f"{markdown_text(row.model)} {percent(row)}"
-                       for row in table[table["metric"] == FLOOR].itertuples(index=False))
     return "\n".join([
         f"- **By a judge**, which read every point: it supports {_of(counts.loc['supported'])} points that "
         f"the numbers support, {_of(without)} that they do not, and {_of(counts.loc['not checked'])} that "
@@ -140,5 +139,5 @@ def findings(checked: Sequence[EMSResult], judged: Sequence[EMSResult], table: p
 
 def _of(counts: pd.Series) -> str:
     whole = counts.sum()
-    share = f" ({100 * counts['supported'] / whole:.0f} %)" if whole else ""
+    share = f" ({percent(counts['supported'] / whole)})" if whole else ""
     return f"{counts['supported']} of the {whole}{share}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from hashlib import sha256
 from math import isnan, nan
 
 import pandas as pd
@@ -28,7 +27,8 @@ from ..sanitise import numbered
 from ..score import scale
 from ..types import Answer, EMSResult, Judge, Points, Reply, Request, Triplet
 from ..variants.replies import read_pairs
-from .reliability import stored_part
+from .reliability import by_hash, stored_part
+from .verdicts import interval
 
 PAIRS_SCHEMA = reply_schema("pairs", {"type": "array", "items": {"type": "integer"}})
 TASKS = ("match", "score", "match and score")
@@ -92,7 +92,7 @@ class MatchAndScore:
 def one_a_group(triplets: Sequence[Triplet], groups: int) -> list[Triplet]:
     """One triplet of each of so many groups, always the same ones: drawn by a hash of their ids."""
     first: dict[str, Triplet] = {}
-    for t in sorted(triplets, key=lambda t: sha256(t.id.encode()).digest()):
+    for t in by_hash(triplets, lambda t: t.id):
         first.setdefault(t.group, t)
     return list(first.values())[:groups]
 
@@ -228,9 +228,9 @@ def findings(results: Mapping[str, Sequence[EMSResult]], costs: pd.DataFrame, tr
         f"{100 * alike:.1f} % of {points.sum()} choices are the same. One call names a partner for "
         f"{points[only_one]} points that have none in two calls (mean score {kinds['other'][only_one]:.2f}), "
         f"and none for {points[only_two]} that have one. F1 is {pair['F1']:.3f}, "
-        f"{_signed(pair[f'less {TWO_CALLS}'], pair)} against two calls. It takes {costs['calls'][ONE_CALL]} "
-        f"calls instead of {costs['calls'][TWO_CALLS]}, and about {tokens[ONE_CALL]:,} tokens instead of "
-        f"{tokens[TWO_CALLS]:,}."]
+        f"{pair[f'less {TWO_CALLS}']:+.3f}{interval(pair['low'], pair['high'], '+.3f')} against two calls. "
+        f"It takes {costs['calls'][ONE_CALL]} calls instead of {costs['calls'][TWO_CALLS]}, and about "
+        f"{tokens[ONE_CALL]:,} tokens instead of {tokens[TWO_CALLS]:,}."]
     cut = beside({form: results[form] for form in GRAINS if results.get(form)}, next(iter(GRAINS)), triplets)
     if len(cut) > 1:
         means = f1_by_model({form: results[form] for form in cut.index}, triplets).dropna(axis=1)
@@ -242,8 +242,3 @@ def findings(results: Mapping[str, Sequence[EMSResult]], costs: pd.DataFrame, tr
             f"{', '.join(f'{f1:.3f}' for f1 in cut['F1'])}; all put the {len(means.columns)} models {order}, "
             f"the highest {', '.join(f'{gap:.3f}' for gap in gaps)} above the lowest.")
     return "\n".join(lines)
-
-
-def _signed(value: float, row: pd.Series) -> str:
-    interval = "" if isnan(row["low"]) else f" [{row['low']:+.3f}, {row['high']:+.3f}]"
-    return f"{value:+.3f}{interval}"

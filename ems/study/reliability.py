@@ -7,12 +7,12 @@ points.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from itertools import product
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,7 @@ from ..presets import build
 from ..prompting import Prompts
 from ..types import Answer, EMSResult, InputError, Judge, Reply, Request, Triplet
 
+T = TypeVar("T")
 Scale = Literal["nominal", "ordinal", "interval", "ratio"]
 PARTS = ("recall", "precision", "f1")
 # What is compared of each reference point: the level's name, the field of a result, the scale of its values.
@@ -125,10 +126,15 @@ def stored_part(stages: Any, triplets: Sequence[Triplet], answers: Sequence[Answ
         return [result for a in answers for result in stored_part(stages, triplets, [a])]
 
 
+def by_hash(items: Iterable[T], name: Callable[[T], str] = str) -> list[T]:
+    """The items in the order of the SHA-256 of their names: as good as random, and always the same."""
+    return sorted(items, key=lambda item: sha256(name(item).encode()).digest())
+
+
 def drawn(answers: Sequence[Answer], per_model: int) -> list[Answer]:
     """So many answers of each model, always the same ones whatever other answers there are."""
     by_model: dict[str, list[Answer]] = {}
-    for a in sorted(answers, key=lambda a: sha256(f"{a.model} {a.triplet_id}".encode()).digest()):
+    for a in by_hash(answers, lambda a: f"{a.model} {a.triplet_id}"):
         by_model.setdefault(a.model, []).append(a)
     return [a for model in sorted(by_model) for a in by_model[model][:per_model]]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pandas as pd
 from ..support.rubrics import RUBRICS, RubricJudge
 from ..types import Answer, Judge, Triplet
 from . import agreement, human, upstream
+from .reliability import by_hash
 
 PAIR_RUBRICS = ("accuracy", "completeness")     # the pairs come without the passages that were retrieved
 PAGE_RUBRICS = ("hallucination",)               # FinanceBench's evidence comes with its pages
@@ -26,7 +26,7 @@ BESIDE_ANSWERS = ("support by evidence", "number recall", "EMS(local)", "ROUGE-L
 def pair_sample(labels: pd.DataFrame) -> list[str]:
     """The ids of `PAIRS` pairs of each data set in RAGChecker's labels, drawn by the hash of the id."""
     of_set = labels.drop_duplicates("instance_id").groupby("dataset")["instance_id"]
-    return [id_ for _, ids in of_set for id_ in sorted(ids, key=_hash)[:PAIRS]]
+    return [id_ for _, ids in of_set for id_ in by_hash(ids)[:PAIRS]]
 
 
 def answer_sample(labels: pd.DataFrame, of_each: int = ANSWERS) -> list[tuple[str, str]]:
@@ -39,14 +39,10 @@ def answer_sample(labels: pd.DataFrame, of_each: int = ANSWERS) -> list[tuple[st
     for label in ("correct", "incorrect"):
         rows = labels.loc[labels["label"] == label, agreement.KEYS].itertuples(index=False, name=None)
         first: dict[str, tuple[str, str]] = {}
-        for key in sorted(rows, key=lambda key: _hash("|".join(key))):
+        for key in by_hash(rows, "|".join):
             first.setdefault(key[0], key)
         drawn += list(first.values())[:of_each]
     return drawn
-
-
-def _hash(text: str) -> str:
-    return sha256(text.encode()).hexdigest()
 
 
 def ratings(committed: Path, recompute: str = "no", judge: Judge | None = None, save: Path | None = None

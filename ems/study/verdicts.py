@@ -23,8 +23,22 @@ JUDGED, LOCAL = "EMS(LLM)", "EMS(local)"
 
 def with_interval(row: Mapping[str, Any]) -> str:
     """A value with its interval, if any: "0.62 [0.55, 0.69]". Needs `value`, `ci_low` and `ci_high`."""
-    interval = "" if isnan(row["ci_low"]) else f" [{row['ci_low']:.2f}, {row['ci_high']:.2f}]"
-    return f"{row['value']:.2f}{interval}"
+    return f"{row['value']:.2f}{interval(row['ci_low'], row['ci_high'])}"
+
+
+def in_percent(row: Mapping[str, Any], name: str = "value") -> str:
+    """A share with its interval, if any: "62 % [55, 69]". Needs `name`, `ci_low` and `ci_high`."""
+    return percent(row[name]) + interval(100 * row["ci_low"], 100 * row["ci_high"], ".0f")
+
+
+def interval(low: float, high: float, form: str = ".2f") -> str:
+    """Both ends in this form, after a space; "" where there is no interval."""
+    return "" if isnan(low) else f" [{low:{form}}, {high:{form}}]"
+
+
+def percent(share: float) -> str:
+    """A share in whole percent, "–" for nan."""
+    return "–" if isnan(share) else f"{100 * share:.0f} %"
 
 
 def people_sets(people: pd.DataFrame, summaries: pd.DataFrame, correct: pd.DataFrame, right: pd.DataFrame,
@@ -104,15 +118,15 @@ def judge(signs: pd.DataFrame, rank_correlation: float, name: str) -> str:
     if isnan(rank_correlation):
         agrees = ("no rank correlation with EMS(local) can be computed, because one of the two gives all "
                   "answers the same value")
-    text = (f"{markdown_text(name)} left {_percent(seen['unmatched'])} of the reference points unmatched. It "
-            f"chose the same index for {_percent(seen['commonest index'])} of the points that it matched, "
-            f"and gave the same score to {_percent(seen['commonest score'])} of the pairs; {agrees}. ")
+    text = (f"{markdown_text(name)} left {percent(seen['unmatched'])} of the reference points unmatched. It "
+            f"chose the same index for {percent(seen['commonest index'])} of the points that it matched, "
+            f"and gave the same score to {percent(seen['commonest score'])} of the pairs; {agrees}. ")
     if max(seen["commonest index"], seen["commonest score"]) > WEAK:
         return (f"**This is a weak judge.** {text}Read the rows that depend on it as a demonstration of the "
                 "procedure. EMS(local) may be the better evidence: notebook 6 shows how far people agree "
                 "with it, notebook 4 which metrics distinguish the systems.")
     return (f"**No sign of a weak judge.** {text}A judge is called weak when one index, or one score, is "
-            f"given in more than {_percent(WEAK)} of the cases.")
+            f"given in more than {percent(WEAK)} of the cases.")
 
 
 def example(results: Sequence[EMSResult], triplet_id: str = "") -> EMSResult:
@@ -383,10 +397,6 @@ def _commonest(values: Iterable[Any]) -> float:
     """Share of the most frequent value; nan without any."""
     kept = pd.Series(list(values), dtype=object)
     return float(kept.value_counts(normalize=True).iloc[0]) if len(kept) else nan
-
-
-def _percent(share: float) -> str:
-    return "–" if isnan(share) else f"{100 * share:.0f} %"
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -8,7 +8,6 @@ entailed when its label is supported, else refuted: nothing was chosen on any of
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from math import nan
 from pathlib import Path
@@ -24,7 +23,9 @@ from ..support.retrieve import average_precision, recall_at, reciprocal_rank
 from ..support.support import LLMSupporter, LocalSupporter
 from ..types import Judge
 from . import human
+from .reliability import by_hash
 from .upstream import findver_claims
+from .verdicts import in_percent, interval, percent
 
 CHOSEN, MEASURED, BOTH = "chosen on", "measured on", "both"
 SUBSETS = {"all": "all claims", "ie": "FDV-IE", "numeric": "FDV-MATH", "knowledge": "FDV-KNOW"}
@@ -71,8 +72,7 @@ def _judged(judge: Judge) -> pd.DataFrame:
 
 def half_of(filings: Sequence[str]) -> dict[str, str]:
     """Every second filing in the order of the SHA-256 of its name, the first one included, is `CHOSEN`."""
-    ordered = sorted(set(filings), key=lambda name: hashlib.sha256(name.encode()).hexdigest())
-    return {name: (CHOSEN, MEASURED)[i % 2] for i, name in enumerate(ordered)}
+    return {name: (CHOSEN, MEASURED)[i % 2] for i, name in enumerate(by_hash(set(filings)))}
 
 
 def _checked_claims() -> pd.DataFrame:
@@ -170,17 +170,18 @@ def findings(table: pd.DataFrame, ranks: pd.DataFrame, judged: pd.DataFrame) -> 
 
     worth = ("which is not above the 50 % of guessing" if not whole["ci_low"] > 0.5
              else "which is above the 50 % of guessing")
-    with_amount, flagged = (_percent(row[name]) for row, name in (
+    with_amount, flagged = (percent(row[name]) for row, name in (
         (whole, "right, of those with a number"), (ie, "refuted, of those flagged")))
     return (
         f"- **FinDVer's claims.** The rule, on {whole['n']} claims of filings on which it was not chosen, is "
-        f"right about {_share(whole)}, {worth} (the median released model: "
-        f"{_percent(whole['median model'])}); {with_amount} of those with an amount. On FDV-MATH "
-        f"{_share(math_)}, the median model {_percent(math_['median model'])}; on FDV-IE {_share(ie)} and "
-        f"{_percent(ie['median model'])}, on FDV-KNOW {_share(know)} and {_percent(know['median model'])}. "
+        f"right about {in_percent(whole, 'right')}, {worth} (the median released model: "
+        f"{percent(whole['median model'])}); {with_amount} of those with an amount. On FDV-MATH "
+        f"{in_percent(math_, 'right')}, the median model {percent(math_['median model'])}; on FDV-IE "
+        f"{in_percent(ie, 'right')} and {percent(ie['median model'])}, on FDV-KNOW "
+        f"{in_percent(know, 'right')} and {percent(know['median model'])}. "
         f"Of the {ie['flagged']} FDV-IE claims that it takes for refuted, {flagged} are.\n"
         f"{_judge_finding(judged)}\n"
-        f"- **Retrieval.** BM25 has {_percent(ranks.loc['all', 'recall_10'])} of the experts' passages "
+        f"- **Retrieval.** BM25 has {percent(ranks.loc['all', 'recall_10'])} of the experts' passages "
         "among its ten best, over all filings at hand.")
 
 
@@ -191,20 +192,10 @@ def _judge_finding(judged: pd.DataFrame) -> str:
     clear = same["less_ci_low"] > 0 or same["less_ci_high"] < 0
     return (
         f"- **The same claims by a judge**, which reads the ten passages nearest to each: right about "
-        f"{_share(same)} of the {same['n']:.0f}, {100 * same['less numbers']:+.0f} points of 100 "
-        f"[{100 * same['less_ci_low']:+.0f}, {100 * same['less_ci_high']:+.0f}] from the rule"
-        f"{'' if clear else ', which is not a clear difference'}; of all {every['n']:.0f} "
-        f"(no setting was chosen on any of them) {_share(every)}; the best released model on these: "
-        f"{_percent(every['best model'])}. Of the {every['flagged']:.0f} claims that it takes for refuted, "
-        f"{_percent(every['refuted, of those flagged'])} are; of FDV-IE's {ie['flagged']:.0f}, "
-        f"{_percent(ie['refuted, of those flagged'])}.")
-
-
-def _share(row: pd.Series) -> str:
-    """The share right, with its interval where there is one."""
-    ends = f" [{100 * row['ci_low']:.0f}, {100 * row['ci_high']:.0f}]"
-    return _percent(row["right"]) + ("" if pd.isna(row["ci_low"]) else ends)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+        f"{in_percent(same, 'right')} of the {same['n']:.0f}, {100 * same['less numbers']:+.0f} points of 100"
+        f"{interval(100 * same['less_ci_low'], 100 * same['less_ci_high'], '+.0f')} from the rule"
+        f"{'' if clear else ', which is not a clear difference'}; of all {every['n']:.0f} (no setting was "
+        f"chosen on any of them) {in_percent(every, 'right')}; the best released model on these: "
+        f"{percent(every['best model'])}. Of the {every['flagged']:.0f} claims that it takes for refuted, "
+        f"{percent(every['refuted, of those flagged'])} are; of FDV-IE's {ie['flagged']:.0f}, "
+        f"{percent(ie['refuted, of those flagged'])}.")
