@@ -8,9 +8,11 @@ empty where a figure prints none. What is right is upstream's reading of an answ
 from __future__ import annotations
 
 import io
+import textwrap
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -20,10 +22,16 @@ from ..report import markdown_text
 from ..stats import mean_over
 from ..support.retrieve import recall_at
 from ..types import InputError
+from .figures import GREY, RED, SERIES, STYLE, pyplot
 from .upstream import names_verdict, pins, source
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 KEYS = ["paper", "table", "row", "column"]
 COMPUTED = ["ours", "ci_low", "ci_high", "n", "stated", "ours_stated"]
+QUESTIONS, CLAIMS = "financebench/data/financebench_open_source.jsonl", "findver/data/testmini.json"
 DIGITS = {"accuracy": 1, "recall": 2, "percent": 0, "count": 0}      # by measure, as printed
 HALF = 0.5                 # share of answers that name a verdict below which a cell is called out
 
@@ -49,84 +57,50 @@ def tables(printed: Path, committed: Path, recompute: bool, save: Path | None = 
 
 def _computed(cells: pd.DataFrame) -> pd.DataFrame:
     """`KEYS` and `COMPUTED` of the cells whose files are all pinned."""
-    released = _Released()
-    answers = {i: released.answers(cell) for i, cell in cells.to_dict("index").items()
-               if _is_pinned(cell["file"])}
-    estimates = pd.DataFrame.from_dict(_estimates(answers, cells["measure"]), orient="index")
-    return cells[KEYS].join(estimates.reindex(columns=COMPUTED), how="inner").reset_index(drop=True)
+    read = cache(lambda name: source(name).rows())              # each file once
+    estimates = {i: _estimate(pd.concat([_answers(name, cells.loc[i], read) for name in names]),
+                              cells.loc[i, "measure"])
+                 for i, names in cells["file"].str.split().items() if set(names) <= pins().keys()}
+    table = pd.DataFrame.from_dict(estimates, orient="index").reindex(columns=COMPUTED)
+    return cells[KEYS].join(table, how="inner").reset_index(drop=True)
 
 
-# --- the released files ---
+def _answers(name: str, cell: pd.Series, read: Callable[[str], list[dict[str, Any]]]) -> pd.DataFrame:
+    """The answers of a released file that a cell counts: group, value in [0, 1] (1 for right), stated.
 
-def _is_pinned(files: str) -> bool:
-    return all(name in pins() for name in files.split())
-
-
-class _Released:
-    """What the released files say of each answer; each file is read once."""
-
-    def __init__(self) -> None:
-        self.verdicts, self.relevant, self.questions = cache(_verdicts), cache(_relevant), cache(_questions)
-
-    def answers(self, cell: dict[str, Any]) -> pd.DataFrame:
-        """The answers that a cell counts: group, value in [0, 1] (1 for right), stated (bool or None)."""
-        read = (self._labelled if cell["paper"] == "FinanceBench" else
-                self._retrieved if cell["measure"] == "recall" else self._judged)
-        return pd.concat([read(name, cell["subset"]) for name in cell["file"].split()])
-
-    def _judged(self, name: str, subset: str) -> pd.DataFrame:
-        frame = self.verdicts(name)
-        return frame if subset == "all" else frame[frame["subset"] == subset]
-
-    def _retrieved(self, name: str, _: str) -> pd.DataFrame:
-        return pd.DataFrame([{"group": Path(row["report"]).stem, "stated": None,
-                              "value": recall_at(row["retrieved_context"], self.relevant()[row["example_id"]],
-                                                 len(row["retrieved_context"]))}
-                             for row in source(name).rows()])
-
-    def _labelled(self, name: str, subset: str) -> pd.DataFrame:
-        """`subset` is a label, and a question type after a comma: "correct, novel-generated"."""
-        label, _, kind = subset.partition(", ")
-        rows = [(self.questions()[row["financebench_id"]], row["label"].split()[0].lower())
-                for row in source(name).rows()]
-        return pd.DataFrame([{"group": question["company"], "stated": None, "value": float(said == label)}
-                             for question, said in rows if kind in ("", question["question_type"])])
+    A subset of FinanceBench is a label, and a question type after a comma: "correct, novel-generated".
+    """
+    answers: list[tuple[str, float, bool | None]] = []
+    if cell["paper"] == "FinanceBench":
+        label, _, kind = cell["subset"].partition(", ")
+        questions = {row["financebench_id"]: row for row in read(QUESTIONS)}
+        for row in read(name):
+            question, said = questions[row["financebench_id"]], row["label"].split()[0].lower()
+            if kind in ("", question["question_type"]):
+                answers.append((question["company"], float(said == label), None))
+    elif cell["measure"] == "recall":
+        relevant = {claim["example_id"]: set(claim["relevant_context"]) for claim in read(CLAIMS)}
+        for row in read(name):
+            found, group = row["retrieved_context"], Path(row["report"]).stem
+            answers.append((group, recall_at(found, relevant[row["example_id"]], len(found)), None))
+    else:
+        answers += [(Path(row["report"]).stem, float(row["result"]), names_verdict(row["output"][0]))
+                    for row in read(name) if cell["subset"] in ("all", row["subset"])]
+    return pd.DataFrame(answers, columns=["group", "value", "stated"])
 
 
-def _verdicts(name: str) -> pd.DataFrame:
-    return pd.DataFrame([{"group": Path(row["report"]).stem, "subset": row["subset"],
-                          "value": float(row["result"]), "stated": names_verdict(row["output"][0])}
-                         for row in source(name).rows()])
-
-
-def _relevant() -> dict[str, set[int]]:
-    """The passages that FinDVer's experts named, by claim."""
-    claims = source("findver/data/testmini.json").rows()
-    return {claim["example_id"]: set(claim["relevant_context"]) for claim in claims}
-
-
-def _questions() -> dict[str, Any]:
-    rows = source("financebench/data/financebench_open_source.jsonl").rows()
-    return {row["financebench_id"]: row for row in rows}
-
-
-# --- values and intervals ---
-
-def _estimates(answers: dict[int, pd.DataFrame], measures: pd.Series) -> dict[int, dict[str, float]]:
-    """By cell: ours, ci_low, ci_high, n, stated, ours_stated."""
-    estimates = {}
-    for i, frame in answers.items():
-        mean, measure = mean_over(frame["value"], frame["group"]), measures[i]
-        unit = len(frame) if measure == "count" else 100
-        digits = DIGITS[measure]
-        estimates[i] = {"ours": round(unit * mean.value, digits), "n": len(frame),
-                        "ci_low": round(unit * mean.ci_low, digits or 1),
-                        "ci_high": round(unit * mean.ci_high, digits or 1)}
-        if frame["stated"].notna().all():
-            stated = frame[frame["stated"].astype(bool)]
-            estimates[i] |= {"stated": round(len(stated) / len(frame), 3),
-                             "ours_stated": round(100 * stated["value"].mean(), 1)}
-    return estimates
+def _estimate(answers: pd.DataFrame, measure: str) -> dict[str, float]:
+    """`COMPUTED` of one cell, in its unit."""
+    mean, digits = mean_over(answers["value"], answers["group"]), DIGITS[measure]
+    unit = len(answers) if measure == "count" else 100
+    estimate = {"ours": round(unit * mean.value, digits), "n": len(answers),
+                "ci_low": round(unit * mean.ci_low, digits or 1),
+                "ci_high": round(unit * mean.ci_high, digits or 1)}
+    if answers["stated"].notna().all():
+        stated = answers[answers["stated"].astype(bool)]
+        estimate |= {"stated": round(len(stated) / len(answers), 3),
+                     "ours_stated": round(100 * stated["value"].mean(), 1)}
+    return estimate
 
 
 # --- in words ---
@@ -205,3 +179,49 @@ def _order_text(cells: pd.DataFrame) -> str:
             f"({against('GPT-4, oracle')}). The paper's text reads the evidence file the other way round "
             "and concludes the opposite for it; its appendix prints the two templates under each other's "
             "name.")
+
+
+# --- as a figure ---
+
+def cells_figure(cells: pd.DataFrame, titles: Mapping[str, str], unit: str, *,
+                 guessing: float | None = None) -> Figure:
+    """A panel for each table named in `titles`: a dot with its 95 % interval for every cell of
+    `tables`, a cross where its paper prints another value.
+
+    Columns are colours and markers. `unit` labels the horizontal axis, `guessing` is what guessing gives (a
+    dotted line); cells without a value are left out.
+    """
+    plt = pyplot()
+    panels = {table: cells[(cells["table"] == table) & cells["ours"].notna()] for table in titles}
+    height = 1.9 + 0.55 * max(panel["row"].nunique() for panel in panels.values())
+    with plt.rc_context(STYLE):
+        fig, axes = plt.subplots(1, len(titles), figsize=(16, height), squeeze=False, layout="constrained")
+        for ax, (table, title) in zip(axes.flat, titles.items(), strict=True):
+            _draw(ax, panels[table])
+            if guessing is not None:
+                ax.axvline(guessing, color=GREY, linewidth=0.8, linestyle=":")
+            ax.set_title(title, fontsize=13)
+            dotted = "" if guessing is None else " (dotted: guessing)"
+            ax.set_xlabel(f"{unit}, 95 % interval{dotted}")
+    plt.close(fig)
+    return fig
+
+
+def _draw(ax: Axes, panel: pd.DataFrame) -> None:
+    rows, columns = list(dict.fromkeys(panel["row"])), list(dict.fromkeys(panel["column"]))
+    for cell in panel.to_dict("records"):
+        k = columns.index(cell["column"])
+        colour, marker = SERIES[k]
+        y = rows.index(cell["row"]) + 0.22 * (k - (len(columns) - 1) / 2)
+        ax.plot([cell["ci_low"], cell["ci_high"]], [y, y], color=colour, linewidth=2.5, alpha=0.6)
+        ax.plot(cell["ours"], y, marker, color=colour, markersize=8)
+        if cell["gap"] and cell["printed"] == cell["printed"]:
+            ax.plot(cell["printed"], y, "x", color=RED, markersize=8, markeredgewidth=2, zorder=4)
+    for (colour, marker), column in zip(SERIES, columns, strict=False):
+        ax.plot([], [], marker, color=colour, label=column)
+    if (panel["gap"].fillna(0) != 0).any():
+        ax.plot([], [], "x", color=RED, markeredgewidth=2, label="printed, where it differs")
+    ax.set_yticks(range(len(rows)), [textwrap.fill(row, 20) for row in rows])
+    ax.set_xlim(-3, 103)
+    ax.invert_yaxis()
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2, frameon=False, fontsize=11)
