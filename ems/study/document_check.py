@@ -64,22 +64,21 @@ def checked_answers(results: Sequence[EMSResult], triplets: Sequence[Triplet], *
     labels differ. What was computed is written to `save`.
     """
     whole = with_contexts(triplets, transcripts)
-    kept = read_labels(stored) if stored and stored.is_file() else {}
+    kept = stored_answers(results, stored)
+    before = [s for r in kept for s in r.support]
     if any(t.context is None for t in whole):
-        found = [from_labels(r, kept) for r in results]
-        elsewhere = [from_labels(r, kept, elsewhere=True) for r in results]
-        points = [s for r in found for s in r.support]
-        known = sum(s.label is not None for s in points)
+        known = sum(s.label is not None for s in before)
         where = f"labels stored in {stored.parent.name}/{stored.name}" if stored else "stored labels"
-        return Checked(found, elsewhere, f"{where}, for {known:,} of {len(points):,} points")
+        return Checked(kept, stored_answers(results, stored, elsewhere=True),
+                       f"{where}, for {known:,} of {len(before):,} points")
     supporter = LocalSupporter()
     found = with_support(results, whole, supporter)
     elsewhere = with_support(results, exchanged(whole), supporter)
     if save is not None:
         write_csv(save, label_table(found, elsewhere))
-    both = [(kept[key]["label"], s.label) for r in found for key, s in _keyed(r) if key in kept]
-    differ = sum(before != now for before, now in both)
-    source = f"checked now, against the documents; {differ} of {len(both)} stored labels differ"
+    now = [s for r in found for s in r.support]
+    differ = [a.label != b.label for a, b in zip(before, now, strict=True) if a.reason != NOT_STORED]
+    source = f"checked now, against the documents; {sum(differ)} of {len(differ)} stored labels differ"
     return Checked(found, elsewhere, source)
 
 
@@ -117,37 +116,33 @@ def label_table(found: Sequence[EMSResult], elsewhere: Sequence[EMSResult] = ())
     return pd.DataFrame(rows, columns=COLUMNS).drop_duplicates(KEYS).astype({"passage": "Int64"})
 
 
-def read_labels(path: Path) -> dict[tuple[str, str, str], dict[str, str]]:
-    """The rows of a `label_table`'s file by triplet_id, model and point. InputError for another table."""
-    table = pd.read_csv(path, dtype=str, keep_default_na=False)
-    if absent := [name for name in COLUMNS if name not in table]:
-        raise InputError(f"{path} must have columns {', '.join(COLUMNS)}; {', '.join(absent)} missing")
-    rows = table.map(unguarded).to_dict("records")
-    return {(row["triplet_id"], row["model"], row["point"]): row for row in rows}
+def stored_answers(results: Sequence[EMSResult], stored: Path | None, *, elsewhere: bool = False
+                   ) -> list[EMSResult]:
+    """The results with the labels of a `label_table`'s file; a point without one is unscored, all are without
+    a file. InputError for another table.
+    """
+    kept: dict[tuple[str, str, str], dict[str, str]] = {}
+    if stored and stored.is_file():
+        table = pd.read_csv(stored, dtype=str, keep_default_na=False)
+        if absent := [name for name in COLUMNS if name not in table]:
+            raise InputError(f"{stored} must have columns {', '.join(COLUMNS)}; {', '.join(absent)} missing")
+        kept = {(row["triplet_id"], row["model"], row["point"]): row
+                for row in table.map(unguarded).to_dict("records")}
+    labelled = []
+    for r in results:
+        rows = [kept.get((r.triplet_id, r.model, point_id(point))) for point in r.ans_points]
+        signatures = {row["signature"] for row in rows if row}
+        support = tuple(_stored(row, elsewhere) if row else Support(None, reason=NOT_STORED) for row in rows)
+        labelled.append(replace(r, support=support, signature="|".join([r.signature, *sorted(signatures)])))
+    return labelled
 
 
-def from_labels(result: EMSResult, kept: dict[tuple[str, str, str], dict[str, str]], *,
-                elsewhere: bool = False) -> EMSResult:
-    """The result with its stored labels; a point without one is unscored."""
-    support, signatures = [], set()
-    for point in result.ans_points:
-        row = kept.get((result.triplet_id, result.model, point_id(point)))
-        if row is None:
-            support.append(Support(None, reason=NOT_STORED))
-            continue
-        signatures.add(row["signature"])
-        label, passage = row["elsewhere" if elsewhere else "label"], row["passage"]
-        if elsewhere:
-            support.append(Support(label or None, reason=row["reason"]))
-        else:
-            support.append(Support(label or None, int(passage) if passage else None, "",
-                                   _tuple(row["missing"]), _tuple(row["derived"]), row["reason"]))
-    signed = "|".join([result.signature, *sorted(signatures)])
-    return replace(result, support=tuple(support), signature=signed)
-
-
-def _tuple(cell: str) -> tuple[str, ...]:
-    return tuple(json.loads(cell)) if cell else ()
+def _stored(row: dict[str, str], elsewhere: bool) -> Support:
+    if elsewhere:
+        return Support(row["elsewhere"] or None, reason=row["reason"])
+    missing, derived = (tuple(json.loads(row[name] or "[]")) for name in ("missing", "derived"))
+    passage = int(row["passage"]) if row["passage"] else None
+    return Support(row["label"] or None, passage, "", missing, derived, row["reason"])
 
 
 # --- what notebook 8 shows ---

@@ -7,7 +7,6 @@ document. Changed numbers should lower the support; an order turned round should
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -19,15 +18,16 @@ from ..stats import paired
 from ..support.stage import with_support
 from ..support.support import LocalSupporter
 from ..types import EMSResult, Triplet
-from .calls import own_triplets
+from .document_check import with_contexts
 from .edits import EDITS, edited_answers
 
+SEED = 7
 DOSE = 0.75               # share of an edit's possible changes that are made
 TEXTS = 10                # references that are edited, at most
 
 
 def values(triplets: Sequence[Triplet], *, transcripts: Path | None = None, stored: Path | None = None,
-           save: Path | None = None, seed: int = 7) -> pd.DataFrame:
+           save: Path | None = None) -> pd.DataFrame:
     """EMS-Support of one reference a group, unedited and after each edit (`model`), as a values frame.
 
     Of more than `TEXTS` groups the first by name are taken.
@@ -37,16 +37,15 @@ def values(triplets: Sequence[Triplet], *, transcripts: Path | None = None, stor
     written to `save`.
     """
     first = {t.group: t for t in sorted(triplets, key=lambda t: t.id, reverse=True)}
-    of_calls = {t.id: t.context for t in own_triplets(transcripts)} if transcripts else {}
-    texts = [replace(t, context=t.context or of_calls.get(t.id)) for _, t in sorted(first.items())[:TEXTS]]
+    texts = with_contexts([t for _, t in sorted(first.items())[:TEXTS]], transcripts)
     if any(not t.context for t in texts):
         none = pd.DataFrame(columns=frames.COLUMNS)
         kept = frames.read_frames(stored) if stored and stored.is_file() else none
         return kept[kept["triplet_id"].isin([t.id for t in texts])].reset_index(drop=True)
-    answers, _ = edited_answers(texts, [DOSE], seed=seed)
+    answers, _ = edited_answers(texts, [DOSE], seed=SEED)
     points = SentenceExtractor()([answer.answer for answer in answers])
     results = [EMSResult(a.triplet_id, a.model.partition("@")[0], (), of_answer or (), (),
-                         signature=f"edits:dose={DOSE},seed={seed}")
+                         signature=f"edits:dose={DOSE},seed={SEED}")
                for a, of_answer in zip(answers, points, strict=True)]
     frame = frames.support_frame(with_support(results, texts, LocalSupporter()), texts)
     frame = frame[frame["metric"] == "EMS-Support"].reset_index(drop=True)

@@ -16,15 +16,7 @@ from ..stats import Paired
 from ..support.stage import with_support
 from ..support.support import LLMSupporter
 from ..types import EMSResult, Judge, Triplet
-from .document_check import (
-    from_labels,
-    label_table,
-    named,
-    one_setting,
-    read_labels,
-    shares,
-    with_contexts,
-)
+from .document_check import label_table, named, one_setting, shares, stored_answers, with_contexts
 from .verdicts import in_percent, percent
 
 LABELS = ["supported", "contradicted", "silent"]
@@ -54,8 +46,7 @@ def judged_answers(results: Sequence[EMSResult], triplets: Sequence[Triplet], ju
             if save is not None:
                 write_csv(save, label_table(judged))
     if judged is None:
-        kept = read_labels(stored) if stored and stored.is_file() else {}
-        judged = [from_labels(r, kept) for r in results]
+        judged = stored_answers(results, stored)
     return judged if any(s.label for r in judged for s in r.support) else [], source
 
 

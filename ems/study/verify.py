@@ -8,7 +8,7 @@ entailed when its label is supported, else refuted: nothing was chosen on any of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -108,16 +108,9 @@ def accuracy(frame: pd.DataFrame) -> pd.DataFrame:
     with a number to check, share refuted of those flagged (and how many), and on the same claims the best and
     the median released model.
     """
-    rows = []
-    for half in (CHOSEN, MEASURED):
-        for subset, name in SUBSETS.items():
-            cell = frame[(frame["half"] == half) & ((frame["subset"] == subset) | (subset == "all"))]
-            if cell.empty:
-                continue
-            with_number = cell[cell["checked"].astype(bool)]
-            rows.append({"half": half, "claims of": name, "n": len(cell), **_interval("right", cell),
-                         "right, of those with a number": with_number["right"].mean(), **_beside(cell)})
-    return pd.DataFrame(rows)
+    return pd.DataFrame([
+        {**about, "right, of those with a number": cell.loc[cell["checked"].astype(bool), "right"].mean(),
+         **_beside(cell)} for about, cell in _cells(frame, (CHOSEN, MEASURED))])
 
 
 def judge_beside(frame: pd.DataFrame, judged: pd.DataFrame) -> pd.DataFrame:
@@ -128,16 +121,22 @@ def judge_beside(frame: pd.DataFrame, judged: pd.DataFrame) -> pd.DataFrame:
     one), then those of `accuracy` from the share refuted of those flagged.
     """
     numbers = judged["triplet_id"].map(frame.set_index("triplet_id")["right"].astype(float))
-    judged, rows = judged.assign(more=judged["right"].astype(float) - numbers), []
-    for half in (MEASURED, BOTH):
-        for subset, name in SUBSETS.items():
-            cell = judged[judged["half"].isin([half] if half != BOTH else [CHOSEN, MEASURED])
-                          & ((judged["subset"] == subset) | (subset == "all"))]
-            if not cell.empty:
-                fair = cell if half == MEASURED else cell.assign(more=nan)
-                rows.append({"half": half, "claims of": name, "n": len(cell), **_interval("right", cell),
-                             **_interval("less numbers", fair, "more", "less_"), **_beside(cell)})
+    judged = judged.assign(more=judged["right"].astype(float) - numbers)
+    rows = []
+    for about, cell in _cells(judged, (MEASURED, BOTH)):
+        fair = cell if about["half"] == MEASURED else cell.assign(more=nan)
+        rows.append({**about, **_interval("less numbers", fair, "more", "less_"), **_beside(cell)})
     return pd.DataFrame(rows)
+
+
+def _cells(frame: pd.DataFrame, halves: Sequence[str]) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+    """The claims of each half and subset, if any, and what every table says of them first."""
+    for half in halves:
+        of_half = frame if half == BOTH else frame[frame["half"] == half]
+        for subset, name in SUBSETS.items():
+            cell = of_half if subset == "all" else of_half[of_half["subset"] == subset]
+            if not cell.empty:
+                yield {"half": half, "claims of": name, "n": len(cell), **_interval("right", cell)}, cell
 
 
 def _beside(cell: pd.DataFrame) -> dict[str, float]:
