@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -114,24 +115,20 @@ def agreement(results: Mapping[str, pd.DataFrame], labels: pd.DataFrame, *, resa
     """
     named, units = _named(labels)
     people = labels.groupby(units, as_index=False).agg({named: "mean", "group": "first"}).dropna()
-    rows = []
+    settings, rows = {"resamples": resamples, "seed": seed}, []
     for name, table in results.items():
         values = _beside(people, table)
         for part in PARTS:
             x, y, groups = values[part], people[named], people["group"]
-            found = stats.correlate(x, y, groups, coefficients=("spearman", "pearson"), resamples=resamples,
-                                    seed=seed).set_index("coefficient").to_dict("index")
-            ranked: dict[str, stats.Estimate] = {}
+            found = stats.correlate(x, y, groups, coefficients=("spearman", "pearson"), **settings)
+            by_measure = found.set_index("coefficient").to_dict("index")
             if named == "preference":
-                ranked["right side"] = stats.sign_accuracy(x, y, groups, resamples=resamples, seed=seed)
+                by_measure["right side"] = asdict(stats.sign_accuracy(x, y, groups, **settings))
             elif set(y.unique()) <= {0.0, 1.0}:
-                ranked["AUC"] = stats.auc(x, y, groups, resamples=resamples, seed=seed)
+                by_measure["AUC"] = asdict(stats.auc(x, y, groups, **settings))
             rows += [{"metric": name, "part": part, "measure": measure,
                       **{k: row[k] for k in ("value", "ci_low", "ci_high", "n", "left_out")}}
-                     for measure, row in found.items()]
-            rows += [{"metric": name, "part": part, "measure": measure,
-                      **{k: getattr(e, k) for k in ("value", "ci_low", "ci_high", "n", "left_out")}}
-                     for measure, e in ranked.items()]
+                     for measure, row in by_measure.items()]
     return pd.DataFrame(rows)
 
 
