@@ -15,7 +15,7 @@ from loopback import Loopback
 from ems.data import check_join, load_answers, load_triplets, read_frames, to_frame, values_frame
 from ems.io import data_path, progress_bar, progress_bars, write_csv, write_jsonl, write_lines
 from ems.study import upstream as datasets
-from ems.study.upstream import financebench, findver, ragchecker_meta, source
+from ems.study.upstream import financebench, findver, findver_claims, ragchecker_meta, source
 from ems.types import Answer, InputError, Triplet
 
 MIRROR = Path(os.environ.get("EMS_DATA_MIRROR") or Path(__file__).parents[2] / "shared" / "data")
@@ -628,10 +628,10 @@ def test_findver_has_the_accuracies_of_its_paper(mirror):
 
 
 @needs_mirror
-def test_findver_contexts_where_they_are_pinned(mirror):
-    with_text = [t for t in findver(contexts=True)[0] if t.context]
-    assert len({t.group for t in with_text}) == 48
-    assert all(t.context.startswith("[0] ") for t in with_text)
+def test_findver_claims_of_the_pinned_filings(mirror):
+    claims, passages, _ = findver_claims()
+    assert len(passages) == len({claim["report"] for claim in claims}) == 48
+    assert all(claim["relevant"] <= set(range(len(passages[claim["report"]]))) for claim in claims)
 
 
 @needs_mirror

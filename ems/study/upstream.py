@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -154,19 +154,21 @@ def _labels(rows: Sequence[Any], sources: Sequence[Source], columns: Sequence[st
     return frame
 
 
-def findver(contexts: bool = False) -> tuple[list[Triplet], list[Answer], pd.DataFrame]:
+def findver() -> tuple[list[Triplet], list[Answer], pd.DataFrame]:
     """FinDVer's 700 testmini claims with the chain-of-thought answers of three Llama models (RAG setting).
 
-    Reference: the experts' explanation. Group: the filing. `contexts` adds the text of the 48 of 255 filings
-    that are pinned. Labels, a row per answer: triplet_id, model, size (billions of parameters), subset,
-    entailed (the truth), correct, correct_without_cot (bool: upstream's reading of the answer is right),
-    stated (`names_verdict`); `attrs["sources"]`. InputError when a file is not available or the files
-    disagree about a claim.
+    Reference: the experts' explanation. Group: the filing. Labels, a row per answer: triplet_id, model, size
+    (billions of parameters), subset, entailed (the truth), correct, correct_without_cot (bool: upstream's
+    reading of the answer is right), stated (`names_verdict`); `attrs["sources"]`. InputError when a file is
+    not available or the files disagree about a claim.
     """
     testmini = source("findver/data/testmini.json")
     # the data name a claim ie-val-0 where the outputs name it ie-testmini-0
     claims = {row["example_id"].replace("-val-", "-testmini-"): row for row in testmini.rows()}
-    triplets = [_findver_triplet(id_, row, contexts) for id_, row in claims.items()]
+    # upstream spells explanation in two ways
+    triplets = [Triplet(id_, row["report"].removesuffix(".json"), FINDVER_TASK + row["statement"],
+                        row["explanation"] if "explanation" in row else row["explaination"])
+                for id_, row in claims.items()]
     sources, answers, labels = [testmini], [], []
     for model, (stem, size) in FINDVER_MODELS.items():
         cot, direct = (source(f"findver/outputs/testmini_outputs/rag/processed_{kind}_outputs/{stem}.json")
@@ -188,7 +190,7 @@ def findver(contexts: bool = False) -> tuple[list[Triplet], list[Answer], pd.Dat
 
 
 def findver_claims() -> tuple[list[dict[str, Any]], dict[str, list[str]], dict[str, dict[str, bool]]]:
-    """FinDVer's testmini claims about the pinned filings: claims, passages by filing, released verdicts.
+    """FinDVer's testmini claims about the 48 pinned filings: claims, passages by filing, released verdicts.
 
     A claim has triplet_id, subset, statement, entailed (bool), relevant (indices of the passages that experts
     named) and report. The verdicts say by model and triplet_id whether the released answer with retrieval and
@@ -208,16 +210,6 @@ def findver_claims() -> tuple[list[dict[str, Any]], dict[str, list[str]], dict[s
                 for name in pins() if name.startswith(answers)}
     passages = {report: [part["context"] for part in parts] for report, parts in filings.items()}
     return claims, passages, verdicts
-
-
-def _findver_triplet(id_: str, row: Mapping[str, Any], contexts: bool) -> Triplet:
-    reference = row["explanation"] if "explanation" in row else row["explaination"]    # upstream has both
-    filing, context = f"findver/financial_reports/{row['report']}", None
-    if contexts and filing in pins():
-        parts = source(filing).rows()["context"]
-        context = "\n\n".join(f"[{part['id']}] {part['context']}" for part in parts)
-    group = row["report"].removesuffix(".json")
-    return Triplet(id_, group, FINDVER_TASK + row["statement"], reference, context)
 
 
 def names_verdict(answer: str) -> bool:
