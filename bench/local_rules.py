@@ -138,9 +138,8 @@ def kqa() -> LabelSet:
 
 def financebench() -> LabelSet:
     triplets, answers, labels = upstream.financebench()
-    group = {t.id: t.group for t in triplets}
     return LabelSet(aligned(triplets, answers), {
-        "FinanceBench, AUC": coefficient("auc", f1s, labels["correct"], labels["triplet_id"].map(group))})
+        "FinanceBench, AUC": coefficient("auc", f1s, labels["correct"], labels["group"])})
 
 
 def findver() -> LabelSet:

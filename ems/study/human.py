@@ -81,12 +81,12 @@ def pairs_with_own(committed: Path, metrics: Mapping[str, str], scorers: Mapping
     return _with_own(stored(committed, "ragchecker"), _pairs, metrics, scorers)
 
 
-def _with_own(known: LabelSet, texts: Callable[[], tuple[list[Triplet], list[Answer], Any]],
+def _with_own(known: LabelSet, texts: Callable[[], tuple[Any, ...]],
               metrics: Mapping[str, str], scorers: Mapping[str, str]) -> LabelSet:
     """The set with columns of own metrics and scorers; where texts are missing, with the reason instead."""
     names = ", ".join({**metrics, **scorers})
     try:
-        triplets, answers, _ = texts()
+        triplets, answers, *_ = texts()
     except InputError as error:
         return replace(known, source=f"{known.source}; without {names}: {error}")
     columns = own.score_columns(metrics, scorers, triplets, answers)
@@ -96,9 +96,8 @@ def _with_own(known: LabelSet, texts: Callable[[], tuple[list[Triplet], list[Ans
     return replace(known, scores=scores, source=f"{known.source}; {names} scored now")
 
 
-def _pairs() -> tuple[list[Triplet], list[Answer], Any]:
-    triplets, answers, labels, _ = agreement.meta_pairs(upstream.ragchecker_meta())
-    return triplets, answers, labels
+def _pairs() -> tuple[list[Triplet], list[Answer], pd.DataFrame, pd.DataFrame]:
+    return agreement.meta_pairs(upstream.ragchecker_meta())
 
 
 UNIT_FILES = {"summaries": "realsumm_scores", "pyramid": "realsumm_labels", "REALSumm": "realsumm_units",
@@ -133,7 +132,7 @@ def choice_scores(committed: Path, recompute: str = "no", *, save: Path | None =
     if not is_recomputed(recompute):
         pairs = stored(committed, "ragchecker")
         return replace(pairs, scores=frames.read_frames(committed / "granularity_scores.csv"))
-    triplets, answers, labels, _ = agreement.meta_pairs(upstream.ragchecker_meta())
+    triplets, answers, labels, _ = _pairs()
     scores = agreement.of_values(ablation.study(triplets, answers))
     if save is not None:
         write_csv(save / "granularity_scores.csv", scores.round(5))
@@ -189,7 +188,6 @@ def all_answer_sets(folder: Path, recompute: bool, save: Path | None = None) -> 
     if not recompute:
         return stored(folder, "financebench_all")
     triplets, answers, labels = upstream.financebench(upstream.financebench_sets(), contexts=True)
-    labels["group"] = labels["triplet_id"].map({t.id: t.group for t in triplets})
     labels["printed"] = labels["model"].isin(upstream.FINANCEBENCH_SETS)
     reference = {t.id: t.reference for t in triplets}
     references, texts = [reference[a.triplet_id] for a in answers], [a.answer for a in answers]
@@ -238,7 +236,7 @@ def stored(folder: Path, name: str) -> LabelSet:
 
 
 def _ragchecker(encoder: Encoder, judge: Judge | None) -> LabelSet:
-    triplets, answers, labels, published = agreement.meta_pairs(upstream.ragchecker_meta())
+    triplets, answers, labels, published = _pairs()
     scores = agreement.score_table(triplets, answers, encoder=encoder).merge(published, on=agreement.KEYS)
     source = NOW
     if judge is not None:
@@ -251,7 +249,6 @@ def _ragchecker(encoder: Encoder, judge: Judge | None) -> LabelSet:
 
 def _financebench(encoder: Encoder) -> LabelSet:
     triplets, answers, labels = upstream.financebench()
-    labels["group"] = labels["triplet_id"].map({t.id: t.group for t in triplets})
     return LabelSet(labels, agreement.score_table(triplets, answers, encoder=encoder), NOW)
 
 

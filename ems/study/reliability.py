@@ -173,12 +173,12 @@ def means_by_model(first: Sequence[EMSResult], others: Mapping[str, Sequence[EMS
     """
     once, rows = _by_answer(first, "the first judge"), []
     for name, results in others.items():
-        for model in dict.fromkeys(r.model for r in first):
-            both = [(once[key].f1, r.f1) for key, r in _by_answer(results, name).items()
-                    if r.model == model and key in once and r.ans_points and np.isfinite(once[key].f1 + r.f1)]
-            if both:
-                rows.append((name, model, len(both), *np.mean(both, axis=0).tolist()))
-    return pd.DataFrame(rows, columns=["judged again", "model", "answers", "first", "other"])
+        again = _by_answer(results, name)
+        rows += [(name, a.model, a.f1, again[key].f1) for key, a in once.items()
+                 if key in again and a.ans_points]
+    table = pd.DataFrame(rows, columns=["judged again", "model", "first", "other"]).dropna()
+    return table.groupby(["judged again", "model"], sort=False, as_index=False).agg(
+        answers=("first", "size"), first=("first", "mean"), other=("other", "mean"))
 
 
 def widest(first: Sequence[EMSResult], other: Sequence[EMSResult]) -> EMSResult:
@@ -257,13 +257,12 @@ def reliability(results: Mapping[str, Sequence[EMSResult]]) -> pd.DataFrame:
     rated = [[by_key.get(key) for by_key in by_rater] for key in keys]
     rows = []
     for part in PARTS:
-        values = [[None if r is None else getattr(r, part) for r in row] for row in rated]
-        rows.append(_agreement(part, _ratings(values, len(results))))
+        rows.append(_agreement(part, [[getattr(r, part, None) for r in row] for row in rated]))
     same = [row for row in rated
             if len({None if r is None else (r.ref_points, r.ans_points) for r in row}) == 1]
     for level, field, scale in POINT_LEVELS:
         points = [point for row in same for point in zip(*(getattr(r, field) for r in row), strict=True)]
-        rows.append(_agreement(level, _ratings(points, len(results)), scale))
+        rows.append(_agreement(level, points, scale))
     columns = ["level", "n", "raters", "alpha", "spread", "largest"]
     return pd.DataFrame(rows).assign(raters=len(results))[columns]
 
@@ -292,13 +291,10 @@ def panel(results: Mapping[str, Sequence[EMSResult]], triplets: Sequence[Triplet
     return whole.assign(signature="panel:" + " + ".join(signatures)).reset_index(drop=True)
 
 
-def _ratings(units: Sequence[Sequence[float | None]], raters: int) -> np.ndarray:
-    """(units, raters), nan for None, of the units that two raters or more rated; (0, raters) without any."""
-    return _rated_twice(np.array(units, dtype=float).reshape(-1, raters))
-
-
-def _agreement(level: str, ratings: np.ndarray, scale: Scale = "interval") -> dict[str, object]:
-    """One row of `reliability`."""
+def _agreement(level: str, units: Sequence[Sequence[float | None]], scale: Scale = "interval"
+               ) -> dict[str, object]:
+    """One row of `reliability`, over the units that two raters or more rated."""
+    ratings = _rated_twice(np.array(units or [[]], dtype=float))
     row = {"level": level, "n": len(ratings), "alpha": krippendorff_alpha(ratings, scale)}
     if scale == "nominal" or not len(ratings):
         return row | {"spread": np.nan, "largest": np.nan}

@@ -232,9 +232,9 @@ def financebench(sets: Sequence[str] = FINANCEBENCH_SETS, contexts: bool = False
 
     Reference: the gold answer of the question file. Group: the company. Model: the configuration; `_reverse`
     puts the filing before the question. `contexts` adds the pages that hold the evidence. Labels, a row per
-    answer: triplet_id, model, llm, setting, label
-    (correct, incorrect, refusal), correct (bool), question_type; `attrs["sources"]`. They are the paper's
-    table 2 but for its 126 failures of the closed book, where 131 make 150.
+    answer: triplet_id, model, llm, setting, label (correct, incorrect, refusal), correct (bool),
+    question_type, group; `attrs["sources"]`. They are the paper's table 2 but for its 126 failures of the
+    closed book, where 131 make 150.
     """
     sources = [source("financebench/data/financebench_open_source.jsonl")]
     questions = {row["financebench_id"]: row for row in sources[0].rows()}
@@ -252,12 +252,12 @@ def financebench(sets: Sequence[str] = FINANCEBENCH_SETS, contexts: bool = False
                                  f"got {label!r}")
             answers.append(Answer(id_, name, str(row["model_answer"]).strip()))   # one is the number 0
             labels.append((id_, name, llm, setting, label, label == "correct",
-                           questions[id_]["question_type"]))
+                           questions[id_]["question_type"], questions[id_]["company"]))
     pages = {id_: "\n\n".join(part["evidence_text_full_page"] for part in q["evidence"]) if contexts else None
              for id_, q in questions.items()}
     triplets = [Triplet(id_, q["company"], q["question"], q["answer"], pages[id_])
                 for id_, q in questions.items()]
-    columns = ["triplet_id", "model", "llm", "setting", "label", "correct", "question_type"]
+    columns = ["triplet_id", "model", "llm", "setting", "label", "correct", "question_type", "group"]
     return triplets, answers, _labels(labels, sources, columns)
 
 
