@@ -106,7 +106,7 @@ def pairs() -> LabelSet:
 
 def realsumm() -> LabelSet:
     """Alignments with people's units, then with the sentences of the references."""
-    triplets, answers, labels = unit_labels.realsumm()
+    triplets, answers, labels = upstream.realsumm()
     triplets = triplets[::4]
     kept = {t.id for t in triplets}
     answers, labels = [a for a in answers if a.triplet_id in kept], labels[labels["triplet_id"].isin(kept)]
@@ -128,7 +128,7 @@ def realsumm() -> LabelSet:
 
 
 def kqa() -> LabelSet:
-    triplets, answers, labels = unit_labels.kqa()
+    triplets, answers, labels = upstream.kqa()
     said = np.flatnonzero(labels["label"] != "Neutral")
     return LabelSet(aligned(triplets, answers), {
         "K-QA, unit AUC": coefficient("auc", unit_scores, labels["present"], labels["triplet_id"]),

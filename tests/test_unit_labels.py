@@ -10,7 +10,7 @@ import scipy.stats
 
 from ems import build
 from ems.io import data_path
-from ems.study import human, unit_labels, verdicts
+from ems.study import human, unit_labels, upstream, verdicts
 from ems.types import Answer, GivenPoint, InputError, Triplet
 
 SETS = human.unit_sets(data_path("human"))
@@ -71,7 +71,7 @@ def test_one_table_by_set_marks_what_was_developed():
     assert pd.isna(table.loc["words", "B"])
 
 
-@pytest.mark.parametrize(("name", "load"), [("kqa", unit_labels.kqa), ("realsumm", unit_labels.realsumm)])
+@pytest.mark.parametrize(("name", "load"), [("kqa", upstream.kqa), ("realsumm", upstream.realsumm)])
 def test_committed_units_are_this_codes(name, load):
     """Refresh them with: ems reproduce --profile findver -p RECOMPUTE yes -p SAVE data/human"""
     mirrored(name)
@@ -85,6 +85,6 @@ def test_committed_units_are_this_codes(name, load):
 
 def test_realsumm_is_whole():
     mirrored("realsumm")
-    triplets, answers, labels = unit_labels.realsumm()
+    triplets, answers, labels = upstream.realsumm()
     assert (len(triplets), len(answers), len(labels)) == (100, 2500, 26400)
     assert labels.present.sum() == 12069

@@ -113,10 +113,10 @@ def unit_sets(committed: Path, recompute: str = "no", *, encoder: str = "all-Min
     """
     if not is_recomputed(recompute):
         return {name: frames.read_frames(committed / f"{file}.csv") for name, file in UNIT_FILES.items()}
-    triplets, answers, labels = unit_labels.realsumm()
+    triplets, answers, labels = upstream.realsumm()
     some = {t.id for t in triplets[::4]}
     few = unit_labels.unit_table(triplets, [a for a in answers if a.triplet_id in some])
-    medical, said, judged = unit_labels.kqa()
+    medical, said, judged = upstream.kqa()
     made = {"summaries": unit_labels.summary_table(triplets, answers, Encoder(encoder)),
             "pyramid": unit_labels.pyramid(labels),
             "REALSumm": unit_labels.joined(labels[labels["triplet_id"].isin(some)], few),

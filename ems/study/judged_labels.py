@@ -88,7 +88,7 @@ def points(committed: Path, units: pd.DataFrame, judge: Judge | None = None, sav
 
 
 def _points(judge: Judge) -> pd.DataFrame:
-    triplets, given, _ = unit_labels.kqa()
+    triplets, given, _ = upstream.kqa()
     joint = build(judge, "llm", variant="all")
     stages = {"EMS(LLM)": EMS(SentenceExtractor(), joint.matcher, joint.scorer),
               "EMS(LLM, sides)": EMS(SentenceExtractor(), None, SidesLLMScorer(judge))}

@@ -6,8 +6,6 @@ claim? A *unit table* has a row per labelled unit and a column per metric, in [0
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,76 +16,17 @@ import pandas as pd
 
 from .. import stats
 from ..baselines import bertscore, rouge
-from ..io import read_text
 from ..local.overlap import BLEUScorer
 from ..match import Matcher
 from ..pipeline import EMS
 from ..presets import build
 from ..score import RougeScorer
-from ..types import Answer, GivenPoint, InputError, Triplet
+from ..types import Answer, InputError, Triplet
 from .agreement import metrics_of, surface_table
-from .upstream import pins, source
+from .upstream import UNIT_KEYS
 
 if TYPE_CHECKING:
     from ..local.encoder import Encoder
-
-REALSUMM = "realsumm/data/REALSumm"
-UNIT_KEYS = ["triplet_id", "model", "unit"]
-
-
-def realsumm() -> tuple[list[Triplet], list[Answer], pd.DataFrame]:
-    """REALSumm's 100 news articles: references, summaries of 25 systems, and content units with their labels.
-
-    A triplet's points are the units that people took from its reference (Bhandari et al. 2020, as kept by
-    Zhang and Bansal 2021). Labels: `UNIT_KEYS`, present (bool: the summary says the unit). InputError when
-    the files do not fit together.
-    """
-    ids, references, units = (_lines(f"{REALSUMM}/{name}.txt") for name in ("ids", "references", "SCUs"))
-    triplets = [Triplet(id_, id_, "", _plain(reference), points=tuple(map(GivenPoint, line.split("\t"))))
-                for id_, reference, line in zip(ids, references, units, strict=True)]
-    answers, labels = [], []
-    for name in sorted(pins()):
-        if not name.startswith(f"{REALSUMM}/summaries/"):
-            continue
-        system = name.rpartition("/")[2].removesuffix(".summary")
-        summaries, present = _lines(name), _lines(f"{REALSUMM}/labels/{system}.label")
-        for triplet, summary, line in zip(triplets, summaries, present, strict=True):
-            values = line.split("\t")
-            if len(values) != len(triplet.points) or not {*values} <= {"0", "1"}:
-                raise InputError(f"{system}.label: {triplet.id} needs {len(triplet.points)} labels, 0 or 1, "
-                                 f"got {line!r:.60}")
-            answers.append(Answer(triplet.id, system, _plain(summary)))
-            labels += [(triplet.id, system, unit, value == "1") for unit, value in enumerate(values)]
-    return triplets, answers, pd.DataFrame(labels, columns=[*UNIT_KEYS, "present"])
-
-
-def _lines(name: str) -> list[str]:
-    return read_text(source(name).path).removesuffix("\n").split("\n")
-
-
-def _plain(text: str) -> str:
-    """The text without its marks of sentences."""
-    return re.sub(r"\s+", " ", re.sub(r"</?t>", " ", text)).strip()
-
-
-def kqa() -> tuple[list[Triplet], list[Answer], pd.DataFrame]:
-    """K-QA's 50 medical questions with one model's answer each; physicians labelled the reference's claims.
-
-    Manes et al. 2024. Labels: `UNIT_KEYS`, label (Entailment, Neutral, Contradiction: the majority of three),
-    must (bool: the claim must be in an answer), present (bool: Entailment).
-    """
-    rows = list(csv.DictReader(io.StringIO(read_text(source("kqa/dataset/NLI_medical_annotator.csv").path))))
-    by_question: dict[str, list[dict[str, str]]] = {}
-    for row in rows:
-        by_question.setdefault(row["Question"], []).append(row)
-    triplets, answers, labels = [], [], []
-    for number, (question, claims) in enumerate(by_question.items(), 1):
-        id_, first = f"kqa-{number:03}", claims[0]
-        triplets.append(Triplet(id_, id_, question, "", points=tuple(GivenPoint(c["claim"]) for c in claims)))
-        answers.append(Answer(id_, first["llm_x"], first["answer"]))
-        labels += [(id_, first["llm_x"], unit, c["majority_label"], c["category_x"] == "Must_have",
-                    c["majority_label"] == "Entailment") for unit, c in enumerate(claims)]
-    return triplets, answers, pd.DataFrame(labels, columns=[*UNIT_KEYS, "label", "must", "present"])
 
 
 def unit_table(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> pd.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import json
 import os
 import re
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..io import data_path, parse_jsonl, read_text, some, validated, write_file
-from ..types import Answer, InputError, Triplet
+from ..types import Answer, GivenPoint, InputError, Triplet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,6 +31,8 @@ FINDVER_MODELS = {                  # name -> (upstream's file, billions of para
 FINDVER_TASK = "Is the claim below supported or contradicted by the filing? Give your reasoning.\n\nClaim: "
 # The words with which FinDVer's prompts ask an answer to name its verdict.
 VERDICT = re.compile(r"\b(?:entail(?:s|ed)|refut(?:es?|ed))\b", re.IGNORECASE)
+REALSUMM = "realsumm/data/REALSumm"
+UNIT_KEYS = ["triplet_id", "model", "unit"]         # of labels of single points
 FINANCEBENCH_SETS = (               # the configurations of the paper's table 2, in its order
     "gpt-4-1106-preview_closedBook", "llama2_sharedStore", "gpt-4-1106-preview_sharedStore",
     "llama2_singleStore", "gpt-4-1106-preview_singleStore", "claude-2_inContext_reverse",
@@ -296,3 +299,60 @@ def ragchecker_meta() -> pd.DataFrame:
             row |= {f"rc_{ask}{i}": scores[id_][f"model{i}"]["ragchecker"][f"{ask}_label"] for i in "12"}
         rows.append(row)
     return _labels(rows, [human, scored])
+
+
+def realsumm() -> tuple[list[Triplet], list[Answer], pd.DataFrame]:
+    """REALSumm's 100 news articles: references, summaries of 25 systems, and content units with their labels.
+
+    A triplet's points are the units that people took from its reference (Bhandari et al. 2020, as kept by
+    Zhang and Bansal 2021). Labels: `UNIT_KEYS`, present (bool: the summary says the unit);
+    `attrs["sources"]`. InputError when the files do not fit together.
+    """
+    sources: list[Source] = []
+
+    def lines(name: str) -> list[str]:
+        sources.append(source(name))
+        return read_text(sources[-1].path).removesuffix("\n").split("\n")
+
+    ids, references, units = (lines(f"{REALSUMM}/{name}.txt") for name in ("ids", "references", "SCUs"))
+    triplets = [Triplet(id_, id_, "", _plain(reference), points=tuple(map(GivenPoint, line.split("\t"))))
+                for id_, reference, line in zip(ids, references, units, strict=True)]
+    answers, labels = [], []
+    for name in sorted(pins()):
+        if not name.startswith(f"{REALSUMM}/summaries/"):
+            continue
+        system = name.rpartition("/")[2].removesuffix(".summary")
+        summaries, present = lines(name), lines(f"{REALSUMM}/labels/{system}.label")
+        for triplet, summary, line in zip(triplets, summaries, present, strict=True):
+            values = line.split("\t")
+            if len(values) != len(triplet.points) or not {*values} <= {"0", "1"}:
+                raise InputError(f"{system}.label: {triplet.id} needs {len(triplet.points)} labels, 0 or 1, "
+                                 f"got {line!r:.60}")
+            answers.append(Answer(triplet.id, system, _plain(summary)))
+            labels += [(triplet.id, system, unit, value == "1") for unit, value in enumerate(values)]
+    return triplets, answers, _labels(labels, sources, [*UNIT_KEYS, "present"])
+
+
+def _plain(text: str) -> str:
+    """The text without its marks of sentences."""
+    return re.sub(r"\s+", " ", re.sub(r"</?t>", " ", text)).strip()
+
+
+def kqa() -> tuple[list[Triplet], list[Answer], pd.DataFrame]:
+    """K-QA's 50 medical questions with one model's answer each; physicians labelled the reference's claims.
+
+    Manes et al. 2024. Labels: `UNIT_KEYS`, label (Entailment, Neutral, Contradiction: the majority of three),
+    must (bool: the claim must be in an answer), present (bool: Entailment); `attrs["sources"]`.
+    """
+    import pandas as pd
+
+    file = source("kqa/dataset/NLI_medical_annotator.csv")
+    rows = pd.read_csv(io.StringIO(read_text(file.path)), dtype=str, keep_default_na=False)
+    triplets, answers, labels = [], [], []
+    for number, (question, claims) in enumerate(rows.groupby("Question", sort=False), 1):
+        id_, first = f"kqa-{number:03}", claims.iloc[0]
+        triplets.append(Triplet(id_, id_, str(question), "", points=tuple(map(GivenPoint, claims["claim"]))))
+        answers.append(Answer(id_, first["llm_x"], first["answer"]))
+        labels += [(id_, first["llm_x"], unit, c.majority_label, c.category_x == "Must_have",
+                    c.majority_label == "Entailment") for unit, c in enumerate(claims.itertuples())]
+    return triplets, answers, _labels(labels, [file], [*UNIT_KEYS, "label", "must", "present"])
