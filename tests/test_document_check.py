@@ -8,7 +8,7 @@ import pytest
 
 from ems.io import write_jsonl
 from ems.presets import build
-from ems.study import document_check, verify
+from ems.study import document_check, findver_support
 from ems.study.runner import refuse_circles
 from ems.support.support import LocalSupporter
 from ems.types import Answer, InputError, Triplet
@@ -116,17 +116,17 @@ def test_steps_that_wait_for_each_other_are_refused():
 
 def test_halves_follow_from_names_alone():
     names = [f"filing {i}" for i in range(10)]
-    halves = verify.half_of(names)
-    assert halves == verify.half_of(list(reversed(names)) * 2)
-    assert sorted(halves.values()) == [verify.CHOSEN] * 5 + [verify.MEASURED] * 5
+    halves = findver_support.half_of(names)
+    assert halves == findver_support.half_of(list(reversed(names)) * 2)
+    assert sorted(halves.values()) == [findver_support.CHOSEN] * 5 + [findver_support.MEASURED] * 5
 
 
 def test_accuracy_by_hand():
     rows = [("f1", True, True, True), ("f1", False, False, True), ("f2", False, True, True), ("f3", True, False, False)]
     frame = pd.DataFrame(rows, columns=["group", "entailed", "said", "checked"]).assign(
-        half=verify.MEASURED, subset="ie", triplet_id=list("abcd"), **{"right: one": [1, 1, 0, 0], "right: two": 1})
+        half=findver_support.MEASURED, subset="ie", triplet_id=list("abcd"), **{"right: one": [1, 1, 0, 0], "right: two": 1})
     frame["right"] = frame["said"] == frame["entailed"]
-    row = verify.accuracy(frame).set_index(["half", "claims of"]).loc[(verify.MEASURED, "FDV-IE")]
+    row = findver_support.accuracy(frame).set_index(["half", "claims of"]).loc[(findver_support.MEASURED, "FDV-IE")]
     assert row["right"] == 2 / 4
     assert row["right, of those with a number"] == 2 / 3
     assert (row["flagged"], row["refuted, of those flagged"]) == (2, 1 / 2)
@@ -134,22 +134,22 @@ def test_accuracy_by_hand():
 
 
 def test_the_committed_claims_reach_what_is_said_of_them():
-    frame = verify.claims(ROOT / "data" / "human" / "findver_support.csv", False)
+    frame = findver_support.claims(ROOT / "data" / "human" / "findver_support.csv", False)
     assert len(frame) == 128
     assert frame["group"].nunique() == 48
     assert dict(frame.groupby("group")["half"].first()) == {
-        name.removesuffix(".json"): half for name, half in verify.half_of(frame["group"] + ".json").items()}
-    ranks = verify.retrieval(frame)
+        name.removesuffix(".json"): half for name, half in findver_support.half_of(frame["group"] + ".json").items()}
+    ranks = findver_support.retrieval(frame)
     assert ranks.loc["all", "recall_10"] >= 0.70
     assert set(frame["signature"]) == {LocalSupporter().signature}, \
         "the rule has changed: ems reproduce --only 08 -p RECOMPUTE yes -p SAVE_FINDVER data/human/findver_support.csv"
-    table = verify.accuracy(frame).set_index(["half", "claims of"])
-    assert table.loc[(verify.MEASURED, "FDV-MATH"), "right"] >= 0.64
-    judged, _ = verify.judged_claims(frame, ROOT / "data" / "human" / "findver_judged.csv")
-    text = verify.findings(table.reset_index(), ranks, verify.judge_beside(frame, judged))
+    table = findver_support.accuracy(frame).set_index(["half", "claims of"])
+    assert table.loc[(findver_support.MEASURED, "FDV-MATH"), "right"] >= 0.64
+    judged, _ = findver_support.judged_claims(frame, ROOT / "data" / "human" / "findver_judged.csv")
+    text = findver_support.findings(table.reset_index(), ranks, findver_support.judge_beside(frame, judged))
     assert "is not above the 50 % of guessing" in text                                            # and is said
-    judge = verify.judge_beside(frame, judged).set_index(["half", "claims of"])
-    assert judge["n"].xs("all claims", level=1).to_dict() == {verify.MEASURED: 67, verify.BOTH: 128}
-    assert judge.loc[(verify.MEASURED, "all claims"), "right"] >= 0.62
-    assert judge.loc[(verify.MEASURED, "FDV-MATH"), "right"] >= 0.64
-    assert judge.loc[(verify.MEASURED, "FDV-IE"), "refuted, of those flagged"] >= 0.70
+    judge = findver_support.judge_beside(frame, judged).set_index(["half", "claims of"])
+    assert judge["n"].xs("all claims", level=1).to_dict() == {findver_support.MEASURED: 67, findver_support.BOTH: 128}
+    assert judge.loc[(findver_support.MEASURED, "all claims"), "right"] >= 0.62
+    assert judge.loc[(findver_support.MEASURED, "FDV-MATH"), "right"] >= 0.64
+    assert judge.loc[(findver_support.MEASURED, "FDV-IE"), "refuted, of those flagged"] >= 0.70

@@ -14,7 +14,7 @@ from ems.io import data_path
 from ems.judge.client import LLMJudge
 from ems.judge.store import Replies
 from ems.presets import build
-from ems.study import document_check, human, judged_support, verify
+from ems.study import document_check, findver_support, human, judged_support
 from ems.study.calls import own_triplets
 from ems.study.reliability import RepeatedJudge, drawn
 from ems.types import Answer, Triplet
@@ -119,25 +119,25 @@ def test_a_recording_of_other_points_leaves_the_stored_labels_and_says_so(run):
 def test_the_recorded_replies_give_the_committed_labels_of_claims(tmp_path):
     """Refresh them with: ems reproduce --only 08 -p RECOMPUTE yes -p SAVE_JUDGED DIR"""
     upstream("findver")
-    committed, frame = data_path("human"), verify.claims(data_path("human") / "findver_support.csv", False)
-    now, source = verify.judged_claims(frame, committed / "findver_judged.csv", recorded("human"), tmp_path)
+    committed, frame = data_path("human"), findver_support.claims(data_path("human") / "findver_support.csv", False)
+    now, source = findver_support.judged_claims(frame, committed / "findver_judged.csv", recorded("human"), tmp_path)
     assert source == human.NOW
     assert (tmp_path / "findver_judged.csv").read_bytes() == (committed / "findver_judged.csv").read_bytes()
-    kept, source = verify.judged_claims(frame, committed / "findver_judged.csv", recorded())
+    kept, source = findver_support.judged_claims(frame, committed / "findver_judged.csv", recorded())
     pd.testing.assert_frame_equal(kept, now, check_dtype=False)
     assert source.startswith("numbers from data/human: 128 replies")
 
 
 def test_a_claim_is_entailed_when_supported_and_a_lost_label_counts_nowhere(tmp_path):
-    frame = pd.DataFrame({"triplet_id": list("abcd"), "group": list("wxyz"), "half": verify.MEASURED, "subset": "ie",
+    frame = pd.DataFrame({"triplet_id": list("abcd"), "group": list("wxyz"), "half": findver_support.MEASURED, "subset": "ie",
                           "entailed": [True, False, True, True], "label": "silent", "checked": True,
                           "said": True, "right": [True, False, True, True], "signature": "numbers", "right: one": 1})
     (tmp_path / "j.csv").write_text("triplet_id,label,reason,signature\na,supported,,j\nb,silent,,j\nc,contradicted,,j\n"
                                     "d,,timeout,j\n")
-    judged, _ = verify.judged_claims(frame, tmp_path / "j.csv")
+    judged, _ = findver_support.judged_claims(frame, tmp_path / "j.csv")
     assert judged[["triplet_id", "said", "right"]].to_numpy().tolist() == [
         ["a", True, True], ["b", False, True], ["c", False, False]]
-    row = verify.judge_beside(frame, judged).set_index(["half", "claims of"]).loc[(verify.MEASURED, "FDV-IE")]
+    row = findver_support.judge_beside(frame, judged).set_index(["half", "claims of"]).loc[(findver_support.MEASURED, "FDV-IE")]
     assert row[["n", "right", "less numbers", "flagged", "refuted, of those flagged"]].tolist() == [3, 2 / 3, 0, 2, 1 / 2]
 
 
