@@ -43,8 +43,7 @@ def coverage(values: Sequence[float], cluster: Sequence[object], *, sizes: Seque
     return pd.DataFrame(rows, columns=["clusters", "method", "coverage", "low", "high", "width"])
 
 
-def of_two_models(scores: pd.DataFrame, a: str, b: str, column: str, *, draws: int = 2000, seed: int = 7
-                  ) -> pd.DataFrame:
+def of_two_models(scores: pd.DataFrame, a: str, b: str, column: str, *, seed: int = 7) -> pd.DataFrame:
     """`coverage` of a model's mean and of the paired difference of two, in a column `of`.
 
     `scores` has triplet_id, group, model and the column of values; a triplet that one model lacks is left out
@@ -52,7 +51,7 @@ def of_two_models(scores: pd.DataFrame, a: str, b: str, column: str, *, draws: i
     """
     wide = scores.pivot(index=["triplet_id", "group"], columns="model", values=column).reset_index()
     tried = {f"mean of {a}": wide[a], f"{a} less {b}": wide[a] - wide[b]}
-    return pd.concat([coverage(values, wide["group"], draws=draws, seed=seed).assign(of=name)
+    return pd.concat([coverage(values, wide["group"], seed=seed).assign(of=name)
                       for name, values in tried.items()], ignore_index=True)
 
 

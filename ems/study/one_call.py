@@ -36,6 +36,7 @@ TWO_CALLS, ONE_CALL = "two calls", "one call"
 KINDS = ("the same point", "another point", "a point only in the first", "a point only in the other",
          "none in both")
 GRAINS = {"1 sentence": 1, "2 sentences": 2, "3 sentences": 3}        # a point
+MAX_SCORE = 10        # of a pair, in one call
 
 
 class SentenceGroups:
@@ -58,15 +59,15 @@ class MatchAndScore:
     offered, leaves its reference point unscored; a reply without exactly one pair a point, all of them.
     """
 
-    def __init__(self, extractor: Extractor, judge: Judge, *, max_score: int = 10):
-        self.extractor, self.judge, self.max_score, self.prompts = extractor, judge, max_score, Prompts()
+    def __init__(self, extractor: Extractor, judge: Judge):
+        self.extractor, self.judge, self.prompts = extractor, judge, Prompts()
 
     @property
     def signature(self) -> str:
         """Everything that can change a result, as `EMS.signature`."""
         version, extract, *_ = EMS(self.extractor, None, LocalScorer()).signature.split("|")
         prompt = self.prompts.signature("match_and_score")
-        return (f"{version}|{extract}|match and score:llm:{prompt},one call,max={self.max_score}|"
+        return (f"{version}|{extract}|match and score:llm:{prompt},one call,max={MAX_SCORE}|"
                 f"{self.judge.signature}")
 
     def evaluate(self, triplets: Sequence[Triplet], answers: Sequence[Answer]) -> list[EMSResult]:
@@ -76,7 +77,7 @@ class MatchAndScore:
         asked = [a for a in cut if a.ref_points and a.ans_points]
         requests = [Request("match and score", self.prompts.fill(
             "match_and_score", references=numbered(a.ref_points), candidates=self.prompts.menu(a.ans_points),
-            **scale(self.max_score)), 32 + 16 * len(a.ref_points), PAIRS_SCHEMA) for a in asked]
+            **scale(MAX_SCORE)), 32 + 16 * len(a.ref_points), PAIRS_SCHEMA) for a in asked]
         replies = iter(self.judge.ask(requests, "match and score points"))
         return [with_metrics(self._read(a, next(replies).text) if a.ref_points and a.ans_points
                              else replace(a, match=(-1,) * len(a.ref_points)) if not a.lost else a)
@@ -84,7 +85,7 @@ class MatchAndScore:
 
     def _read(self, a: EMSResult, reply: str | None) -> EMSResult:
         pairs = None if reply is None else read_pairs(reply, "pairs", len(a.ref_points), len(a.ans_points),
-                                                      self.max_score)
+                                                      MAX_SCORE)
         match, score = zip(*(pairs or [(None, None)] * len(a.ref_points)), strict=True)
         return replace(a, match=match, score=score)
 

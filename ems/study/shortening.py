@@ -70,7 +70,7 @@ def _without_judge(triplets: Sequence[Triplet], answers: Sequence[Answer], encod
     return [*parts, frames.to_frame(local, "EMS(local)", triplets)]
 
 
-def kept(values: pd.DataFrame, *, cluster: str = "group") -> pd.DataFrame:
+def kept(values: pd.DataFrame) -> pd.DataFrame:
     """What shortened answers keep of each metric's value, a row a metric and part, over pairs with both.
 
     detailed, shortened: means; share: shortened / detailed; lost: mean paired difference, with ci_low,
@@ -79,8 +79,7 @@ def kept(values: pd.DataFrame, *, cluster: str = "group") -> pd.DataFrame:
     model, short = values["model"].str.removesuffix(SUFFIX), values["model"].str.endswith(SUFFIX)
     pairs = values.assign(triplet_id=values["triplet_id"] + " " + model,
                           model=short.map({True: "shortened", False: "detailed"}))
-    table = paired_table(pairs, models=["shortened", "detailed"], cluster=cluster)
-    table = table.set_index(["metric", "part"])
+    table = paired_table(pairs, models=["shortened", "detailed"]).set_index(["metric", "part"])
     wide = pairs.pivot(index=["metric", "part", "triplet_id"], columns="model", values="value").dropna()
     means = wide.groupby(level=["metric", "part"]).mean().reindex(table.index)[["detailed", "shortened"]]
     frame = means.assign(share=means["shortened"] / means["detailed"]).rename_axis(columns=None)
