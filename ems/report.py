@@ -94,7 +94,8 @@ def alignment_rows(result: EMSResult) -> list[AlignmentRow]:
         supported = _side(len(result.ans_points), result.ans_match, result.ans_score, result.ans_weights)
         return ([AlignmentRow(i, j, "unscored" if s is None else "covered", s, weight, "answer")
                  for i, j, s, weight in covered]
-                + [AlignmentRow(i, j, "unscored" if s is None else "supported", s, weight, "reference")
+                + [_with_support(AlignmentRow(i, j, "unscored" if s is None else "supported", s, weight,
+                                              "reference"), result)
                    for j, i, s, weight in supported])
     rows = [AlignmentRow(i, j, "unscored" if s is None else "no match" if j is None else "", s, weight)
             for i, j, s, weight in covered]
@@ -237,7 +238,8 @@ def _paint(row: AlignmentRow) -> str:
 
 def alignment_text(result: EMSResult, limit: int = 60) -> str:
     """One answer's alignment (`alignment_rows`, at most `limit` of them) for a terminal of 100 columns, then
-    the sums and the signature. A point that is only the nearest one stands in brackets.
+    the sums and the signature. A point that is only the nearest one stands in brackets; below an answer's
+    point stands what the document says of it.
     """
     widths = (36, 14, 36) if result.whole_sides else (40, 8, 38)
     rows, bar = alignment_rows(result), "-" * 100
@@ -258,6 +260,8 @@ def _text_row(row: AlignmentRow, ref_points: Sequence[str], ans_points: Sequence
     left = _text_point(row.ref, ref_points, row.hint == "reference", widths[0])
     tags = [row.tag] if row.weight is None else [row.tag, f"weight {row.weight:.1f}"]
     right = _text_point(row.ans, ans_points, row.hint == "answer", widths[2])
+    if row.support:
+        right += textwrap.wrap(support_text(row.support), widths[2])
     lines = []
     for number, (ref, tag, ans) in enumerate(zip_longest(left, tags, right, fillvalue="")):
         i, j = ("" if number or index is None else index for index in (row.ref, row.ans))

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import time
 from dataclasses import replace
 
@@ -304,6 +305,16 @@ def test_the_view_has_a_third_colour_and_escapes_the_document():
     assert "<b>$94.9" not in page
     assert "in document" in text
     assert "EMS-Support = 0.500" in text
+
+
+def test_every_view_says_what_the_document_says_of_each_answer_point():
+    local = build(None, "local", support="local")
+    scored = local.score("Revenue rose 6%.", "Revenue rose 9%. Total revenue was $94.9 billion.", CALL)
+    assert scored.whole_sides
+    for view in (alignment_text(scored), alignment_html(scored)):
+        words = " ".join(re.sub("<[^>]+>", " ", view).split())
+        said = re.findall(r"document: (supported; passage 0|\w+; not found: [^;]+)", words)
+        assert said == ["silent; not found: 9%", "supported; passage 0"]
 
 
 def test_a_pipeline_of_ones_own_takes_a_supporter():
