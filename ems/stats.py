@@ -31,7 +31,7 @@ COLUMNS = ("metric", "part", "model", "value", "ci_low", "ci_high", "n", "unscor
 MIN_COVERAGE = 0.95            # below it a number is flagged
 MIN_CLUSTERS = 6               # fewer say too little about how clusters vary
 EXACT = 2**14                  # up to so many sign patterns the permutation test counts them all
-BLOCK = 4_000_000              # numbers held at a time while resampling rows: 32 MB
+BLOCK = 2**17                  # numbers held at a time while resampling rows: 1 MB, which a cache holds
 Statistic = Callable[[np.ndarray], np.ndarray]     # (resamples, clusters) counts -> one value per resample
 
 
@@ -368,8 +368,8 @@ def auc(score: Sequence[float], label: Sequence[bool], cluster: Sequence[object]
     (scores, labels), codes, left_out = _columns(cluster, score, label)
     if not np.isin(labels, (0, 1)).all():
         raise InputError(f"label must be 0 or 1 (or bool), got {min(set(labels) - {0, 1})}")
-
-    return bootstrapped(_auc(scores, labels, codes), *_count(codes), resamples, seed, left_out)
+    clusters, n = _count(codes)
+    return _interval(*_correlations("auc", scores, labels, codes, resamples, seed), n, clusters, left_out)
 
 
 def sign_accuracy(difference: Sequence[float], preference: Sequence[float],
@@ -567,8 +567,9 @@ def _kendall(x: np.ndarray, y: np.ndarray, codes: np.ndarray) -> Statistic:
     """tau-b from counts of pairs of rows between clusters: a resample is a quadratic form in its counts."""
     starts = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]]) if len(codes) else np.array([], dtype=int)
     dx, dy = ((v[:, None] > v).view(np.int8) - (v[:, None] < v).view(np.int8) for v in (x, y))
-    agree, in_x, in_y = (np.add.reduceat(np.add.reduceat(pairs, starts, axis=0, dtype=float), starts, axis=1)
-                         for pairs in (dx * dy, np.abs(dx), np.abs(dy)))
+    by_cluster = (np.add.reduceat(pairs, starts, axis=1, dtype=np.int32)
+                  for pairs in (dx * dy, np.abs(dx), np.abs(dy)))
+    agree, in_x, in_y = (np.add.reduceat(rows, starts, axis=0, dtype=float) for rows in by_cluster)
 
     def tau(weights: np.ndarray) -> np.ndarray:
         concordant, untied_x, untied_y = (
@@ -578,11 +579,16 @@ def _kendall(x: np.ndarray, y: np.ndarray, codes: np.ndarray) -> Statistic:
 
 
 def _auc(scores: np.ndarray, labels: np.ndarray, codes: np.ndarray) -> Statistic:
+    """Each positive outscores the negatives below it, and half of those level with it."""
+    positive, negative = np.flatnonzero(labels == 1), np.flatnonzero(labels == 0)
+    negative = negative[np.argsort(scores[negative], kind="stable")]
+    below, up_to = (np.searchsorted(scores[negative], scores[positive], side) for side in ("left", "right"))
+
     def area(weights: np.ndarray) -> np.ndarray:
-        w = weights[:, codes]
-        positives, negatives = (w * labels).sum(axis=1), (w * (1 - labels)).sum(axis=1)
-        rank_sum = (w * labels * _midranks(scores, w)).sum(axis=1)
-        return (rank_sum - positives * (positives + 1) / 2) / (positives * negatives)
+        positives, negatives = (weights.T[codes[rows]] for rows in (positive, negative))
+        passed = np.concatenate([np.zeros((1, len(weights))), negatives]).cumsum(axis=0)
+        outscored = (positives * (passed[below] + passed[up_to]) / 2).sum(axis=0)
+        return outscored / (positives.sum(axis=0) * passed[-1])
     return area
 
 

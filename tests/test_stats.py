@@ -427,6 +427,7 @@ REFERENCE = {
     "pearson": lambda x, y: scipy.stats.pearsonr(x, y).statistic,
     "spearman": lambda x, y: scipy.stats.spearmanr(x, y).statistic,
     "kendall": lambda x, y: scipy.stats.kendalltau(x, y).statistic,
+    "auc": lambda x, y: scipy.stats.mannwhitneyu(x[y > 0], x[y == 0]).statistic / sum(y > 0) / sum(y == 0),
 }
 
 
@@ -437,6 +438,8 @@ def test_each_resample_gives_what_scipy_gives_on_the_rows_drawn(name):
     codes = np.unique(codes, return_inverse=True)[1]
     x, y = rng.integers(0, 6, 40).astype(float), rng.normal(size=40).round(1)             # many ties
     counts = rng.multinomial(codes.max() + 1, np.full(codes.max() + 1, 1 / (codes.max() + 1)), size=6)
+    if name == "auc":
+        y = (y > 0).astype(float)
     ours = stats.COEFFICIENTS[name](x, y, codes)(counts.astype(float))
     for value, drawn in zip(ours, counts, strict=True):
         rows = np.repeat(np.arange(40), drawn[codes])
