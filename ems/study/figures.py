@@ -64,6 +64,9 @@ def save(fig: Figure, path: str | os.PathLike[str]) -> Path:
     """Write a figure as PNG, 100 dots per inch; equal input gives equal bytes."""
     buffer = BytesIO()
     with pyplot().rc_context(STYLE):
+        if (layout := fig.get_layout_engine()) is not None:
+            layout.execute(fig)                    # here, since savefig would draw everything twice for it
+            fig.set_layout_engine(None)
         fig.savefig(buffer, format="png", dpi=DPI, metadata={"Software": None})
     return write_file(Path(path), buffer.getvalue())
 
