@@ -173,6 +173,14 @@ def test_right_and_wrong_by_hand():
     )
 
 
+def test_measures_that_are_not_asked_for_are_left_out():
+    scores = RIGHT[agreement.KEYS].assign(**{"M F1": [0.6, 0.8, 0.9, 0.2], "N F1": [0.1, 0.2, 0.1, 0.4]})
+    whole = agreement.label_agreement(RIGHT, scores, against=["N"], resamples=50)
+    for one in agreement.LABEL_MEASURES:
+        found = agreement.label_agreement(RIGHT, scores, against=["N"], measures=[one], resamples=50)
+        pd.testing.assert_frame_equal(found, whole[whole["measure"] == one].reset_index(drop=True))
+
+
 def test_within_systems_by_hand():
     labels = pd.DataFrame({"triplet_id": list("123456"), "model": list("xxxyyz"), "group": list("abcabc"),
                            "correct": [True, False, False, True, False, True]})

@@ -216,17 +216,19 @@ def beside_table1(people: pd.DataFrame, rouge: str = "rougeL") -> pd.DataFrame:
 
 
 def label_agreement(labels: pd.DataFrame, scores: pd.DataFrame, *, by: str = "", part: str = "F1",
-                    against: Sequence[str] = (), resamples: int = 2000, seed: int = 7) -> pd.DataFrame:
-    """How well each metric tells right answers from wrong ones (`labels.correct`): AUC, tau-b, pearson.
+                    against: Sequence[str] = (), measures: Sequence[str] = LABEL_MEASURES,
+                    resamples: int = 2000, seed: int = 7) -> pd.DataFrame:
+    """How well each metric tells right answers from wrong ones (`labels.correct`).
 
     Tidy as `human_agreement`, with a column subset: "all", then each value of the labels' column `by`.
-    Intervals resample whole groups. InputError when an answer has no label or no score.
+    `measures` are kendall (tau-b), pearson and AUC, or some of them. Intervals resample whole groups.
+    InputError when an answer has no label or no score.
     """
     table = _labelled(labels, scores)
     columns, rows = metrics_of(scores, part), []
     for name, subset in [("all", table), *(table.groupby(by) if by else ())]:
         values = {metric: subset[column] for metric, column in columns.items()}
-        agreements = _agreement(values, subset["correct"].astype(float), subset["group"], LABEL_MEASURES,
+        agreements = _agreement(values, subset["correct"].astype(float), subset["group"], measures,
                                 against, {"resamples": resamples, "seed": seed})
         rows += [{"subset": name, **row} for row in agreements]
     return pd.DataFrame(rows)
@@ -285,15 +287,17 @@ def _labelled(labels: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
 
 def _agreement(metrics: Mapping[str, Any], labels: Any, cluster: Any, measures: Sequence[str],
                against: Sequence[str], bootstrap: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Rows by metric and measure; the last measure is one of `RANK_MEASURES`, the others coefficients."""
-    *coefficients, rank_measure = measures
+    """Rows by metric and measure: first the coefficients, then those of `RANK_MEASURES`."""
+    coefficients = [measure for measure in measures if measure not in RANK_MEASURES]
+    ranks = [measure for measure in measures if measure in RANK_MEASURES]
     settings: dict[str, Any] = {"cluster": list(cluster), **bootstrap}
     asked = {"coefficients": coefficients, **settings}
-    compared = [*coefficients, *(["auc"] if rank_measure == "AUC" else [])]
+    compared = [*coefficients, *(["auc"] if "AUC" in ranks else [])]
     rows = []
     for metric, values in metrics.items():
-        by_measure = stats.correlate(values, labels, **asked).set_index("coefficient").to_dict("index")
-        by_measure[rank_measure] = asdict(RANK_MEASURES[rank_measure](values, labels, **settings))
+        found = stats.correlate(values, labels, **asked).to_dict("records")
+        by_measure = {row["coefficient"]: row for row in found}
+        by_measure |= {rank: asdict(RANK_MEASURES[rank](values, labels, **settings)) for rank in ranks}
         differences = {
             one: stats.correlate_difference(values, metrics[one], labels, coefficients=compared, **settings)
             .set_index("coefficient").rename(index={"auc": "AUC"})
