@@ -262,6 +262,6 @@ def _wrap(text: str, inches: float, size: float = 11) -> list[str]:
     guess = int(1.1 * inches * len(text) / max(width(text), 0.1))     # a little more than fits on average
     for count in range(max(guess, 9), 8, -2):
         lines = textwrap.wrap(text, count) or [""]
-        if max(map(width, lines)) <= inches:
+        if all(width(line) <= inches for line in lines):
             break
     return lines
