@@ -158,13 +158,15 @@ def meta_pairs(meta: pd.DataFrame) -> tuple[list[Triplet], list[Answer], pd.Data
 
 def human_agreement(labels: pd.DataFrame, scores: pd.DataFrame, *,
                     against: Sequence[str] = (UNIGRAM, RAGCHECKER), asked: Sequence[str] = tuple(ASKED),
-                    resamples: int = 2000, seed: int = 7) -> pd.DataFrame:
+                    measures: Sequence[str] = PAIR_MEASURES, resamples: int = 2000, seed: int = 7
+                    ) -> pd.DataFrame:
     """How well each metric's preference within a pair agrees with the annotators', as RAGChecker has it.
 
     One observation per pair and annotator: the second answer's score less the first's (missing: the median
-    difference) against the label, -2 .. 2. Tidy: asked, metric, measure (pearson, spearman, sign accuracy on
-    labels other than 0), value, ci_low, ci_high over resampled pairs, n; paired differences of the
-    correlations to the metrics `against`. The metric "the other annotator" is the annotators' own agreement.
+    difference) against the label, -2 .. 2. Tidy: asked, metric, measure (of `measures`: pearson, spearman,
+    sign accuracy on labels other than 0), value, ci_low, ci_high over resampled pairs, n; paired differences
+    of the correlations to the metrics `against`. The metric "the other annotator" is the annotators' own
+    agreement.
     """
     bootstrap = {"resamples": resamples, "seed": seed}
     rows = []
@@ -174,10 +176,9 @@ def human_agreement(labels: pd.DataFrame, scores: pd.DataFrame, *,
         gap = wide.xs("2", axis=1, level=1) - wide.xs("1", axis=1, level=1)
         gap = gap.fillna(gap.median()).reindex(labels["instance_id"])
         preferences = {metric: gap[column].to_numpy() for metric, column in columns.items()}
-        agreements = _agreement(preferences, labels[ask], labels["instance_id"], PAIR_MEASURES, against,
-                                bootstrap)
+        agreements = _agreement(preferences, labels[ask], labels["instance_id"], measures, against, bootstrap)
         people = labels.pivot(index="instance_id", columns="annotator", values=ask)
-        agreements += _agreement({PEOPLE: people[0]}, people[1], people.index, PAIR_MEASURES, (), bootstrap)
+        agreements += _agreement({PEOPLE: people[0]}, people[1], people.index, measures, (), bootstrap)
         rows += [{"asked": ask, **row} for row in agreements]
     return pd.DataFrame(rows)
 
@@ -193,9 +194,8 @@ def by_domain(labels: pd.DataFrame, scores: pd.DataFrame, metrics: Sequence[str]
     rows = []
     for domain, here in labels.groupby("dataset"):
         found = human_agreement(here, scores[[*KEYS, *columns]], against=(), asked=["overall"],
-                                resamples=resamples, seed=seed)
-        rows.append(found[found["measure"] == "spearman"].assign(domain=domain,
-                                                                 pairs=here["instance_id"].nunique()))
+                                measures=["spearman"], resamples=resamples, seed=seed)
+        rows.append(found.assign(domain=domain, pairs=here["instance_id"].nunique()))
     return pd.concat(rows, ignore_index=True)
 
 
