@@ -149,22 +149,31 @@ def paired(values: pd.DataFrame, metric: str, part: str, a: str, b: str, *, clus
     """
     cell = _checked(values, cluster, metric=metric, part=part)
     _known(values, "model", a, b)
-    return _paired(cell, metric, part, a, b, permutations, seed)
+    return _paired(cell, metric, part, [(a, b)], permutations, seed)[0]
 
 
-def _paired(cell: pd.DataFrame, metric: str, part: str, a: str, b: str, permutations: int,
-            seed: int) -> Paired:
-    """`paired`, from the checked rows of one metric and part."""
-    slim = cell.set_index("triplet_id")[["model", "cluster", "value"]]
-    sides = [slim[slim["model"] == model] for model in (a, b)]
-    both = sides[0].join(sides[1]["value"], how="inner", rsuffix="_b")
-    gaps = both.assign(num=both["value"] - both["value_b"], den=1.0).dropna(subset="num")
-    estimate = jackknifed(*_pooled(gaps))
-    p, exact = sign_flip_test(gaps.groupby("cluster")["num"].sum().to_numpy(), permutations, seed)
-    return Paired(
-        metric, part, a, b, estimate.value, estimate.ci_low, estimate.ci_high, p, len(gaps),
-        estimate.clusters, only_a=len(sides[0]) - len(both), only_b=len(sides[1]) - len(both),
-        unscored=len(both) - len(gaps), exact=exact)
+def _paired(cell: pd.DataFrame, metric: str, part: str, pairs: Sequence[tuple[str, str]], permutations: int,
+            seed: int) -> list[Paired]:
+    """`paired` for each of these pairs, from the checked rows of one metric and part."""
+    wide = cell.assign(there=1.0).pivot(index=["cluster", "triplet_id"], columns="model",
+                                        values=["value", "there"])
+    models = list(dict.fromkeys(model for pair in pairs for model in pair))
+    value, there = (wide[column].reindex(columns=models) for column in ("value", "there"))
+    there = there.notna()
+    gaps = pd.DataFrame({k: value[a] - value[b] for k, (a, b) in enumerate(pairs)}, index=wide.index)
+    by_cluster = gaps.groupby(level="cluster")
+    sums, counts = (table.to_numpy(dtype=float).T for table in (by_cluster.sum(), by_cluster.count()))
+    found = []
+    for (a, b), num, den in zip(pairs, sums, counts, strict=True):
+        num, den = num[den > 0], den[den > 0]
+        estimate = jackknifed(_ratio([(num, den, den)]), len(num), int(den.sum()))
+        p, exact = sign_flip_test(num, permutations, seed)
+        both = int((there[a] & there[b]).sum())
+        found.append(Paired(
+            metric, part, a, b, estimate.value, estimate.ci_low, estimate.ci_high, p, estimate.n,
+            estimate.clusters, only_a=int(there[a].sum()) - both, only_b=int(there[b].sum()) - both,
+            unscored=both - estimate.n, exact=exact))
+    return found
 
 
 def sign_flip_test(sums: Sequence[float], permutations: int = 9999, seed: int = 7) -> tuple[float, bool]:
@@ -200,9 +209,10 @@ def paired_table(values: pd.DataFrame, *, models: Sequence[str] | None = None, c
     models = sorted(frame["model"].unique(), key=by_size) if models is None else models
     _known(frame, "model", *models)
     cells = dict(list(frame.groupby(["metric", "part"])))
-    rows = [asdict(_paired(cells[metric, part], metric, part, a, b, permutations, seed))
-            for metric, part in paper_order(frame[["metric", "part"]].drop_duplicates()).to_numpy()
-            for b, a in combinations(models, 2)]
+    pairs = [(a, b) for b, a in combinations(models, 2)]
+    order = paper_order(frame[["metric", "part"]].drop_duplicates()).to_numpy()
+    rows = [asdict(pair) for metric, part in order
+            for pair in _paired(cells[metric, part], metric, part, pairs, permutations, seed)]
     table = pd.DataFrame(rows, columns=list(Paired.__slots__))
     adjusted = table.groupby(["metric", "part"])["p"].transform(holm)
     table.insert(table.columns.get_loc("p") + 1, "p_holm", adjusted)
@@ -442,7 +452,11 @@ def _pooled(*sources: pd.DataFrame) -> tuple[Statistic, int, int]:
     sums = [source.groupby("cluster").sum() for source in scored]
     clusters = sorted({c for s in sums for c in s.index})
     parts = [s.reindex(clusters, fill_value=0.0).to_numpy().T for s in sums]
+    return _ratio(parts), len(clusters), max(map(len, sources))
 
+
+def _ratio(parts: Sequence[Sequence[np.ndarray]]) -> Statistic:
+    """`_pooled`'s statistic, from num, den and the rows behind them by cluster, once or twice."""
     def ratio(weights: np.ndarray) -> np.ndarray:
         # Products and sums by hand rather than `@`: BLAS adds in an order that differs between machines.
         ratios = []
@@ -453,7 +467,7 @@ def _pooled(*sources: pd.DataFrame) -> tuple[Statistic, int, int]:
             return ratios[0]
         total = ratios[0] + ratios[1]
         return np.where(total > 0, 2 * ratios[0] * ratios[1] / total, total)
-    return ratio, len(clusters), max(map(len, sources))
+    return ratio
 
 
 def jackknifed(statistic: Statistic, clusters: int, n: int) -> Estimate:
