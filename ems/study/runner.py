@@ -358,7 +358,8 @@ class Kernels:
             execute_notebook(
                 str(path), str(target), parameters=dict(values), cwd=str(root), kernel_name="python3",
                 progress_bar=False, stderr_file=sys.stderr, request_save_on_cell_execute=True,
-                extra_arguments=["--log-level=40"], kernel_manager_class=self._kernel_manager())
+                # A kernel is interrupted before it is ended, which it may call an error.
+                extra_arguments=["--log-level=50"], kernel_manager_class=self._kernel_manager())
         except PapermillExecutionError as error:
             raise InputError(f"{path.name}, cell {error.exec_count}: {error.ename}: {error.evalue}\nthe "
                              f"executed copy shows where: {target}; the same command goes on from "
