@@ -246,18 +246,33 @@ def test_bertscore_in_small_portions_is_the_same(encoder, monkeypatch):
 def test_two_batches_at_once_give_the_same_values(encoder, monkeypatch):
     import torch
 
-    threads = torch.get_num_threads()
+    import ems.local.encoder
+
+    monkeypatch.setattr(ems.local.encoder, "BATCH_TOKENS", 64)
+    threads, asked = torch.get_num_threads(), []
     torch.set_num_threads(1)
     try:
         texts = [f"Revenue of unit {i} rose {i % 7}%" + ", as costs fell" * (i % 5) for i in range(40)]
         found = []
-        for cores in (1, 2):
-            monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
+        for idle in (False, True):
+            monkeypatch.setattr(ems.local.encoder, "_core_is_idle", lambda idle=idle: asked.append(idle) or idle)
             found.append(encoder.bertscore(texts[1:], texts[:-1]))
     finally:
         torch.set_num_threads(threads)
     assert found[0] == found[1]
     assert len(set(found[0][2])) > 30
+    assert asked.count(False) >= 10
+    assert asked.count(True) == (asked.count(False) + 1) // 2        # rounds of two batches
+
+
+def test_whether_a_core_is_idle_is_said_everywhere(monkeypatch):
+    import ems.local.encoder
+
+    for text, cores, idle in (("0.1 0.2 0.3 1/81 99", 2, True), ("0.1 0.2 0.3 2/81 99", 2, False), ("", 2, False),
+                              ("0.1 0.2 0.3 1/81 99", 1, False)):
+        monkeypatch.setattr(Path, "read_text", lambda path, text=text: text)
+        monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
+        assert ems.local.encoder._core_is_idle() == idle
 
 
 def test_bertscore_is_that_of_its_authors_for_each_pair_alone(encoder):

@@ -116,7 +116,7 @@ class Encoder:
         """The vectors of each text's tokens, shape (tokens, width), a batch after the other.
 
         Texts of like lengths share a batch, for less padding. Two batches are made at once where torch was
-        given one thread, and the machine has another core.
+        given one thread, while another core is idle.
         """
         scorer = self._load_scorer()
         import torch
@@ -133,11 +133,12 @@ class Encoder:
             hidden = bert_encode(scorer._model, padded, mask)
             return [(text, rows[:n]) for text, rows, n in zip(batch, hidden, lengths.tolist(), strict=True)]
 
-        core_to_spare = torch.get_num_threads() == 1 < (os.cpu_count() or 1)
         with ThreadPoolExecutor(2) as pool:
-            in_turn: Any = pool.map if core_to_spare else map
-            for batch in in_turn(encoded, batches):
-                yield from batch
+            while batches:
+                at_once = 2 if torch.get_num_threads() == 1 and _core_is_idle() else 1
+                for vectors in pool.map(encoded, batches[:at_once]):
+                    yield from vectors
+                del batches[:at_once]
 
     def _load_scorer(self) -> Any:
         if self._scorer is None:
@@ -165,6 +166,15 @@ class Encoder:
             tokenizer = self._scorer._tokenizer
             tokenizer.model_max_length = min(tokenizer.model_max_length, MAX_TOKENS)
         return self._scorer
+
+
+def _core_is_idle() -> bool:
+    """Whether fewer threads run at this instant than the machine has cores; False where it does not say."""
+    try:
+        running = Path("/proc/loadavg").read_text().split()[3].partition("/")[0]       # of Linux
+        return int(running) < (os.cpu_count() or 1)
+    except (OSError, IndexError, ValueError):
+        return False
 
 
 def _portions(pairs: Mapping[int, tuple[str, str]], lengths: Mapping[str, int]) -> Iterator[list[int]]:
