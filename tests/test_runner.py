@@ -36,6 +36,21 @@ from ems.types import InputError, Record
 ROOT = Path(__file__).parent.parent
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("source", "words", "copied"), [
+    ("1 / 0", "cell 3: ZeroDivisionError", True),
+    ("import os\nos._exit(1)", "its kernel died, .* in the cell that begins 'import os'", False)])
+def test_a_failing_cell_is_named(source, words, copied, tmp_path):
+    nbformat = pytest.importorskip("nbformat", reason="it comes with pip install 'ems-kit[notebooks]'")
+    cells = [nbformat.v4.new_code_cell(text) for text in ("x = 1", source, "print(x)")]
+    cells[0].metadata["tags"] = ["parameters"]
+    language = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=language), tmp_path / "n.ipynb")
+    with pytest.raises(InputError, match=words):
+        Kernels().execute(tmp_path / "n.ipynb", tmp_path / "copy.ipynb", {"x": 2}, tmp_path)
+    assert (tmp_path / "copy.ipynb").exists() == copied
+
+
 # --- where things are ---
 
 def test_the_project_is_found_from_the_folder_of_the_notebooks(monkeypatch, tmp_path):

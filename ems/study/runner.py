@@ -349,15 +349,21 @@ class Kernels:
         self._started: list[Any] = []
 
     def execute(self, path: Path, target: Path, values: Parameters, root: Path) -> None:
-        """Run one notebook in `root` and keep its executed copy. InputError names the cell that failed."""
+        """Run one notebook in `root` and keep its executed copy. InputError names the cell that failed.
+
+        Without a copy where the kernel died.
+        """
         from nbclient.exceptions import DeadKernelError
         from papermill import execute_notebook
         from papermill.exceptions import PapermillExecutionError
 
+        begun: list[str] = []                      # the source of each cell that has begun
         try:
             execute_notebook(
                 str(path), str(target), parameters=dict(values), cwd=str(root), kernel_name="python3",
-                progress_bar=False, stderr_file=sys.stderr, request_save_on_cell_execute=True,
+                # The copy is written once: after every cell, that would take longer than many cells.
+                progress_bar=False, stderr_file=sys.stderr, request_save_on_cell_execute=False,
+                on_cell_execute=lambda cell, cell_index: begun.append(cell.source),
                 # A kernel is interrupted before it is ended, which it may call an error.
                 extra_arguments=["--log-level=50"], kernel_manager_class=self._kernel_manager())
         except PapermillExecutionError as error:
@@ -365,9 +371,9 @@ class Kernels:
                              f"executed copy shows where: {target}; the same command goes on from "
                              "here") from None
         except DeadKernelError:
-            raise InputError(f"{path.name}: its kernel died, most often for want of memory; the "
-                             f"executed copy ends where it did: {target}; the same command goes on from "
-                             "here") from None
+            line = begun[-1].strip().partition("\n")[0] if begun else ""
+            raise InputError(f"{path.name}: its kernel died, most often for want of memory, in the cell that "
+                             f"begins {line!r}; the same command goes on from here") from None
 
     def kill(self) -> None:
         """End every kernel that still runs."""
