@@ -5,8 +5,13 @@
     result.recall, result.precision, result.f1
 
 The method is ten files, read in this order: types, sanitise, prompting, reading, extract, match, score,
-metrics, pipeline, baselines. Beside them: `judge/` asks a model, `local/` does without one, `support/` checks
-points against the document, `variants/` evaluates in ways that are not the paper's, `study/` reproduces it.
+metrics, pipeline, baselines. They stand on io, json_in_text, asking and batches. Beside them:
+
+pipelines by name   presets (`ems.build`)
+tables, reports     data (rows, frames), pooling, stats, matrix; results, comparison, report, report_html
+command line        cli, cli_parser
+rooms               `judge/` asks a model, `local/` does without one, `support/` checks points against the
+                    document, `variants/` evaluates in ways that are not the paper's, `study/` reproduces it
 
 Everything is imported on first use, so that `import ems` costs nothing.
 """
@@ -38,20 +43,19 @@ if TYPE_CHECKING:              # the names of _WHERE once more, for editors and 
     from .judge.client import LLMJudge
     from .judge.store import Replies
     from .local.encoder import Encoder
-    from .local.overlap import BLEUScorer
     from .local.scorers import LocalScorer, PairScorer, SimilarityMatcher
     from .local.sentences import SentenceExtractor, remove_summaries
     from .match import LLMMatcher
     from .matrix import label_matrix
     from .metrics import ems_scores
     from .pipeline import EMS, rescored
-    from .pooling import Tally
+    from .pooling import Tally, tally
     from .presets import build, compute
     from .prompting import Prompts
     from .report import save_table1, table1
     from .report_html import save_report
     from .results import load_results
-    from .score import BERTScorer, LLMScorer, RougeScorer
+    from .score import BERTScorer, BLEUScorer, LLMScorer, RougeScorer
     from .stats import paired_table, summarise
     from .support.rubrics import RubricJudge, local_ratings, number_recall, rating_frame, rating_table
     from .support.scores import support_scores
@@ -64,17 +68,16 @@ __version__ = "0.1.0"
 
 _WHERE = {name: module for module, names in {
     "metrics": ("ems_scores",),
-    "pooling": ("Tally",),
+    "pooling": ("Tally", "tally"),
     "pipeline": ("EMS", "rescored"),
     "presets": ("build", "compute"),
     "extract": ("LLMExtractor",),
     "local.sentences": ("SentenceExtractor", "remove_summaries"),
     "match": ("LLMMatcher",),
     "local.scorers": ("SimilarityMatcher", "LocalScorer", "PairScorer"),
-    "score": ("LLMScorer", "RougeScorer", "BERTScorer"),
+    "score": ("LLMScorer", "RougeScorer", "BLEUScorer", "BERTScorer"),
     "variants.joint": ("JointLLMScorer",),
     "variants.sides": ("SidesLLMScorer",),
-    "local.overlap": ("BLEUScorer",),
     "baselines": ("RAGChecker",),
     "local.encoder": ("Encoder",),
     "judge.client": ("LLMJudge",),
@@ -109,8 +112,11 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-def score_answer(reference: str, answer: str, *, judge: Any = None, scorer: str = "local") -> EMSResult:
-    """Evaluate one answer; `judge` None needs no key and no network. See `presets.build` for the choices."""
+def score_answer(reference: str, answer: str, *, judge: Any = None, scorer: str | None = None) -> EMSResult:
+    """Evaluate one answer; `judge` None needs no key and no network. See `presets.build` for the choices.
+
+    The scorer is "llm" with a judge and "local" without, if it is not named.
+    """
     from .presets import build
 
-    return build(judge, scorer).score(reference, answer)
+    return build(judge, scorer or ("local" if judge is None else "llm")).score(reference, answer)

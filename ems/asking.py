@@ -1,4 +1,4 @@
-"""Asking a judge: anything that answers prompts, and of what shape and length its replies may be."""
+"""Who answers prompts (a judge, or a plain function), and the shape and length of a reply."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 from .io import duplicates, progress_bar
 from .types import Answer, InputError, Triplet
 
-CHUNK = 128                   # answers laid before a judge at once, at least
+CHUNK = 128                   # answers laid before a judge at once, unless it names a `batch` of its own
 
 
 def triplets_by_id(triplets: Sequence[Triplet]) -> dict[str, Triplet]:
@@ -75,7 +75,8 @@ class MissingReplies(InputError):
         super().__init__("; ".join(parts))
 
     def __or__(self, other: MissingReplies) -> MissingReplies:
-        """Both together."""
+        """Both together, of one model or of several."""
+        models = dict.fromkeys([*self.model.split(" and "), *other.model.split(" and ")])
         tasks = self.keys.keys() | other.keys.keys()
         keys = {t: self.keys.get(t, []) + other.keys.get(t, []) for t in tasks}
-        return MissingReplies(self.model, keys, self.noted, self.hint or other.hint)
+        return MissingReplies(" and ".join(models), keys, self.noted and other.noted, self.hint or other.hint)

@@ -49,7 +49,9 @@ def _literal(piece: str) -> Any:
 
 
 def _lacks_a_comma(piece: str) -> bool:
-    """Whether two strings stand side by side: Python would join them, and two points would become one."""
+    """Whether two strings stand side by side, which Python would join to one; or there is no string at all,
+    so that the piece is no list of points or labels.
+    """
     ignored = (tokenize.NL, tokenize.NEWLINE, tokenize.COMMENT)
     kinds = [token.type for token in tokenize.generate_tokens(io.StringIO(piece).readline)
              if token.type not in ignored]

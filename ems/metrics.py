@@ -90,7 +90,7 @@ def ems_scores(match: Sequence[int | None], score: Sequence[float | None], n_ans
     A point of negative weight (given with the triplet) should not be said: its score is taken off recall,
     which is 0 at least, and it supports no answer point.
     """
-    _check(match, score, n_answer_points)
+    _check(match, score, n_answer_points, ref_weights, ans_weights)
     s_ref = reference_scores(match, score)
     if ans_score is not None:
         s_ans = tuple(ans_score)
@@ -127,12 +127,17 @@ def scores_of(result: EMSResult) -> tuple[float | None, ...]:
     return result.score if result.whole_sides else reference_scores(result.match, result.score)
 
 
-def _check(match: Sequence[int | None], score: Sequence[float | None], n_answer_points: int) -> None:
+def _check(match: Sequence[int | None], score: Sequence[float | None], n_answer_points: int,
+           ref_weights: Sequence[float], ans_weights: Sequence[float]) -> None:
     """ValueError for what is no alignment."""
     if len(match) != len(score):
         raise ValueError(
             f"match and score must have one entry per reference point, got {len(match)} and {len(score)}"
         )
+    sides = ("ref_weights", ref_weights, len(match)), ("ans_weights", ans_weights, n_answer_points)
+    for name, weights, n in sides:
+        if weights and len(weights) != n:
+            raise ValueError(f"{name} must have {n} entries, one a point, got {len(weights)}")
     if n_answer_points < 0:
         raise ValueError(f"n_answer_points must be 0 or more, got {n_answer_points}")
     for i, (index, value) in enumerate(zip(match, score, strict=True)):

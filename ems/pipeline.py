@@ -14,7 +14,7 @@ from .io import progress_bars
 from .match import Matcher
 from .metrics import ems_scores, side_scores
 from .score import GroupScorer, Scorer, WholeScorer
-from .support.stage import Supporter, contexts_by_id, supported
+from .support.stage import Supporter, contexts_by_id, support_ending, supported
 from .types import Answer, EMSResult, InputError, Points, Triplet
 from .variants.references import best_ending, best_of
 
@@ -27,7 +27,8 @@ class EMS:
     them.
     """
 
-    def __init__(self, extractor: Extractor, matcher: Matcher | None, scorer: Scorer | WholeScorer,
+    def __init__(self, extractor: Extractor, matcher: Matcher | None,
+                 scorer: Scorer | GroupScorer | WholeScorer,
                  supporter: Supporter | None = None):
         if matcher is None and not isinstance(scorer, WholeScorer):
             raise InputError(f"the {scorer.name} scorer scores matched pairs and needs a matcher, got None")
@@ -127,7 +128,13 @@ class EMS:
         return alignments
 
     def score_alignments(self, alignments: Sequence[EMSResult]) -> list[EMSResult]:
-        """Stage 3 on given points and matches, and the metrics; whatever scores they had are replaced."""
+        """Stage 3 on given points and matches, and the metrics; whatever scores they had are replaced.
+
+        InputError for a scorer of pairs and alignments by a scorer of whole sides, which have no matches.
+        """
+        if not isinstance(self.scorer, WholeScorer) and any(a.whole_sides for a in alignments):
+            raise InputError(f"the {self.scorer.name} scorer needs matches; these results have none, but the "
+                             "nearest points that a scorer of whole sides names; evaluate the answers anew")
         bare = [replace(a, ans_score=(), ans_match=(), ref_weights=a.ref_weights if a.given else (),
                         ans_weights=(), whole_sides=False) for a in alignments]
         if isinstance(self.scorer, WholeScorer):
@@ -138,7 +145,7 @@ class EMS:
         return [with_metrics(replace(a, signature=signature)) for a in scored]
 
     @staticmethod
-    def _paired(scorer: Scorer, alignments: Sequence[EMSResult]) -> list[EMSResult]:
+    def _paired(scorer: Scorer | GroupScorer, alignments: Sequence[EMSResult]) -> list[EMSResult]:
         """s_i for every matched pair (eq. 5)."""
         groups = [
             [(a.ref_points[i], a.ans_points[j]) for i, j in enumerate(a.match) if j is not None and j >= 0]
@@ -198,11 +205,14 @@ def with_metrics(a: EMSResult) -> EMSResult:
                    ans_score=s.ans_score, reason=reason)
 
 
-def rescored(results: Sequence[EMSResult], scorer: Scorer | WholeScorer, pipeline: EMS) -> list[EMSResult]:
+def rescored(results: Sequence[EMSResult], scorer: Scorer | GroupScorer | WholeScorer,
+             pipeline: EMS) -> list[EMSResult]:
     """The same points and matches under another scorer: what tells EMS(ROUGE) from EMS(LLM) in the paper.
 
-    Of several references it is the one that was best before, and the signature goes on to say so.
+    Of several references it is the one that was best before, and the signature goes on to say so, as it does
+    of support that was added. InputError for a scorer of pairs and results of a scorer of whole sides.
     """
     again = EMS(pipeline.extractor, pipeline.matcher, scorer, pipeline.supporter).score_alignments(results)
-    return [replace(r, signature=r.signature + best_ending(before.signature))
-            for r, before in zip(again, results, strict=True)]
+    kept = (best_ending(before.signature) + ("" if pipeline.supporter else support_ending(before.signature))
+            for before in results)
+    return [replace(r, signature=r.signature + ending) for r, ending in zip(again, kept, strict=True)]

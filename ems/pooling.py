@@ -12,15 +12,15 @@ from .types import EMSResult
 class Tally:
     """What one answer adds to a pooled score: any pooling or resampling can be redone without a judge.
 
-    `ref_sum / ref_n` is EMS-Recall (eq. 6), `ans_sum / ans_n` EMS-Precision (eq. 8). Addition is
-    element-wise.
+    `ref_sum / ref_n` is EMS-Recall (eq. 6), or below 0 where recall is 0; `ans_sum / ans_n` is EMS-Precision
+    (eq. 8). Addition is element-wise.
     """
 
     ref_sum: float                # sum of (weighted) s_i over scored reference points
     ref_n: float                  # how many of them there are (their weight, for a weighted scorer)
     ans_sum: float                # sum of (weighted) s_j over scored answer points
     ans_n: float
-    unscored: int = 0             # reference points without a readable match or score
+    unscored: int = 0             # points without a readable match or score, as `EMSResult.unscored`
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))

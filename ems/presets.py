@@ -8,9 +8,9 @@ from typing import Any
 
 from .extract import LLMExtractor
 from .io import meant
-from .match import LLMMatcher
+from .match import VARIANTS, LLMMatcher
 from .pipeline import EMS
-from .score import BERTScorer, LLMScorer, RougeScorer, Scorer, WholeScorer
+from .score import BERTScorer, BLEUScorer, LLMScorer, RougeScorer, Scorer, WholeScorer
 from .support.stage import Supporter
 from .types import Answer, InputError, Triplet
 from .variants.joint import JointLLMScorer
@@ -33,17 +33,20 @@ def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = Non
     numbers, llm by the judge. InputError for a scorer, a scale, a variant or a support that does not go with
     the rest.
     """
+    if variant not in VARIANTS:
+        raise InputError(f"variant must be one of {', '.join(VARIANTS)}, got "
+                         f"{variant!r}{meant(variant, VARIANTS)}")
     from .local.encoder import Encoder
-    from .local.overlap import BLEUScorer
     from .local.scorers import LocalScorer, PairScorer, SimilarityMatcher
     from .local.sentences import SentenceExtractor
 
     llm = JointLLMScorer if variant == "all" else LLMScorer
+    top = max_score if max_score is not None else 9 if scorer == "llm-expected" else 10
     judged: dict[str, Callable[[], Any]] = {
-        "llm": lambda: llm(judge, prompts, max_score=max_score or 10),
-        "llm-sides": lambda: SidesLLMScorer(judge, prompts, max_score=max_score or 10),
-        "llm-expected": lambda: LLMScorer(judge, prompts, max_score=max_score or 9, expected=True),
-        "llm-sampled": lambda: LLMScorer(judge, prompts, max_score=max_score or 10, samples=SAMPLES)}
+        "llm": lambda: llm(judge, prompts, max_score=top),
+        "llm-sides": lambda: SidesLLMScorer(judge, prompts, max_score=top),
+        "llm-expected": lambda: LLMScorer(judge, prompts, max_score=top, expected=True),
+        "llm-sampled": lambda: LLMScorer(judge, prompts, max_score=top, samples=SAMPLES)}
     local: dict[str, Callable[[], Scorer | WholeScorer]] = {
         "rouge": RougeScorer, "bleu": BLEUScorer,
         "bertscore": lambda: BERTScorer(Encoder(encoder or "roberta-large")),
@@ -53,6 +56,8 @@ def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = Non
         hint = f"; the {scorer} scorer needs a judge" if scorer in judged else ""
         raise InputError(f"scorer must be one of {', '.join(allowed)}, got "
                          f"{scorer!r}{hint or meant(scorer, allowed)}")
+    if max_score is not None and scorer in local:
+        raise InputError(f"max_score is the top of a judge's scale, which the {scorer} scorer does not have")
     if judge is None and variant != "faithful":
         raise InputError(f"variant {variant!r} is a way to ask a judge, and there is none")
     supporter = _supporter(support, judge, prompts)
@@ -78,10 +83,10 @@ def _supporter(support: str, judge: Any, prompts: Any) -> Supporter | None:
 
 def compute(predictions: Sequence[str], references: Sequence[str | Sequence[str]], *, judge: Any = None,
             scorer: str = "local", **settings: Any) -> dict[str, Any]:
-    """Means over answers (recall, precision, f1), called as a metric of Hugging Face's `evaluate`.
+    """Means over answers (recall, precision, f1), called like a metric of Hugging Face's `evaluate`.
 
     A prediction may have several references: the best counts. nan where nothing could be scored; `n` counts
-    the answers with a value, `unscored` the reference points without one. Other arguments are `build`'s.
+    the answers with a value, `unscored` the points without one. Other arguments are `build`'s.
     InputError for lists of different lengths, an empty one, or a prediction without a reference.
     """
     if len(predictions) != len(references) or not predictions:

@@ -123,10 +123,10 @@ class Prompts:
             try:
                 template = Template(path.read_text(encoding="utf-8"))
             except FileNotFoundError:
+                every = f"one file for each of {', '.join(TASKS)}" if task in SLOTS else "it for this variant"
                 raise InputError(
-                    f"prompt set {self.folder or 'kit'} has no {task}.txt; a set needs one file for each "
-                    f"of {', '.join(TASKS)}, or names those it leaves to the kit in {ABOUT}"
-                ) from None
+                    f"prompt set {self.folder or 'kit'} has no {task}.txt; a set needs {every}, or names "
+                    f"what it leaves to the kit in {ABOUT}") from None
             except UnicodeDecodeError as error:
                 raise InputError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
             if not template.is_valid():

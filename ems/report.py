@@ -59,7 +59,7 @@ def _latex_text(text: str) -> str:
 
 # --- one answer's alignment ---
 
-IN_DOCUMENT = "in document"    # an answer point that no reference point chose, and that the document supports
+IN_DOCUMENT = "in document"    # an answer point that earns nothing, and that the document supports
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,8 @@ class AlignmentRow:
 
     ref: int | None               # index of the reference point, None for none
     ans: int | None               # index of the answer point, None for none
-    # "" for a matched pair, "no match", "unscored"; else "covered", "supported"; "in document" for an answer
-    # point that no reference point chose and the document supports
+    # "" for a matched pair, "no match", "unscored", "covered" by the whole other side; "in document" for an
+    # answer point that earns nothing and that the document supports
     label: str
     score: float | None           # in [0, 1], as it enters the metric; None = unscored
     weight: float | None = None   # the scored point's weight in the mean; None where all weigh the same
@@ -91,12 +91,12 @@ def alignment_rows(result: EMSResult) -> list[AlignmentRow]:
     """
     covered = _side(len(result.ref_points), result.match, scores_of(result), result.ref_weights)
     if result.whole_sides:
-        supported = _side(len(result.ans_points), result.ans_match, result.ans_score, result.ans_weights)
+        answers = _side(len(result.ans_points), result.ans_match, result.ans_score, result.ans_weights)
         return ([AlignmentRow(i, j, "unscored" if s is None else "covered", s, weight, "answer")
                  for i, j, s, weight in covered]
-                + [_with_support(AlignmentRow(i, j, "unscored" if s is None else "supported", s, weight,
+                + [_with_support(AlignmentRow(i, j, "unscored" if s is None else "covered", s, weight,
                                               "reference"), result)
-                   for j, i, s, weight in supported])
+                   for j, i, s, weight in answers])
     rows = [AlignmentRow(i, j, "unscored" if s is None else "no match" if j is None else "", s, weight)
             for i, j, s, weight in covered]
     unknown = result.lost or (result.match and set(result.match) == {None})
@@ -110,8 +110,9 @@ def _with_support(row: AlignmentRow, result: EMSResult) -> AlignmentRow:
     if row.ans is None or not result.support:
         return row
     support = result.support[row.ans]
-    earns_nothing = row.ref is None and row.score == 0 and support.label == "supported"
-    return replace(row, support=support, label=IN_DOCUMENT if earns_nothing else row.label)
+    scored_itself = row.ref is None or result.whole_sides         # otherwise the row's score is the pair's
+    found = scored_itself and row.score == 0 and support.checked and support.label == "supported"
+    return replace(row, support=support, label=IN_DOCUMENT if found else row.label)
 
 
 def _side(n: int, match: Sequence[int | None], scores: Sequence[float | None],
@@ -136,24 +137,27 @@ def arithmetic(result: EMSResult) -> list[str]:
         fraction = (f"({terms}) / {below:g} = {top:.2f} / {below:g}" if plain
                     else f"{top:.2f} / {below:.2f} (weighted)")
         shown = f"{name}: no value" if math.isnan(value) else f"{name} = {value:.3f}"
-        lines.append(f"{name} = {fraction} = {value:.3f}" if below
+        cut = ", cut at 0" * (top < 0)
+        lines.append(f"{name} = {fraction}{cut} = {value:.3f}" if below
                      else f"{shown} (no scored points to divide by)")
     r, p = result.recall, result.precision
     lines.append(f"EMS-F1 = 2 × {p:.3f} × {r:.3f} / ({p:.3f} + {r:.3f}) = {result.f1:.3f}" if p + r > 0
                  else "EMS-F1: no value" if math.isnan(result.f1) else f"EMS-F1 = {result.f1:.3f}")
     if result.support:
         s = support_scores(result)
-        lines.append(f"Beside them, against the document: EMS-Support = {s.support:.3f} ({s.unchecked} of "
-                     f"{s.points} points not checked), blind spot {s.blind_spot:.3f}, unsupported "
-                     f"{s.unsupported:.3f}, open precision {s.open_precision:.3f}")
+        left = f"{s.unchecked} of {s.points} points not checked"
+        lines.append(f"Beside them, against the document: EMS-Support = {s.support:.3f} ({left}), blind spot "
+                     f"{s.blind_spot:.3f}, unsupported {s.unsupported:.3f}, open precision "
+                     f"{s.open_precision:.3f}" if s.points > s.unchecked
+                     else f"Beside them, against the document: EMS-Support: no value ({left})")
     if result.unscored or result.reason:
         whose = "points" if result.whole_sides else "reference points"
         lines.append(f"unscored {whose}: {result.unscored}. {visible(result.reason, 200)}".strip())
     return lines
 
 
-WHOLE_SIDES = ("covered, supported: how far the other side as a whole contains this point. Nearest: the most "
-               "similar point there, a hint only; it did not make the score.")
+WHOLE_SIDES = ("covered: how far the other side as a whole contains this point. Nearest: the most similar "
+               "point there, a hint only; it did not make the score.")
 
 
 def _shown_points(points: Sequence[str]) -> list[str]:

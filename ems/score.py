@@ -1,7 +1,7 @@
 """Stage 3: how well a matched pair agrees, from 0 to 1 (paper, section 2.3, eq. 5).
 
 A scorer is called with (reference point, answer point) pairs and returns a float in [0, 1] for each, or None
-when its reply could not be read. A scorer that judges whole sides has `cover` instead, see `WholeScorer`.
+when its reply could not be read. `GroupScorer` and `WholeScorer` are called in other ways.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from .asking import as_judge
-from .local.overlap import Rouge
+from .local.overlap import BLEU_SIGNATURE, Rouge, bleu
 from .prompting import Prompts
 from .reading import read_score
 from .sanitise import quoted
@@ -144,6 +144,18 @@ class RougeScorer:
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         return [self._rouge(ref, ans)[self._kind][2] for ref, ans in pairs]
+
+
+class BLEUScorer:
+    """NLTK's sentence BLEU of two points, up to 4-grams and smoothed, in [0, 1]; see `bleu`."""
+
+    name = "bleu"
+
+    def __init__(self) -> None:
+        self.signature = BLEU_SIGNATURE
+
+    def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
+        return [*bleu([ref for ref, _ in pairs], [ans for _, ans in pairs])]
 
 
 class BERTScorer:

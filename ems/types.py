@@ -1,4 +1,4 @@
-"""The nouns of the kit: small frozen records that every other module speaks. Imports nothing of ours."""
+"""The nouns of the kit: small frozen records that every other module speaks."""
 
 from __future__ import annotations
 
@@ -143,13 +143,13 @@ class EMSResult:
         return cls(**values)
 
     def __str__(self) -> str:
-        """The same for a terminal: one row below the other, then the sums and the signature."""
+        """The alignment as text for a terminal: its rows, then the sums and the signature."""
         from .report import alignment_text
 
         return alignment_text(self)
 
     def _repr_html_(self) -> str:
-        """Two aligned columns in a notebook: matched points side by side, coloured by score."""
+        """The alignment as two columns in a notebook, coloured by score."""
         from .report import alignment_html
 
         return alignment_html(self)

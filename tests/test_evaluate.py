@@ -17,7 +17,7 @@ from ems.pipeline import EMS, rescored
 from ems.presets import build
 from ems.score import LLMScorer, RougeScorer
 from ems.support.stage import with_support
-from ems.support.support import LLMSupporter
+from ems.support.support import LLMSupporter, LocalSupporter
 from ems.types import Answer, EMSResult, InputError, Triplet
 from ems.variants.sides import SidesLLMScorer
 
@@ -348,3 +348,37 @@ def test_metrics_of_a_result_follow_from_its_alignment():
     result = build(None, "local-pair").score(REFERENCE, ANSWER)
     again = ems_scores(result.match, result.score, len(result.ans_points))
     assert (again.recall, again.precision, again.f1) == (result.recall, result.precision, result.f1)
+
+
+def test_rescoring_keeps_what_says_where_support_came_from():
+    triplet = Triplet("t", "g", "", "Nothing alike.", f"{REFERENCE} {ANSWER}", others=(REFERENCE,))
+    pair = build(None, "local-pair")
+    results = pair.evaluate([triplet], [Answer("t", "m", ANSWER)])
+    checked = with_support(results, [triplet], LocalSupporter())
+    again, = rescored(checked, RougeScorer(), pair)
+    assert again.support == checked[0].support
+    assert again.signature.count("|support:") == 1
+    assert again.signature.endswith("|references:best of 2|support:" + LocalSupporter().signature)
+    assert "support" not in rescored(results, RougeScorer(), pair)[0].signature
+
+
+def test_the_nearest_points_of_whole_sides_are_no_matches():
+    with pytest.raises(InputError, match="the rouge scorer needs matches"):
+        rescored([build().score(REFERENCE, ANSWER)], RougeScorer(), build(None, "rouge"))
+
+
+@pytest.mark.parametrize(("settings", "words"), [
+    ({"scorer": "llm-sides", "variant": "bogus"}, "variant must be one of"),
+    ({"scorer": "rouge", "max_score": 7}, "max_score is the top of a judge's scale"),
+    ({"scorer": "llm", "max_score": 0}, "max_score must be 1 or more"),
+])
+def test_settings_that_do_not_fit_a_scorer_are_refused(settings, words):
+    with pytest.raises(InputError, match=words):
+        build(lambda prompt: "5", **settings)
+
+
+def test_a_judge_scores_unless_another_scorer_is_named():
+    assert "|score:local" in ems.score_answer(REFERENCE, ANSWER).signature
+    judged = ems.score_answer(REFERENCE, ANSWER, judge=lambda prompt: "no answer")
+    assert "|score:llm" in judged.signature
+    assert isnan(judged.f1)

@@ -287,7 +287,7 @@ def test_rows_of_whole_sides_hold_what_made_the_number():
     assert [(r.tag, r.ref, r.ans, r.weight, r.hint) for r in rows] == [
         ("covered 0.85", 0, 1, 3.0, "answer"), ("covered 0.00", 1, None, 1.0, "answer"),
         ("unscored", 2, 0, 2.0, "answer"),
-        ("supported 0.62", 0, 0, None, "reference"), ("supported 0.00", None, 1, None, "reference")]
+        ("covered 0.62", 0, 0, None, "reference"), ("covered 0.00", None, 1, None, "reference")]
     scored = [r for r in rows if r.hint == "answer" and r.score is not None]
     assert given.recall == sum(r.score * r.weight for r in scored) / sum(r.weight for r in scored) == 2.55 / 4
     assert given.precision == sum(r.score for r in rows if r.hint == "reference") / 2 == 0.31
@@ -309,7 +309,7 @@ def test_without_a_readable_choice_no_answer_point_is_unmatched():
 def test_whole_sides_without_nearest_points_show_their_scores():
     given = whole(match=(None, None, None), ref_weights=(), ans_match=())
     assert [r.tag for r in report.alignment_rows(given)] == [
-        "covered 0.85", "covered 0.00", "unscored", "supported 0.62", "supported 0.00"]
+        "covered 0.85", "covered 0.00", "unscored", "covered 0.62", "covered 0.00"]
     assert "EMS-Recall = (0.85 + 0.00) / 2 = 0.85 / 2 = 0.425" in report.alignment_text(given)
 
 
@@ -359,7 +359,7 @@ def test_the_nearest_point_is_only_a_hint():
     assert "a hint only" in page
     lines = report.alignment_text(whole()).splitlines()
     assert lines[4].split() == ["0", "r0", "covered", "0.85", "1", "(a1)"]
-    assert "(r0)" in next(line for line in lines if "supported 0.62" in line)
+    assert "(r0)" in next(line for line in lines if "covered 0.62" in line)
     assert all(line.get_linestyle() == ":" for line in point_figures.alignment_figure(whole()).axes[0].lines)
 
 

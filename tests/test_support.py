@@ -12,7 +12,7 @@ from doubles import ScriptedJudge
 from ems.data import support_frame
 from ems.pipeline import EMS
 from ems.presets import build
-from ems.report import alignment_html, alignment_text
+from ems.report import alignment_html, alignment_rows, alignment_text
 from ems.support.document import Document, cut
 from ems.support.retrieve import BM25, average_precision, recall_at, reciprocal_rank, terms
 from ems.support.scores import support_scores
@@ -315,6 +315,17 @@ def test_every_view_says_what_the_document_says_of_each_answer_point():
         words = " ".join(re.sub("<[^>]+>", " ", view).split())
         said = re.findall(r"document: (supported; passage 0|\w+; not found: [^;]+)", words)
         assert said == ["silent; not found: 9%", "supported; passage 0"]
+
+
+def test_a_point_that_earns_nothing_is_shown_in_the_document_whatever_lies_nearest():
+    for nearest in (None, 0):
+        whole = replace(result((0.0, 0.0), (YES, replace(YES, reason=NO_NUMBER))), whole_sides=True, ans_match=(nearest,) * 2)
+        rows = [row for row in alignment_rows(whole) if row.hint == "reference"]
+        assert [row.tag for row in rows] == ["in document", "covered 0.00"]
+
+
+def test_nothing_checked_is_no_number():
+    assert "EMS-Support: no value (1 of 1 points not checked)" in alignment_text(result((0.0,), (UNCHECKED,)))
 
 
 def test_a_pipeline_of_ones_own_takes_a_supporter():

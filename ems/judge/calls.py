@@ -1,7 +1,8 @@
-"""Live calls: many questions under way at once on one event loop, repeated where that helps, saved at once.
+"""Live calls: many questions under way together on one event loop, repeated where that helps, saved at once.
 
 The loop runs in a thread of its own, so that callers from scripts, threads and notebooks simply wait for it.
-All that is done here happens in that thread: nothing needs a lock. Imported for the first live question.
+All that `Calls` does happens in that thread and needs no lock; only its start does. Imported for the first
+live question.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ OWN_STRIKES = 96         # the same for requests that are refused for their size
 FIRST_CALLS = 32         # calls under way at most until a first reply has come
 FIRST_TRIES = 4  # repeated calls, of all requests together, to an address from which nothing has ever come
 FIRST_WAITS = 8          # the same, with those for which the server named a time to come back
-# Seconds between the starts of two calls, about the work that a call is here. Calls that start together have
-# replies that come together, and these would wait for one another.
+# Seconds between the starts of two calls, about the processor time that one takes here. Calls that start
+# together have replies that come together, and these would wait for one another.
 APART = 0.002
 GRACE = 10.0             # seconds that replies on their way are waited for when asking has to stop
 

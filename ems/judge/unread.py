@@ -32,9 +32,10 @@ def is_readable(task: str, reply: str) -> bool:
         return read_list(reply, "points" if task == "extract" else "claims") is not None
     if task == "summary":
         return read_numbers(reply, "blocks", 10**6) is not None
-    keys = {"match": "matches", "score": "scores", "match and score": "pairs", "entail": "labels"}
+    keys = {"match": "matches", "score": "scores", "match and score": "pairs", "entail": "labels",
+            "support": "labels"}
     if task not in keys:
         return bool(without_thought(reply))
     if read_rows(reply, keys[task]) is not None:
         return True
-    return read_word(reply, LABELS) is not None if task == "entail" else states_number(reply)
+    return read_word(reply, LABELS) is not None if keys[task] == "labels" else states_number(reply)

@@ -87,8 +87,8 @@ class Endpoint:
         # A function, so that printing this object or its attributes does not show the key.
         self._secret = lambda: (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
         self.learned = LEARNED.setdefault((self.base_url, model), Learned())
-        self._client: Callable[[], Any] | None = None      # makes a client
-        self._places: list[Any] = []                # a client for each call that it could take just now
+        self._new_client: Callable[[], Any] | None = None
+        self._places: list[Any] = []                # clients, once for each call they have room for
 
     @property
     def where(self) -> str:
@@ -108,12 +108,12 @@ class Endpoint:
             raise Failed("no key", fatal="OPENAI_API_KEY has characters that no key has; set it again")
         # No limit on single reads: it would not bound a reply that trickles in; callers limit the whole.
         timeout = openai.Timeout(None, connect=CONNECT)
-        if self._client is None:
+        if self._new_client is None:
             # One TLS context for all clients: one that makes its own keeps every call waiting for 20 ms. The
             # client's HTTP library is httpx, and httpx2 from openai 3 on.
             http = import_module(openai.DefaultAsyncHttpxClient.__base__.__module__.partition(".")[0])
             context = http.create_ssl_context()
-            self._client = lambda: openai.AsyncOpenAI(
+            self._new_client = lambda: openai.AsyncOpenAI(
                 api_key=self._secret() or "none", base_url=self.base_url, max_retries=0, timeout=timeout,
                 http_client=openai.DefaultAsyncHttpxClient(verify=context))
 
@@ -123,8 +123,8 @@ class Endpoint:
         if not self._places:
             import asyncio
 
-            assert self._client is not None            # `connect` has been called
-            client = self._client()
+            assert self._new_client is not None            # `connect` has been called
+            client = self._new_client()
             # Left to the garbage collector, the client would close its connections on whatever event loop
             # runs in the collecting thread (a notebook's, say), and so stop calls of others on this one.
             finalize(self, _close, client, asyncio.get_running_loop()).atexit = False

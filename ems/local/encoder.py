@@ -33,15 +33,18 @@ class Encoder:
     """A transformer behind BERTScore and sentence embeddings.
 
     `name` is a key of `PACKAGED` (no network needed), a folder, or a model of the Hugging Face hub.
-    `truncated` counts the texts cut at the encoder's 512 tokens since the encoder was made; the cut part
-    counts for nothing. Raises InputError when the package, the folder or the hub cannot be reached, or when
-    weights fail their hash.
+    `truncated` counts the texts that `bertscore` cut at 512 tokens since the encoder was made, once for each
+    pair; the cut part counts for nothing. Raises InputError when the package, the folder or the hub cannot be
+    reached, or when weights fail their hash.
     """
 
     def __init__(self, name: str = "roberta-large", *, layers: int | None = None):
         self.name, self.truncated = name, 0
         if name in PACKAGED:
             package, folder, self.layers, expected = PACKAGED[name]
+            if layers not in (None, self.layers):
+                raise InputError(f"encoder {name} is read at layer {self.layers}, got layers={layers}; for "
+                                 "another layer name its folder")
             self._source = str(_packaged(name, package, folder))
             self.sha256 = _sha256(Path(self._source) / "model.safetensors")
             if self.sha256 != expected:

@@ -73,15 +73,3 @@ def bleu(references: Sequence[str], answers: Sequence[str]) -> list[float]:
              for r, a in zip(references, answers, strict=True)]
     return [float(sentence_bleu([ref], ans, smoothing_function=smoothing)) if ref and ans else 0.0
             for ref, ans in words]
-
-
-class BLEUScorer:
-    """NLTK's sentence BLEU of two points, up to 4-grams and smoothed, in [0, 1]; see `bleu`."""
-
-    name = "bleu"
-
-    def __init__(self) -> None:
-        self.signature = BLEU_SIGNATURE
-
-    def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        return [*bleu([ref for ref, _ in pairs], [ans for _, ans in pairs])]

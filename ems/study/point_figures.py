@@ -97,7 +97,7 @@ def alignment_figure(result: EMSResult, sides: tuple[str, str] | None = None,
         right = [_row_box(row, row.ans, result.ans_points) for row in rows
                  if row.ans is not None and row.hint == "reference"]
         links = [_Link(i, j, "#9A9A9A", 0.9, ":") for i, j in sorted({(i, j) for _, i, j in joined})]
-        counts = f"{len(left)} points, how far covered", f"{len(right)} points, how far supported"
+        counts = f"{len(left)} points, how far covered", f"{len(right)} points, how far covered"
         notes += [WHOLE_SIDES, "Dashed: nothing covers it. Dotted box, ?: unscored. Darker: higher score. "
                                "Dotted lines: nearest point."]
     else:

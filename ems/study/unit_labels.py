@@ -16,11 +16,10 @@ import pandas as pd
 
 from .. import stats
 from ..baselines import bertscore, rouge
-from ..local.overlap import BLEUScorer
 from ..match import Matcher
 from ..pipeline import EMS
 from ..presets import build
-from ..score import RougeScorer
+from ..score import BLEUScorer, RougeScorer
 from ..types import Answer, InputError, Triplet
 from .agreement import metrics_of, surface_table
 from .upstream import UNIT_KEYS

@@ -1,4 +1,4 @@
-"""A stage beside the paper's three: what its document says of every answer point."""
+"""A stage beside the paper's three: what the triplet's document says of each answer point."""
 
 from __future__ import annotations
 
@@ -31,6 +31,11 @@ def with_support(results: Sequence[EMSResult], triplets: Sequence[Triplet],
     sign = f"|support:{supporter.signature}" + (f"|support by {judge.signature}" if judge else "")
     signed = [replace(r, signature=r.signature + sign) for r in results]
     return supported(signed, contexts, supporter)
+
+
+def support_ending(signature: str) -> str:
+    """What `with_support` added to a signature; empty where it was not called."""
+    return "".join(signature.rpartition("|support:")[1:]) if "|support:" in signature else ""
 
 
 def supported(results: Sequence[EMSResult], contexts: Mapping[str, str],

@@ -1,1 +1,3 @@
-"""Ways to evaluate that are not the paper's, beside the chain that is."""
+"""Ways to evaluate that are not the paper's: joint (one call for an answer), sides (each point against the
+whole other side), references (the best of several); replies reads what joint questions bring.
+"""

@@ -31,8 +31,9 @@ def best_of(most: int, triplets: Mapping[str, Triplet], answers: Sequence[Answer
 
 
 def best_ending(signature: str) -> str:
-    """What a signature ends with where the best of several references counted; empty where there was one."""
-    return "".join(signature.rpartition(BEST)[1:]) if BEST in signature else ""
+    """What a signature says where the best of several references counted; empty where there was one."""
+    count = signature.rpartition(BEST)[2].partition("|")[0]
+    return BEST + count if BEST in signature else ""
 
 
 def _highest(options: Sequence[EMSResult]) -> EMSResult:
