@@ -341,7 +341,7 @@ def test_the_local_evaluator_shows_every_point_with_its_score():
         for score in given.score:
             assert f"covered {score:.2f}" in view
         for score in given.ans_score:
-            assert f"supported {score:.2f}" in view
+            assert f"covered {score:.2f}" in view
         for weight in {*given.ref_weights, *given.ans_weights}:
             assert f"weight {weight:.1f}" in view
     assert all(f"{score:.2f}" in texts(point_figures.alignment_figure(given)) for score in given.ans_score)
