@@ -15,7 +15,8 @@ from .io import meant
 from .prompting import Prompts
 from .reading import read_index
 from .sanitise import quoted
-from .types import InputError, Judge, Points, Request
+from .types import InputError, Judge, Match, Points, Request
+from .variants.joint import match_together
 
 # Ways to put the question, by name, with the template of each. `faithful` is the paper's, and the default.
 VARIANTS = {
@@ -24,7 +25,6 @@ VARIANTS = {
     "all": "match_all",  # all reference points of an answer in one call
     "reasoned": "match_reasoned",  # a sentence or two of reasoning first, as the paper's text has it
 }
-Match = tuple[int | None, ...]
 
 
 class Matcher(Protocol):
@@ -57,8 +57,6 @@ class LLMMatcher:
 
     def __call__(self, pairs: Sequence[tuple[Points, Points]]) -> list[Match]:
         if self.variant == "all":
-            from .variants.joint import match_together
-
             return match_together(pairs, self.judge, self.prompts, self.max_tokens, self.unread)
         menus = [self.prompts.menu(ans) for _, ans in pairs]
         template, first = VARIANTS[self.variant], self.prompts.first

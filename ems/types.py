@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Protocol, runtime_checkable
 
 Points = tuple[str, ...]
+Match = tuple[int | None, ...]      # per reference point: answer index (eq. 4), -1 = none, None = unscored
 
 
 class InputError(ValueError):
@@ -94,8 +95,7 @@ class EMSResult:
     model: str
     ref_points: Points
     ans_points: Points
-    # Per reference point: answer index (eq. 4), -1 = none, None = unscored.
-    match: tuple[int | None, ...]
+    match: Match
     score: tuple[float | None, ...] = ()   # per reference point: s_i in [0, 1] (eq. 5), None = unscored
     recall: float = math.nan
     precision: float = math.nan

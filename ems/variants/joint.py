@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ..asking import as_judge, reply_schema
-from ..match import Match
 from ..prompting import Prompts
 from ..sanitise import numbered, quoted
 from ..score import scale
-from ..types import InputError, Judge, Points, Request
+from ..types import InputError, Judge, Match, Points, Request
 from .replies import read_indices, read_scores
 
 MATCHES_SCHEMA = reply_schema("matches", {"type": "integer"})
