@@ -72,23 +72,29 @@ class Encoder:
         columns = tuple([0.0] * len(references) for _ in range(3))
         if not pairs:
             return columns
-        tokens = self._tokens({text: None for pair in pairs.values() for text in pair})
+        tokenizer = self._load_scorer()._tokenizer
+        lengths = {text: len(tokenizer(text)["input_ids"])
+                   for text in dict.fromkeys(text for pair in pairs.values() for text in pair)}
+        self.truncated += sum(lengths[text] > MAX_TOKENS for pair in pairs.values() for text in pair)
+        for portion in _portions(pairs, {text: min(n, MAX_TOKENS) for text, n in lengths.items()}):
+            for i, values in zip(portion, self._scored([pairs[i] for i in portion]), strict=True):
+                for column, value in zip(columns, values, strict=True):
+                    column[i] = round(value, 6)
+        return columns
+
+    def _scored(self, pairs: Sequence[tuple[str, str]]) -> list[list[float]]:
+        """Precision, recall and F1 of some pairs, whose vectors are all held meanwhile."""
+        tokens = self._tokens(dict.fromkeys(text for pair in pairs for text in pair))
         import torch
         from bert_score.utils import greedy_cos_idf
 
-        whole = self._load_scorer()._tokenizer(list(tokens))["input_ids"]
-        cut = {text for text, ids in zip(tokens, whole, strict=True) if len(ids) > MAX_TOKENS}
-        self.truncated += sum(text in cut for pair in pairs.values() for text in pair)
-        for portion in _portions(pairs, {text: len(ids) for text, ids in tokens.items()}):
-            needed = {text: tokens[text] for i in portion for text in pairs[i]}
-            vectors = dict(self._vectors(needed))
-            weights = {text: self._weights(ids) for text, ids in needed.items()}
-            for i in portion:
-                sides = [(vectors[t][None].clone(), torch.ones(1, len(tokens[t])), weights[t].clone())
-                         for t in pairs[i]]
-                for column, value in zip(columns, greedy_cos_idf(*sides[0], *sides[1]), strict=True):
-                    column[i] = round(value.item(), 6)
-        return columns
+        vectors = dict(self._vectors(tokens))
+        scored = []
+        for pair in pairs:
+            sides = [(vectors[text][None].clone(), torch.ones(1, len(tokens[text])), self._weights(tokens[text]))
+                     for text in pair]
+            scored.append([value.item() for value in greedy_cos_idf(*sides[0], *sides[1])])
+        return scored
 
     def embed(self, texts: Sequence[str]) -> Any:
         """Unit-length mean-pooled embeddings, a float32 numpy array of shape (len(texts), width)."""
