@@ -91,8 +91,8 @@ class Encoder:
         vectors = dict(self._vectors(tokens))
         scored = []
         for pair in pairs:
-            sides = [(vectors[text][None].clone(), torch.ones(1, len(tokens[text])), self._weights(tokens[text]))
-                     for text in pair]
+            sides = [(vectors[t][None].clone(), torch.ones(1, len(tokens[t])), self._weights(tokens[t]))
+                     for t in pair]
             scored.append([value.item() for value in greedy_cos_idf(*sides[0], *sides[1])])
         return scored
 
