@@ -40,7 +40,7 @@ Rows = Iterator[tuple[str, str]]
 
 def real_texts() -> tuple[list[Triplet], list[Answer]]:
     """The fifty references of the data set, and as answers to them the same without every third sentence."""
-    from ems.study.calls import build_triplets, load_companies
+    from ems.study.dataset.calls import build_triplets, load_companies
 
     data = ROOT / "data"
     triplets = build_triplets(
@@ -99,7 +99,7 @@ def field_rows(folder: Path) -> Rows:
     """A hundred pairs of RAGChecker's published set, if its file is at hand; the same server."""
     from ems.baselines import RAGChecker
     from ems.presets import build
-    from ems.study.upstream import ragchecker_meta
+    from ems.study.people.upstream import ragchecker_meta
 
     os.environ.setdefault("EMS_DATA_MIRROR", str(ROOT.parent / "shared" / "data"))
     if not (Path(os.environ["EMS_DATA_MIRROR"]) / "ragchecker").is_dir():

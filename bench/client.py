@@ -19,10 +19,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ems.asking import Request
 from ems.judge.client import LLMJudge
 from ems.judge.store import Record, Replies, reply_key
 from ems.judge.wire import Endpoint
-from ems.types import Request
 from tests.loopback import Process
 
 LATENCY = 0.4                     # seconds the server takes for each reply

@@ -25,7 +25,7 @@ from ems.local import words
 from ems.local.scorers import LocalScorer
 from ems.pipeline import with_metrics
 from ems.presets import build
-from ems.study import agreement, unit_labels, upstream
+from ems.study.people import agreement, unit_labels, upstream
 from ems.types import Answer, EMSResult, Triplet
 
 Settings = Mapping[str, object]

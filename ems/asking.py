@@ -1,13 +1,14 @@
-"""Who answers prompts (a judge, or a plain function), and the shape and length of a reply."""
+"""What a judge is asked and replies: records, the protocol, and the shape and length of a reply."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
 
 from .io import progress_bar
-from .types import InputError, Judge, Reply, Request
+from .types import InputError
 
 # A sentence seldom holds more than two points, or three claims. A small judge that starts to repeat itself
 # would otherwise write until its limit, and the whole reply would be lost; where servers constrain replies,
@@ -15,6 +16,77 @@ from .types import InputError, Judge, Reply, Request
 PER_SENTENCE = {"points": 2, "claims": 3}
 _OTHER_SCRIPT = re.compile("[\u0370-\u1fff\u2c00-\U0010ffff]")        # not Latin, no punctuation
 _SENTENCE_END = re.compile(r"[.!?;]\s|[。！？；]|\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question to the judge."""
+
+    task: str                     # what it is for: extract, match, score, ... (usage is counted by it)
+    prompt: str
+    max_tokens: int               # limit of the reply's length
+    # JSON schema the reply should follow; the prompt says so in words as well.
+    schema: dict[str, Any] | None = None
+    sample: int = 0               # number of the repetition, when the same question is asked several times
+    top_logprobs: int = 0         # how many likely first tokens of the reply to ask the probabilities of
+    label: str = field(default="", compare=False)   # a name for people; changes nothing
+    # For counting without asking: the text that the reply restates, or the few values that it chooses from.
+    about: str = field(default="", compare=False)
+    choices: Sequence[int | str] = field(default=(), compare=False)
+    # How many of them a reply to a joint question lists; 0 = one.
+    entries: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One stored reply, with all that is needed to use it again and to know where it came from."""
+
+    key: str                      # hash of the request: all that can change the reply
+    task: str                     # what was asked: extract, match, ...
+    model: str
+    text: str                     # what the model wrote, cut off or refusing as it may be
+    finish_reason: str = "stop"   # as the server gives it; "refusal" = declined, "no text" = none was sent
+    prompt_tokens: int = 0        # as the server counts; 0 when it does not say
+    completion_tokens: int = 0
+    cached_tokens: int = 0        # prompt tokens the server did not have to read again
+    seconds: float = 0.0          # from sending to the last byte, without retries
+    date: str = ""                # UTC, ISO 8601
+    # Reply format used, parameters the server made us drop.
+    sent: dict[str, Any] = field(default_factory=dict)
+    label: str = ""               # what the caller calls this request
+    prompt: str | None = None     # absent in committed data
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A judge's reply as the stages read it: a usable text, or None and the reason; and its record."""
+
+    text: str | None
+    error: str = ""               # "length", "refusal", "timeout", "connection", "http 500", "not JSON", ...
+    record: Record | None = field(default=None, compare=False)   # None where nothing came, or nothing is kept
+    stored: bool = field(default=False, compare=False)           # came from the store: nothing was asked
+    message: str = field(default="", compare=False)              # the server's message about a failure
+
+    @property
+    def probabilities(self) -> Mapping[str, float]:
+        """Probability in [0, 1] of each likely first token, where these were asked for and given."""
+        return self.record.sent.get("chances", {}) if self.record else {}
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Anything with a name, a signature and `ask`."""
+
+    name: str                     # the model, for people
+
+    @property
+    def signature(self) -> str:
+        """Everything that can change its replies."""
+        ...
+
+    def ask(self, requests: Sequence[Request], progress: str = "") -> list[Reply]:
+        """One reply per request, in the same order; a progress bar if `progress` has words for it."""
+        ...
 
 
 class CallableJudge:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import nan
 from typing import Any
 
-from .asking import as_judge, list_schema, reply_schema, room
+from .asking import Judge, Reply, Request, as_judge, list_schema, reply_schema, room
 from .batches import batch_size, check_known, in_batches, through, triplets_by_id
 from .local.overlap import BLEU_SIGNATURE, bleu, rouge
 from .metrics import f1
@@ -16,7 +16,7 @@ from .prompting import Prompts
 from .reading import read_list, read_word, read_words
 from .sanitise import harmless, numbered, quoted
 from .score import MAX_TOKENS
-from .types import Answer, InputError, Judge, Points, Reply, Request, Triplet
+from .types import Answer, InputError, Points, Triplet
 
 __all__ = ["BLEU_SIGNATURE", "Claims", "RAGChecker", "bertscore", "bleu", "ragchecker_scores", "rouge"]
 LABELS = ("Entailment", "Neutral", "Contradiction")

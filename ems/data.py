@@ -35,7 +35,7 @@ from .io import (
     validated,
 )
 from .judge.budget import Usage, merged
-from .pooling import tally
+from .results.pooling import tally
 from .support.scores import support_scores
 from .types import Answer, EMSResult, GivenPoint, InputError, Triplet
 

@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from .asking import as_judge, list_schema, reply_schema, room
+from .asking import Judge, Request, as_judge, list_schema, reply_schema, room
 from .local.blocks import LEAST_BLOCKS, blocks_of, without_summaries
 from .prompting import Prompts
 from .reading import read_list, read_numbers
 from .sanitise import harmless, numbered
-from .types import Judge, Points, Request
+from .types import Points
 
 BLOCKS_SCHEMA = reply_schema("blocks", {"type": "integer"})
 

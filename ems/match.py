@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from .asking import as_judge
+from .asking import Judge, Request, as_judge
 from .io import meant
 from .prompting import Prompts
 from .reading import read_index
 from .sanitise import quoted
-from .types import InputError, Judge, Match, Points, Request
+from .types import InputError, Match, Points
 from .variants.joint import match_together
 
 # Ways to put the question, by name, with the template of each. `faithful` is the paper's, and the default.

@@ -69,40 +69,32 @@ class Scores:
 
 
 def ems_scores(match: Sequence[int | None], score: Sequence[float | None], n_answer_points: int, *,
-               ans_score: Sequence[float | None] | None = None, ref_weights: Sequence[float] = (),
-               ans_weights: Sequence[float] = ()) -> Scores:
+               ref_weights: Sequence[float] = ()) -> Scores:
     """EMS-Recall, EMS-Precision and EMS-F1 of one answer (eq. 5-9).
 
     `match[i]` is the 0-based answer index chosen for reference point i, -1 for none, None when the reply
     could not be read; `score[i]` is s_i in [0, 1], None when unscored. A point that is unscored leaves both
-    the numerator and the denominator of its side. `ans_score`, `ref_weights` and `ans_weights` serve scorers
-    that judge the answer side on its own or weigh points; left out, they are eq. 7 and 1 for every point.
+    the numerator and the denominator of its side. `ref_weights` are 1 for every point if left out.
 
     A lost reply about a match may have named any answer point. Those that no other reference point is known
     to have chosen count as not chosen: lost matches lower precision. With 9 of 10 lost and the tenth at 1,
     recall is 1 and precision 0.1; `unscored` says how many.
 
     Degenerate cases: no answer points give 0, 0, 0; no reference points, or none that could be scored, give
-    nan for all three with a `reason` (precision keeps its value only where `ans_score` judges the answer side
-    on its own). Raises ValueError for lists of different lengths, an index off the list, a score out of
-    range.
+    nan for all three with a `reason`. Raises ValueError for lists of different lengths, an index off the
+    list, a score out of range.
 
     A point of negative weight (given with the triplet) should not be said: its score is taken off recall,
     which is 0 at least, and it supports no answer point.
     """
-    _check(match, score, n_answer_points, ref_weights, ans_weights)
+    _check(match, score, n_answer_points, ref_weights)
     s_ref = reference_scores(match, score)
-    if ans_score is not None:
-        s_ans = tuple(ans_score)
-    elif s_ref and s_ref.count(None) == len(s_ref):
+    weights = ref_weights or [1.0] * len(match)
+    chosen = [index if w >= 0 else -1 for index, w in zip(match, weights, strict=True)]
+    s_ans = answer_scores(chosen, s_ref, n_answer_points)
+    if s_ref and s_ref.count(None) == len(s_ref):
         s_ans = (None,) * n_answer_points              # no choice is known: no zeros either
-    else:
-        weights = ref_weights or [1.0] * len(match)
-        chosen = [index if w >= 0 else -1 for index, w in zip(match, weights, strict=True)]
-        s_ans = answer_scores(chosen, s_ref, n_answer_points)
-    if len(s_ans) != n_answer_points:
-        raise ValueError(f"ans_score must have {n_answer_points} entries, one a point, got {len(s_ans)}")
-    return side_scores(s_ref, s_ans, ref_weights, ans_weights)
+    return side_scores(s_ref, s_ans, ref_weights)
 
 
 def side_scores(
@@ -128,16 +120,14 @@ def scores_of(result: EMSResult) -> tuple[float | None, ...]:
 
 
 def _check(match: Sequence[int | None], score: Sequence[float | None], n_answer_points: int,
-           ref_weights: Sequence[float], ans_weights: Sequence[float]) -> None:
+           ref_weights: Sequence[float]) -> None:
     """ValueError for what is no alignment."""
     if len(match) != len(score):
         raise ValueError(
             f"match and score must have one entry per reference point, got {len(match)} and {len(score)}"
         )
-    sides = ("ref_weights", ref_weights, len(match)), ("ans_weights", ans_weights, n_answer_points)
-    for name, weights, n in sides:
-        if weights and len(weights) != n:
-            raise ValueError(f"{name} must have {n} entries, one a point, got {len(weights)}")
+    if ref_weights and len(ref_weights) != len(match):
+        raise ValueError(f"ref_weights must have {len(match)} entries, one a point, got {len(ref_weights)}")
     if n_answer_points < 0:
         raise ValueError(f"n_answer_points must be 0 or more, got {n_answer_points}")
     for i, (index, value) in enumerate(zip(match, score, strict=True)):

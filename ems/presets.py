@@ -12,12 +12,20 @@ from .match import VARIANTS, LLMMatcher
 from .pipeline import EMS
 from .score import BERTScorer, BLEUScorer, LLMScorer, RougeScorer, Scorer, WholeScorer
 from .support.stage import Supporter
-from .types import Answer, InputError, Triplet
+from .types import Answer, EMSResult, InputError, Triplet
+from .variants.finer import HIGHEST, ExpectedLLMScorer, SampledLLMScorer
 from .variants.joint import JointLLMScorer
 from .variants.sides import SidesLLMScorer
 
 SUPPORT = ("none", "local", "llm")        # ways to check answer points against the document
-SAMPLES = 20        # replies a pair for llm-sampled, as in G-Eval (arXiv:2303.16634)
+
+
+def score_answer(reference: str, answer: str, *, judge: Any = None, scorer: str | None = None) -> EMSResult:
+    """Evaluate one answer; `judge` None needs no key and no network. See `build` for the choices.
+
+    The scorer is "llm" with a judge and "local" without, if it is not named.
+    """
+    return build(judge, scorer or ("local" if judge is None else "llm")).score(reference, answer)
 
 
 def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = None, prompts: Any = None,
@@ -26,8 +34,8 @@ def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = Non
 
     Without a judge: sentence points, similarity matching and a scorer of rouge, bleu, bertscore, local or
     local-pair. With one, extraction and matching are the judge's, and `scorer` may also be llm, llm-expected
-    or llm-sampled (see `LLMScorer`), or llm-sides (both sides whole, see `SidesLLMScorer`). `encoder` names
-    the model for bertscore (roberta-large if None), `max_score` the top of the judge's scale (10, or 9 for
+    or llm-sampled (`variants.finer`), or llm-sides (both sides whole, `SidesLLMScorer`). `encoder` names the
+    model for bertscore (roberta-large if None), `max_score` the top of the judge's scale (10, or 9 for
     llm-expected, if None), `variant` the way a judge is asked for matches (`match.VARIANTS`; with "all" the
     llm scorer asks jointly as well). `support` checks answer points against the document as well: local by
     numbers, llm by the judge. InputError for a scorer, a scale, a variant or a support that does not go with
@@ -41,12 +49,12 @@ def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = Non
     from .local.sentences import SentenceExtractor
 
     llm = JointLLMScorer if variant == "all" else LLMScorer
-    top = max_score if max_score is not None else 9 if scorer == "llm-expected" else 10
+    top = max_score if max_score is not None else HIGHEST if scorer == "llm-expected" else 10
     judged: dict[str, Callable[[], Any]] = {
         "llm": lambda: llm(judge, prompts, max_score=top),
         "llm-sides": lambda: SidesLLMScorer(judge, prompts, max_score=top),
-        "llm-expected": lambda: LLMScorer(judge, prompts, max_score=top, expected=True),
-        "llm-sampled": lambda: LLMScorer(judge, prompts, max_score=top, samples=SAMPLES)}
+        "llm-expected": lambda: ExpectedLLMScorer(judge, prompts, max_score=top),
+        "llm-sampled": lambda: SampledLLMScorer(judge, prompts, max_score=top)}
     local: dict[str, Callable[[], Scorer | WholeScorer]] = {
         "rouge": RougeScorer, "bleu": BLEUScorer,
         "bertscore": lambda: BERTScorer(Encoder(encoder or "roberta-large")),

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Any
 
 from .io import home
-from .sanitise import quoted
+from .prompt_set import ABOUT, SetFile, read_set_file
 from .types import InputError
 
 # What each task's template is filled with: the slots it must have, and those it may leave out.
@@ -27,27 +26,20 @@ SLOTS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
         ("consolidate", "question versions", "context document versions_count"),
     )}
 TASKS = tuple(SLOTS)
-# Questions of other papers than the one that a set is from: the kit's own where the set has none.
-RUBRIC_TASKS = tuple(f"rubric_{name}" for name in (
-    "accuracy", "completeness", "hallucination", "utilization", "numeric"))
-# What a set says of itself, beside its templates; a set without it has all templates.
-ABOUT = "set.json"
 
 
 class Prompts:
     """A named set of templates, one text file a task; the kit's own unless a folder is given.
 
-    A folder's `set.json` may name the tasks that it leaves to the kit (`{"kit": ["claims"]}`) and how
-    candidate points are listed (`{"menu": {"first": 1, "numbered": true, "between": ",\\n"}}`; the kit: from
-    0, a line each).
+    A folder may leave tasks to the kit, and list candidate points in a way of its own (`SetFile`).
     """
 
     def __init__(self, folder: str | Path | None = None):
         self.folder = None if folder is None else Path(folder)
         self.name = "kit" if self.folder is None else self.folder.name
-        self.about = _about(self.folder)
-        self._menu: dict[str, Any] = self.about.get("menu", {})
-        self.first: int = self._menu.get("first", 0)        # number of the first candidate point
+        self._set = SetFile() if self.folder is None else read_set_file(self.folder)
+        self.first = self._set.first            # number of the first candidate point
+        self.menu = self._set.listed            # candidate points, as a matching prompt has them
         self._read: dict[str, tuple[Template, frozenset[str]]] = {}
 
     @classmethod
@@ -73,13 +65,6 @@ class Prompts:
             raise ValueError(f"{task}: no slot for {sorted(spare)}")
         return template.substitute(values).strip("\n")
 
-    def menu(self, points: Sequence[str]) -> str:
-        """The candidate points of a matching prompt, listed as the set says (the kit: numbered lines)."""
-        lines = [quoted(p) for p in points]
-        if self._menu.get("numbered", True):
-            lines = [f"{i}: {line}" for i, line in enumerate(lines, self.first)]
-        return self._menu.get("between", "\n").join(lines)
-
     def schema(self, task: str, schema: dict) -> dict | None:
         """The schema to send with a task: none when its prompt asks for another form than JSON."""
         return schema if "JSON" in self.template(task).template else None
@@ -94,30 +79,21 @@ class Prompts:
 
         What a set leaves to the kit is signed as the kit's: `paper#1a2b3c4d+kit#5e6f7a8b(summary)`.
         """
-        given = [t for t in tasks if t not in self._left()]
+        given = [t for t in tasks if t not in self._set.left]
         parts = [f"{self.name}#{self._hash(given)}"] if given else []
-        if left := [t for t in tasks if t in self._left()]:
+        if left := [t for t in tasks if t in self._set.left]:
             parts.append(f"kit#{self._hash(left)}({','.join(left)})")
         return "+".join(parts)
 
     def _hash(self, tasks: Sequence[str]) -> str:
         parts = [self.template(task).template for task in tasks]
-        if self._menu and any(task.startswith("match") for task in tasks):
-            parts.append(json.dumps(self._menu, sort_keys=True))
+        if self._set.menu and any(task.startswith("match") for task in tasks):
+            parts.append(json.dumps(self._set.menu, sort_keys=True))
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]
-
-    def _left(self) -> Sequence[str]:
-        """Tasks that this set leaves to the kit, their joint forms, with entailment the check of points
-        against a document, and the rubrics that it does not have.
-        """
-        left = list(self.about.get("kit", ()))
-        rubrics = [task for task in RUBRIC_TASKS
-                   if self.folder is not None and not (self.folder / f"{task}.txt").is_file()]
-        return left + [f"{task}_all" for task in left] + ["support"] * ("entail" in left) + rubrics
 
     def _parsed(self, task: str) -> tuple[Template, frozenset[str]]:
         if task not in self._read:
-            kit = self.folder is None or task in self._left()
+            kit = self.folder is None or task in self._set.left
             folder = files("ems") / "prompts" if kit else self.folder or Path()
             path = folder / f"{task}.txt"
             try:
@@ -139,26 +115,3 @@ class Prompts:
                 raise InputError(f"{path} {what} slots {sorted(wrong)}; {task} is filled with {allowed}")
             self._read[task] = template, slots
         return self._read[task]
-
-
-def _about(folder: Path | None) -> dict[str, Any]:
-    """What a set says of itself; nothing is an answer."""
-    path = None if folder is None else folder / ABOUT
-    try:
-        about = json.loads(path.read_text(encoding="utf-8")) if path and path.is_file() else {}
-    except ValueError as error:
-        raise InputError(f"{path} is not JSON ({error}); import the set again, or mend it") from None
-    if not isinstance(about, dict):
-        raise InputError(f"{path} must hold an object, got {about!r:.60}")
-    left = about.get("kit", [])
-    if not isinstance(left, list) or not all(isinstance(task, str) for task in left):
-        raise InputError(f"{path}: kit must be a list of tasks, such as {', '.join(TASKS)}, got {left!r:.80}")
-    menu = about.get("menu", {})
-    kinds = {"first": int, "numbered": bool, "between": str}
-    if (not isinstance(menu, dict) or any(type(value) is not kinds.get(name) for name, value in menu.items())
-            or menu.get("first", 0) < 0):
-        raise InputError(
-            f"{path}: menu may have first (a whole number from 0), numbered (true or false) and between "
-            f"(text), got {menu!r:.80}"
-        )
-    return about

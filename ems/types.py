@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 Points = tuple[str, ...]
 Match = tuple[int | None, ...]      # per reference point: answer index (eq. 4), -1 = none, None = unscored
@@ -144,13 +144,13 @@ class EMSResult:
 
     def __str__(self) -> str:
         """The alignment as text for a terminal: its rows, then the sums and the signature."""
-        from .report import alignment_text
+        from .results.alignment import alignment_text
 
         return alignment_text(self)
 
     def _repr_html_(self) -> str:
         """The alignment as two columns in a notebook, coloured by score."""
-        from .report import alignment_html
+        from .results.alignment import alignment_html
 
         return alignment_html(self)
 
@@ -162,77 +162,3 @@ def _values(kind: type, data: Any, needed: set[str], what: str) -> dict[str, Any
         raise InputError(f"not {what}: an object with {', '.join(sorted(names))} was expected, "
                          f"got {str(data)!r:.80}")
     return {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
-
-
-# --- what a judge is asked, and what it replies ---
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One question to the judge."""
-
-    task: str                     # what it is for: extract, match, score, ... (usage is counted by it)
-    prompt: str
-    max_tokens: int               # limit of the reply's length
-    # JSON schema the reply should follow; the prompt says so in words as well.
-    schema: dict[str, Any] | None = None
-    sample: int = 0               # number of the repetition, when the same question is asked several times
-    top_logprobs: int = 0         # how many likely first tokens of the reply to ask the probabilities of
-    label: str = field(default="", compare=False)   # a name for people; changes nothing
-    # For counting without asking: the text that the reply restates, or the few values that it chooses from.
-    about: str = field(default="", compare=False)
-    choices: Sequence[int | str] = field(default=(), compare=False)
-    # How many of them a reply to a joint question lists; 0 = one.
-    entries: int = field(default=0, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One stored reply, with all that is needed to use it again and to know where it came from."""
-
-    key: str                      # hash of the request: all that can change the reply
-    task: str                     # what was asked: extract, match, ...
-    model: str
-    text: str                     # what the model wrote, cut off or refusing as it may be
-    finish_reason: str = "stop"   # as the server gives it; "refusal" = declined, "no text" = none was sent
-    prompt_tokens: int = 0        # as the server counts; 0 when it does not say
-    completion_tokens: int = 0
-    cached_tokens: int = 0        # prompt tokens the server did not have to read again
-    seconds: float = 0.0          # from sending to the last byte, without retries
-    date: str = ""                # UTC, ISO 8601
-    # Reply format used, parameters the server made us drop.
-    sent: dict[str, Any] = field(default_factory=dict)
-    label: str = ""               # what the caller calls this request
-    prompt: str | None = None     # absent in committed data
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """A judge's reply as the stages read it: a usable text, or None and the reason; and its record."""
-
-    text: str | None
-    error: str = ""               # "length", "refusal", "timeout", "connection", "http 500", "not JSON", ...
-    record: Record | None = field(default=None, compare=False)   # None where nothing came, or nothing is kept
-    stored: bool = field(default=False, compare=False)           # came from the store: nothing was asked
-    message: str = field(default="", compare=False)              # the server's message about a failure
-
-    @property
-    def probabilities(self) -> Mapping[str, float]:
-        """Probability in [0, 1] of each likely first token, where these were asked for and given."""
-        return self.record.sent.get("chances", {}) if self.record else {}
-
-
-@runtime_checkable
-class Judge(Protocol):
-    """Anything with a name, a signature and `ask`."""
-
-    name: str                     # the model, for people
-
-    @property
-    def signature(self) -> str:
-        """Everything that can change its replies."""
-        ...
-
-    def ask(self, requests: Sequence[Request], progress: str = "") -> list[Reply]:
-        """One reply per request, in the same order; a progress bar if `progress` has words for it."""
-        ...

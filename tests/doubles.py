@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ems.asking import Reply, Request
 from ems.score import WholeScorer
-from ems.types import EMSResult, Reply, Request
+from ems.types import EMSResult
 
 
 class ScriptedJudge:

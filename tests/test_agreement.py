@@ -19,8 +19,10 @@ from ems.local.scorers import LocalScorer, PairScorer, SimilarityMatcher
 from ems.local.sentences import SentenceExtractor
 from ems.pipeline import EMS
 from ems.presets import build
-from ems.study import ablation, agreement, edits, human, people_figures
-from ems.study import upstream as datasets
+from ems.study.choices import ablation, edits
+from ems.study.findings import people_figures
+from ems.study.people import agreement, human
+from ems.study.people import upstream as datasets
 from ems.types import Answer, InputError, Triplet
 
 MIRROR = Path(os.environ.get("EMS_DATA_MIRROR") or Path(__file__).parents[2] / "shared" / "data")
@@ -487,7 +489,7 @@ def test_losses_look_at_precision_where_more_was_said_than_asked():
 
 def test_the_local_evaluator_passes_every_edit():
     """On six real references: every edit in the right direction, and a number over a stop word."""
-    from ems.study import calls as transcripts
+    from ems.study.dataset import calls as transcripts
 
     companies = [
         c for c in transcripts.load_companies(data_path("companies.csv"))

@@ -9,16 +9,17 @@ import yaml
 from doubles import ScriptedJudge
 from loopback import Loopback, completion
 
+from ems.asking import Record, Reply, Request
 from ems.batches import MissingReplies
 from ems.judge.budget import Planner
 from ems.judge.client import JudgeUnavailable
 from ems.judge.endpoint import ModelEndpoint
 from ems.judge.store import Replies
 from ems.prompting import Prompts
-from ems.study.runner import load_profile, notebooks, parameters_of
-from ems.study.steps import Judges
-from ems.study.writers import CHARS_PER_TOKEN, consolidate, write_answers, write_references
-from ems.types import InputError, Record, Reply, Request, Triplet
+from ems.study.dataset.writers import CHARS_PER_TOKEN, consolidate, write_answers, write_references
+from ems.study.run.runner import load_profile, notebooks, parameters_of
+from ems.study.run.steps import Judges
+from ems.types import InputError, Triplet
 
 ROOT = Path(__file__).parent.parent
 CALL = " ".join(["The call."] * 100)

@@ -11,7 +11,8 @@ import pytest
 from loopback import Fault, Loopback
 from scripted import judgeable, judged
 
-import ems.cli
+import ems.commands.evaluate
+import ems.commands.judging
 from ems.cli import main
 from ems.io import write_jsonl
 from ems.judge.store import Replies
@@ -167,7 +168,7 @@ def test_bad_commands_are_one_line_and_exit_2(command, words, capsys, monkeypatc
     ("typed", "value"), [("", ""), ('""', ""), ("7", 7), ("[AAPL]", ["AAPL"]), ("no", False)]
 )
 def test_a_parameter_is_yaml_and_nothing_is_an_empty_string(typed, value, monkeypatch):
-    from ems.study import runner
+    from ems.study.run import runner
 
     seen = {}
     monkeypatch.setattr(runner, "plan", lambda profile, *, only, given: seen.update(given))
@@ -191,7 +192,7 @@ def test_a_place_that_cannot_be_written_is_one_line(files, tmp_path, capsys, out
 
 def test_a_disk_that_fills_while_results_are_written_is_one_line(files, tmp_path, capsys, monkeypatch):
     full = OSError(errno.ENOSPC, "No space left on device")
-    monkeypatch.setattr(ems.cli, "_slim", lambda result: (_ for _ in ()).throw(full))
+    monkeypatch.setattr(ems.commands.evaluate, "_slim", lambda result: (_ for _ in ()).throw(full))
     assert main(["evaluate", *files, "-o", str(tmp_path / "out.jsonl")]) == 2
     error = capsys.readouterr().err
     assert "the disk is full; make room and give the same command again" in error
@@ -208,10 +209,9 @@ def test_an_empty_reference_and_one_without_points(pair, tmp_path, capsys, monke
     )
     from doubles import ScriptedJudge
 
-    import ems.judge.client
 
     monkeypatch.setattr(
-        ems.judge.client, "LLMJudge", lambda *a, **k: ScriptedJudge('{"points": []}', '{"points": ["a"]}')
+        ems.commands.judging, "LLMJudge", lambda *a, **k: ScriptedJudge('{"points": []}', '{"points": ["a"]}')
     )
     assert main(["score", *pair, "--judge", "m", "--store", str(tmp_path / "s.sqlite")]) == 3
     assert "ems: nothing could be scored: " in capsys.readouterr().err
@@ -294,10 +294,9 @@ def test_a_terminal_without_a_character_is_no_error(pair):
 def test_low_coverage_is_exit_3(pair, tmp_path, monkeypatch, capsys):
     from doubles import ScriptedJudge
 
-    import ems.judge.client
     points = '{"points": ["Revenue was $5 billion."]}'
     replies = iter([points, points, "no idea"])
-    monkeypatch.setattr(ems.judge.client, "LLMJudge", lambda *a, **k: ScriptedJudge(*replies))
+    monkeypatch.setattr(ems.commands.judging, "LLMJudge", lambda *a, **k: ScriptedJudge(*replies))
     assert main(["score", *pair, "--judge", "m", "--store", str(tmp_path / "s.sqlite")]) == 3
     assert "1 of 1 points are unscored" in capsys.readouterr().err
 
@@ -391,12 +390,11 @@ def test_a_value_that_is_off_the_menu_says_what_is_needed(pair, capsys, option):
 def test_settings_reach_the_judge(pair, tmp_path, monkeypatch):
     from doubles import ScriptedJudge
 
-    import ems.judge.client
     given = {}
     def judge(name, **settings):
         given.update(settings)
         return ScriptedJudge('{"points": ["a"]}', '{"points": ["a"]}', "0", "4")
-    monkeypatch.setattr(ems.judge.client, "LLMJudge", judge)
+    monkeypatch.setattr(ems.commands.judging, "LLMJudge", judge)
     monkeypatch.setenv("MY_KEY", "a planted key")
     assert main(["score", *pair, "--judge", "m", "--weights", "sha256:1", "--seed", "none", "--timeout", "9",
                  "--key-env", "MY_KEY", "--max-score", "5", "--store", str(tmp_path / "s.sqlite")]) == 0
@@ -407,9 +405,8 @@ def test_settings_reach_the_judge(pair, tmp_path, monkeypatch):
 def test_the_best_score_reaches_the_scorer(pair, tmp_path, monkeypatch, capsys):
     from doubles import ScriptedJudge
 
-    import ems.judge.client
     replies = ['{"points": ["a"]}', '{"points": ["a"]}', '0', "4"]
-    monkeypatch.setattr(ems.judge.client, "LLMJudge", lambda *a, **k: ScriptedJudge(*replies))
+    monkeypatch.setattr(ems.commands.judging, "LLMJudge", lambda *a, **k: ScriptedJudge(*replies))
     command = ["score", *pair, "--judge", "m", "--json", "--store", str(tmp_path / "s.sqlite")]
     for limit, value in (("5", 0.8), ("10", 0.4)):
         assert main([*command, "--max-score", limit]) == 0
@@ -633,7 +630,7 @@ def test_every_command_has_a_description_an_example_and_the_exit_codes(command, 
 def test_every_option_has_a_help_text():
     import argparse
 
-    from ems.cli_parser import _parser
+    from ems.commands.parser import _parser
 
     def actions(parser):
         for action in parser._actions:
@@ -828,7 +825,7 @@ def rating(body):
 
 
 def test_evaluate_rates_whole_answers_by_rubrics(files, tmp_path, capsys):
-    from ems.results import load_results
+    from ems.results.saved import load_results
 
     out, asked = tmp_path / "out.jsonl", ["--judge", "m", "--rubrics", "accuracy, completeness"]
     with Loopback(rating) as server:

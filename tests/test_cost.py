@@ -9,7 +9,7 @@ from scripted import judgeable, judged
 
 import ems.judge.wire
 from ems import data as frames
-from ems.asking import list_schema
+from ems.asking import Request, list_schema
 from ems.baselines import RAGChecker
 from ems.cli import main
 from ems.io import write_jsonl
@@ -19,7 +19,7 @@ from ems.judge.client import JudgeUnavailable, LLMJudge, SpendLimit
 from ems.judge.store import Replies
 from ems.presets import build
 from ems.reading import read_list
-from ems.types import InputError, Request
+from ems.types import InputError
 
 TRIPLETS, ANSWERS = judgeable(5, 12)
 

@@ -14,8 +14,8 @@ from loopback import Loopback
 
 from ems.data import check_join, load_answers, load_triplets, read_frames, to_frame, values_frame
 from ems.io import data_path, progress_bar, progress_bars, write_csv, write_jsonl, write_lines
-from ems.study import upstream as datasets
-from ems.study.upstream import financebench, findver, findver_claims, ragchecker_meta, source
+from ems.study.people import upstream as datasets
+from ems.study.people.upstream import financebench, findver, findver_claims, ragchecker_meta, source
 from ems.types import Answer, InputError, Triplet
 
 MIRROR = Path(os.environ.get("EMS_DATA_MIRROR") or Path(__file__).parents[2] / "shared" / "data")
@@ -675,7 +675,7 @@ def test_ragchecker_worked_example(mirror):
 
 
 def test_import_is_light():
-    code = ("import sys, ems.study.upstream, ems.study.calls\n"
+    code = ("import sys, ems.study.people.upstream, ems.study.dataset.calls\n"
             "print({'pandas', 'numpy', 'pyarrow', 'pypdf', 'bs4', 'yaml'} & set(sys.modules))")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
                           cwd=Path(__file__).parent.parent)

@@ -11,7 +11,7 @@ from ems.batches import CHUNK
 from ems.cli import main
 from ems.io import write_jsonl
 from ems.presets import build
-from ems.study.distributed_run import stream
+from ems.study.run.distributed_run import stream
 from ems.types import InputError
 
 TRIPLETS, ANSWERS = judgeable(CHUNK * 5 + 7, 4)                # six partitions, the last one short

@@ -8,8 +8,8 @@ import pytest
 
 from ems.io import write_jsonl
 from ems.presets import build
-from ems.study import document_check, findver_support
-from ems.study.runner import refuse_circles
+from ems.study.run.runner import refuse_circles
+from ems.study.support import document_check, findver_support
 from ems.support.support import LocalSupporter
 from ems.types import Answer, InputError, Triplet
 

@@ -3,7 +3,13 @@
 import pytest
 from typeset import pdf
 
-from ems.study.documents import english_share, html_text, parse_html, read_pages, without_running_heads
+from ems.study.dataset.documents import (
+    english_share,
+    html_text,
+    parse_html,
+    read_pages,
+    without_running_heads,
+)
 from ems.types import InputError
 
 

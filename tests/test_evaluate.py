@@ -370,7 +370,7 @@ def test_the_nearest_points_of_whole_sides_are_no_matches():
 @pytest.mark.parametrize(("settings", "words"), [
     ({"scorer": "llm-sides", "variant": "bogus"}, "variant must be one of"),
     ({"scorer": "rouge", "max_score": 7}, "max_score is the top of a judge's scale"),
-    ({"scorer": "llm", "max_score": 0}, "max_score must be 1 or more"),
+    ({"scorer": "llm", "max_score": 0}, "max_score must be 1 to a million"),
 ])
 def test_settings_that_do_not_fit_a_scorer_are_refused(settings, words):
     with pytest.raises(InputError, match=words):

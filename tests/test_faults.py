@@ -23,7 +23,7 @@ from ems.io import write_jsonl
 from ems.judge.client import LLMJudge
 from ems.judge.store import Replies
 from ems.presets import build
-from ems.study.runner import reproduce
+from ems.study.run.runner import reproduce
 from ems.types import InputError
 
 pytestmark = pytest.mark.slow

@@ -10,8 +10,8 @@ from ems import GivenPoint, InputError, Triplet, build, load_answers, load_tripl
 from ems.cli import main
 from ems.io import data_path, write_jsonl
 from ems.metrics import ems_scores
-from ems.pooling import tally
-from ems.results import load_results
+from ems.results.pooling import tally
+from ems.results.saved import load_results
 from ems.types import Answer, EMSResult
 
 GIVEN = (GivenPoint("Revenue rose 6% to $94.9 billion.", 2.0, "vital"), GivenPoint("The board raised the dividend."),

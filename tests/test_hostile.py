@@ -87,7 +87,7 @@ class Recorder:
         return "Neutral"
 
     def ask(self, requests, progress=""):
-        from ems.types import Reply
+        from ems.asking import Reply
 
         self.prompts += [(r.task, r.prompt) for r in requests]
         replies = {"summary": '{"blocks": []}', "extract": '{"points": ["a"]}', "claims": '{"claims": ["a"]}',

@@ -7,7 +7,7 @@ import pytest
 from ems import stats
 from ems.data import read_frames
 from ems.io import data_path
-from ems.study import interval_coverage
+from ems.study.people import interval_coverage
 from ems.types import InputError
 
 

@@ -24,7 +24,7 @@ from loopback import Fault, Loopback, completion, mixed, refusing
 from scripted import judgeable, judged
 
 import ems.judge.wire
-from ems.asking import as_judge
+from ems.asking import Reply, Request, as_judge
 from ems.baselines import RAGChecker
 from ems.batches import MissingReplies
 from ems.data import load_answers, to_frame
@@ -38,10 +38,10 @@ from ems.pipeline import EMS, rescored
 from ems.presets import build
 from ems.score import LLMScorer
 from ems.stats import summarise
-from ems.study import shortening
-from ems.study.calls import own_triplets
-from ems.study.reliability import RepeatedJudge, judged_again
-from ems.types import Answer, InputError, Reply, Request, Triplet
+from ems.study.choices import shortening
+from ems.study.choices.reliability import RepeatedJudge, judged_again
+from ems.study.dataset.calls import own_triplets
+from ems.types import Answer, InputError, Triplet
 from ems.variants.sides import SidesLLMScorer
 
 ROOT = Path(__file__).parent.parent
@@ -78,7 +78,7 @@ def heed_interrupts() -> None:
 
 def start(code: str, *arguments) -> subprocess.Popen:
     prelude = (
-        "import sys; sys.path[:0] = ['.', 'tests']\nfrom ems.judge.client import *\nfrom ems.types import *\nfrom ems.judge.store import Replies\n"
+        "import sys; sys.path[:0] = ['.', 'tests']\nfrom ems.judge.client import *\nfrom ems.asking import Request\nfrom ems.types import *\nfrom ems.judge.store import Replies\n"
         "url, path = sys.argv[1:3]\n"
     )
     return subprocess.Popen([sys.executable, "-c", prelude + code, *map(str, arguments)], cwd=ROOT,

@@ -10,7 +10,8 @@ import pytest
 from ems.io import data_path
 from ems.judge.client import LLMJudge
 from ems.judge.store import Replies
-from ems.study import agreement, human, judged_labels, rubric_labels, unit_labels, verdicts
+from ems.study.findings import verdicts
+from ems.study.people import agreement, human, judged_labels, rubric_labels, unit_labels
 
 HUMAN = data_path("human")
 REPLIES = HUMAN / "label_replies.jsonl"

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ems
-from ems.metrics import answer_scores, ems_scores, f1
+from ems.metrics import answer_scores, ems_scores, f1, side_scores
 from ems.pipeline import with_metrics
-from ems.pooling import Tally, tally
+from ems.results.pooling import Tally, tally
 from ems.types import EMSResult
 
 
@@ -97,7 +97,7 @@ def test_all_unscored_is_nan_not_zero():
     # no number.
     assert isnan(ems_scores([0, 1], [None, None], 3).precision)
     # A scorer that judges the answer side on its own keeps it.
-    assert ems_scores([None], [None], 2, ans_score=[0.5, 1.0]).precision == (0.5 + 1.0) / 2
+    assert side_scores([None], [0.5, 1.0]).precision == (0.5 + 1.0) / 2
 
 
 def test_lost_matches_lower_precision_as_the_docstring_says():
@@ -112,7 +112,7 @@ def test_f1_by_hand():
 
 
 def test_weights_and_own_answer_scores():
-    got = ems_scores([0, -1], [1.0, 0.0], 2, ref_weights=[3.0, 1.0], ans_score=[0.5, 1.0], ans_weights=[1.0, 3.0])
+    got = side_scores([1.0, 0.0], [0.5, 1.0], [3.0, 1.0], [1.0, 3.0])
     assert got.recall == (3 * 1.0 + 1 * 0.0) / 4
     assert got.precision == (1 * 0.5 + 3 * 1.0) / 4
 

@@ -14,8 +14,8 @@ from ems import baselines
 from ems import data as frames
 from ems.io import write_jsonl
 from ems.presets import build
-from ems.study.runner import chosen_notebooks, declared, load_profile, parameters_of, plan, reproduce
-from ems.study.runner import notebooks as listed
+from ems.study.run.runner import chosen_notebooks, declared, load_profile, parameters_of, plan, reproduce
+from ems.study.run.runner import notebooks as listed
 from ems.types import Answer, InputError, Triplet
 
 ROOT = Path(__file__).parent.parent

@@ -7,10 +7,10 @@ from loopback import Fault, Loopback
 
 import ems.judge.offered
 import ems.judge.wire
+from ems.asking import Request
 from ems.judge.client import JudgeUnavailable, LLMJudge, SpendLimit
 from ems.judge.offered import find
 from ems.judge.store import Replies
-from ems.types import Request
 
 ASKED = [Request("match", f"question {i}", 16) for i in range(3)]
 LISTED = ["judge-2", "judge-2-mini", "embedder"]

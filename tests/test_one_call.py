@@ -6,6 +6,7 @@ from math import isnan
 import pytest
 from doubles import ScriptedJudge
 
+from ems.asking import Reply
 from ems.data import load_answers
 from ems.io import data_path
 from ems.judge.client import LLMJudge
@@ -13,9 +14,9 @@ from ems.judge.store import Replies
 from ems.judge.unread import is_readable
 from ems.local.sentences import SentenceExtractor
 from ems.prompting import Prompts
-from ems.study import one_call
-from ems.study.calls import own_triplets
-from ems.types import Answer, Reply, Triplet
+from ems.study.choices import one_call
+from ems.study.dataset.calls import own_triplets
+from ems.types import Answer, Triplet
 from ems.variants.replies import read_pairs
 
 TRIPLETS = [Triplet("q", "g", "?", "Revenue was $5 billion. Margin was 20%. No dividend is paid.")]

@@ -7,8 +7,9 @@ import pytest
 from tiny import project
 
 import ems
-from ems.study import agreement, own
-from ems.study.runner import Run, Step, chosen_notebooks, declared, load_profile
+from ems.study import own
+from ems.study.people import agreement
+from ems.study.run.runner import Run, Step, chosen_notebooks, declared, load_profile
 from ems.types import Answer, InputError, Triplet
 
 ROOT = Path(__file__).parent.parent

@@ -14,7 +14,7 @@ from ems import stats
 from ems.cli import main
 from ems.data import read_frames
 from ems.io import data_path, write_jsonl
-from ems.study import own_labels
+from ems.study.people import own_labels
 from ems.types import EMSResult, InputError
 
 

@@ -22,11 +22,11 @@ from ems.match import LLMMatcher
 from ems.presets import build
 from ems.prompting import SLOTS, Prompts
 from ems.score import LLMScorer
-from ems.study import paper_parts
-from ems.study.documents import without_running_heads
-from ems.study.paper_parts import PROMPTS, find_parts, paper_text
-from ems.study.paper_prompts import READINGS, import_prompts, readings_table
-from ems.study.writers import consolidate, write_answers
+from ems.study.dataset.documents import without_running_heads
+from ems.study.dataset.writers import consolidate, write_answers
+from ems.study.paper import paper_parts
+from ems.study.paper.paper_parts import PROMPTS, find_parts, paper_text
+from ems.study.paper.paper_prompts import READINGS, import_prompts, readings_table
 from ems.types import Answer, InputError, Triplet
 
 ROOT = Path(__file__).parent.parent

@@ -9,10 +9,11 @@ from test_transcripts import ACME, as_markdown
 from tiny import project
 
 import ems.judge.wire
+from ems.asking import Record
 from ems.judge.store import Replies
-from ems.study.preflight import check_models, check_transcripts
-from ems.study.runner import Kernels, reproduce
-from ems.types import InputError, Record
+from ems.study.run.preflight import check_models, check_transcripts
+from ems.study.run.runner import Kernels, reproduce
+from ems.types import InputError
 
 GONE = Fault(404, {"error": {"message": "no such model", "code": "model_not_found"}})
 PARAMETERS = """RUN = "runs/lab"  # folder

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ems.io import home
-from ems.prompting import RUBRIC_TASKS, SLOTS, TASKS, Prompts
+from ems.prompt_set import RUBRIC_TASKS
+from ems.prompting import SLOTS, TASKS, Prompts
 from ems.sanitise import harmless, numbered, quoted
 from ems.types import InputError
 

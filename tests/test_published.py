@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from ems.study import human, published
-from ems.study.upstream import names_verdict
+from ems.study.people import human, published
+from ems.study.people.upstream import names_verdict
 from ems.types import InputError
 
 ROOT = Path(__file__).parent.parent

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ems.study.calls import build_triplets, find_transcript, load_companies
+from ems.study.dataset.calls import build_triplets, find_transcript, load_companies
 
 ROOT = Path(__file__).parent.parent
 MIRROR = Path(os.environ.get("EMS_DATA_MIRROR") or ROOT.parent / "shared" / "data")

@@ -11,6 +11,7 @@ from loopback import Loopback
 from scripted import judgeable
 from scripted import judged as judged_as
 
+from ems.asking import Request
 from ems.cli import main
 from ems.data import load_answers
 from ems.io import data_path, write_jsonl
@@ -20,10 +21,9 @@ from ems.local.scorers import SimilarityMatcher
 from ems.local.sentences import SentenceExtractor
 from ems.pipeline import EMS
 from ems.presets import build
-from ems.results import load_results
+from ems.results.saved import load_results
 from ems.score import LLMScorer
-from ems.study.calls import own_triplets
-from ems.study.reliability import (
+from ems.study.choices.reliability import (
     RepeatedJudge,
     drawn,
     judged_again,
@@ -35,7 +35,9 @@ from ems.study.reliability import (
     second_opinions,
     widest,
 )
-from ems.types import Answer, EMSResult, InputError, Request, Triplet
+from ems.study.dataset.calls import own_triplets
+from ems.types import Answer, EMSResult, InputError, Triplet
+from ems.variants.finer import SampledLLMScorer
 
 
 def test_alpha_by_hand():
@@ -343,13 +345,13 @@ def test_what_a_replay_lacks_of_several_judges_is_said_once(evaluated, tmp_path,
 
 def test_the_mean_of_sampled_replies_by_hand():
     judge = ScriptedJudge("8", "6", "none", "1", "no", "never")
-    scorer = LLMScorer(judge, samples=3)
+    scorer = SampledLLMScorer(judge, samples=3)
     assert scorer([("a", "b"), ("c", "d")]) == [pytest.approx((0.8 + 0.6) / 2), None]    # of the other one in three
     assert [r.sample for r in judge.requests] == [0, 1, 2] * 2
     assert scorer.signature.endswith("max=10,mean of 3 replies")
     assert scorer.unread == {"score: unreadable": 3}
-    with pytest.raises(InputError, match="samples must be 1 or more, and 1 for an expected score, got 2"):
-        LLMScorer(judge, max_score=9, expected=True, samples=2)
+    with pytest.raises(InputError, match="samples must be 1 or more, got 0"):
+        SampledLLMScorer(judge, samples=0)
 
 
 def test_the_kits_own_recording_judged_twice_and_by_two():

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from ems.asking import Record
 from ems.judge.store import BrokenOff, Replies, StoreError, ending, read_choice, read_usage, reply_key, utc
-from ems.types import InputError, Record
+from ems.types import InputError
 
 ROOT = Path(__file__).parent.parent
 

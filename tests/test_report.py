@@ -1,6 +1,5 @@
 """Tables to the letter, hostile text made harmless, figures that draw every case and cut long lists."""
 
-import ast
 import html.parser
 import math
 import os
@@ -18,7 +17,8 @@ from ems import report, stats
 from ems.metrics import ems_scores
 from ems.pipeline import with_metrics
 from ems.presets import build
-from ems.study import figures, point_figures
+from ems.results import alignment, display
+from ems.study.findings import figures, point_figures
 from ems.types import EMSResult, InputError
 
 NAN = math.nan
@@ -183,7 +183,7 @@ class Tags(html.parser.HTMLParser):
 
 
 def test_html_of_hostile_text_is_only_text():
-    page = report.alignment_html(result(
+    page = alignment.alignment_html(result(
         ref=[HOSTILE] * 4, ans=[HOSTILE, "a1", HOSTILE], model=HOSTILE, triplet_id=HOSTILE, signature=HOSTILE,
         reason=HOSTILE))
     seen = Tags(page)
@@ -197,7 +197,7 @@ def test_html_of_hostile_text_is_only_text():
 
 
 def test_html_shows_every_state():
-    page = report.alignment_html(result(ans=["a0", "a1", "a1"]))
+    page = alignment.alignment_html(result(ans=["a0", "a1", "a1"]))
     rows = re.findall(r"<tr>(.*?)</tr>", page)[1:]
     assert ["no match" in r for r in rows] == [False, True, False, False, True, True]      # r1 and both a1
     assert ["unscored" in r for r in rows] == [False, False, True, False, False, False]
@@ -212,19 +212,19 @@ def test_html_shows_every_state():
 
 def test_html_is_tinted_by_score():
     tint = {tag: float(alpha) for alpha, tag in re.findall(
-        r"rgba\(0,114,178,([0-9.]+)\)\"><b>([0-9.]+)</b>", report.alignment_html(result()))}
+        r"rgba\(0,114,178,([0-9.]+)\)\"><b>([0-9.]+)</b>", alignment.alignment_html(result()))}
     assert tint["0.90"] > tint["0.40"]
 
 
 def test_views_cut_long_lists_with_a_count():
     long = result(ref=["r"] * 500, ans=["a"] * 500, match=[-1] * 500, score=[0.0] * 500)
-    assert "… and 800 more rows" in report.alignment_html(long)
-    assert "… and 940 more rows" in report.alignment_text(long)
-    assert len(report.alignment_text(result(ref=["x" * 5_000_000] * 4))) < 10_000
+    assert "… and 800 more rows" in alignment.alignment_html(long)
+    assert "… and 940 more rows" in alignment.alignment_text(long)
+    assert len(alignment.alignment_text(result(ref=["x" * 5_000_000] * 4))) < 10_000
 
 
 def test_text_by_eye():
-    assert report.alignment_text(result()).splitlines() == [
+    assert alignment.alignment_text(result()).splitlines() == [
         "m on T-Q1",
         "",
         "     reference: 4 points                        score         answer: 3 points",
@@ -246,7 +246,7 @@ def test_text_by_eye():
 
 def test_text_fits_a_terminal_and_cannot_command_it():
     hostile = result(ref=[HOSTILE * 20] * 4, ans=["word " * 90] * 3, signature="x" * 400)
-    lines = report.alignment_text(hostile).splitlines()
+    lines = alignment.alignment_text(hostile).splitlines()
     assert max(map(len, lines)) == 100
     assert not any(re.search("[\x00-\x1f\x7f]", line) for line in lines)
 
@@ -260,7 +260,7 @@ def test_text_fits_a_terminal_and_cannot_command_it():
      ["EMS-F1: no value", "unscored reference points: 4. no point could be scored"]),
 ])
 def test_the_empty_cases_say_why(given, says):
-    text = report.alignment_text(given)
+    text = alignment.alignment_text(given)
     assert all(part in text for part in says)
 
 
@@ -268,7 +268,7 @@ def test_weighted_sums_say_so():
     scores = ems_scores([0, -1], [0.5, 0.0], 1, ref_weights=[3.0, 1.0])
     weighted = EMSResult("T", "m", ("r0", "r1"), ("a0",), (0, -1), (0.5, 0.0), scores.recall, scores.precision,
                          scores.f1, 0, "sig", ans_score=scores.ans_score, ref_weights=(3.0, 1.0))
-    assert "EMS-Recall = 1.50 / 4.00 (weighted) = 0.375" in report.alignment_text(weighted)
+    assert "EMS-Recall = 1.50 / 4.00 (weighted) = 0.375" in alignment.alignment_text(weighted)
 
 
 # --- whole sides: what made the number
@@ -283,7 +283,7 @@ def whole(ref_score=(0.85, 0.0, None), ans_score=(0.62, 0.0), match=(1, -1, 0), 
 
 def test_rows_of_whole_sides_hold_what_made_the_number():
     given = whole()
-    rows = report.alignment_rows(given)
+    rows = alignment.alignment_rows(given)
     assert [(r.tag, r.ref, r.ans, r.weight, r.hint) for r in rows] == [
         ("covered 0.85", 0, 1, 3.0, "answer"), ("covered 0.00", 1, None, 1.0, "answer"),
         ("unscored", 2, 0, 2.0, "answer"),
@@ -296,25 +296,25 @@ def test_rows_of_whole_sides_hold_what_made_the_number():
 def test_rows_of_pairs_show_the_weights_of_given_points():
     given = with_metrics(EMSResult("T", "m", ("r0", "r1"), ("a0", "a1"), (0, -1), (0.5, 0.0), given=("vital", "wrong"),
                                    ref_weights=(2.0, -1.0)))
-    assert [(row.ref, row.weight) for row in report.alignment_rows(given)] == [(0, 2.0), (1, -1.0), (None, None)]
-    assert "weight 2.0" in report.alignment_text(given)
+    assert [(row.ref, row.weight) for row in alignment.alignment_rows(given)] == [(0, 2.0), (1, -1.0), (None, None)]
+    assert "weight 2.0" in alignment.alignment_text(given)
 
 
 def test_without_a_readable_choice_no_answer_point_is_unmatched():
     given = with_metrics(EMSResult("T", "m", ("r0", "r1"), ("a0",), (None, None), (None, None)))
     assert given.ans_score == (None,)
-    assert [row.tag for row in report.alignment_rows(given)] == ["unscored"] * 3
+    assert [row.tag for row in alignment.alignment_rows(given)] == ["unscored"] * 3
 
 
 def test_whole_sides_without_nearest_points_show_their_scores():
     given = whole(match=(None, None, None), ref_weights=(), ans_match=())
-    assert [r.tag for r in report.alignment_rows(given)] == [
+    assert [r.tag for r in alignment.alignment_rows(given)] == [
         "covered 0.85", "covered 0.00", "unscored", "covered 0.62", "covered 0.00"]
-    assert "EMS-Recall = (0.85 + 0.00) / 2 = 0.85 / 2 = 0.425" in report.alignment_text(given)
+    assert "EMS-Recall = (0.85 + 0.00) / 2 = 0.85 / 2 = 0.425" in alignment.alignment_text(given)
 
 
 def test_rows_of_pairs_are_matches_then_what_nothing_matched():
-    assert [(r.tag, r.ref, r.ans, r.hint) for r in report.alignment_rows(result())] == [
+    assert [(r.tag, r.ref, r.ans, r.hint) for r in alignment.alignment_rows(result())] == [
         ("0.90", 0, 0, ""), ("no match", 1, None, ""), ("unscored", 2, None, ""), ("0.40", 3, 0, ""),
         ("no match", None, 1, ""), ("no match", None, 2, "")]
 
@@ -324,9 +324,9 @@ def test_rows_of_pairs_are_matches_then_what_nothing_matched():
     EMSResult("T", "m", ("r0",), (), (None,), (None,), whole_sides=True, lost=("answer",)),
 ])
 def test_a_lost_side_matched_nothing_and_missed_nothing(given):
-    assert {row.tag for row in report.alignment_rows(given)} == {"unscored"}
-    assert "unscored" in report.alignment_text(given)
-    assert "unscored" in report.alignment_html(given)
+    assert {row.tag for row in alignment.alignment_rows(given)} == {"unscored"}
+    assert "unscored" in alignment.alignment_text(given)
+    assert "unscored" in alignment.alignment_html(given)
     assert overlaps(point_figures.alignment_figure(given)) == []
 
 
@@ -335,7 +335,7 @@ def test_the_local_evaluator_shows_every_point_with_its_score():
     reference = "Revenue rose 6% to $94.9 billion. Gross margin was 46.2%. Iceland was not discussed."
     answer = "Gross margin was 46.2% and revenue rose 6%. Revenue was $94.9 billion. The weather is fine."
     given = build(None, "local").score(reference, answer)
-    text, page = report.alignment_text(given), report.alignment_html(given)
+    text, page = alignment.alignment_text(given), alignment.alignment_html(given)
     for view in (text, page):
         assert "no match" not in view
         for score in given.score:
@@ -348,7 +348,7 @@ def test_the_local_evaluator_shows_every_point_with_its_score():
 
 
 def test_the_nearest_point_is_only_a_hint():
-    page = report.alignment_html(whole())
+    page = alignment.alignment_html(whole())
     first, *_ = re.findall(r"<tr>(.*?)</tr>", page)[1:]
     scored, tag, hint = re.findall(r'<td style="([^"]*)">(.*?)</td>', first)
     assert "rgba(0,114,178" in scored[0]
@@ -357,14 +357,14 @@ def test_the_nearest_point_is_only_a_hint():
     assert "opacity" in hint[0]
     assert hint[1].startswith("nearest: ")
     assert "a hint only" in page
-    lines = report.alignment_text(whole()).splitlines()
+    lines = alignment.alignment_text(whole()).splitlines()
     assert lines[4].split() == ["0", "r0", "covered", "0.85", "1", "(a1)"]
     assert "(r0)" in next(line for line in lines if "covered 0.62" in line)
     assert all(line.get_linestyle() == ":" for line in point_figures.alignment_figure(whole()).axes[0].lines)
 
 
 def test_the_score_column_is_narrow():
-    page = report.alignment_html(result())
+    page = alignment.alignment_html(result())
     assert page.index("<colgroup>") < page.index("<thead>")
     assert re.findall(r'<col style="width:([^"]+)"', page) == ["auto", "8em", "auto"]
     assert "table-layout:fixed" in page
@@ -402,11 +402,11 @@ NASTY = [
 def test_markdown_text_shows_the_text_and_nothing_else(text):
     mistune = pytest.importorskip("mistune")
     render = mistune.create_markdown(plugins=["url", "strikethrough", "table"], escape=False)
-    seen = Literal(render(report.markdown_text(text)))
+    seen = Literal(render(display.markdown_text(text)))
     assert seen.tags == {"p"}
-    assert seen.text.strip() == report.visible(text)
-    assert "$" not in report.markdown_text(text)                    # MathJax reads the page after Markdown
-    table = render(f"| {report.markdown_text(text)} |\n| --- |\n| cell |\n")
+    assert seen.text.strip() == display.visible(text)
+    assert "$" not in display.markdown_text(text)                    # MathJax reads the page after Markdown
+    table = render(f"| {display.markdown_text(text)} |\n| --- |\n| cell |\n")
     assert Literal(table).tags == {"table", "thead", "tr", "th", "tbody", "td"}
 
 
@@ -432,12 +432,12 @@ def test_saved_tables_are_harmless_whatever_a_model_is_called(name, tmp_path):
     rows["signature"] = "judge:" + rows["model"]
     csv_path, md_path, tex_path = report.save_table1(rows, tmp_path, absent={"RAGChecker": name})
     for path in (csv_path, md_path, tex_path):
-        assert not report.UNSAFE.search(path.read_text().replace("\n", ""))
+        assert not display.UNSAFE.search(path.read_text().replace("\n", ""))
     page = Literal(
         mistune.create_markdown(plugins=["url", "strikethrough", "table"], escape=False)(md_path.read_text())
     )
     assert page.tags == {"table", "thead", "tbody", "tr", "th", "td", "ul", "li", "code", "p"}
-    assert report.visible(name) in page.text
+    assert display.visible(name) in page.text
     for line in tex_path.read_text().splitlines():
         if not line.startswith("%"):
             assert not re.search(r"(?<!\\)[#%]", re.sub(r"\\\\$", "", line).replace("{!}{%", ""))
@@ -463,15 +463,11 @@ def test_results_become_a_table_in_public_calls():
     assert list(ems.table1(summary_).columns) == ["metric", "part", SMALL, LARGE, "n", "coverage"]
 
 
-def test_editors_see_every_public_name():
-    """The lazy table, the names for type checkers and __all__ are one list."""
-    tree = ast.parse(Path(ems.__file__).read_text())
-    block = next(n for n in tree.body if isinstance(n, ast.If) and n.test.id == "TYPE_CHECKING")
-    typed = {alias.name: node.module for node in block.body for alias in node.names}
-    assert typed == ems._WHERE
-    assert set(ems.__all__) == {
-        *typed, "Answer", "EMSResult", "GivenPoint", "InputError", "Triplet", "score_answer", "__version__"}
-    assert len(ems.__all__) == len(set(ems.__all__))
+def test_every_public_name_can_be_used():
+    """The stub, which editors and type checkers read, names nothing that is not there."""
+    assert set(ems.__all__) >= {"EMS", "EMSResult", "LLMJudge", "build", "ems_scores", "score_answer", "table1"}
+    for name in ems.__all__:
+        assert getattr(ems, name).__name__ == name
 
 
 def test_importing_the_package_loads_and_changes_nothing():
@@ -679,9 +675,9 @@ def test_the_heat_maps_colours_span_the_values(given, ends):
 
 
 def test_views_of_one_answer_load_nothing_heavy():
-    code = ("import sys; from ems import report; from ems.types import EMSResult\n"
+    code = ("import sys; from ems.results import alignment; from ems.types import EMSResult\n"
             "r = EMSResult('t', 'm', ('r',), ('a',), (0,), (1.0,), 1.0, 1.0, 1.0, 0, 's')\n"
-            "report.alignment_text(r), report.alignment_html(r)\n"
+            "alignment.alignment_text(r), alignment.alignment_html(r)\n"
             "print(sorted({'numpy', 'pandas', 'matplotlib', 'scipy', 'seaborn'} & set(sys.modules)))")
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"

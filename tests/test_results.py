@@ -17,9 +17,9 @@ from ems.cli import main
 from ems.io import write_jsonl
 from ems.judge.unread import is_readable
 from ems.reading import read_word
-from ems.report import alignment_rows
-from ems.report_html import kind_of, report_html
-from ems.results import load_results
+from ems.results.alignment import alignment_rows
+from ems.results.page import kind_of, report_html
+from ems.results.saved import load_results
 from ems.types import EMSResult, InputError, Triplet
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[31m\u202e${1+1}"

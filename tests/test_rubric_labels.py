@@ -9,7 +9,7 @@ import pytest
 from ems.io import data_path
 from ems.judge.client import LLMJudge
 from ems.judge.store import Replies
-from ems.study import agreement, human, rubric_labels
+from ems.study.people import agreement, human, rubric_labels
 
 HUMAN = data_path("human")
 RATED, _ = rubric_labels.ratings(HUMAN)

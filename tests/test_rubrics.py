@@ -6,7 +6,8 @@ import pytest
 from doubles import ScriptedJudge
 
 import ems
-from ems.prompting import RUBRIC_TASKS, Prompts
+from ems.prompt_set import RUBRIC_TASKS
+from ems.prompting import Prompts
 from ems.stats import summarise
 from ems.support.rubrics import NOT_APPLICABLE, RUBRICS, Rating, normalised
 from ems.types import Answer, InputError, Triplet

@@ -14,12 +14,14 @@ import pytest
 from scripted import judgeable
 from tiny import project
 
+from ems.asking import Record
 from ems.io import write_jsonl
 from ems.judge.client import LLMJudge
 from ems.judge.endpoint import ModelEndpoint
 from ems.judge.store import Replies
-from ems.study.project import open_run, project_root
-from ems.study.runner import (
+from ems.study.dataset.writers import write_answers
+from ems.study.run.project import open_run, project_root
+from ems.study.run.runner import (
     Kernels,
     Step,
     declared,
@@ -30,8 +32,7 @@ from ems.study.runner import (
     reproduce,
     side_by_side,
 )
-from ems.study.writers import write_answers
-from ems.types import InputError, Record
+from ems.types import InputError
 
 ROOT = Path(__file__).parent.parent
 
@@ -272,7 +273,7 @@ def test_models_that_write_are_counted_and_their_stored_answers_are_not(no_kerne
 
 @pytest.mark.parametrize(("profile", "given"), [("findver", {}), ("smoke", {"JUDGE": ""})])
 def test_a_profile_that_asks_nobody_says_so_at_once(no_kernel, monkeypatch, profile, given):
-    monkeypatch.setattr("ems.study.steps.load_data", lambda *args, **settings: pytest.fail("data were read"))
+    monkeypatch.setattr("ems.study.run.steps.load_data", lambda *args, **settings: pytest.fail("data were read"))
     assert "nothing to pay" in plan(profile, given=given, root=ROOT)
     assert "nothing to pay" in plan("smoke", only=["07"], root=ROOT)
 

@@ -12,7 +12,7 @@ from doubles import ScriptedJudge
 from ems.data import support_frame
 from ems.pipeline import EMS
 from ems.presets import build
-from ems.report import alignment_html, alignment_rows, alignment_text
+from ems.results.alignment import alignment_html, alignment_rows, alignment_text
 from ems.support.document import Document, cut
 from ems.support.retrieve import BM25, average_precision, recall_at, reciprocal_rank, terms
 from ems.support.scores import support_scores

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from ems.io import data_path
-from ems.study import calls, transcripts
-from ems.study.calls import build_triplets, check_transcript, find_transcript, load_companies
-from ems.study.transcripts import read_hub, read_transcript
+from ems.study.dataset import calls, transcripts
+from ems.study.dataset.calls import build_triplets, check_transcript, find_transcript, load_companies
+from ems.study.dataset.transcripts import read_hub, read_transcript
 from ems.types import InputError
 
 MIRROR = (

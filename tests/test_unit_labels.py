@@ -10,7 +10,8 @@ import scipy.stats
 
 from ems import build
 from ems.io import data_path
-from ems.study import human, unit_labels, upstream, verdicts
+from ems.study.findings import verdicts
+from ems.study.people import human, unit_labels, upstream
 from ems.types import Answer, GivenPoint, InputError, Triplet
 
 SETS = human.unit_sets(data_path("human"))

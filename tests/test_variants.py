@@ -9,6 +9,7 @@ from loopback import Loopback, completion, refusing
 from scripted import judgeable, judged
 
 import ems
+from ems.asking import Record, Reply
 from ems.baselines import RAGChecker
 from ems.batches import MissingReplies
 from ems.judge.client import LLMJudge
@@ -19,8 +20,9 @@ from ems.match import VARIANTS, LLMMatcher
 from ems.pipeline import EMS
 from ems.presets import build
 from ems.prompting import Prompts
-from ems.score import LLMScorer, mean_score
-from ems.types import EMSResult, InputError, Record, Reply
+from ems.score import LLMScorer
+from ems.types import EMSResult, InputError
+from ems.variants.finer import ExpectedLLMScorer, mean_score
 from ems.variants.joint import JointLLMScorer
 from ems.variants.replies import read_indices
 
@@ -189,13 +191,13 @@ def test_expected_scores_are_signed_and_need_one_digit():
         likely_reply(None, "refusal", {"7": 0.9}),
         likely_reply(None, "length", {"7": 0.9}),
     )
-    scorer = LLMScorer(judge, max_score=9, expected=True)
+    scorer = ExpectedLLMScorer(judge)
     assert scorer([("a", "b")] * 4) == [pytest.approx(7.5 / 9), None, None, None]
     assert scorer.unread == {"score: no probabilities": 1, "score: refusal": 1, "score: length": 1}
     assert [r.top_logprobs for r in judge.requests] == [20] * 4
     assert scorer.signature == LLMScorer(judge, max_score=9).signature + ",expected"
     assert "max=9,expected" in build(judge, "llm-expected").signature
-    for made in (lambda: LLMScorer(judge, expected=True), lambda: build(judge, "llm-expected", max_score=10)):
+    for made in (lambda: ExpectedLLMScorer(judge, max_score=10), lambda: build(judge, "llm-expected", max_score=10)):
         with pytest.raises(InputError, match="9 or less for an expected score, got 10"):
             made()
 
@@ -213,7 +215,7 @@ def test_probabilities_are_asked_for_stored_and_replayed(tmp_path):
     with Loopback(likely) as server:
         for mode in ("live", "replay"):
             judge = LLMJudge("m", base_url=server.url, store=store, mode=mode)
-            scores += LLMScorer(judge, max_score=9, expected=True)([("a", "b")])
+            scores += ExpectedLLMScorer(judge)([("a", "b")])
         assert (server.bodies[0]["logprobs"], server.bodies[0]["top_logprobs"], server.count) == (True, 20, 1)
         LLMScorer(LLMJudge("m", base_url=server.url, store=store), max_score=9)([("a", "b")])
         assert server.count == 2                                              # another question: another key
@@ -221,13 +223,13 @@ def test_probabilities_are_asked_for_stored_and_replayed(tmp_path):
     assert scores == [pytest.approx(7.5 / 9)] * 2
     store.export(tmp_path / "r.jsonl")
     again = LLMJudge("m", store=Replies(tmp_path / "r.jsonl"), mode="replay")
-    assert LLMScorer(again, max_score=9, expected=True)([("a", "b")]) == scores[:1]
+    assert ExpectedLLMScorer(again)([("a", "b")]) == scores[:1]
 
 
 def test_an_endpoint_without_probabilities_leaves_pairs_unscored(tmp_path):
     with Loopback("7", faults=refusing("logprobs", "top_logprobs")) as server:
         judge = LLMJudge("plain", base_url=server.url, store=Replies(tmp_path / "r.sqlite"))
-        scorer = LLMScorer(judge, max_score=9, expected=True)
+        scorer = ExpectedLLMScorer(judge)
         assert scorer([("a", "b")]) == [None]
     assert scorer.unread == {"score: no probabilities": 1}
     assert next(judge.store.records()).sent["dropped"] == ["logprobs", "top_logprobs"]
@@ -235,7 +237,7 @@ def test_an_endpoint_without_probabilities_leaves_pairs_unscored(tmp_path):
 
 def test_probabilities_come_back_from_a_batch(tmp_path):
     store = Replies(tmp_path / "r.sqlite")
-    scorer = LLMScorer(LLMJudge("m", store=store, mode="replay"), max_score=9, expected=True)
+    scorer = ExpectedLLMScorer(LLMJudge("m", store=store, mode="replay"))
     with pytest.raises(MissingReplies):
         scorer([("a", "b")])
     store.export_pending(tmp_path / "in.jsonl")

@@ -7,9 +7,11 @@ import pytest
 
 from ems import data as frames
 from ems import stats
-from ems.report import markdown_text
-from ems.study import ablation, agreement, verdicts
-from ems.study.verdicts import comparison, with_interval
+from ems.results.display import markdown_text
+from ems.study.choices import ablation
+from ems.study.findings import verdicts
+from ems.study.findings.verdicts import comparison, with_interval
+from ems.study.people import agreement
 from ems.types import EMSResult, InputError
 
 HOSTILE = "<script>alert(1)</script>[x](javascript:alert(1))*`_|\u202e"

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ..asking import list_schema
-from ..types import InputError, Judge, Reply, Request
+from ..asking import Judge, Reply, Request, list_schema
+from ..types import InputError
 
 if TYPE_CHECKING:
     import pandas as pd

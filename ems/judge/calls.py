@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..types import Record, Reply, Request
+from ..asking import Record, Reply, Request
 from .budget import at_most
 from .offered import check_offered
 from .store import FINAL, StoreError

@@ -12,9 +12,10 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from ..asking import Reply, Request
 from ..batches import MissingReplies
 from ..io import progress_bar
-from ..types import InputError, Reply, Request
+from ..types import InputError
 from .budget import Account, Prices, TaskUsage, at_most
 from .store import DECODING, Record, Replies, StoreError, encodable, ending, reply_key, utc
 from .wire import Endpoint, Failed, JudgeUnavailable, SpendLimit

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from ..types import Request
+from ..asking import Request
 from .wire import OPTIONAL, Failed, JudgeUnavailable
 
 if TYPE_CHECKING:

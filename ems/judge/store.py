@@ -24,8 +24,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from ..asking import Record
 from ..io import write_lines
-from ..types import InputError, Record
+from ..types import InputError
 
 COLUMNS = tuple(f.name for f in fields(Record))
 _SUMS = ("prompt_tokens", "completion_tokens", "cached_tokens", "seconds")

@@ -6,9 +6,11 @@ has an entry for every point, only the run that asked can tell; it counts these 
 
 from __future__ import annotations
 
+from ..asking import Record
 from ..baselines import LABELS
-from ..reading import read_list, read_numbers, read_rows, read_word, states_number, without_thought
-from ..types import Record
+from ..parsing.reply_text import without_thought
+from ..parsing.stated_number import ANY_SCALE, BARE, ECHO, stated
+from ..reading import read_list, read_numbers, read_rows, read_word
 from .store import Replies, ending
 
 
@@ -38,4 +40,6 @@ def is_readable(task: str, reply: str) -> bool:
         return bool(without_thought(reply))
     if read_rows(reply, keys[task]) is not None:
         return True
-    return read_word(reply, LABELS) is not None if keys[task] == "labels" else states_number(reply)
+    if keys[task] == "labels":
+        return read_word(reply, LABELS) is not None
+    return stated(reply, [BARE, ECHO, ANY_SCALE]) is not None

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 
 from ..data import read_frames
 from ..io import read_text, some
-from ..report import visible
+from ..results.display import visible
 from ..types import InputError
-from .project import project_root
+from .run.project import project_root
 
 if TYPE_CHECKING:
     import pandas as pd

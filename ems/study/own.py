@@ -28,7 +28,7 @@ from ..data import values_frame
 from ..io import meant, some
 from ..pipeline import EMS, rescored
 from ..types import Answer, EMSResult, InputError, Triplet
-from .project import project_root
+from .run.project import project_root
 
 if TYPE_CHECKING:
     import pandas as pd

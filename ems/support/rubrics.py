@@ -14,14 +14,14 @@ from functools import lru_cache
 from math import fsum, nan
 from typing import TYPE_CHECKING
 
-from ..asking import as_judge
+from ..asking import Judge, Reply, Request, as_judge
 from ..batches import check_known, triplets_by_id
 from ..local.quantities import Quantity, find_quantities, same
 from ..local.sentences import SentenceExtractor
 from ..prompting import Prompts
 from ..reading import read_word
 from ..sanitise import harmless, quoted
-from ..types import Answer, InputError, Judge, Reply, Request, Support, Triplet
+from ..types import Answer, InputError, Support, Triplet
 from .document import Document
 from .stage import Supporter
 from .support import DOCUMENTS, LocalSupporter

@@ -15,19 +15,19 @@ from functools import lru_cache
 from itertools import combinations
 from math import fsum
 
-from ..asking import as_judge
+from ..asking import Judge, Request, as_judge
 from ..baselines import LABELS, LABELS_SCHEMA
 from ..local.quantities import LARGEST_DIFFERENCE, Quantity, same
 from ..local.words import rules_hash, word_weight
 from ..prompting import Prompts
 from ..reading import read_words
 from ..sanitise import harmless, numbered
-from ..types import InputError, Judge, Points, Request, Support
+from ..types import InputError, Points, Support
 from .document import NUMBERS, Document, Line, content_stems, read_numbers, undirected
 from .signs import SIGNS, point_signs
 
-# The rule of the local supporter: chosen on one half of FinDVer's filings (study.findver_support), with a
-# look at how often numbers of answers about the ten calls are found in another company's call.
+# The rule of the local supporter: chosen on one half of FinDVer's filings (study.support.findver_support),
+# with a look at how often numbers of answers about the ten calls are found in another company's call.
 TIED = 0.15            # share of a point's (idf-weighted) words that a line and its neighbours must hold
 PRECISE = 0.03         # rounding, as a share, above which a number follows from some pair by chance
 DERIVED_FROM = 10      # lines that share most words, whose numbers are tried for derivations

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from ..asking import as_judge, reply_schema
+from ..asking import Judge, Request, as_judge, reply_schema
 from ..prompting import Prompts
 from ..sanitise import numbered, quoted
 from ..score import scale
-from ..types import InputError, Judge, Match, Points, Request
+from ..types import InputError, Match, Points
 from .replies import read_indices, read_scores
 
 MATCHES_SCHEMA = reply_schema("matches", {"type": "integer"})

@@ -1,0 +1,3 @@
+"""Results read back (saved), shown (alignment, page, display), pooled (pooling) and compared (comparison,
+matrix).
+"""

@@ -1,0 +1,1 @@
+"""Earnings calls made into triplets (calls, transcripts, documents); answers by models (writers)."""

@@ -1,0 +1,1 @@
+"""What numbers say, in words (verdicts) and figures."""

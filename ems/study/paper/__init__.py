@@ -1,0 +1,1 @@
+"""The paper's questions and prompts, taken from the user's copy of it."""

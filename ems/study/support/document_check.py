@@ -1,0 +1,270 @@
+"""Answers of a run checked against their documents, for notebook 8: computed, or from stored labels.
+
+The calls belong to their publishers and are not part of the project. What is stored is what the check found:
+a label for each point, named by a hash of its text, with the passage's number and the numbers that decided.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from pathlib import Path
+
+import pandas as pd
+
+from ... import data as frames
+from ...io import unguarded, write_csv
+from ...results.display import markdown_text
+from ...results.saved import load_results
+from ...stats import COLUMNS as COLUMNS_OF_SUMMARY
+from ...stats import MIN_CLUSTERS, Paired, paired, summarise
+from ...support.stage import with_support
+from ...support.support import LocalSupporter, point_id
+from ...types import EMSResult, InputError, Support, Triplet
+from ..dataset.calls import own_triplets
+from ..findings.verdicts import in_percent, interval, percent
+
+KEYS = ["triplet_id", "model", "point"]
+COLUMNS = [*KEYS, "label", "passage", "missing", "derived", "reason", "elsewhere", "signature"]
+FLOOR = "EMS-Support, another company's document"       # metric of the values that chance gives
+ABSENT = {**dict.fromkeys(("EMS-Support", "EMS-open"), "this run has neither documents nor stored labels"),
+          **dict.fromkeys(("EMS-Support(LLM)", "EMS-open(LLM)"), "no judge's labels are stored for this run")}
+NOT_STORED = "no stored label for this point"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The answers of a run with what their documents say, and with what another company's document says."""
+
+    results: list[EMSResult]
+    elsewhere: list[EMSResult]
+    source: str                  # where the labels come from, for people
+
+
+def read_alignments(path: Path, metrics: Sequence[str]) -> list[EMSResult]:
+    """The results of the first of these metrics that a run's alignments.jsonl has. InputError for none."""
+    results = load_results(path)
+    metric = next((name for name in metrics if name in results), None)
+    if metric is None:
+        raise InputError(f"{path} has no alignments of {', '.join(metrics)}; there are "
+                         f"{', '.join(sorted(results))}")
+    return results[metric]
+
+
+def checked_answers(results: Sequence[EMSResult], triplets: Sequence[Triplet], *,
+                    transcripts: Path | None = None, stored: Path | None = None,
+                    save: Path | None = None) -> Checked:
+    """Every answer point against its own document and against that of the next group.
+
+    The documents are the triplets' contexts, or the calls in the folder `transcripts`. Without either, labels
+    come from the file `stored`; a point that it does not have is unscored. With both, the text says how many
+    labels differ. What was computed is written to `save`.
+    """
+    whole = with_contexts(triplets, transcripts)
+    kept = stored_answers(results, stored)
+    before = [s for r in kept for s in r.support]
+    if any(t.context is None for t in whole):
+        known = sum(s.label is not None for s in before)
+        where = f"labels stored in {stored.parent.name}/{stored.name}" if stored else "stored labels"
+        return Checked(kept, stored_answers(results, stored, elsewhere=True),
+                       f"{where}, for {known:,} of {len(before):,} points")
+    supporter = LocalSupporter()
+    found = with_support(results, whole, supporter)
+    elsewhere = with_support(results, exchanged(whole), supporter)
+    if save is not None:
+        write_csv(save, label_table(found, elsewhere))
+    now = [s for r in found for s in r.support]
+    differ = [a.label != b.label for a, b in zip(before, now, strict=True) if a.reason != NOT_STORED]
+    source = f"checked now, against the documents; {sum(differ)} of {len(differ)} stored labels differ"
+    return Checked(found, elsewhere, source)
+
+
+def with_contexts(triplets: Sequence[Triplet], transcripts: Path | None) -> list[Triplet]:
+    """The triplets with the calls in the folder `transcripts` for contexts, where they have none."""
+    of_calls = {t.id: t.context for t in own_triplets(transcripts)} if transcripts else {}
+    return [replace(t, context=t.context or of_calls.get(t.id)) for t in triplets]
+
+
+def exchanged(triplets: Sequence[Triplet]) -> list[Triplet]:
+    """Each triplet with the context of the next group, in the order of names; the last has the first's."""
+    of_group = {t.group: t.context for t in triplets}
+    groups = sorted(of_group)
+    if len(groups) < 2:
+        return list(triplets)
+    following = dict(zip(groups, [*groups[1:], groups[0]], strict=True))
+    return [replace(t, context=of_group[following[t.group]]) for t in triplets]
+
+
+def _keyed(result: EMSResult) -> list[tuple[tuple[str, str, str], Support]]:
+    return [((result.triplet_id, result.model, point_id(point)), support)
+            for point, support in zip(result.ans_points, result.support, strict=True)]
+
+
+def label_table(found: Sequence[EMSResult], elsewhere: Sequence[EMSResult] = ()) -> pd.DataFrame:
+    """A row for each different point of an answer, without any text of the document but numbers.
+
+    Columns: `COLUMNS`. `elsewhere` has the same answers against another document; () for none.
+    """
+    rows = [(*key, s.label, s.passage, json.dumps(s.missing) if s.missing else "",
+             json.dumps(s.derived) if s.derived else "", s.reason, other.label if other else None,
+             "support:" + r.signature.rpartition("|support:")[2])
+            for r, o in zip_longest(found, elsewhere)
+            for (key, s), other in zip(_keyed(r), o.support if o else [None] * len(r.support), strict=True)]
+    return pd.DataFrame(rows, columns=COLUMNS).drop_duplicates(KEYS).astype({"passage": "Int64"})
+
+
+def stored_answers(results: Sequence[EMSResult], stored: Path | None, *, elsewhere: bool = False
+                   ) -> list[EMSResult]:
+    """The results with the labels of a `label_table`'s file; a point without one is unscored, all are without
+    a file. InputError for another table.
+    """
+    kept: dict[tuple[str, str, str], dict[str, str]] = {}
+    if stored and stored.is_file():
+        table = pd.read_csv(stored, dtype=str, keep_default_na=False)
+        if absent := [name for name in COLUMNS if name not in table]:
+            raise InputError(f"{stored} must have columns {', '.join(COLUMNS)}; {', '.join(absent)} missing")
+        kept = {(row["triplet_id"], row["model"], row["point"]): row
+                for row in table.map(unguarded).to_dict("records")}
+    labelled = []
+    for r in results:
+        rows = [kept.get((r.triplet_id, r.model, point_id(point))) for point in r.ans_points]
+        signatures = {row["signature"] for row in rows if row}
+        support = tuple(_stored(row, elsewhere) if row else Support(None, reason=NOT_STORED) for row in rows)
+        labelled.append(replace(r, support=support, signature="|".join([r.signature, *sorted(signatures)])))
+    return labelled
+
+
+def _stored(row: dict[str, str], elsewhere: bool) -> Support:
+    if elsewhere:
+        return Support(row["elsewhere"] or None, reason=row["reason"])
+    missing, derived = (tuple(json.loads(row[name] or "[]")) for name in ("missing", "derived"))
+    passage = int(row["passage"]) if row["passage"] else None
+    return Support(row["label"] or None, passage, "", missing, derived, row["reason"])
+
+
+# --- what notebook 8 shows ---
+
+def values(checked: Checked, triplets: Sequence[Triplet]) -> pd.DataFrame:
+    """The values frame of a run's answers: `data.support_frame`, and `FLOOR` from the other documents.
+
+    Without rows where nothing has a label: then there is nothing to say.
+    """
+    own = frames.support_frame(checked.results, triplets)
+    floor = frames.support_frame(checked.elsewhere, triplets)
+    floor = floor[floor["metric"] == "EMS-Support"].assign(metric=FLOOR)
+    if own["value"].isna().all():
+        return own.iloc[:0]
+    return one_setting(pd.concat([own, floor], ignore_index=True))
+
+
+def one_setting(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with one signature a metric: an answer none of whose points has a label lacks the rule's."""
+    longest = frame.groupby("metric")["signature"].transform(lambda column: max(column, key=len))
+    return frame.assign(signature=longest)
+
+
+def shares(results: Sequence[EMSResult]) -> pd.DataFrame:
+    """Where an answer's points go, a row a model: shares of all its points, which add up to 1.
+
+    matched: earns something in eq. 8; blind spot: nothing, and supported; unsupported: nothing, checked and
+    not supported; not checked: nothing, and nothing to check it by; unscored.
+    """
+    rows = [(r.model, _place(s_j, s)) for r in results for s_j, s in _pairs(r)]
+    table = pd.DataFrame(rows, columns=["model", "place"])
+    counted = pd.crosstab(table["model"], table["place"], normalize="index")
+    return counted.reindex(index=table["model"].unique(), columns=PLACES, fill_value=0.0)
+
+
+def most_mixed(results: Sequence[EMSResult]) -> EMSResult:
+    """The result to show: that with points in most places, then with the largest share of the rarest place.
+
+    A point that an answer repeats counts once; of equals the first by id and model. InputError without
+    results.
+    """
+    if not results:
+        raise InputError("there are no results: nothing was scored")
+
+    def order(r: EMSResult) -> tuple[int, float, str, str]:
+        place_of = {point: _place(*pair) for point, pair in zip(r.ans_points, _pairs(r), strict=False)}
+        counts = Counter(place_of.values())
+        rarest = min(counts.values(), default=0) / max(1, len(r.ans_points))
+        return -len(counts), -rarest, r.triplet_id, r.model
+    return min(results, key=order)
+
+
+PLACES = ["matched", "blind spot", "unsupported", "not checked", "unscored"]
+
+
+def _pairs(result: EMSResult) -> Iterator[tuple[float | None, Support]]:
+    """The score (eq. 7) and the support of each answer point."""
+    return zip(result.ans_score, result.support, strict=True)
+
+
+def _place(score: float | None, support: Support) -> str:
+    if score is None or support.label is None:
+        return "unscored"
+    if score > 0:
+        return "matched"
+    if not support.checked:
+        return "not checked"
+    return "blind spot" if support.label == "supported" else "unsupported"
+
+
+def summary(frame: pd.DataFrame, models: Sequence[str], cluster: str = "group") -> pd.DataFrame:
+    """`stats.summarise` of the values, its models in this order; empty for values without rows."""
+    if frame.empty:
+        return pd.DataFrame(columns=[*COLUMNS_OF_SUMMARY, "coverage"])
+    table = summarise(frame, cluster=cluster)
+    return table[table["model"].isin(models)].sort_values(
+        "model", key=lambda column: column.map(list(models).index), kind="stable", ignore_index=True)
+
+
+def differences(frame: pd.DataFrame, models: Sequence[str], baseline: str = "",
+                cluster: str = "group", metric: str = "EMS-Support") -> list[Paired]:
+    """Each model's value of a metric less the baseline's, over the questions for which both have one.
+
+    Where `baseline` is not among the models, the first of them takes its place.
+    """
+    if frame.empty:
+        return []
+    baseline = baseline if baseline in models else models[0]
+    return [paired(frame, metric, "Score", model, baseline, cluster=cluster)
+            for model in models if model != baseline]
+
+
+def findings(table: pd.DataFrame, gaps: Sequence[Paired], places: pd.DataFrame) -> str:
+    """What the check against the documents says, in words: from `summary`, `differences` and `shares`."""
+    if table.empty:
+        return ("**Nothing was checked.** This run's triplets have no context, and no labels are stored for "
+                "its points: put the documents into the triplets, or name their folder in TRANSCRIPTS.")
+    lines = []
+    cells = table.set_index(["metric", "model"]).to_dict("index")
+    for model in dict.fromkeys(table["model"]):
+        own, floor = cells.get(("EMS-Support", model)), cells.get((FLOOR, model))
+        if own is None or pd.isna(own["value"]):
+            lines.append(f"- **{markdown_text(model)}**: no point could be checked.")
+            continue
+        by_chance = "" if floor is None or pd.isna(floor["value"]) else (
+            f"; against another company's document {in_percent(floor)}, which is what chance gives")
+        lines.append(
+            f"- **{markdown_text(model)}**: on average over the {own['n']} answers with points to check, the "
+            f"document supports {in_percent(own)} of these points ({percent(own['coverage'])} of "
+            f"all points; the others have no amount){by_chance}. Of all points together "
+            f"{percent(places.loc[model, 'blind spot'])} earn nothing in eq. 8 and are supported, "
+            f"{percent(places.loc[model, 'unsupported'])} earn nothing, were checked and are not.")
+    for gap in gaps:
+        lines.append(f"- {named(gap)}, over the {gap.n} questions and "
+                     f"{gap.clusters} groups in which both have a point to check"
+                     + (f": too few groups for an interval ({MIN_CLUSTERS} are needed), so that nothing "
+                        "follows from it." if pd.isna(gap.ci_low) else "."))
+    return "\n".join(lines)
+
+
+def named(gap: Paired) -> str:
+    """A difference between two models in points of 100, with its interval where there is one."""
+    ends = interval(100 * gap.ci_low, 100 * gap.ci_high, "+.0f")
+    return (f"**{markdown_text(gap.a)}** less **{markdown_text(gap.b)}**: "
+            f"{100 * gap.difference:+.0f} points of 100{ends}")
