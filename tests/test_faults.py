@@ -162,7 +162,7 @@ from pathlib import Path
 from ems import data as frames
 from ems.judge.client import LLMJudge
 from ems.judge.store import Replies
-from ems.types import Request
+from ems.asking import Request
 
 judge = LLMJudge("m", base_url=URL, store=Replies(f"{RUN}/replies.sqlite"))
 replies = judge.ask([Request("match", f"question {i}", 16) for i in range(6)], "asking")
