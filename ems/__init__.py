@@ -1,11 +1,15 @@
 """Extract, Match, and Score: an evaluation kit for long answers about long documents (arXiv:2503.16575).
 
     import ems
-    result = ems.score_answer(reference, answer)   # no key, no network: sentence points, scored locally
+    judge = ems.LLMJudge("gpt-4o")                 # the paper's way: a model extracts, matches and scores
+    pipeline = ems.EMS(ems.LLMExtractor(judge), ems.LLMMatcher(judge), ems.LLMScorer(judge))
+    result = pipeline.score(reference, answer)
     result.recall, result.precision, result.f1
+    ems.score_answer(reference, answer)            # ours, without a model: EMS(local)
 
-The method is ten files, read in this order: types, sanitise, prompting, reading, extract, match, score,
-metrics, pipeline, baselines. They stand on io, asking, batches and `parsing/`. Beside them:
+The method is seven files, read in this order: types, extract, match, score, metrics, pipeline, baselines.
+They ask a model through prompting, sanitise and reading, and stand on asking, batches, io and `parsing/`.
+Beside them:
 
 pipelines by name   presets (`ems.build`)
 tables              data (rows, frames), stats (intervals, tests), report (Table 1)

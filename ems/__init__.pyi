@@ -57,6 +57,7 @@ from .types import InputError as InputError
 from .types import Triplet as Triplet
 from .variants.finer import ExpectedLLMScorer as ExpectedLLMScorer
 from .variants.finer import SampledLLMScorer as SampledLLMScorer
+from .variants.joint import JointLLMMatcher as JointLLMMatcher
 from .variants.joint import JointLLMScorer as JointLLMScorer
 from .variants.sides import SidesLLMScorer as SidesLLMScorer
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from .io import progress_bar
 from .types import InputError
 
+T = TypeVar("T")
 # A sentence seldom holds more than two points, or three claims. A small judge that starts to repeat itself
 # would otherwise write until its limit, and the whole reply would be lost; where servers constrain replies,
 # the list ends.
@@ -117,6 +119,14 @@ def as_judge(judge: Judge | Callable[[str], str]) -> Judge:
         return CallableJudge(judge)
     raise InputError(f"a judge is an LLMJudge or a function from prompt to reply, got {judge!r:.60}; "
                      "for a model behind an endpoint pass LLMJudge(name)")
+
+
+def read_reply(reply: Reply, read: Callable[[str], T | None], task: str, unread: Counter[str]) -> T | None:
+    """What `read` makes of a reply's text; None, and counted by reason in `unread`, where that is nothing."""
+    value = None if reply.text is None else read(reply.text)
+    if value is None:
+        unread[f"{task}: {reply.error or 'unreadable'}"] += 1
+    return value
 
 
 def reply_schema(key: str, entry: Mapping[str, Any], **limits: int) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""What EMS is compared with (paper, section 3.2): BLEU, ROUGE and BERTScore of whole answers; RAGChecker."""
+"""What EMS is compared with (paper, section 3.2): RAGChecker, and BLEU, ROUGE and BERTScore of whole answers,
+whose arithmetic is in local/overlap and local/encoder.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from dataclasses import dataclass
 from math import nan
 from typing import Any
 
-from .asking import Judge, Reply, Request, as_judge, list_schema, reply_schema, room
+from .asking import Judge, Reply, Request, as_judge, list_schema, read_reply, reply_schema, room
 from .batches import batch_size, check_known, in_batches, through, triplets_by_id
 from .local.overlap import BLEU_SIGNATURE, bleu, rouge
 from .metrics import f1
@@ -81,6 +83,7 @@ def ragchecker_scores(claims: Claims) -> tuple[float, float, float]:
 class RAGChecker:
     """Claims from each side, each checked against the other by one judge (RAGChecker's overall metrics).
 
+    Claims are short sentences; upstream's are (subject, relation, object), and its prompts are its own.
     `check` "joint" lays up to `CLAIMS_PER_CALL` claims of a side before the judge at once, as upstream does;
     "single" asks about each claim alone. The signature says which. `unread` counts what could not be read.
     """
@@ -136,10 +139,8 @@ class RAGChecker:
             requests.append(Request("claims", prompt, room(text) * 2, schema, about=text))
         claims: list[Points | None] = [()] * len(texts)
         for i, reply in zip(asked, self.judge.ask(requests, "list claims"), strict=True):
-            read = None if reply.text is None else read_list(reply.text, "claims")
-            if read is None:
-                self.unread[f"claims: {reply.error or 'unreadable'}"] += 1
-            claims[i] = None if read is None else tuple(read)
+            listed = read_reply(reply, lambda text: read_list(text, "claims"), "claims", self.unread)
+            claims[i] = None if listed is None else tuple(listed)
         return claims
 
     def _labels(self, sides: Sequence[tuple[str, Points]]) -> list[tuple[str | None, ...]]:

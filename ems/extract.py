@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
-from .asking import Judge, Request, as_judge, list_schema, reply_schema, room
+from .asking import Judge, Request, as_judge, list_schema, read_reply, reply_schema, room
 from .local.blocks import LEAST_BLOCKS, blocks_of, without_summaries
 from .prompting import Prompts
-from .reading import read_list, read_numbers
+from .reading import read_block_numbers, read_list
 from .sanitise import harmless, numbered
 from .types import Points
 
@@ -31,8 +32,9 @@ class Extractor(Protocol):
 class LLMExtractor:
     """Points written by a judge: one call to find opening and closing summaries, one to list the points.
 
-    `unread` counts, by task and reason, the replies that gave no points. An empty text has no points and
-    costs no call. `keep_summaries=True` leaves the first call out (an ablation; the paper removes them).
+    Only blocks at the two ends are removed, and a text of fewer than three blocks has no summary. An empty
+    text has no points and costs no call. `keep_summaries=True` leaves the first call out (an ablation; the
+    paper removes them). `unread` counts, by task and reason, the replies that gave no points.
     """
 
     def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *,
@@ -51,9 +53,7 @@ class LLMExtractor:
         requests = [self._request(body) for _, body in asked]
         points: list[Points | None] = [None if body is None else () for body in bodies]
         for (i, _), reply in zip(asked, self.judge.ask(requests, "extract points"), strict=True):
-            listed = None if reply.text is None else read_list(reply.text, "points")
-            if listed is None:
-                self.unread[f"extract: {reply.error or 'unreadable'}"] += 1
+            listed = read_reply(reply, lambda text: read_list(text, "points"), "extract", self.unread)
             points[i] = None if listed is None else tuple(listed)
         return points
 
@@ -62,7 +62,7 @@ class LLMExtractor:
         return Request("extract", self.prompts.fill("extract", answer=body), room(body), schema, about=body)
 
     def _without_summaries(self, bodies: Sequence[str]) -> list[str | None]:
-        """Each text less the end blocks that the judge names; None when its reply cannot be read."""
+        """Each text without the blocks at its ends that the judge names; None where its reply gives none."""
         blocks = [blocks_of(body) for body in bodies]
         asked = [i for i, parts in enumerate(blocks) if len(parts) >= LEAST_BLOCKS]
         requests = [
@@ -71,8 +71,7 @@ class LLMExtractor:
         ]
         kept: list[str | None] = list(bodies)
         for i, reply in zip(asked, self.judge.ask(requests, "remove summaries"), strict=True):
-            named = None if reply.text is None else read_numbers(reply.text, "blocks", len(blocks[i]))
-            if named is None:
-                self.unread[f"summary: {reply.error or 'unreadable'}"] += 1
+            read = partial(read_block_numbers, n_blocks=len(blocks[i]))
+            named = read_reply(reply, read, "summary", self.unread)
             kept[i] = None if named is None else without_summaries(bodies[i], blocks[i], named)
         return kept

@@ -1,28 +1,27 @@
 """Stage 2: the best answer point for each reference point, or none (paper, section 2.2, eq. 3-4).
 
 A matcher is called with pairs of point lists and returns, for each pair, one entry per reference point: the
-0-based index of an answer point, -1 for none, None when the reply could not be read.
+0-based index of an answer point (eq. 4 counts from 1), -1 for none, None when the reply could not be read.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
-from .asking import Judge, Request, as_judge
+from .asking import Judge, Request, as_judge, read_reply
 from .io import meant
 from .prompting import Prompts
 from .reading import read_index
 from .sanitise import quoted
 from .types import InputError, Match, Points
-from .variants.joint import match_together
 
-# Ways to put the question, by name, with the template of each. `faithful` is the paper's, and the default.
+# Ways to ask about one reference point, by name, with the template of each.
 VARIANTS = {
-    "faithful": "match",
-    "shared": "match_shared",  # candidates first: a server's prefix cache reads them once for all questions
-    "all": "match_all",  # all reference points of an answer in one call
+    "faithful": "match",           # as the paper's prompt asks: the point, then its candidates, no reasoning
+    "shared": "match_shared",      # candidates first: a server's prefix cache reads them once for all points
     "reasoned": "match_reasoned",  # a sentence or two of reasoning first, as the paper's text has it
 }
 
@@ -36,10 +35,10 @@ class Matcher(Protocol):
 
 
 class LLMMatcher:
-    """One question to the judge per reference point, with all answer points as the menu (eq. 4).
+    """One question to the judge per reference point, with all answer points as candidates (eq. 4).
 
     Without answer points every reference point is unmatched and no call is made. `variant` names another way
-    to ask, see `VARIANTS`; the signature says so. `unread` counts the replies that gave no index, by reason.
+    to ask (`VARIANTS`); the signature says so. `unread` counts the replies that gave no index, by reason.
     """
 
     def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *,
@@ -56,8 +55,6 @@ class LLMMatcher:
         self.signature = f"llm:{self.prompts.signature(VARIANTS[variant])}{named}{limit}"
 
     def __call__(self, pairs: Sequence[tuple[Points, Points]]) -> list[Match]:
-        if self.variant == "all":
-            return match_together(pairs, self.judge, self.prompts, self.max_tokens, self.unread)
         menus = [self.prompts.menu(ans) for _, ans in pairs]
         template, first = VARIANTS[self.variant], self.prompts.first
         asked = [(p, i) for p, (ref, ans) in enumerate(pairs) for i in range(len(ref)) if ans]
@@ -69,8 +66,6 @@ class LLMMatcher:
         ]
         matches: list[list[int | None]] = [[-1] * len(ref) for ref, _ in pairs]
         for (p, i), reply in zip(asked, self.judge.ask(requests, "match points"), strict=True):
-            index = None if reply.text is None else read_index(reply.text, len(pairs[p][1]), first)
-            if index is None:
-                self.unread[f"match: {reply.error or 'unreadable'}"] += 1
-            matches[p][i] = index
+            read = partial(read_index, n_points=len(pairs[p][1]), first=first)
+            matches[p][i] = read_reply(reply, read, "match", self.unread)
         return [tuple(match) for match in matches]

@@ -15,15 +15,20 @@ def reference_scores(match: Sequence[int | None], score: Sequence[float | None])
 
 
 def mean(scores: Sequence[float | None], weights: Sequence[float] = ()) -> float:
-    """(Weighted) mean of the scored entries, at most 1 (eq. 6, 8); nan when none counts towards it.
+    """Mean of the scored entries (eq. 6, 8), by weight if points have one; nan when none counts towards it.
 
-    Negative weights take off what the others give and are no part of the divisor: below 0 is possible.
-    Raises ValueError when there is not one weight per score.
+    Weights are not the paper's. A negative one takes off what the others give and is no part of the divisor:
+    the mean may be below 0.
     """
-    if weights and len(weights) != len(scores):
-        raise ValueError(f"weights must have an entry per point, got {len(weights)} for {len(scores)} points")
     total, weight = weighted_sum(scores, weights)
     return total / weight if weight else math.nan
+
+
+def weighted_sum(scores: Sequence[float | None], weights: Sequence[float] = ()) -> tuple[float, float]:
+    """Weighted sum of the scored entries, and the positive weight they carry; () weighs every entry 1."""
+    pairs = zip(scores, weights or [1.0] * len(scores), strict=True)
+    scored = [(s, w) for s, w in pairs if s is not None]
+    return math.fsum(s * w for s, w in scored), math.fsum(max(w, 0.0) for _, w in scored)
 
 
 def answer_scores(
@@ -49,15 +54,8 @@ def f1(recall: float, precision: float) -> float:
     return 2 * recall * precision / total if total else total
 
 
-def weighted_sum(scores: Sequence[float | None], weights: Sequence[float] = ()) -> tuple[float, float]:
-    """Weighted sum of the scored entries, and the positive weight they carry; () weighs every entry 1."""
-    pairs = zip(scores, weights or [1.0] * len(scores), strict=True)
-    scored = [(s, w) for s, w in pairs if s is not None]
-    return math.fsum(s * w for s, w in scored), math.fsum(max(w, 0.0) for _, w in scored)
-
-
 @dataclass(frozen=True, slots=True)
-class Scores:
+class Metrics:
     """The three metrics of one answer, each in [0, 1] or nan."""
 
     recall: float
@@ -69,23 +67,21 @@ class Scores:
 
 
 def ems_scores(match: Sequence[int | None], score: Sequence[float | None], n_answer_points: int, *,
-               ref_weights: Sequence[float] = ()) -> Scores:
+               ref_weights: Sequence[float] = ()) -> Metrics:
     """EMS-Recall, EMS-Precision and EMS-F1 of one answer (eq. 5-9).
 
     `match[i]` is the 0-based answer index chosen for reference point i, -1 for none, None when the reply
     could not be read; `score[i]` is s_i in [0, 1], None when unscored. A point that is unscored leaves both
     the numerator and the denominator of its side. `ref_weights` are 1 for every point if left out.
 
-    A lost reply about a match may have named any answer point. Those that no other reference point is known
-    to have chosen count as not chosen: lost matches lower precision. With 9 of 10 lost and the tenth at 1,
-    recall is 1 and precision 0.1; `unscored` says how many.
+    The paper is silent about what follows. A lost reply about a match may have named any answer point; those
+    that no other reference point is known to have chosen count as not chosen, so that lost matches can only
+    lower precision: with 9 of 10 lost and the tenth at 1, recall is 1 and precision 0.1. `unscored` says how
+    many. No answer points give 0, 0, 0; no reference points, or none that could be scored, give nan for all
+    three with a `reason`. A point of negative weight (given with the triplet) should not be said: its score
+    is taken off recall, which is 0 at least, and it supports no answer point.
 
-    Degenerate cases: no answer points give 0, 0, 0; no reference points, or none that could be scored, give
-    nan for all three with a `reason`. Raises ValueError for lists of different lengths, an index off the
-    list, a score out of range.
-
-    A point of negative weight (given with the triplet) should not be said: its score is taken off recall,
-    which is 0 at least, and it supports no answer point.
+    Raises ValueError for lists of different lengths, an index off the list, a score out of range.
     """
     _check(match, score, n_answer_points, ref_weights)
     s_ref = reference_scores(match, score)
@@ -100,18 +96,18 @@ def ems_scores(match: Sequence[int | None], score: Sequence[float | None], n_ans
 def side_scores(
     s_ref: Sequence[float | None], s_ans: Sequence[float | None],
     ref_weights: Sequence[float] = (), ans_weights: Sequence[float] = (),
-) -> Scores:
+) -> Metrics:
     """The three metrics from both sides' scores (eq. 6, 8 and 9); degenerate cases as in `ems_scores`."""
     if not s_ref:
-        return Scores(math.nan, math.nan, math.nan, 0, tuple(s_ans), "the reference has no points")
+        return Metrics(math.nan, math.nan, math.nan, 0, tuple(s_ans), "the reference has no points")
     if not s_ans:
-        return Scores(0.0, 0.0, 0.0, 0, ())
+        return Metrics(0.0, 0.0, 0.0, 0, ())
     recall = max(mean(s_ref, ref_weights), 0.0)                           # eq. 6; nan stays nan
     precision = mean(s_ans, ans_weights)                                  # eq. 8
     unscored = s_ref.count(None)
     reason = "" if not math.isnan(recall + precision) else (
         "no point could be scored" if None in (*s_ref, *s_ans) else "no point weighs more than 0")
-    return Scores(recall, precision, f1(recall, precision), unscored, tuple(s_ans), reason)
+    return Metrics(recall, precision, f1(recall, precision), unscored, tuple(s_ans), reason)
 
 
 def scores_of(result: EMSResult) -> tuple[float | None, ...]:

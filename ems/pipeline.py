@@ -32,7 +32,8 @@ class EMS:
                  supporter: Supporter | None = None):
         if matcher is None and not isinstance(scorer, WholeScorer):
             raise InputError(f"the {scorer.name} scorer scores matched pairs and needs a matcher, got None")
-        self.extractor, self.matcher, self.scorer, self.supporter = extractor, matcher, scorer, supporter
+        self.extractor, self.scorer, self.supporter = extractor, scorer, supporter
+        self.matcher = None if isinstance(scorer, WholeScorer) else matcher
 
     @property
     def judges(self) -> list[Any]:
@@ -54,10 +55,9 @@ class EMS:
 
     @property
     def _stages(self) -> dict[str, Any]:
-        """The stages by name, as signatures have them; a scorer of whole sides leaves the matcher out."""
-        matcher = None if isinstance(self.scorer, WholeScorer) else self.matcher
+        """The stages by name, as signatures have them."""
         support = {} if self.supporter is None else {"support": self.supporter}
-        return {"extract": self.extractor, "match": matcher, "score": self.scorer, **support}
+        return {"extract": self.extractor, "match": self.matcher, "score": self.scorer, **support}
 
     @property
     def unread(self) -> Counter[str]:
@@ -91,16 +91,17 @@ class EMS:
         for judge in self.judges:
             if workers is not None and hasattr(judge, "workers"):
                 judge.workers = workers
-        by_id, further = triplets_by_id(triplets), max((len(t.others) for t in triplets), default=0)
+        by_id = triplets_by_id(triplets)
+        most = max((len(t.others) for t in triplets), default=0)
         contexts = {} if self.supporter is None else contexts_by_id(triplets)
-        points: dict[str, Points | None] = {}
+        extracted: dict[str, Points | None] = {}
 
-        def results_of(by_id: Mapping[str, Triplet], batch: Sequence[Answer]) -> list[EMSResult]:
-            return self.score_alignments(self.align(by_id, batch, points))
+        def stages(triplets: Mapping[str, Triplet], batch: Sequence[Answer]) -> list[EMSResult]:
+            return self.score_alignments(self.align(triplets, batch, extracted))
 
         def evaluated(batch: Sequence[Answer]) -> list[EMSResult]:
             with progress_bars(progress):          # without progress the stages draw no bars either
-                results = best_of(further, by_id, batch, results_of) if further else results_of(by_id, batch)
+                results = best_of(most, by_id, batch, stages) if most else stages(by_id, batch)
                 return results if self.supporter is None else supported(results, contexts, self.supporter)
 
         yield from through(in_batches(answers, batch_size(*self.judges), progress), evaluated)
@@ -119,7 +120,7 @@ class EMS:
         points = dict(zip(texts, self.extractor(texts), strict=True))
         extracted.update({text: points[text] for text in wanted if text in points})
         alignments = [_unmatched(a, triplets[a.triplet_id], extracted, points[a.answer]) for a in answers]
-        if self.matcher is None or isinstance(self.scorer, WholeScorer):
+        if self.matcher is None:
             return alignments
         readable = [i for i, a in enumerate(alignments) if not a.lost]
         matches = self.matcher([(alignments[i].ref_points, alignments[i].ans_points) for i in readable])
@@ -179,7 +180,7 @@ def _judged(stages: Mapping[str, Any]) -> list[str]:
 
 def _unmatched(answer: Answer, triplet: Triplet, extracted: Mapping[str, Points | None],
                ans: Points | None) -> EMSResult:
-    """An alignment after stage 1: all matches and scores open."""
+    """An alignment after stage 1: matches and scores are not known yet."""
     given = triplet.points
     ref = tuple(p.text for p in given) if given else extracted[triplet.reference]
     lost = tuple(side for side, points in (("reference", ref), ("answer", ans)) if points is None)

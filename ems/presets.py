@@ -8,15 +8,17 @@ from typing import Any
 
 from .extract import LLMExtractor
 from .io import meant
-from .match import VARIANTS, LLMMatcher
+from .match import VARIANTS as ONE_BY_ONE
+from .match import LLMMatcher, Matcher
 from .pipeline import EMS
 from .score import BERTScorer, BLEUScorer, LLMScorer, RougeScorer, Scorer, WholeScorer
 from .support.stage import Supporter
 from .types import Answer, EMSResult, InputError, Triplet
 from .variants.finer import HIGHEST, ExpectedLLMScorer, SampledLLMScorer
-from .variants.joint import JointLLMScorer
+from .variants.joint import JointLLMMatcher, JointLLMScorer
 from .variants.sides import SidesLLMScorer
 
+VARIANTS = (*ONE_BY_ONE, "all")           # ways to ask a judge for matches; "all": in one call an answer
 SUPPORT = ("none", "local", "llm")        # ways to check answer points against the document
 
 
@@ -36,7 +38,7 @@ def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = Non
     local-pair. With one, extraction and matching are the judge's, and `scorer` may also be llm, llm-expected
     or llm-sampled (`variants.finer`), or llm-sides (both sides whole, `SidesLLMScorer`). `encoder` names the
     model for bertscore (roberta-large if None), `max_score` the top of the judge's scale (10, or 9 for
-    llm-expected, if None), `variant` the way a judge is asked for matches (`match.VARIANTS`; with "all" the
+    llm-expected, if None), `variant` the way a judge is asked for matches (`VARIANTS`; with "all" the
     llm scorer asks jointly as well). `support` checks answer points against the document as well: local by
     numbers, llm by the judge. InputError for a scorer, a scale, a variant or a support that does not go with
     the rest.
@@ -72,7 +74,10 @@ def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = Non
     if judge is None:
         matching = None if scorer == "local" else SimilarityMatcher()
         return EMS(SentenceExtractor(), matching, allowed[scorer](), supporter)
-    matcher = None if scorer in ("local", "llm-sides") else LLMMatcher(judge, prompts, variant=variant)
+    matcher: Matcher | None = None
+    if scorer not in ("local", "llm-sides"):
+        matcher = (JointLLMMatcher(judge, prompts) if variant == "all"
+                   else LLMMatcher(judge, prompts, variant=variant))
     return EMS(LLMExtractor(judge, prompts), matcher, allowed[scorer](), supporter)
 
 

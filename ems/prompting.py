@@ -59,7 +59,7 @@ class Prompts:
         return self._parsed(task)[0]
 
     def fill(self, task: str, **values: str) -> str:
-        """Render a template; KeyError on a missing value, ValueError on a spare one that no set could use."""
+        """Render a template. KeyError for a missing value, ValueError for one that no set could use."""
         template, slots = self._parsed(task)
         if spare := values.keys() - slots - SLOTS.get(task, ((), frozenset()))[1]:
             raise ValueError(f"{task}: no slot for {sorted(spare)}")
@@ -68,11 +68,6 @@ class Prompts:
     def schema(self, task: str, schema: dict) -> dict | None:
         """The schema to send with a task: none when its prompt asks for another form than JSON."""
         return schema if "JSON" in self.template(task).template else None
-
-    def questions(self, otherwise: str | Path) -> Path:
-        """The set's own list of questions to put to a document, or `otherwise` when it has none."""
-        questions = self.folder / "questions.yaml" if self.folder else None
-        return questions if questions and questions.is_file() else Path(otherwise)
 
     def signature(self, *tasks: str) -> str:
         """`kit#1a2b3c4d`: the set's name and a hash over its templates of these tasks (and its menu).

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
-from .asking import Judge, Reply, Request, as_judge
+from .asking import Judge, Reply, Request, as_judge, read_reply
 from .local.overlap import BLEU_SIGNATURE, Rouge, bleu
 from .prompting import Prompts
 from .reading import read_score
@@ -33,9 +34,9 @@ class Scorer(Protocol):
 class WholeScorer(Protocol):
     """A scorer that holds each point against the whole other side, both ways. Not the paper's eq. 7.
 
-    `cover` fills `score` and `ans_score` (in [0, 1] or None) of alignments whose points could be read, and if
-    it likes the weights (positive) and the nearest points (`match`, `ans_match`) for the reader. It needs no
-    matcher.
+    `cover` fills `score` and `ans_score` (in [0, 1] or None) of alignments whose points could be read, and
+    optionally the weights (positive) and the nearest points (`match`, `ans_match`) for the reader. It needs
+    no matcher.
     """
 
     name: str
@@ -61,7 +62,7 @@ class LLMScorer:
     """
 
     name = "llm"
-    kind = ""                # of score, in the signature: empty for a whole number
+    suffix = ""              # of the signature, for another kind of score than a whole number
 
     def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *,
                  max_score: int = 10, max_tokens: int = MAX_TOKENS):
@@ -71,7 +72,7 @@ class LLMScorer:
         self.max_score, self.max_tokens = max_score, max_tokens
         self.unread: Counter[str] = Counter()
         limit = "" if max_tokens == MAX_TOKENS else f",max_tokens={max_tokens}"
-        self.signature = f"llm:{self.prompts.signature('score')},max={max_score}{self.kind}{limit}"
+        self.signature = f"llm:{self.prompts.signature('score')},max={max_score}{self.suffix}{limit}"
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         requests = [self.request(ref, ans) for ref, ans in pairs]
@@ -85,10 +86,7 @@ class LLMScorer:
 
     def read(self, reply: Reply) -> float | None:
         """The score that a reply gives, None where it gives none."""
-        score = None if reply.text is None else read_score(reply.text, self.max_score)
-        if score is None:
-            self.unread[f"score: {reply.error or 'unreadable'}"] += 1
-        return score
+        return read_reply(reply, partial(read_score, max_score=self.max_score), "score", self.unread)
 
 
 def scale(max_score: int) -> dict[str, str]:
@@ -98,7 +96,10 @@ def scale(max_score: int) -> dict[str, str]:
 
 
 class RougeScorer:
-    """ROUGE-F1 of two points (rouge-score, with stemming), in [0, 1]. `kind` is rouge1, rouge2 or rougeL."""
+    """ROUGE-F1 of two points (rouge-score, with stemming), in [0, 1]. `kind` is rouge1, rouge2 or rougeL.
+
+    The paper names neither the kind nor stemming.
+    """
 
     name = "rouge"
 

@@ -1,4 +1,4 @@
-"""The nouns of the kit: small frozen records that every other module speaks."""
+"""The records that all modules exchange: what is evaluated, and what comes out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 Points = tuple[str, ...]
-Match = tuple[int | None, ...]      # per reference point: answer index (eq. 4), -1 = none, None = unscored
+# Per reference point: 0-based index of its answer point (eq. 4 counts from 1), -1 = none, None = not known.
+Match = tuple[int | None, ...]
 
 
 class InputError(ValueError):

@@ -27,7 +27,9 @@ from ems.study.dataset.writers import consolidate, write_answers
 from ems.study.paper import paper_parts
 from ems.study.paper.paper_parts import PROMPTS, find_parts, paper_text
 from ems.study.paper.paper_prompts import READINGS, import_prompts, readings_table
+from ems.study.run import steps
 from ems.types import Answer, InputError, Triplet
+from ems.variants.joint import JointLLMMatcher
 
 ROOT = Path(__file__).parent.parent
 PAPER = Path(os.environ.get("EMS_PAPER") or ROOT.parent / "shared" / "paper" / "ems.txt")
@@ -217,8 +219,18 @@ def template(folder, task):
 def test_questions_come_out_as_a_list_that_triplets_are_built_from(tmp_path):
     import yaml
 
-    listed = yaml.safe_load(Prompts(imported(tmp_path)).questions("none").read_text(encoding="utf-8"))
+    listed = yaml.safe_load((imported(tmp_path) / "questions.yaml").read_text(encoding="utf-8"))
     assert [q["id"] for q in listed] == ["Q1", "Q2", "Q3", "Q4", "Q5"]
+
+
+def test_a_set_with_questions_of_its_own_asks_them(tmp_path):
+    root = Path(__file__).parent.parent
+    prompts = Prompts(imported(tmp_path))
+    asked = {prompts: steps.load_data(root, "q3-2024", companies=["AAPL"], prompts=prompts, references=False).triplets
+             for prompts in (prompts, Prompts())}
+    own, kit = ([t.question for t in triplets] for triplets in asked.values())
+    assert len(own) == len(kit) == 5
+    assert not set(own) & set(kit)
     assert listed[1]["question"] == "Which well-known risks were named? Say how they were weighed."
     assert all(q["topic"] for q in listed)
 
@@ -316,7 +328,7 @@ def test_the_variant_that_reasons_has_the_papers_prompt_less_the_prohibition(tmp
     assert "explanations" not in judge.seen[0]
     assert "alone on the last line" in judge.seen[0]
     with pytest.raises(InputError, match=r"no match_all\.txt"):          # the paper has no such prompt
-        LLMMatcher(judge, prompts, variant="all")([(("r",), ("a",))])
+        JointLLMMatcher(judge, prompts)([(("r",), ("a",))])
 
 
 def test_each_reading_has_a_signature_of_its_own(tmp_path):

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from ems.reading import read_index, read_list, read_numbers, read_score, read_word
+from ems.reading import read_block_numbers, read_index, read_list, read_score, read_word
 from ems.variants.replies import read_indices
 
 AB = ["a", "b"]
@@ -327,7 +327,7 @@ def test_read_word(reply, word):
     ],
 )
 def test_read_numbers(reply, numbers):
-    assert read_numbers(reply, "blocks", 5) == numbers
+    assert read_block_numbers(reply, 5) == numbers
 
 
 def test_read_indices_keeps_the_places_of_what_it_cannot_use():
@@ -355,7 +355,7 @@ def test_a_reply_of_any_shape_is_read_in_time_that_grows_with_its_length(reply):
     read_list(reply, "points")
     read_index(reply, 5)
     read_score(reply, 10)
-    read_numbers(reply, "blocks", 5)
+    read_block_numbers(reply, 5)
     assert time.process_time() - began < 5
 
 

@@ -16,14 +16,14 @@ from ems.judge.client import LLMJudge
 from ems.judge.store import Replies
 from ems.local.scorers import SimilarityMatcher
 from ems.local.sentences import SentenceExtractor
-from ems.match import VARIANTS, LLMMatcher
+from ems.match import LLMMatcher
 from ems.pipeline import EMS
-from ems.presets import build
+from ems.presets import VARIANTS, build
 from ems.prompting import Prompts
 from ems.score import LLMScorer
 from ems.types import EMSResult, InputError
 from ems.variants.finer import ExpectedLLMScorer, mean_score
-from ems.variants.joint import JointLLMScorer
+from ems.variants.joint import JointLLMMatcher, JointLLMScorer
 from ems.variants.replies import read_indices
 
 REF = ("Revenue was $5 billion.", "Margin was 20%.", "No dividend is paid.")
@@ -36,14 +36,14 @@ def test_the_default_is_the_papers_way():
 
 
 def test_each_variant_signs_itself():
-    signatures = {LLMMatcher(ScriptedJudge(), variant=v).signature for v in VARIANTS}
+    signatures = {build(ScriptedJudge(), "rouge", variant=v).signature for v in VARIANTS}
     assert len(signatures) == len(VARIANTS)
     for variant in set(VARIANTS) - {"faithful"}:
         assert f"variant={variant}" in build(ScriptedJudge(), "llm", variant=variant).signature
 
 
 @pytest.mark.parametrize(("judge", "variant", "says"), [
-    (ScriptedJudge(), "cheap", "variant must be one of faithful, shared, all, reasoned, got 'cheap'"),
+    (ScriptedJudge(), "cheap", "variant must be one of faithful, shared, reasoned, all, got 'cheap'"),
     (None, "shared", "variant 'shared' is a way to ask a judge, and there is none"),
 ])
 def test_bad_variants(judge, variant, says):
@@ -62,7 +62,7 @@ def test_shared_prompts_differ_only_after_the_candidates():
 
 def test_all_in_one_call():
     judge = ScriptedJudge('{"matches": [1, 0, -1]}', '{"matches": [0]}')
-    assert LLMMatcher(judge, variant="all")([(REF, ANS), (REF, ()), (REF[:1], ANS), ((), ANS)]) == [
+    assert JointLLMMatcher(judge)([(REF, ANS), (REF, ()), (REF[:1], ANS), ((), ANS)]) == [
         (1, 0, -1), (-1, -1, -1), (0,), ()]
     assert len(judge.seen) == 2
     assert 'Reference points:\n0: "Revenue was $5 billion."\n1: "Margin was 20%."\n2: "No dividend' in judge.seen[0]
@@ -96,7 +96,7 @@ def test_lists_of_indices_on_a_menu_from_one():
 
 
 def test_what_cannot_be_read_is_unscored_and_counted():
-    matcher = LLMMatcher(ScriptedJudge("none of them", Reply(None, "length"), '{"matches": [0, 5, -1]}'), variant="all")
+    matcher = JointLLMMatcher(ScriptedJudge("none of them", Reply(None, "length"), '{"matches": [0, 5, -1]}'))
     assert matcher([(REF, ANS)] * 3) == [(None,) * 3, (None,) * 3, (0, None, -1)]
     assert matcher.unread == {"match: unreadable": 3 + 1, "match: length": 3}
 
@@ -109,7 +109,7 @@ def test_reasoning_may_say_numbers_but_the_last_line_counts():
 
 
 def test_the_example_of_one_call_for_all_is_consistent():
-    example = Prompts().template(VARIANTS["all"]).template.split("\nExample\n")[1]
+    example = Prompts().template("match_all").template.split("\nExample\n")[1]
     references, _, rest = example.partition("Candidate points:\n")
     menu, _, said = rest.partition("\nJSON: ")
     matches = json.loads(said.splitlines()[0])["matches"]

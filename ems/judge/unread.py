@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from ..asking import Record
 from ..baselines import LABELS
+from ..parsing.lists import read_rows
 from ..parsing.reply_text import without_thought
 from ..parsing.stated_number import ANY_SCALE, BARE, ECHO, stated
-from ..reading import read_list, read_numbers, read_rows, read_word
+from ..reading import read_block_numbers, read_list, read_word
 from .store import Replies, ending
 
 
@@ -33,7 +34,7 @@ def is_readable(task: str, reply: str) -> bool:
     if task in ("extract", "claims"):
         return read_list(reply, "points" if task == "extract" else "claims") is not None
     if task == "summary":
-        return read_numbers(reply, "blocks", 10**6) is not None
+        return read_block_numbers(reply, 10**6) is not None
     keys = {"match": "matches", "score": "scores", "match and score": "pairs", "entail": "labels",
             "support": "labels"}
     if task not in keys:

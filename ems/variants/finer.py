@@ -22,7 +22,7 @@ class ExpectedLLMScorer(LLMScorer):
     declined, whatever its first token. InputError for a `max_score` above `HIGHEST`.
     """
 
-    kind = ",expected"
+    suffix = ",expected"
 
     def __init__(self, judge: Any, prompts: Any = None, *, max_score: int = HIGHEST, **settings: Any):
         if max_score > HIGHEST:
@@ -50,7 +50,7 @@ class SampledLLMScorer(LLMScorer):
     def __init__(self, judge: Any, prompts: Any = None, *, samples: int = SAMPLES, **settings: Any):
         if samples < 1:
             raise InputError(f"samples must be 1 or more, got {samples}")
-        self.samples, self.kind = samples, f",mean of {samples} replies"
+        self.samples, self.suffix = samples, f",mean of {samples} replies"
         super().__init__(judge, prompts, **settings)
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:

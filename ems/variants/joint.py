@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from ..asking import Judge, Request, as_judge, reply_schema
 from ..prompting import Prompts
 from ..sanitise import numbered, quoted
-from ..score import scale
+from ..score import MAX_TOKENS, scale
 from ..types import InputError, Match, Points
 from .replies import read_indices, read_scores
 
@@ -16,30 +16,37 @@ MATCHES_SCHEMA = reply_schema("matches", {"type": "integer"})
 SCORES_SCHEMA = reply_schema("scores", {"type": "integer"})
 
 
-def match_together(pairs: Sequence[tuple[Points, Points]], judge: Judge, prompts: Prompts, max_tokens: int,
-                   unread: Counter[str]) -> list[Match]:
-    """One question about all reference points of an answer, for `match.LLMMatcher`.
+class JointLLMMatcher:
+    """One question to the judge about all reference points of an answer; else as `match.LLMMatcher`.
 
-    A reply without exactly one index a point leaves all of them unscored; an index off the menu, its own.
-    `unread` gains what could not be read.
+    A reply without exactly one index a point leaves all of them unscored; an index that is no candidate's,
+    its own. `unread` counts the matches that could not be read, by reason.
     """
-    matches: list[Match] = [(-1,) * len(ref) for ref, _ in pairs]
-    asked = [p for p, (ref, ans) in enumerate(pairs) if ref and ans]
-    requests = []
-    for p in asked:
-        ref, ans = pairs[p]
-        prompt = prompts.fill("match_all", references=numbered(ref), candidates=prompts.menu(ans))
-        requests.append(Request("match", prompt, max_tokens + 8 * len(ref), MATCHES_SCHEMA,
-                                choices=range(prompts.first, prompts.first + len(ans)), entries=len(ref)))
-    for p, reply in zip(asked, judge.ask(requests, "match points"), strict=True):
-        ref, ans = pairs[p]
-        indices = None
-        if reply.text is not None:
-            indices = read_indices(reply.text, "matches", len(ref), len(ans), prompts.first)
-        matches[p] = (None,) * len(ref) if indices is None else tuple(indices)
-        if lost := matches[p].count(None):
-            unread[f"match: {reply.error or 'unreadable'}"] += lost
-    return matches
+
+    def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None):
+        self.judge, self.prompts = as_judge(judge), prompts or Prompts()
+        self.unread: Counter[str] = Counter()
+        self.signature = f"llm:{self.prompts.signature('match_all')},variant=all"
+
+    def __call__(self, pairs: Sequence[tuple[Points, Points]]) -> list[Match]:
+        matches: list[Match] = [(-1,) * len(ref) for ref, _ in pairs]
+        asked = [p for p, (ref, ans) in enumerate(pairs) if ref and ans]
+        requests = [self._request(*pairs[p]) for p in asked]
+        for p, reply in zip(asked, self.judge.ask(requests, "match points"), strict=True):
+            ref, ans = pairs[p]
+            indices = None
+            if reply.text is not None:
+                indices = read_indices(reply.text, "matches", len(ref), len(ans), self.prompts.first)
+            matches[p] = (None,) * len(ref) if indices is None else tuple(indices)
+            if lost := matches[p].count(None):
+                self.unread[f"match: {reply.error or 'unreadable'}"] += lost
+        return matches
+
+    def _request(self, ref: Points, ans: Points) -> Request:
+        prompt = self.prompts.fill("match_all", references=numbered(ref), candidates=self.prompts.menu(ans))
+        first = self.prompts.first
+        return Request("match", prompt, MAX_TOKENS + 8 * len(ref), MATCHES_SCHEMA,
+                       choices=range(first, first + len(ans)), entries=len(ref))
 
 
 class ListScorer:
@@ -63,7 +70,7 @@ class ListScorer:
         """For each prompt as many scores as it asks for, each None where it could not be read."""
         requests = [
             Request("score", self.prompts.fill(self.template, **values, **scale(self.max_score)),
-                    32 + 8 * count, SCORES_SCHEMA, choices=range(self.max_score + 1), entries=count)
+                    MAX_TOKENS + 8 * count, SCORES_SCHEMA, choices=range(self.max_score + 1), entries=count)
             for values, count in zip(slots, counts, strict=True)
         ]
         for count, reply in zip(counts, self.judge.ask(requests, progress), strict=True):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..reading import read_entries, read_index, read_rows, read_score
+from ..parsing.lists import read_entries, read_rows
+from ..reading import read_index, read_score
 
 
 def read_indices(reply: str, key: str, count: int, n_points: int, first: int = 0) -> list[int | None] | None:

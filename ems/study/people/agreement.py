@@ -21,7 +21,7 @@ from ...asking import Judge
 from ...baselines import bertscore, bleu, rouge
 from ...local.scorers import LocalScorer
 from ...local.sentences import SentenceExtractor
-from ...metrics import Scores, ems_scores, f1
+from ...metrics import Metrics, ems_scores, f1
 from ...pipeline import EMS, rescored
 from ...presets import build
 from ...score import BERTScorer, RougeScorer
@@ -115,7 +115,7 @@ def judged_table(triplets: Sequence[Triplet], answers: Sequence[Answer], judge: 
     matched = EMS(points, joint.matcher, joint.scorer).evaluate(triplets, answers)
     cut = [ems_scores(r.match, [None if s is None else float(s >= 0.5) for s in r.score], len(r.ans_points))
            for r in matched]
-    named: dict[str, Sequence[EMSResult | Scores]] = {
+    named: dict[str, Sequence[EMSResult | Metrics]] = {
         "EMS(LLM)": matched, "EMS(LLM, all or nothing)": cut}
     if sides:
         named["EMS(LLM, sides)"] = EMS(points, None, SidesLLMScorer(judge)).evaluate(triplets, answers)

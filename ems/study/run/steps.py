@@ -123,7 +123,8 @@ def _calls(root: Path, companies: Sequence[str], prompts: Prompts, transcripts: 
         raise InputError(f"COMPANIES: no {unknown[0]!r} in data/companies.csv; there are "
                          f"{[c['ticker'] for c in known]}")
     chosen = [c for c in known if c["ticker"] in companies or not companies]
-    return calls.build_triplets(chosen, prompts.questions(data / "questions.yaml"),
+    questions = (prompts.folder or data) / "questions.yaml"          # a set may have questions of its own
+    return calls.build_triplets(chosen, questions if questions.is_file() else data / "questions.yaml",
                                 data / "q3-2024" / "references" if references else None,
                                 root / transcripts if transcripts else None)
 
