@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from types import FrameType
@@ -21,10 +21,6 @@ from .commands.output import say
 from .commands.parser import parse
 from .types import InputError
 
-# The commands, by the module that has them; it is loaded when one of them is run.
-COMMANDS = {"evaluate": ("score", "evaluate"), "results": ("report", "compare", "agree"),
-            "study": ("triplets", "reproduce", "prompts"), "replies": ("replies",)}
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status. One line on stderr says what was wrong with the input."""
@@ -32,12 +28,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     if isinstance(sys.stdout, io.TextIOWrapper):       # not every terminal has a dash or an arrow
         sys.stdout.reconfigure(errors="replace")
-    commands = {name: _command(module, name) for module, names in COMMANDS.items() for name in names}
-    args = parse(commands, __version__, argv)
+    args = parse(__version__, argv)
     stopped: list[int] = []
     try:
         with _terminable(stopped):
-            return args.run(args)
+            return _run(args)
     except InputError as error:
         say(error)
         return 2
@@ -57,9 +52,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
 
 
-def _command(module: str, name: str) -> Callable[[argparse.Namespace], int]:
-    """A command, whose module is loaded when it is run."""
-    return lambda args: getattr(import_module(f"ems.commands.{module}"), name)(args)
+def _run(args: argparse.Namespace) -> int:
+    """Run the command that was named, whose module is loaded only now; the help without one."""
+    if args.run is None:
+        args.parser.print_help()
+        return 0
+    module, _, name = args.run.rpartition(".")
+    return getattr(import_module(f"ems.commands.{module}"), name)(args)
 
 
 @contextmanager

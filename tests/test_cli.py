@@ -638,7 +638,7 @@ def test_every_option_has_a_help_text():
             if isinstance(action, argparse._SubParsersAction):
                 for one in action.choices.values():
                     yield from actions(one)
-    silent = [a.option_strings or a.metavar for a in actions(_parser(dict.fromkeys(COMMANDS), "0"))
+    silent = [a.option_strings or a.metavar for a in actions(_parser("0"))
               if not a.help and not isinstance(a, argparse._SubParsersAction)]
     assert silent == []
 

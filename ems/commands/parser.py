@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from ..io import meant
@@ -23,7 +23,6 @@ JUDGE_OPTIONS: dict[str, Any] = {
     "temperature": 0.0, "timeout": 600.0, "max_score": None, "prices": None, "spend_limit": None,
     "prompts": "kit", "rubrics": None, "repeats": 1, "panel": None,
 }
-Commands = Mapping[str, Callable[[argparse.Namespace], int]]
 
 
 class Parser(argparse.ArgumentParser):
@@ -47,18 +46,16 @@ class Parser(argparse.ArgumentParser):
             self.error(f"unrecognized arguments: {' '.join(arguments)}{meant(wrong, known)}")
 
 
-def parse(run: Commands, version: str, arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """The arguments read; `run` has a function a command, which becomes the namespace's `run`.
-
-    Without a command its `run` prints the help. Exits with status 2 for what is not understood.
+def parse(version: str, arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """The arguments read: `run` is the module and function of the command in `ems.commands`, None without a
+    command; `parser` is the command's, or the whole one. Exits with status 2 for what is not understood.
     """
-    parser = _parser(run, version)
-    args, unknown = parser.parse_known_args(arguments)
-    getattr(args, "parser", parser).refuse_unknown(unknown)
+    args, unknown = _parser(version).parse_known_args(arguments)
+    args.parser.refuse_unknown(unknown)
     return args
 
 
-def _parser(run: Commands, version: str) -> Parser:
+def _parser(version: str) -> Parser:
     parser = Parser(prog="ems", description="Extract, match, and score: judge long answers about long "
                                             "documents.",
                     epilog=_examples("ems score --reference ref.txt --answer ans.txt",
@@ -67,17 +64,19 @@ def _parser(run: Commands, version: str) -> Parser:
                                      "ems compare before.jsonl after.jsonl", "ems reproduce",
                                      more="`ems COMMAND -h` explains a command.\n\n"))
     parser.add_argument("--version", action="version", version=f"ems {version}")
-
-    def show_help(args: argparse.Namespace) -> int:
-        parser.print_help()
-        return 0
-    parser.set_defaults(run=show_help)
-    commands = parser.add_subparsers(metavar="COMMAND", dest="command", title="commands")
+    parser.set_defaults(run=None, parser=parser)
+    commands = parser.add_subparsers(metavar="COMMAND", title="commands")
     for add in (_add_score, _add_evaluate, _add_report, _add_compare, _add_agree, _add_triplets,
                 _add_reproduce, _add_prompts, _add_replies):
-        name, command = add(commands)
-        command.set_defaults(run=run[name], parser=command)
+        add(commands)
     return parser
+
+
+def _command(commands: Any, run: str, *, examples: Sequence[str], **settings: Any) -> Parser:
+    """Add the parser of a command, which is named as the function that runs it."""
+    command = commands.add_parser(run.rpartition(".")[2], epilog=_examples(*examples), **settings)
+    command.set_defaults(run=run, parser=command)
+    return command
 
 
 def _examples(*lines: str, more: str = "") -> str:
@@ -86,32 +85,31 @@ def _examples(*lines: str, more: str = "") -> str:
 
 # --- evaluation ---
 
-def _add_score(commands: Any) -> tuple[str, Parser]:
-    one = commands.add_parser(
-        "score", help="one answer against one reference",
+def _add_score(commands: Any) -> None:
+    one = _command(
+        commands, "evaluate.score", help="one answer against one reference",
         usage="%(prog)s --reference FILE --answer FILE [options]",
         description="Score one answer against one reference, two text files, and show which points match.",
-        epilog=_examples("ems score --reference ref.txt --answer ans.txt",
-                         "ems score --reference ref.txt --answer ans.txt --judge gpt-4o --json"))
+        examples=["ems score --reference ref.txt --answer ans.txt",
+                  "ems score --reference ref.txt --answer ans.txt --judge gpt-4o --json"])
     one.add_argument("--reference", required=True, metavar="FILE", help="text of the reference, UTF-8")
     one.add_argument("--answer", required=True, metavar="FILE", help="text of the answer, UTF-8")
     one.set_defaults(support="none")
     _add_stages(one)
-    return "score", one
 
 
-def _add_evaluate(commands: Any) -> tuple[str, Parser]:
-    many = commands.add_parser(
-        "evaluate", help="many answers: results a line, and a table by model",
+def _add_evaluate(commands: Any) -> None:
+    many = _command(
+        commands, "evaluate.evaluate", help="many answers: results a line, and a table by model",
         usage="%(prog)s TRIPLETS ANSWERS -o OUT.jsonl [options]",
         description="Score many answers. Files are JSON lines, a JSON array, CSV with a header, or "
                     "RAGChecker's JSON. A triplet has id, question, reference (or references: a list, of "
                     "which the best counts; or points of its "
                     "own), and if you like group (what is not independent, such as a "
                     "company) and context. An answer has triplet_id, model and answer.",
-        epilog=_examples("ems evaluate triplets.jsonl answers.csv -o results.jsonl",
-                         "ems evaluate q3-2024 answers.jsonl -o results.jsonl --judge gpt-4o --dry-run",
-                         "ems evaluate t.csv a.csv -o r.jsonl --judge m --base-url http://localhost:8000/v1"))
+        examples=["ems evaluate triplets.jsonl answers.csv -o results.jsonl",
+                  "ems evaluate q3-2024 answers.jsonl -o results.jsonl --judge gpt-4o --dry-run",
+                  "ems evaluate t.csv a.csv -o r.jsonl --judge m --base-url http://localhost:8000/v1"])
     add = many.add_argument
     add("triplets", metavar="TRIPLETS", help="questions with references; q3-2024 names the kit's own fifty")
     add("answers", metavar="ANSWERS", help="the answers to score")
@@ -126,11 +124,10 @@ def _add_evaluate(commands: Any) -> tuple[str, Parser]:
     add("--scheduler", metavar="ADDRESS", help="of a Dask cluster, for local and BERTScore evaluation")
     _add_stages(many)
     several = many.add_argument_group("several judgements of the same points")
-    several.add_argument("--repeats", type=_whole, metavar="N",
+    several.add_argument("--repeats", type=WHOLE, metavar="N",
                          help="ask each judge so many times; default 1")
     several.add_argument("--panel", action="append", metavar="MODEL",
                          help="another judge at the same address; may be given again")
-    return "evaluate", many
 
 
 def _add_stages(command: Parser) -> None:
@@ -156,13 +153,13 @@ def _add_judge(group: Any) -> None:
     add("--mode", choices=("live", "replay", "refresh"),
         help="live asks for what is not saved (default), replay never asks, refresh asks for all again")
     add("--weights", metavar="REVISION", help="of the model: a reply belongs to the weights it was made with")
-    add("--seed", type=_seed, metavar="N|none", help="sent with every question; default 7")
-    add("--temperature", type=_temperature, metavar="T|none", help="sent with every question; default 0")
-    add("--max-score", type=_score_limit, metavar="N", help="the best score of a pair; default 10")
+    add("--seed", type=SEED, metavar="N|none", help="sent with every question; default 7")
+    add("--temperature", type=TEMPERATURE, metavar="T|none", help="sent with every question; default 0")
+    add("--max-score", type=SCORE_LIMIT, metavar="N", help="the best score of a pair; default 10")
     add("--variant", default="faithful", metavar="faithful|shared|all|reasoned",
         help="how matches are asked for; default faithful, the paper's: a question a point")
     add("--prompts", metavar="SET", help="kit, paper (see ems prompts import) or a folder; default kit")
-    add("--prices", type=_prices, metavar="PROMPT,REPLY[,CACHED]",
+    add("--prices", type=PRICES, metavar="PROMPT,REPLY[,CACHED]",
         help="money for a million tokens, such as 2.5,10,1.25")
     add("--spend-limit", type=float, metavar="MONEY", help="stop before the judge costs more")
     group.set_defaults(**JUDGE_OPTIONS)
@@ -177,27 +174,26 @@ def _add_cluster(command: Parser) -> None:
                          help="what intervals take as one; default group")
 
 
-def _add_triplets(commands: Any) -> tuple[str, Parser]:
-    own = commands.add_parser(
-        "triplets", help="write the kit's own fifty questions and references to a file",
+def _add_triplets(commands: Any) -> None:
+    own = _command(
+        commands, "study.triplets", help="write the kit's own fifty questions and references to a file",
         description="Write the kit's fifty questions about ten calls, for a system of yours to answer.",
-        epilog=_examples("ems triplets questions.jsonl", "ems triplets questions.jsonl --transcripts calls/"))
+        examples=["ems triplets questions.jsonl", "ems triplets questions.jsonl --transcripts calls/"])
     own.add_argument("file", metavar="OUT.jsonl", help="file to write")
     own.add_argument("--transcripts", metavar="DIR",
                      help="folder or parquet file with the calls: each goes in as context")
-    return "triplets", own
 
 
 # --- results ---
 
-def _add_report(commands: Any) -> tuple[str, Parser]:
-    report = commands.add_parser(
-        "report", help="results as one HTML file to read, sort, filter and send",
+def _add_report(commands: Any) -> None:
+    report = _command(
+        commands, "results.report", help="results as one HTML file to read, sort, filter and send",
         description="Write one HTML file, which needs no server and no network: a summary with intervals, a "
                     "table of answers, and the points of each. RESULTS is the output of ems evaluate, or "
                     "the alignments.jsonl of a reproduced run.",
-        epilog=_examples("ems report results.jsonl -o report.html --triplets triplets.jsonl",
-                         "ems report runs/default/alignments.jsonl -o report.html --triplets q3-2024"))
+        examples=["ems report results.jsonl -o report.html --triplets triplets.jsonl",
+                  "ems report runs/default/alignments.jsonl -o report.html --triplets q3-2024"])
     add = report.add_argument
     add("results", metavar="RESULTS", help="file of results")
     add("-o", "--output", required=True, metavar="FILE.html", help="file to write")
@@ -206,84 +202,79 @@ def _add_report(commands: Any) -> tuple[str, Parser]:
     add("--title", default="EMS report", metavar="TEXT", help="heading of the page")
     add("--store", metavar="FILE", help="the judge's replies: those that could not be read are quoted")
     _add_json(report)
-    return "report", report
 
 
-def _add_compare(commands: Any) -> tuple[str, Parser]:
-    both = commands.add_parser(
-        "compare", help="two files of results: paired differences, and what changed most",
+def _add_compare(commands: Any) -> None:
+    both = _command(
+        commands, "results.compare", help="two files of results: paired differences, and what changed most",
         description="Compare two systems, two judges or two versions of a prompt: B less A on the same "
                     "questions, with intervals and a sign-flip test over groups, then the answers and "
                     "reference points that changed most. Results are joined by question and model; where "
                     "each file has one model, by question.",
-        epilog=_examples("ems compare before.jsonl after.jsonl --triplets triplets.jsonl",
-                         "ems compare a.jsonl b.jsonl --metric 'EMS(LLM)' --json"))
+        examples=["ems compare before.jsonl after.jsonl --triplets triplets.jsonl",
+                  "ems compare a.jsonl b.jsonl --metric 'EMS(LLM)' --json"])
     add = both.add_argument
     add("a", metavar="A", help="results to compare with")
     add("b", metavar="B", help="results that are compared: a positive difference is in their favour")
     add("--metric", metavar="NAME", help="which one, where a file holds several")
     add("--triplets", metavar="FILE", help="the groups that intervals and tests are over; or q3-2024")
-    add("--top", type=_whole, default=5, metavar="N", help="changed answers and points to show; default 5")
+    add("--top", type=WHOLE, default=5, metavar="N", help="changed answers and points to show; default 5")
     _add_cluster(both)
-    add("--seed", type=_whole, default=7, metavar="N", help="of the test, where it draws signs; default 7")
+    add("--seed", type=WHOLE, default=7, metavar="N", help="of the test, where it draws signs; default 7")
     _add_json(both)
-    return "compare", both
 
 
-def _add_agree(commands: Any) -> tuple[str, Parser]:
-    own = commands.add_parser(
-        "agree", help="results beside your own labels of the same answers",
+def _add_agree(commands: Any) -> None:
+    own = _command(
+        commands, "results.agree", help="results beside your own labels of the same answers",
         usage="%(prog)s RESULTS [RESULTS ...] LABELS",
         description="How well metrics agree with labels of yours: correlation, AUC or pair preference with "
                     "intervals, and the mean label of all answers as metric and labels together give it. "
                     "LABELS is CSV: triplet_id, model and label, or triplet_id, model_a, model_b and "
                     "preference; and if there are any, rater and group.",
-        epilog=_examples("ems agree results.jsonl labels.csv",
-                         "ems agree local.jsonl judged.jsonl preferences.csv"))
+        examples=["ems agree results.jsonl labels.csv",
+                  "ems agree local.jsonl judged.jsonl preferences.csv"])
     own.add_argument("results", nargs="+", metavar="RESULTS",
                      help="files of results, of ems evaluate; several are compared")
     own.add_argument("labels", metavar="LABELS", help="CSV file of labels or preferences")
-    return "agree", own
 
 
 # --- the study ---
 
-def _add_reproduce(commands: Any) -> tuple[str, Parser]:
-    rerun = commands.add_parser(
-        "reproduce", help="run the notebooks of a profile",
+def _add_reproduce(commands: Any) -> None:
+    rerun = _command(
+        commands, "study.reproduce", help="run the notebooks of a profile",
         description="Run the notebooks of a profile into runs/<profile>/: Table 1, figures, every value. "
                     "What has not changed is skipped. The default profile needs no key and no network.",
-        epilog=_examples("ems reproduce", "ems reproduce --only 03 --only 07",
-                         "ems reproduce --profile paper --dry-run", "ems reproduce -p RESAMPLES 500"))
+        examples=["ems reproduce", "ems reproduce --only 03 --only 07",
+                  "ems reproduce --profile paper --dry-run", "ems reproduce -p RESAMPLES 500"])
     add = rerun.add_argument
     add("--profile", default="default", metavar="P", help="a name in profiles/, or a .yaml file")
     add("--only", action="append", metavar="03", help="only the notebooks that begin so")
     add("-p", dest="parameter", nargs=2, action="append", metavar=("NAME", "VALUE"),
         help="a notebook parameter, its value as YAML; for every notebook that has it")
     add("--dry-run", action="store_true", help=DRY_RUN)
-    return "reproduce", rerun
 
 
-def _add_prompts(commands: Any) -> tuple[str, Parser]:
-    words = commands.add_parser(
-        "prompts", help="the paper's own questions and prompts, from your copy of it",
+def _add_prompts(commands: Any) -> None:
+    words = _command(
+        commands, "study.prompts", help="the paper's own questions and prompts, from your copy of it",
         description="Make the prompt set named paper from your copy of the paper, for --prompts paper.",
-        epilog=_examples("ems prompts import 2503.16575.pdf"))
+        examples=["ems prompts import 2503.16575.pdf"])
     actions = words.add_subparsers(required=True, metavar="import", title="actions")
     make = actions.add_parser("import", help="make the prompt set paper")
     make.add_argument("source", metavar="SOURCE", help="arXiv 2503.16575 as PDF, HTML or text")
     make.add_argument("--reading", action="append", metavar="NAME=CHOICE", help="where the paper says two "
                       "things: index=1, list=everywhere|plain, versions=counted, answer=bare")
-    return "prompts", words
 
 
-def _add_replies(commands: Any) -> tuple[str, Parser]:
-    saved = commands.add_parser(
-        "replies", help="export, import, count and show saved replies",
+def _add_replies(commands: Any) -> None:
+    saved = _command(
+        commands, "replies.replies", help="export, import, count and show saved replies",
         description="What judges replied is saved as it comes. Take it elsewhere, fill it by a batch "
                     "endpoint, look.",
-        epilog=_examples("ems replies stats", "ems replies show --unread",
-                         "ems replies export --pending batch.jsonl", "ems replies import batch-output.jsonl"))
+        examples=["ems replies stats", "ems replies show --unread",
+                  "ems replies export --pending batch.jsonl", "ems replies import batch-output.jsonl"])
     actions = saved.add_subparsers(required=True, dest="action", metavar="export|import|stats|show",
                                    title="actions")
     out = actions.add_parser(
@@ -301,48 +292,46 @@ def _add_replies(commands: Any) -> tuple[str, Parser]:
         action.add_argument("--store", default=STORE, metavar="FILE", help=f"default {STORE}")
     for action in (count, show):
         _add_json(action)
-    return "replies", saved
 
 
 # --- values ---
-
-def _seed(text: str) -> int | None:
-    if text != "none" and not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"a whole number or none is needed, got {text!r}")
-    return None if text == "none" else int(text)
-
-
-def _whole(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"a whole number is needed, got {text!r}")
-    return int(text)
-
 
 def _names(text: str) -> list[str]:
     return list(dict.fromkeys(name.strip() for name in text.split(",")))
 
 
-def _temperature(text: str) -> float | None:
-    try:
-        value = None if text == "none" else float(text)
-    except ValueError:
-        value = -1.0
-    if value is not None and not 0 <= value <= 2:
-        raise argparse.ArgumentTypeError(f"a number from 0 to 2 or none is needed, got {text!r}")
+def _type(needed: str, read: Callable[[str], Any]) -> Callable[[str], Any]:
+    """What an option takes: what `read` makes of the text, or an error that says what is needed."""
+    def value(text: str) -> Any:
+        try:
+            return read(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{needed} needed, got {text!r}") from None
     return value
 
 
-def _score_limit(text: str) -> int:
-    if not (text.isdecimal() and 1 <= int(text) <= 100):
-        raise argparse.ArgumentTypeError(f"a whole number from 1 to 100 is needed, got {text!r}")
+def _whole_number(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError
     return int(text)
 
 
-def _prices(text: str) -> list[float]:
-    try:
-        numbers = [float(part) for part in text.split(",")]
-    except ValueError:
-        numbers = []
-    if len(numbers) not in (2, 3):
-        raise argparse.ArgumentTypeError(f"two or three numbers with commas between are needed, got {text!r}")
-    return numbers
+def _within(low: float, value: float, high: float) -> float:
+    if not low <= value <= high:
+        raise ValueError
+    return value
+
+
+def _numbers(text: str) -> list[float]:
+    first, second, *third = map(float, text.split(","))
+    if len(third) > 1:
+        raise ValueError
+    return [first, second, *third]
+
+
+WHOLE = _type("a whole number is", _whole_number)
+SEED = _type("a whole number or none is", lambda text: None if text == "none" else _whole_number(text))
+TEMPERATURE = _type("a number from 0 to 2 or none is",
+                    lambda text: None if text == "none" else _within(0, float(text), 2))
+SCORE_LIMIT = _type("a whole number from 1 to 100 is", lambda text: _within(1, _whole_number(text), 100))
+PRICES = _type("two or three numbers with commas between are", _numbers)
