@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from ...stats import MIN_CLUSTERS
 from ..people.agreement import ASKED, DEVELOPED, PEOPLE
-from .figures import BLUE, DARK_GREEN, GREEN, GREY, ORANGE, PINK, STYLE, colour_of, pyplot
+from .figures import BLUE, DARK_GREEN, GREEN, GREY, ORANGE, PINK, colour_of, panels, styled
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,67 +25,59 @@ MEANINGS = {GREEN: "green: EMS without a judge", BLUE: "blue: EMS with a judge",
             ORANGE: "orange: whole texts compared"}
 
 
-def _meanings(metrics: Sequence[str]) -> str:
-    """What the colours of these metrics say."""
-    drawn = {colour_of(metric) for metric in metrics if metric != LENGTH}
-    return ", ".join(words for colour, words in MEANINGS.items() if colour in drawn)
-
-
-def forest_figure(agreement: pd.DataFrame, measure: str = "spearman") -> Figure:
-    """Correlation of every metric with the annotators, with 95 % intervals, one panel per question asked.
+@styled
+def forest_figure(agreement: pd.DataFrame) -> Figure:
+    """Spearman correlation of every metric with the annotators, with 95 % intervals, a panel a question.
 
     `agreement` is `agreement.human_agreement`'s frame; the grey band is one annotator against the other, a
     star a metric that was developed on these pairs.
     """
-    plt = pyplot()
-    table = agreement[agreement["measure"] == measure]
-    first = table[(table["asked"] == next(iter(ASKED))) & (table["metric"] != PEOPLE)]
-    order = list(first.sort_values("value")["metric"])
-    with plt.rc_context(STYLE):
-        fig, axes = plt.subplots(1, len(ASKED), figsize=(16, 1.9 + 0.42 * len(order)), sharey=True,
-                                 layout="constrained")
-        for ax, (ask, part) in zip(axes, ASKED.items(), strict=True):
-            cell = table[table["asked"] == ask].set_index("metric")
-            people, top = cell.loc[PEOPLE], len(order) - 0.4
-            ax.fill_between([people["ci_low"], people["ci_high"]], -0.6, top, color="#E4E4E4", linewidth=0,
-                            zorder=0)
-            ax.plot([people["value"]] * 2, [-0.6, top], color=GREY, linewidth=1.5, zorder=1)
-            ax.text(people["value"], top + 0.1, "one annotator\nagainst the other", ha="center", va="bottom",
-                    fontsize=11, color="#505050")
-            _dots(ax, cell, order)
-            ax.set_title(f"{ask}  (metric: {part})", fontsize=13)
-            ax.set_xlim(min(-0.02, table["ci_low"].min() - 0.04), 1)
-        axes[0].set_yticks(range(len(order)), [f"{m} *" if m in DEVELOPED else m for m in order])
-        axes[0].set_ylim(-0.6, len(order) + 0.75)
-        fig.supxlabel(f"{measure.capitalize()} correlation with the annotators' preference, "
-                      "95 % interval over pairs (* developed on these pairs: its best case)\n"
-                      f"({_meanings(order)})")
-        fig.suptitle("Which metric prefers what people prefer?\n", x=0.01, ha="left", fontsize=14)
-    plt.close(fig)
+    table = agreement[agreement["measure"] == "spearman"]
+    cells = {ask: table[table["asked"] == ask].set_index("metric") for ask in ASKED}
+    order = cells[next(iter(ASKED))].drop(PEOPLE).sort_values("value").index
+    fig, axes = _forest(cells.values(), order, 1.9, "Which metric prefers what people prefer?",
+                        "Spearman correlation with the annotators' preference, 95 % interval over pairs "
+                        "(* developed on these pairs: its best case)")
+    for ax, (ask, cell) in zip(axes, cells.items(), strict=True):
+        people, top = cell.loc[PEOPLE], len(order) - 0.4
+        ax.fill_between([people["ci_low"], people["ci_high"]], -0.6, top, color="#E4E4E4", linewidth=0,
+                        zorder=0)
+        ax.plot([people["value"]] * 2, [-0.6, top], color=GREY, linewidth=1.5, zorder=1)
+        ax.text(people["value"], top + 0.1, "one annotator\nagainst the other", ha="center", va="bottom",
+                fontsize=11, color="#505050")
+        ax.set_title(f"{ask}  (metric: {ASKED[ask]})", fontsize=13)
+        ax.set_xlim(min(-0.02, table["ci_low"].min() - 0.04), 1)
+    axes[0].set_ylim(-0.6, len(order) + 0.75)
     return fig
 
 
-def auc_figure(panels: Mapping[str, pd.DataFrame]) -> Figure:
+@styled
+def auc_figure(sets: Mapping[str, pd.DataFrame]) -> Figure:
     """AUC of every metric with its interval; a panel per title, of `label_agreement`'s rows of one subset."""
-    plt = pyplot()
-    cells = {name: frame[frame["measure"] == "AUC"].set_index("metric") for name, frame in panels.items()}
+    cells = {name: frame[frame["measure"] == "AUC"].set_index("metric") for name, frame in sets.items()}
     ranked = [cell.sort_values("value").index for cell in cells.values()]
-    order = list(dict.fromkeys(metric for metrics in ranked for metric in metrics))
-    with plt.rc_context(STYLE):
-        fig, axes = plt.subplots(1, len(cells), figsize=(16, 2.0 + 0.42 * len(order)), sharey=True,
-                                 sharex=True, squeeze=False, layout="constrained")
-        for ax, (name, cell) in zip(axes.flat, cells.items(), strict=True):
-            ax.axvline(0.5, color="black", linewidth=0.8, linestyle=":")
-            _dots(ax, cell, order)
-            ax.set_title(f"{name}, n = {int(cell['n'].max()):,}", fontsize=13)
-        axes[0, 0].set_xticks([0.4, 0.6, 0.8])            # without the ends, which would touch between panels
-        axes[0, 0].set_yticks(range(len(order)), [f"{m} *" if m in DEVELOPED else m for m in order])
-        axes[0, 0].set_ylim(-0.6, len(order) - 0.3)
-        fig.supxlabel("AUC: chance that a right answer outscores a wrong one (dotted: guessing), 95 % "
-                      f"interval (* settings chosen on these sets: its best case)\n({_meanings(order)})")
-        fig.suptitle("Which metric tells right answers from wrong ones?\n", x=0.01, ha="left", fontsize=14)
-    plt.close(fig)
+    order = list(dict.fromkeys(chain.from_iterable(ranked)))
+    fig, axes = _forest(cells.values(), order, 2.0, "Which metric tells right answers from wrong ones?",
+                        "AUC: chance that a right answer outscores a wrong one (dotted: guessing), 95 % "
+                        "interval (* settings chosen on these sets: its best case)", sharex=True)
+    for ax, (name, cell) in zip(axes, cells.items(), strict=True):
+        ax.axvline(0.5, color="black", linewidth=0.8, linestyle=":", zorder=1)
+        ax.set_title(f"{name}, n = {int(cell['n'].max()):,}", fontsize=13)
+    axes[0].set_xticks([0.4, 0.6, 0.8])            # without the ends, which would touch between panels
+    axes[0].set_ylim(-0.6, len(order) - 0.3)
     return fig
+
+
+def _forest(cells: Collection[pd.DataFrame], order: Sequence[str], height: float, title: str, label: str,
+            **shared: Any) -> tuple[Figure, list[Axes]]:
+    """A panel for each of `cells` with the metrics in one order, and what their colours say."""
+    fig, axes = panels(len(cells), height + 0.42 * len(order), f"{title}\n", sharey=True, **shared)
+    for ax, cell in zip(axes, cells, strict=True):
+        _dots(ax, cell, order)
+    axes[0].set_yticks(range(len(order)), [f"{m} *" if m in DEVELOPED else m for m in order])
+    drawn = {colour_of(metric) for metric in order if metric != LENGTH}
+    fig.supxlabel(f"{label}\n({', '.join(said for colour, said in MEANINGS.items() if colour in drawn)})")
+    return fig, axes
 
 
 def _dots(ax: Axes, cell: pd.DataFrame, order: Sequence[str]) -> None:
@@ -111,39 +104,36 @@ FORMS = {"pair": "one point to one point, the paper's form (EMS(local-pair))",
 FORM_LOOKS = ((DARK_GREEN, "o"), (GREEN, "s"))     # colour and marker of the first form, of the second
 
 
+@styled
 def choices_figure(choices: pd.DataFrame) -> Figure:
     """What changing one choice does to agreement with people, and to gap and order of the models.
 
     `choices` is `ablation.compare`'s frame. Rows are choices, colours forms of the evaluator, dotted lines
     the paper's choices; a hollow mark is no clear difference.
     """
-    plt = pyplot()
     first, last = (textwrap.shorten(choices[end].iloc[0], 44, placeholder="…") for end in ("first", "last"))
     between = f"{last}\nless {first}, in standard deviations" if first != last else "one model alone: no gap"
-    panels = {"change": ("Agrees better or worse with people",
-                         "change of Spearman with RAGChecker's annotators\n(bold: the value that changes)"),
-              "gap": ("Distinguishes the models", between),
-              "order_kept": ("Gives the same order again",
-                             "share of resamples with the same order of models")}
+    shown = {"change": ("Agrees better or worse with people",
+                        "change of Spearman with RAGChecker's annotators\n(bold: the value that changes)"),
+             "gap": ("Distinguishes the models", between),
+             "order_kept": ("Gives the same order again",
+                            "share of resamples with the same order of models")}
     order = list(dict.fromkeys(choices["choice"]))[::-1]
-    with plt.rc_context(STYLE):
-        fig, axes = plt.subplots(1, len(panels), figsize=(16, 2.2 + 0.55 * len(order)), sharey=True,
-                                 layout="constrained")
-        for ax, (column, (title, label)) in zip(axes, panels.items(), strict=True):
-            for k, form in enumerate(dict.fromkeys(choices["form"])):
-                _draw_choices(ax, column, choices[choices["form"] == form], order, k)
-            ax.set_title(title, fontsize=13)
-            ax.set_xlabel(label, fontsize=11)
-            ax.grid(axis="y", color="#EFEFEF", zorder=0)
-        axes[2].set_xlim(-0.04, 1.04)
-        if choices["order_kept"].isna().all():
-            axes[2].text(0.5, 0.5, "one model or one group alone:\nno order to resample", ha="center",
-                         color=GREY, transform=axes[2].transAxes)
-        axes[0].set_yticks(range(len(order)), order)
-        fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
-        fig.suptitle("Which of the paper's choices help? One changed at a time; dotted: none changed; "
-                     "bars: 95 % intervals; hollow: no clear difference\n", x=0.01, ha="left", fontsize=14)
-    plt.close(fig)
+    fig, axes = panels(len(shown), 2.2 + 0.55 * len(order),
+                       "Which of the paper's choices help? One changed at a time; dotted: none changed; "
+                       "bars: 95 % intervals; hollow: no clear difference\n", sharey=True)
+    for ax, (column, (title, label)) in zip(axes, shown.items(), strict=True):
+        for k, form in enumerate(dict.fromkeys(choices["form"])):
+            _draw_choices(ax, column, choices[choices["form"] == form], order, k)
+        ax.set_title(title, fontsize=13)
+        ax.set_xlabel(label, fontsize=11)
+        ax.grid(axis="y", color="#EFEFEF", zorder=0)
+    axes[2].set_xlim(-0.04, 1.04)
+    if choices["order_kept"].isna().all():
+        axes[2].text(0.5, 0.5, "one model or one group alone:\nno order to resample", ha="center",
+                     color=GREY, transform=axes[2].transAxes)
+    axes[0].set_yticks(range(len(order)), order)
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
     return fig
 
 
@@ -174,35 +164,30 @@ HARMS = {"worse": "content lost or falsified:\nshould cost", "excess": "text add
 MARKS = {True: "", False: " ✗"}        # a verdict's; else it is missing
 
 
-def notice_figure(verdicts: pd.DataFrame, metrics: Sequence[str] = ()) -> Figure:
+@styled
+def notice_figure(verdicts: pd.DataFrame) -> Figure:
     """Mean loss by metric and edit at the largest dose, in points of 100, ± half its 95 % interval.
 
-    ✗ is a failure, ? a cell without a verdict; beside a metric its passes of all its verdicts.
-    `verdicts` is `ablation.verdicts`' frame; `metrics` names the rows, by default all, most passes first.
+    ✗ is a failure, ? a cell without a verdict; beside a metric its passes of all its verdicts, most first.
+    `verdicts` is `ablation.verdicts`' frame.
     """
-    plt = pyplot()
-    edits = [e for harm in HARMS for e in dict.fromkeys(verdicts.loc[verdicts["harm"] == harm, "edit"])]
-    harms = dict(zip(verdicts["edit"], verdicts["harm"], strict=True))
+    harm_of = dict(zip(verdicts["edit"], verdicts["harm"], strict=True))
+    edits = sorted(harm_of, key=lambda edit: list(HARMS).index(harm_of[edit]))
     cells = verdicts.set_index(["metric", "edit"])
-    by_metric = verdicts.groupby("metric")["passes"]
-    passed, judged = by_metric.sum(), by_metric.count()
-    metrics = metrics or list(passed.sort_values(ascending=False, kind="stable").index)
-    loss = [[100 * cells["loss"].get((m, e), math.nan) for e in edits] for m in metrics]
-    with plt.rc_context(STYLE):
-        fig, ax = plt.subplots(figsize=(16, 3.2 + 0.56 * len(metrics)), layout="constrained")
-        ax.imshow(loss, cmap="Blues", vmin=0, vmax=60, aspect="auto")
-        for i, metric in enumerate(metrics):
-            for j, edit in enumerate(edits):
-                if (metric, edit) in cells.index:
-                    _draw_loss(ax, j, i, cells.loc[(metric, edit)])
-        ax.set_xticks(range(len(edits)), [textwrap.fill(e, 11) for e in edits], fontsize=11)
-        ax.set_yticks(range(len(metrics)), [f"{m}   {passed[m]}/{judged[m]}" for m in metrics])
-        ax.tick_params(length=0)
-        _group_edits(ax, [harms[e] for e in edits])
-        fig.supxlabel(_sample(verdicts), fontsize=12)
-        fig.suptitle("Which metric notices which edit? Points of 100 lost at the largest dose; "
-                     "✗ = wrong direction or out of proportion", x=0.01, ha="left", fontsize=14)
-    plt.close(fig)
+    passes = verdicts.groupby("metric")["passes"].agg(["sum", "count"])
+    passes = passes.sort_values("sum", ascending=False, kind="stable")
+    loss = cells["loss"].unstack().reindex(index=passes.index, columns=edits) * 100
+    fig, (ax,) = panels(1, 3.2 + 0.56 * len(passes),
+                        "Which metric notices which edit? Points of 100 lost at the largest dose; "
+                        "✗ = wrong direction or out of proportion")
+    ax.imshow(loss, cmap="Blues", vmin=0, vmax=60, aspect="auto")
+    for (metric, edit), cell in cells.iterrows():
+        _draw_loss(ax, edits.index(edit), passes.index.get_loc(metric), cell)
+    ax.set_xticks(range(len(edits)), [textwrap.fill(e, 11) for e in edits], fontsize=11)
+    ax.set_yticks(range(len(passes)), [f"{m}   {row['sum']}/{row['count']}" for m, row in passes.iterrows()])
+    ax.tick_params(length=0)
+    _group_edits(ax, [harm_of[e] for e in edits])
+    fig.supxlabel(_sample(verdicts), fontsize=12)
     return fig
 
 

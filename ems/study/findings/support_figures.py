@@ -10,7 +10,7 @@ from ...results.display import visible
 from ..support.document_check import FLOOR, PLACES
 from ..support.judged_support import FLOOR as ELSEWHERE
 from ..support.judged_support import SUPPORT
-from .figures import BLUE, GREEN, GREY, RED, SERIES, STYLE, pyplot
+from .figures import BLUE, GREEN, GREY, RED, SERIES, panels, styled
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,28 +21,23 @@ if TYPE_CHECKING:
 COLOURS = dict(zip(PLACES, (BLUE, GREEN, RED, "#DDDDDD", "white"), strict=True))
 
 
+@styled
 def support_figure(table: pd.DataFrame, places: Mapping[str, pd.DataFrame], models: Sequence[str]) -> Figure:
     """Left: EMS-Support of each model, by numbers and by a judge, in its own and in another company's
     document, with 95 % intervals over clusters, from `document_check.summary`. Then a panel for each of
     `places`, which has `document_check.shares` by name: where all answer points go.
     """
-    plt = pyplot()
-    with plt.rc_context(STYLE):
-        fig, (left, *others) = plt.subplots(1, 1 + len(places), figsize=(16, 2.2 + 0.9 * len(models)),
-                                            sharey=True, layout="constrained")
-        _dots(left, table, models)
-        for ax, (name, shares) in zip(others, places.items(), strict=True):
-            _bars(ax, shares, models)
-            ax.set_title(name)
-        names = [textwrap.fill(visible(model, 60), 28) for model in models]
-        left.set_yticks(range(len(models)), names)
-        left.set_ylim(len(models) - 0.5, -0.5)           # the first on top
-        for ax in (left, *others):
-            handles, marks = ax.get_legend_handles_labels()
-            if handles:
-                ax.legend(handles, marks, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2,
-                          frameon=False, fontsize=11, handlelength=1)
-    plt.close(fig)
+    fig, axes = panels(1 + len(places), 2.2 + 0.9 * len(models), sharey=True)
+    _dots(axes[0], table, models)
+    for ax, (name, shares) in zip(axes[1:], places.items(), strict=True):
+        _bars(ax, shares, models)
+        ax.set_title(name)
+    axes[0].set_yticks(range(len(models)), [textwrap.fill(visible(model, 60), 28) for model in models])
+    axes[0].set_ylim(len(models) - 0.5, -0.5)           # the first on top
+    for ax in axes:
+        if ax.get_legend_handles_labels()[0]:
+            ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2, frameon=False, fontsize=11,
+                      handlelength=1)
     return fig
 
 
