@@ -35,7 +35,7 @@ FIRST_WAITS = 8          # the same, with those for which the server named a tim
 # together have replies that come together, and these would wait for one another.
 APART = 0.002
 GRACE = 10.0             # seconds that replies on their way are waited for when asking has to stop
-
+INTERRUPTED = Reply(None, "interrupted")
 
 _loop: tuple[int, asyncio.AbstractEventLoop] | None = None
 _starting = threading.Lock()
@@ -58,16 +58,15 @@ class Calls:
     def __init__(self, judge: LLMJudge):
         self.judge = judge
         self.unsaved: dict[str, Record] = {}        # replies that a full disk refused, to be saved later
-        self.held: dict[object, float] = {}         # money that each call under way may cost at most
+        self.held: list[float] = []                 # money that each call under way may cost at most
         self._slots: dict[int, asyncio.Semaphore] = {}      # by their number, which may change between asks
         self._settled = asyncio.Condition()
         self._inflight: dict[str, asyncio.Task[Reply]] = {}
-        self._arrived: list[tuple[Record, asyncio.Future[Record]]] = []
         self._strikes = 0
         self._first, self._repeating = asyncio.Semaphore(FIRST_CALLS), asyncio.Lock()
         self._checking = asyncio.Lock()
         self._next_start = 0.0                      # by the loop's clock
-        self._tries = self._waits = 0  # repeated calls while nothing has come: own waits, named waits
+        self._tries = self._waits = 0       # repeated calls: without those of a named wait, and all
 
     async def check_offered(self) -> None:
         """JudgeUnavailable when the endpoint does not offer the model; asked before the first call only."""
@@ -109,14 +108,12 @@ class Calls:
         try:
             workers = self.judge.workers
             async with self._slots.setdefault(workers, asyncio.Semaphore(workers)):
-                reply = Reply(None, "interrupted")
-                if not stop.is_set():
-                    try:
-                        # However slowly a reply trickles in.
-                        async with asyncio.timeout(self.judge.timeout):
-                            reply = await self._live(key, request, stop)
-                    except TimeoutError:
-                        reply = Reply(None, "timeout")
+                try:
+                    # However slowly a reply trickles in.
+                    async with asyncio.timeout(self.judge.timeout):
+                        reply = await self._live(key, request, stop)
+                except TimeoutError:
+                    reply = Reply(None, "timeout")
                 self._count_strike(reply)
                 return reply
         except Exception:
@@ -147,71 +144,59 @@ class Calls:
     # --- one question ---
 
     async def _live(self, key: str, request: Request, stop: asyncio.Event) -> Reply:
-        """Ask until there is a reply, the retries or the time run out, or the endpoint proves unusable."""
-        judge, tries = self.judge, 0
+        """Ask until there is a reply, the retries or the time run out, or the endpoint proves unusable.
+
+        While nothing has ever come from the address, one question at a time repeats its call, and the tries
+        of all count together.
+        """
+        judge, learned, own_tries = self.judge, self.judge.endpoint.learned, 0
         deadline = time.monotonic() + judge.timeout
-        if reply := judge.stored([key]).get(key):
-            return reply                            # another process was faster
-        async with self._first_contact():
+        async with self._passing(self._first):
             if stop.is_set():
-                return Reply(None, "interrupted")
+                return INTERRUPTED
+            if reply := judge.stored([key]).get(key):
+                return reply                        # another process was faster
             outcome = await self._call(key, request, stop)
-            if isinstance(outcome, Failed):
-                outcome, tries = await self._repeat_first(key, request, outcome, deadline, stop)
-        while isinstance(outcome, Failed):
-            if stop.is_set():
-                return Reply(None, "interrupted")
-            wait = _wait(outcome, tries)
-            used_up = tries == judge.retries and not outcome.after
-            if used_up or not outcome.again or time.monotonic() + wait >= deadline:
-                if outcome.reason == "unreachable":
-                    raise self._unreachable(outcome)
-                return Reply(None, outcome.reason, message=outcome.message)
-            tries += not outcome.after
-            await _pause(wait, stop)
-            outcome = await self._call(key, request, stop)
-        return outcome
+            while isinstance(outcome, Failed):
+                async with self._passing(self._repeating):
+                    if stop.is_set():
+                        return INTERRUPTED
+                    tries, named = own_tries if learned.alive else self._tries, bool(outcome.after)
+                    wait = _wait(outcome, tries)
+                    if outcome.again and not learned.alive:
+                        self._check_contact(outcome)
+                    used_up = tries >= judge.retries and not named
+                    if used_up or not outcome.again or time.monotonic() + wait >= deadline:
+                        if outcome.reason == "unreachable":
+                            raise self._unreachable(outcome)
+                        return Reply(None, outcome.reason, message=outcome.message)
+                    own_tries += not named
+                    self._tries += not named
+                    self._waits += 1
+                    await _pause(wait, stop)
+                    outcome = await self._call(key, request, stop)
+            return outcome
 
     @asynccontextmanager
-    async def _first_contact(self) -> AsyncIterator[None]:
-        """Let few calls pass until a first reply has come; then all who wait."""
-        if self.judge.endpoint.learned.alive:
-            yield
-            return
-        async with self._first:
-            if not self.judge.endpoint.learned.alive:
-                yield
-                return
+    async def _passing(self, gate: asyncio.Semaphore | asyncio.Lock) -> AsyncIterator[None]:
+        """Pass through a gate, which is open to all once a first reply has come from the address."""
+        learned = self.judge.endpoint.learned
+        if not learned.alive:
+            async with gate:
+                if not learned.alive:
+                    yield
+                    return
         yield
 
-    async def _repeat_first(self, key: str, request: Request, failed: Failed, deadline: float,
-                            stop: asyncio.Event) -> tuple[Reply | Failed, int]:
-        """Repeat a call to an address from which nothing has ever come: one for all questions, a few times.
-
-        Returns how it ended, and the retries that this question used up.
-        """
-        learned, tries = self.judge.endpoint.learned, 0
-        outcome: Reply | Failed = failed
-        async with self._repeating:
-            while isinstance(outcome, Failed) and outcome.again and not learned.alive and not stop.is_set():
-                wait, named = _wait(outcome, self._tries), bool(outcome.after)
-                limit = 2 if outcome.reason == "unreachable" else FIRST_TRIES
-                if self._waits >= FIRST_WAITS or (self._tries >= limit and not named):
-                    self._tries = self._waits = 0
-                    if outcome.reason == "unreachable":
-                        raise self._unreachable(outcome)
-                    raise self._unavailable("no reply has ever come from this address; the last call failed "
-                                            f"with {_told(outcome)}")
-                used_up = self._tries >= self.judge.retries and not named
-                if used_up or time.monotonic() + wait >= deadline:
-                    outcome.again = False
-                    break
-                self._waits += 1
-                self._tries += not named
-                tries += not named
-                await _pause(wait, stop)
-                outcome = await self._call(key, request, stop)
-        return outcome, tries
+    def _check_contact(self, failed: Failed) -> None:
+        """JudgeUnavailable when calls have been repeated often enough and nothing has ever come."""
+        limit = 2 if failed.reason == "unreachable" else FIRST_TRIES
+        if self._waits >= FIRST_WAITS or (self._tries >= limit and not failed.after):
+            self._tries = self._waits = 0
+            if failed.reason == "unreachable":
+                raise self._unreachable(failed)
+            raise self._unavailable("no reply has ever come from this address; the last call failed with "
+                                    f"{_told(failed)}")
 
     async def _call(self, key: str, request: Request, stop: asyncio.Event) -> Reply | Failed:
         """One call, and another at once where the server's complaint says what to leave out."""
@@ -234,7 +219,7 @@ class Calls:
                     seconds = round(time.monotonic() - started, 3)
                     judge.count_call(request, choice, seconds)
             if failed is None:
-                return judge.reply(await self._saved(judge.record(key, request, body, choice, seconds)))
+                return judge.reply(self._saved(judge.record(key, request, body, choice, seconds)))
             if failed.fatal:
                 raise self._unavailable(failed.fatal)
             if not (failed.complaint and judge.endpoint.learn(failed.complaint, body)):
@@ -262,7 +247,7 @@ class Calls:
         assert judge.prices is not None                # a spend limit needs them
         most = judge.prices.cost(*at_most(request))
         async with self._settled:
-            while (spent := judge.account.spent) + sum(self.held.values()) + most > judge.spend_limit:
+            while (spent := judge.account.spent) + sum(self.held) + most > judge.spend_limit:
                 if not self.held or stop.is_set():
                     raise SpendLimit(
                         f"spend limit of {judge.spend_limit:g} reached: {spent:.6g} spent in "
@@ -270,56 +255,30 @@ class Calls:
                         f"came is saved in {judge.kept}: raise the limit and run the same command again "
                         "to go on")
                 await self._settled.wait()
-            self.held[call := object()] = most
+            self.held.append(most)
         try:
             yield
         finally:
             async with self._settled:
-                del self.held[call]
+                self.held.remove(most)
                 self._settled.notify_all()
 
     # --- saving ---
 
-    def _saved(self, record: Record) -> asyncio.Future[Record]:
-        """The record that stays in the store, once written; what arrives together is written together."""
-        future = asyncio.get_running_loop().create_future()
+    def _saved(self, record: Record) -> Record:
+        """The record that stays in the store. StoreError when it finds no room there: it is kept here."""
         if self.judge.store is None:
-            future.set_result(record)
-            return future
-        if not self._arrived:
-            asyncio.get_running_loop().call_soon(self._write)
-        self._arrived.append((record, future))
-        return future
-
-    def _write(self) -> None:
-        """Save what has arrived: all at once, or, on a full disk, those that find room."""
-        arrived, self._arrived = self._arrived, []
-        kept: list[Record | StoreError] = []
+            return record
         try:
-            kept += self._put([record for record, _ in arrived])
+            return self.judge.store.put(record, replace=self.judge.mode == "refresh")
         except StoreError:
-            for record, _ in arrived:
-                try:
-                    kept += self._put([record])
-                except StoreError as error:
-                    self.unsaved[record.key] = record
-                    kept.append(error)
-        for (_, future), record_or_error in zip(arrived, kept, strict=True):
-            if future.done():                       # given up on meanwhile, and saved all the same
-                continue
-            if isinstance(record_or_error, StoreError):
-                future.set_exception(record_or_error)
-            else:
-                future.set_result(record_or_error)
-
-    def _put(self, records: list[Record]) -> list[Record]:
-        assert self.judge.store is not None            # what is saved has a place
-        return self.judge.store.put_many(records, replace=self.judge.mode == "refresh")
+            self.unsaved[record.key] = record
+            raise
 
     def save_unsaved(self) -> None:
         """Write what a full disk has refused. StoreError while there is no room."""
         for key, record in self.unsaved.copy().items():
-            self._put([record])
+            self._saved(record)
             self.unsaved.pop(key, None)
 
     # --- errors ---
@@ -336,7 +295,7 @@ class Calls:
 def _collect(task: asyncio.Task[Reply], key: str, replies: dict[str, Reply]) -> None:
     """Note how a question ended; an error is for the ask to raise."""
     if task.cancelled():
-        replies[key] = Reply(None, "interrupted")
+        replies[key] = INTERRUPTED
     elif task.exception() is None:
         replies[key] = task.result()
 

@@ -187,28 +187,21 @@ class Replies:
 
         StoreError, which carries the record, when it cannot be written (a full disk, a read-only file).
         """
-        return self.put_many([record], replace=replace)[0]
-
-    def put_many(self, records: Sequence[Record], *, replace: bool = False) -> list[Record]:
-        """As `put`, for replies that arrived together: all or none of them, in one commit."""
         if self.read_only:
             raise StoreError(f"{self.path} is read-only; name a writable .sqlite file to save replies",
-                             records[0])
+                             record)
         columns = ",".join("?" * len(COLUMNS))
         insert = f"INSERT OR {'REPLACE' if replace else 'IGNORE'} INTO replies VALUES ({columns})"
-        kept = []
         try:
             with self._writing():
-                for record in records:
-                    # What a server broke off is no reply, and makes room for one.
-                    self._db.execute(_DELETE_BROKEN, [record.key])
-                    new = self._db.execute(insert, _row(record)).rowcount
-                    self._db.execute("DELETE FROM pending WHERE key = ?", [record.key])
-                    kept.append(record if new else self.get(record.key) or record)
+                # What a server broke off is no reply, and makes room for one.
+                self._db.execute(_DELETE_BROKEN, [record.key])
+                new = self._db.execute(insert, _row(record)).rowcount
+                self._db.execute("DELETE FROM pending WHERE key = ?", [record.key])
+                return record if new else self.get_many([record.key])[record.key]
         except StoreError as error:
-            error.record = records[0]
+            error.record = record
             raise
-        return kept
 
     def settings(self, task: str) -> list[dict[str, Any]]:
         """The distinct judges behind the replies to a task: model, and what records name of `DECODING`."""
