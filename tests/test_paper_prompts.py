@@ -224,9 +224,8 @@ def test_questions_come_out_as_a_list_that_triplets_are_built_from(tmp_path):
 
 
 def test_a_set_with_questions_of_its_own_asks_them(tmp_path):
-    root = Path(__file__).parent.parent
     prompts = Prompts(imported(tmp_path))
-    asked = {prompts: steps.load_data(root, "q3-2024", companies=["AAPL"], prompts=prompts, references=False).triplets
+    asked = {prompts: steps.load_data(ROOT, "q3-2024", companies=["AAPL"], prompts=prompts, references=False).triplets
              for prompts in (prompts, Prompts())}
     own, kit = ([t.question for t in triplets] for triplets in asked.values())
     assert len(own) == len(kit) == 5
