@@ -221,17 +221,16 @@ def test_questions_come_out_as_a_list_that_triplets_are_built_from(tmp_path):
 
     listed = yaml.safe_load((imported(tmp_path) / "questions.yaml").read_text(encoding="utf-8"))
     assert [q["id"] for q in listed] == ["Q1", "Q2", "Q3", "Q4", "Q5"]
+    assert listed[1]["question"] == "Which well-known risks were named? Say how they were weighed."
+    assert all(q["topic"] for q in listed)
 
 
 def test_a_set_with_questions_of_its_own_asks_them(tmp_path):
     prompts = Prompts(imported(tmp_path))
-    asked = {prompts: steps.load_data(ROOT, "q3-2024", companies=["AAPL"], prompts=prompts, references=False).triplets
-             for prompts in (prompts, Prompts())}
-    own, kit = ([t.question for t in triplets] for triplets in asked.values())
+    sets = (steps.load_data(ROOT, "q3-2024", companies=["AAPL"], prompts=p, references=False) for p in (prompts, Prompts()))
+    own, kit = ([t.question for t in data.triplets] for data in sets)
     assert len(own) == len(kit) == 5
     assert not set(own) & set(kit)
-    assert listed[1]["question"] == "Which well-known risks were named? Say how they were weighed."
-    assert all(q["topic"] for q in listed)
 
 
 def test_every_prompt_comes_out_whole_with_our_slots(tmp_path):
