@@ -119,11 +119,12 @@ def _row_box(row: AlignmentRow, index: int, points: Sequence[str]) -> _Box:
 
 
 def _scored_box(text: str, score: float | None, held: bool, below: str = "") -> _Box:
-    """A point: the darker the higher its score, grey and dotted unscored, red and dashed if nothing held it."""
+    """A point: darker for a higher score, grey and dotted unscored, red and dashed where nothing holds it."""
     if score is None:
         return _Box(text, GREY, ":", "?", below)
     shade = pyplot().get_cmap("viridis_r")(0.25 + 0.7 * score)
-    return _Box(text, *((shade, "-") if held else (RED, "--")), f"{score:.2f}", below)
+    edge, style = (shade, "-") if held else (RED, "--")
+    return _Box(text, edge, style, f"{score:.2f}", below)
 
 
 # --- how it is drawn: in inches from the top left of the page ---
