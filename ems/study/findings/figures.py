@@ -124,7 +124,7 @@ def scaling_figure(summary: pd.DataFrame, sizes: Mapping[str, float | str],
         _draw_values(ax, values, list(sizes.values()), colour, numbers)
     for ax in axes[len(metrics):]:
         ax.set_visible(False)
-    fig.get_layout_engine().set(h_pad=0.1)               # inches: between title and panels, and rows
+    fig.set_layout_engine("constrained", h_pad=0.1)      # inches: between title and panels, and rows
     fig.supxlabel("model size, billions of parameters (log scale)" if numbers else "system")
     fig.supylabel("value of the metric")
     return fig

@@ -191,17 +191,16 @@ def models(paired: pd.DataFrame) -> str:
         return min(1.0, int((of_pairs <= clusters).sum()) * 2.0 ** (1 - clusters))
 
     least = least_of(clusters)
-    better: dict[str, list[str]] = {}
-    unclear: dict[str, list[str]] = {}
-    worse: dict[str, list[str]] = {}
+    found: dict[str, dict[str, str]] = {"The later system is better": {}, "No clear difference": {},
+                                        "The later system is worse": {}}
     notes = []
     for (earlier, later), pair in rows.groupby(["b", "a"], sort=False):
         name = f"**{markdown_text(later)}** against **{markdown_text(earlier)}**"
         alone = least_of(own := pair["clusters"].max()) >= ALPHA
         clear = (pair["p_holm"] < ALPHA) | alone
         above, below = clear & (pair["ci_low"] > 0), clear & (pair["ci_high"] < 0)
-        for found, chosen in ((better, above), (unclear, ~above & ~below), (worse, below)):
-            found[name] = list(pair["metric"][chosen])
+        for by_pair, chosen in zip(found.values(), (above, ~above & ~below, below), strict=True):
+            by_pair[name] = ", ".join(map(markdown_text, pair["metric"][chosen]))
         if alone and least < ALPHA:
             notes.append(f"{name} by the interval alone: over its {own} clusters no `p_holm` is below "
                          f"{least_of(own):.2g}.")
@@ -210,17 +209,16 @@ def models(paired: pd.DataFrame) -> str:
              f"By the interval alone, as an indication only: over {clusters} clusters no `p_holm` is below "
              f"{least:.2g}{'' if clusters >= MIN_CLUSTERS else ', and there is no interval either'}.")
     return "\n".join([f"{first} Systems in order: {order}.", "",
-                      f"- **The later system is better:** {_by_pair(better)}.",
-                      f"- **No clear difference:** {_by_pair(unclear)}.",
-                      f"- **The later system is worse:** {_by_pair(worse)}.", *["", *notes] * bool(notes)])
+                      *(f"- **{kind}:** {_said_once(by_pair)}." for kind, by_pair in found.items()),
+                      *["", *notes] * bool(notes)])
 
 
-def _by_pair(found: Mapping[str, Sequence[str]]) -> str:
-    """The metrics found for each pair; said once when they are the same for all pairs."""
-    pairs = {name: _listed(metrics) for name, metrics in found.items() if metrics}
-    if len(found) > 1 and len(pairs) == len(found) and len(set(pairs.values())) == 1:
-        return f"in all {len(pairs)} pairs by {next(iter(pairs.values()))}"
-    return "; ".join(f"{name} by {metrics}" for name, metrics in pairs.items()) or "in no pair"
+def _said_once(by_pair: Mapping[str, str]) -> str:
+    """The metrics of each pair that has some; said once when they are the same for all pairs."""
+    first, *others = set(by_pair.values())
+    if first and not others and len(by_pair) > 1:
+        return f"in all {len(by_pair)} pairs by {first}"
+    return "; ".join(f"{name} by {metrics}" for name, metrics in by_pair.items() if metrics) or "in no pair"
 
 
 # --- notebook 5: choices and edits ---
@@ -389,14 +387,12 @@ def _higher(values: pd.Series, than: float) -> str:
 
 
 def _mean(values: Iterable[float]) -> float:
-    kept = list(values)
-    return sum(kept) / len(kept) if kept else nan
+    return pd.Series(list(values), dtype=float).mean()
 
 
 def _commonest(values: Iterable[Any]) -> float:
     """Share of the most frequent value; nan without any."""
-    kept = pd.Series(list(values), dtype=object)
-    return float(kept.value_counts(normalize=True).iloc[0]) if len(kept) else nan
+    return pd.Series(list(values), dtype=object).value_counts(normalize=True).max()
 
 
 def _listed(names: Iterable[str]) -> str:
