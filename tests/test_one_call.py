@@ -17,7 +17,7 @@ from ems.prompting import Prompts
 from ems.study.choices import one_call
 from ems.study.dataset.calls import own_triplets
 from ems.types import Answer, Triplet
-from ems.variants.replies import read_pairs
+from ems.variants.joint import read_pairs
 
 TRIPLETS = [Triplet("q", "g", "?", "Revenue was $5 billion. Margin was 20%. No dividend is paid.")]
 ANSWERS = [Answer("q", "m", "Margin came to 20%. Sales were 5 billion dollars.")]

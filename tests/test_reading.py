@@ -6,7 +6,6 @@ import time
 import pytest
 
 from ems.reading import read_block_numbers, read_index, read_list, read_score, read_word
-from ems.variants.replies import read_indices
 
 AB = ["a", "b"]
 
@@ -328,10 +327,6 @@ def test_read_word(reply, word):
 )
 def test_read_numbers(reply, numbers):
     assert read_block_numbers(reply, 5) == numbers
-
-
-def test_read_indices_keeps_the_places_of_what_it_cannot_use():
-    assert read_indices('{"matches": [0, -1, 7]}', "matches", 3, 5) == [0, -1, None]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,6 @@ from ems.score import LLMScorer
 from ems.types import EMSResult, InputError
 from ems.variants.finer import ExpectedLLMScorer, mean_score
 from ems.variants.joint import JointLLMMatcher, JointLLMScorer
-from ems.variants.replies import read_indices
 
 REF = ("Revenue was $5 billion.", "Margin was 20%.", "No dividend is paid.")
 ANS = ("Margin came to 20%.", "Sales were 5 billion dollars.")
@@ -88,11 +87,15 @@ def test_all_in_one_call():
     ],
 )
 def test_lists_of_indices(reply, indices):
-    assert read_indices(reply, "matches", count=3, n_points=2) == indices
+    match, = JointLLMMatcher(ScriptedJudge(reply))([(REF, ANS)])
+    assert match == (tuple(indices) if indices else (None,) * 3)
 
 
 def test_lists_of_indices_on_a_menu_from_one():
-    assert read_indices("[1, 2, -1, 0]", "matches", count=4, n_points=2, first=1) == [0, 1, -1, None]
+    prompts = Prompts()
+    prompts.first = 1
+    matcher = JointLLMMatcher(ScriptedJudge("[1, 2, -1, 0]"), prompts)
+    assert matcher([((*REF, "Costs fell."), ANS)]) == [(0, 1, -1, None)]
 
 
 def test_what_cannot_be_read_is_unscored_and_counted():

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from ..asking import Judge, Request, as_judge, reply_schema
+from ..parsing.lists import read_entries, read_rows
 from ..prompting import Prompts
+from ..reading import read_index, read_score
 from ..sanitise import numbered, quoted
 from ..score import MAX_TOKENS, scale
 from ..types import InputError, Match, Points
-from .replies import read_indices, read_scores
 
 MATCHES_SCHEMA = reply_schema("matches", {"type": "integer"})
 SCORES_SCHEMA = reply_schema("scores", {"type": "integer"})
+T = TypeVar("T")
 
 
 class JointLLMMatcher:
@@ -29,24 +32,27 @@ class JointLLMMatcher:
         self.signature = f"llm:{self.prompts.signature('match_all')},variant=all"
 
     def __call__(self, pairs: Sequence[tuple[Points, Points]]) -> list[Match]:
-        matches: list[Match] = [(-1,) * len(ref) for ref, _ in pairs]
-        asked = [p for p, (ref, ans) in enumerate(pairs) if ref and ans]
-        requests = [self._request(*pairs[p]) for p in asked]
-        for p, reply in zip(asked, self.judge.ask(requests, "match points"), strict=True):
-            ref, ans = pairs[p]
-            indices = None
-            if reply.text is not None:
-                indices = read_indices(reply.text, "matches", len(ref), len(ans), self.prompts.first)
-            matches[p] = (None,) * len(ref) if indices is None else tuple(indices)
-            if lost := matches[p].count(None):
-                self.unread[f"match: {reply.error or 'unreadable'}"] += lost
-        return matches
+        requests, first = [self._request(ref, ans) for ref, ans in pairs if ref and ans], self.prompts.first
+        matches = _listed(self.judge, requests, "match points", "matches", self.unread,
+                          lambda entry, request: read_index(entry, len(request.choices), first))
+        return [tuple(next(matches)) if ref and ans else (-1,) * len(ref) for ref, ans in pairs]
 
     def _request(self, ref: Points, ans: Points) -> Request:
         prompt = self.prompts.fill("match_all", references=numbered(ref), candidates=self.prompts.menu(ans))
         first = self.prompts.first
         return Request("match", prompt, MAX_TOKENS + 8 * len(ref), MATCHES_SCHEMA,
                        choices=range(first, first + len(ans)), entries=len(ref))
+
+
+def _listed(judge: Judge, requests: Sequence[Request], progress: str, key: str, unread: Counter[str],
+            read: Callable[[str, Request], T | None]) -> Iterator[list[T | None]]:
+    """For each question its `entries`, listed in the reply under `key`; None for each that cannot be read."""
+    for request, reply in zip(requests, judge.ask(requests, progress), strict=True):
+        listed = read_entries(reply.text or "", key, request.entries)
+        values = [read(entry, request) for entry in listed or [""] * request.entries]
+        if lost := values.count(None):
+            unread[f"{request.task}: {reply.error or 'unreadable'}"] += lost
+        yield values
 
 
 class ListScorer:
@@ -73,14 +79,8 @@ class ListScorer:
                     MAX_TOKENS + 8 * count, SCORES_SCHEMA, choices=range(self.max_score + 1), entries=count)
             for values, count in zip(slots, counts, strict=True)
         ]
-        for count, reply in zip(counts, self.judge.ask(requests, progress), strict=True):
-            read = None
-            if reply.text is not None:
-                read = read_scores(reply.text, "scores", count, self.max_score)
-            scores: list[float | None] = [None] * count if read is None else read
-            if lost := scores.count(None):
-                self.unread[f"score: {reply.error or 'unreadable'}"] += lost
-            yield scores
+        return _listed(self.judge, requests, progress, "scores", self.unread,
+                       lambda entry, _: read_score(entry, self.max_score))
 
 
 class JointLLMScorer(ListScorer):
@@ -95,10 +95,23 @@ class JointLLMScorer(ListScorer):
     def by_answer(self, groups: Sequence[Sequence[tuple[str, str]]]) -> list[list[float | None]]:
         """The scores of each answer's pairs, in their order."""
         asked = [pairs for pairs in groups if pairs]
-        slots = [{"pairs": _listed(pairs)} for pairs in asked]
+        slots = [{"pairs": "\n".join(f"{i}: {quoted(ref)}\n   {quoted(ans)}"
+                                     for i, (ref, ans) in enumerate(pairs))} for pairs in asked]
         scores = self._ask(slots, [len(pairs) for pairs in asked], "score pairs")
         return [next(scores) if pairs else [] for pairs in groups]
 
 
-def _listed(pairs: Sequence[tuple[str, str]]) -> str:
-    return "\n".join(f"{i}: {quoted(ref)}\n   {quoted(ans)}" for i, (ref, ans) in enumerate(pairs))
+def read_pairs(reply: str, key: str, count: int, n_points: int, max_score: int
+               ) -> list[tuple[int | None, float | None]] | None:
+    """For each of `count` reference points the index and the score that one entry `[index, score]` gives it.
+
+    They are read as by `read_index` and `read_score`, from `{key: [...]}` or a bare list. None for what is
+    off the menu or the scale, and for both in an entry that is no pair; None for all when there is no list of
+    so many entries, or several.
+    """
+    rows = read_rows(reply, key)
+    if rows is None or len(rows) != count:
+        return None
+    pairs = [row if isinstance(row, list) and len(row) == 2 else ["", ""] for row in rows]
+    texts = [[str(part) if type(part) in (int, str) else "" for part in pair] for pair in pairs]
+    return [(read_index(index, n_points), read_score(score, max_score)) for index, score in texts]

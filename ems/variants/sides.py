@@ -27,10 +27,8 @@ class SidesLLMScorer(ListScorer):
         scores = self._ask(slots, [len(points) for points, _ in sides], "score sides")
         covered = []
         for a in alignments:
-            ref: list[float | None] = [0.0] * len(a.ref_points)
-            ans: list[float | None] = [0.0] * len(a.ans_points)
-            if a.ref_points and a.ans_points:
-                ref, ans = next(scores), next(scores)
+            ref, ans = ((next(scores), next(scores)) if a.ref_points and a.ans_points
+                        else ([0.0] * len(a.ref_points), [0.0] * len(a.ans_points)))
             covered.append(replace(a, match=(None,) * len(ref), score=tuple(ref), ans_score=tuple(ans)))
         return covered
 

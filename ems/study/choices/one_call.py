@@ -26,7 +26,7 @@ from ...prompting import Prompts
 from ...sanitise import numbered
 from ...score import scale
 from ...types import Answer, EMSResult, Points, Triplet
-from ...variants.replies import read_pairs
+from ...variants.joint import read_pairs
 from ..findings.verdicts import interval
 from .reliability import by_hash, stored_part
 
