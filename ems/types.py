@@ -108,8 +108,8 @@ class EMSResult:
     # Per answer point: s_j of eq. 7, or what a scorer of whole sides says of it.
     ans_score: tuple[float | None, ...] = ()
     lost: tuple[str, ...] = ()             # sides whose points could not be read: "reference", "answer"
-    # Scores of each point against the whole other side (not eq. 7). `match` and `ans_match` then only name
-    # the nearest point of the other side, for the reader; they did not make the number.
+    # From here on nothing is the paper's. Scores of each point against the whole other side (not eq. 7):
+    # `match` and `ans_match` then only name the nearest point there, for the reader, and made no number.
     whole_sides: bool = False
     ans_match: tuple[int | None, ...] = ()
     ref_weights: tuple[float, ...] = ()    # () = every point weighs 1; below 0: should not be said
