@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Of points, as in an alignment view (`report.alignment_html`)
+# Of points, as in an alignment view (`results.alignment.alignment_html`)
 COLOURS = dict(zip(PLACES, (BLUE, GREEN, RED, "#DDDDDD", "white"), strict=True))
 
 

@@ -27,7 +27,7 @@ def open_run(name: str) -> tuple[Path, Path]:
 
     Paths in a notebook's parameters are relative to `root`: JupyterLab starts it in notebooks/. tqdm's
     warning that notebook widgets are missing is not shown; tables show up to 120 characters of a cell, and
-    "–" where there is nothing (`report.table_html`).
+    "–" where there is nothing (`results.display.table_html`).
     """
     import pandas as pd
 
