@@ -1,6 +1,6 @@
 """Figures of a run's values: metrics against model size, heat map; and how all figures look.
 
-They load matplotlib when they are called. Text from outside is made safe to show by `results.display.visible`.
+They load matplotlib when they are called. Text from outside is made safe to show (`results.display.visible`).
 """
 
 from __future__ import annotations
