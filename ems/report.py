@@ -6,14 +6,14 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from .io import csv_text, write_file
-from .results.display import latex_text, markdown_text, percent, visible
+from .results.display import latex_text, markdown_text, percent, visible, with_interval
+from .stats import COLUMNS, MIN_CLUSTERS, by_size, paper_order
 from .types import InputError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PAPER = "paper: "              # starts the name of a column with the paper's values
 # metrics that ask the document
@@ -31,10 +31,6 @@ def table1(summary: pd.DataFrame, paper: pd.DataFrame | None = None,
     default `by_size`, are the columns; InputError for one that the summary does not have. `people` (columns
     metric, part, value, ci_low, ci_high) adds how far each metric agrees with people elsewhere.
     """
-    import pandas as pd
-
-    from .stats import by_size, paper_order
-
     models = sorted(summary["model"].unique(), key=by_size) if models is None else list(models)
     if strange := [m for m in models if m not in set(summary["model"])]:
         raise InputError(
@@ -55,20 +51,14 @@ def table1(summary: pd.DataFrame, paper: pd.DataFrame | None = None,
         row["n"] = _agreed([str(c.n) if c else "–" for c in ours])
         row["coverage"] = _agreed([percent(c.coverage) if c else "–" for c in ours])
         if people is not None:
-            row[AGREEMENT] = _agreement_cell(agreeing.get((metric, part)))
+            row[AGREEMENT] = with_interval(agreeing.get((metric, part)), 2)
         rows.append(row)
     return pd.DataFrame(rows)
 
 
-def _agreement_cell(found: Any) -> str:
-    return "–" if found is None else f"{found.value:.2f} [{found.ci_low:.2f}, {found.ci_high:.2f}]"
-
-
 def _cell(cell: Any) -> str:
-    if cell is None or math.isnan(cell.value):
-        return "–"
-    interval = "" if math.isnan(cell.ci_low) else f" [{cell.ci_low:z.3f}, {cell.ci_high:z.3f}]"
-    return f"{cell.value:z.3f}{interval}{' †' if cell.flagged else ''}"
+    shown = with_interval(cell)
+    return shown if shown == "–" or not cell.flagged else f"{shown} †"
 
 
 def _paper_cell(cell: Any, printed: float | None) -> str:
@@ -92,8 +82,6 @@ def save_table1(summary: pd.DataFrame, folder: str | os.PathLike[str], paper: pd
     `absent` maps a metric without rows to the reason, listed under the table; `people` is `table1`'s, for the
     last two files, and `about_people` says under the table what it is. Names are harmless in each format.
     """
-    from .stats import COLUMNS, paper_order
-
     table, ordered = table1(summary, paper, models, people), paper_order(summary)
     notes = _notes(table, summary, absent or {}) + [f"{AGREEMENT}: {about_people}"] * bool(about_people)
     settings = _settings(ordered)
@@ -120,8 +108,6 @@ def _settings(ordered: pd.DataFrame) -> list[str]:
 
 def _notes(table: pd.DataFrame, summary: pd.DataFrame, absent: Mapping[str, str]) -> list[str]:
     """What a reader of the table must know; plain text."""
-    from .stats import MIN_CLUSTERS
-
     notes = ["Brackets: 95 % interval of the mean, Student's t over whole clusters; an end may pass 0 or 1. "
              "n: answers with a value; several numbers are those of the columns. Coverage is rounded down.",
              "Coverage: share of points that a readable reply covers; † marks less than 95 % of them, or of "

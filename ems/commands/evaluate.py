@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -17,12 +16,12 @@ from ..judge.budget import plan, plan_text
 from ..pipeline import EMS
 from ..prompting import Prompts
 from ..results.alignment import alignment_text
-from ..results.display import percent, visible
+from ..results.display import percent, visible, with_interval
 from ..support.rubrics import RubricJudge, rating_frame
 from ..types import Answer, EMSResult, InputError, Triplet
+from .files import keep, named_triplets
 from .judging import check_judge_options, judge_of, pipeline_of, say_usage, stage_settings, status
-from .output import as_text, keep, say
-from .study import named_triplets
+from .output import as_text, say
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,11 +72,10 @@ def evaluate(args: argparse.Namespace) -> int:
 
     from ..stats import summarise
 
-    frames = [to_frame(results, "EMS", triplets)]
+    frames = [to_frame(results, "EMS", triplets), *rated]
     if args.support != "none":
         frames.append(support_frame(results, triplets))
         _doubt_documents(results)
-    frames += rated
     summary = summarise(pd.concat(frames, ignore_index=True), cluster=args.cluster)
     if args.json:
         print(summary.to_json(orient="records"))
@@ -157,7 +155,6 @@ def _rated(args: argparse.Namespace, pipeline: EMS, triplets: Sequence[Triplet],
     """The judge's ratings by --rubrics: frames of values, none without, and what each answer's line gains."""
     if args.rubrics is None:
         return [], {}
-
     judge = RubricJudge(pipeline.judges[0], Prompts.named(args.prompts), rubrics=args.rubrics)
     ratings = judge.rate(triplets, answers)
     lines: dict[tuple[str, str], dict[str, Any]] = {}
@@ -196,23 +193,18 @@ def _shown(summary: pd.DataFrame) -> str:
     """A row a model: recall, precision and F1, and other metrics' values; intervals over enough clusters, and
     "–" for what has no value.
     """
-    import pandas as pd
-
     from ..stats import MIN_CLUSTERS
 
-    def cell(row: Any) -> str:
-        interval = "" if math.isnan(row.ci_low) else f" [{row.ci_low:z.3f}, {row.ci_high:z.3f}]"
-        return "–" if math.isnan(row.value) else f"{row.value:z.3f}{interval}"
     rows = []
     for model, parts in summary.groupby("model", sort=False):
         # EMS-Support and EMS-open have one part each, and stand under the metric's name
         cells = {row.part if row.metric == "EMS" else row.metric: row
                  for row in parts.itertuples(index=False)}
         f1, shown = cells["F1"], dict.fromkeys(("Recall", "Precision", "F1", *cells))
-        rows.append({"model": model, **{name: cell(cells[name]) for name in shown}, "n": f1.n,
+        rows.append({"model": model, **{name: with_interval(cells[name]) for name in shown}, "n": f1.n,
                      "clusters": f1.clusters, "coverage": percent(f1.coverage)})
     note = (f"\nNo interval with fewer than {MIN_CLUSTERS} clusters: too few to say how they vary."
             if summary["ci_low"].isna().any() else "")
     if "EMS-Support" in set(summary.loc[summary["value"].isna(), "metric"]):
         note += "\nEMS-Support –: no point could be checked; without a judge, a point needs a number for it."
-    return as_text(pd.DataFrame(rows)) + note
+    return as_text(rows) + note

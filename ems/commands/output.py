@@ -1,14 +1,11 @@
-"""What a command says, and what it may not overwrite."""
+"""What a command says: lines and tables."""
 
 from __future__ import annotations
 
-import os
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..results.display import visible
-from ..types import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,15 +16,9 @@ def say(message: object) -> None:
     print(f"ems: {visible(str(message))}", file=sys.stderr)
 
 
-def keep(out: Path, *read: str | None) -> None:
-    """InputError when one of the files that a command reads is the one it would write."""
-    if any(os.path.realpath(path) == os.path.realpath(out)
-           or (out.exists() and Path(path).exists() and out.samefile(path)) for path in read if path):
-        raise InputError(f"-o {out} is also read by this command and would be lost; give another file to "
-                         "write")
+def as_text(table: pd.DataFrame | list[dict[str, Any]]) -> str:
+    """The table, or its rows, with texts that are safe to show, and "–" where there is nothing."""
+    import pandas as pd
 
-
-def as_text(table: pd.DataFrame) -> str:
-    """The table with texts that are safe to show, and "–" where there is nothing."""
-    safe = table.map(lambda cell: visible(cell) if isinstance(cell, str) else cell)
+    safe = pd.DataFrame(table).map(lambda cell: visible(cell) if isinstance(cell, str) else cell)
     return safe.to_string(index=False, na_rep="–")

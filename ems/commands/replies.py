@@ -6,23 +6,21 @@ import argparse
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from ..io import read_text
 from ..judge.store import Replies
 from ..judge.unread import unread_reason
 from ..results.display import visible
 from ..types import InputError
+from .files import saved_replies
 from .output import as_text
 
 
 def replies(args: argparse.Namespace) -> int:
     """Export, import, count and show saved replies and the requests that wait for one."""
-    if args.action != "import":
-        check_store(args.store)
+    store = Replies(args.store) if args.action == "import" else saved_replies(args.store)
     if args.action == "export" and Path(args.file).exists() and Path(args.file).samefile(args.store):
         raise InputError(f"{args.file} is the store itself and would be lost; give another file to write")
-    store = Replies(args.store)
     if args.action == "export":
         if args.pending:
             print(f"{store.export_pending(args.file)} pending requests written to {args.file}")
@@ -35,18 +33,14 @@ def replies(args: argparse.Namespace) -> int:
     elif args.json:
         print(json.dumps({"replies": store.stats(), "pending": store.pending()}))
     else:
-        import pandas as pd
-
-        rows = pd.DataFrame(store.stats())
-        print("no replies" if rows.empty else as_text(rows))
+        rows = store.stats()
+        print(as_text(rows) if rows else "no replies")
         print(f"pending: {store.pending() or 'none'}")
     return 0
 
 
-def _show_replies(store: Any, args: argparse.Namespace) -> None:
+def _show_replies(store: Replies, args: argparse.Namespace) -> None:
     """A line a reply: the beginnings of its key and its text, task, model, and what is wrong with it."""
-
-
     for record in store.records():
         reason = unread_reason(record)
         if (args.unread and not reason) or (args.task and record.task != args.task):
@@ -58,13 +52,7 @@ def _show_replies(store: Any, args: argparse.Namespace) -> None:
                   f"{visible(record.text, 80) or '(empty)'}")
 
 
-def check_store(path: str) -> None:
-    if not Path(path).exists():
-        raise InputError(f"{path}: no such store of replies; --store names one, as made by a run with a "
-                         "judge")
-
-
-def _imported(store: Any, path: str) -> dict[str, int]:
+def _imported(store: Replies, path: str) -> dict[str, int]:
     """Read a file of replies, or a batch endpoint's results: each says by its first line which it is."""
     # a batch endpoint's results are never compressed
     lines = [] if path.endswith(".gz") else read_text(path).splitlines()

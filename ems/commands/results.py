@@ -6,14 +6,10 @@ import argparse
 import json
 from pathlib import Path
 
-from ..judge.store import Replies
 from ..judge.unread import unread_replies
 from ..results.display import visible
-from ..results.page import save_report
 from ..results.saved import load_results, of_metric
-from .output import keep
-from .replies import check_store
-from .study import named_triplets
+from .files import keep, named_triplets, saved_replies
 
 
 def report(args: argparse.Namespace) -> int:
@@ -21,11 +17,10 @@ def report(args: argparse.Namespace) -> int:
     out = Path(args.output)
     keep(out, args.results, args.triplets, args.store)
     results = load_results(args.results)
-    unread: list[tuple[str, str]] = []
-    if args.store:
-        check_store(args.store)
-        unread = unread_replies(Replies(args.store))
+    unread = unread_replies(saved_replies(args.store)) if args.store else []
     triplets = named_triplets(args.triplets) if args.triplets else None
+    from ..results.page import save_report  # late: a refusal need not wait for pandas
+
     save_report(results, out, triplets=triplets, title=args.title, unread=unread)
     count, size = sum(map(len, results.values())), out.stat().st_size
     print(json.dumps({"report": str(out), "results": count, "bytes": size}) if args.json else

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
-from ..data import load_triplets
 from ..io import write_jsonl
-from ..study.dataset.calls import OWN, own_triplets
-from ..types import Triplet
+from ..study.dataset.calls import own_triplets
 from .output import say
 
 
@@ -19,11 +16,6 @@ def triplets(args: argparse.Namespace) -> int:
     write_jsonl(args.file, own)
     print(f"{len(own)} triplets{' with their calls' if args.transcripts else ''} written to {args.file}")
     return 0
-
-
-def named_triplets(source: str) -> list[Triplet]:
-    """Those of a file, or by its name the kit's own set."""
-    return own_triplets() if source == OWN and not Path(source).exists() else load_triplets(source)
 
 
 def reproduce(args: argparse.Namespace) -> int:

@@ -52,27 +52,25 @@ def alignment_rows(result: EMSResult) -> list[AlignmentRow]:
     covered = _side(len(result.ref_points), result.match, scores_of(result), result.ref_weights)
     if result.whole_sides:
         answers = _side(len(result.ans_points), result.ans_match, result.ans_score, result.ans_weights)
-        return ([AlignmentRow(i, j, "unscored" if s is None else "covered", s, weight, "answer")
-                 for i, j, s, weight in covered]
-                + [_with_support(AlignmentRow(i, j, "unscored" if s is None else "covered", s, weight,
-                                              "reference"), result)
-                   for j, i, s, weight in answers])
-    rows = [AlignmentRow(i, j, "unscored" if s is None else "no match" if j is None else "", s, weight)
-            for i, j, s, weight in covered]
-    unknown = result.lost or (result.match and set(result.match) == {None})
-    unmatched = ("unscored", None) if unknown else ("no match", 0.0)
-    rest = [j for j in range(len(result.ans_points)) if j not in result.match]
-    return [_with_support(row, result) for row in rows + [AlignmentRow(None, j, *unmatched) for j in rest]]
+        rows = [AlignmentRow(i, j, "covered", s, weight, "answer") for i, j, s, weight in covered]
+        rows += [AlignmentRow(i, j, "covered", s, weight, "reference") for j, i, s, weight in answers]
+    else:
+        rows = [AlignmentRow(i, j, "no match" if j is None else "", s, weight) for i, j, s, weight in covered]
+        unknown = result.lost or (result.match and set(result.match) == {None})
+        rows += [AlignmentRow(None, j, "no match", None if unknown else 0.0)
+                 for j in range(len(result.ans_points)) if j not in result.match]
+    return [_labelled(row, result) for row in rows]
 
 
-def _with_support(row: AlignmentRow, result: EMSResult) -> AlignmentRow:
-    """The row with what the document says of its answer point; "in document" for one that earns nothing."""
-    if row.ans is None or not result.support:
-        return row
+def _labelled(row: AlignmentRow, result: EMSResult) -> AlignmentRow:
+    """The row as "unscored" without a score, and with what the document says of its answer point."""
+    label = "unscored" if row.score is None else row.label
+    if row.ans is None or row.hint == "answer" or not result.support:
+        return replace(row, label=label)
     support = result.support[row.ans]
     scored_itself = row.ref is None or result.whole_sides         # otherwise the row's score is the pair's
     found = scored_itself and row.score == 0 and support.checked and support.label == "supported"
-    return replace(row, support=support, label=IN_DOCUMENT if found else row.label)
+    return replace(row, support=support, label=IN_DOCUMENT if found else label)
 
 
 def _side(n: int, match: Sequence[int | None], scores: Sequence[float | None],
@@ -86,44 +84,52 @@ def _side(n: int, match: Sequence[int | None], scores: Sequence[float | None],
 
 def arithmetic(result: EMSResult) -> list[str]:
     """The three metrics, a line each, with their division (eq. 6, 8 and 9); then what is unscored."""
-    sums, lines = tally(result), []
-    for name, value, scores, top, below in (
-        ("EMS-Recall", result.recall, scores_of(result), sums.ref_sum, sums.ref_n),
-        ("EMS-Precision", result.precision, result.ans_score, sums.ans_sum, sums.ans_n),
-    ):
-        kept = [s for s in scores if s is not None]
-        plain = len(kept) == below and math.isclose(math.fsum(kept), top, abs_tol=1e-9)
-        terms = " + ".join(f"{s:.2f}" for s in kept[:8]) + (" + …" if len(kept) > 8 else "")
-        fraction = (f"({terms}) / {below:g} = {top:.2f} / {below:g}" if plain
-                    else f"{top:.2f} / {below:.2f} (weighted)")
-        shown = f"{name}: no value" if math.isnan(value) else f"{name} = {value:.3f}"
-        cut = ", cut at 0" * (top < 0)
-        lines.append(f"{name} = {fraction}{cut} = {value:.3f}" if below
-                     else f"{shown} (no scored points to divide by)")
-    r, p = result.recall, result.precision
-    lines.append(f"EMS-F1 = 2 × {p:.3f} × {r:.3f} / ({p:.3f} + {r:.3f}) = {result.f1:.3f}" if p + r > 0
-                 else "EMS-F1: no value" if math.isnan(result.f1) else f"EMS-F1 = {result.f1:.3f}")
+    sums, r, p = tally(result), result.recall, result.precision
+    lines = [_division("EMS-Recall", r, scores_of(result), sums.ref_sum, sums.ref_n),
+             _division("EMS-Precision", p, result.ans_score, sums.ans_sum, sums.ans_n),
+             f"EMS-F1 = 2 × {p:.3f} × {r:.3f} / ({p:.3f} + {r:.3f}) = {result.f1:.3f}" if p + r > 0
+             else _valued("EMS-F1", result.f1)]
     if result.support:
         s = support_scores(result)
-        left = f"{s.unchecked} of {s.points} points not checked"
-        lines.append(f"Beside them, against the document: EMS-Support = {s.support:.3f} ({left}), blind spot "
-                     f"{s.blind_spot:.3f}, unsupported {s.unsupported:.3f}, open precision "
-                     f"{s.open_precision:.3f}" if s.points > s.unchecked
-                     else f"Beside them, against the document: EMS-Support: no value ({left})")
+        found = (f" = {s.support:.3f} ({s.unchecked} of {s.points} points not checked), blind spot "
+                 f"{s.blind_spot:.3f}, unsupported {s.unsupported:.3f}, open precision {s.open_precision:.3f}"
+                 if s.points > s.unchecked else f": no value ({s.points} of {s.points} points not checked)")
+        lines.append(f"Beside them, against the document: EMS-Support{found}")
     if result.unscored or result.reason:
         whose = "points" if result.whole_sides else "reference points"
         lines.append(f"unscored {whose}: {result.unscored}. {visible(result.reason, 200)}".strip())
     return lines
 
 
+def _valued(name: str, value: float) -> str:
+    return f"{name}: no value" if math.isnan(value) else f"{name} = {value:.3f}"
+
+
+def _division(name: str, value: float, scores: Sequence[float | None], top: float, below: float) -> str:
+    """A metric as the division that gives it: of a sum over its scores, unless these are weighted."""
+    if not below:
+        return f"{_valued(name, value)} (no scored points to divide by)"
+    kept = [s for s in scores if s is not None]
+    terms = " + ".join(f"{s:.2f}" for s in kept[:8]) + (" + …" if len(kept) > 8 else "")
+    plain = len(kept) == below and math.isclose(math.fsum(kept), top, abs_tol=1e-9)
+    fraction = (f"({terms}) / {below:g} = {top:.2f} / {below:g}" if plain
+                else f"{top:.2f} / {below:.2f} (weighted)")
+    return f"{name} = {fraction}{', cut at 0' * (top < 0)} = {value:.3f}"
+
+
 WHOLE_SIDES = ("covered: how far the other side as a whole contains this point. Nearest: the most similar "
                "point there, a hint only; it did not make the score.")
 
 
-def _shown_points(points: Sequence[str]) -> list[str]:
-    """Points as they are shown; those that occur more than once end with "[repeated]"."""
-    again = set(duplicates(points))
-    return [visible(p, 600) + " [repeated]" * (p in again) for p in points]
+def _shown(result: EMSResult, limit: int) -> tuple[list[AlignmentRow], list[str], list[list[str]]]:
+    """The first rows, a line on how many more there are, and the points of both sides as they are shown:
+    those that occur more than once end with "[repeated]".
+    """
+    rows, sides = alignment_rows(result), []
+    for points in (result.ref_points, result.ans_points):
+        again = set(duplicates(points))
+        sides.append([visible(p, 600) + " [repeated]" * (p in again) for p in points])
+    return rows[:limit], [f"… and {len(rows) - limit} more rows"] * (len(rows) > limit), sides
 
 
 def alignment_html(result: EMSResult, limit: int = 200) -> str:
@@ -134,12 +140,10 @@ def alignment_html(result: EMSResult, limit: int = 200) -> str:
     nearest point, or what the document says. Okabe and Ito's colours, translucent: for every colour vision,
     in light and dark themes.
     """
-    rows = alignment_rows(result)
-    points = _shown_points(result.ref_points), _shown_points(result.ans_points)
-    titles = f"reference: {len(points[0])} points", "score", f"answer: {len(points[1])} points"
-    body = [_html_row(row, *points) for row in rows[:limit]]
-    if len(rows) > limit:
-        body.append(f'<tr><td colspan="3">… and {len(rows) - limit} more rows</td></tr>')
+    rows, more, sides = _shown(result, limit)
+    body = [_html_row(row, sides) for row in rows]
+    body += [f'<tr><td colspan="3">{line}</td></tr>' for line in more]
+    titles = f"reference: {len(sides[0])} points", "score", f"answer: {len(sides[1])} points"
     head = f"{html.escape(visible(result.model, 200))} on {html.escape(visible(result.triplet_id, 200))}"
     lines = arithmetic(result) + [WHOLE_SIDES] * result.whole_sides
     columns = "".join(f'<th style="text-align:left">{title}</th>' for title in titles)
@@ -152,30 +156,27 @@ def alignment_html(result: EMSResult, limit: int = 200) -> str:
             f"<p><small>{html.escape(visible(result.signature))}</small></p></div>")
 
 
-def _html_row(row: AlignmentRow, ref_points: Sequence[str], ans_points: Sequence[str]) -> str:
+def _html_row(row: AlignmentRow, sides: Sequence[Sequence[str]]) -> str:
     paint = _paint(row)
     tag = f"<b>{row.tag}</b>" + ("" if row.weight is None else f"<br><small>weight {row.weight:.1f}</small>")
-    cells = (_html_point(row.ref, ref_points, row.hint == "reference", paint), (tag, paint),
-             _html_point(row.ans, ans_points, row.hint == "answer", paint))
-    if row.support:
-        cells = (*cells[:2], (cells[2][0] + _html_support(row.support), cells[2][1]))
-    layout = "text-align:left;vertical-align:top;white-space:normal;overflow-wrap:anywhere"
-    return "<tr>" + "".join(f'<td style="{layout};{style}">{text}</td>' for text, style in cells) + "</tr>"
+    document = "" if row.support is None else (
+        f'<br><small style="opacity:.75;font-style:italic">{html.escape(support_text(row.support))}</small>')
+    return ("<tr>" + _html_point(row.ref, sides[0], paint, row.hint == "reference") + _html_cell(tag, paint)
+            + _html_point(row.ans, sides[1], paint, row.hint == "answer", document) + "</tr>")
 
 
-def _html_point(index: int | None, points: Sequence[str], hint: bool, paint: str) -> tuple[str, str]:
-    """HTML of a cell and its style."""
-    pale = "padding-left:1em;opacity:.65;font-style:italic;font-size:85%"
+def _html_point(index: int | None, points: Sequence[str], paint: str, hint: bool, below: str = "") -> str:
+    style = "padding-left:1em;opacity:.65;font-style:italic;font-size:85%" if hint else paint
     if index is None:
-        return "–", pale if hint else paint
+        return _html_cell("–", style)
     text = html.escape(visible(points[index], 160) if hint else points[index])
-    text = f"<small>{index}</small> {text.replace('[repeated]', '<b>[repeated]</b>')}"
-    return (f"nearest: {text}", pale) if hint else (text, paint)
+    text = f"<small>{index}</small> {text.replace('[repeated]', '<b>[repeated]</b>')}{below}"
+    return _html_cell("nearest: " * hint + text, style)
 
 
-def _html_support(support: Support) -> str:
-    text = html.escape(support_text(support))
-    return f'<br><small style="opacity:.75;font-style:italic">{text}</small>'
+def _html_cell(text: str, style: str) -> str:
+    layout = "text-align:left;vertical-align:top;white-space:normal;overflow-wrap:anywhere"
+    return f'<td style="{layout};{style}">{text}</td>'
 
 
 def support_text(support: Support) -> str:
@@ -206,24 +207,21 @@ def alignment_text(result: EMSResult, limit: int = 60) -> str:
     point stands what the document says of it.
     """
     widths = (36, 14, 36) if result.whole_sides else (40, 8, 38)
-    rows, bar = alignment_rows(result), "-" * 100
-    points = _shown_points(result.ref_points), _shown_points(result.ans_points)
-    titles = f"reference: {len(points[0])} points", "score", f"answer: {len(points[1])} points"
+    rows, more, sides = _shown(result, limit)
     lines = [f"{visible(result.model, 45)} on {visible(result.triplet_id, 45)}", "",
-             f"     {titles[0]:<{widths[0]}}  {titles[1]:^{widths[1]}}       {titles[2]}", bar]
-    for row in rows[:limit]:
-        lines += _text_row(row, *points, widths)
-    if len(rows) > limit:
-        lines.append(f"… and {len(rows) - limit} more rows")
+             f"     {f'reference: {len(sides[0])} points':<{widths[0]}}  {'score':^{widths[1]}}       "
+             f"answer: {len(sides[1])} points", bar := "-" * 100]
+    for row in rows:
+        lines += _text_row(row, sides, widths)
     notes = [*arithmetic(result), *[WHOLE_SIDES] * result.whole_sides, visible(result.signature)]
-    return "\n".join([*lines, bar, *(piece for note in notes for piece in textwrap.wrap(note, 100))]) + "\n"
+    wrapped = (piece for note in notes for piece in textwrap.wrap(note, 100))
+    return "\n".join([*lines, *more, bar, *wrapped]) + "\n"
 
 
-def _text_row(row: AlignmentRow, ref_points: Sequence[str], ans_points: Sequence[str],
-              widths: tuple[int, int, int]) -> list[str]:
-    left = _text_point(row.ref, ref_points, row.hint == "reference", widths[0])
+def _text_row(row: AlignmentRow, sides: Sequence[Sequence[str]], widths: tuple[int, int, int]) -> list[str]:
+    left = _text_point(row.ref, sides[0], row.hint == "reference", widths[0])
     tags = [row.tag] if row.weight is None else [row.tag, f"weight {row.weight:.1f}"]
-    right = _text_point(row.ans, ans_points, row.hint == "answer", widths[2])
+    right = _text_point(row.ans, sides[1], row.hint == "answer", widths[2])
     if row.support:
         right += textwrap.wrap(support_text(row.support), widths[2])
     lines = []

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -17,12 +16,11 @@ import pandas as pd
 from ..data import to_frame
 from ..io import some
 from ..metrics import scores_of
-from ..stats import MIN_CLUSTERS, PARTS, Paired, holm, paired
+from ..stats import MIN_CLUSTERS, holm, paired_table
 from ..types import EMSResult, InputError, Triplet
 from .display import visible
 
-A, B = "A", "B"
-Pair = tuple[str, EMSResult, EMSResult]        # the model's name, or both names; the results in A and in B
+ANSWER = ["model", "triplet_id"]               # the columns that results are joined by
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,86 +68,69 @@ def compare(a: Sequence[EMSResult], b: Sequence[EMSResult], *, triplets: Sequenc
     """Compare two sets of results of one metric. `triplets` give the groups that intervals and tests are
     over; without them every question stands alone. InputError where nothing joins.
     """
-    pairs, left_out = _joined(a, b)
-    answers = _changed((model, one.triplet_id, "", one.f1, other.f1) for model, one, other in pairs)
-    points = _changed(_point_scores(pairs))
-    shared = sum(_shared(one, other) for _, one, other in pairs)
-    return Comparison(_parts(pairs, a, b, triplets, cluster, seed), answers.drop(columns="point"), points,
-                      sum(len(one.ref_points) for _, one, _ in pairs), shared, left_out)
+    *sides, left_out = _named_alike(a, b)
+    values = [to_frame(side, triplets=triplets) for side in sides]
+    answers = _joined([table.loc[table["part"] == "F1", [*ANSWER, "value"]] for table in values], ANSWER)
+    if answers.empty:
+        raise InputError(f"nothing to compare: A has answers of {_named(a)}, B of {_named(b)}; both must "
+                         "answer the same questions, and have the same models unless each has one")
+    both = set(answers[ANSWER].itertuples(index=False, name=None))
+    points = [_points(r for r in side if (r.model, r.triplet_id) in both) for side in sides]
+    shared = _joined(points, [*ANSWER, "point", "nth"]).drop(columns="nth")
+    return Comparison(_parts(values, answers["model"].unique(), cluster, seed), _changed(answers),
+                      _changed(shared), len(points[0]), len(shared), left_out)
 
 
-def _joined(a: Sequence[EMSResult], b: Sequence[EMSResult]) -> tuple[list[Pair], tuple[str, ...]]:
-    """Results of the same answer, or of the same question where each side has one model; models left out."""
-    models = [list(dict.fromkeys(r.model for r in side)) for side in (a, b)]
-    if len(models[0]) == len(models[1]) == 1:
-        name = models[0][0] if models[0] == models[1] else f"{models[0][0]} → {models[1][0]}"
-        other = {r.triplet_id: r for r in b}
-        pairs = [(name, r, other[r.triplet_id]) for r in a if r.triplet_id in other]
-        left_out: tuple[str, ...] = ()
-    else:
-        answered = {(r.triplet_id, r.model): r for r in b}
-        pairs = [(r.model, r, answered[key]) for r in a if (key := (r.triplet_id, r.model)) in answered]
-        left_out = tuple(sorted(set(models[0]) ^ set(models[1])))
-    if not pairs:
-        raise InputError(f"nothing to compare: A has answers of {some(models[0])} to "
-                         f"{some([r.triplet_id for r in a])},"
-                         f" B of {some(models[1])} to {some([r.triplet_id for r in b])}; both must answer "
-                         "the same questions, and have the same models unless each has one")
-    return pairs, left_out
+def _named_alike(a: Sequence[EMSResult], b: Sequence[EMSResult]
+                 ) -> tuple[list[EMSResult], list[EMSResult], tuple[str, ...]]:
+    """The results of models that both sides have, under one name where each has one; the models left out."""
+    models_a, models_b = ({r.model: None for r in side} for side in (a, b))
+    if len(models_a) == len(models_b) == 1:
+        name = " → ".join(models_a | models_b)
+        return [replace(r, model=name) for r in a], [replace(r, model=name) for r in b], ()
+    return ([r for r in a if r.model in models_b], [r for r in b if r.model in models_a],
+            tuple(sorted(models_a.keys() ^ models_b.keys())))
 
 
-def _parts(pairs: Sequence[Pair], a: Sequence[EMSResult], b: Sequence[EMSResult],
-           triplets: Sequence[Triplet] | None, cluster: str, seed: int) -> pd.DataFrame:
-    rows = []
-    for model in dict.fromkeys(name for name, _, _ in pairs):
-        first = {one.model for name, one, _ in pairs if name == model}
-        second = {other.model for name, _, other in pairs if name == model}
-        sides = [replace(r, model=A) for r in a if r.model in first]
-        sides += [replace(r, model=B) for r in b if r.model in second]
-        values = to_frame(sides, triplets=triplets)
-        for part in PARTS[1:]:
-            found = paired(values, "EMS", part, B, A, cluster=cluster, seed=seed)
-            rows.append({"model": model, "part": part, **_means(values, part), **_swapped(found)})
-    table = pd.DataFrame(rows)
-    table.insert(table.columns.get_loc("p") + 1, "p_holm", table.groupby("part")["p"].transform(holm))
-    return table
+def _named(side: Sequence[EMSResult]) -> str:
+    models = list(dict.fromkeys(r.model for r in side))
+    return f"{some(models)} to {some([r.triplet_id for r in side])}"
 
 
-def _means(values: pd.DataFrame, part: str) -> dict[str, float]:
-    """Mean of each side over the questions that both have a value for."""
-    wide = values[values["part"] == part].pivot(index="triplet_id", columns="model", values="value")
-    means = wide.reindex(columns=[A, B]).dropna().mean()
-    return {"a": float(means[A]), "b": float(means[B])}
+def _points(results: Iterable[EMSResult]) -> pd.DataFrame:
+    """A row a reference point with its score; `nth` tells the repetitions of a point in an answer apart."""
+    rows = [(r.model, r.triplet_id, point, score)
+            for r in results for point, score in zip(r.ref_points, scores_of(r), strict=True)]
+    table = pd.DataFrame(rows, columns=[*ANSWER, "point", "value"])
+    return table.assign(nth=table.groupby([*ANSWER, "point"]).cumcount())
 
 
-def _swapped(found: Paired) -> dict[str, float]:
-    """The numbers of `stats.paired`, whose first model is B here."""
-    return {"difference": found.difference, "ci_low": found.ci_low, "ci_high": found.ci_high, "p": found.p,
-            "n": found.n, "clusters": found.clusters, "only_a": found.only_b, "only_b": found.only_a,
-            "unscored": found.unscored}
+def _joined(sides: Sequence[pd.DataFrame], key: list[str]) -> pd.DataFrame:
+    """What both sides have, in the order of the first: the value of each as columns `a` and `b`."""
+    a, b = (side.rename(columns={"value": name}) for side, name in zip(sides, "ab", strict=True))
+    return a.merge(b, on=key)
 
 
-def _point_scores(pairs: Sequence[Pair]) -> Iterator[tuple[str, str, str, float | None, float | None]]:
-    """Model, question, text and both scores of every reference point that stands on both sides."""
-    for model, one, other in pairs:
-        theirs: dict[str, list[float | None]] = {}
-        for point, score in zip(other.ref_points, scores_of(other), strict=True):
-            theirs.setdefault(point, []).append(score)
-        for point, score in zip(one.ref_points, scores_of(one), strict=True):
-            if left := theirs.get(point):          # a repeated point is joined with its next repetition
-                yield model, one.triplet_id, point, score, left.pop(0)
-
-
-def _shared(one: EMSResult, other: EMSResult) -> int:
-    return (Counter(one.ref_points) & Counter(other.ref_points)).total()
-
-
-def _changed(rows: Iterator[tuple[str, str, str, float | None, float | None]]) -> pd.DataFrame:
+def _changed(joined: pd.DataFrame) -> pd.DataFrame:
     """Rows with a value on both sides, the largest change first; equal ones in their order."""
-    table = pd.DataFrame(rows, columns=["model", "triplet_id", "point", "a", "b"]).dropna()
-    table = table.astype({"a": float, "b": float})
+    table = joined.dropna().astype({"a": float, "b": float})
     table["change"] = table["b"] - table["a"]
     return table.sort_values("change", key=abs, ascending=False, kind="stable", ignore_index=True)
+
+
+def _parts(values: Sequence[pd.DataFrame], models: Collection[str], cluster: str, seed: int) -> pd.DataFrame:
+    """`Comparison.parts`: B and A as two models of a metric, which has the compared model's name."""
+    table = pd.concat([side.assign(metric=side["model"], model=name)
+                       for side, name in zip(values, "AB", strict=True)])
+    table = table[table["metric"].isin(models)]
+    found = paired_table(table, models=["A", "B"], cluster=cluster, seed=seed).drop(columns=["a", "b"])
+    wide = table.pivot(index=["metric", "part", "triplet_id"], columns="model", values="value").dropna()
+    means = wide.groupby(["metric", "part"]).mean().rename(columns={"A": "a", "B": "b"})
+    found = found.join(means, on=["metric", "part"]).set_index("metric").loc[list(models)]
+    found = found.rename_axis("model").reset_index().rename(columns={"only_a": "only_b", "only_b": "only_a"})
+    found["p_holm"] = found.groupby("part")["p"].transform(holm)
+    return found[["model", "part", "a", "b", "difference", "ci_low", "ci_high", "p", "p_holm", "n",
+                  "clusters", "only_a", "only_b", "unscored"]]
 
 
 def _parts_text(parts: pd.DataFrame) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,6 +42,14 @@ def latex_text(text: str) -> str:
 def percent(share: float) -> str:
     """Rounded down, so that only what is complete reads 100 %."""
     return "–" if math.isnan(share) else "100 %" if share == 1 else f"{math.floor(share * 1000) / 10:.1f} %"
+
+
+def with_interval(row: Any, digits: int = 3) -> str:
+    """A row's value and its interval [ci_low, ci_high], if it has one; "–" without a row or a value."""
+    if row is None or math.isnan(row.value):
+        return "–"
+    interval = "" if math.isnan(row.ci_low) else f" [{row.ci_low:z.{digits}f}, {row.ci_high:z.{digits}f}]"
+    return f"{row.value:z.{digits}f}{interval}"
 
 
 def table_html(frame: pd.DataFrame) -> str:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
+
+import pandas as pd
 
 from ..types import InputError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,8 @@ class Matrix:
     @property
     def agreement(self) -> float:
         """Share of observations in [0, 1] whose two labels are the same; nan for columns of other labels."""
-        return self._same() / self.n if self._comparable() else math.nan
+        same = sum(int(self.counts.loc[label, label]) for label in self._common)
+        return same / self.n if self._common else math.nan
 
     @property
     def kappa(self) -> float:
@@ -41,18 +41,14 @@ class Matrix:
         (agreement - chance) / (1 - chance), chance from the shares of each label in both columns. nan for
         columns that have no label in common, and where chance alone agrees always.
         """
-        if not self._comparable():
-            return math.nan
         rows, columns = self.counts.sum(axis=1) / self.n, self.counts.sum(axis=0) / self.n
-        chance = sum(rows[label] * columns[label] for label in rows.index if label in columns.index)
+        chance = sum(rows[label] * columns[label] for label in self._common)
         return (self.agreement - chance) / (1 - chance) if chance < 1 else math.nan
 
-    def _same(self) -> int:
-        return sum(int(self.counts.loc[label, label]) for label in self.counts.index
-                   if label in self.counts.columns)
-
-    def _comparable(self) -> bool:
-        return bool(self.n) and bool(set(self.counts.index) & set(self.counts.columns))
+    @property
+    def _common(self) -> list[Any]:
+        """The labels that both columns have."""
+        return [label for label in self.counts.index if label in self.counts.columns]
 
 
 def label_matrix(labels: pd.DataFrame, rows: str, columns: str) -> Matrix:
@@ -61,8 +57,6 @@ def label_matrix(labels: pd.DataFrame, rows: str, columns: str) -> Matrix:
     Rows and columns are in the order of their first occurrence. An observation with an empty label in either
     is left out, and counted. InputError for a column that the table does not have, or the same one twice.
     """
-    import pandas as pd
-
     if absent := [name for name in (rows, columns) if name not in labels]:
         raise InputError(f"no column {absent[0]!r} among the labels; there are {', '.join(map(str, labels))}")
     if rows == columns:

@@ -17,16 +17,16 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from ..data import to_frame
 from ..io import write_file
+from ..stats import MIN_CLUSTERS, summarise
 from ..types import EMSResult, InputError, Triplet
 from .alignment import WHOLE_SIDES, AlignmentRow, alignment_rows, arithmetic
 from .display import percent, visible
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
 PARTS = ("Recall", "Precision", "F1")
@@ -52,7 +52,8 @@ def report_html(results: Results | Sequence[EMSResult], *, triplets: Sequence[Tr
     by_metric = dict(results) if isinstance(results, Mapping) else {"EMS": list(results)}
     if not any(by_metric.values()):
         raise InputError("there are no results to report; give those of ems evaluate")
-    summary = _summary(by_metric, triplets)
+    frames = [to_frame(rows, metric, triplets) for metric, rows in by_metric.items() if rows]
+    summary = summarise(pd.concat(frames))
     style, script = ((TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
     packed = gzip.compress(json.dumps(_payload(by_metric, triplets), ensure_ascii=False).encode(), mtime=0)
     return Template((TEMPLATES / "report.html").read_text(encoding="utf-8")).substitute(
@@ -79,15 +80,6 @@ def _lead(results: Results) -> str:
     counts = [(len({(r.triplet_id, r.model) for r in every}), "answer"), (len(models), "model"),
               (len(questions), "question"), (len(results), "metric")]
     return " · ".join(f"{n} {noun}{'s' * (n != 1)}" for n, noun in counts)
-
-
-def _summary(results: Results, triplets: Sequence[Triplet] | None) -> pd.DataFrame:
-    import pandas as pd
-
-    from ..stats import summarise
-
-    frames = [to_frame(rows, metric, triplets) for metric, rows in results.items() if rows]
-    return summarise(pd.concat(frames, ignore_index=True))
 
 
 def _summary_table(summary: pd.DataFrame) -> str:
@@ -124,8 +116,6 @@ def _value_cell(cell: Any) -> str:
 
 
 def _notes(results: Results, summary: pd.DataFrame, triplets: Sequence[Triplet] | None) -> list[str]:
-    from ..stats import MIN_CLUSTERS
-
     clusters = sorted(set(summary["clusters"]))
     many = f"{clusters[0]}" if len(clusters) == 1 else f"{clusters[0]} to {clusters[-1]}"
     alone = "questions, each for itself, since no triplets with groups were given"
@@ -167,10 +157,9 @@ def _payload(results: Results, triplets: Sequence[Triplet] | None) -> dict[str, 
     every = [(metric, r) for metric, rows in results.items() for r in rows]
     texts, lists, models = _Table(), _Table(), _Table()
     known = {t.id: t for t in triplets or ()}
-    order = {name: i for i, name in enumerate(known or dict.fromkeys(r.triplet_id for _, r in every))}
-    questions = sorted({r.triplet_id for _, r in every}, key=order.__getitem__)
-    place = {name: i for i, name in enumerate(questions)}
-    metrics = {metric: i for i, metric in enumerate(results)}
+    answered = dict.fromkeys(r.triplet_id for _, r in every)
+    questions = [name for name in known or answered if name in answered]
+    place, metrics = ({name: i for i, name in enumerate(names)} for names in (questions, results))
     answers = [{"metric": metrics[metric], "model": models[visible(r.model, 200)],
                 "question": place[r.triplet_id],
                 "recall": _number(r.recall), "precision": _number(r.precision), "f1": _number(r.f1),
@@ -198,9 +187,8 @@ def _number(value: float) -> float | None:
 
 
 def _question(name: str, triplet: Triplet | None) -> dict[str, str]:
-    given = (triplet.group, triplet.question) if triplet else ("", "")
-    return dict(zip(("id", "group", "text"), (visible(name, 200), *(visible(text, 2000) for text in given)),
-                    strict=True))
+    group, question = (triplet.group, triplet.question) if triplet else ("", "")
+    return {"id": visible(name, 200), "group": visible(group, 2000), "text": visible(question, 2000)}
 
 
 def _row(row: AlignmentRow) -> list[Any]:
