@@ -6,7 +6,6 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -410,8 +409,8 @@ def read_frames(*paths: str | Path) -> pd.DataFrame:
 
 def judge_usage(*judges: LLMJudge | Planner) -> Usage:
     """What judges were asked and cost, by model and task, JSON-ready. Judges of one name are summed."""
-    return merged({judge.name: {task: {**asdict(used), "failures": dict(used.failures)}
-                                for task, used in judge.usage().items()}} for judge in judges)
+    return merged({judge.name: {task: vars(used) for task, used in judge.usage().items()}}
+                  for judge in judges)
 
 
 def _frame(rows: Sequence[tuple], triplets: Sequence[Triplet] | None) -> pd.DataFrame:

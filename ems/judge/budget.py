@@ -12,7 +12,8 @@ import string
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from copy import deepcopy
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..asking import Judge, Reply, Request, list_schema
@@ -120,7 +121,7 @@ class TaskUsage:
     cached_tokens: int = 0
     seconds: float = 0.0          # sum over live replies
     failures: Counter = field(default_factory=Counter)       # requests without a usable reply, by reason
-    dropped: dict[str, int] = field(default_factory=dict)    # replies made without a setting, by the setting
+    dropped: Counter = field(default_factory=Counter)        # replies made without a setting, by the setting
     cost: float | None = None     # of live replies, in the prices' currency; None without prices
 
 
@@ -172,15 +173,13 @@ class Account:
                 used.stored += reply.stored
                 used.shared += key in seen and not reply.stored
                 used.failures.update([reply.error] if reply.error else [])
-                for name in dropped(reply):
-                    used.dropped[name] = used.dropped.get(name, 0) + 1
+                used.dropped.update(dropped(reply))
                 seen.add(key)
 
     def usage(self) -> dict[str, TaskUsage]:
         """A copy by task, as it stands."""
         with self.lock:
-            return {task: replace(used, failures=used.failures.copy(), dropped=used.dropped.copy())
-                    for task, used in self._tasks.items()}
+            return deepcopy(self._tasks)
 
 
 class Planner:
@@ -237,7 +236,7 @@ def plan(work: Callable[[Judge], object], judge: LLMJudge) -> str:
     for share in (1.0, LIKELY):
         planner = Planner(judge, share)
         work(planner)
-        counted.append({planner.name: {task: asdict(used) for task, used in planner.usage().items()}})
+        counted.append({planner.name: {task: vars(used) for task, used in planner.usage().items()}})
     return plan_text(*counted)
 
 
@@ -296,8 +295,7 @@ def plan_text(most: Usage, likely: Usage) -> str:
     if len(lines) == 1:
         return "no judge is asked: nothing to pay"
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    aligned = [[cell.ljust(w) if i < 2 else cell.rjust(w)
-                for i, (cell, w) in enumerate(zip(line, widths, strict=True))] for line in lines]
+    aligned = [[*map(str.ljust, line[:2], widths), *map(str.rjust, line[2:], widths[2:])] for line in lines]
     shown = ["  ".join(cells).rstrip() for cells in aligned]
     return "\n".join([*shown, ASSUMED] if "<=" in "".join(shown) else shown)
 

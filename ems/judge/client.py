@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import wait
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +17,8 @@ from ..batches import MissingReplies
 from ..io import progress_bar
 from ..types import InputError
 from .budget import Account, Prices, TaskUsage, at_most
-from .store import DECODING, Record, Replies, StoreError, encodable, ending, reply_key, utc
-from .wire import Endpoint, Failed, JudgeUnavailable, SpendLimit
+from .store import Record, Replies, StoreError, encodable, ending, reply_key, utc
+from .wire import Endpoint, JudgeUnavailable, SpendLimit
 
 if TYPE_CHECKING:
     from .calls import Calls
@@ -75,9 +75,9 @@ class LLMJudge:
         self.name = self.model = model
         self.store, self.mode = store, mode
         self.workers, self.timeout, self.retries = workers, timeout, retries
-        self.temperature = None if temperature is None else float(temperature)
-        self.top_p = None if top_p is None else float(top_p)
-        self.seed, self.weights = seed, weights
+        self.decoding: dict[str, Any] = {
+            "temperature": None if temperature is None else float(temperature),
+            "top_p": None if top_p is None else float(top_p), "seed": seed, "weights": weights}
         self._refreshed: set[str] = set()           # keys of the replies that mode "refresh" has asked for
         self._searched: set[str] = set()            # tasks for which `_differing` has looked
         self.endpoint = Endpoint(model, base_url, api_key)
@@ -92,24 +92,20 @@ class LLMJudge:
     @property
     def signature(self) -> str:
         """The model and the decoding asked for; what of it a server did not take is in the usage."""
-        settings = {"judge": self.model, **self._decoding()}
+        settings = {"judge": self.model, **self.decoding}
         return "|".join(f"{name}:{value}" for name, value in settings.items() if value is not None)
 
     # --- asking ---
 
-    def key(self, request: Request) -> str:
-        """The store's key of a request: a hash of all that can change the reply, and of nothing else."""
-        return self._key(request, {"model": self.model, **self._decoding()})
+    def key(self, request: Request, **other: Any) -> str:
+        """The store's key of a request: a hash of all that can change the reply, and of nothing else.
 
-    @staticmethod
-    def _key(request: Request, settings: Mapping[str, Any]) -> str:
-        """The key under a judge's settings: the model and `DECODING`."""
+        `other` settings (the model, its decoding) give the key under which another judge's reply is saved.
+        """
+        settings = {"model": self.model, **self.decoding, **other}
         return reply_key(**settings, prompt=encodable(request.prompt), schema=request.schema,
                          max_tokens=request.max_tokens, sample=request.sample,
                          **({"chances": request.top_logprobs} if request.top_logprobs else {}))
-
-    def _decoding(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in DECODING}
 
     def ask(self, requests: Sequence[Request], progress: str = "") -> list[Reply]:
         """One reply per request, in order. Identical requests are asked once; replies are saved as they come.
@@ -151,7 +147,8 @@ class LLMJudge:
         """
         if self.store is None:
             return {}
-        keys = keys if self.mode != "refresh" else [key for key in keys if key in self._refreshed]
+        if self.mode == "refresh":
+            keys = [key for key in keys if key in self._refreshed]
         replies = {key: self.reply(record, stored=True) for key, record in self.store.get_many(keys).items()}
         return {k: r for k, r in replies.items() if self.mode == "replay" or r.error != "broken off"}
 
@@ -178,11 +175,11 @@ class LLMJudge:
             return ""
         self._searched.add(request.task)
         assert self.store is not None                  # a replay has one
-        mine = {"model": self.model, **self._decoding()}
+        mine = {"model": self.model, **self.decoding}
         values = {(name, value) for settings in self.store.settings(request.task)
                   for name, value in {**DEFAULTS, **settings}.items() if value != mine[name]}
         for name, value in sorted(values, key=str):
-            if self.store.get(self._key(request, {**mine, name: value})):
+            if self.store.get(self.key(request, **{name: value})):
                 return f"the store has them with {name} {value!r}, and this judge has {name} {mine[name]!r}"
         return ""
 
@@ -204,10 +201,7 @@ class LLMJudge:
         """The calls of this judge, which is ready to make them. JudgeUnavailable without a key."""
         from .calls import Calls
 
-        try:
-            self.endpoint.connect()
-        except Failed as error:
-            raise JudgeUnavailable(error.fatal) from None
+        self.endpoint.connect()
         with self._first_ask:
             self._calls = self._calls or Calls(self)
         return self._calls
@@ -222,13 +216,13 @@ class LLMJudge:
         asking = asyncio.run_coroutine_threadsafe(calls.ask(missing, replies, stop), loop)
         try:
             with progress_bar(progress, stored + len(missing), stored) as bar:
-                while not _ended(asking, 0.1):
+                while wait([asking], 0.1).not_done:
                     bar.update(stored + len(replies) - bar.n)
                 asking.result()
                 bar.update(stored + len(replies) - bar.n)
         except KeyboardInterrupt:
             loop.call_soon_threadsafe(stop.set)
-            _ended(asking, INTERRUPT_GRACE)         # replies on their way are paid for: let them be saved
+            wait([asking], INTERRUPT_GRACE)         # replies on their way are paid for: let them be saved
             asking.cancel()
             received = sum(reply.error != "interrupted" for reply in replies.values())
             raise KeyboardInterrupt(f"stopped with {received} of {len(missing)} replies of {self.model} "
@@ -244,14 +238,15 @@ class LLMJudge:
 
     def body(self, request: Request) -> dict[str, Any]:
         """The chat completion to send."""
+        sent = {**self.decoding, "weights": None}           # which are no parameter of a call
+        if sent["seed"] is not None:
+            sent["seed"] += request.sample
         return self.endpoint.body(request.prompt, max_tokens=request.max_tokens, schema=request.schema,
-                                  chances=request.top_logprobs,
-                                  temperature=self.temperature, top_p=self.top_p,
-                                  seed=None if self.seed is None else self.seed + request.sample)
+                                  chances=request.top_logprobs, **sent)
 
     def record(self, key: str, request: Request, body: dict, choice: dict, seconds: float) -> Record:
         """What is stored of a reply."""
-        sent = {"format": body.get("response_format", {}).get("type", "text"), **self._decoding(),
+        sent = {"format": body.get("response_format", {}).get("type", "text"), **self.decoding,
                 "dropped": sorted(self.endpoint.learned.dropped - body.keys()),
                 "chances": choice.pop("chances", None)}
         return Record(key=key, task=request.task, model=self.model, label=request.label, seconds=seconds,
@@ -273,11 +268,4 @@ class LLMJudge:
     def _dropped(self, reply: Reply) -> list[str]:
         """Settings of this judge that the server of a reply did not take."""
         refused = reply.record.sent.get("dropped", ()) if reply.record else ()
-        return [name for name in DECODING if name in refused and getattr(self, name) is not None]
-
-
-def _ended(future: Future, seconds: float) -> bool:
-    """Whether a future ends within some seconds, with a result or an error."""
-    from concurrent.futures import wait
-
-    return bool(wait([future], timeout=seconds).done)
+        return [name for name, value in self.decoding.items() if name in refused and value is not None]

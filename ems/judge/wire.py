@@ -96,16 +96,16 @@ class Endpoint:
         return re.sub(r"//[^/@]*@", "//", self.base_url).partition("?")[0]
 
     def connect(self) -> None:
-        """Get ready to call. Failed when there is no key to send, InputError without the openai package."""
+        """Get ready to call. JudgeUnavailable without a key, InputError without the openai package."""
         try:
             import openai
         except ImportError:
             raise InputError("asking a model needs the openai package: pip install openai") from None
         key = self._secret()
         if not key and "api.openai.com" in self.base_url:
-            raise Failed("no key", fatal="no key: set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server")
+            raise JudgeUnavailable("no key: set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server")
         if not (key.isascii() and key.isprintable()):
-            raise Failed("no key", fatal="OPENAI_API_KEY has characters that no key has; set it again")
+            raise JudgeUnavailable("OPENAI_API_KEY has characters that no key has; set it again")
         # No limit on single reads: it would not bound a reply that trickles in; callers limit the whole.
         timeout = openai.Timeout(None, connect=CONNECT)
         if self._new_client is None:
@@ -167,8 +167,6 @@ class Endpoint:
         except openai.APIConnectionError as error:
             if type(error.__cause__).__name__ in ("ConnectError", "ConnectTimeout"):
                 raise Failed("unreachable", message=self._shown(str(error.__cause__))) from None
-            if isinstance(error, openai.APITimeoutError):
-                raise Failed("timeout", again=False) from None
             raise Failed("connection", message=self._shown(str(error.__cause__ or error))) from None
         try:
             data = json.loads(raw.content)
