@@ -20,7 +20,8 @@ from ...types import Answer, InputError, Triplet
 DOSES = (0.1, 0.25, 0.5, 0.75)
 PADDING_REFERENCES = 8                         # how many other references padding is taken from, at most
 Replacement = tuple[int, int, str]             # start and end in the text, new text
-Change = tuple[Replacement, ...]               # replacements that belong together
+Change = list[Replacement]                     # replacements that belong together
+Changes = Callable[[str, str, random.Random], Iterator[Change]]     # of a text, another text and a generator
 _FLIPS = {
     "first": "third", "second": "fourth", "third": "first", "fourth": "second",
     "Q1": "Q3", "Q2": "Q4", "Q3": "Q1", "Q4": "Q2",
@@ -86,98 +87,81 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 # Each of the following offers the changes of one edit to `text`. `other` is a text to take sentences from.
 
 
-def _delete(text: str, other: str, rng: random.Random) -> list[Change]:
+def _delete(text: str, other: str, rng: random.Random) -> Iterator[Change]:
     """A sentence goes."""
-    return [((start, end, ""),) for start, end in sentence_spans(text)]
+    for start, end in sentence_spans(text):
+        yield [(start, end, "")]
 
 
-def _number(text: str, other: str, rng: random.Random) -> list[Change]:
-    """The first digit but 0 becomes another, always far beyond rounding. Dates are left to `_unit`."""
-    changes: list[Change] = []
+def _number(text: str, other: str, rng: random.Random) -> Iterator[Change]:
+    """The first digit but 0 becomes another, always far beyond rounding. Dates are left alone."""
     for quantity in find_quantities(text):
         digit = re.search("[1-9]", text[quantity.start:quantity.end])
         if digit and quantity.unit not in ("date", "versus"):
             position = quantity.start + digit.start()
-            new = rng.choice("123456789".replace(digit[0], ""))
-            changes.append(((position, position + 1, new),))
-    return changes
+            yield [(position, position + 1, rng.choice("123456789".replace(digit[0], "")))]
 
 
-def _unit(text: str, other: str, rng: random.Random) -> list[Change]:
-    """A unit or a period becomes another one; a year becomes the year before."""
-    return [((m.start(), m.end(), _FLIPS.get(m[0]) or str(int(m[0]) - 1)),) for m in _UNIT.finditer(text)]
-
-
-def _negate(text: str, other: str, rng: random.Random) -> list[Change]:
+def _negate(text: str, other: str, rng: random.Random) -> Iterator[Change]:
     """One "not" or "never" in each sentence that has a place for it."""
-    changes: list[Change] = []
     for start, end in sentence_spans(text):
         if m := _AUXILIARY.search(text, start, end):
-            changes.append(((m.end(), m.end(), " not"),))
+            yield [(m.end(), m.end(), " not")]
         elif m := _VERB.search(text, start, end):
-            changes.append(((m.start(), m.start(), "never "),))
-    return changes
+            yield [(m.start(), m.start(), "never ")]
 
 
-def _swap(text: str, other: str, rng: random.Random) -> list[Change]:
+def _swap(text: str, other: str, rng: random.Random) -> Iterator[Change]:
     """A name gives way to another name of the same text."""
-    matches = list(_NAME.finditer(text))
-    names = list(dict.fromkeys(m[0] for m in matches))
-    return [((m.start(), m.end(), rng.choice([name for name in names if name != m[0]])),)
-            for m in matches if len(names) > 1]
+    names = list(dict.fromkeys(m[0] for m in _NAME.finditer(text)))
+    for m in _NAME.finditer(text) if len(names) > 1 else ():
+        yield [(m.start(), m.end(), rng.choice([name for name in names if name != m[0]]))]
 
 
-def _repeat(text: str, other: str, rng: random.Random) -> list[Change]:
+def _repeat(text: str, other: str, rng: random.Random) -> Iterator[Change]:
     """A sentence is repeated right after itself."""
-    return [((end, end, " " + _unmarked(text[start:end])),) for start, end in sentence_spans(text)]
+    for start, end in sentence_spans(text):
+        yield [(end, end, " " + _unmarked(text[start:end]))]
 
 
-def _pad(text: str, other: str, rng: random.Random) -> list[Change]:
+def _pad(text: str, other: str, rng: random.Random) -> Iterator[Change]:
     """After a sentence comes one of `other`: true, and not asked for."""
-    additions = [_unmarked(other[start:end]) for start, end in sentence_spans(other)]
-    return [((end, end, " " + added),)
-            for (_, end), added in zip(sentence_spans(text), additions, strict=False)]
+    for (_, end), added in zip(sentence_spans(text), sentence_spans(other), strict=False):
+        yield [(end, end, " " + _unmarked(other[slice(*added)]))]
 
 
-def _summary(text: str, other: str, rng: random.Random) -> list[Change]:
+def _summary(text: str, other: str, rng: random.Random) -> Iterator[Change]:
     """Closing paragraphs without content."""
-    return [((len(text), len(text), "\n\n" + line),) for line in EMPTY]
+    for line in EMPTY:
+        yield [(len(text), len(text), "\n\n" + line)]
 
 
-def _shuffle(text: str, other: str, rng: random.Random) -> list[Change]:
+def _shuffle(text: str, other: str, rng: random.Random) -> Iterator[Change]:
     """Pairs of sentences change places."""
     spans = sentence_spans(text)
-    order = rng.sample(range(len(spans)), len(spans))
-    return [((*spans[i], text[slice(*spans[j])]), (*spans[j], text[slice(*spans[i])]))
-            for i, j in zip(order[::2], order[1::2], strict=False)]
+    order = rng.sample(spans, len(spans))
+    for one, two in zip(order[::2], order[1::2], strict=False):
+        yield [(*one, text[slice(*two)]), (*two, text[slice(*one)])]
 
 
-def _paraphrase(text: str, other: str, rng: random.Random) -> list[Change]:
-    """A word gives way to one of nearly the same meaning."""
-    return [((m.start(), m.end(), _SYNONYMS[m[0]]),) for m in _SYNONYM.finditer(text)]
-
-
-def _restate(text: str, other: str, rng: random.Random) -> list[Change]:
-    """The same amount in another form: 11.4 billion is 11,400 million, 6% is 6 percent."""
-    changes: list[Change] = []
-    for m in _RESTATE.finditer(text):
-        value, decimals = float(m["number"].replace(",", "")), len(m["number"].partition(".")[2])
-        if m["percent"]:
-            new = m["number"] + (" percent" if m["percent"] == "%" else "%")
-        elif _RANGE.search(text, max(0, m.start() - 8), m.start()):
-            continue
-        elif m["scale"] == "billion":
-            new = f"{value * 1000:,.{max(0, decimals - 3)}f} million"
-        else:
-            new = f"{value / 1000:.{decimals + 3}f} billion"
-        changes.append(((m.start(), m.end(), new),))
+def _each(pattern: re.Pattern[str], new: Callable[[re.Match[str], random.Random], str | None]) -> Changes:
+    """Whatever matches the pattern gives way to what is `new` for it; None leaves it."""
+    def changes(text: str, other: str, rng: random.Random) -> Iterator[Change]:
+        for m in pattern.finditer(text):
+            if (replacement := new(m, rng)) is not None:
+                yield [(m.start(), m.end(), replacement)]
     return changes
 
 
-def _stop_word(text: str, other: str, rng: random.Random) -> list[Change]:
-    """A stop word gives way to another one."""
-    return [((m.start(), m.end(), rng.choice([word for word in _STOP_WORDS if word != m[0]])),)
-            for m in _STOP.finditer(text)]
+def _restated(m: re.Match[str], rng: random.Random) -> str | None:
+    value, decimals = float(m["number"].replace(",", "")), len(m["number"].partition(".")[2])
+    if m["percent"]:
+        return m["number"] + (" percent" if m["percent"] == "%" else "%")
+    if _RANGE.search(m.string, max(0, m.start() - 8), m.start()):
+        return None
+    if m["scale"] == "billion":
+        return f"{value * 1000:,.{max(0, decimals - 3)}f} million"
+    return f"{value / 1000:.{decimals + 3}f} billion"
 
 
 def _unmarked(sentence: str) -> str:
@@ -190,22 +174,26 @@ class Edit(NamedTuple):
 
     name: str
     harm: str      # "worse": content lost or falsified; "excess": more than was asked; "none"; "control"
-    changes: Callable[[str, str, random.Random], list[Change]]      # of a text, another text and a generator
+    changes: Changes
 
 
 EDITS = (
     Edit("delete points", "worse", _delete),
     Edit("change numbers", "worse", _number),
-    Edit("change units, periods", "worse", _unit),
+    # A unit or a period becomes another one; a year becomes the year before.
+    Edit("change units, periods", "worse",
+         _each(_UNIT, lambda m, rng: _FLIPS.get(m[0]) or str(int(m[0]) - 1))),
     Edit("negate", "worse", _negate),
     Edit("swap names", "worse", _swap),
     Edit("repeat points", "excess", _repeat),
     Edit("pad with other facts", "excess", _pad),
     Edit("add an empty summary", "none", _summary),
     Edit("shuffle sentences", "none", _shuffle),
-    Edit("restate numbers", "none", _restate),
-    Edit("paraphrase lightly", "none", _paraphrase),
-    Edit("change stop words", "control", _stop_word),
+    # The same amount in another form: 11.4 billion is 11,400 million, 6% is 6 percent.
+    Edit("restate numbers", "none", _each(_RESTATE, _restated)),
+    Edit("paraphrase lightly", "none", _each(_SYNONYM, lambda m, rng: _SYNONYMS[m[0]])),
+    Edit("change stop words", "control",
+         _each(_STOP, lambda m, rng: rng.choice([word for word in _STOP_WORDS if word != m[0]]))),
 )
 
 
@@ -226,7 +214,7 @@ def apply(edit: Edit, text: str, dose: float, *, other: str = "", seed: int = 7,
     if not 0 < dose <= 1:
         raise InputError(f"dose must be in (0, 1], got {dose}")
     rng = random.Random(f"{seed}|{edit.name}|{key}")
-    offered = edit.changes(text, other, rng)
+    offered = list(edit.changes(text, other, rng))
     made = rng.sample(offered, len(offered))[:max(1, round(dose * len(offered)))]
     # From the end of the text, so that the spans before stay valid.
     replacements = sorted((replacement for change in made for replacement in change), reverse=True)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import isnan, nan
 
+import numpy as np
 import pandas as pd
 
 from ... import stats
@@ -28,7 +29,7 @@ from ...score import scale
 from ...types import Answer, EMSResult, Points, Triplet
 from ...variants.joint import read_pairs
 from ..findings.verdicts import interval
-from .reliability import by_hash, stored_part
+from .reliability import by_hash, choices_of, in_both, stored_part
 
 PAIRS_SCHEMA = reply_schema("pairs", {"type": "array", "items": {"type": "integer"}})
 TASKS = ("match", "score", "match and score")
@@ -183,24 +184,13 @@ def choices(first: Sequence[EMSResult], other: Sequence[EMSResult]) -> pd.DataFr
     their mean score in each, nan where none is scored. What either left unscored does not count, nor does an
     answer without points, which leaves no choice.
     """
-    others = {(r.triplet_id, r.model): r for r in other}
-    rows = []
-    for a in first:
-        b = others.get((a.triplet_id, a.model))
-        if b is not None and a.ans_points:
-            points = zip(a.match, b.match, a.score, b.score, strict=True)
-            rows += [(_kind(i, j), s, t) for i, j, s, t in points if None not in (i, j)]
-    table = pd.DataFrame(rows, columns=["choice", "first", "other"]).astype({"first": float, "other": float})
-    grouped = table.groupby("choice").agg(points=("choice", "size"), first=("first", "mean"),
-                                          other=("other", "mean"))
-    return grouped.reindex(KINDS).fillna({"points": 0}).astype({"points": int})
-
-
-def _kind(i: int | None, j: int | None) -> str:
-    same, another, only_first, only_other, none = KINDS
-    if i == j:
-        return none if i == -1 else same
-    return only_other if i == -1 else only_first if j == -1 else another
+    points = choices_of([(a, b) for a, b in in_both(first, other) if a.ans_points])
+    i, j = points["match"], points["other match"]
+    kind = np.select([(i == j) & (i >= 0), i == j, j < 0, i < 0], [KINDS[0], KINDS[4], KINDS[2], KINDS[3]],
+                     KINDS[1])
+    grouped = points.groupby(kind).agg(points=("match", "size"), first=("score", "mean"),
+                                       other=("other score", "mean"))
+    return grouped.reindex(pd.Index(KINDS, name="choice")).fillna({"points": 0}).astype({"points": int})
 
 
 def f1_by_model(results: Mapping[str, Sequence[EMSResult]], triplets: Sequence[Triplet]) -> pd.DataFrame:

@@ -6,12 +6,12 @@ points.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from itertools import product
+from operator import itemgetter
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -160,8 +160,7 @@ def second_opinions(first: Sequence[EMSResult], others: Mapping[str, Sequence[EM
     `scored`. nan where nothing can be computed. InputError for an answer that a set of results has twice, or
     whose points differ.
     """
-    rows = {name: _beside(_by_answer(first, "the first judge"), _by_answer(results, name), name)
-            for name, results in others.items()}
+    rows = {name: _beside(in_both(first, results, name), name) for name, results in others.items()}
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("judged again")
 
 
@@ -171,11 +170,8 @@ def means_by_model(first: Sequence[EMSResult], others: Mapping[str, Sequence[EMS
     Columns: judged again, model, answers, first, other. It shows whether both put the models in one order.
     Answers without points, or to which either judge gave no value, are left out.
     """
-    once, rows = _by_answer(first, "the first judge"), []
-    for name, results in others.items():
-        again = _by_answer(results, name)
-        rows += [(name, a.model, a.f1, again[key].f1) for key, a in once.items()
-                 if key in again and a.ans_points]
+    rows = [(name, a.model, a.f1, b.f1) for name, results in others.items()
+            for a, b in in_both(first, results, name) if a.ans_points]
     table = pd.DataFrame(rows, columns=["judged again", "model", "first", "other"]).dropna()
     return table.groupby(["judged again", "model"], sort=False, as_index=False).agg(
         answers=("first", "size"), first=("first", "mean"), other=("other", "mean"))
@@ -187,12 +183,26 @@ def widest(first: Sequence[EMSResult], other: Sequence[EMSResult]) -> EMSResult:
     A match that either judge did not give readably is not compared. InputError when the two have no answer in
     common.
     """
-    once = _by_answer(first, "the first judge")
-    shared = [(sum(i != j for i, j in zip(once[key].match, r.match, strict=True) if None not in (i, j)), r)
-              for key, r in _by_answer(other, "the other judge").items() if key in once]
-    if not shared:
+    unlike = [(sum(i != j for i, j in zip(a.match, b.match, strict=True) if None not in (i, j)), b)
+              for a, b in in_both(first, other)]
+    if not unlike:
         raise InputError("the two judges have no answer in common; give results of the same answers")
-    return max(shared, key=lambda pair: pair[0])[1]
+    return max(unlike, key=itemgetter(0))[1]
+
+
+def in_both(first: Sequence[EMSResult], other: Sequence[EMSResult], name: str = "the other judge"
+            ) -> list[tuple[EMSResult, EMSResult]]:
+    """Both results of each answer that two judges judged, in the first's order."""
+    others = _by_answer(other, name)
+    return [(a, others[key]) for key, a in _by_answer(first, "the first judge").items() if key in others]
+
+
+def choices_of(both: Sequence[tuple[EMSResult, EMSResult]]) -> pd.DataFrame:
+    """A row for each reference point whose match both judges gave; answer is its number, nan is unscored."""
+    rows = [(k, *point) for k, (a, b) in enumerate(both)
+            for point in zip(a.match, b.match, a.score, b.score, strict=True)]
+    columns = ["answer", "match", "other match", "score", "other score"]
+    return pd.DataFrame(rows, columns=columns, dtype=float).dropna(subset=["match", "other match"])
 
 
 def _by_answer(results: Sequence[EMSResult], rater: str) -> dict[tuple[str, str], EMSResult]:
@@ -201,43 +211,31 @@ def _by_answer(results: Sequence[EMSResult], rater: str) -> dict[tuple[str, str]
     return {(r.triplet_id, r.model): r for r in results}
 
 
-def _beside(first: Mapping[tuple[str, str], EMSResult], other: Mapping[tuple[str, str], EMSResult],
-            name: str) -> dict[str, float]:
+def _beside(both: Sequence[tuple[EMSResult, EMSResult]], name: str) -> dict[str, float]:
     """One row of `second_opinions`."""
-    both = [(first[key], other[key]) for key in sorted(first.keys() & other.keys())]
     for a, b in both:
         if (a.ref_points, a.ans_points) != (b.ref_points, b.ans_points):
             raise InputError(f"{name} has other points than the first judge for {a.model} on {a.triplet_id}; "
                              "let it judge the same points")
-    both = [(a, b) for a, b in both if b.ans_points]
-    scored = [s is not None for _, b in both for s in b.score]
-    choices = [[(i, j) for i, j in zip(a.match, b.match, strict=True) if None not in (i, j)] for a, b in both]
-    same = [i == j for answer in choices for i, j in answer]
-    named = Counter(j for answer in choices for _, j in answer if j != -1)
-    chance = [sum(Counter(i for i, _ in answer)[k] * n for k, n in Counter(j for _, j in answer).items())
-              / len(answer) for answer in choices if answer]
-    scores = np.array([(s, t) for a, b in both
-                       for i, j, s, t in zip(a.match, b.match, a.score, b.score, strict=True)
-                       if i == j != -1 and s is not None and t is not None]).reshape(-1, 2)
-    f1 = np.array([(a.f1, b.f1) for a, b in both if np.isfinite(a.f1 + b.f1)]).reshape(-1, 2)
-    alike = sum(same) / len(same) if same else np.nan
-    by_chance = sum(chance) / len(same) if same else np.nan
-    return {"answers": len(both), "scored": sum(scored) / len(scored) if scored else np.nan,
-            "points": len(same), "same choice": alike,
+    both = sorted([pair for pair in both if pair[1].ans_points],
+                  key=lambda pair: (pair[0].triplet_id, pair[0].model))
+    points = choices_of(both)
+    same, named = points["match"] == points["other match"], points["other match"] != -1
+    chance = sum((answer["match"].value_counts() * answer["other match"].value_counts()).sum() / len(answer)
+                 for _, answer in points.groupby("answer"))
+    alike, by_chance = same.mean(), chance / len(points) if len(points) else np.nan
+    scores = points.loc[same & named, ["score", "other score"]].dropna()
+    f1 = pd.DataFrame([(a.f1, b.f1) for a, b in both], columns=["score", "other score"], dtype=float).dropna()
+    return {"answers": len(both), "scored": pd.Series([s for _, b in both for s in b.score]).notna().mean(),
+            "points": len(points), "same choice": alike,
             "kappa": (alike - by_chance) / (1 - by_chance) if by_chance < 1 else np.nan,
-            "no partner": 1 - named.total() / len(same) if same else np.nan,
-            "one place": max(named.values()) / named.total() if named else np.nan,
-            "score correlation": _spearman(scores), "score difference": _difference(scores),
-            "F1 correlation": _spearman(f1), "F1 difference": _difference(f1),
-            "F1 spread": float(f1.std(axis=1, ddof=1).mean()) if len(f1) else np.nan}
-
-
-def _spearman(pairs: np.ndarray) -> float:
-    return float(pd.DataFrame(pairs).corr("spearman").iloc[0, 1]) if len(pairs) > 1 else np.nan
-
-
-def _difference(pairs: np.ndarray) -> float:
-    return float((pairs[:, 1] - pairs[:, 0]).mean()) if len(pairs) else np.nan
+            "no partner": 1 - named.mean(),
+            "one place": points.loc[named, "other match"].value_counts(normalize=True).max(),
+            "score correlation": scores.corr("spearman").iloc[0, 1],
+            "score difference": (scores["other score"] - scores["score"]).mean(),
+            "F1 correlation": f1.corr("spearman").iloc[0, 1],
+            "F1 difference": (f1["other score"] - f1["score"]).mean(),
+            "F1 spread": f1.std(axis=1).mean()}
 
 
 def reliability(results: Mapping[str, Sequence[EMSResult]]) -> pd.DataFrame:
