@@ -89,19 +89,18 @@ class RAGChecker:
     """
 
     def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *,
-                 check: str = "joint", max_tokens: int = MAX_TOKENS):
+                 check: str = "joint"):
         if check not in CHECKS:
             raise InputError(f"check must be one of {', '.join(CHECKS)}, got {check!r}")
         self.judge, self.prompts = as_judge(judge), prompts or Prompts()
-        self.max_tokens, self.form = max_tokens, check
+        self.form = check
         self.unread: Counter[str] = Counter()
 
     @property
     def signature(self) -> str:
         """The prompts, and the judge with its decoding."""
-        limit = "" if self.max_tokens == MAX_TOKENS else f",max_tokens={self.max_tokens}"
         prompts = self.prompts.signature("claims", CHECKS[self.form])
-        return f"ragchecker:{prompts}{limit}|{self.judge.signature}"
+        return f"ragchecker:{prompts}|{self.judge.signature}"
 
     def check(self, triplets: Sequence[Triplet], answers: Sequence[Answer]) -> list[Claims]:
         """Claims and labels of each answer, joined to triplets by id; a reference's claims are listed once.
@@ -159,9 +158,9 @@ class RAGChecker:
     def _request(self, text: str, claims: Points) -> Request:
         if self.form == "single":
             prompt = self.prompts.fill("entail", text=text, claim=quoted(claims[0]))
-            return Request("entail", prompt, self.max_tokens, choices=LABELS)
+            return Request("entail", prompt, MAX_TOKENS, choices=LABELS)
         prompt = self.prompts.fill("entail_all", text=text, claims=numbered(claims))
-        return Request("entail", prompt, self.max_tokens + 8 * len(claims), LABELS_SCHEMA, choices=LABELS,
+        return Request("entail", prompt, MAX_TOKENS + 8 * len(claims), LABELS_SCHEMA, choices=LABELS,
                        entries=len(claims))
 
     def _read(self, reply: Reply, count: int) -> list[str | None]:

@@ -42,26 +42,24 @@ class LLMMatcher:
     """
 
     def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *,
-                 variant: str = "faithful", max_tokens: int | None = None):
+                 variant: str = "faithful"):
         if variant not in VARIANTS:
             raise InputError(f"variant must be one of {', '.join(VARIANTS)}, got "
                              f"{variant!r}{meant(variant, VARIANTS)}")
         self.judge, self.prompts, self.variant = as_judge(judge), prompts or Prompts(), variant
-        usual = 256 if variant == "reasoned" else 32
-        self.max_tokens = max_tokens or usual
         self.unread: Counter[str] = Counter()
         named = "" if variant == "faithful" else f",variant={variant}"
-        limit = "" if self.max_tokens == usual else f",max_tokens={self.max_tokens}"
-        self.signature = f"llm:{self.prompts.signature(VARIANTS[variant])}{named}{limit}"
+        self.signature = f"llm:{self.prompts.signature(VARIANTS[variant])}{named}"
 
     def __call__(self, pairs: Sequence[tuple[Points, Points]]) -> list[Match]:
         menus = [self.prompts.menu(ans) for _, ans in pairs]
         template, first = VARIANTS[self.variant], self.prompts.first
+        max_tokens = 256 if self.variant == "reasoned" else 32
         asked = [(p, i) for p, (ref, ans) in enumerate(pairs) for i in range(len(ref)) if ans]
         requests = [
             Request("match",
                     self.prompts.fill(template, reference=quoted(pairs[p][0][i]), candidates=menus[p]),
-                    self.max_tokens, choices=range(first, first + len(pairs[p][1])))
+                    max_tokens, choices=range(first, first + len(pairs[p][1])))
             for p, i in asked
         ]
         matches: list[list[int | None]] = [[-1] * len(ref) for ref, _ in pairs]

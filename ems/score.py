@@ -65,14 +65,12 @@ class LLMScorer:
     suffix = ""              # of the signature, for another kind of score than a whole number
 
     def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *,
-                 max_score: int = 10, max_tokens: int = MAX_TOKENS):
+                 max_score: int = 10):
         if not 1 <= max_score <= 10**6:
             raise InputError(f"max_score must be 1 to a million, got {max_score}")
-        self.judge, self.prompts = as_judge(judge), prompts or Prompts()
-        self.max_score, self.max_tokens = max_score, max_tokens
+        self.judge, self.prompts, self.max_score = as_judge(judge), prompts or Prompts(), max_score
         self.unread: Counter[str] = Counter()
-        limit = "" if max_tokens == MAX_TOKENS else f",max_tokens={max_tokens}"
-        self.signature = f"llm:{self.prompts.signature('score')},max={max_score}{self.suffix}{limit}"
+        self.signature = f"llm:{self.prompts.signature('score')},max={max_score}{self.suffix}"
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         requests = [self.request(ref, ans) for ref, ans in pairs]
@@ -82,7 +80,7 @@ class LLMScorer:
         """The question about one pair."""
         prompt = self.prompts.fill("score", reference=quoted(ref), candidate=quoted(ans),
                                    **scale(self.max_score))
-        return Request("score", prompt, self.max_tokens, choices=range(self.max_score + 1))
+        return Request("score", prompt, MAX_TOKENS, choices=range(self.max_score + 1))
 
     def read(self, reply: Reply) -> float | None:
         """The score that a reply gives, None where it gives none."""

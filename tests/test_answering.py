@@ -142,9 +142,10 @@ def test_as_much_of_the_document_as_is_allowed(limits, chars):
 def test_a_document_is_cut_so_that_prompt_and_answer_fit_the_models_context():
     judge = ScriptedJudge("x")
     bare = len(Prompts().fill("answer", context="", question="What did A sell?"))
-    tokens = 200 + 100 + bare // CHARS_PER_TOKEN  # 200 for the answer, 100 for the document
-    written = write_answers(TRIPLETS[:1], judge,
-                            ModelEndpoint(model="m", context_tokens=tokens, max_tokens=200))[0]
+    # 200 for the answer, 300 to think in, 100 for the document
+    tokens = 200 + 300 + 100 + bare // CHARS_PER_TOKEN
+    endpoint = ModelEndpoint(model="m", context_tokens=tokens, max_tokens=200, thinking_tokens=300)
+    written = write_answers(TRIPLETS[:1], judge, endpoint)[0]
     assert 0 <= 100 * CHARS_PER_TOKEN - written.context_chars < CHARS_PER_TOKEN
     assert shown(judge.seen[0]) == CALL[:written.context_chars]
 

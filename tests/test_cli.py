@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from loopback import Fault, Loopback
+from loopback import Fault, Loopback, completion
 from scripted import judgeable, judged
 
 import ems.commands.evaluate
@@ -215,6 +215,18 @@ def test_an_empty_reference_and_one_without_points(pair, tmp_path, capsys, monke
     )
     assert main(["score", *pair, "--judge", "m", "--store", str(tmp_path / "s.sqlite")]) == 3
     assert "ems: nothing could be scored: " in capsys.readouterr().err
+
+
+def test_a_model_that_thinks_first_needs_tokens_for_it(pair, tmp_path, capsys):
+    def thinking(body):
+        return judged(body) if body["max_tokens"] > 2000 else completion("", body, "length")
+    with Loopback(thinking) as server:
+        command = ["score", *pair, "--judge", "m", "--base-url", server.url, "--store", str(tmp_path / "s.sqlite")]
+        assert main(command) == 3
+        assert "extract: length 2" in (said := capsys.readouterr().err)
+        assert "give --thinking-tokens" in said
+        assert main([*command, "--thinking-tokens", "2000"]) == 0
+    assert "|thinking_tokens:2000" in capsys.readouterr().out.replace("\n", "")
 
 
 def test_what_was_not_read_is_said_with_the_servers_words(pair, tmp_path, capsys):

@@ -28,6 +28,7 @@ from ems.asking import Reply, Request, as_judge
 from ems.baselines import RAGChecker
 from ems.batches import MissingReplies
 from ems.data import load_answers, to_frame
+from ems.judge.budget import Planner
 from ems.judge.calls import APART, STRIKES
 from ems.judge.client import JudgeUnavailable, LLMJudge
 from ems.judge.store import Record, Replies, StoreError
@@ -185,6 +186,26 @@ def test_key_follows_what_can_change_the_reply(setting):
     request = Request("match", "p", 16)
     assert LLMJudge("m", **setting).key(request) != LLMJudge("m").key(request)
     assert LLMJudge("m", **setting).signature != LLMJudge("m").signature
+
+
+def test_a_model_that_thinks_first_has_tokens_for_it(tmp_path):
+    """A server whose model thinks for 100 tokens before a word of its answer."""
+    def thinking(body):
+        done = body["max_tokens"] > 100
+        return completion("7", body) if done else completion("", body, "length")
+    with Loopback(thinking) as server:
+        plain, thinker = (LLMJudge("m", base_url=server.url, store=Replies(tmp_path / f"{n}.sqlite"), thinking_tokens=n)
+                          for n in (0, 1000))
+        assert [r.error for r in plain.ask(ask(1))] == ["length"]
+        assert [r.text for r in thinker.ask(ask(1))] == ["7"]
+        assert [body["max_tokens"] for body in server.bodies] == [16, 1016]
+    assert "thinking_tokens" not in plain.signature
+    assert thinker.signature == plain.signature + "|thinking_tokens:1000"
+    planner = Planner(thinker)
+    planner.ask(ask(2))
+    assert (planner.usage()["match"].stored, planner.usage()["match"].completion_tokens) == (1, 1016)
+    with pytest.raises(InputError, match="thinking_tokens must be at least 0, got -1"):
+        LLMJudge("m", thinking_tokens=-1)
 
 
 def test_key_ignores_what_cannot_change_the_reply():

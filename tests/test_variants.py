@@ -10,7 +10,6 @@ from scripted import judgeable, judged
 
 import ems
 from ems.asking import Record, Reply
-from ems.baselines import RAGChecker
 from ems.batches import MissingReplies
 from ems.judge.client import LLMJudge
 from ems.judge.store import Replies
@@ -144,13 +143,6 @@ def test_agreement_with_the_faithful_variant_on_stored_replies(tmp_path):
     assert all(chosen[variant] == chosen["faithful"] for variant in VARIANTS)
     assert sum(map(len, chosen["faithful"])) == 4 * 5
     assert calls == {"faithful": 20, "shared": 20, "all": 4, "reasoned": 20}
-
-
-def test_another_limit_of_replies_is_signed():
-    judge = ScriptedJudge()
-    for stage, usual in ((LLMMatcher, 32), (LLMScorer, 32), (RAGChecker, 32)):
-        assert stage(judge, max_tokens=usual).signature == stage(judge).signature
-        assert ",max_tokens=8" in stage(judge, max_tokens=8).signature
 
 
 # --- expected scores ---

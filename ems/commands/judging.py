@@ -71,7 +71,8 @@ def judge_of(args: argparse.Namespace, model: str = "", store: Replies | None = 
     prices = dict(zip(("prompt", "completion", "cached"), args.prices or (), strict=False))
     return LLMJudge(model or args.judge, store=store, mode=args.mode, base_url=args.base_url, api_key=key,
                     workers=args.workers, timeout=args.timeout, seed=args.seed, weights=args.weights,
-                    temperature=args.temperature, prices=prices, spend_limit=args.spend_limit)
+                    temperature=args.temperature, thinking_tokens=args.thinking_tokens, prices=prices,
+                    spend_limit=args.spend_limit)
 
 
 def status(results: Sequence[EMSResult], judges: Sequence[Any], unread: Counter[str] | None = None) -> int:
@@ -88,6 +89,8 @@ def status(results: Sequence[EMSResult], judges: Sequence[Any], unread: Counter[
     messages = [text for judge in judges for text in getattr(judge, "complaints", {}).values()]
     message = f" ({messages[-1]})" if messages else ""
     why = f". Without a usable reply: {reasons}{message}" if reasons else message
+    if any(reason.endswith(": length") for reason in unread or ()):
+        why += "; a reply cut by its length may be one of a model that thinks first: give --thinking-tokens"
     whole = f", {lost} of {len(results)} answers altogether" if lost else ""
     say(f"{unscored} of {units} points are unscored{whole}; the values speak for the rest only{why}")
     return 3

@@ -20,8 +20,8 @@ EXIT = ("exit status: 0 done; 2 bad input, and one line says what; 3 finished, b
 # Options of `score` and `evaluate` that mean nothing without a judge, with their defaults.
 JUDGE_OPTIONS: dict[str, Any] = {
     "base_url": None, "key_env": None, "mode": "live", "recorded": None, "weights": None, "seed": 7,
-    "temperature": 0.0, "timeout": 600.0, "max_score": None, "prices": None, "spend_limit": None,
-    "prompts": "kit", "rubrics": None, "repeats": 1, "panel": None,
+    "temperature": 0.0, "thinking_tokens": 0, "timeout": 600.0, "max_score": None, "prices": None,
+    "spend_limit": None, "prompts": "kit", "rubrics": None, "repeats": 1, "panel": None,
 }
 
 
@@ -155,6 +155,8 @@ def _add_judge(group: Any) -> None:
     add("--weights", metavar="REVISION", help="of the model: a reply belongs to the weights it was made with")
     add("--seed", type=SEED, metavar="N|none", help="sent with every question; default 7")
     add("--temperature", type=TEMPERATURE, metavar="T|none", help="sent with every question; default 0")
+    add("--thinking-tokens", type=WHOLE, metavar="N",
+        help="that a reply may take beyond its answer, for a model that thinks first; default 0")
     add("--max-score", type=SCORE_LIMIT, metavar="N", help="the best score of a pair; default 10")
     add("--variant", default="faithful", metavar="faithful|shared|all|reasoned",
         help="how matches are asked for; default faithful, the paper's: a question a point")

@@ -206,6 +206,7 @@ class Planner:
 
     def ask(self, requests: Sequence[Request], progress: str = "") -> list[Reply]:
         """One reply per request, in order: stored or assumed."""
+        requests = self.judge.granted(requests)
         keys = [self.judge.key(request) for request in requests]
         replies = self.judge.stored(keys)
         for key, request in zip(keys, requests, strict=True):

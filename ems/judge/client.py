@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import wait
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..asking import Reply, Request
@@ -44,6 +45,8 @@ class LLMJudge:
               (Retry-After) is heeded, however often, until `timeout`. An address from which nothing has ever
               come is given up after a few tries of all requests together, within 20 seconds and 40 calls if
               its server names no waits.
+    thinking_tokens   tokens that a reply may take beyond what its task needs, for a model that thinks before
+              it answers: without them its replies are cut before the answer. They enter the reply's key.
     weights   revision of the model's weights, if declared: it enters every reply's key, like the decoding.
     prices    money for a million tokens: {"prompt": 2.5, "cached": 1.25, "completion": 10}; None or {} = not
               known.
@@ -55,7 +58,8 @@ class LLMJudge:
     def __init__(self, model: str, *, store: Replies | None = None, mode: str = "live",
                  base_url: str | None = None, api_key: str | None = None, workers: int = 32,
                  timeout: float = 600.0, retries: int = 6, temperature: float | None = 0.0,
-                 top_p: float | None = None, seed: int | None = 7, weights: str | None = None,
+                 top_p: float | None = None, seed: int | None = 7, thinking_tokens: int = 0,
+                 weights: str | None = None,
                  prices: Mapping[str, float] | None = None, spend_limit: float | None = None):
         if mode not in MODES:
             raise InputError(f"mode must be one of {', '.join(MODES)}, got {mode!r}")
@@ -64,7 +68,8 @@ class LLMJudge:
         if mode in ("live", "refresh") and store is not None and store.read_only:
             raise InputError(f"{store.path} is read-only and cannot take new replies; use mode 'replay', or "
                              "Replies('new.sqlite', recorded=[...])")
-        limits = ("workers", workers, 1), ("timeout", timeout, 0.001), ("retries", retries, 0)
+        limits = (("workers", workers, 1), ("timeout", timeout, 0.001), ("retries", retries, 0),
+                  ("thinking_tokens", thinking_tokens, 0))
         for name, value, least in limits:
             if not value >= least:
                 raise InputError(f"{name} must be at least {least}, got {value!r}")
@@ -75,6 +80,7 @@ class LLMJudge:
         self.name = self.model = model
         self.store, self.mode = store, mode
         self.workers, self.timeout, self.retries = workers, timeout, retries
+        self.thinking_tokens = thinking_tokens
         self.decoding: dict[str, Any] = {
             "temperature": None if temperature is None else float(temperature),
             "top_p": None if top_p is None else float(top_p), "seed": seed, "weights": weights}
@@ -92,10 +98,14 @@ class LLMJudge:
     @property
     def signature(self) -> str:
         """The model and the decoding asked for; what of it a server did not take is in the usage."""
-        settings = {"judge": self.model, **self.decoding}
+        settings = {"judge": self.model, **self.decoding, "thinking_tokens": self.thinking_tokens or None}
         return "|".join(f"{name}:{value}" for name, value in settings.items() if value is not None)
 
     # --- asking ---
+
+    def granted(self, requests: Sequence[Request]) -> list[Request]:
+        """Requests as they are sent: with the tokens that this judge may think in."""
+        return [replace(r, max_tokens=r.max_tokens + self.thinking_tokens) for r in requests]
 
     def key(self, request: Request, **other: Any) -> str:
         """The store's key of a request: a hash of all that can change the reply, and of nothing else.
@@ -114,6 +124,7 @@ class LLMJudge:
         pointless, MissingReplies in replay, StoreError when a reply cannot be saved; what is saved by then
         stays saved.
         """
+        requests = self.granted(requests)
         keys = [self.key(r) for r in requests]
         wanted: dict[str, Request] = {}
         for key, request in zip(keys, requests, strict=True):
@@ -247,6 +258,7 @@ class LLMJudge:
     def record(self, key: str, request: Request, body: dict, choice: dict, seconds: float) -> Record:
         """What is stored of a reply."""
         sent = {"format": body.get("response_format", {}).get("type", "text"), **self.decoding,
+                "thinking_tokens": self.thinking_tokens or None,
                 "dropped": sorted(self.endpoint.learned.dropped - body.keys()),
                 "chances": choice.pop("chances", None)}
         return Record(key=key, task=request.task, model=self.model, label=request.label, seconds=seconds,

@@ -32,6 +32,7 @@ class ModelEndpoint(BaseModel):
     temperature: float | None = 0.0     # of its replies; None sends none
     top_p: float | None = None
     seed: int | None = 7
+    thinking_tokens: Count = 0          # tokens of a reply beyond what its task needs, to think in
     context_tokens: Count = 0           # what it can read, its answer included; 0 = not known, no limit
     context_chars: Count | None = None  # most of a document to show it; 0 = closed book; None = all that fits
     max_tokens: Count = 800             # longest answer
@@ -77,5 +78,5 @@ class ModelEndpoint(BaseModel):
             raise InputError(f"model {self.model}: no key in {self.key_env}; set that environment variable")
         return LLMJudge(self.served or self.model, store=store, mode=mode, base_url=self.base_url or None,
                         api_key=key or None, weights=self.weights or None, temperature=self.temperature,
-                        top_p=self.top_p, seed=self.seed, workers=workers, timeout=timeout,
-                        prices=self.prices, spend_limit=self.spend_limit)
+                        top_p=self.top_p, seed=self.seed, thinking_tokens=self.thinking_tokens,
+                        workers=workers, timeout=timeout, prices=self.prices, spend_limit=self.spend_limit)

@@ -37,9 +37,9 @@ def write_answers(triplets: Sequence[Triplet], judge: Judge, endpoint: ModelEndp
     """One answer per triplet by the model behind `judge`, under the endpoint's name and within its limits.
 
     The document is shown from its beginning: `context_chars` of it at most (None = whole, 0 = closed book),
-    and what fits into `context_tokens` (0 = no limit) less `max_tokens`. A model that declines has answered
-    "". InputError when a document is wanted and missing, or no answer came: an answer that was never written
-    must not be scored as an empty one.
+    and what fits into `context_tokens` (0 = no limit) beside the longest reply. A model that declines has
+    answered "". InputError when a document is wanted and missing, or no answer came: an answer that was never
+    written must not be scored as an empty one.
     """
     model, max_tokens = endpoint.model, endpoint.max_tokens
     prompts = prompts or Prompts()
@@ -121,7 +121,8 @@ def _with_document(prompts: Prompts, task: str, document: str, endpoint: ModelEn
     """The prompt with as much of the document as fits, and how many characters of it those are."""
     if endpoint.context_tokens:
         bare = len(prompts.fill(task, **_document(""), **values))
-        room = (endpoint.context_tokens - endpoint.max_tokens) * CHARS_PER_TOKEN - bare
+        reply = endpoint.max_tokens + endpoint.thinking_tokens
+        room = (endpoint.context_tokens - reply) * CHARS_PER_TOKEN - bare
         document = document[:max(0, room)]
     return prompts.fill(task, **_document(document), **values), len(document)
 
@@ -145,5 +146,5 @@ def _text(reply: Reply, what: str, max_tokens: int) -> tuple[str, str]:
     text = without_thought(reply.text if reply.text is not None else cut or "")
     if reply.text is None and not text:
         raise InputError(f"no answer by {what}: its {max_tokens} tokens went before the first word of one; "
-                         "raise max_tokens")
+                         "raise max_tokens, or thinking_tokens for a model that thinks first")
     return text, "stop" if reply.text is not None else "length"
