@@ -99,15 +99,14 @@ def field_rows(folder: Path) -> Rows:
     """A hundred pairs of RAGChecker's published set, if its file is at hand; the same server."""
     from ems.baselines import RAGChecker
     from ems.presets import build
-    from ems.study.people.upstream import ragchecker_meta
+    from ems.study.people.upstream import ragchecker
 
     os.environ.setdefault("EMS_DATA_MIRROR", str(ROOT.parent / "shared" / "data"))
     if not (Path(os.environ["EMS_DATA_MIRROR"]) / "ragchecker").is_dir():
         yield "RAGChecker's set: not at hand; EMS_DATA_MIRROR names a folder with upstream files", "-"
         return
-    rows = ragchecker_meta().drop_duplicates("instance_id").head(50).to_dict("records")
-    triplets = [Triplet(str(r["instance_id"]), r["dataset"], r["query"], r["gt_answer"]) for r in rows]
-    answers = [Answer(str(r["instance_id"]), r[f"model{n}"], r[f"response{n}"]) for r in rows for n in (1, 2)]
+    triplets, answers, *_ = ragchecker()
+    triplets, answers = triplets[:50], answers[:100]
     with Process(latency=LATENCY, per_token=PER_TOKEN, judged=True) as server:
         for what in ("EMS", "RAGChecker"):
             judge = LLMJudge(

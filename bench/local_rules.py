@@ -25,7 +25,7 @@ from ems.local import words
 from ems.local.scorers import LocalScorer
 from ems.pipeline import with_metrics
 from ems.presets import build
-from ems.study.people import agreement, unit_labels, upstream
+from ems.study.people import unit_labels, upstream
 from ems.types import Answer, EMSResult, Triplet
 
 Settings = Mapping[str, object]
@@ -93,7 +93,7 @@ def coefficient(name: str, read: Callable[[Results], np.ndarray], labels: Sequen
 
 
 def pairs() -> LabelSet:
-    triplets, answers, labels, _ = agreement.meta_pairs(upstream.ragchecker_meta())
+    triplets, answers, labels, _ = upstream.ragchecker()
     place = {(a.triplet_id, a.model): i for i, a in enumerate(answers)}
     one, two = ([place[id_, model] for id_ in labels["instance_id"]] for model in "12")
 

@@ -33,7 +33,7 @@ def meta(monkeypatch):
     if not (MIRROR / "ragchecker/data/meta_evaluation").is_dir():
         pytest.skip("needs RAGChecker's meta-evaluation; point EMS_DATA_MIRROR at a folder that has it")
     monkeypatch.setenv("EMS_DATA_MIRROR", str(MIRROR))
-    return datasets.ragchecker_meta()
+    return datasets.ragchecker()
 
 
 # --- score tables
@@ -218,7 +218,7 @@ def test_scores_and_labels_must_be_of_one_run(ids):
 
 def test_ragcheckers_own_row_comes_out_as_published(meta):
     """On all 280 pairs as printed in its paper; on the half that holds the even instances as below."""
-    _, _, labels, own = agreement.meta_pairs(meta)
+    _, _, labels, own = meta
     found = agreement.human_agreement(labels, own, resamples=20).query("metric == 'RAGChecker'")
     found = found.set_index(["asked", "measure"]).value * 100
     pairs = labels.instance_id.nunique()
@@ -232,7 +232,7 @@ def test_ragcheckers_own_row_comes_out_as_published(meta):
 
 
 def test_unigram_f1_is_the_bar_to_clear(meta):
-    triplets, answers, labels, _ = agreement.meta_pairs(meta)
+    triplets, answers, labels, _ = meta
     if len(triplets) != 140:
         pytest.skip("the numbers below are those of the half in the mirror")
     reference = {t.id: t.reference for t in triplets}
@@ -627,7 +627,7 @@ def test_findver_accuracy_is_the_papers():
 
 def test_committed_scores_are_this_codes(meta):
     """Refresh them with: ems reproduce --profile findver -p RECOMPUTE yes -p SAVE data/human"""
-    triplets, answers, _, _ = agreement.meta_pairs(meta)
+    triplets, answers, _, _ = meta
     some = answers[::40]
     expected = committed("ragchecker_scores").set_index(agreement.KEYS)
     for result in build(None, "local").evaluate(triplets, some):
@@ -662,7 +662,7 @@ def test_a_judge_of_the_pairs_is_replayed_from_the_committed_replies_and_left_ou
     mirror = Path(os.environ.get("EMS_DATA_MIRROR") or "nowhere")
     if not (mirror / "ragchecker").is_dir():
         pytest.skip("RAGChecker's file is not here: set EMS_DATA_MIRROR to a folder that has ragchecker/")
-    triplets, answers, *_ = agreement.meta_pairs(datasets.ragchecker_meta())
+    triplets, answers, *_ = datasets.ragchecker()
     triplets, answers = triplets[:2], answers[:4]
     settings = {"mode": "replay", "temperature": None, "seed": None}
     judge = LLMJudge("large-llm-2026-11", store=Replies(data_path("human/replies.jsonl")), **settings)

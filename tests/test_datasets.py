@@ -15,7 +15,7 @@ from loopback import Loopback
 from ems.data import check_join, load_answers, load_triplets, read_frames, to_frame, values_frame
 from ems.io import data_path, progress_bar, progress_bars, write_csv, write_jsonl, write_lines
 from ems.study.people import upstream as datasets
-from ems.study.people.upstream import financebench, findver, findver_claims, ragchecker_meta, source
+from ems.study.people.upstream import financebench, findver, findver_claims, ragchecker, rows_of, source
 from ems.types import Answer, InputError, Triplet
 
 MIRROR = Path(os.environ.get("EMS_DATA_MIRROR") or Path(__file__).parents[2] / "shared" / "data")
@@ -445,15 +445,12 @@ def test_download_is_verified_kept_and_not_repeated(pinned, server, monkeypatch)
     url, replies, asked = server
     replies[PATH] = (200, CONTENT, len(CONTENT))
     monkeypatch.setenv("EMS_UPSTREAM_URL", url + "/")
-    first, second = source(NAME), source(NAME)
-    assert (first.origin, second.origin, asked) == ("download", "cache", [PATH])
-    assert first.path == second.path == pinned
+    assert source(NAME) == source(NAME) == pinned
+    assert asked == [PATH]
     assert pinned.read_bytes() == CONTENT
-    assert first.provenance == {
-        "name": NAME, "repository": "owner/repo", "commit": "c0ffee", "origin": "download",
-        "sha256": hashlib.sha256(CONTENT).hexdigest(), "note": "as upstream"}
     pinned.write_bytes(CONTENT[:-1])                    # a spoilt cache is fetched again
-    assert source(NAME).origin == "download"
+    assert source(NAME) == pinned
+    assert asked == [PATH, PATH]
     assert pinned.read_bytes() == CONTENT
 
 
@@ -487,13 +484,10 @@ def test_mirror_comes_first_and_may_differ(pinned, tmp_path, monkeypatch):
     mirror.parent.mkdir(parents=True)
     mirror.write_bytes(b"[3]")
     monkeypatch.setenv("EMS_DATA_MIRROR", str(tmp_path / "mirror"))
-    found = source(NAME)
-    assert (found.origin, found.rows(), found.provenance["note"]) == ("mirror", [3], "differs from upstream")
-    assert str(tmp_path) not in str(found.provenance)
+    assert (source(NAME), rows_of(NAME)) == (mirror, [3])
     mirror.write_bytes(CONTENT)
-    assert source(NAME).provenance["note"] == "as upstream"
-    with pytest.raises(InputError, match="is not JSON"):
-        source(NAME).rows()
+    with pytest.raises(InputError, match=r"is not JSON .*fetch it from owner/repo"):
+        rows_of(NAME)
     monkeypatch.setenv("EMS_DATA_MIRROR", str(tmp_path / "absent"))
     with pytest.raises(InputError, match=r"EMS_DATA_MIRROR is .*absent', which is no folder"):
         source(NAME)
@@ -623,8 +617,6 @@ def test_findver_has_the_accuracies_of_its_paper(mirror):
         [65.6, 55.6, 53.0], [70.8, 64.0, 64.0], [78.8, 66.8, 80.5]]
     bare = (100 * labels.groupby("model").correct_without_cot.mean()).round(1)
     assert (bare["Llama-3.2-3B"], bare["Llama-3.1-8B"]) == (50.6, 61.6)  # table 5, RAG
-    assert {s["note"] for s in labels.attrs["sources"]} == {"as upstream"}
-    assert len(labels.attrs["sources"]) == 7
 
 
 @needs_mirror
@@ -649,20 +641,16 @@ def test_financebench_counts_are_those_of_its_table_2(mirror):
 
 
 @needs_mirror
-def test_ragchecker_meta_pairs(mirror):
-    pairs = ragchecker_meta()
-    assert len(pairs) == 2 * pairs.instance_id.nunique()
-    assert set(pairs.groupby("instance_id").size()) == {2}
-    assert set(pairs.annotator) == {0, 1}
-    assert not pairs.isna().any().any()
-    assert pairs.overall.between(-2, 2).all()
-    assert pairs.filter(like="rc_").apply(lambda column: column.between(0, 1)).all(axis=None)
-    agreement = (
-        pairs.rc_overall2 - pairs.rc_overall1
-    ) * pairs.overall  # both are positive for the second answer
+def test_ragchecker_pairs(mirror):
+    triplets, answers, labels, scores = ragchecker()
+    assert check_join(triplets, answers) == {}
+    assert set(labels.groupby("instance_id")["annotator"].apply(tuple)) == {(0, 1)}
+    assert not labels.isna().any().any()
+    assert labels.overall.between(-2, 2).all()
+    assert scores.filter(like="RAGChecker").apply(lambda column: column.between(0, 1)).all(axis=None)
+    f1 = scores.pivot(index="triplet_id", columns="model", values="RAGChecker F1").loc[labels.instance_id]
+    agreement = (f1["2"] - f1["1"]).to_numpy() * labels.overall     # both are positive for the second answer
     assert (agreement > 0).sum() > 3 * (agreement < 0).sum()
-    assert [s["name"].rpartition("/")[2] for s in pairs.attrs["sources"]] == [
-        "human_labeled_data.json", "baseline_ragchecker.json"]
 
 
 @needs_mirror

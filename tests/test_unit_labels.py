@@ -11,7 +11,7 @@ import scipy.stats
 from ems import build
 from ems.io import data_path
 from ems.study.findings import verdicts
-from ems.study.people import human, unit_labels, upstream
+from ems.study.people import agreement, human, unit_labels, upstream
 from ems.types import Answer, GivenPoint, InputError, Triplet
 
 SETS = human.unit_sets(data_path("human"))
@@ -33,9 +33,9 @@ def test_a_unit_table_has_a_row_a_point():
 
 def test_labels_of_other_units_are_refused():
     units = unit_labels.unit_table([TRIPLET], [Answer("t", "m", "Revenue rose 6%.")])
-    labels = pd.DataFrame([("t", "m", 0, True)], columns=[*unit_labels.UNIT_KEYS, "present"])
+    labels = pd.DataFrame([("t", "m", 0, True)], columns=[*upstream.UNIT_KEYS, "present"])
     with pytest.raises(InputError, match="1 units have only scores"):
-        unit_labels.joined(labels, units)
+        agreement.joined(labels, units, upstream.UNIT_KEYS)
 
 
 def test_levels_are_scipys_on_one_small_case():

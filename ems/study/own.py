@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PARTS = ("Precision", "Recall", "F1")
-Metric = Callable[[Sequence[str], Sequence[str]], Sequence[Any]]
 
 
 class Stage:
@@ -46,10 +45,7 @@ class Stage:
         self.signature = signature_of(path)
 
     def __call__(self, items: Sequence[Any]) -> list[Any]:
-        found = list(self.function(items))
-        if len(found) != len(items):
-            raise InputError(f"{self.name} must return an entry for each of {len(items)} inputs, got "
-                             f"{len(found)}")
+        found = _entries(self.name, self.function(items), len(items), "inputs")
         return [self._check(self.name, item, entry) for item, entry in zip(items, found, strict=True)]
 
 
@@ -96,50 +92,52 @@ def signature_of(path: str) -> str:
 
 # --- metrics on whole answers ---
 
+def texts_of(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> tuple[list[str], list[str]]:
+    """The reference and the text of every answer."""
+    reference = {t.id: t.reference for t in triplets}
+    return [reference[a.triplet_id] for a in answers], [a.answer for a in answers]
+
+
 def metric_values(metrics: Mapping[str, str], triplets: Sequence[Triplet],
-                  answers: Sequence[Answer]) -> dict[str, tuple[str, dict[str, list[float]]]]:
-    """Signature and values of every metric: by part, "Score" for one value an answer. nan where unscored.
+                  answers: Sequence[Answer]) -> dict[str, list[tuple[float, ...]]]:
+    """What every metric says of each answer: (score,) or (precision, recall, f1); nan where unscored.
 
     InputError for a metric that returns no entry an answer, or what is no number in [0, 1].
     """
-    reference = {t.id: t.reference for t in triplets}
-    references, texts = [reference[a.triplet_id] for a in answers], [a.answer for a in answers]
-    found = {}
+    texts, found = texts_of(triplets, answers), {}
     for name, path in metrics.items():
-        function: Metric = load(path)
-        entries = list(function(references, texts))
-        if len(entries) != len(answers):
-            raise InputError(f"{path} must return an entry for each of {len(answers)} answers, got "
-                             f"{len(entries)}")
+        entries = _entries(path, load(path)(*texts), len(answers), "answers")
         known = next((entry for entry in entries if entry is not None), None)
-        parts = PARTS if isinstance(known, (tuple, list)) else ("Score",)
-        rows = [_numbers(path, entry, len(parts)) for entry in entries]
-        found[name] = signature_of(path), {part: [row[i] for row in rows] for i, part in enumerate(parts)}
+        parts = len(PARTS) if isinstance(known, (tuple, list)) else 1
+        found[name] = [_numbers(path, entry, parts) for entry in entries]
     return found
+
+
+def by_part(scores: Sequence[Any]) -> dict[str, list[float]]:
+    """A metric's values by part: "Score" of numbers, `PARTS` of (precision, recall, f1) or of results."""
+    rows = [score if isinstance(score, tuple)
+            else (score.precision, score.recall, score.f1) if hasattr(score, "f1") else (score,)
+            for score in scores]
+    parts = PARTS if rows and len(rows[0]) > 1 else ("Score",)
+    return {part: [row[i] for row in rows] for i, part in enumerate(parts)}
 
 
 def metric_frames(metrics: Mapping[str, str], triplets: Sequence[Triplet],
                   answers: Sequence[Answer]) -> list[pd.DataFrame]:
     """The values of every metric as frames of values (`data.values_frame`), for Table 1 and the figures."""
-    return [values_frame(answers, column, name, part, signature, triplets)
-            for name, (signature, parts) in metric_values(metrics, triplets, answers).items()
-            for part, column in parts.items()]
+    return [values_frame(answers, column, name, part, signature_of(metrics[name]), triplets)
+            for name, scores in metric_values(metrics, triplets, answers).items()
+            for part, column in by_part(scores).items()]
 
 
-def score_columns(metrics: Mapping[str, str], scorers: Mapping[str, str], triplets: Sequence[Triplet],
-                  answers: Sequence[Answer]) -> dict[str, list[float]]:
-    """Columns of a score table ("Jaccard F1"): own metrics, and own scorers on local points and matches."""
+def values(triplets: Sequence[Triplet], answers: Sequence[Answer], metrics: Mapping[str, str],
+           scorers: Mapping[str, str]) -> dict[str, Sequence[Any]]:
+    """What own metrics say of every answer, and the results of own scorers on local points and matches."""
     from ..presets import build
 
-    values = metric_values(metrics, triplets, answers)
-    columns = {f"{name} {part}": column for name, (_, parts) in values.items()
-               for part, column in parts.items()}
-    if scorers:
-        pair = build(None, "local-pair")
-        aligned = pair.evaluate(triplets, answers)
-        for name, results in rescored_by(scorers, aligned, pair).items():
-            columns |= {f"{name} {part}": [getattr(r, part.lower()) for r in results] for part in PARTS}
-    return columns
+    pair = build(None, "local-pair")
+    aligned = pair.evaluate(triplets, answers) if scorers else []
+    return {**metric_values(metrics, triplets, answers), **rescored_by(scorers, aligned, pair)}
 
 
 # --- stages ---
@@ -173,25 +171,31 @@ def stage(path: str, kind: str) -> Any:
 
 # --- what they return, checked ---
 
-def _numbers(path: str, entry: Any, parts: int) -> list[float]:
+def _entries(path: str, found: Sequence[Any], wanted: int, of: str) -> list[Any]:
+    entries = list(found)
+    if len(entries) != wanted:
+        raise InputError(f"{path} must return an entry for each of {wanted} {of}, got {len(entries)}")
+    return entries
+
+
+def _numbers(path: str, entry: Any, parts: int) -> tuple[float, ...]:
     several = parts > 1 and isinstance(entry, (tuple, list))
-    values = list(entry) if several else [None] * parts if entry is None else [entry]
+    values = entry if several else [None] * parts if entry is None else [entry]
     if len(values) != parts:
         raise InputError(f"{path} must return {parts} values for every answer as for the first, got "
                          f"{entry!r:.60}")
-    return [math.nan if value is None else _share(path, value) for value in values]
+    return tuple(math.nan if value is None else _share(path, value) for value in values)
 
 
 def _share(path: str, value: Any) -> float:
     try:
-        number = math.nan if isinstance(value, (str, bytes)) else float(value)
-        valid = not isinstance(value, (str, bytes)) and (math.isnan(number) or 0 <= number <= 1)
+        valid = math.isnan(value) or 0 <= value <= 1          # isnan refuses a text
     except (TypeError, ValueError):
         valid = False
     if not valid:
         raise InputError(f"{path} must return numbers in [0, 1], or None for what cannot be scored; got "
                          f"{value!r:.60}")
-    return number
+    return float(value)
 
 
 def _score(path: str, _: Any, entry: Any) -> float | None:

@@ -20,7 +20,7 @@ from ...local.encoder import Encoder
 from ...presets import build
 from ...stats import summarise
 from ...support.rubrics import local_ratings
-from ...types import Answer, InputError, Triplet
+from ...types import InputError
 from .. import own
 from ..choices import ablation
 from . import agreement, unit_labels, upstream
@@ -74,14 +74,14 @@ def label_sets(committed: Path, run: Path, recompute: str = "no", *, encoder: st
             one.save(save, name)
     sets = {name: computed.get(name) or stored(committed, name) for name in NAMES}
     if metrics or scorers:
-        for name, texts in (("ragchecker", _pairs), ("financebench", upstream.financebench)):
+        for name, texts in (("ragchecker", upstream.ragchecker), ("financebench", upstream.financebench)):
             sets[name] = _with_own(sets[name], texts, metrics or {}, scorers or {})
     return sets
 
 
 def pairs_with_own(committed: Path, metrics: Mapping[str, str], scorers: Mapping[str, str]) -> LabelSet:
     """RAGChecker's pairs alone, with a user's own metrics and scorers as in `label_sets`."""
-    return _with_own(stored(committed, "ragchecker"), _pairs, metrics, scorers)
+    return _with_own(stored(committed, "ragchecker"), upstream.ragchecker, metrics, scorers)
 
 
 def _with_own(known: LabelSet, texts: Callable[[], tuple[Any, ...]],
@@ -92,15 +92,9 @@ def _with_own(known: LabelSet, texts: Callable[[], tuple[Any, ...]],
         triplets, answers, *_ = texts()
     except InputError as error:
         return replace(known, source=f"{known.source}; without {names}: {error}")
-    columns = own.score_columns(metrics, scorers, triplets, answers)
-    keys = {key: [getattr(a, key) for a in answers] for key in agreement.KEYS}
-    scores = known.scores.merge(pd.DataFrame(keys | columns), on=agreement.KEYS, how="left",
-                                validate="one_to_one")
+    columns = agreement.table_of(answers, own.values(triplets, answers, metrics, scorers))
+    scores = known.scores.merge(columns, on=agreement.KEYS, how="left", validate="one_to_one")
     return replace(known, scores=scores, source=f"{known.source}; {names} scored now")
-
-
-def _pairs() -> tuple[list[Triplet], list[Answer], pd.DataFrame, pd.DataFrame]:
-    return agreement.meta_pairs(upstream.ragchecker_meta())
 
 
 UNIT_FILES = {"summaries": "realsumm_scores", "pyramid": "realsumm_labels", "REALSumm": "realsumm_units",
@@ -122,8 +116,8 @@ def unit_sets(committed: Path, recompute: str = "no", *, encoder: str = "all-Min
     medical, said, judged = upstream.kqa()
     made = {"summaries": unit_labels.summary_table(triplets, answers, Encoder(encoder)),
             "pyramid": unit_labels.pyramid(labels),
-            "REALSumm": unit_labels.joined(labels[labels["triplet_id"].isin(some)], few),
-            "K-QA": unit_labels.joined(judged, unit_labels.unit_table(medical, said))}
+            "REALSumm": agreement.joined(labels[labels["triplet_id"].isin(some)], few, upstream.UNIT_KEYS),
+            "K-QA": agreement.joined(judged, unit_labels.unit_table(medical, said), upstream.UNIT_KEYS)}
     if save is not None:
         for name, file in UNIT_FILES.items():
             write_csv(save / f"{file}.csv", made[name].round(5 if name == "pyramid" else 4))
@@ -135,7 +129,7 @@ def choice_scores(committed: Path, recompute: str = "no", *, save: Path | None =
     if not is_recomputed(recompute):
         pairs = stored(committed, "ragchecker")
         return replace(pairs, scores=frames.read_frames(committed / "granularity_scores.csv"))
-    triplets, answers, labels, _ = _pairs()
+    triplets, answers, labels, _ = upstream.ragchecker()
     scores = agreement.of_values(ablation.study(triplets, answers))
     if save is not None:
         write_csv(save / "granularity_scores.csv", scores.round(5))
@@ -192,18 +186,15 @@ def all_answer_sets(folder: Path, recompute: bool, save: Path | None = None) -> 
         return stored(folder, "financebench_all")
     triplets, answers, labels = upstream.financebench(upstream.financebench_sets(), contexts=True)
     labels["printed"] = labels["model"].isin(upstream.FINANCEBENCH_SETS)
-    reference = {t.id: t.reference for t in triplets}
-    references, texts = [reference[a.triplet_id] for a in answers], [a.answer for a in answers]
-    results = build(None, "local").evaluate(triplets, answers)
+    texts = own.texts_of(triplets, answers)
     # by question, so that each document is read once
     rated = {(r.triplet_id, r.model, r.rubric): nan if r.value is None else r.value
              for r in local_ratings(triplets, sorted(answers, key=lambda a: a.triplet_id))}
-    columns = {"number recall Score": [rated[a.triplet_id, a.model, "numeric"] for a in answers],
-               "support by evidence Score": [1 - rated[a.triplet_id, a.model, "hallucination"]
-                                             for a in answers],
-               **agreement.parts("ROUGE-L", rouge(references, texts, ("rougeL",))["rougeL"]),
-               **agreement.parts("EMS(local)", [(r.precision, r.recall, r.f1) for r in results])}
-    scores = pd.concat([agreement.surface_table(triplets, answers), pd.DataFrame(columns)], axis=1)
+    scores = agreement.table_of(answers, agreement.surface(*texts) | {
+        "number recall": [rated[a.triplet_id, a.model, "numeric"] for a in answers],
+        "support by evidence": [1 - rated[a.triplet_id, a.model, "hallucination"] for a in answers],
+        "ROUGE-L": rouge(*texts, ("rougeL",))["rougeL"],
+        "EMS(local)": build(None, "local").evaluate(triplets, answers)})
     sets = LabelSet(labels.drop(columns=["llm", "setting"]), scores, NOW)
     if save is not None:
         sets.save(save, "financebench_all")
@@ -239,7 +230,7 @@ def stored(folder: Path, name: str) -> LabelSet:
 
 
 def _ragchecker(encoder: Encoder, judge: Judge | None) -> LabelSet:
-    triplets, answers, labels, published = _pairs()
+    triplets, answers, labels, published = upstream.ragchecker()
     scores = agreement.score_table(triplets, answers, encoder=encoder).merge(published, on=agreement.KEYS)
     source = NOW
     if judge is not None:
@@ -263,7 +254,8 @@ def _findver(run: Path) -> LabelSet | None:
     values = frames.read_frames(run / "values_baselines.csv", run / "values_ems.csv")
     triplets = frames.load_triplets(run / "triplets.jsonl")
     answers = frames.load_answers(run / "answers.jsonl")
-    scores = agreement.surface_table(triplets, answers).merge(agreement.of_values(values), on=agreement.KEYS)
+    scores = agreement.table_of(answers, agreement.surface(*own.texts_of(triplets, answers)))
+    scores = scores.merge(agreement.of_values(values), on=agreement.KEYS)
     scores.columns = scores.columns.str.replace("^ROUGE ", "ROUGE-L ", regex=True)
     labels["group"] = labels["triplet_id"].map({t.id: t.group for t in triplets})
     return LabelSet(labels, scores, "this run's answers and scores")

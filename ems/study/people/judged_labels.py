@@ -6,16 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from ...asking import Judge
-from ...local.sentences import SentenceExtractor
-from ...pipeline import EMS
-from ...presets import build
 from ...types import Answer, Triplet
-from ...variants.sides import SidesLLMScorer
 from . import agreement, human, rubric_labels, unit_labels, upstream
 
 OF_EACH = 100                     # correct answers of a set, and as many incorrect ones
@@ -90,12 +85,6 @@ def points(committed: Path, units: pd.DataFrame, judge: Judge | None = None, sav
 
 def _points(judge: Judge) -> pd.DataFrame:
     triplets, given, _ = upstream.kqa()
-    joint = build(judge, "llm", variant="all")
-    stages = {"EMS(LLM)": EMS(SentenceExtractor(), joint.matcher, joint.scorer),
-              "EMS(LLM, sides)": EMS(SentenceExtractor(), None, SidesLLMScorer(judge))}
-    results = {name: stage.evaluate(triplets, given) for name, stage in stages.items()}
-    rows: list[dict[str, Any]] = [
-        {"triplet_id": a.triplet_id, "model": a.model, "unit": unit,
-         **{name: of[i].score[unit] for name, of in results.items()}}
-        for i, a in enumerate(given) for unit in range(len(results["EMS(LLM)"][i].ref_points))]
-    return pd.DataFrame(rows)
+    return unit_labels.by_unit(given, {
+        name: [r.score for r in pipeline.evaluate(triplets, given)]
+        for name, pipeline in agreement.of_sentences(judge).items()})

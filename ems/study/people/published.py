@@ -23,7 +23,7 @@ from ...stats import mean_over
 from ...support.retrieve import recall_at
 from ...types import InputError
 from ..findings.figures import GREY, RED, SERIES, STYLE, pyplot
-from .upstream import names_verdict, pins, source
+from .upstream import FINANCEBENCH_QUESTIONS, FINDVER_CLAIMS, names_verdict, pins, rows_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 KEYS = ["paper", "table", "row", "column"]
 COMPUTED = ["ours", "ci_low", "ci_high", "n", "stated", "ours_stated"]
-QUESTIONS, CLAIMS = "financebench/data/financebench_open_source.jsonl", "findver/data/testmini.json"
 DIGITS = {"accuracy": 1, "recall": 2, "percent": 0, "count": 0}      # by measure, as printed
 HALF = 0.5                 # share of answers that name a verdict below which a cell is called out
 
@@ -57,7 +56,7 @@ def tables(printed: Path, committed: Path, recompute: bool, save: Path | None = 
 
 def _computed(cells: pd.DataFrame) -> pd.DataFrame:
     """`KEYS` and `COMPUTED` of the cells whose files are all pinned."""
-    read = cache(lambda name: source(name).rows())              # each file once
+    read = cache(rows_of)                                       # each file once
     estimates = {i: _estimate(pd.concat([_answers(name, cells.loc[i], read) for name in names]),
                               cells.loc[i, "measure"])
                  for i, names in cells["file"].str.split().items() if set(names) <= pins().keys()}
@@ -73,13 +72,13 @@ def _answers(name: str, cell: pd.Series, read: Callable[[str], list[dict[str, An
     answers: list[tuple[str, float, bool | None]] = []
     if cell["paper"] == "FinanceBench":
         label, _, kind = cell["subset"].partition(", ")
-        questions = {row["financebench_id"]: row for row in read(QUESTIONS)}
+        questions = {row["financebench_id"]: row for row in read(FINANCEBENCH_QUESTIONS)}
         for row in read(name):
             question, said = questions[row["financebench_id"]], row["label"].split()[0].lower()
             if kind in ("", question["question_type"]):
                 answers.append((question["company"], float(said == label), None))
     elif cell["measure"] == "recall":
-        relevant = {claim["example_id"]: set(claim["relevant_context"]) for claim in read(CLAIMS)}
+        relevant = {claim["example_id"]: set(claim["relevant_context"]) for claim in read(FINDVER_CLAIMS)}
         for row in read(name):
             found, group = row["retrieved_context"], Path(row["report"]).stem
             answers.append((group, recall_at(found, relevant[row["example_id"]], len(found)), None))

@@ -60,7 +60,7 @@ def ratings(committed: Path, recompute: str = "no", judge: Judge | None = None, 
 
 def _rated(committed: Path, judge: Judge) -> pd.DataFrame:
     pairs = set(pair_sample(human.stored(committed, "ragchecker").labels))
-    triplets, answers, *_ = agreement.meta_pairs(upstream.ragchecker_meta())
+    triplets, answers, *_ = upstream.ragchecker()
     parts = [_rows("ragchecker", triplets, [a for a in answers if a.triplet_id in pairs],
                    RubricJudge(judge, rubrics=PAIR_RUBRICS))]
     wanted = set(answer_sample(human.stored(committed, "financebench_all").labels))

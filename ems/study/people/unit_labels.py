@@ -7,21 +7,21 @@ claim? A *unit table* has a row per labelled unit and a column per metric, in [0
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from ... import stats
 from ...baselines import bertscore, rouge
-from ...match import Matcher
-from ...pipeline import EMS
+from ...pipeline import rescored
 from ...presets import build
 from ...score import BLEUScorer, RougeScorer
-from ...types import Answer, InputError, Triplet
-from .agreement import metrics_of, surface_table
+from ...types import Answer, Triplet
+from .. import own
+from . import agreement
 from .upstream import UNIT_KEYS
 
 if TYPE_CHECKING:
@@ -34,23 +34,26 @@ def unit_table(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> pd.Dat
     EMS(local) holds a point against the whole answer; the others against the point that the matcher chose
     (`matched` is its decision alone, 0 or 1). "words" is the share of the point's words that the answer has.
     """
-    local, pair = build(None, "local"), build(None, "local-pair")
-    matcher: Matcher | None = pair.matcher
-    stages = {"EMS(local)": local, "EMS(local-pair)": pair,
-              "EMS(ROUGE)": EMS(pair.extractor, matcher, RougeScorer()),
-              "EMS(BLEU)": EMS(pair.extractor, matcher, BLEUScorer())}
-    results = {name: stage.evaluate(triplets, answers) for name, stage in stages.items()}
-    rows = []
-    for i, answer in enumerate(answers):
-        words = _words(answer.answer)
-        first = results["EMS(local-pair)"][i]
-        for unit, point in enumerate(first.ref_points):
-            of_unit = _words(point)
-            rows.append({"triplet_id": answer.triplet_id, "model": answer.model, "unit": unit,
-                         "words": len(of_unit & words) / max(1, len(of_unit)),
-                         "matched": float((first.match[unit] or 0) >= 0),
-                         **{name: of[i].score[unit] for name, of in results.items()}})
-    return pd.DataFrame(rows)
+    pair = build(None, "local-pair")
+    aligned = pair.evaluate(triplets, answers)
+    results = {"EMS(local)": build().evaluate(triplets, answers), "EMS(local-pair)": aligned,
+               "EMS(ROUGE)": rescored(aligned, RougeScorer(), pair),
+               "EMS(BLEU)": rescored(aligned, BLEUScorer(), pair)}
+    said = [_words(answer.answer) for answer in answers]
+    points = [[_words(point) for point in r.ref_points] for r in aligned]
+    return by_unit(answers, {
+        "words": [[len(unit & words) / max(1, len(unit)) for unit in units]
+                  for words, units in zip(said, points, strict=True)],
+        "matched": [[float((index or 0) >= 0) for index in r.match] for r in aligned],
+        **{name: [r.score for r in rows] for name, rows in results.items()}})
+
+
+def by_unit(answers: Sequence[Answer], metrics: Mapping[str, Sequence[Sequence[Any]]]) -> pd.DataFrame:
+    """A unit table from each metric's values of every answer's units."""
+    rows = [(a.triplet_id, a.model, unit, *values)
+            for a, *of_answer in zip(answers, *metrics.values(), strict=True)
+            for unit, values in enumerate(zip(*of_answer, strict=True))]
+    return pd.DataFrame(rows, columns=[*UNIT_KEYS, *metrics])
 
 
 def _words(text: str) -> set[str]:
@@ -61,34 +64,24 @@ def summary_table(triplets: Sequence[Triplet], answers: Sequence[Answer], encode
                   ) -> pd.DataFrame:
     """The score table of whole summaries against references: the recalls that the community compares."""
     triplets = [replace(t, points=()) for t in triplets]
-    reference = {t.id: t.reference for t in triplets}
-    references, texts = [reference[a.triplet_id] for a in answers], [a.answer for a in answers]
-    table = surface_table(triplets, answers)[["triplet_id", "model", "unigram Recall"]]
-    for kind, scores in rouge(references, texts).items():
-        table[f"ROUGE-{kind[-1]} Recall"] = [recall for _, recall, _ in scores]
-    for name, scorer in (("EMS(local)", "local"), ("EMS(local-pair)", "local-pair")):
-        table[f"{name} Recall"] = [r.recall for r in build(None, scorer).evaluate(triplets, answers)]
-    table["BERTScore Score"] = bertscore(references, texts, encoder)
-    return table
+    texts = own.texts_of(triplets, answers)
+    found: dict[str, Sequence[Any]] = {"unigram": agreement.unigram(*texts)}
+    found |= {f"ROUGE-{kind[-1]}": scores for kind, scores in rouge(*texts).items()}
+    found |= {f"EMS({form})": build(None, form).evaluate(triplets, answers)
+              for form in ("local", "local-pair")}
+    table = agreement.table_of(answers, found | {"BERTScore": bertscore(*texts, encoder)})
+    return table[[*agreement.KEYS, *agreement.metrics_of(table, "Recall").values()]]
 
 
-def joined(labels: pd.DataFrame, units: pd.DataFrame) -> pd.DataFrame:
-    """A unit table with its labels. InputError when the two are not of one set."""
-    table = labels.merge(units, on=UNIT_KEYS, how="outer", indicator=True, validate="one_to_one")
-    if unjoined := int((table["_merge"] != "both").sum()):
-        raise InputError(f"{unjoined} units have only scores or only a label; both must be of one set")
-    return table.drop(columns="_merge")
-
-
-def unit_agreement(units: pd.DataFrame, *, resamples: int = 1000, seed: int = 7) -> pd.DataFrame:
+def unit_agreement(units: pd.DataFrame, **bootstrap: int) -> pd.DataFrame:
     """How well each metric tells units that are in an answer from others: AUC over clusters of triplets.
 
-    `units` is a unit table with labels (`joined`). Columns metric, value, ci_low, ci_high, n, clusters.
+    `units` is a unit table with labels (`agreement.joined`). Columns metric, value, ci_low, ci_high, n,
+    clusters.
     """
-    metrics = [column for column in units if column not in (*UNIT_KEYS, "present", "label", "must")]
-    rows = [{"metric": metric, **_row(stats.auc(units[metric], units["present"], units["triplet_id"],
-                                                resamples=resamples, seed=seed))} for metric in metrics]
-    return pd.DataFrame(rows)
+    metrics = dict(units.drop(columns=[*UNIT_KEYS, "present", "label", "must"], errors="ignore").items())
+    rows = agreement.measured(metrics, units["present"], units["triplet_id"], ["AUC"], (), **bootstrap)
+    return pd.DataFrame(rows).drop(columns=["measure", "left_out"])
 
 
 def pyramid(labels: pd.DataFrame) -> pd.DataFrame:
@@ -97,8 +90,7 @@ def pyramid(labels: pd.DataFrame) -> pd.DataFrame:
     return shares.rename(columns={"present": "value"})
 
 
-def summary_agreement(people: pd.DataFrame, scores: pd.DataFrame, *, resamples: int = 1000, seed: int = 7
-                      ) -> pd.DataFrame:
+def summary_agreement(people: pd.DataFrame, scores: pd.DataFrame, **bootstrap: int) -> pd.DataFrame:
     """Correlation with the pyramid score as REALSumm reports it, over triplets drawn with the same systems.
 
     `people` is `pyramid`'s frame; of the score table the columns of recall and of one value count. Levels:
@@ -108,16 +100,16 @@ def summary_agreement(people: pd.DataFrame, scores: pd.DataFrame, *, resamples: 
     """
     people = people.pivot(index="triplet_id", columns="model", values="value")
     rows = []
-    for metric, column in metrics_of(scores, "Recall").items():
+    for metric, column in agreement.metrics_of(scores, "Recall").items():
         ours = scores.pivot(index="triplet_id", columns="model", values=column).reindex_like(people)
         x, y = ours.to_numpy(dtype=float), people.to_numpy(dtype=float)
         for measure in ("kendall", "pearson"):
             by_triplet = [_correlation(a, b, measure) for a, b in zip(x, y, strict=True)]
             mean = stats.mean_over(by_triplet, people.index)
-            system = stats.bootstrapped(system_level(x, y, measure), len(x), x.size, resamples, seed)
-            rows += [{"metric": metric, "level": level, "measure": measure, **_row(estimate)}
+            system = stats.bootstrapped(system_level(x, y, measure), len(x), x.size, **bootstrap)
+            rows += [{"metric": metric, "level": level, "measure": measure, **asdict(estimate)}
                      for level, estimate in (("summary", mean), ("system", system))]
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows).drop(columns="left_out")
 
 
 def system_level(x: np.ndarray, y: np.ndarray, measure: str) -> stats.Statistic:
@@ -138,7 +130,3 @@ def _correlation(a: np.ndarray, b: np.ndarray, measure: str) -> float:
         a, b = a - a.mean(), b - b.mean()
     length = np.sqrt((a @ a) * (b @ b))
     return float(a @ b / length) if length > 1e-12 else np.nan
-
-
-def _row(estimate: stats.Estimate) -> dict[str, float]:
-    return {name: getattr(estimate, name) for name in ("value", "ci_low", "ci_high", "n", "clusters")}

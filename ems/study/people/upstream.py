@@ -9,7 +9,6 @@ import json
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +30,9 @@ FINDVER_MODELS = {                  # name -> (upstream's file, billions of para
 FINDVER_TASK = "Is the claim below supported or contradicted by the filing? Give your reasoning.\n\nClaim: "
 # The words with which FinDVer's prompts ask an answer to name its verdict.
 VERDICT = re.compile(r"\b(?:entail(?:s|ed)|refut(?:es?|ed))\b", re.IGNORECASE)
+FINDVER_CLAIMS, FINDVER_OUTPUTS = "findver/data/testmini.json", "findver/outputs/testmini_outputs/rag"
+FINANCEBENCH_QUESTIONS = "financebench/data/financebench_open_source.jsonl"
+FINANCEBENCH_RESULTS = "financebench/results"
 REALSUMM = "realsumm/data/REALSumm"
 UNIT_KEYS = ["triplet_id", "model", "unit"]         # of labels of single points
 FINANCEBENCH_SETS = (               # the configurations of the paper's table 2, in its order
@@ -56,36 +58,7 @@ class Pin(BaseModel):
 
     def matches(self, content: bytes) -> bool:
         """Whether the content is what upstream has at this commit."""
-        return len(content) == self.size and _sha256(content) == self.sha256
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A pinned file on this machine: where it is, where it came from and whether it is what upstream has."""
-
-    name: str                     # "<data set>/<path in the repository>"
-    path: Path
-    origin: str                   # "mirror", "cache" or "download"
-    sha256: str
-    pin: Pin
-
-    @property
-    def provenance(self) -> dict[str, str]:
-        """What a manifest records: names, commit and hash, no local path."""
-        note = "as upstream" if self.sha256 == self.pin.sha256 else "differs from upstream"
-        return {"name": self.name, "repository": self.pin.repository, "commit": self.pin.commit,
-                "sha256": self.sha256, "origin": self.origin, "note": note}
-
-    def rows(self) -> Any:
-        """The file's JSON; of JSON lines, the list. InputError when it is not JSON."""
-        text = read_text(self.path)
-        if self.path.suffix == ".jsonl":
-            return [row for _, row in parse_jsonl(text, self.path)]
-        try:
-            return json.loads(text)
-        except ValueError as error:
-            raise InputError(f"{self.path} is not JSON ({error}); fetch it from "
-                             f"{self.pin.repository}") from None
+        return len(content) == self.size and hashlib.sha256(content).hexdigest() == self.sha256
 
 
 @cache
@@ -96,12 +69,17 @@ def pins() -> dict[str, Pin]:
     return {f"{pin.dataset}/{pin.path}": pin for pin in rows}
 
 
-def source(name: str) -> Source:
+def pinned(folder: str) -> list[str]:
+    """The names of the pinned files in a folder, in the order of data/upstream.csv."""
+    return [name for name in pins() if name.startswith(f"{folder}/")]
+
+
+def source(name: str) -> Path:
     """A pinned file: from the mirror, as it is, else from the cache or the code host when it is upstream's.
 
-    The mirror is `EMS_DATA_MIRROR`, laid out as `<data set>/<path>`; the cache `EMS_CACHE`, by default
-    `~/.cache/ems`; the host `EMS_UPSTREAM_URL`, by default GitHub. InputError when the name is not pinned, or
-    no place has the file.
+    The mirror is the folder `EMS_DATA_MIRROR`, laid out as `<data set>/<path>`; the cache `EMS_CACHE`, by
+    default `~/.cache/ems`; the host `EMS_UPSTREAM_URL`, by default GitHub. InputError when the name is not
+    pinned, or no place has the file.
     """
     pin = pins().get(name)
     if pin is None:
@@ -110,18 +88,25 @@ def source(name: str) -> Source:
         if not Path(mirror).is_dir():
             raise InputError(f"EMS_DATA_MIRROR is {mirror!r}, which is no folder; correct it or unset it")
         if (path := Path(mirror, name)).is_file():
-            return Source(name, path, "mirror", _sha256(path.read_bytes()), pin)
+            return path
     caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     path = Path(os.environ.get("EMS_CACHE") or Path(caches, "ems"), pin.repository, pin.commit, pin.path)
-    if path.is_file() and pin.matches(path.read_bytes()):
-        return Source(name, path, "cache", pin.sha256, pin)
-    base = os.environ.get("EMS_UPSTREAM_URL") or UPSTREAM_URL
-    write_file(path, _download(f"{base.rstrip('/')}/{pin.repository}/{pin.commit}/{pin.path}", name, pin))
-    return Source(name, path, "download", pin.sha256, pin)
+    if not (path.is_file() and pin.matches(path.read_bytes())):
+        base = os.environ.get("EMS_UPSTREAM_URL") or UPSTREAM_URL
+        write_file(path, _download(f"{base.rstrip('/')}/{pin.repository}/{pin.commit}/{pin.path}", name, pin))
+    return path
 
 
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+def rows_of(name: str) -> Any:
+    """A pinned file's JSON; of JSON lines, the list. InputError when it is not JSON."""
+    path = source(name)
+    text = read_text(path)
+    if path.suffix == ".jsonl":
+        return [row for _, row in parse_jsonl(text, path)]
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise InputError(f"{path} is not JSON ({error}); fetch it from {pins()[name].repository}") from None
 
 
 def _download(url: str, name: str, pin: Pin) -> bytes:
@@ -147,14 +132,15 @@ def _download(url: str, name: str, pin: Pin) -> bytes:
 
 # --- data sets ---
 
-def _labels(rows: Sequence[Any], sources: Sequence[Source], columns: Sequence[str] | None = None
-            ) -> pd.DataFrame:
-    """A table of labels that says in `attrs["sources"]` which files it was made from."""
+def _table(rows: Sequence[Any], columns: Sequence[str] | None = None) -> pd.DataFrame:
     import pandas as pd
 
-    frame = pd.DataFrame(rows, columns=columns)
-    frame.attrs["sources"] = [s.provenance for s in sources]
-    return frame
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _claims() -> dict[str, dict[str, Any]]:
+    """FinDVer's claims by the ids that its outputs have: ie-testmini-0 where their file has ie-val-0."""
+    return {row["example_id"].replace("-val-", "-testmini-"): row for row in rows_of(FINDVER_CLAIMS)}
 
 
 def findver() -> tuple[list[Triplet], list[Answer], pd.DataFrame]:
@@ -162,34 +148,27 @@ def findver() -> tuple[list[Triplet], list[Answer], pd.DataFrame]:
 
     Reference: the experts' explanation. Group: the filing. Labels, a row per answer: triplet_id, model, size
     (billions of parameters), subset, entailed (the truth), correct, correct_without_cot (bool: upstream's
-    reading of the answer is right), stated (`names_verdict`); `attrs["sources"]`. InputError when a file is
-    not available or the files disagree about a claim.
+    reading of the answer is right), stated (`names_verdict`). InputError when a file is not available or the
+    files disagree about a claim.
     """
-    testmini = source("findver/data/testmini.json")
-    # the data name a claim ie-val-0 where the outputs name it ie-testmini-0
-    claims = {row["example_id"].replace("-val-", "-testmini-"): row for row in testmini.rows()}
+    claims, answers, labels = _claims(), [], []
     # upstream spells explanation in two ways
     triplets = [Triplet(id_, row["report"].removesuffix(".json"), FINDVER_TASK + row["statement"],
                         row["explanation"] if "explanation" in row else row["explaination"])
                 for id_, row in claims.items()]
-    sources, answers, labels = [testmini], [], []
     for model, (stem, size) in FINDVER_MODELS.items():
-        cot, direct = (source(f"findver/outputs/testmini_outputs/rag/processed_{kind}_outputs/{stem}.json")
-                       for kind in ("cot", "do"))
-        sources += [cot, direct]
-        correct_without_cot = {row["example_id"]: row["result"] for row in direct.rows()}
-        for row in cot.rows():
-            id_ = row["example_id"]
-            known = id_ in claims and id_ in correct_without_cot
+        cot, direct = (f"{FINDVER_OUTPUTS}/processed_{kind}_outputs/{stem}.json" for kind in ("cot", "do"))
+        without_cot = {row["example_id"]: row["result"] for row in rows_of(direct)}
+        for row in rows_of(cot):
+            id_, said = row["example_id"], row["output"][0]
+            known = id_ in claims and id_ in without_cot
             if not known or row["statement"] != claims[id_]["statement"]:
-                raise InputError(f"{cot.name}: {id_} is not the claim of that id in {testmini.name}, "
-                                 f"{direct.name}")
-            answers.append(Answer(id_, model, _without_chat_tokens(row["output"][0])))
-            labels.append((id_, model, size, row["subset"], row["entailment_label"], row["result"],
-                           correct_without_cot[id_], names_verdict(row["output"][0])))
-    columns = ["triplet_id", "model", "size", "subset", "entailed", "correct", "correct_without_cot",
-               "stated"]
-    return triplets, answers, _labels(labels, sources, columns)
+                raise InputError(f"{cot}: {id_} is not the claim of that id in {FINDVER_CLAIMS}, {direct}")
+            answers.append(Answer(id_, model, _without_chat_tokens(said)))
+            labels.append({"triplet_id": id_, "model": model, "size": size, "subset": row["subset"],
+                           "entailed": row["entailment_label"], "correct": row["result"],
+                           "correct_without_cot": without_cot[id_], "stated": names_verdict(said)})
+    return triplets, answers, _table(labels)
 
 
 def findver_claims() -> tuple[list[dict[str, Any]], dict[str, list[str]], dict[str, dict[str, bool]]]:
@@ -199,18 +178,14 @@ def findver_claims() -> tuple[list[dict[str, Any]], dict[str, list[str]], dict[s
     named) and report. The verdicts say by model and triplet_id whether the released answer with retrieval and
     chain of thought is right. InputError when a file is not available.
     """
-    folder = "findver/financial_reports/"
-    filings = {name.removeprefix(folder): source(name).rows()["context"]
-               for name in pins() if name.startswith(folder)}
+    filings = {Path(name).name: rows_of(name)["context"] for name in pinned("findver/financial_reports")}
     place = {report: {part["id"]: i for i, part in enumerate(parts)} for report, parts in filings.items()}
-    claims = [{"triplet_id": row["example_id"].replace("-val-", "-testmini-"), "subset": row["subset"],
-               "statement": row["statement"], "report": row["report"],
-               "entailed": bool(row["entailment_label"]),
-               "relevant": {place[row["report"]][id_] for id_ in row["relevant_context"]}}
-              for row in source("findver/data/testmini.json").rows() if row["report"] in filings]
-    answers = "findver/outputs/testmini_outputs/rag/processed_cot_outputs/"
-    verdicts = {Path(name).stem: {row["example_id"]: bool(row["result"]) for row in source(name).rows()}
-                for name in pins() if name.startswith(answers)}
+    claims = [{"triplet_id": id_, "subset": row["subset"], "statement": row["statement"],
+               "report": row["report"], "entailed": bool(row["entailment_label"]),
+               "relevant": {place[row["report"]][part] for part in row["relevant_context"]}}
+              for id_, row in _claims().items() if row["report"] in filings]
+    verdicts = {Path(name).stem: {row["example_id"]: bool(row["result"]) for row in rows_of(name)}
+                for name in pinned(f"{FINDVER_OUTPUTS}/processed_cot_outputs")}
     passages = {report: [part["context"] for part in parts] for report, parts in filings.items()}
     return claims, passages, verdicts
 
@@ -236,93 +211,82 @@ def financebench(sets: Sequence[str] = FINANCEBENCH_SETS, contexts: bool = False
     Reference: the gold answer of the question file. Group: the company. Model: the configuration; `_reverse`
     puts the filing before the question. `contexts` adds the pages that hold the evidence. Labels, a row per
     answer: triplet_id, model, llm, setting, label (correct, incorrect, refusal), correct (bool),
-    question_type, group; `attrs["sources"]`. They are the paper's table 2 but for its 126 failures of the
-    closed book, where 131 make 150.
+    question_type, group. They are the paper's table 2 but for its 126 failures of the closed book, where 131
+    make 150.
     """
-    sources = [source("financebench/data/financebench_open_source.jsonl")]
-    questions = {row["financebench_id"]: row for row in sources[0].rows()}
+    questions = {row["financebench_id"]: row for row in rows_of(FINANCEBENCH_QUESTIONS)}
     answers, labels = [], []
     for name in sets:
-        sources.append(source(f"financebench/results/{name}.jsonl"))
+        file = f"{FINANCEBENCH_RESULTS}/{name}.jsonl"
         llm, _, setting = name.partition("_")
-        for row in sources[-1].rows():
+        for row in rows_of(file):
             id_, label = row["financebench_id"], row["label"].split()[0].lower()
             if id_ not in questions or row["question"] != questions[id_]["question"]:
-                raise InputError(f"{sources[-1].name}: {id_} is not the question of that id in "
-                                 f"{sources[0].name}")
+                raise InputError(f"{file}: {id_} is not the question of that id in {FINANCEBENCH_QUESTIONS}")
             if label not in ("correct", "incorrect", "refusal"):
-                raise InputError(f"{sources[-1].name}: {id_}: correct, incorrect or refusal needed, "
-                                 f"got {label!r}")
+                raise InputError(f"{file}: {id_}: correct, incorrect or refusal needed, got {label!r}")
             answers.append(Answer(id_, name, str(row["model_answer"]).strip()))   # one is the number 0
-            labels.append((id_, name, llm, setting, label, label == "correct",
-                           questions[id_]["question_type"], questions[id_]["company"]))
-    pages = {id_: "\n\n".join(part["evidence_text_full_page"] for part in q["evidence"]) if contexts else None
-             for id_, q in questions.items()}
-    triplets = [Triplet(id_, q["company"], q["question"], q["answer"], pages[id_])
-                for id_, q in questions.items()]
-    columns = ["triplet_id", "model", "llm", "setting", "label", "correct", "question_type", "group"]
-    return triplets, answers, _labels(labels, sources, columns)
+            labels.append({"triplet_id": id_, "model": name, "llm": llm, "setting": setting, "label": label,
+                           "correct": label == "correct", "question_type": questions[id_]["question_type"],
+                           "group": questions[id_]["company"]})
+    triplets = [Triplet(id_, q["company"], q["question"], q["answer"],
+                        "\n\n".join(part["evidence_text_full_page"] for part in q["evidence"]) if contexts
+                        else None) for id_, q in questions.items()]
+    return triplets, answers, _table(labels)
 
 
 def financebench_sets() -> list[str]:
     """The sixteen answer sets that FinanceBench's authors labelled, `FINANCEBENCH_SETS` among them."""
-    folder = "financebench/results/"
-    return [Path(name).stem for name in pins() if name.startswith(folder)]
+    return [Path(name).stem for name in pinned(FINANCEBENCH_RESULTS)]
 
 
-def ragchecker_meta() -> pd.DataFrame:
+def ragchecker() -> tuple[list[Triplet], list[Answer], pd.DataFrame, pd.DataFrame]:
     """RAGChecker's human meta-evaluation: pairs of answers to one query, compared by two annotators each.
 
-    One row per judgement: instance_id, annotator (0 or 1, in order), dataset, query, gt_answer, model1,
-    response1, model2, response2; correctness, completeness, overall (-2 .. 2: positive favours response 2);
-    RAGChecker's precision, recall and F1 of each answer as rc_correctness1, rc_completeness1, rc_overall1,
-    rc_correctness2, ...; `attrs["sources"]`.
+    Answers are of models "1" and "2". Labels, a row per judgement: instance_id (of the triplet), annotator (0
+    or 1, in order), dataset; overall, completeness, correctness (-2 .. 2: positive favours answer 2). Last
+    the score table of RAGChecker's own precision, recall and F1. InputError when the files disagree.
     """
-    human, scored = (source(f"ragchecker/data/meta_evaluation/{name}.json")
+    human, scored = (f"ragchecker/data/meta_evaluation/{name}.json"
                      for name in ("human_labeled_data", "baseline_ragchecker"))
-    scores = {row["instance_id"]: row for row in scored.rows()}
-    annotators: dict[Any, int] = {}
-    rows = []
-    for pair in human.rows():
-        id_ = pair["instance_id"]
-        if id_ not in scores or any(pair[model]["response"] != scores[id_][model]["response"]
-                                    for model in ("model1", "model2")):
-            raise InputError(f"{human.name}: instance {id_} is not the pair of that number in {scored.name}")
-        annotators[id_] = annotators.get(id_, -1) + 1
-        row = {"instance_id": id_, "annotator": annotators[id_],
-               **{name: pair[name] for name in ("dataset", "query", "gt_answer")}}
+    published = {row["instance_id"]: row for row in rows_of(scored)}
+    triplets: dict[str, Triplet] = {}
+    answers, labels, scores = [], [], []
+    for pair in rows_of(human):
+        id_, known = str(pair["instance_id"]), published.get(pair["instance_id"])
+        if known is None or any(pair[model]["response"] != known[model]["response"]
+                                for model in ("model1", "model2")):
+            raise InputError(f"{human}: instance {id_} is not the pair of that number in {scored}")
+        labels.append({"instance_id": id_, "annotator": int(id_ in triplets), "dataset": pair["dataset"],
+                       **{ask: pair[f"{ask}_label"] for ask in ("overall", "completeness", "correctness")}})
+        if id_ in triplets:
+            continue
+        triplets[id_] = Triplet(id_, id_, pair["query"], pair["gt_answer"])
         for i in "12":
-            model = pair[f"model{i}"]
-            row |= {f"model{i}": model["model_name"], f"response{i}": model["response"]}
-        for ask in ("correctness", "completeness", "overall"):
-            row[ask] = pair[f"{ask}_label"]
-            row |= {f"rc_{ask}{i}": scores[id_][f"model{i}"]["ragchecker"][f"{ask}_label"] for i in "12"}
-        rows.append(row)
-    return _labels(rows, [human, scored])
+            answers.append(Answer(id_, i, pair[f"model{i}"]["response"]))
+            own = known[f"model{i}"]["ragchecker"]
+            scores.append({"triplet_id": id_, "model": i, "RAGChecker Precision": own["correctness_label"],
+                           "RAGChecker Recall": own["completeness_label"],
+                           "RAGChecker F1": own["overall_label"]})
+    return list(triplets.values()), answers, _table(labels), _table(scores)
 
 
 def realsumm() -> tuple[list[Triplet], list[Answer], pd.DataFrame]:
     """REALSumm's 100 news articles: references, summaries of 25 systems, and content units with their labels.
 
     A triplet's points are the units that people took from its reference (Bhandari et al. 2020, as kept by
-    Zhang and Bansal 2021). Labels: `UNIT_KEYS`, present (bool: the summary says the unit);
-    `attrs["sources"]`. InputError when the files do not fit together.
+    Zhang and Bansal 2021). Labels: `UNIT_KEYS`, present (bool: the summary says the unit). InputError when
+    the files do not fit together.
     """
-    sources: list[Source] = []
-
     def lines(name: str) -> list[str]:
-        sources.append(source(name))
-        return read_text(sources[-1].path).removesuffix("\n").split("\n")
+        return read_text(source(f"{REALSUMM}/{name}")).removesuffix("\n").split("\n")
 
-    ids, references, units = (lines(f"{REALSUMM}/{name}.txt") for name in ("ids", "references", "SCUs"))
-    triplets = [Triplet(id_, id_, "", _plain(reference), points=tuple(map(GivenPoint, line.split("\t"))))
-                for id_, reference, line in zip(ids, references, units, strict=True)]
+    texts = zip(lines("ids.txt"), lines("references.txt"), lines("SCUs.txt"), strict=True)
+    triplets = [Triplet(id_, id_, "", _plain(reference), points=tuple(map(GivenPoint, units.split("\t"))))
+                for id_, reference, units in texts]
     answers, labels = [], []
-    for name in sorted(pins()):
-        if not name.startswith(f"{REALSUMM}/summaries/"):
-            continue
-        system = name.rpartition("/")[2].removesuffix(".summary")
-        summaries, present = lines(name), lines(f"{REALSUMM}/labels/{system}.label")
+    for system in sorted(Path(name).stem for name in pinned(f"{REALSUMM}/summaries")):
+        summaries, present = lines(f"summaries/{system}.summary"), lines(f"labels/{system}.label")
         for triplet, summary, line in zip(triplets, summaries, present, strict=True):
             values = line.split("\t")
             if len(values) != len(triplet.points) or not {*values} <= {"0", "1"}:
@@ -330,7 +294,7 @@ def realsumm() -> tuple[list[Triplet], list[Answer], pd.DataFrame]:
                                  f"got {line!r:.60}")
             answers.append(Answer(triplet.id, system, _plain(summary)))
             labels += [(triplet.id, system, unit, value == "1") for unit, value in enumerate(values)]
-    return triplets, answers, _labels(labels, sources, [*UNIT_KEYS, "present"])
+    return triplets, answers, _table(labels, [*UNIT_KEYS, "present"])
 
 
 def _plain(text: str) -> str:
@@ -342,12 +306,12 @@ def kqa() -> tuple[list[Triplet], list[Answer], pd.DataFrame]:
     """K-QA's 50 medical questions with one model's answer each; physicians labelled the reference's claims.
 
     Manes et al. 2024. Labels: `UNIT_KEYS`, label (Entailment, Neutral, Contradiction: the majority of three),
-    must (bool: the claim must be in an answer), present (bool: Entailment); `attrs["sources"]`.
+    must (bool: the claim must be in an answer), present (bool: Entailment).
     """
     import pandas as pd
 
-    file = source("kqa/dataset/NLI_medical_annotator.csv")
-    rows = pd.read_csv(io.StringIO(read_text(file.path)), dtype=str, keep_default_na=False)
+    text = read_text(source("kqa/dataset/NLI_medical_annotator.csv"))
+    rows = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
     triplets, answers, labels = [], [], []
     for number, (question, claims) in enumerate(rows.groupby("Question", sort=False), 1):
         id_, first = f"kqa-{number:03}", claims.iloc[0]
@@ -355,4 +319,4 @@ def kqa() -> tuple[list[Triplet], list[Answer], pd.DataFrame]:
         answers.append(Answer(id_, first["llm_x"], first["answer"]))
         labels += [(id_, first["llm_x"], unit, c.majority_label, c.category_x == "Must_have",
                     c.majority_label == "Entailment") for unit, c in enumerate(claims.itertuples())]
-    return triplets, answers, _labels(labels, [file], [*UNIT_KEYS, "label", "must", "present"])
+    return triplets, answers, _table(labels, [*UNIT_KEYS, "label", "must", "present"])
