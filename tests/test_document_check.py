@@ -108,7 +108,7 @@ def test_the_committed_labels_are_of_todays_rule():
 
 def test_steps_that_wait_for_each_other_are_refused():
     def steps(**files):
-        return [Step(Path(name), {}, *files) for name, files in files.items()]
+        return [Step(Path(name), {}, *of_step) for name, of_step in files.items()]
 
     done = side_by_side(steps(table=(("s",), ()), support=((), ("s",))), lambda step: step.path.name, Kernels())
     assert done == ["table", "support"]
