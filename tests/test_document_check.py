@@ -8,7 +8,7 @@ import pytest
 
 from ems.io import write_jsonl
 from ems.presets import build
-from ems.study.run.runner import refuse_circles
+from ems.study.run.runner import Kernels, Step, side_by_side
 from ems.study.support import document_check, findver_support
 from ems.support.support import LocalSupporter
 from ems.types import Answer, InputError, Triplet
@@ -107,9 +107,13 @@ def test_the_committed_labels_are_of_todays_rule():
 
 
 def test_steps_that_wait_for_each_other_are_refused():
-    refuse_circles(["table", "support"], [{1}, set()])
+    def steps(**files):
+        return [Step(Path(name), {}, *of_step) for name, of_step in files.items()]
+
+    done = side_by_side(steps(table=(("s",), ()), support=((), ("s",))), lambda step: step.path.name, Kernels())
+    assert done == ["table", "support"]
     with pytest.raises(InputError, match="a and b wait for each other's files"):
-        refuse_circles(["a", "b", "c"], [{1}, {0}, set()])
+        side_by_side(steps(a=(("x",), ("y",)), b=(("y",), ("x",)), c=((), ())), print, Kernels())
 
 
 # --- FinDVer ---

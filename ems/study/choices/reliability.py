@@ -6,25 +6,24 @@ points.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
-from itertools import product
-from operator import itemgetter
+from itertools import groupby, islice, product
+from operator import attrgetter, itemgetter
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from ...asking import Judge, Reply, Request, as_judge
-from ...batches import MissingReplies
+from ...batches import MissingReplies, through
 from ...data import to_frame
 from ...extract import LLMExtractor
 from ...io import duplicates
 from ...pipeline import EMS
 from ...presets import build
-from ...prompting import Prompts
 from ...types import Answer, EMSResult, InputError, Triplet
 
 T = TypeVar("T")
@@ -57,8 +56,7 @@ class RepeatedJudge:
 
 def judged_again(judge: Any, triplets: Sequence[Triplet], answers: Sequence[Answer], *, again: int = 0,
                  one_by_one: int = 0, other: Any = None, other_variants: Sequence[str] = (),
-                 prompts: Prompts | None = None, max_score: int | None = None,
-                 variant: str = "faithful") -> dict[str, list[EMSResult]]:
+                 variant: str = "faithful", **settings: Any) -> dict[str, list[EMSResult]]:
     """Judgements to hold beside a judge's first ones (`second_opinions`), all on the points it extracted.
 
     again        so many answers of each model a second time, by the same judge ("again")
@@ -67,22 +65,21 @@ def judged_again(judge: Any, triplets: Sequence[Triplet], answers: Sequence[Answ
     other        another judge, asked about all answers; its name is the row's. It is asked in the forms
                  `other_variants`, in `variant` where none is named; the row of another form says which
 
-    In a replay, answers whose judgement is not stored are left out.
+    `settings` are `presets.build`'s. In a replay, answers whose judgement is not stored are left out.
     """
-    first = LLMExtractor(judge, prompts)
-
-    def by(judge: Any, answers: Sequence[Answer], variant: str) -> list[EMSResult]:
-        second = build(judge, "llm", prompts=prompts, max_score=max_score, variant=variant)
-        return stored_part(EMS(first, second.matcher, second.scorer), triplets, answers)
-
-    results = {}
-    if again:
-        results["again"] = by(RepeatedJudge(judge, 1), drawn(answers, again), variant)
-    if one_by_one:
-        results["one by one"] = by(judge, drawn(answers, one_by_one), "faithful")
+    asked: dict[str, tuple[Any, str, Sequence[Answer]]] = {
+        "again": (RepeatedJudge(judge, 1), variant, drawn(answers, again)),
+        "one by one": (judge, "faithful", drawn(answers, one_by_one))}
     for form in (other_variants or [variant]) if other is not None else ():
-        results[other.name if form == variant else f"{other.name}, {form}"] = by(other, answers, form)
-    return results
+        asked[other.name if form == variant else f"{other.name}, {form}"] = other, form, answers
+    return {name: stored_part(_on_points_of(judge, one, variant=form, **settings), triplets, few)
+            for name, (one, form, few) in asked.items() if few}
+
+
+def _on_points_of(extracting: Any, judge: Any, scorer: str = "llm", **settings: Any) -> EMS:
+    """A judge's matches and scores on the points that another one extracts."""
+    second = build(judge, scorer, **settings)
+    return EMS(LLMExtractor(extracting, settings.get("prompts")), second.matcher, second.scorer)
 
 
 def raters(judge: Any, triplets: Sequence[Triplet], answers: Sequence[Answer], *, repeats: int = 1,
@@ -101,19 +98,15 @@ def raters(judge: Any, triplets: Sequence[Triplet], answers: Sequence[Answer], *
         raise InputError(f"a judge is asked once or more, with llm-sampled once, got {repeats} repeats")
     if twice := duplicates([one.name for one in everyone]):
         raise InputError(f"judge {twice[0]} is named twice; name each once, and ask it again with repeats")
-    first, missing = LLMExtractor(judge, settings.get("prompts")), None
-    found: dict[str, list[EMSResult]] = {}
-    for one, k in product(everyone, range(repeats)):
-        second = build(RepeatedJudge(one, k) if k else one, scorer, **settings)
-        stages = EMS(first, second.matcher, second.scorer)
-        try:
-            evaluate = partial(stored_part, stages) if incomplete else stages.evaluate
-            found[f"{one.name} #{k + 1}" if k else one.name] = evaluate(triplets, answers)
-        except MissingReplies as error:
-            missing = error if missing is None else missing | error
-    if missing is not None:
-        raise missing
-    return {name: results for name, results in found.items() if results}
+
+    def judged(rater: tuple[Judge, int]) -> Iterator[tuple[str, list[EMSResult]]]:
+        one, k = rater
+        stages = _on_points_of(judge, RepeatedJudge(one, k) if k else one, scorer, **settings)
+        evaluate = partial(stored_part, stages) if incomplete else stages.evaluate
+        yield f"{one.name} #{k + 1}" if k else one.name, evaluate(triplets, answers)
+
+    by_rater = dict(through(product(everyone, range(repeats)), judged))
+    return {name: results for name, results in by_rater.items() if results}
 
 
 def stored_part(stages: Any, triplets: Sequence[Triplet], answers: Sequence[Answer]) -> list[EMSResult]:
@@ -133,10 +126,9 @@ def by_hash(items: Iterable[T], name: Callable[[T], str] = str) -> list[T]:
 
 def drawn(answers: Sequence[Answer], per_model: int) -> list[Answer]:
     """So many answers of each model, always the same ones whatever other answers there are."""
-    by_model: dict[str, list[Answer]] = {}
-    for a in by_hash(answers, lambda a: f"{a.model} {a.triplet_id}"):
-        by_model.setdefault(a.model, []).append(a)
-    return [a for model in sorted(by_model) for a in by_model[model][:per_model]]
+    shuffled = by_hash(answers, lambda a: f"{a.model} {a.triplet_id}")
+    by_model = groupby(sorted(shuffled, key=attrgetter("model")), attrgetter("model"))
+    return [a for _, of_model in by_model for a in islice(of_model, per_model)]
 
 
 def second_opinions(first: Sequence[EMSResult], others: Mapping[str, Sequence[EMSResult]]) -> pd.DataFrame:
@@ -242,20 +234,18 @@ def reliability(results: Mapping[str, Sequence[EMSResult]]) -> pd.DataFrame:
     """How far raters agree on the same answers: `results` holds, by rater, one result an answer.
 
     A row each for the answers' recall, precision and f1, and for the match index and the score of each
-    reference point, over answers for which all raters were given the same points. Answers are joined by
-    triplet and model. Columns: level; n, the units (answers or points) that two raters or more rated; raters;
-    alpha (`krippendorff_alpha`, nominal for the index, interval for the rest); spread, the mean over units of
-    the standard deviation between raters; largest, the largest range within a unit. The last two are nan for
-    the index. InputError for fewer than two raters, and for a rater that has an answer twice.
+    reference point, over answers for which all raters were given the same points. Columns: level; n, the
+    units (answers or points) that two raters or more rated; raters; alpha (`krippendorff_alpha`, nominal for
+    the index, interval for the rest); spread, the mean over units of the standard deviation between raters;
+    largest, the largest range within a unit. The last two are nan for the index. InputError for fewer than
+    two raters, and for a rater that has an answer twice.
     """
     if len(results) < 2:
         raise InputError(f"agreement needs the results of two raters or more, got {len(results)}")
     by_rater = [_by_answer(answers, rater) for rater, answers in results.items()]
     keys = sorted({key for by_key in by_rater for key in by_key})
     rated = [[by_key.get(key) for by_key in by_rater] for key in keys]
-    rows = []
-    for part in PARTS:
-        rows.append(_agreement(part, [[getattr(r, part, None) for r in row] for row in rated]))
+    rows = [_agreement(part, [[getattr(r, part, None) for r in row] for row in rated]) for part in PARTS]
     same = [row for row in rated
             if len({None if r is None else (r.ref_points, r.ans_points) for r in row}) == 1]
     for level, field, scale in POINT_LEVELS:

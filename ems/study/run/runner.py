@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -100,16 +101,11 @@ def parameters_of(paths: Sequence[Path], profile: Mapping[str, Parameters], give
     """What each notebook is run with: profile, then `given`. InputError for an unknown name or wrong type."""
     known = {p.stem: declared(p) for p in all_paths}
     _refuse_unknown(profile, given, known)
-    chosen: dict[str, dict[str, Any]] = {}
-    for path in paths:
-        defaults = known[path.stem]
-        values = {**profile.get("common", {}), **profile.get(path.stem, {}), **given}
-        chosen[path.stem] = {name: _as_word(defaults[name], value) for name, value in values.items()
-                             if name in defaults}
-        for name, value in chosen[path.stem].items():
-            if not _same_kind(defaults[name], value):
-                raise InputError(f"{path.name}: {name} must be {type(defaults[name]).__name__} like "
-                                 f"{defaults[name]!r:.60}, got {value!r:.60}")
+    chosen: dict[str, dict[str, Any]] = {path.stem: {} for path in paths}
+    for stem, values in chosen.items():
+        for name, value in {**profile.get("common", {}), **profile.get(stem, {}), **given}.items():
+            if name in known[stem]:
+                values[name] = _like(known[stem][name], value, f"{stem}.ipynb: {name}")
     return chosen
 
 
@@ -131,17 +127,16 @@ def _refuse_unknown(profile: Mapping[str, Parameters], given: Parameters,
                              f"{sorted(names)}")
 
 
-def _as_word(default: Any, value: Any) -> Any:
-    """The value; where a notebook has "yes" or "no", YAML's reading of these words as bool is undone."""
-    return ("no", "yes")[value] if isinstance(value, bool) and default in ("yes", "no", "auto") else value
-
-
-def _same_kind(default: Any, value: Any) -> bool:
-    if isinstance(default, bool) or isinstance(value, bool):
-        return type(default) is type(value)
-    if isinstance(default, float):
-        return isinstance(value, (int, float))
-    return isinstance(value, type(default))
+def _like(default: Any, value: Any, name: str) -> Any:
+    """A parameter's value; where its default is "yes" or "no", YAML's reading of these words is undone.
+    InputError for one of another type than the default.
+    """
+    if isinstance(value, bool) and default in ("yes", "no", "auto"):
+        return "yes" if value else "no"
+    kinds = (int, float) if isinstance(default, float) else type(default)
+    if not isinstance(value, kinds) or isinstance(default, bool) != isinstance(value, bool):
+        raise InputError(f"{name} must be {type(default).__name__} like {default!r:.60}, got {value!r:.60}")
+    return value
 
 
 # --- a run ---
@@ -240,32 +235,29 @@ def side_by_side(steps: Sequence[Step], work: Callable[[Step], Any], kernels: Ke
     """
     results: dict[int, Any] = {}
     running: dict[Future[Any], int] = {}
-    waiting = list(range(len(steps)))
-    after = [{k for k, other in enumerate(steps) if k != i and set(other.writes) & set(step.reads)}
-             for i, step in enumerate(steps)]
-    refuse_circles([step.path.stem for step in steps], after)
+    waiting: list[int] = []
+    order = TopologicalSorter({i: [k for k, other in enumerate(steps) if k != i and
+                                   set(other.writes) & set(step.reads)] for i, step in enumerate(steps)})
+    try:
+        order.prepare()
+    except CycleError as error:
+        circle = [steps[i].path.stem for i in sorted(set(error.args[1]))]
+        raise InputError(f"{' and '.join(circle)} wait for each other's files; mend their ems.reads and "
+                         "ems.writes") from None
     with ThreadPoolExecutor(kernels.jobs) as pool:
         try:
-            while waiting or running:
-                for i in [i for i in waiting if after[i] <= results.keys()][:kernels.jobs - len(running)]:
-                    waiting.remove(i)
+            while order.is_active():
+                waiting = sorted([*waiting, *order.get_ready()])
+                while waiting and len(running) < kernels.jobs:
+                    i = waiting.pop(0)
                     running[pool.submit(work, steps[i])] = i
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    results[running.pop(future)] = future.result()
+                    results[running[future]] = future.result()
+                    order.done(running.pop(future))
         except KeyboardInterrupt:
             kernels.kill()
             raise
     return [results[i] for i in range(len(steps))]
-
-
-def refuse_circles(names: Sequence[str], after: Sequence[set[int]]) -> None:
-    """InputError when steps wait for each other; `after[i]` are those that step i waits for."""
-    done: set[int] = set()
-    while ready := {i for i in range(len(names)) if i not in done and after[i] <= done}:
-        done |= ready
-    if waiting := [name for i, name in enumerate(names) if i not in done]:
-        raise InputError(f"{' and '.join(waiting)} wait for each other's files; mend their ems.reads and "
-                         "ems.writes")
 
 
 def _run_step(run: Run, step: Step, kernels: Kernels) -> dict[str, Any]:
