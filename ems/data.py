@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -51,26 +52,17 @@ POINT_KEYS = ("points", "nuggets", "rubrics")      # of a triplet's line: its re
 NUGGET_WEIGHTS = {"vital": 1.0, "okay": 0.5}       # TREC RAG 2024, weighted score (arXiv:2411.09607)
 
 
-def _unicode(text: str) -> str:
-    if not is_encodable(text):
-        raise PydanticCustomError(OWN_CHECK, "holds half a surrogate pair, which is no text; mend it")
-    return text
+def _refused_unless(holds: Callable[[Any], object], message: str) -> AfterValidator:
+    """A check of a field; the message reads on after the field's name."""
+    def check(value: Any) -> Any:
+        if not holds(value):
+            raise PydanticCustomError(OWN_CHECK, message)
+        return value
+    return AfterValidator(check)
 
 
-def _not_blank(text: str) -> str:
-    if not text.strip():
-        raise PydanticCustomError(OWN_CHECK, "is empty; it must name something")
-    return text
-
-
-def _some_positive(rows: list[PointRow]) -> list[PointRow]:
-    if not any(row.point().weight > 0 for row in rows):
-        raise PydanticCustomError(OWN_CHECK, "needs a point with a weight above 0, or recall is undefined")
-    return rows
-
-
-Text = Annotated[str, AfterValidator(_unicode)]
-Name = Annotated[Text, AfterValidator(_not_blank)]
+Text = Annotated[str, _refused_unless(is_encodable, "holds half a surrogate pair, which is no text; mend it")]
+Name = Annotated[Text, _refused_unless(str.strip, "is empty; it must name something")]
 Weight = Annotated[float, Field(ge=-1e9, le=1e9, allow_inf_nan=False)]        # of a point; sums stay finite
 
 
@@ -119,16 +111,16 @@ class TripletRow(_Row):
                        tuple(self.others))
 
 
-class PointedRow(_Row):
+class PointedRow(TripletRow):
     """A line whose reference points are given: the kit's own, or as nugget lists and rubrics are written."""
 
     id: Name = Field(validation_alias=AliasChoices("id", "qid", "prompt_id"))
-    group: Name | None = None
     question: Text = Field(validation_alias=AliasChoices("question", "query", "prompt"))
     reference: Text = ""
-    context: Text | None = None
-    points: Annotated[list[PointRow], AfterValidator(_some_positive)] = Field(
-        validation_alias=AliasChoices(*POINT_KEYS))
+    points: Annotated[list[PointRow], _refused_unless(
+        lambda rows: any(row.point().weight > 0 for row in rows),
+        "needs a point with a weight above 0, or recall is undefined",
+    )] = Field(validation_alias=AliasChoices(*POINT_KEYS))
 
     @field_validator("question", mode="before")
     @classmethod
@@ -138,9 +130,8 @@ class PointedRow(_Row):
         return last.get("content", value) if isinstance(last, dict) else value
 
     def triplet(self) -> Triplet:
-        """The row as a record; without a group it is one of its own."""
-        return Triplet(self.id, self.group or self.id, self.question, self.reference, self.context,
-                       points=tuple(row.point() for row in self.points))
+        """The row as a record, without further references: its points are those of all."""
+        return replace(super().triplet(), others=(), points=tuple(row.point() for row in self.points))
 
 
 def _model_of(value: Any) -> type[TripletRow] | type[PointedRow]:
@@ -337,12 +328,9 @@ def to_frame(results: Iterable[EMSResult], metric: str = "EMS",
     """
     rows = []
     for r in results:
-        sums = tally(r)
-        parts = {"Precision": (r.precision, sums.ans_sum, sums.ans_n),
-                 "Recall": (r.recall, sums.ref_sum, sums.ref_n), "F1": (r.f1, nan, nan)}
-        rows += [(metric, part, r.model, r.triplet_id, value, *((nan, nan) if isnan(value) else (num, den)),
-                  max(len(r.match), r.unscored), r.unscored, r.signature)
-                 for part, (value, num, den) in parts.items()]
+        sums, units = tally(r), max(len(r.match), r.unscored)
+        rows += _three_parts(metric, r, (r.precision, sums.ans_sum, sums.ans_n),
+                             (r.recall, sums.ref_sum, sums.ref_n), r.f1, units, r.signature)
     return _frame(rows, triplets)
 
 
@@ -381,11 +369,8 @@ def claims_frame(claims: Iterable[Claims], signature: str,
     rows = []
     for c in claims:
         precision, recall, harmonic = ragchecker_scores(c)
-        parts = {"Precision": (precision, *entailed(c.answer2response)),
-                 "Recall": (recall, *entailed(c.response2answer)), "F1": (harmonic, nan, nan)}
-        rows += [("RAGChecker", part, c.model, c.triplet_id, value,
-                  *((nan, nan) if isnan(value) else (num, den)), c.units, c.unscored, signature)
-                 for part, (value, num, den) in parts.items()]
+        rows += _three_parts("RAGChecker", c, (precision, *entailed(c.answer2response)),
+                             (recall, *entailed(c.response2answer)), harmonic, c.units, signature)
     return _frame(rows, triplets)
 
 
@@ -397,13 +382,9 @@ def read_frames(*paths: str | Path) -> pd.DataFrame:
     """
     import pandas as pd
 
-    tables = []
-    for path in paths:
-        text = read_text(path)
-        numbers = [column for column in pd.read_csv(io.StringIO(text), nrows=0) if column not in NAMES]
-        table = pd.read_csv(io.StringIO(text), dtype=dict.fromkeys(NAMES, str), keep_default_na=False,
-                            na_values=dict.fromkeys(numbers, ""))
-        tables.append(table.assign(**{name: table[name].map(unguarded) for name in NAMES if name in table}))
+    tables = [pd.read_csv(io.StringIO(read_text(path)), converters=dict.fromkeys(NAMES, unguarded),
+                          keep_default_na=False, na_values="").fillna(dict.fromkeys(NAMES, ""))
+              for path in paths]
     return pd.concat(tables, ignore_index=True)
 
 
@@ -411,6 +392,14 @@ def judge_usage(*judges: LLMJudge | Planner) -> Usage:
     """What judges were asked and cost, by model and task, JSON-ready. Judges of one name are summed."""
     return merged({judge.name: {task: vars(used) for task, used in judge.usage().items()}}
                   for judge in judges)
+
+
+def _three_parts(metric: str, of: EMSResult | Claims, precision: Sequence[float], recall: Sequence[float],
+                 f1: float, units: int, signature: str) -> list[tuple]:
+    """The rows of an answer: Precision and Recall with their sums (value, num, den), and F1 without."""
+    parts = {"Precision": precision, "Recall": recall, "F1": (f1, nan, nan)}
+    return [(metric, part, of.model, of.triplet_id, value, *((nan, nan) if isnan(value) else sums), units,
+             of.unscored, signature) for part, (value, *sums) in parts.items()]
 
 
 def _frame(rows: Sequence[tuple], triplets: Sequence[Triplet] | None) -> pd.DataFrame:
