@@ -180,17 +180,15 @@ class LLMJudge:
     def _differing(self, request: Request) -> str:
         """Which single setting keeps a replay from the store's reply to a request; "" when none alone does.
 
-        Looked for once for each task, with the values that the store's records name, or else the default.
+        Looked for once for each task, with the values that the store's records name, and the default.
         """
         if request.task in self._searched:
             return ""
         self._searched.add(request.task)
         assert self.store is not None                  # a replay has one
         mine = {"model": self.model, **self.decoding}
-        values = {(name, value) for settings in self.store.settings(request.task)
-                  for name, value in {**DEFAULTS, **settings}.items() if value != mine[name]}
-        for name, value in sorted(values, key=str):
-            if self.store.get(self.key(request, **{name: value})):
+        for name, value in sorted(self.store.settings(request.task) | DEFAULTS.items(), key=str):
+            if value != mine[name] and self.store.get(self.key(request, **{name: value})):
                 return f"the store has them with {name} {value!r}, and this judge has {name} {mine[name]!r}"
         return ""
 

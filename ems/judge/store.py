@@ -21,6 +21,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from hashlib import sha256
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -203,15 +205,14 @@ class Replies:
             error.record = record
             raise
 
-    def settings(self, task: str) -> list[dict[str, Any]]:
-        """The distinct judges behind the replies to a task: model, and what records name of `DECODING`."""
-        rows = [(model, json.loads(sent)) for model, sent in
-                self._read("SELECT model, sent FROM replies WHERE task = ? AND json_valid(sent)", [task])]
+    def settings(self, task: str) -> set[tuple[str, Any]]:
+        """The models and the values of `DECODING` that the replies to a task name, each with its name."""
+        query = ("SELECT DISTINCT model, sent FROM replies WHERE task = ? AND json_valid(sent) "
+                 "AND sent LIKE '{%'")                  # a damaged row is for the question that needs it
+        sent = [{**json.loads(sent), "model": model} for model, sent in self._read(query, [task])]
         recorded = map(_from_line, self._lines.values())
-        rows += [(r.model, r.sent) for r in recorded if r.task == task]
-        distinct = {json.dumps({"model": model, **{k: sent[k] for k in DECODING if k in sent}})
-                    for model, sent in rows}
-        return [json.loads(settings) for settings in sorted(distinct)]
+        sent += [{**r.sent, "model": r.model} for r in recorded if r.task == task]
+        return {(name, one[name]) for one in sent for name in one.keys() & {"model", *DECODING}}
 
     # --- files ---
 
@@ -258,15 +259,13 @@ class Replies:
 
     def stats(self) -> list[dict[str, Any]]:
         """Replies, tokens, seconds and first and last date for each model and task, in that order."""
-        table: dict[tuple[str, str], dict[str, Any]] = {}
-        for r in self.records():
-            new = {"model": r.model, "task": r.task, **dict.fromkeys(("replies", *_SUMS), 0),
-                   "first": r.date, "last": r.date}
-            row = table.setdefault((r.model, r.task), new)
-            row["replies"] += 1
-            row.update({name: row[name] + getattr(r, name) for name in _SUMS})
-            row["first"], row["last"] = min(row["first"], r.date), max(row["last"], r.date)
-        return list(table.values())
+        rows = []
+        for (model, task), records in groupby(self.records(), attrgetter("model", "task")):
+            dates, *sums = zip(*map(attrgetter("date", *_SUMS), records), strict=True)
+            rows.append({"model": model, "task": task, "replies": len(dates),
+                         **dict(zip(_SUMS, map(sum, sums), strict=True)),
+                         "first": min(dates), "last": max(dates)})
+        return rows
 
     # --- requests that wait for a reply: the way to a batch endpoint ---
 
@@ -359,14 +358,11 @@ class Replies:
     def _from_row(self, row: tuple) -> Record:
         plain = dict(zip(COLUMNS, row, strict=True))
         try:
-            sent = json.loads(plain["sent"])
-            if not isinstance(sent, dict):
-                raise ValueError("no object")
+            return Record(**{**plain, "sent": {**json.loads(plain["sent"])}})
         except (ValueError, TypeError) as error:
             raise StoreError(f"{self.path}: the reply {plain['key']} is damaged (its column sent is not a "
                              f"JSON object: {error}); delete this row, and the next run asks for it again"
                              ) from None
-        return Record(**{**plain, "sent": sent})
 
     def _read(self, query: str, values: Sequence = ()) -> list[tuple]:
         try:
@@ -383,16 +379,12 @@ class Replies:
                 yield
                 return
             try:
-                self._db.execute("BEGIN IMMEDIATE")
-                yield
-                self._db.execute("COMMIT")
-            except BaseException as error:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                if isinstance(error, sqlite3.Error):
-                    raise StoreError(f"{self.path}: cannot be written ({error}); the replies saved before "
-                                     "are intact: make room and run the same command again") from None
-                raise
+                with self._db:                          # commits, or rolls back after an error
+                    self._db.execute("BEGIN IMMEDIATE")
+                    yield
+            except sqlite3.Error as error:
+                raise StoreError(f"{self.path}: cannot be written ({error}); the replies saved before are "
+                                 "intact: make room and run the same command again") from None
 
 
 def _row(record: Record) -> list[Any]:
