@@ -479,15 +479,18 @@ def test_no_network_says_what_to_do(pinned, monkeypatch):
         source(NAME)
 
 
-def test_mirror_comes_first_and_may_differ(pinned, tmp_path, monkeypatch):
+def test_mirror_comes_first_and_is_said_to_differ(pinned, tmp_path, monkeypatch, caplog):
     mirror = tmp_path / "mirror" / NAME
     mirror.parent.mkdir(parents=True)
     mirror.write_bytes(b"[3]")
     monkeypatch.setenv("EMS_DATA_MIRROR", str(tmp_path / "mirror"))
     assert (source(NAME), rows_of(NAME)) == (mirror, [3])
+    assert "is not the file of" in caplog.text
+    caplog.clear()
     mirror.write_bytes(CONTENT)
     with pytest.raises(InputError, match=r"is not JSON .*fetch it from owner/repo"):
         rows_of(NAME)
+    assert not caplog.records
     monkeypatch.setenv("EMS_DATA_MIRROR", str(tmp_path / "absent"))
     with pytest.raises(InputError, match=r"EMS_DATA_MIRROR is .*absent', which is no folder"):
         source(NAME)

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import logging
 import os
 import re
 from collections.abc import Sequence
@@ -40,6 +41,9 @@ FINANCEBENCH_SETS = (               # the configurations of the paper's table 2,
     "llama2_singleStore", "gpt-4-1106-preview_singleStore", "claude-2_inContext_reverse",
     "gpt-4-1106-preview_inContext_reverse", "gpt-4-1106-preview_oracle",
 )
+
+
+log = logging.getLogger("ems")
 
 
 # --- files: mirror, cache, download ---
@@ -77,9 +81,9 @@ def pinned(folder: str) -> list[str]:
 def source(name: str) -> Path:
     """A pinned file: from the mirror, as it is, else from the cache or the code host when it is upstream's.
 
-    The mirror is the folder `EMS_DATA_MIRROR`, laid out as `<data set>/<path>`; the cache `EMS_CACHE`, by
-    default `~/.cache/ems`; the host `EMS_UPSTREAM_URL`, by default GitHub. InputError when the name is not
-    pinned, or no place has the file.
+    The mirror is the folder `EMS_DATA_MIRROR`, laid out as `<data set>/<path>`; a warning says which file in
+    it is not upstream's. The cache is `EMS_CACHE`, by default `~/.cache/ems`; the host `EMS_UPSTREAM_URL`, by
+    default GitHub. InputError when the name is not pinned, or no place has the file.
     """
     pin = pins().get(name)
     if pin is None:
@@ -88,6 +92,9 @@ def source(name: str) -> Path:
         if not Path(mirror).is_dir():
             raise InputError(f"EMS_DATA_MIRROR is {mirror!r}, which is no folder; correct it or unset it")
         if (path := Path(mirror, name)).is_file():
+            if not pin.matches(path.read_bytes()):
+                log.warning("%s is not the file of %s at commit %s; values from it may differ from those that "
+                            "the documentation has", path, pin.repository, pin.commit[:12])
             return path
     caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     path = Path(os.environ.get("EMS_CACHE") or Path(caches, "ems"), pin.repository, pin.commit, pin.path)
