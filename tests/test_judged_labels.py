@@ -11,7 +11,7 @@ from ems.io import data_path
 from ems.judge.client import LLMJudge
 from ems.judge.store import Replies
 from ems.study.findings import verdicts
-from ems.study.people import agreement, human, judged_labels, rubric_labels, unit_labels
+from ems.study.people import agreement, human, judged_labels, unit_labels
 
 HUMAN = data_path("human")
 REPLIES = HUMAN / "label_replies.jsonl"
@@ -29,13 +29,13 @@ def recorded(path=REPLIES):
 
 @pytest.mark.parametrize("name", judged_labels.SETS)
 def test_half_of_the_answers_are_correct_and_each_has_its_scores(name):
-    known, source = judged_labels.answers(name, HUMAN)
-    assert source == "numbers from data/human"
+    known = judged_labels.answers(name, HUMAN)
+    assert known.source == "numbers from data/human"
     assert known.labels["label"].value_counts().to_dict() == {"correct": 100, "incorrect": 100}
     assert known.labels.groupby("label")["triplet_id"].nunique().tolist() == [100, 100]
     assert known.scores.notna().all(axis=None)
     if name == "FinanceBench":
-        first = rubric_labels.answer_sample(human.stored(HUMAN, "financebench_all").labels)
+        first = judged_labels.answer_sample(human.stored(HUMAN, "financebench_all").labels)
         assert set(first) <= set(known.labels[agreement.KEYS].itertuples(index=False, name=None))
 
 
@@ -43,7 +43,7 @@ def test_within_systems_the_judge_ranks_as_well_and_the_system_alone_does_not():
     """FinanceBench's systems differ much, FinDVer's little; refusals are left out of the shares."""
     area = {}
     for name in judged_labels.SETS:
-        known, _ = judged_labels.answers(name, HUMAN)
+        known = judged_labels.answers(name, HUMAN)
         shares = judged_labels.shares(name, HUMAN)
         area[name] = agreement.within_systems(known.labels, known.scores, shares, resamples=200).set_index("metric")
     assert area["FinanceBench"]["value"].round(2)[["EMS(LLM)", "ROUGE-L", "EMS(local)", agreement.SYSTEM]].tolist() == [
@@ -60,7 +60,7 @@ def test_every_claim_has_the_judges_scores(units):
 
 
 def test_the_committed_scores_reach_what_is_said_of_them(units):
-    known, _ = judged_labels.answers("FinanceBench", HUMAN)
+    known = judged_labels.answers("FinanceBench", HUMAN)
     frames = {part: agreement.label_agreement(known.labels, known.scores, part=part, against=["EMS(LLM)"], resamples=200)
               for part in ("Recall", "F1")}
     area = frames["F1"].query("measure == 'AUC'").set_index("metric")
@@ -97,7 +97,7 @@ def test_the_recorded_replies_give_the_committed_scores(tmp_path, units):
     find = judge.store.get_many
     judge.store.get_many = lambda keys: (saved := find(keys), used.update(saved))[0]
     for name in judged_labels.SETS:
-        assert judged_labels.answers(name, HUMAN, judge, tmp_path)[1] == human.NOW
+        assert judged_labels.answers(name, HUMAN, judge, tmp_path).source == human.NOW
     assert judged_labels.points(HUMAN, units, judge, tmp_path)[1] == human.NOW
     for file in (*(one.file for one in judged_labels.SETS.values()), judged_labels.POINT_FILE):
         assert (tmp_path / file).read_bytes() == (HUMAN / file).read_bytes()

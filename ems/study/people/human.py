@@ -26,6 +26,8 @@ from ..choices import ablation
 from . import agreement, unit_labels, upstream
 
 NAMES = ("ragchecker", "financebench", "findver")
+TEXTS: dict[str, Callable[[], tuple[Any, ...]]] = {"ragchecker": upstream.ragchecker,
+                                                   "financebench": upstream.financebench}
 NOW = "scored now, from the upstream files"
 
 
@@ -50,6 +52,16 @@ class LabelSet:
         write_csv(folder / f"{name}_labels.csv", self.labels.round(5))
         write_csv(path, scores.round(5))
 
+    def beside(self, table: pd.DataFrame, metrics: Sequence[str]) -> LabelSet:
+        """The answers of a score table with their labels, and these metrics' columns of this set beside."""
+        columns = [c for c in self.scores if c.rpartition(" ")[0] in metrics]
+        scores = table.merge(self.scores[[*agreement.KEYS, *columns]], on=agreement.KEYS,
+                             validate="one_to_one")
+        if "instance_id" in self.labels:                     # of pairs, whose answers are models "1" and "2"
+            return replace(self, labels=self.labels[self.labels["instance_id"].isin(scores["triplet_id"])],
+                           scores=scores)
+        return replace(self, labels=self.labels.merge(scores[agreement.KEYS]), scores=scores)
+
 
 def label_sets(committed: Path, run: Path, recompute: str = "no", *, encoder: str = "all-MiniLM-L6-v2",
                judge: Judge | None = None, metrics: Mapping[str, str] | None = None,
@@ -66,35 +78,47 @@ def label_sets(committed: Path, run: Path, recompute: str = "no", *, encoder: st
     computed: dict[str, LabelSet] = {}
     if is_recomputed(recompute):
         model = Encoder(encoder)
-        computed = {"ragchecker": _ragchecker(model, judge), "financebench": _financebench(model)}
+        computed = {"ragchecker": _scored("ragchecker", model, judge),
+                    "financebench": _scored("financebench", model)}
     if (of_run := _findver(run)) is not None:
         computed["findver"] = of_run
-    for name, one in computed.items():
-        if save is not None:
+    if save is not None:
+        for name, one in computed.items():
             one.save(save, name)
     sets = {name: computed.get(name) or stored(committed, name) for name in NAMES}
     if metrics or scorers:
-        for name, texts in (("ragchecker", upstream.ragchecker), ("financebench", upstream.financebench)):
-            sets[name] = _with_own(sets[name], texts, metrics or {}, scorers or {})
+        sets |= {name: _with_own(name, sets[name], metrics or {}, scorers or {}) for name in TEXTS}
     return sets
 
 
 def pairs_with_own(committed: Path, metrics: Mapping[str, str], scorers: Mapping[str, str]) -> LabelSet:
     """RAGChecker's pairs alone, with a user's own metrics and scorers as in `label_sets`."""
-    return _with_own(stored(committed, "ragchecker"), upstream.ragchecker, metrics, scorers)
+    return _with_own("ragchecker", stored(committed, "ragchecker"), metrics, scorers)
 
 
-def _with_own(known: LabelSet, texts: Callable[[], tuple[Any, ...]],
-              metrics: Mapping[str, str], scorers: Mapping[str, str]) -> LabelSet:
+def _with_own(name: str, known: LabelSet, metrics: Mapping[str, str], scorers: Mapping[str, str]) -> LabelSet:
     """The set with columns of own metrics and scorers; where texts are missing, with the reason instead."""
     names = ", ".join({**metrics, **scorers})
     try:
-        triplets, answers, *_ = texts()
+        triplets, answers, *_ = TEXTS[name]()
     except InputError as error:
         return replace(known, source=f"{known.source}; without {names}: {error}")
     columns = agreement.table_of(answers, own.values(triplets, answers, metrics, scorers))
     scores = known.scores.merge(columns, on=agreement.KEYS, how="left", validate="one_to_one")
     return replace(known, scores=scores, source=f"{known.source}; {names} scored now")
+
+
+def _scored(name: str, encoder: Encoder, judge: Judge | None = None) -> LabelSet:
+    triplets, answers, labels, *published = TEXTS[name]()
+    scores, source = agreement.score_table(triplets, answers, encoder=encoder), NOW
+    for table in published:
+        scores = scores.merge(table, on=agreement.KEYS)
+    if judge is not None:
+        try:
+            scores = scores.merge(agreement.judged_table(triplets, answers, judge), on=agreement.KEYS)
+        except MissingReplies as error:     # a recording of some pairs, while all of them are at hand
+            source += f", without EMS(LLM): {error}"
+    return LabelSet(labels, scores, source)
 
 
 UNIT_FILES = {"summaries": "realsumm_scores", "pyramid": "realsumm_labels", "REALSumm": "realsumm_units",
@@ -136,17 +160,17 @@ def choice_scores(committed: Path, recompute: str = "no", *, save: Path | None =
     return LabelSet(labels, scores, NOW)
 
 
-def recorded(file: Path, judge: Judge | None, compute: Callable[[Judge], pd.DataFrame],
-             save: Path | None = None) -> tuple[pd.DataFrame, str]:
-    """A table that `compute` makes of a judge's replies, and where it comes from, for people.
+def recorded(file: Path, compute: Callable[[], pd.DataFrame] | None = None, save: Path | None = None
+             ) -> tuple[pd.DataFrame, str]:
+    """The table that `compute` makes now, to five decimals, and where it comes from, for people.
 
-    The committed `file`, where there is no judge or its recorded replies do not suffice. What was computed
-    now is written to the folder `save`, under the file's name.
+    The committed `file` without `compute`, or where a judge's recorded replies do not suffice for it. What
+    was computed now is written to the folder `save`, under the file's name.
     """
     source = f"numbers from {file.parent.parent.name}/{file.parent.name}"
-    if judge is not None:
+    if compute is not None:
         try:
-            table = compute(judge)
+            table = compute().round(5)
         except MissingReplies as error:
             source += f": {error}"
         else:
@@ -227,23 +251,6 @@ def stored(folder: Path, name: str) -> LabelSet:
     """A data set's committed labels and scores: one of `NAMES`."""
     labels, scores = (frames.read_frames(folder / f"{name}_{kind}.csv") for kind in ("labels", "scores"))
     return LabelSet(labels, scores, f"numbers from {folder.parent.name}/{folder.name}")
-
-
-def _ragchecker(encoder: Encoder, judge: Judge | None) -> LabelSet:
-    triplets, answers, labels, published = upstream.ragchecker()
-    scores = agreement.score_table(triplets, answers, encoder=encoder).merge(published, on=agreement.KEYS)
-    source = NOW
-    if judge is not None:
-        try:
-            scores = scores.merge(agreement.judged_table(triplets, answers, judge), on=agreement.KEYS)
-        except MissingReplies as error:     # a recording of some pairs, while all of them are at hand
-            source += f", without EMS(LLM): {error}"
-    return LabelSet(labels, scores, source)
-
-
-def _financebench(encoder: Encoder) -> LabelSet:
-    triplets, answers, labels = upstream.financebench()
-    return LabelSet(labels, agreement.score_table(triplets, answers, encoder=encoder), NOW)
 
 
 def _findver(run: Path) -> LabelSet | None:

@@ -9,6 +9,7 @@ entailed when its label is supported, else refuted: nothing was chosen on any of
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,7 @@ def judged_claims(frame: pd.DataFrame, committed: Path, judge: Judge | None = No
     By `judge` now, from the pinned filings, or from the file `committed` (`human.recorded`). A claim whose
     label is unscored is left out.
     """
-    judged, source = human.recorded(committed, judge, _judged, save)
+    judged, source = human.recorded(committed, partial(_judged, judge) if judge else None, save)
     rows = frame.drop(columns=["label", "signature"]).merge(
         judged[judged["label"].notna()].drop(columns="reason"), on="triplet_id", validate="one_to_one")
     said = rows["label"] == "supported"
