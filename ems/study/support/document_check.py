@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -33,6 +34,7 @@ FLOOR = "EMS-Support, another company's document"       # metric of the values t
 ABSENT = {**dict.fromkeys(("EMS-Support", "EMS-open"), "this run has neither documents nor stored labels"),
           **dict.fromkeys(("EMS-Support(LLM)", "EMS-open(LLM)"), "no judge's labels are stored for this run")}
 NOT_STORED = "no stored label for this point"
+PLACES = ["matched", "blind spot", "unsupported", "not checked", "unscored"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,38 +56,35 @@ def read_alignments(path: Path, metrics: Sequence[str]) -> list[EMSResult]:
     return results[metric]
 
 
-def checked_answers(results: Sequence[EMSResult], triplets: Sequence[Triplet], *,
-                    transcripts: Path | None = None, stored: Path | None = None,
-                    save: Path | None = None) -> Checked:
-    """Every answer point against its own document and against that of the next group.
+def with_contexts(triplets: Sequence[Triplet], transcripts: Path | None) -> list[Triplet]:
+    """The triplets with the calls in the folder `transcripts` for contexts, where they have none."""
+    of_calls = {t.id: t.context for t in own_triplets(transcripts)} if transcripts else {}
+    return [replace(t, context=t.context or of_calls.get(t.id)) for t in triplets]
 
-    The documents are the triplets' contexts, or the calls in the folder `transcripts`. Without either, labels
-    come from the file `stored`; a point that it does not have is unscored. With both, the text says how many
-    labels differ. What was computed is written to `save`.
+
+def checked_answers(results: Sequence[EMSResult], triplets: Sequence[Triplet], *, stored: Path | None = None,
+                    save: Path | None = None) -> Checked:
+    """Every answer point against its own document, the triplet's context, and against that of the next group.
+
+    Without documents, labels come from the file `stored`; a point that it does not have is unscored. With
+    both, the text says how many labels differ. What was computed is written to `save`.
     """
-    whole = with_contexts(triplets, transcripts)
     kept = stored_answers(results, stored)
     before = [s for r in kept for s in r.support]
-    if any(t.context is None for t in whole):
+    if any(t.context is None for t in triplets):
         known = sum(s.label is not None for s in before)
         where = f"labels stored in {stored.parent.name}/{stored.name}" if stored else "stored labels"
         return Checked(kept, stored_answers(results, stored, elsewhere=True),
                        f"{where}, for {known:,} of {len(before):,} points")
     supporter = LocalSupporter()
-    found = with_support(results, whole, supporter)
-    elsewhere = with_support(results, exchanged(whole), supporter)
+    found = with_support(results, triplets, supporter)
+    elsewhere = with_support(results, exchanged(triplets), supporter)
     if save is not None:
         write_csv(save, label_table(found, elsewhere))
     now = [s for r in found for s in r.support]
     differ = [a.label != b.label for a, b in zip(before, now, strict=True) if a.reason != NOT_STORED]
     source = f"checked now, against the documents; {sum(differ)} of {len(differ)} stored labels differ"
     return Checked(found, elsewhere, source)
-
-
-def with_contexts(triplets: Sequence[Triplet], transcripts: Path | None) -> list[Triplet]:
-    """The triplets with the calls in the folder `transcripts` for contexts, where they have none."""
-    of_calls = {t.id: t.context for t in own_triplets(transcripts)} if transcripts else {}
-    return [replace(t, context=t.context or of_calls.get(t.id)) for t in triplets]
 
 
 def exchanged(triplets: Sequence[Triplet]) -> list[Triplet]:
@@ -98,21 +97,18 @@ def exchanged(triplets: Sequence[Triplet]) -> list[Triplet]:
     return [replace(t, context=of_group[following[t.group]]) for t in triplets]
 
 
-def _keyed(result: EMSResult) -> list[tuple[tuple[str, str, str], Support]]:
-    return [((result.triplet_id, result.model, point_id(point)), support)
-            for point, support in zip(result.ans_points, result.support, strict=True)]
-
-
 def label_table(found: Sequence[EMSResult], elsewhere: Sequence[EMSResult] = ()) -> pd.DataFrame:
     """A row for each different point of an answer, without any text of the document but numbers.
 
     Columns: `COLUMNS`. `elsewhere` has the same answers against another document; () for none.
     """
-    rows = [(*key, s.label, s.passage, json.dumps(s.missing) if s.missing else "",
-             json.dumps(s.derived) if s.derived else "", s.reason, other.label if other else None,
-             "support:" + r.signature.rpartition("|support:")[2])
-            for r, o in zip_longest(found, elsewhere)
-            for (key, s), other in zip(_keyed(r), o.support if o else [None] * len(r.support), strict=True)]
+    rows = []
+    for r, other in zip_longest(found, elsewhere):
+        others = [s.label for s in other.support] if other else [None] * len(r.support)
+        rows += [(r.triplet_id, r.model, point_id(point), s.label, s.passage,
+                  *(json.dumps(numbers) if numbers else "" for numbers in (s.missing, s.derived)), s.reason,
+                  label, "support:" + r.signature.rpartition("|support:")[2])
+                 for point, s, label in zip(r.ans_points, r.support, others, strict=True)]
     return pd.DataFrame(rows, columns=COLUMNS).drop_duplicates(KEYS).astype({"passage": "Int64"})
 
 
@@ -121,13 +117,12 @@ def stored_answers(results: Sequence[EMSResult], stored: Path | None, *, elsewhe
     """The results with the labels of a `label_table`'s file; a point without one is unscored, all are without
     a file. InputError for another table.
     """
-    kept: dict[tuple[str, str, str], dict[str, str]] = {}
+    kept: dict[Any, dict[str, str]] = {}
     if stored and stored.is_file():
-        table = pd.read_csv(stored, dtype=str, keep_default_na=False)
+        table = pd.read_csv(stored, dtype=str, keep_default_na=False).map(unguarded)
         if absent := [name for name in COLUMNS if name not in table]:
             raise InputError(f"{stored} must have columns {', '.join(COLUMNS)}; {', '.join(absent)} missing")
-        kept = {(row["triplet_id"], row["model"], row["point"]): row
-                for row in table.map(unguarded).to_dict("records")}
+        kept = table.drop_duplicates(KEYS, keep="last").set_index(KEYS).to_dict("index")
     labelled = []
     for r in results:
         rows = [kept.get((r.triplet_id, r.model, point_id(point))) for point in r.ans_points]
@@ -172,8 +167,8 @@ def shares(results: Sequence[EMSResult]) -> pd.DataFrame:
     matched: earns something in eq. 8; blind spot: nothing, and supported; unsupported: nothing, checked and
     not supported; not checked: nothing, and nothing to check it by; unscored.
     """
-    rows = [(r.model, _place(s_j, s)) for r in results for s_j, s in _pairs(r)]
-    table = pd.DataFrame(rows, columns=["model", "place"])
+    table = pd.DataFrame([(r.model, place) for r in results for place in _places(r)],
+                         columns=["model", "place"])
     counted = pd.crosstab(table["model"], table["place"], normalize="index")
     return counted.reindex(index=table["model"].unique(), columns=PLACES, fill_value=0.0)
 
@@ -188,19 +183,15 @@ def most_mixed(results: Sequence[EMSResult]) -> EMSResult:
         raise InputError("there are no results: nothing was scored")
 
     def order(r: EMSResult) -> tuple[int, float, str, str]:
-        place_of = {point: _place(*pair) for point, pair in zip(r.ans_points, _pairs(r), strict=False)}
-        counts = Counter(place_of.values())
+        counts = Counter(dict(zip(r.ans_points, _places(r), strict=False)).values())
         rarest = min(counts.values(), default=0) / max(1, len(r.ans_points))
         return -len(counts), -rarest, r.triplet_id, r.model
     return min(results, key=order)
 
 
-PLACES = ["matched", "blind spot", "unsupported", "not checked", "unscored"]
-
-
-def _pairs(result: EMSResult) -> Iterator[tuple[float | None, Support]]:
-    """The score (eq. 7) and the support of each answer point."""
-    return zip(result.ans_score, result.support, strict=True)
+def _places(result: EMSResult) -> list[str]:
+    """Where each answer point goes, one of `PLACES`."""
+    return [_place(score, s) for score, s in zip(result.ans_score, result.support, strict=True)]
 
 
 def _place(score: float | None, support: Support) -> str:

@@ -19,25 +19,22 @@ from ...support.stage import with_support
 from ...support.support import LocalSupporter
 from ...types import EMSResult, Triplet
 from ..choices.edits import EDITS, edited_answers
-from .document_check import with_contexts
 
 SEED = 7
 DOSE = 0.75               # share of an edit's possible changes that are made
 TEXTS = 10                # references that are edited, at most
 
 
-def values(triplets: Sequence[Triplet], *, transcripts: Path | None = None, stored: Path | None = None,
-           save: Path | None = None) -> pd.DataFrame:
+def values(triplets: Sequence[Triplet], *, stored: Path | None = None, save: Path | None = None
+           ) -> pd.DataFrame:
     """EMS-Support of one reference a group, unedited and after each edit (`model`), as a values frame.
 
-    Of more than `TEXTS` groups the first by name are taken.
-
-    The documents are the triplets' contexts, or the calls in the folder `transcripts`. Without either, rows
-    come from the file `stored`, for these triplets alone: none where it has none. What was computed is
-    written to `save`.
+    Of more than `TEXTS` groups the first by name are taken. The documents are the triplets' contexts; without
+    them, rows come from the file `stored`, for these triplets alone: none where it has none. What was
+    computed is written to `save`.
     """
     first = {t.group: t for t in sorted(triplets, key=lambda t: t.id, reverse=True)}
-    texts = with_contexts([t for _, t in sorted(first.items())[:TEXTS]], transcripts)
+    texts = [t for _, t in sorted(first.items())[:TEXTS]]
     if any(not t.context for t in texts):
         none = pd.DataFrame(columns=frames.COLUMNS)
         kept = frames.read_frames(stored) if stored and stored.is_file() else none

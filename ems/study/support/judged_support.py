@@ -18,7 +18,7 @@ from ...support.stage import with_support
 from ...support.support import LLMSupporter
 from ...types import EMSResult, Triplet
 from ..findings.verdicts import in_percent, percent
-from .document_check import label_table, named, one_setting, shares, stored_answers, with_contexts
+from .document_check import label_table, named, one_setting, shares, stored_answers
 
 LABELS = ["supported", "contradicted", "silent"]
 SUPPORT, OPEN = "EMS-Support(LLM)", "EMS-open(LLM)"        # metrics of `values`
@@ -26,28 +26,23 @@ FLOOR = f"{SUPPORT}, another company's document"           # and of what another
 
 
 def judged_answers(results: Sequence[EMSResult], triplets: Sequence[Triplet], judge: Judge | None = None, *,
-                   transcripts: Path | None = None, stored: Path | None = None, save: Path | None = None
-                   ) -> tuple[list[EMSResult], str]:
+                   stored: Path | None = None, save: Path | None = None) -> tuple[list[EMSResult], str]:
     """These results with what a judge says of their points; and where its labels come from, for people.
 
-    By `judge` now, where the documents are at hand (as in `document_check.checked_answers`; then written to
-    `save`); from the file `stored` without a judge, or where its recorded replies do not suffice. A point
-    without a label is unscored; [] where no point has one.
+    By `judge` now, where all triplets have documents (then written to `save`); from the file `stored` without
+    a judge, or where its recorded replies do not suffice. A point without a label is unscored; [] where no
+    point has one.
     """
-    whole = with_contexts(triplets, transcripts)
     source = f"labels stored in {stored.parent.name}/{stored.name}" if stored else "no labels are stored"
-    judged: list[EMSResult] | None = None
-    if judge is not None and all(t.context is not None for t in whole):
+    judged = stored_answers(results, stored)
+    if judge is not None and all(t.context is not None for t in triplets):
         try:
-            judged = with_support(results, whole, LLMSupporter(judge))
-        except MissingReplies as error:
-            source += f": {error}"
-        else:
+            judged = with_support(results, triplets, LLMSupporter(judge))
             source = "labelled now, from recorded replies"
             if save is not None:
                 write_csv(save, label_table(judged))
-    if judged is None:
-        judged = stored_answers(results, stored)
+        except MissingReplies as error:
+            source += f": {error}"
     return judged if any(s.label for r in judged for s in r.support) else [], source
 
 
