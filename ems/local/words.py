@@ -19,7 +19,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from . import quantities as _quantities
-from .quantities import Quantity, QuantityIndex, find_quantities
+from .quantities import Quantity, QuantityIndex, find_quantities, outside
 
 # The declared constants of the local evaluator: round values, the same for every data set. All of them enter
 # `rules_hash`, and so the signature of every local score.
@@ -84,9 +84,8 @@ def read_point(text: str) -> Point:
     quantities = tuple(find_quantities(text))
     disclaims = all(q.unit == "date" for q in quantities) and _DISCLAIMER.search(text)
     kind = _NOT_SAID if disclaims else ""
-    starts, ends = [0, *(q.end for q in quantities)], [*(q.start for q in quantities), len(text)]
-    outside = _FOOTNOTE.sub(" ", " ".join(text[a:b] for a, b in zip(starts, ends, strict=True)))
-    return Point({kind + word: weight for word, weight in _weighed(words_of(outside))}, quantities)
+    words = words_of(_FOOTNOTE.sub(" ", outside(text, quantities)))
+    return Point({kind + word: weight for word, weight in _weighed(words)}, quantities)
 
 
 def _weighed(words: Sequence[str]) -> Iterator[tuple[str, float]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from string import ascii_letters, digits
 
 from ..local.quantities import Quantity, find_quantities
@@ -53,6 +54,7 @@ class Document:
         self._lines: dict[int, list[Line]] = {}
 
     @classmethod
+    @lru_cache(maxsize=64)
     def of(cls, text: str) -> Document:
         """A text cut at empty lines, short paragraphs together, long ones apart (`PASSAGE`)."""
         return cls(cut(text))

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from math import fsum, nan
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,7 @@ from ..sanitise import harmless, quoted
 from ..types import Answer, InputError, Support, Triplet
 from .document import Document
 from .stage import Supporter
-from .support import DOCUMENTS, LocalSupporter
+from .support import LocalSupporter
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 NOT_APPLICABLE = "not applicable"
 PASSAGES = 5               # of a document, laid before the judge; as many as OmniEval retrieves
 MAX_TOKENS = 32            # of a reply
+Found = float | str        # a value in [0, 1], or the reason why there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,6 @@ class RubricJudge:
         self.judge, self.prompts = as_judge(judge), prompts or Prompts()
         self.rubrics = [RUBRICS[name] for name in rubrics]
         self.unread: Counter[str] = Counter()
-        self._document = lru_cache(maxsize=DOCUMENTS)(Document.of)
 
     @property
     def signature(self) -> str:
@@ -109,46 +108,43 @@ class RubricJudge:
     def rate(self, triplets: Sequence[Triplet], answers: Sequence[Answer]) -> list[Rating]:
         """A rating for each answer and rubric, in this order. InputError for an answer to no triplet."""
         by_id = _by_id(triplets, answers)
-        wanted = [(answer, rubric) for answer in answers for rubric in self.rubrics]
-        known = [self._without_asking(rubric, by_id[answer.triplet_id], answer) for answer, rubric in wanted]
-        asked = [pair for pair, rating in zip(wanted, known, strict=True) if rating is None]
-        requests = [self._request(rubric, by_id[answer.triplet_id], answer) for answer, rubric in asked]
-        replies = self.judge.ask(requests, "rate answers")
-        read = iter([self._read(answer, rubric, reply)
-                     for (answer, rubric), reply in zip(asked, replies, strict=True)])
-        return [next(read) if rating is None else rating for rating in known]
-
-    def _without_asking(self, rubric: Rubric, triplet: Triplet, answer: Answer) -> Rating | None:
-        """The rating of what needs no judge; None for the rest."""
-        if rubric.of_document and not (triplet.context or "").strip():
-            return _rated(answer, rubric.name, None, NOT_APPLICABLE)
-        if harmless(answer.answer):
-            return None
-        nothing_to_say = rubric.name == "hallucination" or (
-            rubric.name == "numeric" and not _amounts(triplet.reference))
-        return (_rated(answer, rubric.name, None, NOT_APPLICABLE) if nothing_to_say
-                else _rated(answer, rubric.name, 0.0))
+        wanted = [(rubric, by_id[answer.triplet_id], answer) for answer in answers for rubric in self.rubrics]
+        found = [_without_asking(*one) for one in wanted]
+        asked = [k for k, known in enumerate(found) if known is None]
+        replies = self.judge.ask([self._request(*wanted[k]) for k in asked], "rate answers")
+        for k, reply in zip(asked, replies, strict=True):
+            found[k] = self._read(wanted[k][0], reply)
+        return [_rated(answer, rubric.name, one)
+                for (rubric, _, answer), one in zip(wanted, found, strict=True)]
 
     def _request(self, rubric: Rubric, triplet: Triplet, answer: Answer) -> Request:
         slots = {"question": quoted(triplet.question), "answer": harmless(answer.answer)}
         if rubric.name != "utilization":
             slots["reference"] = harmless(triplet.reference)
         if rubric.of_document:
-            document = self._document(triplet.context or "")
+            document = Document.of(triplet.context or "")
             best = sorted(document.index.top(f"{triplet.question}\n{answer.answer}", PASSAGES))
             slots["passages"] = "\n\n".join(harmless(document.passages[i]) for i in best)
         prompt = self.prompts.fill(rubric.template, **slots)
         return Request("rubric", prompt, MAX_TOKENS, choices=rubric.choices)
 
-    def _read(self, answer: Answer, rubric: Rubric, reply: Reply) -> Rating:
+    def _read(self, rubric: Rubric, reply: Reply) -> Found:
         word = None if reply.text is None else read_word(reply.text, rubric.choices)
         if word is None:
-            failure = reply.error or "unreadable"
-            self.unread[f"{rubric.name}: {failure}"] += 1
-            return _rated(answer, rubric.name, None, failure)
-        if word == NOT_APPLICABLE:
-            return _rated(answer, rubric.name, None, NOT_APPLICABLE)
-        return _rated(answer, rubric.name, normalised(word, rubric.levels))
+            word = reply.error or "unreadable"
+            self.unread[f"{rubric.name}: {word}"] += 1
+        return normalised(word, rubric.levels) if word in rubric.levels else word
+
+
+def _without_asking(rubric: Rubric, triplet: Triplet, answer: Answer) -> Found | None:
+    """What is found without a judge; None where one is to be asked."""
+    if rubric.of_document and not (triplet.context or "").strip():
+        return NOT_APPLICABLE
+    if harmless(answer.answer):
+        return None
+    nothing_to_say = rubric.name == "hallucination" or (
+        rubric.name == "numeric" and not _amounts(triplet.reference))
+    return NOT_APPLICABLE if nothing_to_say else 0.0
 
 
 # --- without a judge ---
@@ -181,17 +177,16 @@ def local_ratings(triplets: Sequence[Triplet], answers: Sequence[Answer],
     ratings = []
     for i, answer in enumerate(answers):
         found = _share_found(by_id[answer.triplet_id].reference, answer.answer)
-        ratings.append(_rated(answer, "numeric", found, "" if found is not None else NOT_APPLICABLE))
-        ratings.append(_hallucination(answer, supports.get(i, ())))
+        ratings.append(_rated(answer, "numeric", NOT_APPLICABLE if found is None else found))
+        ratings.append(_rated(answer, "hallucination", _hallucination(supports.get(i, ()))))
     return ratings
 
 
-def _hallucination(answer: Answer, supports: Sequence[Support]) -> Rating:
+def _hallucination(supports: Sequence[Support]) -> Found:
     labels = [support.label for support in supports if support.checked]
     if labels:
-        return _rated(answer, "hallucination", sum(label != "supported" for label in labels) / len(labels))
-    lost = any(support.label is None for support in supports)
-    return _rated(answer, "hallucination", None, "unreadable" if lost else NOT_APPLICABLE)
+        return sum(label != "supported" for label in labels) / len(labels)
+    return "unreadable" if any(support.label is None for support in supports) else NOT_APPLICABLE
 
 
 def _share_found(reference: str, answer: str) -> float | None:
@@ -209,17 +204,11 @@ def rating_table(ratings: Iterable[Rating]) -> pd.DataFrame:
     """A row a model and rubric: mean over scored answers (nan for none), scored, not_applicable, unscored."""
     import pandas as pd
 
-    cells: dict[tuple[str, str], list[Rating]] = {}
-    for rating in ratings:
-        cells.setdefault((rating.model, rating.rubric), []).append(rating)
-    rows = []
-    for (model, rubric), cell in cells.items():
-        values = [rating.value for rating in cell if rating.value is not None]
-        absent = sum(not rating.applies for rating in cell)
-        rows.append({"model": model, "rubric": rubric, "mean": fsum(values) / len(values) if values else nan,
-                     "scored": len(values), "not_applicable": absent,
-                     "unscored": len(cell) - len(values) - absent})
-    return pd.DataFrame(rows)
+    rows = [(r.model, r.rubric, r.value, not r.applies, r.applies and r.value is None) for r in ratings]
+    table = pd.DataFrame(rows, columns=["model", "rubric", "value", "not_applicable", "unscored"])
+    return table.astype({"value": float}).groupby(["model", "rubric"], sort=False, as_index=False).agg(
+        mean=("value", lambda values: fsum(values.dropna()) / values.count() if values.count() else nan),
+        scored=("value", "count"), not_applicable=("not_applicable", "sum"), unscored=("unscored", "sum"))
 
 
 def rating_frame(ratings: Sequence[Rating], signature: str, triplets: Sequence[Triplet]) -> pd.DataFrame:
@@ -246,5 +235,6 @@ def _by_id(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> Mapping[st
     return by_id
 
 
-def _rated(answer: Answer, rubric: str, value: float | None, reason: str = "") -> Rating:
+def _rated(answer: Answer, rubric: str, found: Found | None) -> Rating:
+    value, reason = (None, found) if isinstance(found, str) else (found, "")
     return Rating(answer.triplet_id, answer.model, rubric, value, reason)

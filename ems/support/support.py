@@ -11,13 +11,12 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import combinations
 from math import fsum
 
 from ..asking import Judge, Request, as_judge
 from ..baselines import LABELS, LABELS_SCHEMA
-from ..local.quantities import LARGEST_DIFFERENCE, Quantity, same
+from ..local.quantities import LARGEST_DIFFERENCE, Quantity, outside, same
 from ..local.words import rules_hash, word_weight
 from ..prompting import Prompts
 from ..reading import read_words
@@ -39,7 +38,6 @@ LEAST_PASSAGES = 25
 RULE = (f"tied={TIED},precise={PRECISE},from={DERIVED_FROM},rival={RIVAL},opposed={OPPOSED},"
         f"least={LEAST_PASSAGES},signs={SIGNS}")
 QUOTE = 300            # characters of a quoted line
-DOCUMENTS = 64         # documents kept with their index
 POINTS_PER_CALL = 10   # of an answer, laid before a judge at once
 _FROM_LABEL = dict(zip(LABELS, ("supported", "silent", "contradicted"), strict=True))
 NO_NUMBER = "no number to check"
@@ -66,10 +64,9 @@ class LocalSupporter:
         self.k, self.derive = k, derive
         off = "" if derive else ",no derivations"
         self.signature = f"local:{rules_hash()},k={k},{RULE}{off}"
-        self._document = lru_cache(maxsize=DOCUMENTS)(Document.of)
 
     def __call__(self, answers: Sequence[tuple[str, Points]]) -> list[tuple[Support, ...]]:
-        return [self.check(self._document(text), points) for text, points in answers]
+        return [self.check(Document.of(text), points) for text, points in answers]
 
     def check(self, document: Document, points: Sequence[str]) -> tuple[Support, ...]:
         """The support of each point in a document that is already cut into passages."""
@@ -120,7 +117,7 @@ Held = tuple[_Near, Quantity, Quantity]        # a line, the point's quantity, a
 
 def _closest_lines(document: Document, point: str, passages: Sequence[int]) -> list[_Near] | None:
     """The lines of the passages, those that share most words first; None for a point without words."""
-    words = content_stems(_without_numbers(point))
+    words = content_stems(outside(point, read_numbers(point)))
     # "billion" belongs to a number and is in many lines: it weighs what the passages say, however few
     weights = {stem: document.index.idf(stem, LEAST_PASSAGES if stem in words else 0)
                for stem in content_stems(point) if word_weight(stem) >= 1}
@@ -131,15 +128,6 @@ def _closest_lines(document: Document, point: str, passages: Sequence[int]) -> l
                           for held in (line.around, line.stems)))
             for passage in passages for line in document.lines(passage)]
     return sorted(near, key=lambda one: (-one.overlap, -one.own))
-
-
-def _without_numbers(point: str) -> str:
-    """The point without its quantities and what belongs to them, such as "billion"."""
-    pieces, start = [], 0
-    for q in read_numbers(point):
-        pieces.append(point[start:q.start])
-        start = max(start, q.end)
-    return " ".join([*pieces, point[start:]])
 
 
 def _holder(q: Quantity, lines: Sequence[_Near], scale: float) -> Held | None:
@@ -256,10 +244,9 @@ class LLMSupporter:
         self.judge, self.prompts, self.k = as_judge(judge), prompts or Prompts(), k
         self.unread: Counter[str] = Counter()
         self.signature = f"llm:{self.prompts.signature('support')},k={k},points={POINTS_PER_CALL}"
-        self._document = lru_cache(maxsize=DOCUMENTS)(Document.of)
 
     def __call__(self, answers: Sequence[tuple[str, Points]]) -> list[tuple[Support, ...]]:
-        return self.check_all([(self._document(text), points) for text, points in answers])
+        return self.check_all([(Document.of(text), points) for text, points in answers])
 
     def check_all(self, answers: Sequence[tuple[Document, Points]]) -> list[tuple[Support, ...]]:
         """The support of each answer's points in a document that is already cut into passages."""

@@ -114,7 +114,7 @@ def build_triplets(companies: Sequence[Mapping[str, str]], questions: str | Path
     asked, triplets = _questions(questions), []
     for company in companies:
         ticker, path = company["ticker"], Path(references or "", f"{company['ticker']}.yaml")
-        texts = {} if references is None else _yaml(path)
+        texts = {} if references is None else read_yaml(path)
         context = find_transcript(company, transcripts).text if transcripts else None
         call = (f"{company['company']} ({ticker}), {company['fiscal_period']} earnings call of "
                 f"{company['call_date']}.")
@@ -130,7 +130,7 @@ def build_triplets(companies: Sequence[Mapping[str, str]], questions: str | Path
 
 def _questions(path: str | Path) -> dict[str, str]:
     """Question id -> text, in the file's order."""
-    rows = _yaml(path)
+    rows = read_yaml(path)
     if not isinstance(rows, list) or not all(isinstance(row, dict) and isinstance(row.get("id"), str | int)
                                              and "question" in row for row in rows):
         raise InputError(f"{path}: a list of entries with id, topic and question is needed")
@@ -151,7 +151,8 @@ def own_triplets(transcripts: str | Path | None = None) -> list[Triplet]:
                           data_path(f"{OWN}/references"), transcripts)
 
 
-def _yaml(path: str | Path) -> Any:
+def read_yaml(path: str | Path) -> Any:
+    """The value of a YAML file; InputError when it is none."""
     import yaml
 
     try:

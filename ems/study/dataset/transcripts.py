@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
+from itertools import zip_longest
 from pathlib import Path
 
 from ...io import read_text
@@ -110,12 +111,9 @@ def _pdf(path: Path) -> str:
 def _html(path: Path) -> str:
     """The text of a page; of tables with several columns, the column that reads most like English."""
     page = parse_html(read_text(path))
-    columns: dict[int, list[str]] = {}
-    for row in page.find_all("tr"):
-        cells = row.find_all("td")
-        for i, cell in enumerate(cells if len(cells) > 1 else ()):
-            columns.setdefault(i, []).append(html_text(cell).strip())
-    texts = ["\n\n".join(cells) for cells in columns.values()] or [html_text(page)]
+    rows = [cells for row in page.find_all("tr") if len(cells := row.find_all("td")) > 1]
+    columns = ([html_text(cell).strip() for cell in column if cell] for column in zip_longest(*rows))
+    texts = ["\n\n".join(cells) for cells in columns] or [html_text(page)]
     return _unstack(max(texts, key=english_share))
 
 

@@ -92,7 +92,7 @@ def find_parts(text: str) -> tuple[list[str], dict[str, str]]:
     appendix = copy.first("Questions designed for") or (0, 0)
     questions = _find_questions(copy, appendix)
     titles = [(span, task) for task, prompt in PROMPTS.items()
-              for span in copy.all(prompt.title) if span > appendix]
+              for span in copy.spans(letters(prompt.title)) if span > appendix]
     prompts = _find_prompts(copy, titles)
     missing = {f"question {i} (A.1)": copy.nearest(f"QUESTION {i}")
                for i, question in enumerate(questions, 1) if question is None}
@@ -124,8 +124,9 @@ def _printed(pattern: str) -> str:
 def _find_questions(copy: _Copy, appendix: Span) -> list[str | None]:
     """The five questions; None for one that is missing or breaks off, "" where only the next heading is."""
     headings = [copy.first(f"QUESTION {i}", appendix) for i in range(1, 6)]
+    after = copy.first("Answer Generation Prompts", headings[4]) if headings[4] else None
     ends = [*(span and span[0] for span in headings[1:]),
-            copy.line_of("Answer Generation Prompts", headings[4])]
+            after and copy.text.rfind("\n", 0, after[0]) + 1]         # where its line begins
     questions: list[str | None] = []
     for i, (heading, end) in enumerate(zip(headings, ends, strict=True), 1):
         question = copy.reflowed(heading[1], end) if heading and end else ""
@@ -138,7 +139,7 @@ def _find_prompts(copy: _Copy, titles: Sequence[tuple[Span, str]]) -> dict[str, 
     """By task, what stands between a figure's caption and the last title before it."""
     prompts: dict[str, str] = {}
     previous = 0
-    for caption in copy.captions():
+    for caption, _ in copy.spans(CAPTION):
         between = [title for title in titles if previous <= title[0][0] < caption]
         if between and max(between)[1] not in prompts:
             span, task = max(between)
@@ -159,26 +160,37 @@ class _Copy:
         unbroken = re.sub(r"[a-z-]+-\n\s*[a-z]+", " ", text.lower())     # halves of broken words are no words
         self.words = frozenset(re.findall(r"[a-z]+(?:-[a-z]+)*", unbroken))
 
-    def all(self, words: str) -> list[Span]:
-        """Everywhere that the words stand."""
-        return self._spans(letters(words))
+    def spans(self, pattern: str) -> list[Span]:
+        """Everywhere that a pattern of letters matches."""
+        return [(self.places[match.start()], self.places[match.end() - 1] + 1)
+                for match in re.finditer(pattern, self.letters)]
 
     def first(self, words: str, after: Span = (0, 0)) -> Span | None:
         """Where the words stand first after a place, None when they do not."""
-        return next((span for span in self.all(words) if span[0] >= after[1]), None)
-
-    def line_of(self, words: str, after: Span | None) -> int | None:
-        """Where the line begins that holds the words next after a place."""
-        span = self.first(words, after) if after else None
-        return self.text.rfind("\n", 0, span[0]) + 1 if span else None
-
-    def captions(self) -> list[int]:
-        """Where the captions of the figures begin that show a prompt."""
-        return [start for start, _ in self._spans(CAPTION)]
+        return next((span for span in self.spans(letters(words)) if span[0] >= after[1]), None)
 
     def reflowed(self, start: int, end: int) -> str:
-        """A part of the text, its lines joined to paragraphs."""
-        return _reflow(self.text[start:end], self.words, self.width)
+        """A part of the text, its lines joined to paragraphs, list entries and labels."""
+        blocks: list[str] = []
+        after_short = True                         # whether a paragraph may have ended before this line
+        for line in map(str.strip, self.text[start:end].strip().split("\n")):
+            if not line:
+                after_short = True
+                continue
+            if not blocks or _begins_block(line, blocks[-1], after_short):
+                blocks.append(line)
+            elif re.search(r"[a-z]-$", blocks[-1]) and re.match("[a-z]", line):
+                blocks[-1] = blocks[-1][:-1] + "-" * self._is_compound(blocks[-1], line) + line
+            else:
+                blocks[-1] += " " + line
+            after_short = len(line) < 0.8 * self.width
+        return "".join(block + _gap(block, after) for block, after in pairwise([*blocks, ""]))
+
+    def _is_compound(self, before: str, after: str) -> bool:
+        """Whether a hyphen at a line's end belongs to the word: seen elsewhere, or both halves are words."""
+        first, second = re.findall("[a-z-]+", before.lower()[:-1])[-1], re.findall("[a-z]+", after)[0]
+        return f"{first}-{second}" in self.words or (
+            first + second not in self.words and {first, second} <= self.words)
 
     def nearest(self, words: str, within: str = "") -> str:
         """What was sought, and the line most like it, in the copy or a part of it: for people.
@@ -193,33 +205,11 @@ class _Copy:
         shown = f"nearest line {lines[near[0]][:SHOWN]!r}" if near else "no line is like it"
         return f"{words!r} ({shown})"
 
-    def _spans(self, pattern: str) -> list[Span]:
-        return [(self.places[match.start()], self.places[match.end() - 1] + 1)
-                for match in re.finditer(pattern, self.letters)]
-
 
 _MARKED = re.compile(r'\d{1,2}\. |- |["\[\]]|<[^<>]{1,30}>$|-?\d{1,2}$')
 # A line that only names what follows, and one that begins with such a name.
 _HEAD = re.compile(r"(?:\d{1,2}\. )?(?:[A-Z{][^.!?\":]{0,60}:|Example \d+:?)$")
 _LABELLED = re.compile(r"[A-Z{][^.!?\":]{0,60}:(?: |$)|Example \d+:?$")
-
-
-def _reflow(text: str, words: frozenset[str], width: int) -> str:
-    """The lines joined to paragraphs, list entries and labels; `words` and `width` are those of the copy."""
-    blocks: list[str] = []
-    after_short = True                         # whether a paragraph may have ended before this line
-    for line in map(str.strip, text.strip().split("\n")):
-        if not line:
-            after_short = True
-            continue
-        if not blocks or _begins_block(line, blocks[-1], after_short):
-            blocks.append(line)
-        elif re.search(r"[a-z]-$", blocks[-1]) and re.match("[a-z]", line):
-            blocks[-1] = blocks[-1][:-1] + "-" * _is_compound(blocks[-1], line, words) + line
-        else:
-            blocks[-1] += " " + line
-        after_short = len(line) < 0.8 * width
-    return "".join(block + _gap(block, after) for block, after in pairwise([*blocks, ""]))
 
 
 def _begins_block(line: str, last: str, after_short: bool) -> bool:
@@ -230,12 +220,6 @@ def _begins_block(line: str, last: str, after_short: bool) -> bool:
     ended = last[-1] in '.:?!"]>'
     list_goes_on = ended or last[-1] == "," or re.fullmatch(r"-?\d{1,2}", last)
     return bool(_MARKED.match(line) and line[0] != '"' and list_goes_on) or (after_short and ended)
-
-
-def _is_compound(before: str, after: str, words: frozenset[str]) -> bool:
-    """Whether the hyphen at a line's end belongs to the word: seen elsewhere, or both halves are words."""
-    first, second = re.findall("[a-z-]+", before.lower()[:-1])[-1], re.findall("[a-z]+", after)[0]
-    return f"{first}-{second}" in words or (first + second not in words and {first, second} <= words)
 
 
 def _gap(block: str, after: str) -> str:

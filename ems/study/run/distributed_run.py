@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...batches import CHUNK, triplets_by_id
-from ...pipeline import EMS
 from ...presets import build
 from ...types import Answer, EMSResult, InputError, Triplet
 
@@ -31,19 +30,19 @@ def stream(address: str, triplets: Sequence[Triplet], answers: Sequence[Answer],
     The workers need this package in this version. InputError when dask is missing, nothing answers at the
     address or it is lost, or the workers cannot import the package.
     """
-    build(None, scorer, encoder=encoder)      # says now, and not on a worker, what is wrong with the choice
+    choice: dict[str, Any] = {"scorer": scorer, "encoder": encoder}
+    build(None, **choice)                     # says now, and not on a worker, what is wrong with the choice
     by_id, rest = triplets_by_id(triplets), iter(answers)
     if several := next((t.id for t in triplets if t.others), None):
         raise InputError(f"triplet {several!r} has several references, which --scheduler does not compare; "
                          "leave the option out")
-    evaluate = partial(_evaluate_chunk, scorer=scorer, encoder=encoder)
     submitted: deque = deque()
     with _connect(address) as client, _explained(address):
         most = CHUNKS_PER_THREAD * max(1, sum(client.nthreads().values()))
         while True:
             while len(submitted) < most and (chunk := list(islice(rest, CHUNK))):
                 needed = [by_id[i] for i in dict.fromkeys(a.triplet_id for a in chunk) if i in by_id]
-                submitted.append(client.submit(evaluate, needed, chunk, pure=False))
+                submitted.append(client.submit(_evaluate_chunk, needed, chunk, pure=False, **choice))
             if not submitted:
                 return
             yield from submitted.popleft().result()
@@ -82,13 +81,9 @@ def _explained(address: str) -> Iterator[None]:
                          "memory") from None
 
 
-def _evaluate_chunk(triplets: Sequence[Triplet], answers: Sequence[Answer], scorer: str,
-                    encoder: str | None) -> list[EMSResult]:
+_build_once = cache(build)     # on a worker, since an encoder takes seconds to load
+
+
+def _evaluate_chunk(triplets: Sequence[Triplet], answers: Sequence[Answer], **choice: Any) -> list[EMSResult]:
     """One chunk, on a worker."""
-    return _pipeline(scorer, encoder).evaluate(triplets, answers)
-
-
-@cache
-def _pipeline(scorer: str, encoder: str | None) -> EMS:
-    """A worker's pipeline, made once: an encoder takes seconds to load."""
-    return build(None, scorer, encoder=encoder)
+    return _build_once(None, **choice).evaluate(triplets, answers)

@@ -27,9 +27,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ... import __version__
-from ...io import home, meant, read_text, write_json
+from ...io import home, meant, write_json
 from ...judge.store import FINAL
 from ...types import InputError
+from ..dataset.calls import read_yaml
 from ..own import pipeline_with, source_of
 from .preflight import check_inputs, check_models, check_transcripts
 from .project import project_root
@@ -48,17 +49,12 @@ Parameters = Mapping[str, Any]
 
 def load_profile(root: Path, name: str) -> dict[str, dict[str, Any]]:
     """Parameters by notebook (and `common`) of a profile, by name or path; InputError if there is none."""
-    import yaml
-
     path = Path(name) if name.endswith((".yaml", ".yml")) else root / "profiles" / f"{name}.yaml"
     if not path.is_file():
         known = ", ".join(sorted(p.stem for p in (root / "profiles").glob("*.yaml")))
         raise InputError(f"no profile {name!r}{meant(name, known.split(', '))}; there are {known}, or give "
                          "the path of a .yaml file")
-    try:
-        profile = yaml.safe_load(read_text(path))
-    except yaml.YAMLError as error:
-        raise InputError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
+    profile = read_yaml(path)
     if not isinstance(profile, dict) or not all(isinstance(v, dict) for v in profile.values()):
         raise InputError(f"{path} must map notebook names (and common) to parameters")
     return profile

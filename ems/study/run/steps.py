@@ -25,7 +25,6 @@ from ..people import upstream
 if TYPE_CHECKING:
     import pandas as pd
 
-SOURCES = ("q3-2024", "findver", "files")
 Settings = Mapping[str, Any]
 
 
@@ -96,20 +95,18 @@ def load_data(root: Path, source: str, *, companies: Sequence[str] = (), triplet
     """
     import pandas as pd
 
+    given = frames.load_answers(root / answers) if answers and source != "findver" else []
     labels = pd.DataFrame(columns=["triplet_id", "model", "correct"])
-    if source not in SOURCES:
-        raise InputError(f"SOURCE must be one of {', '.join(SOURCES)}, got {source!r}")
     if source == "findver":
         rows, given, labels = upstream.findver()
+    elif source == "files":
+        rows = frames.load_triplets(root / triplets)
+        frames.check_join(rows, given)
+    elif source == calls.OWN:
+        rows = _calls(root, companies, prompts or Prompts(), transcripts, references)
     else:
-        if source == "files":
-            rows = frames.load_triplets(root / triplets)
-        else:
-            rows = _calls(root, companies, prompts or Prompts(), transcripts, references)
-        given = frames.load_answers(root / answers) if answers else []
-        if source == "files":
-            frames.check_join(rows, given)
-    rows = rows[:limit] if limit else rows
+        raise InputError(f"SOURCE must be one of {calls.OWN}, findver, files, got {source!r}")
+    rows = rows[:limit or None]
     known = {t.id for t in rows}
     given = [a for a in given if a.triplet_id in known]
     return DataSet(rows, given, labels[labels["triplet_id"].isin(known)])
