@@ -224,11 +224,9 @@ def check_join(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> dict[s
     if unknown := sorted({a.triplet_id for a in answers} - set(ids)):
         raise InputError(f"{len(unknown)} triplet ids of the answers are not among the {len(ids)} triplets: "
                          f"{some(unknown)}; known ids look like {some(ids)}")
-    answered: dict[str, set[str]] = {}
-    for a in answers:
-        answered.setdefault(a.model, set()).add(a.triplet_id)
-    return {model: [i for i in ids if i not in done]
-            for model, done in answered.items() if len(done) < len(ids)}
+    answered, models = {(a.triplet_id, a.model) for a in answers}, dict.fromkeys(a.model for a in answers)
+    left = {model: [i for i in ids if (i, model) not in answered] for model in models}
+    return {model: missing for model, missing in left.items() if missing}
 
 
 def _numbered(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Any]]:

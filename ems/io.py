@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 import sys
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -71,11 +72,10 @@ def read_text(path: str | Path) -> str:
     except OSError as error:
         hint = "; give a file" if isinstance(error, IsADirectoryError) else ""
         raise InputError(f"{path} cannot be read: {error.strerror or error}{hint}") from None
-    mark = 3 if raw.startswith(b"\xef\xbb\xbf") else 0
     try:
-        return raw[mark:].decode()
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        at = error.start + mark
+        at = len(raw) - len(error.object) + error.start       # the error's bytes begin after the mark
         line = raw.count(b"\n", 0, at) + 1
         raise InputError(f"{path} is not UTF-8: byte 0x{raw[at]:02x} at offset {at} (line {line}); save it "
                          "as UTF-8") from None
@@ -139,14 +139,8 @@ def _problem(error: ValidationError, needed: str) -> str:
 
 
 def duplicates(items: Sequence[T]) -> list[T]:
-    """The items that occur more than once, each named once, in order of first repetition."""
-    seen: set[T] = set()
-    repeated: dict[T, None] = {}
-    for item in items:
-        if item in seen:
-            repeated[item] = None
-        seen.add(item)
-    return list(repeated)
+    """The items that occur more than once, each named once, in order of first occurrence."""
+    return [item for item, times in Counter(items).items() if times > 1]
 
 
 def some(items: Sequence[Any], n: int = 3) -> str:

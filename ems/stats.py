@@ -117,15 +117,12 @@ def summarise(values: pd.DataFrame, *, cluster: str = "group", pool: str = "macr
         units, unscored = (int(cell[column].sum()) for column in ("units", "unscored"))
         coverage = 1 - unscored / units if units else np.nan
         rows.append({
-            "metric": metric, "part": part, "model": model,
-            "value": estimate.value, "ci_low": estimate.ci_low, "ci_high": estimate.ci_high,
-            "n": n, "unscored": unscored,
+            "metric": metric, "part": part, "model": model, **asdict(estimate), "n": n, "unscored": unscored,
             "signature": f"{signature}|pool:{pool}|n:{n}|unscored:{unscored}"
                          f"|interval:t,cluster={cluster},clusters={estimate.clusters}",
             "coverage": coverage, "units": units,
-            "flagged": coverage < MIN_COVERAGE or n / len(cell) < MIN_COVERAGE,
-            "clusters": estimate.clusters})
-    return paper_order(pd.DataFrame(rows))
+            "flagged": coverage < MIN_COVERAGE or n / len(cell) < MIN_COVERAGE})
+    return paper_order(pd.DataFrame(rows, columns=[*COLUMNS, "coverage", "units", "flagged", "clusters"]))
 
 
 def _summed(cells: Mapping[tuple[str, str, str], pd.DataFrame], metric: str, part: str,
@@ -263,20 +260,16 @@ def bounds(values: pd.DataFrame) -> pd.DataFrame:
     narrower. An F1 takes the bounds of its precision and recall.
     """
     frame = _checked(values, "triplet_id")
-    lost = frame["num"].isna()
-    total = (frame["den"] + frame["unscored"]).where(frame["den"] + frame["unscored"] > 0, 1.0)
-    ends = {"low": frame["num"] / total, "high": ((frame["num"] + frame["unscored"]) / total).clip(upper=1)}
-    whole = frame["unscored"] == 0
-    for name, empty in (("low", 0.0), ("high", 1.0)):
-        known = ends[name].where(~lost, empty)
-        frame[name] = frame["value"].where(whole, known)
-    key = ["metric", "model", "triplet_id"]
-    sides = frame.pivot(index=key, columns="part", values=["low", "high"])
-    of_f1 = (frame["part"] == "F1") & ~whole
-    for name in ("low", "high"):
+    key, unscored = ["metric", "model", "triplet_id"], frame["unscored"]
+    total = (frame["den"] + unscored).where(frame["den"] + unscored > 0, 1.0)
+    of_f1 = (frame["part"] == "F1") & (unscored > 0)
+    for name, score in (("low", 0.0), ("high", 1.0)):
+        known = ((frame["num"] + score * unscored) / total).clip(upper=1).where(frame["num"].notna(), score)
+        frame[name] = frame["value"].where(unscored == 0, known)
         if of_f1.any():
-            p, r = (sides[name][part].reindex(pd.MultiIndex.from_frame(frame.loc[of_f1, key])).to_numpy()
-                    for part in ("Precision", "Recall"))
+            sides = frame.pivot(index=key, columns="part", values=name)
+            answers = sides.loc[pd.MultiIndex.from_frame(frame.loc[of_f1, key])]
+            p, r = answers["Precision"].to_numpy(), answers["Recall"].to_numpy()
             frame.loc[of_f1, name] = np.divide(2 * p * r, p + r, out=np.zeros_like(p), where=p + r > 0)
     means = frame.groupby(["metric", "part", "model"], as_index=False)[["value", "low", "high"]].mean()
     return paper_order(means)
@@ -386,10 +379,10 @@ def sign_accuracy(difference: Sequence[float], preference: Sequence[float],
                   cluster: Sequence[object] | None = None, *, resamples: int = 2000,
                   seed: int = 7) -> Estimate:
     """Share of preferences (not 0) whose difference has the same sign; 0 counts half, nan without one."""
-    (gap, liked), codes, left_out = _columns(cluster, difference, preference)
+    liked = np.asarray(preference, dtype=float)
+    (gap, liked), codes, left_out = _columns(cluster, difference, np.where(liked == 0, np.nan, liked))
     table = pd.DataFrame({"cluster": codes, "num": (np.sign(gap) * np.sign(liked) + 1) / 2, "den": 1.0})
-    kept = table[liked != 0]
-    return bootstrapped(*_pooled(kept), resamples, seed, left_out + len(table) - len(kept))
+    return bootstrapped(*_pooled(table), resamples, seed, left_out)
 
 
 def _checked(values: pd.DataFrame, cluster: str, **only: str) -> pd.DataFrame:
@@ -424,7 +417,7 @@ def _known(frame: pd.DataFrame, column: str, *names: str) -> None:
 
 
 def _columns(cluster: Sequence[object] | None,
-             *columns: Sequence[float]) -> tuple[list[np.ndarray], np.ndarray, int]:
+             *columns: Sequence[float] | np.ndarray) -> tuple[list[np.ndarray], np.ndarray, int]:
     """Finite rows of equally long columns, sorted; their cluster codes 0..; how many rows were left out."""
     arrays = [np.asarray(c, dtype=float) for c in columns]
     kept = np.isfinite(arrays).all(axis=0)

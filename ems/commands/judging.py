@@ -28,17 +28,14 @@ COVERAGE = 0.95          # share of points, and of answers, that must be scored 
 
 def pipeline_of(args: argparse.Namespace, planner: Any = None) -> EMS:
     """The stages that the options name, with the judge that they name or the planner of a dry run."""
-    if args.judge == "none":
-        return build(None, args.scorer or "local", encoder=args.encoder, variant=args.variant,
-                     support=args.support)
-    settings = stage_settings(args, counted=planner is not None)
-    return build(planner or judge_of(args), **settings, support=args.support)
+    judge = None if args.judge == "none" else planner or judge_of(args)
+    return build(judge, **stage_settings(args, counted=planner is not None), support=args.support)
 
 
 def stage_settings(args: argparse.Namespace, counted: bool = False) -> dict[str, Any]:
-    """How a judge is to judge, as `presets.build` takes it; `counted`, for a dry run."""
-    scorer = args.scorer or "llm"
-    if scorer == "llm-sampled" and args.temperature == 0:
+    """What `presets.build` takes beside a judge; `counted`, for a dry run."""
+    scorer = args.scorer or ("local" if args.judge == "none" else "llm")
+    if scorer == "llm-sampled" and args.judge != "none" and args.temperature == 0:
         raise InputError("llm-sampled is the mean of several replies, which hardly differ at temperature 0; "
                          "give --temperature 1, or --scorer llm")
     if counted and scorer in ("rouge", "bleu", "bertscore"):

@@ -13,6 +13,10 @@ from ..presets import SUPPORT
 from ..results.display import visible
 
 STORE = "ems-replies.sqlite"
+# Options of several commands.
+JSON: dict[str, Any] = {"action": "store_true", "help": "JSON on standard output"}
+CLUSTER: dict[str, Any] = {"choices": ("group", "triplet_id"), "default": "group",
+                           "help": "what intervals take as one; default group"}
 DRY_RUN = "count calls, tokens and cost without a single call"
 EXIT = ("exit status: 0 done; 2 bad input, and one line says what; 3 finished, but under 95 % of the points, "
         "or of the answers,\nhave a score; 130 stopped by Ctrl-C, 143 by SIGTERM: the replies that came are "
@@ -114,7 +118,7 @@ def _add_evaluate(commands: Any) -> None:
     add("triplets", metavar="TRIPLETS", help="questions with references; q3-2024 names the kit's own fifty")
     add("answers", metavar="ANSWERS", help="the answers to score")
     add("-o", "--output", required=True, metavar="OUT.jsonl", help="file of results to write, one a line")
-    _add_cluster(many)
+    add("--cluster", **CLUSTER)
     add("--dry-run", action="store_true", help=DRY_RUN)
     add("--support", choices=SUPPORT, default="none",
         help="check answer points against the triplet's context: local by numbers, llm by the judge")
@@ -137,12 +141,8 @@ def _add_stages(command: Parser) -> None:
     add("--scorer", metavar="rouge|bleu|bertscore|llm|llm-sides|llm-expected|llm-sampled|local|local-pair",
         help="default local, with a judge llm")
     add("--encoder", metavar="NAME", help="model for bertscore; default roberta-large")
-    _add_json(command)
-    _add_judge(command.add_argument_group("the judge"))
-
-
-def _add_judge(group: Any) -> None:
-    """The options that only a judge needs; `JUDGE_OPTIONS` has their defaults."""
+    add("--json", **JSON)
+    group = command.add_argument_group("the judge")         # what only a judge needs
     add = group.add_argument
     add("--base-url", metavar="URL", help="address of the endpoint; default OPENAI_BASE_URL")
     add("--key-env", metavar="NAME", help="environment variable with the key; default OPENAI_API_KEY")
@@ -165,15 +165,6 @@ def _add_judge(group: Any) -> None:
         help="money for a million tokens, such as 2.5,10,1.25")
     add("--spend-limit", type=float, metavar="MONEY", help="stop before the judge costs more")
     group.set_defaults(**JUDGE_OPTIONS)
-
-
-def _add_json(command: Parser) -> None:
-    command.add_argument("--json", action="store_true", help="JSON on standard output")
-
-
-def _add_cluster(command: Parser) -> None:
-    command.add_argument("--cluster", choices=("group", "triplet_id"), default="group",
-                         help="what intervals take as one; default group")
 
 
 def _add_triplets(commands: Any) -> None:
@@ -203,7 +194,7 @@ def _add_report(commands: Any) -> None:
         help="the questions, and the groups that intervals are over; or q3-2024")
     add("--title", default="EMS report", metavar="TEXT", help="heading of the page")
     add("--store", metavar="FILE", help="the judge's replies: those that could not be read are quoted")
-    _add_json(report)
+    add("--json", **JSON)
 
 
 def _add_compare(commands: Any) -> None:
@@ -221,9 +212,9 @@ def _add_compare(commands: Any) -> None:
     add("--metric", metavar="NAME", help="which one, where a file holds several")
     add("--triplets", metavar="FILE", help="the groups that intervals and tests are over; or q3-2024")
     add("--top", type=WHOLE, default=5, metavar="N", help="changed answers and points to show; default 5")
-    _add_cluster(both)
+    add("--cluster", **CLUSTER)
     add("--seed", type=WHOLE, default=7, metavar="N", help="of the test, where it draws signs; default 7")
-    _add_json(both)
+    add("--json", **JSON)
 
 
 def _add_agree(commands: Any) -> None:
@@ -293,7 +284,7 @@ def _add_replies(commands: Any) -> None:
     for action in (out, into, count, show):
         action.add_argument("--store", default=STORE, metavar="FILE", help=f"default {STORE}")
     for action in (count, show):
-        _add_json(action)
+        action.add_argument("--json", **JSON)
 
 
 # --- values ---
