@@ -9,12 +9,12 @@ from typing import Any
 from .extract import LLMExtractor
 from .io import meant
 from .match import VARIANTS as ONE_BY_ONE
-from .match import LLMMatcher, Matcher
+from .match import LLMMatcher
 from .pipeline import EMS
 from .score import BERTScorer, BLEUScorer, LLMScorer, RougeScorer, Scorer, WholeScorer
 from .support.stage import Supporter
 from .types import Answer, EMSResult, InputError, Triplet
-from .variants.finer import HIGHEST, ExpectedLLMScorer, SampledLLMScorer
+from .variants.finer import ExpectedLLMScorer, SampledLLMScorer
 from .variants.joint import JointLLMMatcher, JointLLMScorer
 from .variants.sides import SidesLLMScorer
 
@@ -50,18 +50,14 @@ def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = Non
     from .local.scorers import LocalScorer, PairScorer, SimilarityMatcher
     from .local.sentences import SentenceExtractor
 
-    llm = JointLLMScorer if variant == "all" else LLMScorer
-    top = max_score if max_score is not None else HIGHEST if scorer == "llm-expected" else 10
-    judged: dict[str, Callable[[], Any]] = {
-        "llm": lambda: llm(judge, prompts, max_score=top),
-        "llm-sides": lambda: SidesLLMScorer(judge, prompts, max_score=top),
-        "llm-expected": lambda: ExpectedLLMScorer(judge, prompts, max_score=top),
-        "llm-sampled": lambda: SampledLLMScorer(judge, prompts, max_score=top)}
+    judged: dict[str, Callable[..., Any]] = {
+        "llm": JointLLMScorer if variant == "all" else LLMScorer, "llm-sides": SidesLLMScorer,
+        "llm-expected": ExpectedLLMScorer, "llm-sampled": SampledLLMScorer}
     local: dict[str, Callable[[], Scorer | WholeScorer]] = {
         "rouge": RougeScorer, "bleu": BLEUScorer,
         "bertscore": lambda: BERTScorer(Encoder(encoder or "roberta-large")),
         "local": LocalScorer, "local-pair": PairScorer}
-    allowed = {**local, **(judged if judge is not None else {})}
+    allowed = [*local, *(judged if judge is not None else ())]
     if scorer not in allowed:
         hint = f"; the {scorer} scorer needs a judge" if scorer in judged else ""
         raise InputError(f"scorer must be one of {', '.join(allowed)}, got "
@@ -71,14 +67,13 @@ def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = Non
     if judge is None and variant != "faithful":
         raise InputError(f"variant {variant!r} is a way to ask a judge, and there is none")
     supporter = _supporter(support, judge, prompts)
+    scale = {} if max_score is None else {"max_score": max_score}
+    scores = local[scorer]() if scorer in local else judged[scorer](judge, prompts, **scale)
     if judge is None:
-        matching = None if scorer == "local" else SimilarityMatcher()
-        return EMS(SentenceExtractor(), matching, allowed[scorer](), supporter)
-    matcher: Matcher | None = None
-    if scorer not in ("local", "llm-sides"):
-        matcher = (JointLLMMatcher(judge, prompts) if variant == "all"
-                   else LLMMatcher(judge, prompts, variant=variant))
-    return EMS(LLMExtractor(judge, prompts), matcher, allowed[scorer](), supporter)
+        return EMS(SentenceExtractor(), SimilarityMatcher(), scores, supporter)
+    matcher = (JointLLMMatcher(judge, prompts) if variant == "all"
+               else LLMMatcher(judge, prompts, variant=variant))
+    return EMS(LLMExtractor(judge, prompts), matcher, scores, supporter)
 
 
 def _supporter(support: str, judge: Any, prompts: Any) -> Supporter | None:

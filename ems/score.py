@@ -55,14 +55,11 @@ class GroupScorer(Protocol):
     def by_answer(self, groups: Sequence[Sequence[tuple[str, str]]]) -> list[list[float | None]]: ...
 
 
-class LLMScorer:
-    """A whole number 0 .. `max_score` from the judge, divided by `max_score` (10 in the paper's examples).
+class JudgedScorer:
+    """What every scorer on a judge's scale 0 .. `max_score` has. `unread` counts lost scores, by reason."""
 
-    `unread` counts the replies that gave no score, by reason.
-    """
-
-    name = "llm"
-    suffix = ""              # of the signature, for another kind of score than a whole number
+    name, template = "llm", "score"
+    suffix = ""              # of the signature, for another kind of score than a whole number a pair
 
     def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *,
                  max_score: int = 10):
@@ -70,7 +67,11 @@ class LLMScorer:
             raise InputError(f"max_score must be 1 to a million, got {max_score}")
         self.judge, self.prompts, self.max_score = as_judge(judge), prompts or Prompts(), max_score
         self.unread: Counter[str] = Counter()
-        self.signature = f"llm:{self.prompts.signature('score')},max={max_score}{self.suffix}"
+        self.signature = f"{self.name}:{self.prompts.signature(self.template)},max={max_score}{self.suffix}"
+
+
+class LLMScorer(JudgedScorer):
+    """A whole number 0 .. `max_score` from the judge, divided by `max_score` (10 in the paper's examples)."""
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         requests = [self.request(ref, ans) for ref, ans in pairs]

@@ -128,18 +128,16 @@ class Calls:
             return
         if reply.message:
             self.judge.complaints[reply.error] = reply.message
-        if not reply.error or reply.error in FINAL:
-            self._strikes = 0
-            return
         of_its_own = reply.error == "http 413" or (
             reply.error in ("http 400", "http 422") and ABOUT_VALUE.search(reply.message))
-        if of_its_own and self.judge.endpoint.learned.alive:
+        if not reply.error or reply.error in FINAL or (of_its_own and self.judge.endpoint.learned.alive):
             self._strikes = 0
             return
         self._strikes += 1
         if self._strikes >= (OWN_STRIKES if of_its_own else STRIKES):
             count, self._strikes = self._strikes, 0
-            raise self._unavailable(f"{count} calls in a row failed, the last with {_told(reply)}")
+            raise self._unavailable(f"{count} calls in a row failed, the last with "
+                                    f"{_told(reply.error, reply.message)}")
 
     # --- one question ---
 
@@ -196,7 +194,7 @@ class Calls:
             if failed.reason == "unreachable":
                 raise self._unreachable(failed)
             raise self._unavailable("no reply has ever come from this address; the last call failed with "
-                                    f"{_told(failed)}")
+                                    f"{_told(failed.reason, failed.message)}")
 
     async def _call(self, key: str, request: Request, stop: asyncio.Event) -> Reply | Failed:
         """One call, and another at once where the server's complaint says what to leave out."""
@@ -209,21 +207,18 @@ class Calls:
                 started = time.monotonic()
                 try:
                     choice = await judge.endpoint.post(body)
-                    failed: Failed | None = None
-                except Failed as error:
-                    failed = error
+                except Failed as failed:
                     if any(failed.tokens.values()):        # paid for, of no use as it is
                         judge.count_call(request, failed.tokens)
-                else:
-                    judge.endpoint.learned.alive = True
-                    seconds = round(time.monotonic() - started, 3)
-                    judge.count_call(request, choice, seconds)
-            if failed is None:
+                    if failed.fatal:
+                        raise self._unavailable(failed.fatal) from None
+                    if failed.complaint and judge.endpoint.learn(failed.complaint, body):
+                        continue
+                    return failed
+                judge.endpoint.learned.alive = True
+                seconds = round(time.monotonic() - started, 3)
+                judge.count_call(request, choice, seconds)
                 return judge.reply(self._saved(judge.record(key, request, body, choice, seconds)))
-            if failed.fatal:
-                raise self._unavailable(failed.fatal)
-            if not (failed.complaint and judge.endpoint.learn(failed.complaint, body)):
-                return failed
 
     async def _turn(self) -> None:
         """Wait until a call may start, `APART` after the one before."""
@@ -312,6 +307,5 @@ async def _pause(seconds: float, stop: asyncio.Event) -> None:
         await asyncio.wait_for(stop.wait(), seconds)
 
 
-def _told(failed: Reply | Failed) -> str:
-    reason = failed.reason if isinstance(failed, Failed) else failed.error
-    return f"{reason!r}{f': {failed.message}' if failed.message else ''}"
+def _told(reason: str, message: str) -> str:
+    return f"{reason!r}{f': {message}' if message else ''}"

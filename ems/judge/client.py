@@ -258,7 +258,7 @@ class LLMJudge:
         sent = {"format": body.get("response_format", {}).get("type", "text"), **self.decoding,
                 "thinking_tokens": self.thinking_tokens or None,
                 "dropped": sorted(self.endpoint.learned.dropped - body.keys()),
-                "chances": choice.pop("chances", None)}
+                "chances": choice.pop("chances")}
         return Record(key=key, task=request.task, model=self.model, label=request.label, seconds=seconds,
                       prompt=request.prompt, date=utc(),
                       sent={k: v for k, v in sent.items() if v not in (None, [], {})}, **choice)

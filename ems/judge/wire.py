@@ -179,7 +179,7 @@ class Endpoint:
             reason = "broken off" if isinstance(error, BrokenOff) else "wrong shape"
             raise Failed(reason, tokens=read_usage(data), message=self._shown(_message(data))) from None
         choice["text"] = self._masked(choice["text"])       # a server may repeat the key it was sent
-        return {**choice, **({"chances": read_chances(data)} if "logprobs" in body else {})}
+        return {**choice, "chances": read_chances(data) if "logprobs" in body else {}}
 
     async def listed_models(self, seconds: float) -> list[dict[str, Any]]:
         """The endpoint's list of models (GET /models): entries with an id; [] when none comes in time."""
@@ -259,9 +259,7 @@ def _message(body: Any) -> str:
 
 def _retry_after(headers: Any) -> float | None:
     """Seconds the server asks to wait, by Retry-After as a number or a date; None when it does not say."""
-    value = headers.get("retry-after")
-    if value is None:
-        return None
+    value = headers.get("retry-after", "")
     try:
         seconds = float(value)
     except ValueError:

@@ -11,8 +11,8 @@ from ..parsing.lists import read_entries, read_rows
 from ..prompting import Prompts
 from ..reading import read_index, read_score
 from ..sanitise import numbered, quoted
-from ..score import MAX_TOKENS, scale
-from ..types import InputError, Match, Points
+from ..score import MAX_TOKENS, JudgedScorer, scale
+from ..types import Match, Points
 
 MATCHES_SCHEMA = reply_schema("matches", {"type": "integer"})
 SCORES_SCHEMA = reply_schema("scores", {"type": "integer"})
@@ -55,20 +55,8 @@ def _listed(judge: Judge, requests: Sequence[Request], progress: str, key: str, 
         yield values
 
 
-class ListScorer:
+class ListScorer(JudgedScorer):
     """Asks a judge for lists of whole numbers 0 .. `max_score`, with one template for all."""
-
-    name = template = suffix = ""
-
-    def __init__(
-        self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *, max_score: int = 10
-    ):
-        if max_score < 1:
-            raise InputError(f"max_score must be 1 or more, got {max_score}")
-        self.judge, self.prompts, self.max_score = as_judge(judge), prompts or Prompts(), max_score
-        self.unread: Counter[str] = Counter()
-        prompt = self.prompts.signature(self.template)
-        self.signature = f"{self.name}:{prompt},max={max_score}{self.suffix}"
 
     def _ask(
         self, slots: Sequence[Mapping[str, str]], counts: Sequence[int], progress: str
@@ -90,7 +78,7 @@ class JointLLMScorer(ListScorer):
     its own.
     """
 
-    name, template, suffix = "llm", "score_all", ",variant=all"
+    template, suffix = "score_all", ",variant=all"
 
     def by_answer(self, groups: Sequence[Sequence[tuple[str, str]]]) -> list[list[float | None]]:
         """The scores of each answer's pairs, in their order."""
