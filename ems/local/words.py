@@ -10,6 +10,7 @@ points that it compares; sentence embeddings come in where a scorer or matcher i
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import sys
 from collections import defaultdict
@@ -111,7 +112,7 @@ class Side:
         asked = {kind + word for word in words_of(question) for kind in ("", _NOT_SAID)}
         self.words = [{word: weight * (question_word if word in asked else 1)
                        for word, weight in point.words.items()} for point in self.points]
-        self.word_weights = [sum(words.values()) for words in self.words]
+        self.word_weights = [math.fsum(words.values()) for words in self.words]
         # What a point weighs; positive.
         self.weights = [max(weight + NUMBER * len(point.quantities), FUNCTION_WORD)
                         for weight, point in zip(self.word_weights, self.points, strict=True)]
