@@ -107,7 +107,7 @@ def test_a_corrected_mean_covers_and_is_shorter_where_the_metric_is_good():
     for _ in range(60):
         table, label = drawn(rng, 60, 0.3)
         known = table.assign(label=np.where(np.arange(240) < 80, label, NAN))      # twenty whole groups
-        row = own_labels._corrected(known, "f1")
+        row = own_labels._corrected(known)
         covered += row["ci_low"] <= 0 <= row["ci_high"]
         shorter += row["ci_high"] - row["ci_low"] < row["labels_high"] - row["labels_low"]
     assert covered / 60 >= 0.88

@@ -194,13 +194,11 @@ def by_domain(labels: pd.DataFrame, scores: pd.DataFrame, metrics: Sequence[str]
     Columns domain, pairs and those of `human_agreement`, for `metrics` and the other annotator. A domain has
     few pairs: read the intervals, which resample them.
     """
-    columns = [name for metric, name in metrics_of(scores).items() if metric in metrics]
-    rows = []
-    for domain, here in labels.groupby("dataset"):
-        found = human_agreement(here, scores[[*KEYS, *columns]], against=(), asked=["overall"],
-                                measures=["spearman"], **bootstrap)
-        rows.append(found.assign(domain=domain, pairs=here["instance_id"].nunique()))
-    return pd.concat(rows, ignore_index=True)
+    columns = [*KEYS, *(name for metric, name in metrics_of(scores).items() if metric in metrics)]
+    settings: dict[str, Any] = {"against": (), "asked": ["overall"], "measures": ["spearman"], **bootstrap}
+    return pd.concat([human_agreement(here, scores[columns], **settings)
+                      .assign(domain=domain, pairs=here["instance_id"].nunique())
+                      for domain, here in labels.groupby("dataset")], ignore_index=True)
 
 
 def beside_table1(people: pd.DataFrame) -> pd.DataFrame:

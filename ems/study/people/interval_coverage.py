@@ -17,14 +17,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 METHODS = ("Student's t over clusters", "percentile bootstrap")
+SIZES = (10, 20, 50)          # clusters in a draw
+DRAWS, RESAMPLES = 2000, 500
 
 
-def coverage(values: Sequence[float], cluster: Sequence[object], *, sizes: Sequence[int] = (10, 20, 50),
-             draws: int = 2000, resamples: int = 500, seed: int = 7) -> pd.DataFrame:
+def coverage(values: Sequence[float], cluster: Sequence[object], *, seed: int = 7) -> pd.DataFrame:
     """How often an interval for a mean holds the true one, when only some clusters are seen.
 
-    All clusters of the values are the population, their mean the truth; `draws` times as many clusters as
-    each of `sizes` says are drawn from it (with replacement), whole, and each method makes its interval:
+    All clusters of the values are the population, their mean the truth; `DRAWS` times as many clusters as
+    each of `SIZES` says are drawn from it (with replacement), whole, and each method makes its interval:
     `stats.jackknifed`'s, and the percentile bootstrap over clusters. Columns clusters, method, coverage with
     its own 95 % interval (`low`, `high`), width (the mean one). InputError for fewer than two clusters.
     """
@@ -33,12 +34,12 @@ def coverage(values: Sequence[float], cluster: Sequence[object], *, sizes: Seque
     if len(sums) < 2:
         raise InputError(f"coverage needs two clusters to draw from, got {len(sums)}")
     truth, rng, rows = sums[:, 0].sum() / sums[:, 1].sum(), np.random.default_rng(seed), []
-    for size in sizes:
-        drawn = sums[rng.integers(len(sums), size=(draws, size))]          # (draws, clusters, sum and count)
-        intervals = {METHODS[0]: _student(drawn), METHODS[1]: _percentile(drawn, resamples, rng)}
+    for size in SIZES:
+        drawn = sums[rng.integers(len(sums), size=(DRAWS, size))]          # (draws, clusters, sum and count)
+        intervals = {METHODS[0]: _student(drawn), METHODS[1]: _percentile(drawn, rng)}
         for method, (low, high) in intervals.items():
             share = float(((low <= truth) & (truth <= high)).mean())
-            error = 1.96 * math.sqrt(share * (1 - share) / draws)
+            error = 1.96 * math.sqrt(share * (1 - share) / DRAWS)
             rows.append((size, method, share, share - error, share + error, float((high - low).mean())))
     return pd.DataFrame(rows, columns=["clusters", "method", "coverage", "low", "high", "width"])
 
@@ -66,14 +67,12 @@ def _student(drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return mean - reach, mean + reach
 
 
-def _percentile(drawn: np.ndarray, resamples: int, rng: np.random.Generator
-                ) -> tuple[np.ndarray, np.ndarray]:
+def _percentile(drawn: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """The percentile bootstrap over clusters, with the same resampled places for all draws."""
     clusters = drawn.shape[1]
-    counts = rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=resamples).astype(float)
+    counts = rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=RESAMPLES).astype(float)
     means = (drawn[..., 0] @ counts.T) / (drawn[..., 1] @ counts.T)
-    low, high = np.quantile(means, [0.025, 0.975], axis=1)
-    return low, high
+    return tuple(np.quantile(means, [0.025, 0.975], axis=1))
 
 
 def coverage_figure(covered: pd.DataFrame) -> Figure:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from ...io import read_text, some
 from ...results.saved import UNNAMED, load_results
 from ...types import InputError
 from ..choices.reliability import Scale, krippendorff_alpha
+from .agreement import SIGN, measured
 
 SINGLE = ("triplet_id", "model", "label")
 PAIR = ("triplet_id", "model_a", "model_b", "preference")
@@ -58,19 +58,17 @@ def read_labels(path: str | Path) -> pd.DataFrame:
     if columns is None:
         raise InputError(f"{path} needs the columns {', '.join(SINGLE)} or {', '.join(PAIR)} and a row a "
                          f"judgement, got {', '.join(map(str, given)) or 'nothing'}")
-    named = columns[-1]
+    *units, named = columns
     for number, row in enumerate(rows, 2):
-        if empty := [name for name in columns[:-1] if not row.get(name, "").strip()]:
+        if empty := [name for name in units if not row.get(name, "").strip()]:
             raise InputError(f"{path}, row {number}: {empty[0]} is empty")
         row[named] = _number(row.get(named, ""), f"{path}, row {number}: {named}")
-    table = pd.DataFrame(rows)[[c for c in given if c in (*columns, "rater", "group")]]
-    table["rater"] = table.get("rater", pd.Series("1", index=table.index)).fillna("").astype(str)
-    of_groups = table.get("group", table["triplet_id"]).fillna("").astype(str)
-    table["group"] = of_groups.where(of_groups.str.strip() != "", table["triplet_id"])
-    judged = [*columns[:-1], "rater"]
-    if (twice := table.duplicated(judged)).any():
-        raise InputError(f"{path} has {some(list(table.loc[twice, judged].iloc[0]), 4)} more than once; "
-                         "several people's labels need a column rater")
+    table = pd.DataFrame(rows, columns=[*columns, "rater", "group"])
+    table["rater"] = table["rater"].fillna("") if "rater" in given else "1"
+    table["group"] = table["group"].where(table["group"].fillna("").str.strip() != "", table["triplet_id"])
+    if (twice := table.duplicated([*units, "rater"])).any():
+        raise InputError(f"{path} has {some(list(table.loc[twice, [*units, 'rater']].iloc[0]), 4)} more than "
+                         "once; several people's labels need a column rater")
     if table[named].nunique() < 2:
         some_label = table[named].notna().any()
         every = f"every {named} is {table[named].max():g}" if some_label else f"no row has a {named}"
@@ -80,11 +78,13 @@ def read_labels(path: str | Path) -> pd.DataFrame:
 
 def _number(cell: str, where: str) -> float:
     """A label; nan for an empty cell."""
+    if not cell.strip():
+        return math.nan
     try:
-        value = float(cell) if cell.strip() else math.nan
+        value = float(cell)
     except ValueError:
-        value = math.inf
-    if math.isinf(value) or (math.isnan(value) and cell.strip()):
+        value = math.nan
+    if not math.isfinite(value):
         raise InputError(f"{where} must be a number, got {cell!r:.40}")
     return value
 
@@ -104,8 +104,7 @@ def _named(labels: pd.DataFrame) -> tuple[str, list[str]]:
     return ("preference", [*PAIR[:3]]) if "preference" in labels else ("label", KEY)
 
 
-def agreement(results: Mapping[str, pd.DataFrame], labels: pd.DataFrame, *, resamples: int = 2000,
-              seed: int = 7) -> pd.DataFrame:
+def agreement(results: Mapping[str, pd.DataFrame], labels: pd.DataFrame, **bootstrap: int) -> pd.DataFrame:
     """How well each metric and part agrees with people: Spearman and Pearson; AUC of labels 0 and 1; for
     pairs Spearman of the gap and the share of preferences with its sign.
 
@@ -115,21 +114,14 @@ def agreement(results: Mapping[str, pd.DataFrame], labels: pd.DataFrame, *, resa
     """
     named, units = _named(labels)
     people = labels.groupby(units, as_index=False).agg({named: "mean", "group": "first"}).dropna()
-    settings, rows = {"resamples": resamples, "seed": seed}, []
+    zero_or_one = set(people[named].unique()) <= {0.0, 1.0}
+    last = [SIGN] if named == "preference" else ["AUC"] if zero_or_one else []
+    rows = []
     for name, table in results.items():
-        values = _beside(people, table)
-        for part in PARTS:
-            x, y, groups = values[part], people[named], people["group"]
-            found = stats.correlate(x, y, groups, coefficients=("spearman", "pearson"), **settings)
-            by_measure = found.set_index("coefficient").to_dict("index")
-            if named == "preference":
-                by_measure["right side"] = asdict(stats.sign_accuracy(x, y, groups, **settings))
-            elif set(y.unique()) <= {0.0, 1.0}:
-                by_measure["AUC"] = asdict(stats.auc(x, y, groups, **settings))
-            rows += [{"metric": name, "part": part, "measure": measure,
-                      **{k: row[k] for k in ("value", "ci_low", "ci_high", "n", "left_out")}}
-                     for measure, row in by_measure.items()]
-    return pd.DataFrame(rows)
+        found = measured(dict(_beside(people, table).items()), people[named], people["group"],
+                         ["spearman", "pearson", *last], (), **bootstrap)
+        rows += [{"metric": name, "part": row.pop("metric"), **row} for row in found]
+    return pd.DataFrame(rows).drop(columns="clusters").replace({"measure": {SIGN: "right side"}})
 
 
 def _beside(people: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
@@ -147,7 +139,7 @@ def _beside(people: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     return of("model_b") - of("model_a") if "model_b" in people else of("model")
 
 
-def corrected_means(table: pd.DataFrame, labels: pd.DataFrame, part: str = "f1") -> pd.DataFrame:
+def corrected_means(table: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
     """Each model's mean label, over all its answers: labelled ones, corrected by the metric on the others.
 
     Prediction-powered inference (Angelopoulos et al. 2023; the tuned form of 2024): the mean label plus lam
@@ -155,25 +147,20 @@ def corrected_means(table: pd.DataFrame, labels: pd.DataFrame, part: str = "f1")
     makes the variance least; at 0 it is the labels' own mean. On the labels' scale. Columns model, labelled,
     unlabelled, labels_mean with its interval, mean with its interval, lam, worth (the number of labels
     that would give an interval as short without the metric). Intervals are t over groups; none under six.
-    Answers that `labels` does not name are groups of their own; those without a value are
-    left out, labelled or not.
+    Answers that `labels` does not name are groups of their own; those without an F1 are left out.
     """
     people = labels.groupby(KEY, as_index=False).agg({"label": "mean", "group": "first"})
     _beside(people, table)                                   # every label has its answer
-    rows = []
-    for model, answers in table.dropna(subset=[part]).groupby("model"):
-        joined = answers.merge(people[people["model"] == model], on=KEY, how="left")
-        joined["group"] = joined["group"].fillna(joined["triplet_id"])
-        if not joined["label"].notna().any():
-            continue
-        rows.append({"model": model, **_corrected(joined, part)})
-    return pd.DataFrame(rows)
+    joined = table.dropna(subset="f1").merge(people, on=KEY, how="left")
+    joined["group"] = joined["group"].fillna(joined["triplet_id"])
+    return pd.DataFrame([{"model": model, **_corrected(answers)} for model, answers in joined.groupby("model")
+                         if answers["label"].notna().any()])
 
 
-def _corrected(joined: pd.DataFrame, part: str) -> dict[str, Any]:
+def _corrected(joined: pd.DataFrame) -> dict[str, Any]:
     """One row of `corrected_means`, from a model's answers with their labels (nan: none)."""
     known = joined["label"].notna().to_numpy()
-    x, y = joined[part].to_numpy(dtype=float), joined["label"].fillna(0.0).to_numpy()
+    x, y = joined["f1"].to_numpy(dtype=float), joined["label"].fillna(0.0).to_numpy()
     codes, groups = pd.factorize(joined["group"], sort=True)
     n, others = int(known.sum()), int((~known).sum())
     tuned = 0.0

@@ -115,16 +115,15 @@ def compared(cells: pd.DataFrame) -> pd.DataFrame:
 def mismatches(cells: pd.DataFrame) -> pd.DataFrame:
     """The cells that are not as printed, with the reason as far as one is known."""
     other = cells[cells["gap"].notna() & (cells["gap"] != 0)]
-    columns = ["paper", "table", "row", "column", "printed", "ours", "gap", "note"]
-    return other[columns].reset_index(drop=True)
+    return other[[*KEYS, "printed", "ours", "gap", "note"]].reset_index(drop=True)
 
 
-def side_by_side(cells: pd.DataFrame, table: str, paper: str = "") -> pd.DataFrame:
+def side_by_side(cells: pd.DataFrame, table: str) -> pd.DataFrame:
     """One table as its paper has it: each column printed and computed, rows and columns in printed order."""
-    chosen = cells[(cells["table"] == table) & (cells["paper"] == paper if paper else True)]
+    chosen = cells[cells["table"] == table]
     if chosen.empty:
         known = ", ".join((cells["paper"] + " " + cells["table"]).unique())
-        raise InputError(f"no table {f'{paper} {table}'.strip()!r}; there are {known}")
+        raise InputError(f"no table {table!r}; there are {known}")
     columns = list(dict.fromkeys(chosen["column"]))
     wide = chosen.pivot_table(index="row", columns="column", values=["printed", "ours"], sort=False)
     return wide.reorder_levels([1, 0], axis=1).reindex(

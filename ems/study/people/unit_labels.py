@@ -104,11 +104,10 @@ def summary_agreement(people: pd.DataFrame, scores: pd.DataFrame, **bootstrap: i
         ours = scores.pivot(index="triplet_id", columns="model", values=column).reindex_like(people)
         x, y = ours.to_numpy(dtype=float), people.to_numpy(dtype=float)
         for measure in ("kendall", "pearson"):
-            by_triplet = [_correlation(a, b, measure) for a, b in zip(x, y, strict=True)]
-            mean = stats.mean_over(by_triplet, people.index)
-            system = stats.bootstrapped(system_level(x, y, measure), len(x), x.size, **bootstrap)
+            levels = {"summary": stats.mean_over(list(_by_row(x, y, measure)), people.index),
+                      "system": stats.bootstrapped(system_level(x, y, measure), len(x), x.size, **bootstrap)}
             rows += [{"metric": metric, "level": level, "measure": measure, **asdict(estimate)}
-                     for level, estimate in (("summary", mean), ("system", system))]
+                     for level, estimate in levels.items()]
     return pd.DataFrame(rows).drop(columns="left_out")
 
 
@@ -116,17 +115,16 @@ def system_level(x: np.ndarray, y: np.ndarray, measure: str) -> stats.Statistic:
     """Correlation of the systems' means, from (triplets, systems) values and counts of drawn triplets."""
     def statistic(weights: np.ndarray) -> np.ndarray:
         total = weights.sum(axis=1, keepdims=True)
-        means = zip(weights @ x / total, weights @ y / total, strict=True)
-        return np.array([_correlation(a, b, measure) for a, b in means])
+        return _by_row(weights @ x / total, weights @ y / total, measure)
     return statistic
 
 
-def _correlation(a: np.ndarray, b: np.ndarray, measure: str) -> float:
-    """Pearson's r or Kendall's tau-b of two short rows; nan where either is constant."""
+def _by_row(a: np.ndarray, b: np.ndarray, measure: str) -> np.ndarray:
+    """Pearson's r or Kendall's tau-b of each row of a with that of b; nan where either is constant."""
     if measure == "kendall":
-        upper = np.triu_indices(len(a), 1)
-        a, b = (np.sign(np.subtract.outer(v, v))[upper] for v in (a, b))
+        i, j = np.triu_indices(a.shape[1], 1)
+        a, b = (np.sign(v[:, i] - v[:, j]) for v in (a, b))
     else:
-        a, b = a - a.mean(), b - b.mean()
-    length = np.sqrt((a @ a) * (b @ b))
-    return float(a @ b / length) if length > 1e-12 else np.nan
+        a, b = (v - v.mean(axis=1, keepdims=True) for v in (a, b))
+    length = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
+    return np.divide((a * b).sum(axis=1), length, out=np.full(len(a), np.nan), where=length > 1e-12)

@@ -8,11 +8,10 @@ entailed when its label is supported, else refuted: nothing was chosen on any of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from math import nan
+from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -63,7 +62,8 @@ def judged_claims(frame: pd.DataFrame, committed: Path, judge: Judge | None = No
 
 
 def _judged(judge: Judge) -> pd.DataFrame:
-    given, documents, _ = _claims_and_filings()
+    given, filings, _ = findver_claims()
+    documents = {name: Document(passages) for name, passages in filings.items()}
     supporter = LLMSupporter(judge, k=K)
     supports = supporter.check_all([(documents[c["report"]], (c["statement"],)) for c in given])
     return pd.DataFrame([(c["triplet_id"], s.label, s.reason, supporter.signature)
@@ -77,7 +77,8 @@ def half_of(filings: Sequence[str]) -> dict[str, str]:
 
 
 def _checked_claims() -> pd.DataFrame:
-    given, documents, released = _claims_and_filings()
+    given, filings, released = findver_claims()
+    documents = {name: Document(passages) for name, passages in filings.items()}
     halves, supporter = half_of([claim["report"] for claim in given]), LocalSupporter()
     rows = []
     for claim in given:
@@ -99,19 +100,13 @@ def _checked_claims() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _claims_and_filings() -> tuple[list[dict[str, Any]], dict[str, Document], dict[str, dict[str, bool]]]:
-    given, passages, released = findver_claims()
-    return given, {name: Document(texts) for name, texts in passages.items()}, released
-
-
 def accuracy(frame: pd.DataFrame) -> pd.DataFrame:
     """The rule by half and subset: claims, share right with its interval over filings, share right of those
     with a number to check, share refuted of those flagged (and how many), and on the same claims the best and
     the median released model.
     """
-    return pd.DataFrame([
-        {**about, "right, of those with a number": cell.loc[cell["checked"].astype(bool), "right"].mean(),
-         **_beside(cell)} for about, cell in _cells(frame, (CHOSEN, MEASURED))])
+    return _by_half(frame, (CHOSEN, MEASURED), lambda half, cell: {
+        "right, of those with a number": cell.loc[cell["checked"].astype(bool), "right"].mean()})
 
 
 def judge_beside(frame: pd.DataFrame, judged: pd.DataFrame) -> pd.DataFrame:
@@ -123,34 +118,31 @@ def judge_beside(frame: pd.DataFrame, judged: pd.DataFrame) -> pd.DataFrame:
     """
     numbers = judged["triplet_id"].map(frame.set_index("triplet_id")["right"].astype(float))
     judged = judged.assign(more=judged["right"].astype(float) - numbers)
+    return _by_half(judged, (MEASURED, BOTH), lambda half, cell: _interval(     # no claim's own half is both
+        "less numbers", cell["more"].where(cell["half"] == half), cell["group"], "less_"))
+
+
+def _by_half(frame: pd.DataFrame, halves: Sequence[str],
+             between: Callable[[str, pd.DataFrame], dict[str, float]]) -> pd.DataFrame:
+    """A row for the claims of each half and subset, if there are any, with what `between` says of them."""
     rows = []
-    for about, cell in _cells(judged, (MEASURED, BOTH)):
-        fair = cell if about["half"] == MEASURED else cell.assign(more=nan)
-        rows.append({**about, **_interval("less numbers", fair, "more", "less_"), **_beside(cell)})
+    for half, (subset, name) in product(halves, SUBSETS.items()):
+        cell = frame[frame["half"].eq(half) | (half == BOTH)]
+        cell = cell[cell["subset"].eq(subset) | (subset == "all")]
+        if cell.empty:
+            continue
+        flagged, models = cell[~cell["said"].astype(bool)], cell.filter(like="right: ").mean()
+        rows.append({
+            "half": half, "claims of": name, "n": len(cell),
+            **_interval("right", cell["right"], cell["group"]), **between(half, cell),
+            "refuted, of those flagged": (~flagged["entailed"].astype(bool)).mean(),
+            "flagged": len(flagged), "best model": models.max(), "median model": models.median()})
     return pd.DataFrame(rows)
 
 
-def _cells(frame: pd.DataFrame, halves: Sequence[str]) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-    """The claims of each half and subset, if any, and what every table says of them first."""
-    for half in halves:
-        of_half = frame if half == BOTH else frame[frame["half"] == half]
-        for subset, name in SUBSETS.items():
-            cell = of_half if subset == "all" else of_half[of_half["subset"] == subset]
-            if not cell.empty:
-                yield {"half": half, "claims of": name, "n": len(cell), **_interval("right", cell)}, cell
-
-
-def _beside(cell: pd.DataFrame) -> dict[str, float]:
-    """Claims that are flagged, the share of them that is refuted, and the released models on the same claims.
-    """
-    flagged, models = cell[~cell["said"].astype(bool)], cell.filter(like="right: ").mean()
-    return {"refuted, of those flagged": (~flagged["entailed"].astype(bool)).mean(), "flagged": len(flagged),
-            "best model": models.max(), "median model": models.median()}
-
-
-def _interval(name: str, cell: pd.DataFrame, column: str = "right", prefix: str = "") -> dict[str, float]:
-    """Mean of a column with its 95 % interval over filings; nan for a column without values."""
-    share = mean_over(cell[column].astype(float), cell["group"])
+def _interval(name: str, values: pd.Series, filings: pd.Series, prefix: str = "") -> dict[str, float]:
+    """The mean of values with its 95 % interval over filings; nan without values."""
+    share = mean_over(values.astype(float), filings)
     return {name: share.value, f"{prefix}ci_low": share.ci_low, f"{prefix}ci_high": share.ci_high}
 
 
