@@ -264,14 +264,13 @@ def _run_step(run: Run, step: Step, kernels: Kernels) -> dict[str, Any]:
         _say(f"{title}: unchanged, skipped")
         return last
     _say(f"{title} ...")
-    began, before = time.time(), _usage_files(run, step)
+    began = time.time()
     kernels.execute(step.path, copy, step.values, run.root)
     if absent := [name for name in step.writes if not (run.folder / name).exists()]:
         raise InputError(f"{step.path.name} ended without writing {absent}; see {copy}")
     report = {"notebook": step.path.stem, "finished": _now(), "seconds": round(time.time() - began, 1),
               "code_sha256": run.code, "parameters": step.values}
-    new = [file for file, age in _usage_files(run, step).items() if before.get(file) != age]
-    if lost := _unanswered(new):
+    if lost := _unanswered(run.folder / name for name in step.writes if name.startswith("usage_")):
         run.stamp_of(step).unlink(missing_ok=True)
         reasons = ", ".join(f"{reason} {n}" for reason, n in lost.most_common())
         _say(f"{title}: {report['seconds']} s; {sum(lost.values())} questions had no reply ({reasons}): "
@@ -282,12 +281,6 @@ def _run_step(run: Run, step: Step, kernels: Kernels) -> dict[str, Any]:
                                     "writes": {name: _hash(run.folder / name) for name in step.writes}})
     _say(f"{title}: {report['seconds']} s")
     return report
-
-
-def _usage_files(run: Run, step: Step) -> dict[Path, int]:
-    """Usage files of the run (`data.judge_usage`) and their times, without those of other notebooks."""
-    others = {name for other in run.steps if other != step for name in other.writes}
-    return {p: p.stat().st_mtime_ns for p in sorted(run.folder.glob("usage_*.json")) if p.name not in others}
 
 
 def _unanswered(files: Iterable[Path]) -> Counter[str]:
