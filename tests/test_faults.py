@@ -206,7 +206,7 @@ def test_a_notebook_whose_judge_left_questions_open_is_run_again(tmp_path, capfd
         return Fault(body=declined) if asked == "question 2" else None
 
     with Loopback("1", faults=fault) as server:
-        project(tmp_path, f"common: {{URL: '{server.url}'}}", _01_ask=[PARAMETERS, ASK])
+        project(tmp_path, f"common: {{URL: '{server.url}'}}", {"01_ask": ["usage_x.json"]}, _01_ask=[PARAMETERS, ASK])
         open_question = "1 questions had no reply (http 400 1): the same command asks again"
         for says, calls in ((open_question, 6), ("s\n", 7), ("skipped", 7)):
             reproduce("p", root=tmp_path)

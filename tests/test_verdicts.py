@@ -105,8 +105,8 @@ def test_coverage_counts_points_and_answers_without_a_value():
 
 
 def used(**numbers):
-    return {"requests": 10, "stored": 7, "calls": 0, "prompt_tokens": 0, "completion_tokens": 0, "cost": None,
-            "seconds": 0.0, "failures": {}, **numbers}
+    return {"requests": 10, "stored": 7, "shared": 0, "calls": 0, "prompt_tokens": 0, "cached_tokens": 0,
+            "completion_tokens": 0, "cost": None, "seconds": 0.0, "failures": {}, **numbers}
 
 
 def test_what_a_judge_was_asked_is_summed_over_its_tasks():

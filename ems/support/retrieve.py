@@ -61,8 +61,6 @@ class BM25:
 
     def top(self, text: str, k: int) -> list[int]:
         """Indices of the `k` best passages, the best first, an earlier one before its equal. May be fewer."""
-        if k < 1:
-            raise InputError(f"k must be 1 or more, got {k}")
         scores = self.scores(text)
         return sorted(scores, key=lambda i: (-scores[i], i))[:k]
 

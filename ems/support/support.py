@@ -22,8 +22,7 @@ from ..prompting import Prompts
 from ..reading import read_words
 from ..sanitise import harmless, numbered
 from ..types import InputError, Points, Support
-from .document import NUMBERS, Document, Line, content_stems, read_numbers, undirected
-from .signs import SIGNS, point_signs
+from .document import NUMBERS, SIGNS, Document, Line, content_stems, point_signs, read_numbers, undirected
 
 # The rule of the local supporter: chosen on one half of FinDVer's filings (study.support.findver_support),
 # with a look at how often numbers of answers about the ten calls are found in another company's call.
@@ -58,12 +57,10 @@ class LocalSupporter:
 
     name = "local"
 
-    def __init__(self, k: int = 10, *, derive: bool = True):
+    def __init__(self, k: int = 10):
         if k < 1:
             raise InputError(f"k must be 1 or more, got {k}")
-        self.k, self.derive = k, derive
-        off = "" if derive else ",no derivations"
-        self.signature = f"local:{rules_hash()},k={k},{RULE}{off}"
+        self.k, self.signature = k, f"local:{rules_hash()},k={k},{RULE}"
 
     def __call__(self, answers: Sequence[tuple[str, Points]]) -> list[tuple[Support, ...]]:
         return [self.check(Document.of(text), points) for text, points in answers]
@@ -87,12 +84,14 @@ class LocalSupporter:
         for q in quantities:
             if hit := _holder(q, lines, document.scale):
                 found.append(hit)
-            elif self.derive and (formula := _derivation(q, lines[:DERIVED_FROM], document.scale)):
+            elif formula := _derivation(q, lines[:DERIVED_FROM], document.scale):
                 derived.append(f"{_printed(q, point)} = {formula}")
             else:
                 missing.append(q)
         if missing:
-            rival = next((n for n in lines if n.overlap >= RIVAL and _has_rival(n.line, missing)), None)
+            units = {q.unit for q in missing}
+            rival = next((near for near in lines if near.overlap >= RIVAL
+                          and any(q.unit in units for q in near.line.quantities)), None)
             label, decided = ("contradicted", rival) if rival else ("silent", lines[0] if lines else None)
         elif opposed := next((hit for hit in found if _opposes(*hit, point)), None):
             label, decided = "contradicted", opposed[0]
@@ -149,15 +148,8 @@ def _equal(q: Quantity, other: Quantity, scale: float) -> bool:
     if same(q, other):
         return True
     bare = other.scale == 1 and {q.unit, other.unit} <= {"", "USD"} and other.value >= 10
-    return scale > 1 and bare and same(q, _times(other, scale))
-
-
-def _times(q: Quantity, factor: float) -> Quantity:
-    return replace(q, value=q.value * factor, tolerance=q.tolerance * factor)
-
-
-def _has_rival(line: Line, missing: Sequence[Quantity]) -> bool:
-    return any(q.unit == other.unit for q in missing for other in line.quantities)
+    return scale > 1 and bare and same(
+        q, replace(other, value=other.value * scale, tolerance=other.tolerance * scale))
 
 
 def _opposes(near: _Near, q: Quantity, other: Quantity, point: str) -> bool:

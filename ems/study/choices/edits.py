@@ -87,12 +87,6 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 # Each of the following offers the changes of one edit to `text`. `other` is a text to take sentences from.
 
 
-def _delete(text: str, other: str, rng: random.Random) -> Iterator[Change]:
-    """A sentence goes."""
-    for start, end in sentence_spans(text):
-        yield [(start, end, "")]
-
-
 def _number(text: str, other: str, rng: random.Random) -> Iterator[Change]:
     """The first digit but 0 becomes another, always far beyond rounding. Dates are left alone."""
     for quantity in find_quantities(text):
@@ -118,22 +112,10 @@ def _swap(text: str, other: str, rng: random.Random) -> Iterator[Change]:
         yield [(m.start(), m.end(), rng.choice([name for name in names if name != m[0]]))]
 
 
-def _repeat(text: str, other: str, rng: random.Random) -> Iterator[Change]:
-    """A sentence is repeated right after itself."""
-    for start, end in sentence_spans(text):
-        yield [(end, end, " " + _unmarked(text[start:end]))]
-
-
-def _pad(text: str, other: str, rng: random.Random) -> Iterator[Change]:
-    """After a sentence comes one of `other`: true, and not asked for."""
-    for (_, end), added in zip(sentence_spans(text), sentence_spans(other), strict=False):
-        yield [(end, end, " " + _unmarked(other[slice(*added)]))]
-
-
-def _summary(text: str, other: str, rng: random.Random) -> Iterator[Change]:
-    """Closing paragraphs without content."""
-    for line in EMPTY:
-        yield [(len(text), len(text), "\n\n" + line)]
+def _add(text: str, source: str) -> Iterator[Change]:
+    """After each sentence of the text comes one of `source`, without the list mark before it."""
+    for (_, end), added in zip(sentence_spans(text), sentence_spans(source), strict=False):
+        yield [(end, end, " " + re.sub(r"^(?:[-*•]|\(?\d{1,2}[.)])\s+", "", source[slice(*added)]))]
 
 
 def _shuffle(text: str, other: str, rng: random.Random) -> Iterator[Change]:
@@ -164,11 +146,6 @@ def _restated(m: re.Match[str], rng: random.Random) -> str | None:
     return f"{value / 1000:.{decimals + 3}f} billion"
 
 
-def _unmarked(sentence: str) -> str:
-    """A sentence without the list mark before it."""
-    return re.sub(r"^(?:[-*•]|\(?\d{1,2}[.)])\s+", "", sentence)
-
-
 class Edit(NamedTuple):
     """One kind of edit and what a metric should make of it."""
 
@@ -178,16 +155,17 @@ class Edit(NamedTuple):
 
 
 EDITS = (
-    Edit("delete points", "worse", _delete),
+    Edit("delete points", "worse", lambda text, other, rng: ([(*span, "")] for span in sentence_spans(text))),
     Edit("change numbers", "worse", _number),
     # A unit or a period becomes another one; a year becomes the year before.
     Edit("change units, periods", "worse",
          _each(_UNIT, lambda m, rng: _FLIPS.get(m[0]) or str(int(m[0]) - 1))),
     Edit("negate", "worse", _negate),
     Edit("swap names", "worse", _swap),
-    Edit("repeat points", "excess", _repeat),
-    Edit("pad with other facts", "excess", _pad),
-    Edit("add an empty summary", "none", _summary),
+    Edit("repeat points", "excess", lambda text, other, rng: _add(text, text)),
+    Edit("pad with other facts", "excess", lambda text, other, rng: _add(text, other)),
+    Edit("add an empty summary", "none",
+         lambda text, other, rng: ([(len(text), len(text), "\n\n" + line)] for line in EMPTY)),
     Edit("shuffle sentences", "none", _shuffle),
     # The same amount in another form: 11.4 billion is 11,400 million, 6% is 6 percent.
     Edit("restate numbers", "none", _each(_RESTATE, _restated)),

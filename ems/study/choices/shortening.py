@@ -18,6 +18,7 @@ from ...pipeline import EMS
 from ...presets import build
 from ...stats import paired_table
 from ...types import Answer, EMSResult, Triplet
+from ..own import texts_of
 
 if TYPE_CHECKING:
     from ...local.encoder import Encoder
@@ -58,16 +59,14 @@ def study(triplets: Sequence[Triplet], answers: Sequence[Answer], short: Sequenc
 
 def _without_judge(triplets: Sequence[Triplet], answers: Sequence[Answer], encoder: Encoder | None
                    ) -> list[pd.DataFrame]:
-    reference = {t.id: t.reference for t in triplets}
-    references, texts = [reference[a.triplet_id] for a in answers], [a.answer for a in answers]
-    rouge_f1 = [f1 for *_, f1 in rouge(references, texts, ["rougeL"])["rougeL"]]
-    parts = [frames.values_frame(answers, bleu(references, texts), "BLEU", "Score", BLEU_SIGNATURE, triplets),
-             frames.values_frame(answers, rouge_f1, "ROUGE", "F1", "rouge:rougeL,stemmed", triplets)]
+    texts = texts_of(triplets, answers)
+    scored = {("BLEU", "Score", BLEU_SIGNATURE): bleu(*texts),
+              ("ROUGE", "F1", "rouge:rougeL,stemmed"): [f1 for *_, f1 in rouge(*texts, ["rougeL"])["rougeL"]]}
     if encoder is not None:
-        parts.append(frames.values_frame(answers, bertscore(references, texts, encoder), "BERTScore", "Score",
-                                         f"bertscore:{encoder.signature}", triplets))
+        scored["BERTScore", "Score", f"bertscore:{encoder.signature}"] = bertscore(*texts, encoder)
     local = build(None, "local").evaluate(triplets, answers)
-    return [*parts, frames.to_frame(local, "EMS(local)", triplets)]
+    return [*(frames.values_frame(answers, values, *named, triplets) for named, values in scored.items()),
+            frames.to_frame(local, "EMS(local)", triplets)]
 
 
 def kept(values: pd.DataFrame) -> pd.DataFrame:

@@ -73,9 +73,10 @@ def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
     return drawn
 
 
-def panels(columns: int, height: float, title: str = "", **shared: Any) -> tuple[Figure, list[Axes]]:
-    """A figure of 16 inches by `height` with so many panels a row; `shared` is of `pyplot.subplots`."""
-    fig, axes = pyplot().subplots(ncols=columns, figsize=(16, height), squeeze=False, layout="constrained",
+def panels(columns: int, height: float, title: str = "", *, width: float = 16, **shared: Any
+           ) -> tuple[Figure, list[Axes]]:
+    """A figure of so many inches with so many panels a row; `shared` is of `pyplot.subplots`."""
+    fig, axes = pyplot().subplots(ncols=columns, figsize=(width, height), squeeze=False, layout="constrained",
                                   **shared)
     fig.suptitle(title, x=0.01, ha="left", fontsize=14)
     return fig, list(axes.flat)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from ...judge.budget import Usage, table
 from ...results.display import markdown_text
 from ...stats import MIN_CLUSTERS
 from ...types import EMSResult, InputError
@@ -63,8 +64,8 @@ def by_set(named: Mapping[str, pd.DataFrame], developed: Sequence[str]) -> pd.Da
     """
     cells = {name: frame.set_index("metric").apply(with_interval, axis=1) for name, frame in named.items()}
     metrics = dict.fromkeys(metric for column in cells.values() for metric in column.index)
-    table = pd.DataFrame(cells).reindex(list(metrics))
-    return table.rename(index={metric: f"{metric} *" for metric in developed}).rename_axis("metric")
+    beside = pd.DataFrame(cells).reindex(list(metrics))
+    return beside.rename(index={metric: f"{metric} *" for metric in developed}).rename_axis("metric")
 
 
 def comparison(row: Mapping[str, Any], other: str) -> str:
@@ -153,21 +154,17 @@ def coverage(results: Mapping[str, Sequence[EMSResult]]) -> pd.DataFrame:
                          for metric, answers in results.items()]).set_index("metric")
 
 
-def judge_use(usage: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
+def judge_use(usage: Usage) -> str:
     """What a judge was asked and what it cost, a line for each model of a usage (`data.judge_usage`)."""
-    lines = []
-    for model, tasks in usage.items():
-        total = {name: sum(task[name] or 0 for task in tasks.values()) for name in (
-            "requests", "stored", "calls", "prompt_tokens", "completion_tokens", "cost", "seconds")}
-        unread = sum(sum(task["failures"].values()) for task in tasks.values())
-        line = (f"- **{markdown_text(model)}**: {total['requests']:,} questions, {total['stored']:,} replies "
-                f"from the store, {total['calls']:,} calls")
-        if total["calls"]:
-            unknown = any(task["cost"] is None for task in tasks.values())
-            line += (f" ({total['prompt_tokens']:,} prompt tokens, {total['completion_tokens']:,} reply "
-                     f"tokens, {'unknown' if unknown else format(total['cost'], ',.2f')} money, "
-                     f"{total['seconds']:,.0f} seconds of all calls together)")
-        lines.append(f"{line}; {unread:,} questions without a usable reply.")
+    lines, used = [], table(usage)
+    for total in used[(used["task"] == "all") & used["model"].isin(list(usage))].itertuples():
+        line = (f"- **{markdown_text(total.model)}**: {total.requests:,} questions, {total.stored:,} replies "
+                f"from the store, {total.calls:,} calls")
+        if total.calls:
+            line += (f" ({total.prompt_tokens:,} prompt tokens, {total.completion_tokens:,} reply tokens, "
+                     f"{'unknown' if isnan(total.cost) else format(total.cost, ',.2f')} money, "
+                     f"{total.seconds:,.0f} seconds of all calls together)")
+        lines.append(f"{line}; {total.unread:,} questions without a usable reply.")
     return "\n".join(lines) or "No model was asked."
 
 

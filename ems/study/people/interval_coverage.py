@@ -11,7 +11,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from ...types import InputError
-from ..findings.figures import SERIES, STYLE, pyplot
+from ..findings.figures import SERIES, panels, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,30 +75,26 @@ def _percentile(drawn: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray
     return tuple(np.quantile(means, [0.025, 0.975], axis=1))
 
 
+@styled
 def coverage_figure(covered: pd.DataFrame) -> Figure:
     """Coverage by number of clusters, with its own interval, a panel for each value of the column `of`; the
     dotted line is the claim."""
-    plt = pyplot()
-    panels = list(dict.fromkeys(covered["of"]))
-    with plt.rc_context(STYLE):
-        fig, axes = plt.subplots(1, len(panels), figsize=(6.5 * len(panels), 4.2), sharey=True,
-                                 layout="constrained", squeeze=False)
-        for ax, name in zip(axes[0], panels, strict=True):
-            cell = covered[covered["of"] == name]
-            places = {size: i for i, size in enumerate(dict.fromkeys(cell["clusters"]))}
-            for method, (colour, marker), aside in zip(METHODS, SERIES, (-0.06, 0.06), strict=False):
-                rows = cell[cell["method"] == method]
-                ax.errorbar([places[size] + aside for size in rows["clusters"]], rows["coverage"],
-                            yerr=[rows["coverage"] - rows["low"], rows["high"] - rows["coverage"]],
-                            color=colour, marker=marker, markersize=8, capsize=4, linewidth=1.5, label=method)
-            ax.axhline(0.95, color="black", linewidth=1, linestyle=":")
-            ax.set_xticks(range(len(places)), [str(size) for size in places])
-            ax.set_xlabel("clusters in a draw (a cluster: all answers about one document)")
-            ax.set_title(name, fontsize=13)
-        axes[0][0].set_ylabel("intervals that hold the true mean")
-        axes[0][0].legend(loc="lower right", fontsize=11)
-        fig.get_layout_engine().set(h_pad=0.1)
-        fig.suptitle("Do 95 % intervals cover 95 % (dotted line)? Bars: 95 % interval of each share, from "
-                     "the number of draws", x=0.01, ha="left", fontsize=14)
-    plt.close(fig)
+    names = list(dict.fromkeys(covered["of"]))
+    fig, axes = panels(len(names), 4.2, "Do 95 % intervals cover 95 % (dotted line)? Bars: 95 % interval of "
+                       "each share, from the number of draws", width=6.5 * len(names), sharey=True)
+    fig.set_layout_engine("constrained", h_pad=0.1)
+    for ax, name in zip(axes, names, strict=True):
+        cell = covered[covered["of"] == name]
+        places = {size: i for i, size in enumerate(dict.fromkeys(cell["clusters"]))}
+        for method, (colour, marker), aside in zip(METHODS, SERIES, (-0.06, 0.06), strict=False):
+            rows = cell[cell["method"] == method]
+            ax.errorbar([places[size] + aside for size in rows["clusters"]], rows["coverage"],
+                        yerr=[rows["coverage"] - rows["low"], rows["high"] - rows["coverage"]],
+                        color=colour, marker=marker, markersize=8, capsize=4, linewidth=1.5, label=method)
+        ax.axhline(0.95, color="black", linewidth=1, linestyle=":")
+        ax.set_xticks(range(len(places)), [str(size) for size in places])
+        ax.set_xlabel("clusters in a draw (a cluster: all answers about one document)")
+        ax.set_title(name, fontsize=13)
+    axes[0].set_ylabel("intervals that hold the true mean")
+    axes[0].legend(loc="lower right", fontsize=11)
     return fig

@@ -22,7 +22,7 @@ from ...results.display import markdown_text
 from ...stats import mean_over
 from ...support.retrieve import recall_at
 from ...types import InputError
-from ..findings.figures import GREY, RED, SERIES, STYLE, pyplot
+from ..findings.figures import GREY, RED, SERIES, panels, styled
 from .upstream import FINANCEBENCH_QUESTIONS, FINDVER_CLAIMS, names_verdict, pins, rows_of
 
 if TYPE_CHECKING:
@@ -181,6 +181,7 @@ def _order_text(cells: pd.DataFrame) -> str:
 
 # --- as a figure ---
 
+@styled
 def cells_figure(cells: pd.DataFrame, titles: Mapping[str, str], unit: str, *,
                  guessing: float | None = None) -> Figure:
     """A panel for each table named in `titles`: a dot with its 95 % interval for every cell of
@@ -189,19 +190,15 @@ def cells_figure(cells: pd.DataFrame, titles: Mapping[str, str], unit: str, *,
     Columns are colours and markers. `unit` labels the horizontal axis, `guessing` is what guessing gives (a
     dotted line); cells without a value are left out.
     """
-    plt = pyplot()
-    panels = {table: cells[(cells["table"] == table) & cells["ours"].notna()] for table in titles}
-    height = 1.9 + 0.55 * max(panel["row"].nunique() for panel in panels.values())
-    with plt.rc_context(STYLE):
-        fig, axes = plt.subplots(1, len(titles), figsize=(16, height), squeeze=False, layout="constrained")
-        for ax, (table, title) in zip(axes.flat, titles.items(), strict=True):
-            _draw(ax, panels[table])
-            if guessing is not None:
-                ax.axvline(guessing, color=GREY, linewidth=0.8, linestyle=":")
-            ax.set_title(title, fontsize=13)
-            dotted = "" if guessing is None else " (dotted: guessing)"
-            ax.set_xlabel(f"{unit}, 95 % interval{dotted}")
-    plt.close(fig)
+    shown = {table: cells[(cells["table"] == table) & cells["ours"].notna()] for table in titles}
+    fig, axes = panels(len(titles), 1.9 + 0.55 * max(panel["row"].nunique() for panel in shown.values()))
+    for ax, (table, title) in zip(axes, titles.items(), strict=True):
+        _draw(ax, shown[table])
+        if guessing is not None:
+            ax.axvline(guessing, color=GREY, linewidth=0.8, linestyle=":")
+        ax.set_title(title, fontsize=13)
+        dotted = "" if guessing is None else " (dotted: guessing)"
+        ax.set_xlabel(f"{unit}, 95 % interval{dotted}")
     return fig
 
 

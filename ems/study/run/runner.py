@@ -176,7 +176,7 @@ class Run:
     def last_report(self, step: Step) -> dict[str, Any] | None:
         """What a notebook's last success reported; None when it has to run (again)."""
         try:
-            last = json.loads(self.stamp_of(step).read_text(encoding="utf-8"))
+            last = _read(self.stamp_of(step))
         except (OSError, ValueError):
             return None
         unchanged = last["fingerprint"] == self.fingerprint(step) and all(
@@ -264,14 +264,13 @@ def _run_step(run: Run, step: Step, kernels: Kernels) -> dict[str, Any]:
         _say(f"{title}: unchanged, skipped")
         return last
     _say(f"{title} ...")
-    began, before = time.time(), _usage_files(run, step)
+    began = time.time()
     kernels.execute(step.path, copy, step.values, run.root)
     if absent := [name for name in step.writes if not (run.folder / name).exists()]:
         raise InputError(f"{step.path.name} ended without writing {absent}; see {copy}")
     report = {"notebook": step.path.stem, "finished": _now(), "seconds": round(time.time() - began, 1),
               "code_sha256": run.code, "parameters": step.values}
-    new = [file for file, age in _usage_files(run, step).items() if before.get(file) != age]
-    if lost := _unanswered(new):
+    if lost := _unanswered(run.folder / name for name in step.writes if name.startswith("usage_")):
         run.stamp_of(step).unlink(missing_ok=True)
         reasons = ", ".join(f"{reason} {n}" for reason, n in lost.most_common())
         _say(f"{title}: {report['seconds']} s; {sum(lost.values())} questions had no reply ({reasons}): "
@@ -284,29 +283,19 @@ def _run_step(run: Run, step: Step, kernels: Kernels) -> dict[str, Any]:
     return report
 
 
-def _usage_files(run: Run, step: Step) -> dict[Path, int]:
-    """Usage files of the run (`data.judge_usage`) and their times, without those of other notebooks."""
-    others = {name for other in run.steps if other != step for name in other.writes}
-    return {p: p.stat().st_mtime_ns for p in sorted(run.folder.glob("usage_*.json")) if p.name not in others}
-
-
 def _unanswered(files: Iterable[Path]) -> Counter[str]:
     """Questions without a reply, by reason, from usage files. A useless reply is saved, so not counted."""
-    lost: Counter[str] = Counter()
-    for file in files:
-        for tasks in json.loads(file.read_text(encoding="utf-8")).values():
-            for used in tasks.values():
-                lost.update({reason: n for reason, n in used["failures"].items() if reason not in FINAL})
-    return lost
+    tasks = [used for file in files for by_task in _read(file).values() for used in by_task.values()]
+    lost = sum((Counter(used["failures"]) for used in tasks), Counter())
+    return Counter({reason: n for reason, n in lost.items() if reason not in FINAL})
 
 
 def _manifest(profile: str, run: Run, reports: Sequence[Parameters], seconds: float) -> dict[str, Any]:
     """What was run, with what, on what, and what it cost; notebooks that an earlier call ran are kept."""
     last = run.folder / "manifest.json"
-    earlier = json.loads(last.read_text(encoding="utf-8"))["notebooks"] if last.exists() else []
+    earlier = _read(last)["notebooks"] if last.exists() else []
     known = {report["notebook"]: report for report in [*earlier, *reports]}
-    usage = {p.stem.removeprefix("usage_"): json.loads(p.read_text(encoding="utf-8"))
-             for p in sorted(run.folder.glob("usage_*.json"))}
+    usage = {p.stem.removeprefix("usage_"): _read(p) for p in sorted(run.folder.glob("usage_*.json"))}
     files = {str(p.relative_to(run.folder)): _hash(p) for p in sorted(run.folder.rglob("*"))
              if p.is_file() and p.suffix in HASHED}
     return {"profile": profile, "ems": __version__, "code_sha256": run.code,
@@ -486,9 +475,8 @@ def _strings(value: Any) -> list[str]:
     """Every text in a parameter, at any depth."""
     if isinstance(value, str):
         return [value]
-    if isinstance(value, Mapping):
-        return [s for v in value.values() for s in _strings(v)]
-    return [s for v in value for s in _strings(v)] if isinstance(value, (list, tuple)) else []
+    value = list(value.values()) if isinstance(value, Mapping) else value
+    return [text for one in value for text in _strings(one)] if isinstance(value, (list, tuple)) else []
 
 
 def _hash(path: Path, suffixes: tuple[str, ...] = ()) -> str:
