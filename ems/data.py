@@ -23,6 +23,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from .baselines import Claims, entailed, ragchecker_scores
+from .batches import check_known, triplets_by_id
 from .io import (
     OWN_CHECK,
     duplicates,
@@ -215,17 +216,13 @@ def check_join(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> dict[s
 
     InputError for an answer to an unknown triplet, and for an id or a (triplet_id, model) that is repeated.
     """
-    ids = [t.id for t in triplets]
-    if twice := duplicates(ids):
-        raise InputError(f"triplet ids must be unique; {some(twice)} occur more than once")
+    by_id = triplets_by_id(triplets)
+    check_known(answers, by_id)
     if again := duplicates([(a.triplet_id, a.model) for a in answers]):
         named = some([f"{triplet} by {model}" for triplet, model in again])
         raise InputError(f"each model may answer a triplet once; {named} occur more than once")
-    if unknown := sorted({a.triplet_id for a in answers} - set(ids)):
-        raise InputError(f"{len(unknown)} triplet ids of the answers are not among the {len(ids)} triplets: "
-                         f"{some(unknown)}; known ids look like {some(ids)}")
     answered, models = {(a.triplet_id, a.model) for a in answers}, dict.fromkeys(a.model for a in answers)
-    left = {model: [i for i in ids if (i, model) not in answered] for model in models}
+    left = {model: [i for i in by_id if (i, model) not in answered] for model in models}
     return {model: missing for model, missing in left.items() if missing}
 
 
