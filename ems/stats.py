@@ -586,16 +586,13 @@ def _kendall(x: np.ndarray, y: np.ndarray, codes: np.ndarray) -> Statistic:
 
 
 def _auc(scores: np.ndarray, labels: np.ndarray, codes: np.ndarray) -> Statistic:
-    """Each positive outscores the negatives below it, and half of those level with it."""
-    positive, negative = np.flatnonzero(labels == 1), np.flatnonzero(labels == 0)
-    negative = negative[np.argsort(scores[negative], kind="stable")]
-    below, up_to = (np.searchsorted(scores[negative], scores[positive], side) for side in ("left", "right"))
-
+    """Pairs that the positive wins (Mann and Whitney's U, from the positives' ranks) among all pairs."""
     def area(weights: np.ndarray) -> np.ndarray:
-        positives, negatives = (weights.T[codes[rows]] for rows in (positive, negative))
-        passed = np.concatenate([np.zeros((1, len(weights))), negatives]).cumsum(axis=0)
-        outscored = (positives * (passed[below] + passed[up_to]) / 2).sum(axis=0)
-        return outscored / (positives.sum(axis=0) * passed[-1])
+        w = weights[:, codes]
+        positives = w * labels
+        n = positives.sum(axis=1)
+        won = (positives * _midranks(scores, w)).sum(axis=1) - n * (n + 1) / 2
+        return won / (n * (w.sum(axis=1) - n))
     return area
 
 
