@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Siz
 from itertools import islice
 from typing import Any
 
-from .io import duplicates, progress_bar
+from .io import duplicates, progress_bar, some
 from .types import Answer, InputError, Triplet
 
 CHUNK = 128                   # answers laid before a judge at once, unless it names a `batch` of its own
@@ -23,7 +23,7 @@ def check_known(answers: Sequence[Answer], triplets: Mapping[str, Triplet]) -> N
     """InputError for an answer to a triplet that is not among those given, which are by id."""
     if unknown := sorted({a.triplet_id for a in answers} - triplets.keys()):
         raise InputError(f"{len(unknown)} triplet ids of the answers are not among the {len(triplets)} "
-                         f"triplets, e.g. {unknown[0]!r}; give the triplets these answers belong to")
+                         f"triplets: {some(unknown)}; known ids look like {some(list(triplets))}")
 
 
 def batch_size(*judges: Any) -> int:

@@ -23,6 +23,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from .baselines import Claims, entailed, ragchecker_scores
+from .batches import check_known, triplets_by_id
 from .io import (
     OWN_CHECK,
     duplicates,
@@ -172,12 +173,7 @@ def load_triplets(path: str | Path) -> list[Triplet]:
     read as they are. Blank lines, empty cells of a CSV and unknown keys are ignored. InputError names file
     and line for anything malformed.
     """
-    text = read_text(path)
-    if (rows := _ragchecker_rows(path, text)) is not None:
-        return [Triplet(row.query_id, row.query_id, row.query, row.gt_answer,
-                        "\n\n".join(document.text for document in row.retrieved_context or ()) or None)
-                for row in rows]
-    return [row.triplet() for row in _rows(path, _values(path, text), _model_of, key=("id",))]
+    return [row.triplet() for row in _rows(path, _values(path), _model_of, key=("id",))]
 
 
 def load_answers(path: str | Path) -> list[Answer]:
@@ -186,10 +182,7 @@ def load_answers(path: str | Path) -> list[Answer]:
     As strict as `load_triplets`; each (triplet_id, model) may occur once. An empty answer is valid: a
     refusal.
     """
-    text = read_text(path)
-    if (rows := _ragchecker_rows(path, text)) is not None:
-        return [Answer(row.query_id, Path(path).stem, row.response) for row in rows]
-    return _answers(path, _values(path, text))
+    return _answers(path, _values(path))
 
 
 def triplets_of(rows: Iterable[Mapping[str, Any]]) -> list[Triplet]:
@@ -215,17 +208,13 @@ def check_join(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> dict[s
 
     InputError for an answer to an unknown triplet, and for an id or a (triplet_id, model) that is repeated.
     """
-    ids = [t.id for t in triplets]
-    if twice := duplicates(ids):
-        raise InputError(f"triplet ids must be unique; {some(twice)} occur more than once")
+    by_id = triplets_by_id(triplets)
+    check_known(answers, by_id)
     if again := duplicates([(a.triplet_id, a.model) for a in answers]):
         named = some([f"{triplet} by {model}" for triplet, model in again])
         raise InputError(f"each model may answer a triplet once; {named} occur more than once")
-    if unknown := sorted({a.triplet_id for a in answers} - set(ids)):
-        raise InputError(f"{len(unknown)} triplet ids of the answers are not among the {len(ids)} triplets: "
-                         f"{some(unknown)}; known ids look like {some(ids)}")
     answered, models = {(a.triplet_id, a.model) for a in answers}, dict.fromkeys(a.model for a in answers)
-    left = {model: [i for i in ids if (i, model) not in answered] for model in models}
+    left = {model: [i for i in by_id if (i, model) not in answered] for model in models}
     return {model: missing for model, missing in left.items() if missing}
 
 
@@ -235,9 +224,12 @@ def _numbered(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Any]]:
             for number, row in enumerate(rows))
 
 
-def _values(path: str | Path, text: str) -> Iterator[tuple[str, Any]]:
-    """Every row of a CSV file (by its name), a JSON array or JSON lines, and where it stands."""
-    if str(path).lower().endswith(".csv"):
+def _values(path: str | Path) -> Iterator[tuple[str, Any]]:
+    """Every row of RAGChecker's JSON, CSV (by the file's name), a JSON array or JSON lines; where it stands."""
+    text = read_text(path)
+    if rows := _ragchecker_values(path, text):
+        yield from rows
+    elif str(path).lower().endswith(".csv"):
         yield from csv_rows(path, text)
     elif text.lstrip()[:1] == "[":
         try:
@@ -289,21 +281,27 @@ def _rows(path: str | Path, values: Iterable[tuple[str, Any]], model_of: Callabl
     return rows
 
 
-def _ragchecker_rows(path: str | Path, text: str) -> list[RAGCheckerRow] | None:
-    """The entries of RAGChecker's `{"results": [...]}`, None when the text is something else."""
+def _ragchecker_values(path: str | Path, text: str) -> list[tuple[str, Any]]:
+    """The entries of RAGChecker's `{"results": [...]}`, each as a row of triplets and of answers in one; none
+    when the text is something else.
+    """
     try:
         whole = json.loads(text) if '"results"' in text else None
     except (ValueError, RecursionError):
-        return None
+        return []
     results = whole.get("results") if isinstance(whole, dict) else None
     if not isinstance(results, list):
-        return None
+        return []
     if not results:
         raise InputError(f"{path}: 'results' is empty; RAGChecker's JSON needs at least one row")
     rows = [validated(RAGCheckerRow, entry, f"{path}, results[{i}]") for i, entry in enumerate(results)]
     if twice := duplicates([row.query_id for row in rows]):
         raise InputError(f"{path}: query_id must be unique; {some(twice)} occur more than once")
-    return rows
+    return [(f"results[{i}]", {
+        "id": row.query_id, "question": row.query, "reference": row.gt_answer,
+        "context": "\n\n".join(document.text for document in row.retrieved_context or ()) or None,
+        "triplet_id": row.query_id, "model": Path(path).stem, "answer": row.response,
+    }) for i, row in enumerate(rows)]
 
 
 # --- tidy frames ---

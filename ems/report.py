@@ -36,8 +36,7 @@ def table1(summary: pd.DataFrame, paper: pd.DataFrame | None = None,
         raise InputError(
             f"no model {strange[0]!r} in the summary; there are {sorted(summary['model'].unique())}")
     cells = {(r.metric, r.part, r.model): r for r in summary.itertuples(index=False)}
-    printed = {} if paper is None else {
-        (r.metric, r.part, r.model): r.value for r in paper.itertuples(index=False)}
+    printed = {} if paper is None else paper.set_index(["metric", "part", "model"])["value"].to_dict()
     in_paper = {model for _, _, model in printed}
     agreeing = {} if people is None else {(r.metric, r.part): r for r in people.itertuples(index=False)}
     rows = []
@@ -97,11 +96,11 @@ def _settings(ordered: pd.DataFrame) -> list[str]:
     and the clusters, which are named all together.
     """
     signatures = ordered["signature"].str.replace(r"\|(n|unscored):\d+", "", regex=True)
-    bare = signatures.str.replace(r",clusters=\d+$", "", regex=True)
+    parts = signatures.str.extract(r"(?s)\A(.*?)(?:,clusters=(\d+))?\Z")
     lines = []
-    for signature, cells in ordered.assign(whole=signatures).groupby(bare, sort=False):
-        counts = cells["whole"].str.extract(r",clusters=(\d+)$")[0].dropna().unique()
-        clusters = ",clusters=" + " or ".join(sorted(counts, key=int)) if len(counts) else ""
+    for signature, cells in ordered.assign(counts=parts[1]).groupby(parts[0], sort=False):
+        counts = sorted(cells["counts"].dropna().unique(), key=int)
+        clusters = ",clusters=" + " or ".join(counts) if counts else ""
         lines.append(visible(f"{' / '.join(cells['metric'].unique())}: {signature}{clusters}"))
     return lines
 

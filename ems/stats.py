@@ -559,15 +559,22 @@ def _weighted_pearson(x: np.ndarray, y: np.ndarray, w: np.ndarray) -> np.ndarray
     return np.where(flat, np.nan, (w * dx * dy).sum(axis=1) / np.sqrt(xx * yy))
 
 
-def _pearson(x: np.ndarray, y: np.ndarray, codes: np.ndarray) -> Statistic:
-    return lambda weights: _weighted_pearson(x, y, weights[:, codes])
+def _spearman(x: np.ndarray, y: np.ndarray, w: np.ndarray) -> np.ndarray:
+    return _weighted_pearson(_midranks(x, w), _midranks(y, w), w)
 
 
-def _spearman(x: np.ndarray, y: np.ndarray, codes: np.ndarray) -> Statistic:
-    def rho(weights: np.ndarray) -> np.ndarray:
-        w = weights[:, codes]
-        return _weighted_pearson(_midranks(x, w), _midranks(y, w), w)
-    return rho
+def _auc(scores: np.ndarray, labels: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Pairs that the positive wins (Mann and Whitney's U, from the positives' ranks) among all pairs."""
+    positives = w * labels
+    n = positives.sum(axis=1)
+    won = (positives * _midranks(scores, w)).sum(axis=1) - n * (n + 1) / 2
+    return won / (n * (w.sum(axis=1) - n))
+
+
+def _of_rows(coefficient: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+             ) -> Callable[[np.ndarray, np.ndarray, np.ndarray], Statistic]:
+    """A coefficient of two columns and the weights of their rows, which have those of their clusters."""
+    return lambda x, y, codes: lambda weights: coefficient(x, y, weights[:, codes])
 
 
 def _kendall(x: np.ndarray, y: np.ndarray, codes: np.ndarray) -> Statistic:
@@ -585,18 +592,5 @@ def _kendall(x: np.ndarray, y: np.ndarray, codes: np.ndarray) -> Statistic:
     return tau
 
 
-def _auc(scores: np.ndarray, labels: np.ndarray, codes: np.ndarray) -> Statistic:
-    """Each positive outscores the negatives below it, and half of those level with it."""
-    positive, negative = np.flatnonzero(labels == 1), np.flatnonzero(labels == 0)
-    negative = negative[np.argsort(scores[negative], kind="stable")]
-    below, up_to = (np.searchsorted(scores[negative], scores[positive], side) for side in ("left", "right"))
-
-    def area(weights: np.ndarray) -> np.ndarray:
-        positives, negatives = (weights.T[codes[rows]] for rows in (positive, negative))
-        passed = np.concatenate([np.zeros((1, len(weights))), negatives]).cumsum(axis=0)
-        outscored = (positives * (passed[below] + passed[up_to]) / 2).sum(axis=0)
-        return outscored / (positives.sum(axis=0) * passed[-1])
-    return area
-
-
-COEFFICIENTS = {"pearson": _pearson, "spearman": _spearman, "kendall": _kendall, "auc": _auc}
+COEFFICIENTS = {"pearson": _of_rows(_weighted_pearson), "spearman": _of_rows(_spearman), "kendall": _kendall,
+                "auc": _of_rows(_auc)}

@@ -55,7 +55,7 @@ def evaluate(args: argparse.Namespace) -> int:
     triplets, answers = named_triplets(args.triplets), load_answers(args.answers)
     for model, missing in check_join(triplets, answers).items():
         say(f"{model} left {len(missing)} of {len(triplets)} triplets unanswered, e.g. {missing[0]}")
-    _check_output(args)
+    keep(Path(args.output), args.triplets, args.answers, args.store, *(args.recorded or ()))
     if args.dry_run:
         return _plan(args, triplets, answers)
     if several:
@@ -114,14 +114,6 @@ def _evaluate_several(args: argparse.Namespace, triplets: Sequence[Triplet],
         print(f"\nAgreement of the judgements:\n{as_text(agreement.round(3))}")
         print(f"{sum(map(len, by_rater.values()))} results in {args.output}")
     return status([result for results in by_rater.values() for result in results], judges)
-
-
-def _check_output(args: argparse.Namespace) -> None:
-    """InputError when OUT is a folder, or a file that this command reads."""
-    out = Path(args.output)
-    if out.is_dir():
-        raise InputError(f"{out} is a directory; give a file to write, such as {out / 'results.jsonl'}")
-    keep(out, args.triplets, args.answers, args.store, *(args.recorded or ()))
 
 
 def _results(args: argparse.Namespace, pipeline: EMS, triplets: Sequence[Triplet],

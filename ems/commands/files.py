@@ -12,7 +12,9 @@ from ..types import InputError, Triplet
 
 
 def keep(out: Path, *read: str | None) -> None:
-    """InputError when one of the files that a command reads is the one it would write."""
+    """InputError when what a command would write is a folder, or one of the files that it reads."""
+    if out.is_dir():
+        raise InputError(f"{out} is a directory; name a file in it to write")
     if any(os.path.realpath(path) == os.path.realpath(out)
            or (out.exists() and Path(path).exists() and out.samefile(path)) for path in read if path):
         raise InputError(f"-o {out} is also read by this command and would be lost; give another file to "

@@ -6,6 +6,7 @@ import argparse
 import re
 import textwrap
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from ..io import meant
@@ -293,38 +294,23 @@ def _names(text: str) -> list[str]:
     return list(dict.fromkeys(name.strip() for name in text.split(",")))
 
 
-def _type(needed: str, read: Callable[[str], Any]) -> Callable[[str], Any]:
-    """What an option takes: what `read` makes of the text, or an error that says what is needed."""
+def _type(needed: str, read: Callable[[str], Any], allowed: Callable[[Any], bool]) -> Callable[[str], Any]:
+    """What an option takes: what `read` makes of the text, if that is allowed; or what is needed instead."""
     def value(text: str) -> Any:
-        try:
-            return read(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"{needed} needed, got {text!r}") from None
+        with suppress(ValueError):
+            if allowed(found := read(text)):
+                return found
+        raise argparse.ArgumentTypeError(f"{needed} needed, got {text!r}")
     return value
 
 
-def _whole_number(text: str) -> int:
-    if not text.isdecimal():
-        raise ValueError
-    return int(text)
+def _or_none(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    return lambda text: None if text == "none" else read(text)
 
 
-def _within(low: float, value: float, high: float) -> float:
-    if not low <= value <= high:
-        raise ValueError
-    return value
-
-
-def _numbers(text: str) -> list[float]:
-    first, second, *third = map(float, text.split(","))
-    if len(third) > 1:
-        raise ValueError
-    return [first, second, *third]
-
-
-WHOLE = _type("a whole number is", _whole_number)
-SEED = _type("a whole number or none is", lambda text: None if text == "none" else _whole_number(text))
-TEMPERATURE = _type("a number from 0 to 2 or none is",
-                    lambda text: None if text == "none" else _within(0, float(text), 2))
-SCORE_LIMIT = _type("a whole number from 1 to 100 is", lambda text: _within(1, _whole_number(text), 100))
-PRICES = _type("two or three numbers with commas between are", _numbers)
+WHOLE = _type("a whole number is", int, lambda n: n >= 0)
+SEED = _or_none(_type("a whole number or none is", int, lambda n: n >= 0))
+TEMPERATURE = _or_none(_type("a number from 0 to 2 or none is", float, lambda t: 0 <= t <= 2))
+SCORE_LIMIT = _type("a whole number from 1 to 100 is", int, lambda n: 1 <= n <= 100)
+PRICES = _type("two or three numbers with commas between are",
+               lambda text: [float(n) for n in text.split(",")], lambda prices: len(prices) in (2, 3))

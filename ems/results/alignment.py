@@ -181,10 +181,9 @@ def _html_cell(text: str, style: str) -> str:
 
 def support_text(support: Support) -> str:
     """What the document says of a point, in one line: the label, the numbers that decided, the passage."""
-    parts = ["unscored" if support.label is None else support.label]
-    parts += [f"not checked: {support.reason}"] * bool(support.reason)
-    parts += [f"not found: {', '.join(support.missing)}"] * bool(support.missing)
-    parts += [f"follows: {'; '.join(support.derived)}"] * bool(support.derived)
+    facts = {"not checked": support.reason, "not found": ", ".join(support.missing),
+             "follows": "; ".join(support.derived)}
+    parts = [support.label or "unscored", *(f"{name}: {fact}" for name, fact in facts.items() if fact)]
     if support.passage is not None and not support.reason:
         parts.append(f"passage {support.passage}" + (f": {support.quote}" if support.quote else ""))
     return visible("document: " + "; ".join(parts), 400)

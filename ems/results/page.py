@@ -162,7 +162,8 @@ def _payload(results: Results, triplets: Sequence[Triplet] | None) -> dict[str, 
     place, metrics = ({name: i for i, name in enumerate(names)} for names in (questions, results))
     answers = [{"metric": metrics[metric], "model": models[visible(r.model, 200)],
                 "question": place[r.triplet_id],
-                "recall": _number(r.recall), "precision": _number(r.precision), "f1": _number(r.f1),
+                **{name: None if math.isnan(value := getattr(r, name)) else round(value, 4)
+                   for name in ("recall", "precision", "f1")},
                 "unscored": r.unscored, "sums": arithmetic(r),
                 "ref": lists[tuple(texts[visible(point)] for point in r.ref_points)],
                 "ans": lists[tuple(texts[visible(point)] for point in r.ans_points)],
@@ -180,10 +181,6 @@ class _Table(dict[Any, int]):
     def __missing__(self, value: Any) -> int:
         self[value] = len(self)
         return self[value]
-
-
-def _number(value: float) -> float | None:
-    return None if math.isnan(value) else round(value, 4)
 
 
 def _question(name: str, triplet: Triplet | None) -> dict[str, str]:
