@@ -1,8 +1,7 @@
 """Live calls: many questions under way together on one event loop, repeated where that helps, saved at once.
 
 The loop runs in a thread of its own, so that callers from scripts, threads and notebooks simply wait for it.
-All that `Calls` does happens in that thread and needs no lock; only its start does. Imported for the first
-live question.
+All that `Calls` does happens in that thread and needs no lock.
 """
 
 from __future__ import annotations

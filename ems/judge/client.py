@@ -1,7 +1,6 @@
 """A judge for real: LLMJudge asks an OpenAI-compatible endpoint, or replays saved replies.
 
-Synchronous: it waits for calls that are made in a thread of their own (calls.py), and so works inside a
-notebook's event loop. `openai` and `asyncio` are imported for the first live call, never for a replay.
+`openai`, `asyncio` and calls.py are imported for the first live call, never for a replay.
 """
 
 from __future__ import annotations
