@@ -46,7 +46,6 @@ _ENDINGS = {
     "no text": "no text",
 }
 FINAL = ("length", "refusal", "no text")  # what is a reply, however useless: saved, and not asked again
-DECODING = ("temperature", "top_p", "seed", "weights")    # a judge's settings in a key, beside the model
 _KEY = re.compile(r"[0-9a-f]{64}")
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, task TEXT, model TEXT, text TEXT,
@@ -201,15 +200,6 @@ class Replies:
         except StoreError as error:
             error.record = record
             raise
-
-    def settings(self, task: str) -> set[tuple[str, Any]]:
-        """The models and the values of `DECODING` that the replies to a task name, each with its name."""
-        query = ("SELECT DISTINCT model, sent FROM replies WHERE task = ? AND json_valid(sent) "
-                 "AND sent LIKE '{%'")                  # a damaged row is for the question that needs it
-        sent = [{**json.loads(sent), "model": model} for model, sent in self._read(query, [task])]
-        recorded = map(_from_line, self._lines.values())
-        sent += [{**r.sent, "model": r.model} for r in recorded if r.task == task]
-        return {(name, one[name]) for one in sent for name in one.keys() & {"model", *DECODING}}
 
     # --- files ---
 
