@@ -64,10 +64,7 @@ class StoreError(InputError):
 
 
 def reply_key(**settings: Any) -> str:
-    """SHA-256 of all that can change a reply: model, weights, prompt, schema, decoding, repetition.
-
-    So does the order of the fields in a schema: only the outermost names are sorted.
-    """
+    """SHA-256 of all that can change a reply. In a schema the order of fields can: it is left as it is."""
     return sha256(json.dumps(dict(sorted(settings.items())), allow_nan=False).encode()).hexdigest()
 
 

@@ -84,11 +84,10 @@ class JointLLMScorer(ListScorer):
 
 def read_pairs(reply: str, key: str, count: int, n_points: int, max_score: int
                ) -> list[tuple[int | None, float | None]] | None:
-    """For each of `count` reference points the index and the score that one entry `[index, score]` gives it.
+    """The index and the score of each of `count` reference points, listed as `[index, score]`.
 
-    They are read as by `read_index` and `read_score`, from `{key: [...]}` or a bare list. None for what is
-    off the menu or the scale, and for both in an entry that is no pair; None for all when there is no list of
-    so many entries, or several.
+    They are read as by `read_index` and `read_score`: None for what these cannot read, and for both in an
+    entry that is no pair. None for all where there is no list of so many entries, or several.
     """
     rows = read_rows(reply, key)
     if rows is None or len(rows) != count:
