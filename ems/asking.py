@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from .io import progress_bar
+from .parsing.lists import read_rows
 from .types import InputError
 
 T = TypeVar("T")
@@ -127,6 +128,21 @@ def read_reply(reply: Reply, read: Callable[[str], T | None], task: str, unread:
     if value is None:
         unread[f"{task}: {reply.error or 'unreadable'}"] += 1
     return value
+
+
+def read_listed(reply: Reply, key: str, count: int, read: Callable[[str], T | None], task: str,
+                unread: Counter[str]) -> list[T | None]:
+    """What `read` makes of each of the `count` entries that a reply lists, as `{key: [...]}` or bare.
+
+    None, and counted by reason in `unread`, where that is nothing; for all where there is no list of so many
+    entries, or several.
+    """
+    rows = read_rows(reply.text or "", key) or []
+    entries = [str(row) if type(row) in (int, str) else "" for row in rows]
+    values = [read(entry) for entry in (entries if len(entries) == count else [""] * count)]
+    if lost := values.count(None):
+        unread[f"{task}: {reply.error or 'unreadable'}"] += lost
+    return values
 
 
 def reply_schema(key: str, entry: Mapping[str, Any], **limits: int) -> dict[str, Any]:

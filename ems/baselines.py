@@ -7,15 +7,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import nan
 from typing import Any
 
-from .asking import Judge, Reply, Request, as_judge, list_schema, read_reply, reply_schema, room
+from .asking import Judge, Reply, Request, as_judge, list_schema, read_listed, read_reply, reply_schema, room
 from .batches import batch_size, check_known, in_batches, through, triplets_by_id
 from .local.overlap import BLEU_SIGNATURE, bleu, rouge
 from .metrics import f1
 from .prompting import Prompts
-from .reading import read_list, read_word, read_words
+from .reading import read_list, read_word
 from .sanitise import harmless, numbered, quoted
 from .score import MAX_TOKENS
 from .types import Answer, InputError, Points, Triplet
@@ -165,11 +166,7 @@ class RAGChecker:
 
     def _read(self, reply: Reply, count: int) -> list[str | None]:
         """One label a claim; None for each that could not be read."""
-        read: list[str | None] | None = None
-        if reply.text is not None:
-            read = ([read_word(reply.text, LABELS)] if self.form == "single"
-                    else read_words(reply.text, "labels", count, LABELS))
-        read = [None] * count if read is None else read
-        if lost := read.count(None):
-            self.unread[f"entail: {reply.error or 'unreadable'}"] += lost
-        return read
+        read = partial(read_word, words=LABELS)
+        if self.form == "single":
+            return [read_reply(reply, read, "entail", self.unread)]
+        return read_listed(reply, "labels", count, read, "entail", self.unread)

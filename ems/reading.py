@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from .parsing.json_in_text import QUOTES
-from .parsing.lists import ITEM, flat_texts, held, listed_lines, read_entries
+from .parsing.lists import ITEM, flat_texts, held, listed_lines
 from .parsing.reply_text import bare_reply, last_line
 from .parsing.stated_number import BARE, ECHO, LABEL, on_scale, stated, whole
 
@@ -74,12 +74,3 @@ def read_block_numbers(reply: str, n_blocks: int) -> list[int] | None:
         if (distinct := sorted(set(numbers))) not in lists:
             lists.append(distinct)
     return lists[0] if len(lists) == 1 else None
-
-
-def read_words(reply: str, key: str, count: int, words: tuple[str, ...]) -> list[str | None] | None:
-    """One of `words` for each of `count` questions, as by `read_word`, from `{key: [...]}` or a bare list.
-
-    None for an entry that is none of them; None for all when there is no list of so many entries, or several.
-    """
-    entries = read_entries(reply, key, count)
-    return None if entries is None else [read_word(entry, words) for entry in entries]

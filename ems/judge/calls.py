@@ -1,8 +1,7 @@
 """Live calls: many questions under way together on one event loop, repeated where that helps, saved at once.
 
 The loop runs in a thread of its own, so that callers from scripts, threads and notebooks simply wait for it.
-All that `Calls` does happens in that thread and needs no lock; only its start does. Imported for the first
-live question.
+All that `Calls` does happens in that thread and needs no lock.
 """
 
 from __future__ import annotations
@@ -161,17 +160,16 @@ class Calls:
                         return INTERRUPTED
                     tries, named = own_tries if learned.alive else self._tries, bool(outcome.after)
                     wait = _wait(outcome, tries)
-                    if outcome.again and not learned.alive:
-                        self._check_contact(outcome)
                     used_up = tries >= judge.retries and not named
-                    if used_up or not outcome.again or time.monotonic() + wait >= deadline:
-                        if outcome.reason == "unreachable":
-                            raise self._unreachable(outcome)
+                    over = used_up or not outcome.again or time.monotonic() + wait >= deadline
+                    self._check_contact(outcome, over)
+                    if over:
                         return Reply(None, outcome.reason, message=outcome.message)
                     own_tries += not named
                     self._tries += not named
                     self._waits += 1
-                    await _pause(wait, stop)
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(stop.wait(), wait)
                     outcome = await self._call(key, request, stop)
             return outcome
 
@@ -186,15 +184,18 @@ class Calls:
                     return
         yield
 
-    def _check_contact(self, failed: Failed) -> None:
-        """JudgeUnavailable when calls have been repeated often enough and nothing has ever come."""
-        limit = 2 if failed.reason == "unreachable" else FIRST_TRIES
-        if self._waits >= FIRST_WAITS or (self._tries >= limit and not failed.after):
+    def _check_contact(self, failed: Failed, over: bool) -> None:
+        """JudgeUnavailable when an address cannot be reached, or has never answered calls repeated enough."""
+        unreachable, alive = failed.reason == "unreachable", self.judge.endpoint.learned.alive
+        limit = 2 if unreachable else FIRST_TRIES
+        enough = self._waits >= FIRST_WAITS or (self._tries >= limit and not failed.after)
+        if (over and unreachable) or (enough and failed.again and not alive):
             self._tries = self._waits = 0
-            if failed.reason == "unreachable":
-                raise self._unreachable(failed)
-            raise self._unavailable("no reply has ever come from this address; the last call failed with "
-                                    f"{_told(failed.reason, failed.message)}")
+            if not unreachable:
+                raise self._unavailable("no reply has ever come from this address; the last call failed with "
+                                        f"{_told(failed.reason, failed.message)}")
+            cause = f" ({failed.message})" if failed.message else ""
+            raise self._unavailable(f"cannot be reached; check the address and that the server runs{cause}")
 
     async def _call(self, key: str, request: Request, stop: asyncio.Event) -> Reply | Failed:
         """One call, and another at once where the server's complaint says what to leave out."""
@@ -278,10 +279,6 @@ class Calls:
 
     # --- errors ---
 
-    def _unreachable(self, failed: Failed) -> JudgeUnavailable:
-        cause = f" ({failed.message})" if failed.message else ""
-        return self._unavailable(f"cannot be reached; check the address and that the server runs{cause}")
-
     def _unavailable(self, why: str) -> JudgeUnavailable:
         name = f"{self.judge.model} at {self.judge.endpoint.where}"
         return JudgeUnavailable(f"{name}: {why}. Replies received so far are kept")
@@ -300,11 +297,6 @@ def _wait(failed: Failed, tries: int) -> float:
     if failed.after:
         return failed.after + random.uniform(0.0, max(1.0, failed.after / 2))
     return random.uniform(0.5, 1.0) * min(2.0**tries, 30.0)
-
-
-async def _pause(seconds: float, stop: asyncio.Event) -> None:
-    with suppress(TimeoutError):
-        await asyncio.wait_for(stop.wait(), seconds)
 
 
 def _told(reason: str, message: str) -> str:

@@ -1,7 +1,6 @@
 """A judge for real: LLMJudge asks an OpenAI-compatible endpoint, or replays saved replies.
 
-Synchronous: it waits for calls that are made in a thread of their own (calls.py), and so works inside a
-notebook's event loop. `openai` and `asyncio` are imported for the first live call, never for a replay.
+`openai`, `asyncio` and calls.py are imported for the first live call, never for a replay.
 """
 
 from __future__ import annotations
@@ -187,7 +186,9 @@ class LLMJudge:
         self._searched.add(request.task)
         assert self.store is not None                  # a replay has one
         mine = {"model": self.model, **self.decoding}
-        for name, value in sorted(self.store.settings(request.task) | DEFAULTS.items(), key=str):
+        named = {(name, value) for r in self.store.records() if r.task == request.task
+                 for name, value in {"model": r.model, **r.sent}.items() if name in mine}
+        for name, value in sorted(named | DEFAULTS.items(), key=str):
             if value != mine[name] and self.store.get(self.key(request, **{name: value})):
                 return f"the store has them with {name} {value!r}, and this judge has {name} {mine[name]!r}"
         return ""

@@ -54,17 +54,17 @@ class ModelEndpoint(BaseModel):
         try:
             return cls.model_validate(entry)
         except ValidationError as error:
-            problems = error.errors(include_input=False, include_url=False)
-        names = [".".join(map(str, problem["loc"])) for problem in problems]
-        if set(names) & {"", "model"}:
+            problems = {".".join(map(str, problem["loc"])): problem for problem in error.errors()}
+        if problems.keys() & {"", "model"}:
             raise InputError(f"a model is given as {{model: NAME, ...}}, with any of {', '.join(fields[1:])}")
-        if unknown := [name for name, problem in zip(names, problems, strict=True)
-                       if problem["type"] in ("extra_forbidden", "invalid_key")]:
-            raise InputError(f"model {entry['model']}: {', '.join(sorted(unknown))} unknown; there are "
+        if unknown := sorted(name for name, problem in problems.items()
+                             if problem["type"] in ("extra_forbidden", "invalid_key")):
+            raise InputError(f"model {entry['model']}: {', '.join(unknown)} unknown; there are "
                              f"{', '.join(fields)}. A key is never given, key_env names the environment "
                              "variable that holds it")
-        what = problems[0]["msg"].removeprefix("Value error, ")
-        raise InputError(f"model {entry['model']}: {names[0]}: {what[0].lower()}{what[1:]}")
+        name, problem = next(iter(problems.items()))
+        what = problem["msg"].removeprefix("Value error, ")
+        raise InputError(f"model {entry['model']}: {name}: {what[0].lower()}{what[1:]}")
 
     def judge(self, store: Replies | None = None, *, mode: str = "live", workers: int = 32,
               timeout: float = 3600.0) -> LLMJudge:

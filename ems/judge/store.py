@@ -46,7 +46,6 @@ _ENDINGS = {
     "no text": "no text",
 }
 FINAL = ("length", "refusal", "no text")  # what is a reply, however useless: saved, and not asked again
-DECODING = ("temperature", "top_p", "seed", "weights")    # a judge's settings in a key, beside the model
 _KEY = re.compile(r"[0-9a-f]{64}")
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, task TEXT, model TEXT, text TEXT,
@@ -54,7 +53,6 @@ CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, task TEXT, model TEXT,
     date TEXT, sent TEXT, label TEXT, prompt TEXT);
 CREATE TABLE IF NOT EXISTS pending (key TEXT PRIMARY KEY, task TEXT, label TEXT, body TEXT);
 """
-_DELETE_BROKEN = f"DELETE FROM replies WHERE key = ? AND lower(finish_reason) IN {_BROKEN}"
 
 
 class StoreError(InputError):
@@ -66,10 +64,7 @@ class StoreError(InputError):
 
 
 def reply_key(**settings: Any) -> str:
-    """SHA-256 of all that can change a reply: model, weights, prompt, schema, decoding, repetition.
-
-    So does the order of the fields in a schema: only the outermost names are sorted.
-    """
+    """SHA-256 of all that can change a reply. In a schema the order of fields can: it is left as it is."""
     return sha256(json.dumps(dict(sorted(settings.items())), allow_nan=False).encode()).hexdigest()
 
 
@@ -176,11 +171,8 @@ class Replies:
     def get_many(self, keys: Iterable[str]) -> dict[str, Record]:
         """Those of the keys that have a saved reply. The SQLite file goes before the recordings."""
         keys = list(keys)
-        records: dict[str, Record] = {}
-        for start in range(0, len(keys), 500):
-            part = keys[start:start + 500]
-            rows = self._read(f"SELECT * FROM replies WHERE key IN ({','.join('?' * len(part))})", part)
-            records.update((row[0], self._from_row(row)) for row in rows)
+        query = "SELECT * FROM replies WHERE key IN (SELECT value FROM json_each(?))"
+        records = {row[0]: self._from_row(row) for row in self._read(query, [json.dumps(keys)])}
         records.update((k, _from_line(self._lines[k])) for k in keys if k not in records and k in self._lines)
         return records
 
@@ -197,22 +189,14 @@ class Replies:
         try:
             with self._writing():
                 # What a server broke off is no reply, and makes room for one.
-                self._db.execute(_DELETE_BROKEN, [record.key])
+                self._db.execute(
+                    f"DELETE FROM replies WHERE key = ? AND lower(finish_reason) IN {_BROKEN}", [record.key])
                 new = self._db.execute(insert, _row(record)).rowcount
                 self._db.execute("DELETE FROM pending WHERE key = ?", [record.key])
                 return record if new else self.get_many([record.key])[record.key]
         except StoreError as error:
             error.record = record
             raise
-
-    def settings(self, task: str) -> set[tuple[str, Any]]:
-        """The models and the values of `DECODING` that the replies to a task name, each with its name."""
-        query = ("SELECT DISTINCT model, sent FROM replies WHERE task = ? AND json_valid(sent) "
-                 "AND sent LIKE '{%'")                  # a damaged row is for the question that needs it
-        sent = [{**json.loads(sent), "model": model} for model, sent in self._read(query, [task])]
-        recorded = map(_from_line, self._lines.values())
-        sent += [{**r.sent, "model": r.model} for r in recorded if r.task == task]
-        return {(name, one[name]) for one in sent for name in one.keys() & {"model", *DECODING}}
 
     # --- files ---
 
@@ -394,7 +378,15 @@ def _row(record: Record) -> list[Any]:
 
 def _writable(path: Path | str) -> sqlite3.Connection:
     db = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
-    _patiently(db, "PRAGMA journal_mode=WAL")
+    # Refused at once, without SQLite's usual wait, while another process does the same.
+    for attempt in range(200):
+        try:
+            db.execute("PRAGMA journal_mode=WAL")
+            break
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or attempt == 199:
+                raise
+            time.sleep(0.05)
     db.execute("PRAGMA synchronous=NORMAL")        # a killed process loses nothing; a power cut, seconds
     db.executescript(_SCHEMA)
     db.execute("DELETE FROM pending WHERE key = ''")    # changes nothing, raises for what is read-only
@@ -410,19 +402,6 @@ def _read_only(path: Path) -> sqlite3.Connection:
                          check_same_thread=False)
     db.execute("SELECT count(*) FROM replies")     # raises for a file that is no store
     return db
-
-
-def _patiently(db: sqlite3.Connection, statement: str) -> None:
-    """Execute what SQLite refuses at once, without its usual wait, while another process does the same."""
-    for _ in range(200):
-        try:
-            db.execute(statement)
-            return
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error):
-                raise
-            time.sleep(0.05)
-    db.execute(statement)
 
 
 def _from_line(line: bytes) -> Record:

@@ -27,10 +27,7 @@ def unread_replies(store: Replies) -> list[tuple[str, str]]:
 
 
 def is_readable(task: str, reply: str) -> bool:
-    """Whether a reply to a task has the shape of an answer to it, single or joint; its question is not known.
-
-    Of a task whose replies are plain text, or that is not known here, every reply with text can be read.
-    """
+    """Whether a reply has the shape of an answer to its task; for a task not named here, any text has."""
     if task in ("extract", "claims"):
         return read_list(reply, "points" if task == "extract" else "claims") is not None
     if task == "summary":

@@ -12,15 +12,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 from weakref import finalize
 
 from ..types import InputError
 from .store import BrokenOff, encodable, read_chances, read_choice, read_usage
-
-if TYPE_CHECKING:
-    import asyncio
 
 FORMATS = ("json_schema", "json_object", "text")      # what to ask for, the strictest first
 # What a server may refuse.
@@ -127,7 +124,8 @@ class Endpoint:
             client = self._new_client()
             # Left to the garbage collector, the client would close its connections on whatever event loop
             # runs in the collecting thread (a notebook's, say), and so stop calls of others on this one.
-            finalize(self, _close, client, asyncio.get_running_loop()).atexit = False
+            loop = asyncio.get_running_loop()
+            finalize(self, lambda: asyncio.run_coroutine_threadsafe(client.close(), loop)).atexit = False
             self._places = [client] * CONNECTIONS
         client = self._places.pop()
         try:
@@ -236,13 +234,6 @@ class Endpoint:
 
     def _shown(self, text: str) -> str:
         return self._masked(" ".join(text.split()))[:SHOWN]
-
-
-def _close(client: Any, loop: asyncio.AbstractEventLoop) -> None:
-    """Close a client on the event loop that its connections belong to."""
-    import asyncio
-
-    asyncio.run_coroutine_threadsafe(client.close(), loop)
 
 
 def _message(body: Any) -> str:

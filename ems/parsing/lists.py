@@ -16,14 +16,6 @@ def held(text: str, key: str) -> list[Any]:
     return [data.get(key) if isinstance(data, dict) else data for data in values_in(text)]
 
 
-def read_entries(reply: str, key: str, count: int) -> list[str] | None:
-    """The `count` entries of the one list in a joint reply; "" where one is no number or text."""
-    rows = read_rows(reply, key)
-    if rows is None or len(rows) != count:
-        return None
-    return [str(row) if type(row) in (int, str) else "" for row in rows]
-
-
 def read_rows(reply: str, key: str) -> list[Any] | None:
     """The one list in a joint reply, `{key: [...]}` or bare, with entries of whatever kind."""
     lists = held(bare_reply(reply), key)

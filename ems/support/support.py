@@ -11,15 +11,16 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from math import fsum
 
-from ..asking import Judge, Request, as_judge
+from ..asking import Judge, Request, as_judge, read_listed
 from ..baselines import LABELS, LABELS_SCHEMA
 from ..local.quantities import LARGEST_DIFFERENCE, Quantity, outside, same
 from ..local.words import rules_hash, word_weight
 from ..prompting import Prompts
-from ..reading import read_words
+from ..reading import read_word
 from ..sanitise import harmless, numbered
 from ..types import InputError, Points, Support
 from .document import NUMBERS, SIGNS, Document, Line, content_stems, point_signs, read_numbers, undirected
@@ -251,14 +252,13 @@ class LLMSupporter:
                     for a, part in parts]
         supports = [dict.fromkeys(tops, Support("silent")) for tops in nearest]
         for (a, part), reply in zip(parts, self.judge.ask(requests, "check points"), strict=True):
-            labels = None if reply.text is None else read_words(reply.text, "labels", len(part), LABELS)
-            for point, label in zip(part, labels or [None] * len(part), strict=True):
+            labels = read_listed(reply, "labels", len(part), partial(read_word, words=LABELS), "support",
+                                 self.unread)
+            for point, label in zip(part, labels, strict=True):
                 passage = nearest[a][point][0]
                 why = "" if label else reply.error or "unreadable"
                 supports[a][point] = Support(_FROM_LABEL[label] if label else None, passage,
                                              answers[a][0].passages[passage][:QUOTE], reason=why)
-                if why:
-                    self.unread[f"support: {why}"] += 1
         return [tuple(of_point[point] for point in points)
                 for of_point, (_, points) in zip(supports, answers, strict=True)]
 

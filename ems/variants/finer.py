@@ -66,8 +66,7 @@ def _mean_of_half(scores: Sequence[float | None]) -> float | None:
 
 
 def mean_score(probabilities: Mapping[str, float], max_score: int) -> float | None:
-    """Mean of the numbers 0 .. max_score among likely first tokens, by probability, divided by `max_score`:
-    in [0, 1].
+    """Mean in [0, 1] of the numbers 0 .. max_score among likely first tokens, by probability, by `max_score`.
 
     None when numbers have less than half of the probability: then the judge is about to say something else.
     """

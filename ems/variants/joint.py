@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from functools import partial
 
-from ..asking import Judge, Request, as_judge, reply_schema
-from ..parsing.lists import read_entries, read_rows
+from ..asking import Judge, Reply, Request, as_judge, read_listed, reply_schema
+from ..parsing.lists import read_rows
 from ..prompting import Prompts
 from ..reading import read_index, read_score
 from ..sanitise import numbered, quoted
@@ -16,7 +16,6 @@ from ..types import Match, Points
 
 MATCHES_SCHEMA = reply_schema("matches", {"type": "integer"})
 SCORES_SCHEMA = reply_schema("scores", {"type": "integer"})
-T = TypeVar("T")
 
 
 class JointLLMMatcher:
@@ -32,10 +31,10 @@ class JointLLMMatcher:
         self.signature = f"llm:{self.prompts.signature('match_all')},variant=all"
 
     def __call__(self, pairs: Sequence[tuple[Points, Points]]) -> list[Match]:
-        requests, first = [self._request(ref, ans) for ref, ans in pairs if ref and ans], self.prompts.first
-        matches = _listed(self.judge, requests, "match points", "matches", self.unread,
-                          lambda entry, request: read_index(entry, len(request.choices), first))
-        return [tuple(next(matches)) if ref and ans else (-1,) * len(ref) for ref, ans in pairs]
+        requests = [self._request(ref, ans) for ref, ans in pairs if ref and ans]
+        replies = iter(self.judge.ask(requests, "match points"))
+        return [self._read(next(replies), ref, ans) if ref and ans else (-1,) * len(ref)
+                for ref, ans in pairs]
 
     def _request(self, ref: Points, ans: Points) -> Request:
         prompt = self.prompts.fill("match_all", references=numbered(ref), candidates=self.prompts.menu(ans))
@@ -43,16 +42,9 @@ class JointLLMMatcher:
         return Request("match", prompt, MAX_TOKENS + 8 * len(ref), MATCHES_SCHEMA,
                        choices=range(first, first + len(ans)), entries=len(ref))
 
-
-def _listed(judge: Judge, requests: Sequence[Request], progress: str, key: str, unread: Counter[str],
-            read: Callable[[str, Request], T | None]) -> Iterator[list[T | None]]:
-    """For each question its `entries`, listed in the reply under `key`; None for each that cannot be read."""
-    for request, reply in zip(requests, judge.ask(requests, progress), strict=True):
-        listed = read_entries(reply.text or "", key, request.entries)
-        values = [read(entry, request) for entry in listed or [""] * request.entries]
-        if lost := values.count(None):
-            unread[f"{request.task}: {reply.error or 'unreadable'}"] += lost
-        yield values
+    def _read(self, reply: Reply, ref: Points, ans: Points) -> Match:
+        read = partial(read_index, n_points=len(ans), first=self.prompts.first)
+        return tuple(read_listed(reply, "matches", len(ref), read, "match", self.unread))
 
 
 class ListScorer(JudgedScorer):
@@ -67,8 +59,9 @@ class ListScorer(JudgedScorer):
                     MAX_TOKENS + 8 * count, SCORES_SCHEMA, choices=range(self.max_score + 1), entries=count)
             for values, count in zip(slots, counts, strict=True)
         ]
-        return _listed(self.judge, requests, progress, "scores", self.unread,
-                       lambda entry, _: read_score(entry, self.max_score))
+        read = partial(read_score, max_score=self.max_score)
+        for count, reply in zip(counts, self.judge.ask(requests, progress), strict=True):
+            yield read_listed(reply, "scores", count, read, "score", self.unread)
 
 
 class JointLLMScorer(ListScorer):
@@ -91,11 +84,10 @@ class JointLLMScorer(ListScorer):
 
 def read_pairs(reply: str, key: str, count: int, n_points: int, max_score: int
                ) -> list[tuple[int | None, float | None]] | None:
-    """For each of `count` reference points the index and the score that one entry `[index, score]` gives it.
+    """The index and the score of each of `count` reference points, listed as `[index, score]`.
 
-    They are read as by `read_index` and `read_score`, from `{key: [...]}` or a bare list. None for what is
-    off the menu or the scale, and for both in an entry that is no pair; None for all when there is no list of
-    so many entries, or several.
+    They are read as by `read_index` and `read_score`: None for what these cannot read, and for both in an
+    entry that is no pair. None for all where there is no list of so many entries, or several.
     """
     rows = read_rows(reply, key)
     if rows is None or len(rows) != count:
