@@ -225,7 +225,7 @@ def _numbered(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Any]]:
 
 
 def _values(path: str | Path) -> Iterator[tuple[str, Any]]:
-    """Every row of RAGChecker's JSON, CSV (by the file's name), a JSON array or JSON lines; where it stands."""
+    """Every row, with where it stands: RAGChecker's JSON, CSV (by its name), a JSON array or JSON lines."""
     text = read_text(path)
     if rows := _ragchecker_values(path, text):
         yield from rows

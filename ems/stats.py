@@ -563,14 +563,6 @@ def _spearman(x: np.ndarray, y: np.ndarray, w: np.ndarray) -> np.ndarray:
     return _weighted_pearson(_midranks(x, w), _midranks(y, w), w)
 
 
-def _auc(scores: np.ndarray, labels: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Pairs that the positive wins (Mann and Whitney's U, from the positives' ranks) among all pairs."""
-    positives = w * labels
-    n = positives.sum(axis=1)
-    won = (positives * _midranks(scores, w)).sum(axis=1) - n * (n + 1) / 2
-    return won / (n * (w.sum(axis=1) - n))
-
-
 def _of_rows(coefficient: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
              ) -> Callable[[np.ndarray, np.ndarray, np.ndarray], Statistic]:
     """A coefficient of two columns and the weights of their rows, which have those of their clusters."""
@@ -592,5 +584,19 @@ def _kendall(x: np.ndarray, y: np.ndarray, codes: np.ndarray) -> Statistic:
     return tau
 
 
+def _auc(scores: np.ndarray, labels: np.ndarray, codes: np.ndarray) -> Statistic:
+    """Each positive outscores the negatives below it, and half of those level with it; faster than by rank."""
+    positive, negative = np.flatnonzero(labels == 1), np.flatnonzero(labels == 0)
+    negative = negative[np.argsort(scores[negative], kind="stable")]
+    below, up_to = (np.searchsorted(scores[negative], scores[positive], side) for side in ("left", "right"))
+
+    def area(weights: np.ndarray) -> np.ndarray:
+        positives, negatives = (weights.T[codes[rows]] for rows in (positive, negative))
+        passed = np.concatenate([np.zeros((1, len(weights))), negatives]).cumsum(axis=0)
+        outscored = (positives * (passed[below] + passed[up_to]) / 2).sum(axis=0)
+        return outscored / (positives.sum(axis=0) * passed[-1])
+    return area
+
+
 COEFFICIENTS = {"pearson": _of_rows(_weighted_pearson), "spearman": _of_rows(_spearman), "kendall": _kendall,
-                "auc": _of_rows(_auc)}
+                "auc": _auc}

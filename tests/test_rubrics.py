@@ -81,7 +81,7 @@ def test_a_hostile_answer_stays_text():
 def test_bad_input_is_one_clear_line():
     with pytest.raises(InputError, match="rubrics must be among accuracy, .*, got 'style'"):
         ems.RubricJudge(ScriptedJudge(), rubrics=["style"])
-    with pytest.raises(InputError, match="1 triplet ids of the answers are not among the 2 triplets, e.g. 'x'"):
+    with pytest.raises(InputError, match="1 triplet ids of the answers are not among the 2 triplets: 'x'"):
         rated(ScriptedJudge(), Answer("x", "m", "a"))
 
 
