@@ -585,7 +585,7 @@ def _kendall(x: np.ndarray, y: np.ndarray, codes: np.ndarray) -> Statistic:
 
 
 def _auc(scores: np.ndarray, labels: np.ndarray, codes: np.ndarray) -> Statistic:
-    """Each positive outscores the negatives below it, and half of those level with it; faster than by rank."""
+    """Each positive outscores the negatives below it, and half of those level with it. Quicker than ranks."""
     positive, negative = np.flatnonzero(labels == 1), np.flatnonzero(labels == 0)
     negative = negative[np.argsort(scores[negative], kind="stable")]
     below, up_to = (np.searchsorted(scores[negative], scores[positive], side) for side in ("left", "right"))
