@@ -147,16 +147,11 @@ def values(checked: Checked, triplets: Sequence[Triplet]) -> pd.DataFrame:
 
     Without rows where nothing has a label: then there is nothing to say.
     """
-    own = frames.support_frame(checked.results, triplets)
-    floor = frames.support_frame(checked.elsewhere, triplets)
-    floor = floor[floor["metric"] == "EMS-Support"].assign(metric=FLOOR)
+    own, floor = (frames.support_frame(results, triplets) for results in (checked.results, checked.elsewhere))
     if own["value"].isna().all():
         return own.iloc[:0]
-    return one_setting(pd.concat([own, floor], ignore_index=True))
-
-
-def one_setting(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with one signature a metric: an answer none of whose points has a label lacks the rule's."""
+    frame = pd.concat([own, floor[floor["metric"] == "EMS-Support"].assign(metric=FLOOR)], ignore_index=True)
+    # one signature a metric: that of an answer none of whose points has a label lacks the rule's
     longest = frame.groupby("metric")["signature"].transform(lambda column: max(column, key=len))
     return frame.assign(signature=longest)
 

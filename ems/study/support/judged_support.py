@@ -9,7 +9,6 @@ import pandas as pd
 
 from ...asking import Judge
 from ...batches import MissingReplies
-from ...data import support_frame
 from ...io import write_csv
 from ...results.display import markdown_text
 from ...results.matrix import label_matrix
@@ -18,7 +17,8 @@ from ...support.stage import with_support
 from ...support.support import LLMSupporter
 from ...types import EMSResult, Triplet
 from ..findings.verdicts import in_percent, percent
-from .document_check import label_table, named, one_setting, shares, stored_answers
+from . import document_check
+from .document_check import Checked, label_table, named, shares, stored_answers
 
 LABELS = ["supported", "contradicted", "silent"]
 SUPPORT, OPEN = "EMS-Support(LLM)", "EMS-open(LLM)"        # metrics of `values`
@@ -72,12 +72,10 @@ def values(judged: Sequence[EMSResult], triplets: Sequence[Triplet], elsewhere: 
 
     `elsewhere` has answers that were judged against another company's document, for rows of `FLOOR`.
     """
-    parts = []
-    for results, names in ((judged, {"EMS-Support": SUPPORT, "EMS-open": OPEN}),
-                           (elsewhere, {"EMS-Support": FLOOR})):
-        frame = one_setting(support_frame(results, triplets))
-        parts.append(frame.assign(metric=frame["metric"].map(names)).dropna(subset="metric"))
-    return pd.concat(parts, ignore_index=True)
+    frame = document_check.values(Checked(list(judged), list(elsewhere), ""), triplets)
+    names = {"EMS-Support": SUPPORT, "EMS-open": OPEN, document_check.FLOOR: FLOOR}
+    frame["metric"] = frame["metric"].map(names)
+    return frame.dropna(subset="metric").reset_index(drop=True)
 
 
 def _points(first: Sequence[EMSResult], second: Sequence[EMSResult]) -> pd.DataFrame:
