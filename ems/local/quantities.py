@@ -296,10 +296,8 @@ def _canonical_unit(written: str) -> tuple[str, float]:
     name = written.strip(" -").lower()
     last = re.split("[ -]", name)[-1]
     singular = last.removesuffix("s")
-    for key in (name, name.removesuffix("s"), last, singular):
-        if key in _UNITS:
-            return _UNITS[key]
-    return _CURRENCIES.get(singular, singular), 1.0
+    known = (_UNITS[key] for key in (name, name.removesuffix("s"), last, singular) if key in _UNITS)
+    return next(known, (_CURRENCIES.get(singular, singular), 1.0))
 
 
 def _is_range(text: str, a: Quantity, b: Quantity) -> bool:

@@ -223,16 +223,15 @@ def edited_answers(triplets: Sequence[Triplet], doses: Sequence[float] = DOSES, 
     answers: list[Answer] = []
     about: list[dict[str, object]] = []
     for t in triplets:
-        same_group = [o.reference for o in triplets if o.id != t.id and o.group == t.group]
-        other_groups = [o.reference for o in triplets if o.id != t.id and o.group != t.group]
-        other = "\n\n".join([*same_group, *other_groups][:PADDING_REFERENCES])
-        versions = {"unedited": ("", "", 0.0, Edited(t.reference, 0, 1, 0.0))}
-        for edit in EDITS:
-            for dose in doses:
-                edited = apply(edit, t.reference, dose, other=other, seed=seed, key=t.id)
-                versions[f"{edit.name}@{dose:g}"] = (edit.name, edit.harm, dose, edited)
-        for model, (name, harm, dose, edited) in versions.items():
+        others = sorted((o for o in triplets if o.id != t.id), key=lambda o: o.group != t.group)
+        other = "\n\n".join(o.reference for o in others[:PADDING_REFERENCES])
+        versions = [("", "", 0.0, Edited(t.reference, 0, 1, 0.0))]
+        for edit, dose in itertools.product(EDITS, dict.fromkeys(doses)):
+            edited = apply(edit, t.reference, dose, other=other, seed=seed, key=t.id)
+            versions.append((edit.name, edit.harm, dose, edited))
+        for name, harm, dose, edited in versions:
             if edited.offered:
+                model = f"{name}@{dose:g}" if name else "unedited"
                 answers.append(Answer(t.id, model, edited.text))
                 about.append({"triplet_id": t.id, "group": t.group, "model": model, "edit": name,
                               "harm": harm, "dose": dose, "changes": edited.changes,

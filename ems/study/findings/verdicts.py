@@ -53,8 +53,13 @@ def people_sets(people: pd.DataFrame, summaries: pd.DataFrame, correct: pd.DataF
                                                 & (people["measure"] == "spearman")],
         "REALSumm, systems (Kendall)": kendall[kendall["level"] == "system"],
         "REALSumm, summaries (Kendall)": kendall[kendall["level"] == "summary"],
-        **{name: frame[(frame["subset"] == "all") & (frame["measure"] == "AUC")] for name, frame in (
+        **{name: of_all(frame) for name, frame in (
             ("FinanceBench (AUC)", correct), ("FinDVer (AUC)", right), *judged.items())}}
+
+
+def of_all(frame: pd.DataFrame, measure: str = "AUC") -> pd.DataFrame:
+    """The rows of one measure over all answers, of a frame of `agreement.label_agreement`."""
+    return frame[(frame["subset"] == "all") & (frame["measure"] == measure)]
 
 
 def by_set(named: Mapping[str, pd.DataFrame], developed: Sequence[str]) -> pd.DataFrame:
@@ -327,14 +332,11 @@ def right_wrong(bench: pd.DataFrame, recall: pd.DataFrame, verdicts: pd.DataFram
 
     `bench`: FinanceBench by F1, `recall`: the same by recall, `verdicts`: FinDVer by F1.
     """
-    def rows(frame: pd.DataFrame, measure: str) -> pd.DataFrame:
-        return frame[(frame["subset"] == "all") & (frame["measure"] == measure)].set_index("metric")
-
-    areas = [rows(frame, "AUC") for frame in (bench, recall, verdicts)]
+    areas = [of_all(frame).set_index("metric") for frame in (bench, recall, verdicts)]
     by_f1, by_recall, by_verdict = (with_interval(area.loc[LOCAL]) for area in areas)
     higher = [f"higher, of the metrics computed on all {area.loc[LOCAL, 'n']:,.0f} answers: "
               f"{_higher(area['value'], area.loc[LOCAL, 'value'])}" for area in areas]
-    linear = rows(verdicts, "pearson").loc[LOCAL]
+    linear = of_all(verdicts, "pearson").set_index("metric").loc[LOCAL]
     return (
         "- **FinanceBench.** Its references are a few words long and its answers are long, so that every "
         f"explanation lowers F1 and precision. {LOCAL} F1 ranks correct over incorrect answers with an AUC "
@@ -356,8 +358,7 @@ def judged_labels(answers: Mapping[str, Mapping[str, pd.DataFrame]], within: Map
     """
     lines = []
     for name, frames in answers.items():
-        by_f1, by_recall = (frame.query("subset == 'all' and measure == 'AUC'").set_index("metric")
-                            for frame in (frames["F1"], frames["Recall"]))
+        by_f1, by_recall = (of_all(frames[part]).set_index("metric") for part in ("F1", "Recall"))
         inside = within[name].set_index("metric")
         others = "; ".join(f"{markdown_text(metric)} {with_interval(row)}, {comparison(row, JUDGED)}"
                            for metric, row in by_f1.iterrows() if metric != JUDGED)
