@@ -78,8 +78,7 @@ class PointRow(_Row):
 
     text: Name = Field(validation_alias=AliasChoices("text", "criterion"))
     kind: Text = Field("", validation_alias=AliasChoices("kind", "importance"))
-    weight: Weight | None = Field(
-        None, validation_alias=AliasChoices("weight", "points"))
+    weight: Weight | None = Field(None, validation_alias=AliasChoices("weight", "points"))
 
     def point(self) -> GivenPoint:
         """The point; without a weight, a nugget that is only okay weighs half of any other."""
