@@ -78,8 +78,7 @@ class PointRow(_Row):
 
     text: Name = Field(validation_alias=AliasChoices("text", "criterion"))
     kind: Text = Field("", validation_alias=AliasChoices("kind", "importance"))
-    weight: Weight | None = Field(
-        None, validation_alias=AliasChoices("weight", "points"))
+    weight: Weight | None = Field(None, validation_alias=AliasChoices("weight", "points"))
 
     def point(self) -> GivenPoint:
         """The point; without a weight, a nugget that is only okay weighs half of any other."""
@@ -225,7 +224,7 @@ def _numbered(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Any]]:
 
 
 def _values(path: str | Path) -> Iterator[tuple[str, Any]]:
-    """Every row, with where it stands: RAGChecker's JSON, CSV (by its name), a JSON array or JSON lines."""
+    """Every row of RAGChecker's JSON, CSV (by the file's name), a JSON array or JSON lines, and its place."""
     text = read_text(path)
     if rows := _ragchecker_values(path, text):
         yield from rows
@@ -263,22 +262,20 @@ def csv_rows(path: str | Path, text: str) -> Iterator[tuple[str, Any]]:
 def _rows(path: str | Path, values: Iterable[tuple[str, Any]], model_of: Callable[[Any], type[_Row]],
           key: Sequence[str]) -> list[Any]:
     """Every value as its model; `key` names the fields whose values may occur together once only."""
-    rows: list[Any] = []
-    places: dict[tuple[Any, ...], str] = {}
+    found: dict[tuple[Any, ...], tuple[str, Any]] = {}
     for place, value in values:
         where = f"{path}, {place}"
         row = validated(model_of(value), value, where)
         names = tuple(getattr(row, name) for name in key)
-        if names in places:
+        if names in found:
             raise InputError(
-                f"{where}: {' and '.join(key)} {some(names)} occurred already on {places[names]}")
-        places[names] = place
-        rows.append(row)
-    if not rows:
+                f"{where}: {' and '.join(key)} {some(names)} occurred already on {found[names][0]}")
+        found[names] = place, row
+    if not found:
         fields = ", ".join(name for name in model_of(None).model_fields if name != "others")
         raise InputError(f"{path} is empty; rows with {fields} are needed, as JSON lines, a JSON array or "
                          "CSV")
-    return rows
+    return [row for _, row in found.values()]
 
 
 def _ragchecker_values(path: str | Path, text: str) -> list[tuple[str, Any]]:

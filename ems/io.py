@@ -15,7 +15,7 @@ import secrets
 import sys
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import asdict, is_dataclass
 from difflib import get_close_matches
@@ -150,9 +150,9 @@ def some(items: Sequence[Any], n: int = 3) -> str:
 
 def meant(name: str, known: Iterable[str]) -> str:
     """The known name that a wrong one was probably meant to be, as the end of a message; "" without one."""
-    known = list(known)
-    near = get_close_matches(name.lower(), [one.lower() for one in known], n=1, cutoff=0.7)
-    return f"; did you mean {next(one for one in known if one.lower() == near[0])!r}?" if near else ""
+    spelt = {one.lower(): one for one in known}
+    near = get_close_matches(name.lower(), spelt, n=1, cutoff=0.7)
+    return f"; did you mean {spelt[near[0]]!r}?" if near else ""
 
 
 def is_encodable(text: str) -> bool:
@@ -182,11 +182,9 @@ def whole_file(path: str | Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
         lock = _create_locked(part)
     try:
         with open(part, "wb") as raw:
-            if place.suffix == ".gz":
-                with gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
-                    yield packed
-            else:
-                yield raw
+            packed = place.suffix == ".gz"
+            with gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if packed else nullcontext(raw) as file:
+                yield file
             raw.flush()
             os.fsync(raw.fileno())
         with _refusing(path):

@@ -18,9 +18,8 @@ from ..judge.store import Replies
 from ..pipeline import EMS
 from ..presets import build
 from ..prompting import Prompts
-from ..results.display import visible
 from ..types import EMSResult, InputError
-from .output import say
+from .output import as_text, say
 from .parser import JUDGE_OPTIONS
 
 COVERAGE = 0.95          # share of points, and of answers, that must be scored for exit status 0
@@ -96,6 +95,5 @@ def status(results: Sequence[EMSResult], judges: Sequence[Any], unread: Counter[
 def say_usage(judges: Sequence[Any]) -> None:
     """What the judges were asked and cost, as a table on stderr; nothing without a judge."""
     if judges:
-        used = {visible(model): tasks for model, tasks in judge_usage(*judges).items()}
-        print(table(used).to_string(index=False, float_format=lambda v: f"{v:,.2f}", na_rep="unknown"),
-              file=sys.stderr)
+        used = table(judge_usage(*judges))
+        print(as_text(used, "unknown", float_format=lambda v: f"{v:,.2f}"), file=sys.stderr)

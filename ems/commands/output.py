@@ -16,9 +16,9 @@ def say(message: object) -> None:
     print(f"ems: {visible(str(message))}", file=sys.stderr)
 
 
-def as_text(table: pd.DataFrame | list[dict[str, Any]]) -> str:
-    """The table, or its rows, with texts that are safe to show, and "–" where there is nothing."""
+def as_text(table: pd.DataFrame | list[dict[str, Any]], na_rep: str = "–", **settings: Any) -> str:
+    """The table, or its rows, with texts that are safe to show; the settings are pandas' `to_string`'s."""
     import pandas as pd
 
     safe = pd.DataFrame(table).map(lambda cell: visible(cell) if isinstance(cell, str) else cell)
-    return safe.to_string(index=False, na_rep="–")
+    return safe.to_string(index=False, na_rep=na_rep, **settings)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -85,14 +84,12 @@ def of_metric(results: dict[str, list[EMSResult]], metric: str | None, path: str
 def _check_lengths(row: ResultRow, where: str) -> None:
     """InputError for lists that do not fit the points: an entry a point, indices of the other side's."""
     refs, answers = len(row.ref_points), len(row.ans_points)
-    sides: dict[str, tuple[Sequence[Any], int]] = {
-        "match": (row.match, refs), "score": (row.score, refs), "ref_weights": (row.ref_weights, refs),
-        "given": (row.given, refs), "support": (row.support or (), answers),
-        "ans_match": (row.ans_match, answers), "ans_score": (row.ans_score, answers),
-        "ans_weights": (row.ans_weights, len(row.ans_score))}
-    for name, (entries, points) in sides.items():
+    lengths = {"match": refs, "score": refs, "ref_weights": refs, "given": refs, "support": answers,
+               "ans_match": answers, "ans_score": answers, "ans_weights": len(row.ans_score)}
+    for name, points in lengths.items():
+        entries = getattr(row, name) or ()
         if len(entries) != points and (entries or name in ("match", "score")):
             raise InputError(f"{where}: {name!r} must have an entry per point, {points}, got {len(entries)}")
-    for name, indices, menu in (("match", row.match, answers), ("ans_match", row.ans_match, refs)):
-        if off := [index for index in indices if index is not None and index >= menu]:
+    for name, menu in (("match", answers), ("ans_match", refs)):
+        if off := [index for index in getattr(row, name) if index is not None and index >= menu]:
             raise InputError(f"{where}: {name!r} names point {off[0]} of {menu}, counted from 0")
