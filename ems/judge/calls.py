@@ -158,8 +158,8 @@ class Calls:
                 async with self._passing(self._repeating):
                     if stop.is_set():
                         return INTERRUPTED
-                    tries, named = own_tries if learned.alive else self._tries, bool(outcome.after)
-                    wait = _wait(outcome, tries)
+                    tries = own_tries if learned.alive else self._tries
+                    wait, named = _wait(outcome, tries), bool(outcome.after)
                     used_up = tries >= judge.retries and not named
                     over = used_up or not outcome.again or time.monotonic() + wait >= deadline
                     self._check_contact(outcome, over)
@@ -185,7 +185,7 @@ class Calls:
         yield
 
     def _check_contact(self, failed: Failed, over: bool) -> None:
-        """JudgeUnavailable when an address cannot be reached, or has never answered calls repeated enough."""
+        """JudgeUnavailable when an address cannot be reached, or answers no call, however often repeated."""
         unreachable, alive = failed.reason == "unreachable", self.judge.endpoint.learned.alive
         limit = 2 if unreachable else FIRST_TRIES
         enough = self._waits >= FIRST_WAITS or (self._tries >= limit and not failed.after)
