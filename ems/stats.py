@@ -559,14 +559,15 @@ def _weighted_pearson(x: np.ndarray, y: np.ndarray, w: np.ndarray) -> np.ndarray
     return np.where(flat, np.nan, (w * dx * dy).sum(axis=1) / np.sqrt(xx * yy))
 
 
-def _spearman(x: np.ndarray, y: np.ndarray, w: np.ndarray) -> np.ndarray:
-    return _weighted_pearson(_midranks(x, w), _midranks(y, w), w)
+def _pearson(x: np.ndarray, y: np.ndarray, codes: np.ndarray) -> Statistic:
+    return lambda weights: _weighted_pearson(x, y, weights[:, codes])
 
 
-def _of_rows(coefficient: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
-             ) -> Callable[[np.ndarray, np.ndarray, np.ndarray], Statistic]:
-    """A coefficient of two columns and the weights of their rows, which have those of their clusters."""
-    return lambda x, y, codes: lambda weights: coefficient(x, y, weights[:, codes])
+def _spearman(x: np.ndarray, y: np.ndarray, codes: np.ndarray) -> Statistic:
+    def rho(weights: np.ndarray) -> np.ndarray:
+        w = weights[:, codes]
+        return _weighted_pearson(_midranks(x, w), _midranks(y, w), w)
+    return rho
 
 
 def _kendall(x: np.ndarray, y: np.ndarray, codes: np.ndarray) -> Statistic:
@@ -598,5 +599,4 @@ def _auc(scores: np.ndarray, labels: np.ndarray, codes: np.ndarray) -> Statistic
     return area
 
 
-COEFFICIENTS = {"pearson": _of_rows(_weighted_pearson), "spearman": _of_rows(_spearman), "kendall": _kendall,
-                "auc": _auc}
+COEFFICIENTS = {"pearson": _pearson, "spearman": _spearman, "kendall": _kendall, "auc": _auc}
