@@ -19,7 +19,7 @@ from ems.judge.client import JudgeUnavailable, LLMJudge, SpendLimit
 from ems.judge.store import Replies
 from ems.presets import build
 from ems.reading import read_list
-from ems.types import InputError
+from ems.types import Answer, InputError, Triplet
 
 TRIPLETS, ANSWERS = judgeable(5, 12)
 
@@ -95,6 +95,15 @@ def test_the_likely_numbers_are_near_and_the_bounds_above():
     assert lines["claims"].split()[3] == str(usage["live"]["claims"].calls)             # exact: one number
     assert f"{usage['likely']['match'].calls} (<= {usage['dry']['match'].calls})" in lines["match"]
     assert shown.endswith(cost.ASSUMED)
+
+
+def test_answers_that_begin_alike_are_counted_apart():
+    start = "Revenue rose by five percent to ten billion dollars in the quarter that ended in September. "
+    triplets = [Triplet("t", "t", "How did it go?", start + "Margins fell. The board raised its dividend by a cent.")]
+    answers = [Answer("t", str(n), start + f"The outlook for the next quarter is {n} percent of growth.") for n in range(3)]
+    planner = Planner(LLMJudge("m", store=Replies()))
+    build(planner, "llm", variant="all").evaluate(triplets, answers)
+    assert planner.usage()["score"].calls == 3
 
 
 class Spent:

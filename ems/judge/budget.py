@@ -10,6 +10,7 @@ import json
 import math
 import string
 import threading
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
@@ -55,9 +56,11 @@ def assumed(request: Request, share: float) -> str:
         key = "claims" if request.task == "claims" else "points"
         return longest_list(request.about, list_schema(key, request.about), share)
     if request.choices:
-        choice = request.choices[0]
+        # Not always the first: two answers that begin alike would then bring the same pair, asked about once.
+        start, n = zlib.crc32(request.prompt.encode()), len(request.choices)
+        chosen = [request.choices[(start + i) % n] for i in range(request.entries or 1)]
         key = next(iter(request.schema["properties"])) if request.entries and request.schema else ""
-        return json.dumps({key: [choice] * request.entries}) if request.entries else str(choice)
+        return json.dumps({key: chosen}) if request.entries else str(chosen[0])
     if request.schema:
         return json.dumps({key: [] for key in request.schema["properties"]})
     paragraph = "A statement of figures and reasons is taken to be as long as this sentence about one. " * 4
