@@ -10,19 +10,19 @@ from __future__ import annotations
 import io
 import textwrap
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ...data import read_frames
-from ...io import read_text, write_csv
+from ...io import read_text
 from ...results.display import markdown_text
 from ...stats import mean_over
 from ...support.retrieve import recall_at
 from ...types import InputError
 from ..findings.figures import GREY, RED, SERIES, panels, styled
+from . import human
 from .upstream import FINANCEBENCH_QUESTIONS, FINDVER_CLAIMS, names_verdict, pins, rows_of
 
 if TYPE_CHECKING:
@@ -46,9 +46,7 @@ def tables(printed: Path, committed: Path, recompute: bool, save: Path | None = 
     cells = pd.read_csv(io.StringIO(read_text(printed)), keep_default_na=False, na_values={"printed": ""})
     if unknown := sorted(set(cells["measure"]) - DIGITS.keys()):
         raise InputError(f"{printed}: measure must be one of {', '.join(DIGITS)}, got {unknown[0]!r}")
-    found = _computed(cells) if recompute else read_frames(committed)
-    if save is not None:
-        write_csv(save, found)
+    found, _ = human.recorded(committed, partial(_computed, cells) if recompute else None, save)
     frame = cells.merge(found, on=KEYS, how="left", validate="one_to_one")
     frame["gap"] = (frame["ours"] - frame["printed"]).round(2)
     return frame
@@ -204,17 +202,15 @@ def cells_figure(cells: pd.DataFrame, titles: Mapping[str, str], unit: str, *,
 
 def _draw(ax: Axes, panel: pd.DataFrame) -> None:
     rows, columns = list(dict.fromkeys(panel["row"])), list(dict.fromkeys(panel["column"]))
-    for cell in panel.to_dict("records"):
-        k = columns.index(cell["column"])
-        colour, marker = SERIES[k]
-        y = rows.index(cell["row"]) + 0.22 * (k - (len(columns) - 1) / 2)
-        ax.plot([cell["ci_low"], cell["ci_high"]], [y, y], color=colour, linewidth=2.5, alpha=0.6)
-        ax.plot(cell["ours"], y, marker, color=colour, markersize=8)
-        if cell["gap"] and cell["printed"] == cell["printed"]:
-            ax.plot(cell["printed"], y, "x", color=RED, markersize=8, markeredgewidth=2, zorder=4)
-    for (colour, marker), column in zip(SERIES, columns, strict=False):
+    differs = panel["gap"].fillna(0) != 0
+    for k, ((colour, marker), column) in enumerate(zip(SERIES, columns, strict=False)):
+        cells = panel[panel["column"] == column]
+        y = cells["row"].map(rows.index) + 0.22 * (k - (len(columns) - 1) / 2)
+        ax.plot([cells["ci_low"], cells["ci_high"]], [y, y], color=colour, linewidth=2.5, alpha=0.6)
+        ax.plot(cells["ours"], y, marker, color=colour, markersize=8)
+        ax.plot(cells["printed"].where(differs), y, "x", color=RED, markersize=8, markeredgewidth=2, zorder=4)
         ax.plot([], [], marker, color=colour, label=column)
-    if (panel["gap"].fillna(0) != 0).any():
+    if differs.any():
         ax.plot([], [], "x", color=RED, markeredgewidth=2, label="printed, where it differs")
     ax.set_yticks(range(len(rows)), [textwrap.fill(row, 20) for row in rows])
     ax.set_xlim(-3, 103)
