@@ -204,17 +204,15 @@ def cells_figure(cells: pd.DataFrame, titles: Mapping[str, str], unit: str, *,
 
 def _draw(ax: Axes, panel: pd.DataFrame) -> None:
     rows, columns = list(dict.fromkeys(panel["row"])), list(dict.fromkeys(panel["column"]))
-    for cell in panel.to_dict("records"):
-        k = columns.index(cell["column"])
-        colour, marker = SERIES[k]
-        y = rows.index(cell["row"]) + 0.22 * (k - (len(columns) - 1) / 2)
-        ax.plot([cell["ci_low"], cell["ci_high"]], [y, y], color=colour, linewidth=2.5, alpha=0.6)
-        ax.plot(cell["ours"], y, marker, color=colour, markersize=8)
-        if cell["gap"] and cell["printed"] == cell["printed"]:
-            ax.plot(cell["printed"], y, "x", color=RED, markersize=8, markeredgewidth=2, zorder=4)
-    for (colour, marker), column in zip(SERIES, columns, strict=False):
+    differs = panel["gap"].fillna(0) != 0
+    for k, ((colour, marker), column) in enumerate(zip(SERIES, columns, strict=False)):
+        cells = panel[panel["column"] == column]
+        y = cells["row"].map(rows.index) + 0.22 * (k - (len(columns) - 1) / 2)
+        ax.plot([cells["ci_low"], cells["ci_high"]], [y, y], color=colour, linewidth=2.5, alpha=0.6)
+        ax.plot(cells["ours"], y, marker, color=colour, markersize=8)
+        ax.plot(cells["printed"].where(differs), y, "x", color=RED, markersize=8, markeredgewidth=2, zorder=4)
         ax.plot([], [], marker, color=colour, label=column)
-    if (panel["gap"].fillna(0) != 0).any():
+    if differs.any():
         ax.plot([], [], "x", color=RED, markeredgewidth=2, label="printed, where it differs")
     ax.set_yticks(range(len(rows)), [textwrap.fill(row, 20) for row in rows])
     ax.set_xlim(-3, 103)

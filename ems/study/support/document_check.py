@@ -1,4 +1,4 @@
-"""Answers of a run checked against their documents, for notebook 8: computed, or from stored labels.
+"""Answers of a run, and edited references, checked against documents, for notebook 8: now, or as stored.
 
 The calls belong to their publishers and are not part of the project. What is stored is what the check found:
 a label for each point, named by a hash of its text, with the passage's number and the numbers that decided.
@@ -18,6 +18,7 @@ import pandas as pd
 
 from ... import data as frames
 from ...io import unguarded, write_csv
+from ...local.sentences import SentenceExtractor
 from ...results.display import markdown_text
 from ...results.saved import load_results
 from ...stats import COLUMNS as COLUMNS_OF_SUMMARY
@@ -25,6 +26,7 @@ from ...stats import MIN_CLUSTERS, Paired, paired, summarise
 from ...support.stage import with_support
 from ...support.support import LocalSupporter, point_id
 from ...types import EMSResult, InputError, Support, Triplet
+from ..choices.edits import EDITS, edited_answers
 from ..dataset.calls import own_triplets
 from ..findings.verdicts import in_percent, interval, percent
 
@@ -35,6 +37,9 @@ ABSENT = {**dict.fromkeys(("EMS-Support", "EMS-open"), "this run has neither doc
           **dict.fromkeys(("EMS-Support(LLM)", "EMS-open(LLM)"), "no judge's labels are stored for this run")}
 NOT_STORED = "no stored label for this point"
 PLACES = ["matched", "blind spot", "unsupported", "not checked", "unscored"]
+DOSE = 0.75               # share of an edit's possible changes that are made
+TEXTS = 10                # references that are edited, at most
+SEED = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,3 +259,47 @@ def named(gap: Paired) -> str:
     ends = interval(100 * gap.ci_low, 100 * gap.ci_high, "+.0f")
     return (f"**{markdown_text(gap.a)}** less **{markdown_text(gap.b)}**: "
             f"{100 * gap.difference:+.0f} points of 100{ends}")
+
+
+# --- edited references ---
+
+def edited_values(triplets: Sequence[Triplet], *, stored: Path | None = None, save: Path | None = None
+                  ) -> pd.DataFrame:
+    """EMS-Support of one reference a group, unedited and after each edit (`model`), as a values frame.
+
+    Changed numbers should lower it; an order turned round should not. Of more than `TEXTS` groups the first
+    by name are taken. Without documents, rows come from the file `stored`, for these triplets alone: none
+    where it has none. What was computed is written to `save`.
+    """
+    first = {t.group: t for t in sorted(triplets, key=lambda t: t.id, reverse=True)}
+    texts = [t for _, t in sorted(first.items())[:TEXTS]]
+    if any(not t.context for t in texts):
+        none = pd.DataFrame(columns=frames.COLUMNS)
+        kept = frames.read_frames(stored) if stored and stored.is_file() else none
+        return kept[kept["triplet_id"].isin([t.id for t in texts])].reset_index(drop=True)
+    answers, _ = edited_answers(texts, [DOSE], seed=SEED)
+    points = SentenceExtractor()([answer.answer for answer in answers])
+    results = [EMSResult(a.triplet_id, a.model.partition("@")[0], (), of_answer or (), (),
+                         signature=f"edits:dose={DOSE},seed={SEED}")
+               for a, of_answer in zip(answers, points, strict=True)]
+    frame = frames.support_frame(with_support(results, texts, LocalSupporter()), texts)
+    frame = frame[frame["metric"] == "EMS-Support"].reset_index(drop=True)
+    if save is not None:
+        write_csv(save, frame.round(5))
+    return frame
+
+
+def edit_losses(frame: pd.DataFrame) -> pd.DataFrame:
+    """A row an edit, in `edits`' order: harm, support before, loss with its 95 % interval over groups, texts.
+
+    Loss is the support of a text less that of its edited version, in [-1, 1], over the texts for which both
+    have a sentence to check. Without rows for an empty frame.
+    """
+    before = frame.loc[frame["model"] == "unedited", "value"].mean()
+    rows = []
+    for edit in EDITS:
+        if edit.name in set(frame["model"]):
+            gap = paired(frame, "EMS-Support", "Score", "unedited", edit.name)
+            rows.append((edit.name, edit.harm, before, gap.difference, gap.ci_low, gap.ci_high, gap.n))
+    columns = ["edit", "harm", "support before", "loss", "ci_low", "ci_high", "texts"]
+    return pd.DataFrame(rows, columns=columns)
