@@ -162,20 +162,20 @@ def choice_scores(committed: Path, recompute: str = "no", *, save: Path | None =
 
 def recorded(file: Path, compute: Callable[[], pd.DataFrame] | None = None, save: Path | None = None
              ) -> tuple[pd.DataFrame, str]:
-    """The table that `compute` makes now, to five decimals, and where it comes from, for people.
+    """The table that `compute` makes now, and where it comes from, for people.
 
     The committed `file` without `compute`, or where a judge's recorded replies do not suffice for it. What
-    was computed now is written to the folder `save`, under the file's name.
+    was computed now is written to the file `save`, five decimals.
     """
     source = f"numbers from {file.parent.parent.name}/{file.parent.name}"
     if compute is not None:
         try:
-            table = compute().round(5)
+            table = compute()
         except MissingReplies as error:
             source += f": {error}"
         else:
             if save is not None:
-                write_csv(save / file.name, table)
+                write_csv(save, table.round(5))
             return table, NOW
     return frames.read_frames(file), source
 

@@ -57,7 +57,7 @@ def answers(name: str, committed: Path, judge: Judge | None = None, save: Path |
     one, known = SETS[name], _tried(name, committed)
     drawn = set(answer_sample(known.labels, OF_EACH))
     compute = partial(_scored, one, drawn, judge) if judge else None
-    judged, source = human.recorded(committed / one.file, compute, save)
+    judged, source = human.recorded(committed / one.file, compute, save and save / one.file)
     return replace(known.beside(judged, BESIDE), source=source)
 
 
@@ -77,7 +77,7 @@ def _tried(name: str, committed: Path) -> human.LabelSet:
 def _scored(one: LabelledAnswers, drawn: set[Key], judge: Judge) -> pd.DataFrame:
     triplets, given, _ = one.texts()
     some = [a for a in given if (a.triplet_id, a.model) in drawn]
-    return agreement.judged_table(triplets, some, judge, sides=one.sides)
+    return agreement.judged_table(triplets, some, judge, sides=one.sides).round(5)
 
 
 def points(committed: Path, units: pd.DataFrame, judge: Judge | None = None, save: Path | None = None
@@ -86,7 +86,7 @@ def points(committed: Path, units: pd.DataFrame, judge: Judge | None = None, sav
     it matched, and EMS(LLM, sides), of the claim and the whole answer. And where they come from.
     """
     compute = partial(_points, judge) if judge else None
-    judged, source = human.recorded(committed / POINT_FILE, compute, save)
+    judged, source = human.recorded(committed / POINT_FILE, compute, save and save / POINT_FILE)
     return units.merge(judged, on=upstream.UNIT_KEYS, how="left", validate="one_to_one"), source
 
 
@@ -130,7 +130,7 @@ def ratings(committed: Path, judge: Judge | None = None, save: Path | None = Non
     for the reason in the column `reason`), signature.
     """
     compute = partial(_rated, committed, judge) if judge else None
-    return human.recorded(committed / RATING_FILE, compute, save)
+    return human.recorded(committed / RATING_FILE, compute, save and save / RATING_FILE)
 
 
 def _rated(committed: Path, judge: Judge) -> pd.DataFrame:

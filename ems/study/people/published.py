@@ -10,19 +10,19 @@ from __future__ import annotations
 import io
 import textwrap
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ...data import read_frames
-from ...io import read_text, write_csv
+from ...io import read_text
 from ...results.display import markdown_text
 from ...stats import mean_over
 from ...support.retrieve import recall_at
 from ...types import InputError
 from ..findings.figures import GREY, RED, SERIES, panels, styled
+from . import human
 from .upstream import FINANCEBENCH_QUESTIONS, FINDVER_CLAIMS, names_verdict, pins, rows_of
 
 if TYPE_CHECKING:
@@ -46,9 +46,7 @@ def tables(printed: Path, committed: Path, recompute: bool, save: Path | None = 
     cells = pd.read_csv(io.StringIO(read_text(printed)), keep_default_na=False, na_values={"printed": ""})
     if unknown := sorted(set(cells["measure"]) - DIGITS.keys()):
         raise InputError(f"{printed}: measure must be one of {', '.join(DIGITS)}, got {unknown[0]!r}")
-    found = _computed(cells) if recompute else read_frames(committed)
-    if save is not None:
-        write_csv(save, found)
+    found, _ = human.recorded(committed, partial(_computed, cells) if recompute else None, save)
     frame = cells.merge(found, on=KEYS, how="left", validate="one_to_one")
     frame["gap"] = (frame["ours"] - frame["printed"]).round(2)
     return frame

@@ -16,8 +16,6 @@ from pathlib import Path
 import pandas as pd
 
 from ...asking import Judge
-from ...data import read_frames
-from ...io import write_csv
 from ...stats import mean_over
 from ...support.document import Document
 from ...support.retrieve import average_precision, recall_at, reciprocal_rank
@@ -38,12 +36,7 @@ def claims(committed: Path, recompute: bool, save: Path | None = None) -> pd.Dat
     Columns: triplet_id, group (the filing), half, subset, entailed, label, checked, said, right, recall_3 to
     recall_10, map_relevant, map_found, mrr, signature, and `right: <model>` for each released model.
     """
-    if not recompute:
-        return read_frames(committed)
-    frame = _checked_claims()
-    if save is not None:
-        write_csv(save, frame.round(5))
-    return frame
+    return human.recorded(committed, _checked_claims if recompute else None, save)[0]
 
 
 def judged_claims(frame: pd.DataFrame, committed: Path, judge: Judge | None = None,
@@ -54,7 +47,8 @@ def judged_claims(frame: pd.DataFrame, committed: Path, judge: Judge | None = No
     By `judge` now, from the pinned filings, or from the file `committed` (`human.recorded`). A claim whose
     label is unscored is left out.
     """
-    judged, source = human.recorded(committed, partial(_judged, judge) if judge else None, save)
+    judged, source = human.recorded(committed, partial(_judged, judge) if judge else None,
+                                     save and save / committed.name)
     rows = frame.drop(columns=["label", "signature"]).merge(
         judged[judged["label"].notna()].drop(columns="reason"), on="triplet_id", validate="one_to_one")
     said = rows["label"] == "supported"
