@@ -189,10 +189,8 @@ def measured(metrics: Mapping[str, Any], labels: Any, cluster: Iterable[object],
 
 def by_domain(labels: pd.DataFrame, scores: pd.DataFrame, metrics: Sequence[str], **bootstrap: int
               ) -> pd.DataFrame:
-    """`human_agreement`'s Spearman rows on the overall preference within each of the labels' data sets.
-
-    Columns domain, pairs and those of `human_agreement`, for `metrics` and the other annotator. A domain has
-    few pairs: read the intervals, which resample them.
+    """`human_agreement`'s Spearman rows on the overall preference within each of the labels' data sets, with
+    columns domain and pairs. A domain has few pairs: read the intervals, which resample them.
     """
     columns = [*KEYS, *(name for metric, name in metrics_of(scores).items() if metric in metrics)]
     settings: dict[str, Any] = {"against": (), "asked": ["overall"], "measures": ["spearman"], **bootstrap}

@@ -1,4 +1,8 @@
-"""Labels of people beside the scores of metrics, for notebooks 5 and 6: committed or computed again."""
+"""Labels of people beside the scores of metrics, for notebooks 5, 6 and 10.
+
+Tables are those of a folder of committed ones or, where `recompute` says so (`is_recomputed`), computed again
+from the upstream files and written to the folder `save`.
+"""
 
 from __future__ import annotations
 
@@ -57,23 +61,19 @@ class LabelSet:
         columns = [c for c in self.scores if c.rpartition(" ")[0] in metrics]
         scores = table.merge(self.scores[[*agreement.KEYS, *columns]], on=agreement.KEYS,
                              validate="one_to_one")
-        if "instance_id" in self.labels:                     # of pairs, whose answers are models "1" and "2"
-            return replace(self, labels=self.labels[self.labels["instance_id"].isin(scores["triplet_id"])],
-                           scores=scores)
-        return replace(self, labels=self.labels.merge(scores[agreement.KEYS]), scores=scores)
+        of_pairs = scores[["triplet_id"]].drop_duplicates().rename(columns={"triplet_id": "instance_id"})
+        known = of_pairs if "instance_id" in self.labels else scores[agreement.KEYS]
+        return replace(self, labels=self.labels.merge(known), scores=scores)
 
 
 def label_sets(committed: Path, run: Path, recompute: str = "no", *, encoder: str = "all-MiniLM-L6-v2",
                judge: Judge | None = None, metrics: Mapping[str, str] | None = None,
                scorers: Mapping[str, str] | None = None, save: Path | None = None) -> dict[str, LabelSet]:
-    """RAGChecker's pairs, FinanceBench and FinDVer, by name.
+    """RAGChecker's pairs, FinanceBench and FinDVer, by name; FinDVer from the run when that is about it.
 
-    A user's own `metrics` and `scorers` (`own`) are computed on the texts of the first two, whose upstream
-    files must be within reach; where they are not, the source says so.
-
-    The first two come from the folder `committed`, or, where `recompute` says so (`is_recomputed`), from the
-    upstream files, BERTScore by `encoder`, and for the pairs EMS(LLM) by `judge`. FinDVer comes from the run
-    when that is about it. What was computed is written to `save`.
+    Computed again, BERTScore is by `encoder`, and for the pairs EMS(LLM) by `judge`. A user's own `metrics`
+    and `scorers` (`own`) are computed on the texts of the first two; where these are out of reach, the source
+    says so.
     """
     computed: dict[str, LabelSet] = {}
     if is_recomputed(recompute):
@@ -129,8 +129,6 @@ def unit_sets(committed: Path, recompute: str = "no", *, encoder: str = "all-Min
               save: Path | None = None) -> dict[str, pd.DataFrame]:
     """REALSumm's "summaries" (scores) and "pyramid" (people's) by answer; unit tables with labels: "REALSumm"
     (every fourth article) and "K-QA".
-
-    From the folder `committed`, or from the upstream files (`is_recomputed`), then written to `save`.
     """
     if not is_recomputed(recompute):
         return {name: frames.read_frames(committed / f"{file}.csv") for name, file in UNIT_FILES.items()}
@@ -203,8 +201,7 @@ def all_answer_sets(folder: Path, recompute: bool, save: Path | None = None) -> 
 
     Labels have `printed`: whether the paper's Table 2 has the set, which are those that were scored while
     EMS(local) was developed. "number recall" is nan where the reference has no number, "support by evidence"
-    (EMS-Support against the pages that hold the evidence) where the answer has none. From the folder's files,
-    or computed from the upstream files (and written to the folder `save`).
+    (EMS-Support against the pages that hold the evidence) where the answer has none.
     """
     if not recompute:
         return stored(folder, "financebench_all")

@@ -45,10 +45,8 @@ def coverage(values: Sequence[float], cluster: Sequence[object], *, seed: int = 
 
 
 def of_two_models(scores: pd.DataFrame, a: str, b: str, column: str, *, seed: int = 7) -> pd.DataFrame:
-    """`coverage` of a model's mean and of the paired difference of two, in a column `of`.
-
-    `scores` has triplet_id, group, model and the column of values; a triplet that one model lacks is left out
-    of the difference.
+    """`coverage` of a model's mean and of the paired difference of two, in a column `of`. `scores` has
+    triplet_id, group, model and the column; a triplet that one model lacks is left out of the difference.
     """
     wide = scores.pivot(index=["triplet_id", "group"], columns="model", values=column).reset_index()
     tried = {f"mean of {a}": wide[a], f"{a} less {b}": wide[a] - wide[b]}
@@ -77,8 +75,7 @@ def _percentile(drawn: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray
 
 @styled
 def coverage_figure(covered: pd.DataFrame) -> Figure:
-    """Coverage by number of clusters, with its own interval, a panel for each value of the column `of`; the
-    dotted line is the claim."""
+    """Coverage by number of clusters, with its own interval, a panel for each value of the column `of`."""
     names = list(dict.fromkeys(covered["of"]))
     fig, axes = panels(len(names), 4.2, "Do 95 % intervals cover 95 % (dotted line)? Bars: 95 % interval of "
                        "each share, from the number of draws", width=6.5 * len(names), sharey=True)

@@ -49,10 +49,8 @@ SETS = {"FinanceBench": LabelledAnswers(
 
 def answers(name: str, committed: Path, judge: Judge | None = None, save: Path | None = None
             ) -> human.LabelSet:
-    """Labels and scores of `OF_EACH` correct and as many incorrect answers of one of `SETS`, drawn by hash.
-
-    EMS(LLM) and its other forms (`agreement.judged_table`) stand beside the metrics `BESIDE`. The judge's
-    scores are made now or committed (`human.recorded`).
+    """Labels and scores of `OF_EACH` correct and as many incorrect answers of one of `SETS`, drawn by hash:
+    the judge's (`agreement.judged_table`, made now or committed) beside those of the metrics `BESIDE`.
     """
     one, known = SETS[name], _tried(name, committed)
     drawn = set(answer_sample(known.labels, OF_EACH))
@@ -106,10 +104,8 @@ def pair_sample(labels: pd.DataFrame) -> list[str]:
 
 
 def answer_sample(labels: pd.DataFrame, of_each: int = ANSWERS) -> list[Key]:
-    """(triplet_id, model) of so many answers that are marked correct and as many incorrect ones.
-
-    Drawn by hash from all systems, one answer a question and label. Refusals state nothing, so there is
-    nothing to rate.
+    """(triplet_id, model) of so many answers marked correct and as many incorrect ones, drawn by hash from
+    all systems, one answer a question and label. Refusals state nothing, so there is nothing to rate.
     """
     drawn: list[Key] = []
     for label in ("correct", "incorrect"):

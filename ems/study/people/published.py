@@ -182,11 +182,9 @@ def _order_text(cells: pd.DataFrame) -> str:
 @styled
 def cells_figure(cells: pd.DataFrame, titles: Mapping[str, str], unit: str, *,
                  guessing: float | None = None) -> Figure:
-    """A panel for each table named in `titles`: a dot with its 95 % interval for every cell of
-    `tables`, a cross where its paper prints another value.
-
-    Columns are colours and markers. `unit` labels the horizontal axis, `guessing` is what guessing gives (a
-    dotted line); cells without a value are left out.
+    """A panel for each table named in `titles`: for every computed cell a dot with its 95 % interval, and a
+    cross where its paper prints another value. Columns are colours and markers. `unit` labels the horizontal
+    axis, `guessing` is what guessing gives (a dotted line).
     """
     shown = {table: cells[(cells["table"] == table) & cells["ours"].notna()] for table in titles}
     fig, axes = panels(len(titles), 1.9 + 0.55 * max(panel["row"].nunique() for panel in shown.values()))

@@ -74,10 +74,8 @@ def summary_table(triplets: Sequence[Triplet], answers: Sequence[Answer], encode
 
 
 def unit_agreement(units: pd.DataFrame, **bootstrap: int) -> pd.DataFrame:
-    """How well each metric tells units that are in an answer from others: AUC over clusters of triplets.
-
-    `units` is a unit table with labels (`agreement.joined`). Columns metric, value, ci_low, ci_high, n,
-    clusters.
+    """How well each metric of a unit table with labels (`agreement.joined`) tells units that are in an answer
+    from others: AUC over clusters of triplets. Columns metric, value, ci_low, ci_high, n, clusters.
     """
     metrics = dict(units.drop(columns=[*UNIT_KEYS, "present", "label", "must"], errors="ignore").items())
     rows = agreement.measured(metrics, units["present"], units["triplet_id"], ["AUC"], (), **bootstrap)

@@ -41,11 +41,8 @@ def claims(committed: Path, recompute: bool, save: Path | None = None) -> pd.Dat
 
 def judged_claims(frame: pd.DataFrame, committed: Path, judge: Judge | None = None,
                   save: Path | None = None) -> tuple[pd.DataFrame, str]:
-    """The rows of `claims` with what a judge says in the columns label, said, right and signature; and where
-    its labels come from, for people.
-
-    By `judge` now, from the pinned filings, or from the file `committed` (`human.recorded`). A claim whose
-    label is unscored is left out.
+    """The rows of `claims` with what a judge says in the columns label, said, right and signature, now or
+    committed; and where it comes from (`human.recorded`). A claim whose label is unscored is left out.
     """
     judged, source = human.recorded(committed, partial(_judged, judge) if judge else None,
                                      save and save / committed.name)
