@@ -33,7 +33,7 @@ reproduce: setup
 	$(BIN)/ems reproduce --profile $(PROFILE)
 
 verify: setup
-	$(BIN)/python -m ems.study.claims
+	$(BIN)/python -m ems.study.verify
 
 test: setup
 	$(PYTEST) -m "not slow"

@@ -8,8 +8,8 @@
     ems.score_answer(reference, answer)            # ours, without a model: EMS(local)
 
 The method is seven files, read in this order: types, extract, match, score, metrics, pipeline, baselines.
-They ask a model through prompting, sanitise and reading, and stand on asking, batches, io and `parsing/`.
-Beside them:
+They ask a model through prompting, sanitise and reading, and stand on asking, batches, ngrams (BLEU, ROUGE),
+io and `parsing/`. Beside them:
 
 pipelines by name   presets (`ems.build`)
 tables              data (rows, frames), stats (intervals, tests), report (Table 1)

@@ -48,8 +48,8 @@ from .support.rubrics import rating_frame as rating_frame
 from .support.rubrics import rating_table as rating_table
 from .support.scores import support_scores as support_scores
 from .support.stage import with_support as with_support
-from .support.support import LLMSupporter as LLMSupporter
-from .support.support import LocalSupporter as LocalSupporter
+from .support.supporters import LLMSupporter as LLMSupporter
+from .support.supporters import LocalSupporter as LocalSupporter
 from .types import Answer as Answer
 from .types import EMSResult as EMSResult
 from .types import GivenPoint as GivenPoint

@@ -1,5 +1,5 @@
 """What EMS is compared with (paper, section 3.2): RAGChecker, and BLEU, ROUGE and BERTScore of whole answers,
-whose arithmetic is in local/overlap and local/encoder.
+whose arithmetic is in ngrams and local/encoder.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 
 from .asking import Judge, Reply, Request, as_judge, list_schema, read_listed, read_reply, reply_schema, room
 from .batches import batch_size, check_known, in_batches, through, triplets_by_id
-from .local.overlap import BLEU_SIGNATURE, bleu, rouge
 from .metrics import f1
+from .ngrams import BLEU_SIGNATURE, bleu, rouge
 from .prompting import Prompts
 from .reading import read_list, read_word
 from .sanitise import harmless, numbered, quoted

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Protocol
 
 from .asking import Judge, Request, as_judge, list_schema, read_reply, reply_schema, room
-from .local.blocks import LEAST_BLOCKS, blocks_of, without_summaries
+from .parsing.blocks import LEAST_BLOCKS, blocks_of, without_summaries
 from .prompting import Prompts
 from .reading import read_block_numbers, read_list
 from .sanitise import harmless, numbered

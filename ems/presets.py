@@ -78,7 +78,7 @@ def build(judge: Any = None, scorer: str = "local", *, encoder: str | None = Non
 
 def _supporter(support: str, judge: Any, prompts: Any) -> Supporter | None:
     """The supporter of this name; InputError for another name, or for llm without a judge."""
-    from .support.support import LLMSupporter, LocalSupporter
+    from .support.supporters import LLMSupporter, LocalSupporter
 
     if support not in SUPPORT:
         raise InputError(f"support must be one of {', '.join(SUPPORT)}, got {support!r}")

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 from .asking import Judge, Reply, Request, as_judge, read_reply
-from .local.overlap import BLEU_SIGNATURE, Rouge, bleu
+from .ngrams import BLEU_SIGNATURE, Rouge, bleu
 from .prompting import Prompts
 from .reading import read_score
 from .sanitise import quoted

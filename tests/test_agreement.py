@@ -19,7 +19,7 @@ from ems.local.scorers import LocalScorer, PairScorer, SimilarityMatcher
 from ems.local.sentences import SentenceExtractor
 from ems.pipeline import EMS
 from ems.presets import build
-from ems.study.choices import ablation, edits
+from ems.study.ablations import ablation, edits
 from ems.study.findings import people_figures
 from ems.study.people import agreement, human
 from ems.study.people import upstream as datasets

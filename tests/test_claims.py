@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ems.study.claims import CLAIMS, Claim, Outcome, check, found, read_claims, run
+from ems.study.verify import CLAIMS, Claim, Outcome, check, found, read_claims, run
 from ems.types import InputError
 
 ROOT = Path(__file__).parent.parent

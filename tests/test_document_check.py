@@ -8,9 +8,9 @@ import pytest
 
 from ems.io import write_jsonl
 from ems.presets import build
+from ems.study.checks import document_check, findver_support
 from ems.study.run.runner import Kernels, Step, side_by_side
-from ems.study.support import document_check, findver_support
-from ems.support.support import LocalSupporter
+from ems.support.supporters import LocalSupporter
 from ems.types import Answer, InputError, Triplet
 
 ROOT = Path(__file__).parent.parent

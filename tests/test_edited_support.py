@@ -5,7 +5,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from ems.study.support.document_check import edit_losses, edited_values
+from ems.study.checks.document_check import edit_losses, edited_values
 from ems.types import Triplet
 
 CALL = """Revenue of {0} was $94.9 billion. Margins of {0} reached 46.2%. Deliveries of {0} grew 12% in the quarter.

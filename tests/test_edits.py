@@ -5,8 +5,8 @@ import random
 import pytest
 
 from ems.local.quantities import find_quantities, same
-from ems.study.choices import edits
-from ems.study.choices.edits import EDITS, apply, draw, edited_answers, sentence_spans
+from ems.study.ablations import edits
+from ems.study.ablations.edits import EDITS, apply, draw, edited_answers, sentence_spans
 from ems.types import InputError, Triplet
 
 TEXT = """Overview of the quarter:

@@ -8,16 +8,16 @@ import pytest
 import ems
 from ems.asking import room
 from ems.extract import LLMExtractor
-from ems.local.blocks import block_spans, blocks_of, without_summaries
 from ems.local.scorers import SimilarityMatcher
 from ems.local.sentences import SentenceExtractor
 from ems.match import LLMMatcher
 from ems.metrics import ems_scores
+from ems.parsing.blocks import block_spans, blocks_of, without_summaries
 from ems.pipeline import EMS, rescored
 from ems.presets import build
 from ems.score import LLMScorer, RougeScorer
 from ems.support.stage import with_support
-from ems.support.support import LLMSupporter, LocalSupporter
+from ems.support.supporters import LLMSupporter, LocalSupporter
 from ems.types import Answer, EMSResult, InputError, Triplet
 from ems.variants.sides import SidesLLMScorer
 

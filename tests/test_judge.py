@@ -39,8 +39,8 @@ from ems.pipeline import EMS, rescored
 from ems.presets import build
 from ems.score import LLMScorer
 from ems.stats import summarise
-from ems.study.choices import shortening
-from ems.study.choices.reliability import RepeatedJudge, judged_again
+from ems.study.ablations import shortening
+from ems.study.ablations.reliability import RepeatedJudge, judged_again
 from ems.study.dataset.calls import own_triplets
 from ems.types import Answer, InputError, Triplet
 from ems.variants.sides import SidesLLMScorer

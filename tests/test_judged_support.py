@@ -14,10 +14,10 @@ from ems.io import data_path
 from ems.judge.client import LLMJudge
 from ems.judge.store import Replies
 from ems.presets import build
-from ems.study.choices.reliability import RepeatedJudge, drawn
+from ems.study.ablations.reliability import RepeatedJudge, drawn
+from ems.study.checks import document_check, findver_support, judged_support
 from ems.study.dataset.calls import own_triplets
 from ems.study.people import human
-from ems.study.support import document_check, findver_support, judged_support
 from ems.types import Answer, Triplet
 
 CALLS = {"A": "Revenue of shoes was $94.9 billion. Management is confident about shoes.",

@@ -99,7 +99,7 @@ def test_answers_and_consolidated_references_are_written_live(address, tmp_path)
 
 def test_a_judge_asked_again_is_compared_with_itself_and_the_stored_replies_say_the_same(address, tmp_path):
     pytest.importorskip("krippendorff")
-    from ems.study.choices.reliability import RepeatedJudge, reliability
+    from ems.study.ablations.reliability import RepeatedJudge, reliability
 
     def raters(judge):
         scorers = {f"repetition {i}": LLMScorer(RepeatedJudge(judge, i)) for i in range(3)}

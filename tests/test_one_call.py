@@ -14,7 +14,7 @@ from ems.judge.store import Replies
 from ems.judge.unread import is_readable
 from ems.local.sentences import SentenceExtractor
 from ems.prompting import Prompts
-from ems.study.choices import one_call
+from ems.study.ablations import one_call
 from ems.study.dataset.calls import own_triplets
 from ems.types import Answer, Triplet
 from ems.variants.joint import read_pairs

@@ -23,7 +23,7 @@ from ems.pipeline import EMS
 from ems.presets import build
 from ems.results.saved import load_results
 from ems.score import LLMScorer
-from ems.study.choices.reliability import (
+from ems.study.ablations.reliability import (
     RepeatedJudge,
     drawn,
     judged_again,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ems import Answer, Triplet, build, load_answers
-from ems.study.choices import shortening
+from ems.study.ablations import shortening
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = ("Revenue rose 6% to $94.9 billion in Q4 2024. Services revenue was $25 billion, up 12%. "

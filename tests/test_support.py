@@ -17,7 +17,7 @@ from ems.support.document import Document, cut
 from ems.support.retrieve import BM25, average_precision, recall_at, reciprocal_rank, terms
 from ems.support.scores import support_scores
 from ems.support.stage import with_support
-from ems.support.support import NO_NUMBER, NO_WORDS, LLMSupporter, LocalSupporter
+from ems.support.supporters import NO_NUMBER, NO_WORDS, LLMSupporter, LocalSupporter
 from ems.types import Answer, EMSResult, InputError, Support, Triplet
 
 CALL = """Jane Roe -- Chief Financial Officer

@@ -8,7 +8,7 @@ import pytest
 from ems import data as frames
 from ems import stats
 from ems.results.display import markdown_text
-from ems.study.choices import ablation
+from ems.study.ablations import ablation
 from ems.study.findings import verdicts
 from ems.study.findings.verdicts import comparison, with_interval
 from ems.study.people import agreement

@@ -91,7 +91,7 @@ def _evaluate_several(args: argparse.Namespace, triplets: Sequence[Triplet],
     import pandas as pd
 
     from ..stats import summarise
-    from ..study.choices import reliability
+    from ..study.ablations import reliability
 
     first = judge_of(args)
     judges = [first, *(judge_of(args, name, first.store) for name in args.panel or ())]
@@ -162,7 +162,7 @@ def _plan(args: argparse.Namespace, triplets: Sequence[Triplet], answers: Sequen
     """Say what an evaluation would ask and cost, without asking."""
     def work(planner: Any) -> None:
         if args.repeats != 1:
-            from ..study.choices.reliability import raters
+            from ..study.ablations.reliability import raters
 
             raters(planner, triplets, answers, repeats=args.repeats, **stage_settings(args, counted=True))
         else:

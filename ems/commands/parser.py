@@ -170,7 +170,7 @@ def _add_stages(command: Parser) -> None:
 
 def _add_triplets(commands: Any) -> None:
     own = _command(
-        commands, "study.triplets", help="write the kit's own fifty questions and references to a file",
+        commands, "reproduce.triplets", help="write the kit's own fifty questions and references to a file",
         description="Write the kit's fifty questions about ten calls, for a system of yours to answer.",
         examples=["ems triplets questions.jsonl", "ems triplets questions.jsonl --transcripts calls/"])
     own.add_argument("file", metavar="OUT.jsonl", help="file to write")
@@ -237,7 +237,7 @@ def _add_agree(commands: Any) -> None:
 
 def _add_reproduce(commands: Any) -> None:
     rerun = _command(
-        commands, "study.reproduce", help="run the notebooks of a profile",
+        commands, "reproduce.reproduce", help="run the notebooks of a profile",
         description="Run the notebooks of a profile into runs/<profile>/: Table 1, figures, every value. "
                     "What has not changed is skipped. The default profile needs no key and no network.",
         examples=["ems reproduce", "ems reproduce --only 03 --only 07",
@@ -252,7 +252,7 @@ def _add_reproduce(commands: Any) -> None:
 
 def _add_prompts(commands: Any) -> None:
     words = _command(
-        commands, "study.prompts", help="the paper's own questions and prompts, from your copy of it",
+        commands, "reproduce.prompts", help="the paper's own questions and prompts, from your copy of it",
         description="Make the prompt set named paper from your copy of the paper, for --prompts paper.",
         examples=["ems prompts import 2503.16575.pdf"])
     actions = words.add_subparsers(required=True, metavar="import", title="actions")

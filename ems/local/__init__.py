@@ -1,3 +1,3 @@
-"""Without a judge: sentences and blocks (points), words and quantities (how far texts agree), scorers
-(matching and scoring), overlap (ROUGE, BLEU), encoder (BERTScore, embeddings).
+"""Without a judge: sentences (points), words and quantities (how far texts agree), scorers (matching and
+scoring), encoder (BERTScore, embeddings).
 """

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from .blocks import blocks_of, without_summaries
+from ..parsing.blocks import blocks_of, without_summaries
 from .quantities import find_quantities, same
 from .words import word_weight, words_of
 

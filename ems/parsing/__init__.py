@@ -1,1 +1,1 @@
-"""What a model wrote, taken apart: its text without thoughts, JSON in it, the number that it states."""
+"""Texts taken apart: an answer's blocks; a reply without thoughts, JSON and lists in it, its one number."""

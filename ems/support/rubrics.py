@@ -23,7 +23,7 @@ from ..sanitise import harmless, quoted
 from ..types import Answer, InputError, Support, Triplet
 from .document import Document
 from .stage import Supporter
-from .support import LocalSupporter
+from .supporters import LocalSupporter
 
 if TYPE_CHECKING:
     import pandas as pd

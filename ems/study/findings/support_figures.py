@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ...results.display import visible
-from ..support.document_check import FLOOR, PLACES
-from ..support.judged_support import FLOOR as ELSEWHERE
-from ..support.judged_support import SUPPORT
+from ..checks.document_check import FLOOR, PLACES
+from ..checks.judged_support import FLOOR as ELSEWHERE
+from ..checks.judged_support import SUPPORT
 from .figures import BLUE, GREEN, GREY, RED, SERIES, panels, styled
 
 if TYPE_CHECKING:

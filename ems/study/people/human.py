@@ -26,7 +26,7 @@ from ...stats import summarise
 from ...support.rubrics import local_ratings
 from ...types import InputError
 from .. import own
-from ..choices import ablation
+from ..ablations import ablation
 from . import agreement, unit_labels, upstream
 
 NAMES = ("ragchecker", "financebench", "findver")

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ...asking import Judge
 from ...support.rubrics import RUBRICS, RubricJudge
-from ..choices.reliability import by_hash
+from ..ablations.reliability import by_hash
 from . import agreement, human, unit_labels, upstream
 
 OF_EACH = 100                     # correct answers of a set that EMS(LLM) scores, and as many incorrect ones

@@ -20,7 +20,7 @@ from ...data import csv_rows
 from ...io import read_text, some
 from ...results.saved import UNNAMED, load_results
 from ...types import InputError
-from ..choices.reliability import Scale, krippendorff_alpha
+from ..ablations.reliability import Scale, krippendorff_alpha
 from .agreement import SIGN, measured
 
 SINGLE = ("triplet_id", "model", "label")

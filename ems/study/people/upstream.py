@@ -93,8 +93,8 @@ def source(name: str) -> Path:
             raise InputError(f"EMS_DATA_MIRROR is {mirror!r}, which is no folder; correct it or unset it")
         if (path := Path(mirror, name)).is_file():
             if not pin.matches(path.read_bytes()):
-                log.warning("%s is not the file of %s at commit %s; its values may differ from those in the "
-                            "documentation", path, pin.repository, pin.commit[:12])
+                log.warning("%s is not the file of %s at commit %s; it is read as it is", path,
+                            pin.repository, pin.commit[:12])
             return path
     caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     path = Path(os.environ.get("EMS_CACHE") or Path(caches, "ems"), pin.repository, pin.commit, pin.path)

@@ -412,8 +412,8 @@ def _count(root: Path, store: Path, parameters: Mapping[str, Parameters], counte
     from ...pipeline import rescored
     from ...presets import build
     from ...variants.sides import SidesLLMScorer
-    from ..choices import shortening
-    from ..choices.reliability import drawn, judged_again, raters
+    from ..ablations import shortening
+    from ..ablations.reliability import drawn, judged_again, raters
     from . import steps
 
     one, saved = parameters["01"], set[str]()

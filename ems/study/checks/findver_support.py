@@ -19,8 +19,8 @@ from ...asking import Judge
 from ...stats import mean_over
 from ...support.document import Document
 from ...support.retrieve import average_precision, recall_at, reciprocal_rank
-from ...support.support import LLMSupporter, LocalSupporter
-from ..choices.reliability import by_hash
+from ...support.supporters import LLMSupporter, LocalSupporter
+from ..ablations.reliability import by_hash
 from ..findings.verdicts import in_percent, interval, percent
 from ..people import human
 from ..people.upstream import findver_claims

@@ -14,7 +14,7 @@ from ...results.display import markdown_text
 from ...results.matrix import label_matrix
 from ...stats import Paired
 from ...support.stage import with_support
-from ...support.support import LLMSupporter
+from ...support.supporters import LLMSupporter
 from ...types import EMSResult, Triplet
 from ..findings.verdicts import in_percent, percent
 from . import document_check

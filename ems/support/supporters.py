@@ -25,7 +25,7 @@ from ..sanitise import harmless, numbered
 from ..types import InputError, Points, Support
 from .document import NUMBERS, SIGNS, Document, Line, content_stems, point_signs, read_numbers, undirected
 
-# The rule of the local supporter: chosen on one half of FinDVer's filings (study.support.findver_support),
+# The rule of the local supporter: chosen on one half of FinDVer's filings (study.checks.findver_support),
 # with a look at how often numbers of answers about the ten calls are found in another company's call.
 TIED = 0.15            # share of a point's (idf-weighted) words that a line and its neighbours must hold
 PRECISE = 0.03         # rounding, as a share, above which a number follows from some pair by chance

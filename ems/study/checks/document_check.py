@@ -24,9 +24,9 @@ from ...results.saved import load_results
 from ...stats import COLUMNS as COLUMNS_OF_SUMMARY
 from ...stats import MIN_CLUSTERS, Paired, paired, summarise
 from ...support.stage import with_support
-from ...support.support import LocalSupporter, point_id
+from ...support.supporters import LocalSupporter, point_id
 from ...types import EMSResult, InputError, Support, Triplet
-from ..choices.edits import EDITS, edited_answers
+from ..ablations.edits import EDITS, edited_answers
 from ..dataset.calls import own_triplets
 from ..findings.verdicts import in_percent, interval, percent
 
