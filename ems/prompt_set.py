@@ -23,7 +23,7 @@ class SetFile:
     true, "between": ",\\n"}}` says how it lists candidate points (the kit: from 0, a line each).
     """
 
-    left: frozenset[str] = frozenset()      # tasks whose templates are the kit's
+    from_kit: frozenset[str] = frozenset()  # tasks whose templates are the kit's
     menu: dict[str, Any] = field(default_factory=dict)
 
     @property

@@ -74,9 +74,9 @@ class Prompts:
 
         What a set leaves to the kit is signed as the kit's: `paper#1a2b3c4d+kit#5e6f7a8b(summary)`.
         """
-        given = [t for t in tasks if t not in self._set.left]
+        given = [t for t in tasks if t not in self._set.from_kit]
         parts = [f"{self.name}#{self._hash(given)}"] if given else []
-        if left := [t for t in tasks if t in self._set.left]:
+        if left := [t for t in tasks if t in self._set.from_kit]:
             parts.append(f"kit#{self._hash(left)}({','.join(left)})")
         return "+".join(parts)
 
@@ -88,7 +88,7 @@ class Prompts:
 
     def _parsed(self, task: str) -> tuple[Template, frozenset[str]]:
         if task not in self._read:
-            kit = self.folder is None or task in self._set.left
+            kit = self.folder is None or task in self._set.from_kit
             folder = files("ems") / "prompts" if kit else self.folder or Path()
             path = folder / f"{task}.txt"
             try:
