@@ -181,7 +181,7 @@ class Filled(Endpoint):
     """An endpoint that is a function, to fill a store quickly."""
 
     async def post(self, body: dict[str, Any]) -> dict[str, Any]:
-        return read_choice(completion(judged(body), body))
+        return {**read_choice(completion(judged(body), body)), "chances": {}}
 
 
 STREAM = """
