@@ -1,4 +1,4 @@
-"""`ems score` and `ems evaluate`."""
+"""`ems evaluate`: many answers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..data import check_join, load_answers, support_frame, to_frame
-from ..io import read_text, whole_file, write_jsonl
+from ..io import whole_file, write_jsonl
 from ..judge.budget import plan, plan_text
 from ..pipeline import EMS
 from ..prompting import Prompts
-from ..results.alignment import alignment_text
 from ..results.display import percent, visible, with_interval
 from ..support.rubrics import RubricJudge, rating_frame
 from ..types import Answer, EMSResult, InputError, Triplet
@@ -27,18 +26,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ENOUGH = 3               # checked points of which a document that fits supports one
-
-
-def score(args: argparse.Namespace) -> int:
-    """One answer against one reference."""
-    check_judge_options(args)
-    reference, answer = read_text(args.reference), read_text(args.answer)
-    if not reference.strip():
-        raise InputError(f"{args.reference} is empty; nothing can be scored against it")
-    pipeline = pipeline_of(args)
-    result = pipeline.score(reference, answer)
-    print(json.dumps(result.to_dict()) if args.json else alignment_text(result))
-    return status([result], pipeline.judges, pipeline.unread)
 
 
 def evaluate(args: argparse.Namespace) -> int:

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..data import judge_usage
-from ..judge.budget import table
 from ..judge.client import LLMJudge
 from ..judge.store import Replies
 from ..pipeline import EMS
@@ -95,5 +93,8 @@ def status(results: Sequence[EMSResult], judges: Sequence[Any], unread: Counter[
 def say_usage(judges: Sequence[Any]) -> None:
     """What the judges were asked and cost, as a table on stderr; nothing without a judge."""
     if judges:
+        from ..data import judge_usage  # late: it loads pydantic
+        from ..judge.budget import table
+
         used = table(judge_usage(*judges))
         print(as_text(used, "unknown", float_format=lambda v: f"{v:,.2f}"), file=sys.stderr)

@@ -92,7 +92,7 @@ def _examples(*lines: str, more: str = "") -> str:
 
 def _add_score(commands: Any) -> None:
     one = _command(
-        commands, "evaluate.score", help="one answer against one reference",
+        commands, "score.score", help="one answer against one reference",
         usage="%(prog)s --reference FILE --answer FILE [options]",
         description="Score one answer against one reference, two text files, and show which points match.",
         examples=["ems score --reference ref.txt --answer ans.txt",
