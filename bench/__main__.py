@@ -1,242 +1,178 @@
-"""The kit's speed, memory and calls, as one table.
+"""The kit's speed and memory as one table, each figure beside what it is to be held against.
 
-    python -m bench             everything, about five minutes
-    python -m bench judged      only the parts whose names begin so: start, local, client, judged, field,
-                                stream
+    python -m bench             everything, some minutes
+    python -m bench judge       only the parts whose names begin so: start, local, judge, replay
 
-Servers are the tests' loopback server in processes of their own; a token is a word there. No key and no
-network.
+Absolute figures are those of this machine: compare the ratios. The server is the tests' loopback server in a
+process of its own. No key, no network.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
-import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).parent.parent / "tests"))
-
-from loopback import Process, completion  # noqa: E402
-from scripted import judgeable, judged, sentences  # noqa: E402
-
+import ems
 from ems.io import write_jsonl
-from ems.judge.client import LLMJudge
-from ems.judge.store import Replies, read_choice
-from ems.judge.wire import Endpoint
-from ems.types import Answer, Triplet
+from ems.judge import Request
 
-from . import client  # noqa: E402
-
-ROOT = Path(__file__).parent.parent
-LATENCY, PER_TOKEN, WORKERS = 0.4, 0.01, 32
-Rows = Iterator[tuple[str, str]]
-
-
-def real_texts() -> tuple[list[Triplet], list[Answer]]:
-    """The fifty references of the data set, and as answers to them the same without every third sentence."""
-    from ems.study.dataset.calls import build_triplets, load_companies
-
-    data = ROOT / "data"
-    triplets = build_triplets(
-        load_companies(data / "companies.csv"), data / "questions.yaml", data / "q3-2024" / "references"
-    )
-    told = [[s for k, s in enumerate(sentences(t.reference)) if k % 3] for t in triplets]
-    return triplets, [Answer(t.id, "bench", "\n\n".join(" ".join(s[k:k + 4]) for k in range(0, len(s), 4)))
-                      for t, s in zip(triplets, told, strict=True)]
-
-
-def asked(judge: LLMJudge, wall: float, what: str) -> Rows:
-    """Time beside the ideal, which is the sum over stages of calls x latency / workers."""
-    usage = judge.usage().values()
-    ideal = sum(u.calls * LATENCY + u.completion_tokens * PER_TOKEN for u in usage) / judge.workers
-    yield (f"{what}: calls, wall time, ideal, times the ideal",
-           f"{sum(u.calls for u in usage)}, {wall:.1f} s, {ideal:.1f} s, {wall / ideal:.2f}")
-
-
-def judged_rows(folder: Path) -> Rows:
-    """Fifty answers end to end against a server of 400 ms and 10 ms a token."""
-    from ems.baselines import RAGChecker
-    from ems.presets import build
-
-    triplets, answers = real_texts()
-    with Process(latency=LATENCY, per_token=PER_TOKEN, judged=True) as server:
-        for what in ("EMS, 50 answers", "EMS, 50 answers, matches in one call", "RAGChecker, 50 answers"):
-            judge = LLMJudge(
-                "bench",
-                store=Replies(folder / f"{what[:3]}{len(what)}.sqlite"),
-                base_url=server.url,
-                workers=WORKERS,
-            )
-            began = time.perf_counter()
-            if what.startswith("RAG"):
-                RAGChecker(judge).check(triplets, answers)
-            else:
-                build(judge, "llm", variant="all" if "one call" in what else "faithful").evaluate(
-                    triplets, answers
-                )
-            yield from asked(judge, time.perf_counter() - began, what)
-            for task, u in judge.usage().items():
-                yield (f"    {task}: calls, tokens in, tokens out per answer",
-                       f"{u.calls / 50:.1f}, {u.prompt_tokens / 50:,.0f}, {u.completion_tokens / 50:,.0f}")
-    with Process(malformed=0.02, judged=True) as server:
-        judge = LLMJudge("bench", base_url=server.url, workers=WORKERS)
-        RAGChecker(judge).check(triplets, answers)
-        usage = judge.usage().values()
-        needed = sum(u.requests - u.shared for u in usage)
-        yield (
-            "RAGChecker, 2 % malformed bodies: more calls",
-            f"{sum(u.calls for u in usage) / needed - 1:.1%}",
-        )
-
-
-def field_rows(folder: Path) -> Rows:
-    """A hundred pairs of RAGChecker's published set, if its file is at hand; the same server."""
-    from ems.baselines import RAGChecker
-    from ems.presets import build
-    from ems.study.people.upstream import ragchecker
-
-    os.environ.setdefault("EMS_DATA_MIRROR", str(ROOT.parent / "shared" / "data"))
-    if not (Path(os.environ["EMS_DATA_MIRROR"]) / "ragchecker").is_dir():
-        yield "RAGChecker's set: not at hand; EMS_DATA_MIRROR names a folder with upstream files", "-"
-        return
-    triplets, answers, *_ = ragchecker()
-    triplets, answers = triplets[:50], answers[:100]
-    with Process(latency=LATENCY, per_token=PER_TOKEN, judged=True) as server:
-        for what in ("EMS", "RAGChecker"):
-            judge = LLMJudge(
-                "bench", store=Replies(folder / f"{what}.sqlite"), base_url=server.url, workers=WORKERS
-            )
-            began = time.perf_counter()
-            if what == "EMS":
-                build(judge, "llm").evaluate(triplets, answers)
-            else:
-                RAGChecker(judge).check(triplets, answers)
-            yield from asked(judge, time.perf_counter() - began, f"{what}, 100 pairs of RAGChecker's set")
-
-
-def run(*command: Any) -> tuple[float, float, str]:
-    """Seconds of wall time, peak memory in MiB and output of a command."""
-    began = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, *map(str, command)],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-        stderr=subprocess.DEVNULL,
-    )
-    out = process.stdout.read()
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"{command} ended with status {process.returncode}")
-    return time.perf_counter() - began, used.ru_maxrss / 1024, out
-
-
-def best(times: int, *command: Any) -> str:
-    runs = [run(*command) for _ in range(times)]
-    return f"{min(r[0] for r in runs):.2f} s, {min(r[1] for r in runs):.0f} MiB"
-
-
-def start_rows(folder: Path) -> Rows:
-    """What a command costs before it does anything, beside what Python itself does."""
-    yield "python -c pass: time, peak memory", best(5, "-c", "pass")
-    yield "ems --help: time, peak memory", best(5, "-m", "ems.cli", "--help")
-    (folder / "r.txt").write_text("Revenue was $5 billion, up 10%. Gross margin was 46%.")
-    (folder / "a.txt").write_text("Revenue rose 10% to $5 billion.")
-    score = ["-m", "ems.cli", "score", "--reference", folder / "r.txt", "--answer", folder / "a.txt"]
-    yield "ems score, one pair, no judge: time, peak memory", best(5, *score)
-
-
-def local_rows(folder: Path) -> Rows:
-    """Evaluation without a judge."""
-    triplets, answers = real_texts()
-    triplets = [Triplet(f"{i}-{t.id}", t.group, t.question, t.reference) for i in range(10) for t in triplets]
-    answers = [Answer(f"{i}-{a.triplet_id}", a.model, a.answer) for i in range(10) for a in answers]
-    files = write_jsonl(folder / "t.jsonl", triplets), write_jsonl(folder / "a.jsonl", answers)
-    for scorer in ("local", "local-pair", "rouge"):
-        wall, memory, _ = run(
-            "-m", "ems.cli", "evaluate", *files, "-o", folder / "o.jsonl", "--scorer", scorer
-        )
-        yield (f"ems evaluate --scorer {scorer}, {len(answers)} answers: a second, peak memory",
-               f"{len(answers) / wall:.0f}, {memory:.0f} MiB")
-    yield "a megabyte of dots cut into points: time", f"{float(run('-c', DOTS)[2]):.2f} s"
-
-
-DOTS = """
-import time
+ROOT = Path(__file__).resolve().parent.parent
+DATA = ROOT / "data" / "q3-2024"
+LATENCY = 0.4            # seconds that the server takes for a reply
+Row = tuple[str, str, str]       # what, value, ratio
+CUT = """
+import sys, time
 from ems.local.sentences import SentenceExtractor
 began = time.perf_counter()
-SentenceExtractor()(["." * 1_000_000])
+SentenceExtractor()([sys.argv[1] * (1_000_000 // len(sys.argv[1]))])
 print(time.perf_counter() - began)
 """
 
 
-class Filled(Endpoint):
-    """An endpoint that is a function, to fill a store quickly."""
-
-    async def post(self, body: dict[str, Any]) -> dict[str, Any]:
-        return {**read_choice(completion(judged(body), body)), "chances": {}}
-
-
-STREAM = """
-import resource, sys, time
-sys.path.append("tests")
-from scripted import judgeable
-from ems.presets import build
-from ems.judge.client import LLMJudge
-from ems.judge.store import Replies
-triplets, answers = judgeable(int(sys.argv[2]), 3)
-pipeline = build(LLMJudge("bench", store=Replies(sys.argv[1]), mode="replay"), "llm")
-began = time.perf_counter()
-for n, result in enumerate(pipeline.stream(triplets, iter(answers)), 1):
-    if n in (1000, len(answers)):
-        print(time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
-"""
+def run(*command: Any) -> tuple[float, float, str]:
+    """Seconds, peak memory in MiB and output of a Python command in a process of its own."""
+    began = time.perf_counter()
+    with subprocess.Popen([sys.executable, *map(str, command)], cwd=ROOT, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True) as process:
+        out = process.stdout.read() if process.stdout else ""
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode not in (0, 3):
+        raise RuntimeError(f"{command[:4]} ended with status {process.returncode}")
+    return time.perf_counter() - began, used.ru_maxrss / 1024, out
 
 
-def stream_rows(folder: Path, n: int = 10_000) -> Rows:
-    """Ten thousand answers evaluated from the store."""
-    from ems.presets import build
-
-    judge = LLMJudge("bench", store=Replies(folder / "r.sqlite"), base_url="http://localhost/v1", workers=4)
-    judge.endpoint = Filled("bench", "http://localhost/v1", None)
-    for _ in build(judge, "llm").stream(*judgeable(n, 3)):
-        pass
-    stored = len(judge.store)
-    seconds, memory = zip(
-        *(map(float, line.split()) for line in run("-c", STREAM, folder / "r.sqlite", n)[2].splitlines()),
-        strict=True,
-    )
-    yield f"{n:,} answers from a store of {stored:,} replies: time", f"{seconds[-1]:.0f} s"
-    yield (
-        f"{n:,} answers from the store: peak memory after 1,000 and at the end",
-        f"{memory[0]:.0f}, {memory[-1]:.0f} MiB",
-    )
+def quickest(*command: Any) -> float:
+    """The least time of five."""
+    return min(run(*command)[0] for _ in range(5))
 
 
-def client_rows(folder: Path) -> Rows:
-    """What the client costs beside the model, and the store of replies."""
-    yield from client.measure(folder)
+def start_rows(folder: Path) -> Iterator[Row]:
+    """What a command costs before it does anything, beside Python itself."""
+    (folder / "r.txt").write_text("Revenue was $5 billion, up 10%. Gross margin was 46%.")
+    python = quickest("-c", "pass")
+    yield "python -c pass", f"{python:.2f} s", ""
+    files = ["--reference", folder / "r.txt", "--answer", folder / "r.txt"]
+    for what, command in (("ems --help", ["--help"]), ("ems score, one answer, no judge", ["score", *files])):
+        seconds = quickest("-m", "ems", *command)
+        yield what, f"{seconds:.2f} s", f"{seconds / python:.1f} times python"
+
+
+def copies(folder: Path, times: int) -> tuple[Path, Path]:
+    """The data set so many times over, as files: fifty questions and two hundred answers each time."""
+    triplets, answers = ems.load_triplets(DATA / "triplets.jsonl"), ems.load_answers(DATA / "answers.jsonl")
+    rows = [{"id": f"{i}-{t.id}", "group": t.group, "question": t.question, "reference": t.reference}
+            for i in range(times) for t in triplets]
+    answered = [{"triplet_id": f"{i}-{a.triplet_id}", "model": a.model, "answer": a.answer}
+                for i in range(times) for a in answers]
+    return write_jsonl(folder / f"t{times}.jsonl", rows), write_jsonl(folder / f"a{times}.jsonl", answered)
+
+
+def local_rows(folder: Path) -> Iterator[Row]:
+    """Evaluation without a judge: its speed, its memory, and texts that are nothing but signs."""
+    memories = []
+    for times in (5, 100):
+        seconds, memory, _ = run("-m", "ems", "evaluate", *copies(folder, times), "-o", folder / "o.jsonl")
+        memories.append(memory)
+        ratio = f"{memory / memories[0]:.2f} times the memory of 1,000" if times > 5 else ""
+        yield (f"ems evaluate, {200 * times:,} answers, no judge",
+               f"{200 * times / seconds:.0f} answers/s, {memory:.0f} MiB", ratio)
+    plain = float(run("-c", CUT, "Sales rose by 5 percent. ")[2])
+    yield "a megabyte of sentences, cut into points", f"{plain:.2f} s", ""
+    for text in (".", "-1"):
+        seconds = float(run("-c", CUT, text)[2])
+        ratio = f"{seconds / plain:.2f} times sentences"
+        yield f"a megabyte of {text!r}, cut into points", f"{seconds:.2f} s", ratio
+    long = folder / "long.txt"
+    for text in (".", "-1"):
+        long.write_text(text * (1_000_000 // len(text)))
+        seconds, *_ = run("-m", "ems", "score", "--reference", long, "--answer", long)
+        yield f"ems score, both texts a megabyte of {text!r}", f"{seconds:.2f} s", ""
+
+
+def requests(n: int, tag: str) -> list[Request]:
+    """Distinct requests of the size of a matching prompt, about 2 kB."""
+    sentence = "revenue grew to 94.9 billion dollars in the quarter, "
+    return [Request("match", f"{tag} {i}: {sentence * 38}", 32) for i in range(n)]
+
+
+def bare(url: str, workers: int, asked: Sequence[Request]) -> float:
+    """Seconds that the official asynchronous client takes for the same prompts, alone."""
+    import openai
+
+    async def all_of_them() -> float:
+        slots = asyncio.Semaphore(workers)
+        async with openai.AsyncOpenAI(api_key="none", base_url=url, max_retries=0) as client:
+            async def one(request: Request) -> None:
+                async with slots:
+                    await client.chat.completions.create(
+                        model="bench", messages=[{"role": "user", "content": request.prompt}],
+                        max_tokens=request.max_tokens, temperature=0.0, seed=7)
+            await one(asked[0])
+            began = time.perf_counter()
+            await asyncio.gather(*map(one, asked))
+            return time.perf_counter() - began
+    return asyncio.run(all_of_them())
+
+
+@contextmanager
+def served() -> Iterator[str]:
+    """The tests' server in a process of its own, whose work does not count as the client's; its address."""
+    command = [sys.executable, str(ROOT / "tests" / "loopback.py"), "--latency", str(LATENCY)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process.stdout.readline().strip() if process.stdout else ""
+        finally:
+            process.kill()
+
+
+def judge_rows(folder: Path) -> Iterator[Row]:
+    """How near the judge comes to the ideal time, which is calls x latency / workers."""
+    with served() as url:
+        for workers in (32, 128):
+            calls = 12 * workers
+            asked = requests(calls, f"ask {workers}")
+            store = ems.Replies(folder / f"{workers}.sqlite")
+            judge = ems.LLMJudge("bench", store=store, base_url=url, workers=workers)
+            judge.ask(requests(1, "warm-up"))                 # the first call imports the client
+            began = time.perf_counter()
+            lost = sum(record.usable is None for record in judge.ask(asked))
+            ours, theirs = time.perf_counter() - began, bare(url, workers, asked)
+            ideal = calls * LATENCY / workers
+            yield (f"{calls:,} calls of {LATENCY} s, {workers} workers, {lost} lost", f"{ours:.2f} s",
+                   f"{ideal / ours:.0%} of the ideal, {theirs / ours:.0%} of the official client's speed")
+
+
+def replay_rows(folder: Path) -> Iterator[Row]:
+    """The data set's two hundred answers by EMS(LLM), joint, from the recorded replies."""
+    files = [DATA / "triplets.jsonl", DATA / "answers.jsonl", "-o", folder / "r.jsonl"]
+    command = ["-m", "ems", "evaluate", *files]
+    recorded = ["--judge", "large-llm-2026-11", "--mode", "replay", "--joint", "--temperature", "none",
+                "--seed", "none", "--recorded", DATA / "replies.jsonl", "--store", folder / "s.sqlite"]
+    alone, *_ = run(*command)
+    seconds, memory, _ = run(*command, *recorded)
+    yield "200 answers without a judge", f"{alone:.1f} s", ""
+    ratio = f"{seconds / alone:.1f} times that"
+    yield "200 answers from recorded replies", f"{seconds:.1f} s, {memory:.0f} MiB", ratio
 
 
 def main(names: Sequence[str]) -> None:
     """Measure and print row by row."""
-    parts = {"start": start_rows, "local": local_rows, "client": client_rows, "judged": judged_rows,
-             "field": field_rows, "stream": stream_rows}
+    parts = {"start": start_rows, "local": local_rows, "judge": judge_rows, "replay": replay_rows}
     for name, rows in parts.items():
         if names and not name.startswith(tuple(names)):
             continue
         with tempfile.TemporaryDirectory() as folder:
-            for what, value in rows(Path(folder)):
-                print(f"{what:<85} {value}", flush=True)
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{'this bench itself: peak memory':<85} {own:.0f} MiB")
+            for what, value, ratio in rows(Path(folder)):
+                print(f"{what:<60} {value:<28} {ratio}".rstrip(), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,172 +1,187 @@
-"""What EMS is compared with (paper, section 3.2): RAGChecker, and BLEU, ROUGE and BERTScore of whole answers,
-whose arithmetic is in ngrams and local/encoder.
+"""What EMS is compared with: RAGChecker, the judge alone, and BLEU, ROUGE and BERTScore of whole answers.
+
+`bleu` and `rouge` are the arithmetic of `score`, which scores pairs of points with it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from math import nan
-from typing import Any
+from types import SimpleNamespace
 
-from .asking import Judge, Reply, Request, as_judge, list_schema, read_listed, read_reply, reply_schema, room
-from .batches import batch_size, check_known, in_batches, through, triplets_by_id
+from .extract import list_request, read_points, room
+from .judge import Judge, Request, as_judge, listed, reply_schema
+from .local.encoder import Encoder
 from .metrics import f1
-from .ngrams import BLEU_SIGNATURE, bleu, rouge
-from .prompting import Prompts
-from .reading import read_list, read_word
-from .sanitise import harmless, numbered, quoted
-from .score import MAX_TOKENS
-from .types import Answer, InputError, Points, Triplet
+from .pipeline import Evaluator
+from .prompts import Prompts, harmless, numbered, quoted
+from .reading import parsed, parsed_rows, read_score, read_word
+from .score import BLEU_SIGNATURE, MAX_TOKENS, bleu, rouge
+from .types import Answer, Points, Result, ScoreResult, Triplet
 
-__all__ = ["BLEU_SIGNATURE", "Claims", "RAGChecker", "bertscore", "bleu", "ragchecker_scores", "rouge"]
+__all__ = ["BLEU_SIGNATURE", "Claims", "JudgeAlone", "RAGChecker", "bertscore", "bleu", "claim_scores",
+           "rouge"]
 LABELS = ("Entailment", "Neutral", "Contradiction")
-CHECKS = {"joint": "entail_all", "single": "entail"}     # ways to check claims, with the template of each
-CLAIMS_PER_CALL = 30         # of a joint check: a lost reply loses no more labels than that
 LABELS_SCHEMA = reply_schema("labels", {"type": "string", "enum": list(LABELS)})
+CLAIMS_PER_CALL = 30         # are checked together: a lost reply loses no more labels than that
+Labels = tuple[str | None, ...]
 
 
-def bertscore(references: Sequence[str], answers: Sequence[str], encoder: Any) -> list[float]:
-    """BERTScore F1 of each whole answer, cut at the encoder's 512 tokens (counted in `encoder.truncated`)."""
+def bertscore(references: Sequence[str], answers: Sequence[str], encoder: Encoder) -> list[float]:
+    """BERTScore F1 of each whole answer, cut at 512 tokens; `encoder.truncated` counts the cuts."""
     return encoder.bertscore(references, answers)[2]
 
 
-@dataclass(frozen=True, slots=True)
-class Claims:
-    """RAGChecker's view of one answer: the claims of both sides and what the other side says of each."""
+# --- RAGChecker (Ru et al., 2024): claims of both sides, each checked against the other text ---
 
-    triplet_id: str
-    model: str
-    response_claims: Points | None                # None = the judge's list could not be read
+@dataclass(frozen=True)
+class Claims(Result):
+    """RAGChecker's view of one answer; metrics are in [0, 1], nan as `claim_scores` says."""
+
+    response_claims: Points | None         # None = the judge's list could not be read
     gt_answer_claims: Points | None
-    # Per response claim, what the reference says; None = unscored.
-    answer2response: tuple[str | None, ...]
-    response2answer: tuple[str | None, ...]       # per reference claim, what the response says
+    answer2response: Labels                # per response claim, what the reference says; None = unscored
+    response2answer: Labels                # per reference claim, what the response says
+    recall: float = nan
+    precision: float = nan
+    f1: float = nan
 
     @property
     def units(self) -> int:
         """Claims that should have a label; a side whose claims could not be read counts as one."""
-        return sum(1 if side is None else len(side) for side in (self.response_claims, self.gt_answer_claims))
-
-    @property
-    def unscored(self) -> int:
-        """Claims without a readable label; all, and no value, when a side's claims could not be read."""
-        if self.response_claims is None or self.gt_answer_claims is None:
-            return self.units
-        return (self.answer2response + self.response2answer).count(None)
+        sides = (self.response_claims, self.gt_answer_claims)
+        return sum(1 if claims is None else len(claims) for claims in sides)
 
 
-def entailed(labels: Sequence[str | None]) -> tuple[int, int]:
-    """How many labels are Entailment, and how many could be read at all."""
-    read = [label for label in labels if label is not None]
-    return sum(label == "Entailment" for label in read), len(read)
+def claim_scores(response_claims: Points | None, gt_answer_claims: Points | None, answer2response: Labels,
+                 response2answer: Labels) -> tuple[float, float, float]:
+    """RAGChecker's overall precision, recall and F1, each in [0, 1].
 
-
-def ragchecker_scores(claims: Claims) -> tuple[float, float, float]:
-    """RAGChecker's overall precision, recall and F1, each in [0, 1] (Ru et al., 2024).
-
-    Precision is the share of response claims that the reference entails, recall the share of reference claims
-    that the response entails. As upstream computes it, a response without claims has precision 0 and the
-    recall its text has by the labels: a judge may find no claim in a text and still say that it entails one.
-    nan when the reference has no claims (upstream: 0), a side's claims could not be read, or no label of a
-    side could be.
+    Precision is the share of response claims that the reference entails, recall the share of reference
+    claims that the response entails, each over the labels that could be read. A response without claims has
+    precision 0, and the recall of its labels, as upstream has it. nan when the reference has no claims
+    (upstream: 0), a side's claims could not be read, or none of a side's labels could be.
     """
-    if claims.response_claims is None or claims.gt_answer_claims is None or not claims.gt_answer_claims:
+    if response_claims is None or not gt_answer_claims:
         return nan, nan, nan
-    (right, of), (covered, out_of) = entailed(claims.answer2response), entailed(claims.response2answer)
-    precision = 0.0 if not claims.response_claims else right / of if of else nan
-    recall = covered / out_of if out_of else nan
+    shares = []
+    for labels in (answer2response, response2answer):
+        known = [label == "Entailment" for label in labels if label is not None]
+        shares.append(sum(known) / len(known) if known else nan)
+    precision, recall = shares[0] if response_claims else 0.0, shares[1]
     return precision, recall, f1(recall, precision)
 
 
-class RAGChecker:
-    """Claims from each side, each checked against the other by one judge (RAGChecker's overall metrics).
+class RAGChecker(Evaluator[Claims]):
+    """Lists the claims of both sides, and checks each against the other text; one judge does all.
 
-    Claims are short sentences; upstream's are (subject, relation, object), and its prompts are its own.
-    `check` "joint" lays up to `CLAIMS_PER_CALL` claims of a side before the judge at once, as upstream does;
-    "single" asks about each claim alone. The signature says which. `unread` counts what could not be read.
+    Claims are short sentences, where upstream has triples; its prompts are its own.
     """
 
-    def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *,
-                 check: str = "joint"):
-        if check not in CHECKS:
-            raise InputError(f"check must be one of {', '.join(CHECKS)}, got {check!r}")
-        self.judge, self.prompts = as_judge(judge), prompts or Prompts()
-        self.form = check
-        self.unread: Counter[str] = Counter()
+    def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None):
+        self.prompts = prompts or Prompts()
+        self.stage = SimpleNamespace(signature=self.prompts.signature("claims", "entail_all"),
+                                     judge=as_judge(judge), failures=Counter())
+        super().__init__(ragchecker=self.stage)
 
-    @property
-    def signature(self) -> str:
-        """The prompts, and the judge with its decoding."""
-        prompts = self.prompts.signature("claims", CHECKS[self.form])
-        return f"ragchecker:{prompts}|{self.judge.signature}"
-
-    def check(self, triplets: Sequence[Triplet], answers: Sequence[Answer]) -> list[Claims]:
-        """Claims and labels of each answer, joined to triplets by id; a reference's claims are listed once.
-
-        InputError for an answer to an unknown triplet, and for a repeated triplet id.
-        """
-        by_id = triplets_by_id(triplets)
-        check_known(answers, by_id)
-        listed: dict[str, Points | None] = {}
-        batches = in_batches(answers, batch_size(self.judge), progress=False)
-        return list(through(batches, lambda batch: self._check(by_id, batch, listed)))
-
-    def _check(self, by_id: dict[str, Triplet], answers: Sequence[Answer],
-               listed: dict[str, Points | None]) -> list[Claims]:
-        """One batch; `listed` keeps the claims of references, by triplet id, from batch to batch."""
-        wanted = [by_id[i] for i in dict.fromkeys(a.triplet_id for a in answers) if i not in listed]
-        both = self._claims([(t.question, t.reference) for t in wanted]
-                            + [(by_id[a.triplet_id].question, a.answer) for a in answers])
-        listed.update(zip([t.id for t in wanted], both[:len(wanted)], strict=True))
-        # What is checked against which text: of each answer first its own claims, then the reference's.
-        sides: list[tuple[str, Points | None]] = []
-        for a, claims in zip(answers, both[len(wanted):], strict=True):
-            sides += [(by_id[a.triplet_id].reference, claims), (a.answer, listed[a.triplet_id])]
-        labels = self._labels([(text, claims or ()) for text, claims in sides])
-        return [Claims(a.triplet_id, a.model, sides[2 * i][1], sides[2 * i + 1][1], *labels[2 * i:2 * i + 2])
-                for i, a in enumerate(answers)]
+    def batch(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]) -> list[Claims]:
+        """List the claims of both sides, those of a reference once, and check them."""
+        known, asked = self._references, [(triplets[answer.triplet_id], answer) for answer in answers]
+        new = {t.id: (t.question, t.reference) for t, _ in asked if t.id not in known}
+        claims = self._claims([*new.values(), *((t.question, a.answer) for t, a in asked)])
+        known |= zip(new, claims, strict=False)
+        results = [Claims(a.triplet_id, a.model, response, known[t.id], (), (), question=t.question,
+                          group=t.group, signature=self.signature)
+                   for (t, a), response in zip(asked, claims[len(new):], strict=True)]
+        # What is checked against which text: of each answer its claims, then those of its reference.
+        sides: list[tuple[str, Points]] = []
+        for (t, a), c in zip(asked, results, strict=True):
+            sides += [(t.reference, c.response_claims or ()), (a.answer, c.gt_answer_claims or ())]
+        labels = iter(self._labels(sides))
+        return [_with_metrics(replace(c, answer2response=next(labels), response2answer=next(labels)))
+                for c in results]
 
     def _claims(self, texts: Sequence[tuple[str, str]]) -> list[Points | None]:
-        asked = [i for i, (_, text) in enumerate(texts) if harmless(text)]
-        requests = []
-        for i in asked:
-            question, text = (harmless(part) for part in texts[i])
-            prompt = self.prompts.fill("claims", question=quoted(question), answer=text)
-            schema = list_schema("claims", text)
-            requests.append(Request("claims", prompt, room(text) * 2, schema, about=text))
+        """The claims of each (question, text); an empty text has none, without a call."""
+        clean = [harmless(text) for _, text in texts]
+        asked = [i for i, text in enumerate(clean) if text]
+        requests = [list_request(self.prompts, "claims", "claims", clean[i], 2 * room(clean[i]),
+                                 question=quoted(texts[i][0])) for i in asked]
         claims: list[Points | None] = [()] * len(texts)
-        for i, reply in zip(asked, self.judge.ask(requests, "list claims"), strict=True):
-            listed = read_reply(reply, lambda text: read_list(text, "claims"), "claims", self.unread)
-            claims[i] = None if listed is None else tuple(listed)
+        for i, reply in zip(asked, self.stage.judge.ask(requests, "list claims"), strict=True):
+            claims[i] = read_points(reply, "claims", "claims", self.stage.failures)
         return claims
 
-    def _labels(self, sides: Sequence[tuple[str, Points]]) -> list[tuple[str | None, ...]]:
+    def _labels(self, sides: Sequence[tuple[str, Points]]) -> list[Labels]:
         """What each text says of each claim; an empty text leaves every claim open, without a call."""
-        # Once, not for each of its claims.
-        clean = {text: harmless(text) for text in {text for text, _ in sides}}
         labels: list[list[str | None]] = [["Neutral"] * len(claims) for _, claims in sides]
-        step = CLAIMS_PER_CALL if self.form == "joint" else 1
-        parts = [(s, i, claims[i:i + step]) for s, (text, claims) in enumerate(sides) if clean[text]
-                 for i in range(0, len(claims), step)]
-        requests = [self._request(clean[sides[s][0]], claims) for s, _, claims in parts]
-        for (s, i, claims), reply in zip(parts, self.judge.ask(requests, "check claims"), strict=True):
-            labels[s][i:i + step] = self._read(reply, len(claims))
+        calls, requests = [], []
+        for side, (text, claims) in zip(labels, sides, strict=True):
+            clean = harmless(text)
+            for start in range(0, len(claims) if clean else 0, CLAIMS_PER_CALL):
+                some = claims[start:start + CLAIMS_PER_CALL]
+                prompt = self.prompts.fill("entail_all", text=clean, claims=numbered(some))
+                requests.append(Request("entail", prompt, MAX_TOKENS + 8 * len(some), LABELS_SCHEMA,
+                                        assumed=partial(listed, "labels", ["Contradiction"] * len(some))))
+                calls.append((side, start, len(some)))
+        read = partial(read_word, words=LABELS)
+        replies = self.stage.judge.ask(requests, "check claims")
+        for (side, start, count), reply in zip(calls, replies, strict=True):
+            rows = parsed_rows(reply, "labels", count, read, "entail", self.stage.failures)
+            side[start:start + count] = rows
         return [tuple(side) for side in labels]
 
-    def _request(self, text: str, claims: Points) -> Request:
-        if self.form == "single":
-            prompt = self.prompts.fill("entail", text=text, claim=quoted(claims[0]))
-            return Request("entail", prompt, MAX_TOKENS, choices=LABELS)
-        prompt = self.prompts.fill("entail_all", text=text, claims=numbered(claims))
-        return Request("entail", prompt, MAX_TOKENS + 8 * len(claims), LABELS_SCHEMA, choices=LABELS,
-                       entries=len(claims))
 
-    def _read(self, reply: Reply, count: int) -> list[str | None]:
-        """One label a claim; None for each that could not be read."""
-        read = partial(read_word, words=LABELS)
-        if self.form == "single":
-            return [read_reply(reply, read, "entail", self.unread)]
-        return read_listed(reply, "labels", count, read, "entail", self.unread)
+def _with_metrics(c: Claims) -> Claims:
+    """The claims with their metrics, and how many of them are unscored; all are where a side has no list."""
+    sides = {"response": c.response_claims, "reference": c.gt_answer_claims}
+    if lost := " and the ".join(side for side, claims in sides.items() if claims is None):
+        return replace(c, unscored=c.units, reason=f"the claims of the {lost} could not be read")
+    precision, recall, harmonic = claim_scores(c.response_claims, c.gt_answer_claims, c.answer2response,
+                                               c.response2answer)
+    unscored = (c.answer2response + c.response2answer).count(None)
+    reason = f"{unscored} of {c.units} claims unscored" if unscored else ""
+    return replace(c, precision=precision, recall=recall, f1=harmonic, unscored=unscored,
+                   reason=reason if c.gt_answer_claims else "the reference has no claims")
+
+
+# --- the judge alone ---
+
+class JudgeAlone(Evaluator[ScoreResult]):
+    """One number from 0 to 100 for a whole answer, held against the reference by a judge; divided by 100.
+
+    One call per answer. An empty answer scores 0 and an empty reference gives nan, both without a call. A
+    reply without a whole number 0 .. 100 is unscored: nan.
+    """
+
+    def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None):
+        self.prompts = prompts or Prompts()
+        self.stage = SimpleNamespace(signature=self.prompts.signature("judge_alone"), judge=as_judge(judge),
+                                     failures=Counter())
+        super().__init__(judge_alone=self.stage)
+
+    def batch(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]) -> list[ScoreResult]:
+        """One value per answer."""
+        results, asked, requests = [], [], []
+        for i, answer in enumerate(answers):
+            triplet = triplets[answer.triplet_id]
+            reason = "" if triplet.reference.strip() else "the reference is empty"
+            results.append(ScoreResult(
+                answer.triplet_id, answer.model, nan if reason else 0.0, question=triplet.question,
+                group=triplet.group, signature=self.signature, reason=reason))
+            if answer.answer.strip() and not reason:
+                prompt = self.prompts.fill(
+                    "judge_alone", question=quoted(triplet.question), reference=harmless(triplet.reference),
+                    answer=harmless(answer.answer))
+                requests.append(Request("judge", prompt, MAX_TOKENS, assumed=partial(str, 100)))
+                asked.append(i)
+        for i, reply in zip(asked, self.stage.judge.ask(requests, "judge answers"), strict=True):
+            value = parsed(reply, partial(read_score, max_score=100), "judge", self.stage.failures)
+            if value is None:
+                results[i] = replace(results[i], value=nan, unscored=1, reason="the reply could not be read")
+            else:
+                results[i] = replace(results[i], value=value)
+        return results

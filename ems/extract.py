@@ -1,28 +1,31 @@
 """Stage 1: from a long answer to its saliency points (paper, section 2.1, eq. 1-2).
 
-An extractor is called with texts and returns, for each, a tuple of points, or None when its reply could not
-be read. Summaries at the beginning and the end are removed by a step of their own; every repetition is kept.
+Opening and closing summaries are removed first, by a call of their own; every repetition is kept.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
-from .asking import Judge, Request, as_judge, list_schema, read_reply, reply_schema, room
-from .parsing.blocks import LEAST_BLOCKS, blocks_of, without_summaries
-from .prompting import Prompts
-from .reading import read_block_numbers, read_list
-from .sanitise import harmless, numbered
+from .judge import Judge, Record, Request, as_judge, listed, reply_schema
+from .prompts import Prompts, harmless, numbered
+from .reading import parsed, read_block_numbers, read_list
 from .types import Points
 
 BLOCKS_SCHEMA = reply_schema("blocks", {"type": "integer"})
+LEAST_BLOCKS = 3         # with fewer there is no body between an opening and a closing
+# What a sentence seldom exceeds. Where a server keeps to the schema, it stops a judge that repeats itself.
+PER_SENTENCE = {"points": 2, "claims": 3}
+_SENTENCE_END = re.compile(r"[.!?;]\s|[。！？；]|\n")
+_OTHER_SCRIPT = re.compile("[\u0370-\u1fff\u2c00-\U0010ffff]")        # not Latin, no punctuation
 
 
 class Extractor(Protocol):
-    """Anything that cuts texts into points; `signature` enters every result."""
+    """Anything that cuts texts into points: for each text its points, or None where the reply was no list."""
 
     signature: str
 
@@ -32,46 +35,91 @@ class Extractor(Protocol):
 class LLMExtractor:
     """Points written by a judge: one call to find opening and closing summaries, one to list the points.
 
-    Only blocks at the two ends are removed, and a text of fewer than three blocks has no summary. An empty
-    text has no points and costs no call. `keep_summaries=True` leaves the first call out (an ablation; the
-    paper removes them). `unread` counts, by task and reason, the replies that gave no points.
+    A text of fewer than three blocks has no summary; an empty one has no points and costs no call.
     """
 
-    def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *,
-                 keep_summaries: bool = False):
-        self.judge, self.prompts, self.keep_summaries = as_judge(judge), prompts or Prompts(), keep_summaries
-        self.unread: Counter[str] = Counter()
-        tasks = ("extract",) if keep_summaries else ("summary", "extract")
-        kept = ",summaries kept" if keep_summaries else ""
-        self.signature = f"llm:{self.prompts.signature(*tasks)}{kept}"
+    def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None):
+        self.judge, self.prompts = as_judge(judge), prompts or Prompts()
+        self.failures: Counter[str] = Counter()
+        self.signature = f"llm:{self.prompts.signature('summary', 'extract')}"
 
     def __call__(self, texts: Sequence[str]) -> list[Points | None]:
-        bodies: list[str | None] = [harmless(text) for text in texts]
-        if not self.keep_summaries:
-            bodies = self._without_summaries([body or "" for body in bodies])
-        asked = [(i, body) for i, body in enumerate(bodies) if body]
-        requests = [self._request(body) for _, body in asked]
-        points: list[Points | None] = [None if body is None else () for body in bodies]
-        for (i, _), reply in zip(asked, self.judge.ask(requests, "extract points"), strict=True):
-            listed = read_reply(reply, lambda text: read_list(text, "points"), "extract", self.unread)
-            points[i] = None if listed is None else tuple(listed)
-        return points
+        bodies = self._without_summaries([harmless(text) for text in texts])
+        asked = [body for body in bodies if body]
+        requests = [list_request(self.prompts, "extract", "points", body, room(body)) for body in asked]
+        points: dict[str | None, Points | None] = {None: None, "": ()}
+        for body, reply in zip(asked, self.judge.ask(requests, "extract points"), strict=True):
+            points[body] = read_points(reply, "extract", "points", self.failures)
+        return [points[body] for body in bodies]
 
-    def _request(self, body: str) -> Request:
-        schema = self.prompts.schema("extract", list_schema("points", body))
-        return Request("extract", self.prompts.fill("extract", answer=body), room(body), schema, about=body)
-
-    def _without_summaries(self, bodies: Sequence[str]) -> list[str | None]:
-        """Each text without the blocks at its ends that the judge names; None where its reply gives none."""
-        blocks = [blocks_of(body) for body in bodies]
+    def _without_summaries(self, texts: Sequence[str]) -> list[str | None]:
+        """Each text without the blocks at its ends that the judge names; None where that is unreadable."""
+        blocks = [blocks_of(text) for text in texts]
         asked = [i for i, parts in enumerate(blocks) if len(parts) >= LEAST_BLOCKS]
-        requests = [
-            Request("summary", self.prompts.fill("summary", blocks=numbered(blocks[i])), 256, BLOCKS_SCHEMA)
-            for i in asked
-        ]
-        kept: list[str | None] = list(bodies)
+        prompts = [self.prompts.fill("summary", blocks=numbered(blocks[i])) for i in asked]
+        requests = [Request("summary", prompt, 256, BLOCKS_SCHEMA) for prompt in prompts]
+        bodies: list[str | None] = [*texts]
         for i, reply in zip(asked, self.judge.ask(requests, "remove summaries"), strict=True):
             read = partial(read_block_numbers, n_blocks=len(blocks[i]))
-            named = read_reply(reply, read, "summary", self.unread)
-            kept[i] = None if named is None else without_summaries(bodies[i], blocks[i], named)
-        return kept
+            named = parsed(reply, read, "summary", self.failures)
+            bodies[i] = None if named is None else without_summaries(texts[i], blocks[i], named)
+        return bodies
+
+
+def list_request(prompts: Prompts, task: str, key: str, text: str, tokens: int, **slots: str) -> Request:
+    """The question for a list `{key: [strings]}` of what `text` says, with as many as the text can hold."""
+    most = PER_SENTENCE[key] * (len(_SENTENCE_END.findall(text)) + 1)
+    share = text[:3 * len(text) // (2 * most) + 1]              # half as long again as the text's share
+    asks_for_json = "JSON" in prompts.template(task).template   # with another form goes no schema
+    schema = reply_schema(key, {"type": "string"}, maxItems=most) if asks_for_json else None
+    return Request(task, prompts.fill(task, answer=text, **slots), tokens, schema,
+                   assumed=lambda: listed(key, [f"{i} {share}" for i in range(most)]))
+
+
+def read_points(reply: Record, task: str, key: str, failures: Counter[str]) -> Points | None:
+    """The strings of a listing reply; None, counted in `failures`, where it cannot be read."""
+    entries = parsed(reply, partial(read_list, key=key), task, failures)
+    return None if entries is None else tuple(entries)
+
+
+def room(text: str) -> int:
+    """Tokens of a reply that lists what `text` says: twice what Latin letters take, more in other scripts."""
+    return 256 + len(text) // 2 + 2 * len(_OTHER_SCRIPT.findall(text))
+
+
+def blocks_of(text: str) -> list[str]:
+    """Paragraphs of a text as they stand in it, a heading with what follows; its lines if those are few."""
+    parts = [part.strip() for part in re.split(r"\n\s*\n", text) if part.strip()]
+    if len(parts) < LEAST_BLOCKS:
+        parts = [line.strip() for line in text.splitlines() if line.strip()]
+    blocks: list[str] = []
+    start = end = 0
+    for part in parts:
+        if not (blocks and _is_heading(blocks[-1])):
+            start = text.index(part, end)
+            blocks.append("")
+        end = text.index(part, end) + len(part)
+        blocks[-1] = text[start:end]
+    return blocks
+
+
+def without_summaries(text: str, blocks: Sequence[str], named: Sequence[int]) -> str:
+    """A text less those of its blocks (`blocks_of`) that are named and lie at either end.
+
+    A named block in the middle stays. If every block is named all stay: a text cannot be only its summary.
+    """
+    kept = sorted(set(range(len(blocks))) - set(named))
+    if not kept or kept[-1] - kept[0] == len(blocks) - 1:
+        return text
+    for block in blocks[:kept[0]]:
+        text = text.strip().removeprefix(block)
+    for block in reversed(blocks[kept[-1] + 1:]):
+        text = text.strip().removesuffix(block)
+    return text.strip()
+
+
+def _is_heading(block: str) -> bool:
+    """A block that only names what follows: one short line, marked or without an end of sentence."""
+    marked = re.match(r"#{1,6}\s|\*\*[^*]+\*\*:?$", block)
+    short = len(block) <= 60 and not re.search(r"[.!?;。,]$|^[-*•\d]", block)
+    return "\n" not in block and bool(marked or short)

@@ -1,84 +1,51 @@
-"""Files and the terminal: texts, JSON lines and tables in and out, the data sets' place, progress bars.
-
-Every file written whole goes through `whole_file`: readers see the old file or the new one, never a fragment.
-"""
+"""Files and the terminal: texts, JSON lines and tables in and out, lists in messages, progress bars."""
 
 from __future__ import annotations
 
 import csv
-import glob
-import gzip
 import json
 import os
 import re
-import secrets
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
-from contextvars import ContextVar
-from dataclasses import asdict, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .types import InputError
 
-try:
-    import fcntl
-except ImportError:                        # Windows, where an open file cannot be removed and needs no lock
-    fcntl = None                           # type: ignore[assignment]
-
 if TYPE_CHECKING:
     import pandas as pd
-    from pydantic import BaseModel, ValidationError
 
-Row = TypeVar("Row", bound="BaseModel")
 T = TypeVar("T", bound=Hashable)
-# What was needed, by pydantic's type of error.
-NEEDED = {"string_type": "a string", "list_type": "a list", "model_type": "an object"}
-OWN_CHECK = "ems"        # type of a PydanticCustomError whose message reads on after the field's name
 # How a text begins that a spreadsheet runs, or that hides such a beginning.
 FORMULA = r"[=+\-@＝＋－＠\x00-\x1f]"
+# Control characters, marks of text direction, invisible characters, half surrogate pairs.
+UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff"
+                    "\U000e0000-\U000e007f]")
 
 
-# --- places ---
+def read_lines(path: str | Path) -> Iterator[str]:
+    """The lines of a UTF-8 file, one at a time, without a byte order mark; they end at newlines only.
 
-def home() -> Path:
-    """The user's data folder: EMS_HOME, or `ems` in %APPDATA% (Windows), XDG_DATA_HOME or ~/.local/share."""
-    if named := os.environ.get("EMS_HOME"):
-        return Path(named)
-    if sys.platform == "win32" and (roaming := os.environ.get("APPDATA")):
-        return Path(roaming, "ems")
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share", "ems")
+    InputError when they cannot be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            for number, line in enumerate(file, 1):
+                yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}, line {number} is not UTF-8: byte 0x{error.object[error.start]:02x}; "
+                         "save it as UTF-8") from None
 
-
-def data_path(name: str) -> Path:
-    """A file or folder of the kit's own data, in `data/` or a wheel's `ems/datasets/`; or InputError."""
-    package = Path(__file__).resolve().parent
-    for folder in (package / "datasets", package.parent / "data"):
-        if (path := folder / name).exists():
-            return path
-    raise InputError(
-        f"the kit's data set has no {name}; install the kit again, or run inside a clone of the project")
-
-
-# --- reading ---
 
 def read_text(path: str | Path) -> str:
-    """The text of a UTF-8 file, without a byte order mark. InputError when it is not readable as that."""
-    try:
-        raw = Path(path).read_bytes()
-    except OSError as error:
-        hint = "; give a file" if isinstance(error, IsADirectoryError) else ""
-        raise InputError(f"{path} cannot be read: {error.strerror or error}{hint}") from None
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        at = len(raw) - len(error.object) + error.start       # the error's bytes begin after the mark
-        line = raw.count(b"\n", 0, at) + 1
-        raise InputError(f"{path} is not UTF-8: byte 0x{raw[at]:02x} at offset {at} (line {line}); save it "
-                         "as UTF-8") from None
+    """The text of a UTF-8 file; else as `read_lines`."""
+    return "".join(read_lines(path))
 
 
 def read_json(text: str) -> Any:
@@ -90,55 +57,23 @@ def read_json(text: str) -> Any:
     return json.loads(text, object_pairs_hook=unique)
 
 
-def parse_jsonl(text: str, path: str | Path) -> Iterator[tuple[int, Any]]:
+def parse_jsonl(lines: Iterable[str], path: str | Path) -> Iterator[tuple[int, Any]]:
     """Line number (from 1) and value of every JSON line that is not blank; `path` is named in errors.
 
-    Lines end at newlines only: U+2028 may stand inside a string. InputError for a line that is not JSON.
+    InputError for a line that is not JSON.
     """
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
             yield number, read_json(line)
         except (ValueError, RecursionError) as error:
-            reason = (f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError)
-                      else str(error))
-            raise InputError(
-                f"{path}, line {number} is not JSON: {reason}; one object per line is needed") from None
+            place = f" at column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+            raise InputError(f"{path}, line {number} is not JSON: {getattr(error, 'msg', error)}{place}; one "
+                             "object per line is needed") from None
 
 
-def validated(model: type[Row], value: Any, where: str) -> Row:
-    """The value as a pydantic model, or InputError in one line that begins with `where`."""
-    from pydantic import ValidationError
-
-    try:
-        return model.model_validate(value)
-    except ValidationError as error:
-        needed = [name for name, field in model.model_fields.items() if field.is_required()]
-        raise InputError(f"{where}: {_problem(error, ', '.join(needed))}") from None
-
-
-def _problem(error: ValidationError, needed: str) -> str:
-    """What is wrong with a value, what is needed and what came: the first of pydantic's findings."""
-    first, *others = error.errors(include_url=False)
-    kind, value, place = first["type"], first["input"], first["loc"]
-    came = f"got {type(value).__name__} {str(value)[:40]!r}"
-    if not place:
-        return f"an object with {needed} is needed, {came}"
-    steps = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in place[1:]]
-    name = repr(str(place[0]) + "".join(steps))
-    if kind == "missing" and len(place) == 1:
-        missing = [e["loc"][0] for e in (first, *others) if e["type"] == kind and len(e["loc"]) == 1]
-        return f"{some(missing)} missing; {needed} are needed, got {some(list(value))}"
-    if kind == "missing":
-        return f"{name} missing, got {some(list(value))}"
-    if kind in NEEDED:
-        return f"{name} must be {NEEDED[kind]}, {came}"
-    # a check of our own says all itself; pydantic's other messages do not say what came
-    return f"{name} {first['msg']}" if kind == OWN_CHECK else f"{name}: {first['msg']}, {came}"
-
-
-def duplicates(items: Sequence[T]) -> list[T]:
+def duplicates(items: Iterable[T]) -> list[T]:
     """The items that occur more than once, each named once, in order of first occurrence."""
     return [item for item, times in Counter(items).items() if times > 1]
 
@@ -155,172 +90,75 @@ def meant(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {spelt[near[0]]!r}?" if near else ""
 
 
-def is_encodable(text: str) -> bool:
-    """Whether UTF-8 can hold the text: a lone half of a surrogate pair is no character."""
-    return text.isascii() or not re.search("[\ud800-\udfff]", text)
+def write_file(path: str | Path, chunks: Iterable[str]) -> Path:
+    """Write a whole UTF-8 file: readers see the old file or the new one, never a part of it.
 
-
-# --- writing ---
-
-@contextmanager
-def whole_file(path: str | Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
-    """A binary file to fill, put in place at `path` in one step once the block has ended without an error.
-
-    Folders are made; .gz is compressed, equal content to equal bytes; what killed processes left of the file
-    is removed. A link stays one, and a device or a pipe is written as it is. InputError when `path` takes no
-    file; an error within the block leaves the old file.
+    Folders are made. A device or a pipe is written as it is. InputError when the place takes no file; an
+    error while `chunks` are made leaves the old file.
     """
-    path, place = Path(path), Path(os.path.realpath(path))
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        with open(path, "wb") as device:
-            yield device
-        return
-    part = place.with_name(f".{place.name}.{secrets.token_hex(4)}.part")
-    with _refusing(path):
+    path = Path(path)
+    part = None
+    try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            with open(path, "w", encoding="utf-8", newline="") as device:
+                device.writelines(chunks)
+            return path
+        place = Path(os.path.realpath(path))
         place.parent.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(place)
-        lock = _create_locked(part)
-    try:
-        with open(part, "wb") as raw:
-            packed = place.suffix == ".gz"
-            with gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if packed else nullcontext(raw) as file:
-                yield file
-            raw.flush()
-            os.fsync(raw.fileno())
-        with _refusing(path):
-            os.replace(part, place)
-    finally:
-        part.unlink(missing_ok=True)
-        if lock is not None:
-            os.close(lock)
-
-
-def write_file(path: str | Path, content: bytes) -> Path:
-    """Write a whole file (see `whole_file`); returns the path. InputError when it cannot be written."""
-    with _refusing(path), whole_file(path) as file:
-        file.write(content)
-    return Path(path)
-
-
-def write_lines(path: str | Path, lines: Iterable[str]) -> int:
-    """Write lines of text as a whole UTF-8 file; returns how many. InputError when it cannot be written."""
-    count = 0
-    with _refusing(path), whole_file(path) as file:
-        for line in lines:
-            file.write(line.encode() + b"\n")
-            count += 1
-    return count
-
-
-def write_json(path: str | Path, data: Any) -> Path:
-    """Write one JSON document for people to read. What JSON does not know is written as its `str`."""
-    return write_file(path, (json.dumps(data, indent=1, ensure_ascii=False, default=str) + "\n").encode())
-
-
-def write_jsonl(path: str | Path, rows: Iterable[Any]) -> Path:
-    """Write records (by their `to_dict()`, if any) or mappings as JSON lines.
-
-    An empty `context`, `others` or `points` is left out. ValueError for nan and infinity; InputError for text
-    that is not Unicode or a place that takes no file.
-    """
-    def line(number: int, row: Any) -> str:
-        record = is_dataclass(row) and not isinstance(row, type)
-        plain = row.to_dict() if hasattr(row, "to_dict") else asdict(row) if record else row
-        plain = {k: v for k, v in plain.items()
-                 if k not in ("context", "others", "points") or v not in (None, ())}
-        text = json.dumps(plain, ensure_ascii=False, allow_nan=False)
-        if not is_encodable(text):
-            raise InputError(
-                f"{path}: row {number} holds half a surrogate pair, which UTF-8 cannot; mend the text")
-        return text
-    write_lines(path, (line(number, row) for number, row in enumerate(rows, 1)))
-    return Path(path)
-
-
-def csv_text(frame: pd.DataFrame) -> str:
-    """A table as CSV without its index, in which a spreadsheet finds no formula to run: texts and columns'
-    names that begin like one get an apostrophe, which `unguarded` takes off again.
-    """
-    guarded = frame.rename(columns=_guarded)
-    texts = [i for i, dtype in enumerate(guarded.dtypes) if dtype.kind == "O"]
-    for i in texts:
-        guarded.isetitem(i, guarded.iloc[:, i].map(_guarded))
-    # Some writers leave a carriage return bare, which readers take for a row's end: then quote every text.
-    bare = any("\r" in cell for i in texts for cell in guarded.iloc[:, i] if isinstance(cell, str))
-    return guarded.to_csv(index=False, lineterminator="\n",
-                          quoting=csv.QUOTE_NONNUMERIC if bare else csv.QUOTE_MINIMAL)
-
-
-def write_csv(path: str | Path, frame: pd.DataFrame) -> Path:
-    """Write a table as a whole CSV file (see `csv_text`). InputError when it cannot be written."""
-    return write_file(path, csv_text(frame).encode())
-
-
-def unguarded(cell: Any) -> Any:
-    """A cell that `csv_text` wrote, as it was."""
-    return cell[1:] if isinstance(cell, str) and re.match("'+" + FORMULA, cell) else cell
-
-
-def _guarded(cell: Any) -> Any:
-    # what begins with an apostrophe already gets another one, so that taking one off is always right
-    return "'" + cell if isinstance(cell, str) and re.match("'*" + FORMULA, cell) else cell
-
-
-@contextmanager
-def _refusing(path: str | Path) -> Iterator[None]:
-    """A refusal of the file system, in one line that names the file the user asked for."""
-    try:
-        yield
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", newline="", dir=place.parent, delete=False,
+                                         prefix=f".{place.name}.", suffix=".part") as file:
+            part = Path(file.name)
+            file.writelines(chunks)
+        part.chmod(0o644)
+        os.replace(part, place)
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror or error}; name another place, or make "
                          "room") from None
+    except UnicodeEncodeError:
+        raise InputError(f"{path} cannot be written: a text holds half a surrogate pair; mend it") from None
+    finally:
+        if part is not None:
+            part.unlink(missing_ok=True)
+    return path
 
 
-def _create_locked(part: Path) -> int | None:
-    """Create a file; the descriptor of a lock on it that ends with this process, None without such locks."""
-    if fcntl is None:
-        return None
-    while True:
-        descriptor = os.open(part, os.O_CREAT | os.O_RDWR, 0o666)
-        with suppress(OSError):            # some network file systems have no locks: go on without
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if part.exists():
-            return descriptor
-        os.close(descriptor)               # another process took it for abandoned before it was locked
+def write_json(path: str | Path, data: Any) -> Path:
+    """Write one JSON document for people to read."""
+    return write_file(path, [json.dumps(data, indent=1, ensure_ascii=False) + "\n"])
 
 
-def _remove_abandoned(path: Path) -> None:
-    """Remove the parts of `path` that no living process holds: those of processes that were killed."""
-    for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
-        with suppress(OSError):            # held, or gone by now
-            if fcntl is None:
-                part.unlink()
-                continue
-            with open(part, "rb") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                part.unlink()
+def write_jsonl(path: str | Path, rows: Iterable[dict[str, Any]]) -> Path:
+    """Write dictionaries as JSON lines. ValueError for nan and infinity."""
+    return write_file(path, (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows))
 
 
-# --- progress ---
+def write_csv(path: str | Path, frame: pd.DataFrame) -> Path:
+    """Write a table without its index; a text that a spreadsheet would run gets an apostrophe in front."""
+    guard = frame.rename(columns=guarded).map(guarded)
+    # Some versions of Python leave a lone carriage return bare, and readers end the row there.
+    bare = any("\r" in cell for cell in guard.to_numpy().ravel() if isinstance(cell, str))
+    quoting = csv.QUOTE_NONNUMERIC if bare else csv.QUOTE_MINIMAL
+    return write_file(path, [guard.to_csv(index=False, lineterminator="\n", quoting=quoting)])
 
-_BARS: ContextVar[bool] = ContextVar("progress bars are drawn", default=True)
+
+def guarded(cell: Any) -> Any:
+    """A cell that no spreadsheet runs. What begins with an apostrophe already gets another one."""
+    return "'" + cell if isinstance(cell, str) and re.match("'*" + FORMULA, cell) else cell
 
 
-def progress_bar(text: str, total: int | None, done: int = 0, unit: str = "reply") -> Any:
+def unguarded(cell: Any) -> Any:
+    """A cell that `write_csv` wrote, as it was."""
+    return cell[1:] if isinstance(cell, str) and re.match("'+" + FORMULA, cell) else cell
+
+
+def say(message: object) -> None:
+    """One line on stderr, in which nothing from outside can move the cursor or set a colour."""
+    print(UNSAFE.sub("\ufffd", " ".join(str(message).split())), file=sys.stderr, flush=True)
+
+
+def progress_bar(text: str, total: int | None, unit: str = "answer") -> Any:
     """A progress bar on stderr; an invisible one without a text, and where stderr is a file or a pipe."""
     from tqdm.auto import tqdm
 
-    ipython = sys.modules.get("IPython")
-    notebook = ipython is not None and hasattr(ipython.get_ipython(), "kernel")
-    visible = bool(text) and _BARS.get() and (notebook or sys.stderr.isatty())
-    return tqdm(desc=text, total=total, initial=done, unit=unit, disable=not visible)
-
-
-@contextmanager
-def progress_bars(drawn: bool) -> Iterator[None]:
-    """Whether progress bars may be drawn within the block; a block around it can forbid them as well."""
-    token = _BARS.set(drawn and _BARS.get())
-    try:
-        yield
-    finally:
-        _BARS.reset(token)
+    notebook = "ipykernel" in sys.modules
+    return tqdm(desc=text, total=total, unit=unit, disable=not text or not (notebook or sys.stderr.isatty()))

@@ -1,8 +1,4 @@
-"""Stage 2: the best answer point for each reference point, or none (paper, section 2.2, eq. 3-4).
-
-A matcher is called with pairs of point lists and returns, for each pair, one entry per reference point: the
-0-based index of an answer point (eq. 4 counts from 1), -1 for none, None when the reply could not be read.
-"""
+"""Stage 2: the best answer point for each reference point, or none (paper, section 2.2, eq. 3-4)."""
 
 from __future__ import annotations
 
@@ -11,59 +7,63 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
-from .asking import Judge, Request, as_judge, read_reply
-from .io import meant
-from .prompting import Prompts
-from .reading import read_index
-from .sanitise import quoted
-from .types import InputError, Match, Points
+from .judge import Judge, Request, as_judge, listed, reply_schema
+from .prompts import Prompts, numbered, quoted
+from .reading import parsed, parsed_rows, read_index
+from .types import Match, Points
 
-# Ways to ask about one reference point, by name, with the template of each.
-VARIANTS = {
-    "faithful": "match",           # as the paper's prompt asks: the point, then its candidates, no reasoning
-    "shared": "match_shared",      # candidates first: a server's prefix cache reads them once for all points
-    "reasoned": "match_reasoned",  # a sentence or two of reasoning first, as the paper's text has it
-}
+MATCHES_SCHEMA = reply_schema("matches", {"type": "integer"})
+Pair = tuple[Points, Points]          # the reference's points and the answer's
 
 
 class Matcher(Protocol):
-    """Anything that pairs points; `signature` enters every result."""
+    """Anything that pairs points: for each pair of point lists one `Match`, an entry per reference point."""
 
     signature: str
 
-    def __call__(self, pairs: Sequence[tuple[Points, Points]]) -> list[Match]: ...
+    def __call__(self, pairs: Sequence[Pair]) -> list[Match]: ...
 
 
 class LLMMatcher:
-    """One question to the judge per reference point, with all answer points as candidates (eq. 4).
+    """A judge names for a reference point the answer point that says the same, or none (eq. 4).
 
-    Without answer points every reference point is unmatched and no call is made. `variant` names another way
-    to ask (`VARIANTS`); the signature says so. `unread` counts the replies that gave no index, by reason.
+    It is asked once per reference point, as in the paper; with `joint` once per answer, about all reference
+    points together. Without answer points every reference point is unmatched and no call is made. An
+    unreadable choice is None; a joint reply without exactly one entry a point leaves them all None.
+    `failures` counts them.
     """
 
     def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *,
-                 variant: str = "faithful"):
-        if variant not in VARIANTS:
-            raise InputError(f"variant must be one of {', '.join(VARIANTS)}, got "
-                             f"{variant!r}{meant(variant, VARIANTS)}")
-        self.judge, self.prompts, self.variant = as_judge(judge), prompts or Prompts(), variant
-        self.unread: Counter[str] = Counter()
-        named = "" if variant == "faithful" else f",variant={variant}"
-        self.signature = f"llm:{self.prompts.signature(VARIANTS[variant])}{named}"
+                 joint: bool = False):
+        self.judge, self.prompts, self.joint = as_judge(judge), prompts or Prompts(), joint
+        self.failures: Counter[str] = Counter()
+        template = self.prompts.signature("match_all" if joint else "match")
+        self.signature = f"llm:{template}" + (",joint" if joint else "")
 
-    def __call__(self, pairs: Sequence[tuple[Points, Points]]) -> list[Match]:
-        menus = [self.prompts.menu(ans) for _, ans in pairs]
-        template, first = VARIANTS[self.variant], self.prompts.first
-        max_tokens = 256 if self.variant == "reasoned" else 32
-        asked = [(p, i) for p, (ref, ans) in enumerate(pairs) for i in range(len(ref)) if ans]
-        requests = [
-            Request("match",
-                    self.prompts.fill(template, reference=quoted(pairs[p][0][i]), candidates=menus[p]),
-                    max_tokens, choices=range(first, first + len(pairs[p][1])))
-            for p, i in asked
-        ]
-        matches: list[list[int | None]] = [[-1] * len(ref) for ref, _ in pairs]
-        for (p, i), reply in zip(asked, self.judge.ask(requests, "match points"), strict=True):
-            read = partial(read_index, n_points=len(pairs[p][1]), first=first)
-            matches[p][i] = read_reply(reply, read, "match", self.unread)
-        return [tuple(match) for match in matches]
+    def __call__(self, pairs: Sequence[Pair]) -> list[Match]:
+        asked = [(ref, ans) for ref, ans in pairs if ref and ans]
+        matches = iter(self._joint(asked) if self.joint else self._one_by_one(asked))
+        return [next(matches) if ref and ans else (-1,) * len(ref) for ref, ans in pairs]
+
+    def _one_by_one(self, pairs: Sequence[Pair]) -> list[Match]:
+        requests = []
+        for ref, ans in pairs:
+            candidates = numbered(ans)
+            for i, point in enumerate(ref):
+                prompt = self.prompts.fill("match", reference=quoted(point), candidates=candidates)
+                requests.append(Request("match", prompt, 32, assumed=partial(str, i % len(ans))))
+        replies = iter(self.judge.ask(requests, "match points"))
+        return [tuple(parsed(next(replies), partial(read_index, n_points=len(ans)), "match", self.failures)
+                      for _ in ref) for ref, ans in pairs]
+
+    def _joint(self, pairs: Sequence[Pair]) -> list[Match]:
+        requests = []
+        for ref, ans in pairs:
+            prompt = self.prompts.fill("match_all", references=numbered(ref), candidates=numbered(ans))
+            spread = [i % len(ans) for i in range(len(ref))]
+            requests.append(Request("match", prompt, 32 + 8 * len(ref), MATCHES_SCHEMA,
+                                    assumed=partial(listed, "matches", spread)))
+        replies = self.judge.ask(requests, "match points")
+        return [tuple(parsed_rows(reply, "matches", len(ref), partial(read_index, n_points=len(ans)), "match",
+                                  self.failures))
+                for reply, (ref, ans) in zip(replies, pairs, strict=True)]

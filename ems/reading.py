@@ -1,76 +1,197 @@
-"""Reading a judge's replies. One that is ambiguous, cut off, or names what was not offered gives None: it is
-unscored, never guessed, never a number.
+"""Reading a judge's replies. One that is ambiguous, cut off or off the menu gives None, never a guess.
+
+Read are JSON (also in a code fence), bulleted lists, and a number or a word on the last line.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from typing import Any
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from .parsing.json_in_text import QUOTES
-from .parsing.lists import ITEM, flat_texts, held, listed_lines
-from .parsing.reply_text import bare_reply, last_line
-from .parsing.stated_number import BARE, ECHO, LABEL, on_scale, stated, whole
+from .judge import Record
+
+T = TypeVar("T")
+
+_THOUGHT = re.compile(
+    r"\A(?:\s*<think(?:ing)?>.*?</think(?:ing)?>|.*</think(?:ing)?>[ \t]*(?:\n|\Z))", re.S | re.I)
+_FENCE = re.compile(r"^[ \t]*(?:```|~~~)[\w+-]*[ \t]*$", re.M)
+_MINUS = str.maketrans("−－﹣", "---")
+_ITEM = re.compile(r"^\s*(?:[-*•–]|\(?\d{1,3}[.):])\s+(?=\S)")
+# A bracket that begins JSON, and no remark: known by what follows it, or because the text ends there.
+_OPENING = re.compile(r"[\[{](?=\s*(?:[\"'\[{\]}\d-]|\Z))")
+_JSON = json.JSONDecoder(strict=False)
+# A list of strings as Python writes it, which the paper's prompts ask for.
+_STRING = r"""(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')"""
+_PYTHON = re.compile(rf"\[\s*{_STRING}(?:\s*,\s*{_STRING})*\s*,?\s*\]")
+# A number, bare or after a label such as "Answer:", and labels of numbers that are not the answer.
+_LABEL = r"(?P<label>[^\d\n{]{0,40}?[:：=])?"
+_NUMBER = rf"{_LABEL}[\[(*_`\"\s]*(?P<number>-?\d{{1,9}})[\])*_`\"]*\s*"
+_OTHER = re.compile(r"(?<![^\W_])(?:no|not|none|without|error|code|confidence|probability|max\w*|min\w*|"
+                    r"total|scale|range|out of|count|candidates|reference|number of(?! the))(?![^\W_])", re.I)
+_REASON = re.compile("reason|explanation|note|comment|thought|rationale", re.I)
 
 
-def read_list(reply: str, key: str) -> list[str] | None:
-    """The strings of a list: `{key: [...]}`, a bare JSON or Python list, or a bulleted or numbered list.
+def parsed(record: Record, read: Callable[[str], T | None], task: str, failures: Counter[str]) -> T | None:
+    """What `read` makes of a reply; None, counted in `failures` as "task: reason", where that is nothing."""
+    value = None if record.usable is None else read(record.usable)
+    if value is None:
+        failures[f"{task}: {record.error or 'unreadable'}"] += 1
+    return value
 
-    A nested list is flattened in order. None when there is no list, when it does not end, when an entry is
-    neither text nor list, or when there are several different ones. An empty list is an answer: no points.
+
+def parsed_rows(record: Record, key: str, count: int, read: Callable[[str], T | None], task: str,
+                failures: Counter[str]) -> list[T | None]:
+    """The `count` entries of a joint reply (`read_rows`), None for each that is lost; these are counted."""
+    rows = None if record.usable is None else read_rows(record.usable, key, count, read)
+    entries: list[T | None] = rows or [None] * count
+    if lost := entries.count(None):
+        failures[f"{task}: {record.error or 'unreadable'}"] += lost
+    return entries
+
+
+def read_list(text: str, key: str) -> list[str] | None:
+    """The strings of a list: `{key: [...]}`, a bare list, or bulleted or numbered lines; [] is an answer.
+
+    Nested lists are flattened. None for no list, for several different ones, and for one that is cut off or
+    holds anything else.
     """
-    text = bare_reply(reply)
-    if ITEM.match(text):
-        return listed_lines(text)
-    lists = []
-    for data in held(text, key):
-        if isinstance(data, list) and (points := flat_texts(data)) is not None and points not in lists:
-            lists.append(points)
-    if lists or text[:1] in ("[", "{") or '{"' in text or re.search(r"[\[{]\s*$", text, re.M):
-        return lists[0] if len(lists) == 1 else None
-    return listed_lines(text)
+    text = _bare(text)
+    lists = [] if _ITEM.match(text) else _lists(text, key)
+    if lists is None:
+        return None
+    texts = [points for points in map(_flat_texts, lists) if points is not None]
+    return _only(texts) if texts else _bulleted(text)
 
 
-def read_index(reply: str, n_points: int, first: int = 0) -> int | None:
-    """The 0-based index that the reply's last line names, or -1 for none; None for any other reply.
+def read_rows(text: str, key: str, count: int, read: Callable[[str], T | None]) -> list[T | None] | None:
+    """What `read` makes of each entry of a joint reply, `{key: [...]}` or bare; an entry 7.0 is 7.
 
-    The candidates are `n_points`, counted from `first`. One repeated with its number, `2: "..."`, is named,
-    too. None as well when the reply names other numbers in the same way (`stated`).
+    None for all where there is no list of `count` entries, or where there are several different ones.
     """
-    number = stated(reply, [BARE, ECHO])
-    if number is None or number == -1:
-        return number
-    return number - first if 0 <= number - first < n_points else None
+    rows = _only(_lists(_bare(text), key))
+    if rows is None or len(rows) != count:
+        return None
+    entries = [row if isinstance(row, str) else _whole(row) for row in rows]
+    return [None if entry is None else read(str(entry)) for entry in entries]
 
 
-def read_score(reply: str, max_score: int) -> float | None:
-    """The whole number 0 .. max_score on the reply's last line, divided by max_score; None for anything else.
+def read_block_numbers(text: str, n_blocks: int) -> list[int] | None:
+    """The distinct numbers 0 .. n_blocks - 1 of `{"blocks": [...]}` or a bare list; else None."""
+    blocks = _only(_lists(_bare(text), "blocks"))
+    numbers = {None} if blocks is None else {_whole(entry) for entry in blocks}
+    distinct = sorted(number for number in numbers if number is not None and 0 <= number < n_blocks)
+    return distinct if len(distinct) == len(numbers) else None
 
-    "7/10" and "7 out of 10" are read when their second number is max_score. The judge is asked for a whole
-    number: 7.5 gives None, 7.0 within JSON gives 7. None as well when the reply states other numbers in the
-    same way (`stated`).
-    """
-    number = stated(reply, [BARE, on_scale(max_score)])
+
+def read_index(text: str, n_points: int) -> int | None:
+    """The index 0 .. n_points - 1 that the last line states, or -1 for none; None for anything else."""
+    number = _stated(text, _NUMBER)
+    return number if number is not None and -1 <= number < n_points else None
+
+
+def read_score(text: str, max_score: int) -> float | None:
+    """The whole number 0 .. max_score that the last line states ("7", "7/10"), over max_score; or None."""
+    number = _stated(text, rf"{_NUMBER}(?:(?:/|out of|of)\s*0*{max_score}[)*_\]]*)?")
     return number / max_score if number is not None and 0 <= number <= max_score else None
 
 
-def read_word(reply: str, words: tuple[str, ...]) -> str | None:
-    """Which of `words` the last line consists of, case aside; None when it is another word or several."""
-    last = re.sub(rf"^{LABEL}", "", last_line(reply)).strip(" .*_`" + QUOTES).lower()
-    return next((word for word in words if word.lower() == last), None)
+def read_word(text: str, words: tuple[str, ...]) -> str | None:
+    """Which of `words` the last line consists of, in any case; None for another word or several."""
+    last = (_lines(_bare(text)) or [""])[-1]
+    said = re.sub(rf"^{_LABEL}", "", last).strip(" .*_`\"'“”‘’").lower()
+    return next((word for word in words if word.lower() == said), None)
 
 
-def read_block_numbers(reply: str, n_blocks: int) -> list[int] | None:
-    """Distinct numbers 0 .. n_blocks - 1 from `{"blocks": [...]}` or a bare list; None without one, or with
-    others. None as well when there are several different lists: one may belong to the prose around the other.
+def _bare(text: str) -> str:
+    """Without thinking aloud, and the fences around code; "" when a thought was cut before it ended."""
+    text = _THOUGHT.sub("", text).strip()
+    return "" if re.match("<think(?:ing)?>", text, re.I) else _FENCE.sub("", text).strip()
+
+
+def _lines(text: str) -> list[str]:
+    """The lines that are not blank, without marks of emphasis around them, each minus sign as a hyphen."""
+    return [line.strip().strip("*_` ").translate(_MINUS) for line in text.splitlines() if line.strip()]
+
+
+def _values(text: str) -> list[Any] | None:
+    """The JSON objects and lists in a text; None where one is broken or cut off."""
+    values, at = [], 0
+    while opening := _OPENING.search(text, at):
+        try:
+            value, at = _JSON.raw_decode(text, opening.start())
+        except (ValueError, RecursionError):
+            python = _PYTHON.match(text, opening.start())
+            if python is None:
+                return None
+            strings = re.findall(_STRING, python[0])
+            value, at = [re.sub(r"\\([\"'\\])", r"\1", string[1:-1]) for string in strings], python.end()
+        values.append(value)
+    return values
+
+
+def _lists(text: str, key: str) -> list[list[Any]] | None:
+    """The lists under `key` in the objects of a text, or the bare ones where none has it; None = broken."""
+    values = _values(text)
+    if values is None:
+        return None
+    keyed = [value[key] for value in values if isinstance(value, dict) and key in value]
+    return [value for value in keyed or values if isinstance(value, list)]
+
+
+def _only(values: list[T] | None) -> T | None:
+    """The value that all are; None where they differ, or there is none."""
+    return values[0] if values and all(value == values[0] for value in values) else None
+
+
+def _flat_texts(data: Any) -> list[str] | None:
+    """The strings of a list, nested lists flattened; None when anything in it is neither."""
+    if isinstance(data, str):
+        clean = re.sub("[\ud800-\udfff]", "\ufffd", data).strip()      # no file holds half a surrogate pair
+        return [clean] if clean else []
+    if not isinstance(data, list):
+        return None
+    parts = [_flat_texts(entry) for entry in data]
+    return None if None in parts else [text for part in parts for text in part or ()]
+
+
+def _bulleted(text: str) -> list[str] | None:
+    """A bulleted or numbered list, an entry a line; one line may stand before it and one after it."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    items = [line for line in lines if _ITEM.match(line)]
+    first = lines.index(items[0]) if items else 0
+    after = len(lines) - first - len(items)
+    if not items or lines[first:first + len(items)] != items or first > 1 or after > 1:
+        return None                # prose in between: it is not clear to which entry it belongs
+    return _flat_texts([_ITEM.sub("", item).strip().strip('"') for item in items])
+
+
+def _whole(value: Any) -> int | None:
+    """A whole number of up to nine digits, also as text or as 7.0; None for every other value."""
+    number = re.fullmatch(r"(-?[0-9]{1,9})(?:\.0)?", str(value))
+    return int(number[1]) if number else None
+
+
+def _stated(text: str, form: str) -> int | None:
+    """The whole number that the last line has in this form, or the JSON object at the end of a reply holds.
+
+    None for the number of something else ("Maximum: 10"), and where lines state different numbers and one of
+    them has a label ("Score: 3", then "4"); of different bare numbers the last counts.
     """
-    lists: list[list[int]] = []
-    for data in held(bare_reply(reply), "blocks"):
-        if not isinstance(data, list):
-            return None
-        numbers: list[Any] = [whole(x) if isinstance(x, str) else x for x in data]
-        if any(not isinstance(x, int) or isinstance(x, bool) or not 0 <= x < n_blocks for x in numbers):
-            return None
-        if (distinct := sorted(set(numbers))) not in lists:
-            lists.append(distinct)
-    return lists[0] if len(lists) == 1 else None
+    text = _bare(text)
+    if text.endswith("}"):
+        text = f"{text.partition('{')[0]}\n{_as_line(_only(_values(text)))}"
+    lines = [re.fullmatch(rf"{form}\.?", line, re.I) for line in _lines(text)]
+    if not lines or lines[-1] is None or _OTHER.search(lines[-1]["label"] or ""):
+        return None
+    numbers = [int(line["number"]) for line in lines if line]
+    labelled = any(line["label"] for line in lines if line)
+    return _only(numbers) if labelled else numbers[-1]
+
+
+def _as_line(data: Any) -> str:
+    """A JSON object's one field, or its one field beside a reason, as a labelled line; else "unclear"."""
+    fields = [key for key in data if not _REASON.search(key)] if isinstance(data, dict) else []
+    return f"{fields[0]}: {_whole(data[fields[0]])}" if len(fields) == 1 else "unclear"

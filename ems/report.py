@@ -1,153 +1,169 @@
-"""Table 1 as CSV, Markdown and LaTeX. Names from outside are harmless in each."""
+"""`save_report`: results as one HTML file that needs no server and no network, to read, filter and send.
+
+The summaries are plain HTML; the tables of answers and of missed points are drawn by a script in the page,
+from packed data (JSON, gzip, base64). The page may load nothing and run nothing but its own script: its
+content security policy says so. Texts from outside are cleaned here (`visible`), escaped in the HTML, and set
+only as text by the script.
+"""
 
 from __future__ import annotations
 
+import base64
+import gzip
+import hashlib
+import html
+import json
 import math
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import pandas as pd
 
-from .io import csv_text, write_file
-from .results.display import latex_text, markdown_text, percent, visible, with_interval
-from .stats import COLUMNS, MIN_CLUSTERS, by_size, paper_order
-from .types import InputError
+from .frames import to_frame
+from .io import write_file
+from .stats import MIN_CLUSTERS, summarise
+from .support.supporter import support_table
+from .tables import percent, shortened, with_interval
+from .types import InputError, Triplet, rendered
+from .view import LIMITS, alignment_rows, arithmetic, scored_by, support_line, visible
 
-PAPER = "paper: "              # starts the name of a column with the paper's values
-# metrics that ask the document
-SUPPORT = {"EMS-Support", "EMS-open", "EMS-Support(LLM)", "EMS-open(LLM)"}
-AGREEMENT = "people"           # name of the column with the agreement with people
+TEMPLATES = Path(__file__).parent / "templates"
+PARTS = {"Recall": "recall", "Precision": "precision", "F1": "f1", "Score": "value"}
+# Per cent of K-QA's claims called covered, in part and missing that physicians found in the answer. The
+# limits were chosen there and, for words, on FinanceBench's answers, where these are 88, 47 and 14.
+RIGHT = {"pairs": (90, 60, 7), "judge": (90, 22, 3), "words": (88, 51, 19)}
+Results = Mapping[str, Sequence[Any]]
 
 
-def table1(summary: pd.DataFrame, paper: pd.DataFrame | None = None,
-           models: Sequence[str] | None = None, people: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Table 1 for display, from `stats.summarise`: a row per metric and part, a column per model.
+def save_report(results: Results, path: str | Path, triplets: Sequence[Triplet] | None = None) -> Path:
+    """Write a report of results, by metric, to an HTML file; returns its path.
 
-    A cell reads "0.412 [0.371, 0.455] †": value, 95 % interval, flagged. A model that `paper` (columns
-    metric, part, model, value) has as well gets a second column: the paper's value, our gap to it, and
-    whether it lies in our interval. `n` and `coverage` stand once where the models agree. `models`, by
-    default `by_size`, are the columns; InputError for one that the summary does not have. `people` (columns
-    metric, part, value, ci_low, ci_high) adds how far each metric agrees with people elsewhere.
+    Questions and groups are the results' own, or those of `triplets`. Equal input makes an equal file.
+    InputError without results, and for a model with results of several settings under one metric.
     """
-    models = sorted(summary["model"].unique(), key=by_size) if models is None else list(models)
-    if strange := [m for m in models if m not in set(summary["model"])]:
-        raise InputError(
-            f"no model {strange[0]!r} in the summary; there are {sorted(summary['model'].unique())}")
-    cells = {(r.metric, r.part, r.model): r for r in summary.itertuples(index=False)}
-    printed = {} if paper is None else paper.set_index(["metric", "part", "model"])["value"].to_dict()
-    in_paper = {model for _, _, model in printed}
-    agreeing = {} if people is None else {(r.metric, r.part): r for r in people.itertuples(index=False)}
+    known = {triplet.id: triplet for triplet in triplets or ()}
+    results = {metric: [_with_question(result, known) for result in rows]
+               for metric, rows in results.items() if rows}
+    if not results:
+        raise InputError("there are no results to report; give those of ems evaluate")
+    summary = summarise(to_frame(results))
+    data = gzip.compress(json.dumps(_payload(results), ensure_ascii=False).encode(), mtime=0)
+    page, style, script = ((TEMPLATES / name).read_text(encoding="utf-8")
+                           for name in ("report.html", "report.css", "report.js"))
+    return write_file(path, [Template(page).substitute(
+        style=style, style_hash=_hash(style), script=script, script_hash=_hash(script),
+        lead=_lead(results), summary=_summary(summary), clusters=summary["clusters"].max(),
+        least=MIN_CLUSTERS, words=_words(results), support=_support(results), settings=_settings(results),
+        data=base64.b64encode(data).decode())])
+
+
+def _with_question(result: Any, known: Mapping[str, Triplet]) -> Any:
+    triplet = known.get(result.triplet_id)
+    return replace(result, question=triplet.question, group=triplet.group) if triplet else result
+
+
+def _hash(source: str) -> str:
+    """What a content security policy calls a style or a script by."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
+
+
+# --- the part that is plain HTML ---
+
+def _lead(results: Results) -> str:
+    every = {(result.triplet_id, result.model) for rows in results.values() for result in rows}
+    questions, models = (len(set(names)) for names in zip(*every, strict=True))
+    return f"answers: {len(every):,} · models: {models:,} · questions: {questions:,}"
+
+
+def _table(titles: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table from rows of a model, a metric, and cells that are HTML."""
+    head = "".join(f"<th>{title}</th>" for title in ["Model", *titles])
+    body = ""
+    for model, metric, *cells in rows:
+        model, metric = (html.escape(shortened(name)) for name in (model, metric))
+        values = "".join(f"<td>{cell}</td>" for cell in cells)
+        body += f'<tr><th scope="row">{model}<small>{metric}</small></th>{values}</tr>'
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _summary(summary: pd.DataFrame) -> str:
+    """A row a metric and model: each value with its interval."""
+    parts = [part for part in PARTS if part in set(summary["part"])]
     rows = []
-    for metric, part in paper_order(summary[["metric", "part"]].drop_duplicates()).to_numpy():
-        row = {"metric": metric, "part": part}
-        ours = [cells.get((metric, part, model)) for model in models]
-        for model, cell in zip(models, ours, strict=True):
-            row[model] = _cell(cell)
-            if model in in_paper:
-                row[f"{PAPER}{model}"] = _paper_cell(cell, printed.get((metric, part, model)))
-        row["n"] = _agreed([str(c.n) if c else "–" for c in ours])
-        row["coverage"] = _agreed([percent(c.coverage) if c else "–" for c in ours])
-        if people is not None:
-            row[AGREEMENT] = with_interval(agreeing.get((metric, part)), 2)
-        rows.append(row)
-    return pd.DataFrame(rows)
+    for (metric, model), own in summary.groupby(["metric", "model"], sort=False):
+        cells = {cell.part: cell for cell in own.itertuples(index=False)}
+        judged = percent(own["coverage"].min()) + (" †" if own["flagged"].any() else "")
+        values = [with_interval(cells.get(part)) for part in parts]
+        rows.append([model, metric, *values, str(own["n"].min()), judged])
+    return _table([*parts, "n", "Judged"], rows)
 
 
-def _cell(cell: Any) -> str:
-    shown = with_interval(cell)
-    return shown if shown == "–" or not cell.flagged else f"{shown} †"
+def _words(results: Results) -> str:
+    """From which scores on a point is called covered or missing, and how often that is right."""
+    notes = []
+    for metric, rows in results.items():
+        if hasattr(rows[0], "ref_points"):
+            kind = scored_by(rows[0].to_dict())
+            (covered, missing), right = LIMITS[kind], RIGHT[kind]
+            notes.append(f"{shortened(metric)}: covered from {covered:g} on ({right[0]} %), in part between "
+                         f"({right[1]} %), missing up to {missing:g} ({right[2]} %).")
+    return "".join(f"<p>{html.escape(note)}</p>" for note in notes)
 
 
-def _paper_cell(cell: Any, printed: float | None) -> str:
-    if cell is None or printed is None or math.isnan(cell.value):
-        return "–" if printed is None else f"{printed:.2f}"
-    verdict = ("no interval" if math.isnan(cell.ci_low)
-               else "in" if cell.ci_low <= printed <= cell.ci_high else "out")
-    gap = round(cell.value - printed, 3) + 0.0           # + 0.0: never "-0.000"
-    return f"{printed:.2f} ({gap:+.3f}, {verdict})"
+def _support(results: Results) -> str:
+    """What the documents say of the answers' points, a row a metric and model; "" where none was asked."""
+    checked = {metric: [r for r in rows if getattr(r, "support", ())] for metric, rows in results.items()}
+    tables = [support_table(rows).assign(metric=metric) for metric, rows in checked.items() if rows]
+    if not tables:
+        return ""
+    table = pd.concat(tables).set_index(["model", "metric"]).astype(object)
+    rows = []
+    for names, row in zip(table.index, table.fillna(math.nan).to_numpy(), strict=True):
+        rows.append([*names, *(f"{value:,}" if isinstance(value, int) else percent(value) for value in row)])
+    return f"<section><h2>The answers’ points in the documents</h2>{_table(table.columns, rows)}</section>"
 
 
-def _agreed(entries: list[str]) -> str:
-    return entries[0] if len(set(entries)) == 1 else " / ".join(entries)
+def _settings(results: Results) -> str:
+    lines = dict.fromkeys((metric, rendered(r.signature)) for metric, rows in results.items() for r in rows)
+    return "".join(f"<p>{html.escape(visible(f'{metric}: {signature}'))}</p>" for metric, signature in lines)
 
 
-def save_table1(summary: pd.DataFrame, folder: str | os.PathLike[str], paper: pd.DataFrame | None = None, *,
-                absent: Mapping[str, str] | None = None, models: Sequence[str] | None = None,
-                people: pd.DataFrame | None = None, about_people: str = "") -> list[Path]:
-    """Write table1.csv (tidy, six decimals), table1.md and table1.tex (booktabs) into `folder`.
+# --- the part that the script draws ---
 
-    `absent` maps a metric without rows to the reason, listed under the table; `people` is `table1`'s, for the
-    last two files, and `about_people` says under the table what it is. Names are harmless in each format.
-    """
-    table, ordered = table1(summary, paper, models, people), paper_order(summary)
-    notes = _notes(table, summary, absent or {}) + [f"{AGREEMENT}: {about_people}"] * bool(about_people)
-    settings = _settings(ordered)
-    names = ordered[["metric", "part", "model", "signature"]].map(visible)
-    tidy = ordered.assign(**names)[list(COLUMNS)].round(6)
-    files = {"table1.csv": csv_text(tidy), "table1.md": _markdown(table, notes, settings),
-             "table1.tex": _latex(table, notes, settings)}
-    return [write_file(Path(folder, name), text.encode()) for name, text in files.items()]
-
-
-def _settings(ordered: pd.DataFrame) -> list[str]:
-    """A line for each signature, without what differs from cell to cell and stands in the csv: n, unscored,
-    and the clusters, which are named all together.
-    """
-    signatures = ordered["signature"].str.replace(r"\|(n|unscored):\d+", "", regex=True)
-    parts = signatures.str.extract(r"(?s)\A(.*?)(?:,clusters=(\d+))?\Z")
-    lines = []
-    for signature, cells in ordered.assign(counts=parts[1]).groupby(parts[0], sort=False):
-        counts = sorted(cells["counts"].dropna().unique(), key=int)
-        clusters = ",clusters=" + " or ".join(counts) if counts else ""
-        lines.append(visible(f"{' / '.join(cells['metric'].unique())}: {signature}{clusters}"))
-    return lines
+def _payload(results: Results) -> dict[str, Any]:
+    """What report.js reads: each text and each list of points once, by its place, and each answer's rows."""
+    texts: dict[str, int] = {}
+    lists: dict[tuple[int, ...], int] = {}
+    models: dict[str, int] = {}
+    questions: dict[tuple[str, str, str], int] = {}
+    answers = []
+    for metric, rows in enumerate(results.values()):
+        for result in rows:
+            drawn = result.to_dict()
+            sides = [tuple(_place(texts, point) for point in drawn.get(side, ()))
+                     for side in ("ref_points", "ans_points")]
+            answers.append({
+                "metric": metric, "model": _place(models, shortened(result.model)),
+                "question": _place(questions, (shortened(result.triplet_id), visible(result.group, 200),
+                                               visible(result.question, 2000))),
+                "values": {name: drawn[name] for name in PARTS.values() if name in drawn},
+                "unscored": result.unscored, "sums": arithmetic(drawn), "rows": _rows(drawn),
+                "ref": _place(lists, sides[0]), "ans": _place(lists, sides[1]),
+                "support": [[support["label"], _place(texts, support_line(drawn, j))]
+                            for j, support in enumerate(drawn.get("support", ()))]})
+    parts = [[name for name in PARTS.values() if hasattr(rows[0], name)] for rows in results.values()]
+    return {"metrics": [shortened(metric) for metric in results], "parts": parts, "models": list(models),
+            "questions": list(questions), "texts": [visible(text) for text in texts], "lists": list(lists),
+            "answers": answers}
 
 
-def _notes(table: pd.DataFrame, summary: pd.DataFrame, absent: Mapping[str, str]) -> list[str]:
-    """What a reader of the table must know; plain text."""
-    notes = ["Brackets: 95 % interval of the mean, Student's t over whole clusters; an end may pass 0 or 1. "
-             "n: answers with a value; several numbers are those of the columns. Coverage is rounded down.",
-             "Coverage: share of points that a readable reply covers; † marks less than 95 % of them, or of "
-             "the answers."]
-    if SUPPORT & set(summary["metric"]):
-        notes.append("EMS-Support: share of the checked answer points that the document supports, beside the "
-                     "paper's metrics; its coverage is the share of points that could be checked. EMS-open: "
-                     "precision in which a supported point earns 1, whatever the reference has. (LLM): "
-                     "supported by a judge, which can check every point; else by numbers. An answer without "
-                     "points has no value in these rows; EMS(LLM) counts it as 0.")
-    if any(column.startswith(PAPER) for column in table):
-        notes.append("paper: the printed value of the model to its left (ours minus it; in or out of our "
-                     "interval).")
-    if summary["ci_low"].isna().any():
-        notes.append(f"No interval: fewer than {MIN_CLUSTERS} clusters with a value say too little about how "
-                     "clusters vary.")
-    return notes + [f"Absent: {metric} ({visible(reason)})" for metric, reason in absent.items()]
+def _place(table: dict[Any, int], value: Any) -> int:
+    return table.setdefault(value, len(table))
 
 
-def _header(table: pd.DataFrame) -> list[str]:
-    return ["paper" if column.startswith(PAPER) else column for column in table.columns]
-
-
-def _markdown(table: pd.DataFrame, notes: Sequence[str], settings: Sequence[str]) -> str:
-    header = [markdown_text(name) for name in _header(table)]
-    rows = [[markdown_text(metric), markdown_text(part), *cells]
-            for metric, part, *cells in table.itertuples(index=False)]
-    lines = ["| " + " | ".join(row) + " |" for row in [header, *rows]]
-    lines.insert(1, "|" + " --- |" * 2 + " ---: |" * (table.shape[1] - 2))
-    lines += ["", *(f"- {markdown_text(note)}" for note in notes), "", "Settings:", ""]
-    lines += [f"- `{line.replace('`', '')}`" for line in settings]
-    return "\n".join(lines) + "\n"
-
-
-def _latex(table: pd.DataFrame, notes: Sequence[str], settings: Sequence[str]) -> str:
-    cells = [_header(table), *table.itertuples(index=False)]
-    rows = [" & ".join(map(latex_text, row)) + r" \\" for row in cells]
-    return "\n".join([
-        r"% needs \usepackage{booktabs,graphicx}",
-        r"\begin{table}", r"\footnotesize", r"\resizebox{\textwidth}{!}{%",
-        r"\begin{tabular}{ll" + "r" * (table.shape[1] - 2) + "}", r"\toprule", rows[0], r"\midrule",
-        *rows[1:], r"\bottomrule", r"\end{tabular}}", "",
-        *(latex_text(note) + r"\par" for note in notes), r"\end{table}",
-        *("% " + line for line in settings)]) + "\n"
+def _rows(drawn: Mapping[str, Any]) -> list[list[Any]]:
+    return [[row.ref, row.ans, row.word, None if row.score is None else round(row.score, 3),
+             round(row.weight, 3), row.is_hint] for row in alignment_rows(drawn)]

@@ -1,138 +1,160 @@
-"""Stage 3: how well a matched pair agrees, from 0 to 1 (paper, section 2.3, eq. 5).
-
-A scorer is called with (reference point, answer point) pairs and returns a float in [0, 1] for each, or None
-when its reply could not be read. `GroupScorer` and `WholeScorer` are called in other ways.
-"""
+"""Stage 3: how well a matched pair agrees, from 0 to 1 (paper, section 2.3, eq. 5)."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from functools import lru_cache, partial
+from types import SimpleNamespace
+from typing import Any, Protocol
 
-from .asking import Judge, Reply, Request, as_judge, read_reply
-from .ngrams import BLEU_SIGNATURE, Rouge, bleu
-from .prompting import Prompts
-from .reading import read_score
-from .sanitise import quoted
-from .types import EMSResult, InputError
+from .judge import Judge, Request, as_judge, listed, reply_schema
+from .prompts import Prompts, quoted
+from .reading import parsed, parsed_rows, read_score
+from .types import InputError
 
-MAX_TOKENS = 32          # of a reply that is a number
+SCORES_SCHEMA = reply_schema("scores", {"type": "integer"})
+MAX_TOKENS = 32          # of a reply that is one number
+BLEU_SIGNATURE = "bleu:nltk sentence,4-gram,smoothing=method1,words=lower"
+KINDS = ("rouge1", "rouge2", "rougeL")
+Pair = tuple[str, str]   # a reference point and the answer point that it is matched with
 
 
 class Scorer(Protocol):
-    """Anything that scores pairs of points; `name` and `signature` enter every result."""
+    """Anything that scores pairs: for each answer's pairs as many values in [0, 1], None = unscored."""
 
-    name: str
     signature: str
 
-    def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]: ...
+    def __call__(self, groups: Sequence[Sequence[Pair]]) -> list[list[float | None]]: ...
 
 
-@runtime_checkable
-class WholeScorer(Protocol):
-    """A scorer that holds each point against the whole other side, both ways. Not the paper's eq. 7.
+class LLMScorer:
+    """A whole number 0 .. `max_score` from the judge, divided by `max_score` (10 in the paper's examples).
 
-    `cover` fills `score` and `ans_score` (in [0, 1] or None) of alignments whose points could be read, and
-    optionally the weights (positive) and the nearest points (`match`, `ans_match`) for the reader. It needs
-    no matcher.
+    It is asked once per pair, as in the paper; with `joint` once per answer, about all its pairs together. An
+    unreadable score is None; a joint reply without exactly one number a pair leaves them all None. `failures`
+    counts them.
     """
 
-    name: str
-    signature: str
-
-    def cover(self, alignments: Sequence[EMSResult]) -> list[EMSResult]: ...
-
-
-@runtime_checkable
-class GroupScorer(Protocol):
-    """A scorer that is given the pairs of each answer together."""
-
-    name: str
-    signature: str
-
-    def by_answer(self, groups: Sequence[Sequence[tuple[str, str]]]) -> list[list[float | None]]: ...
-
-
-class JudgedScorer:
-    """What every scorer on a judge's scale 0 .. `max_score` has. `unread` counts lost scores, by reason."""
-
-    name, template = "llm", "score"
-    suffix = ""              # of the signature, for another kind of score than a whole number a pair
-
     def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *,
-                 max_score: int = 10):
-        if not 1 <= max_score <= 10**6:
-            raise InputError(f"max_score must be 1 to a million, got {max_score}")
-        self.judge, self.prompts, self.max_score = as_judge(judge), prompts or Prompts(), max_score
-        self.unread: Counter[str] = Counter()
-        self.signature = f"{self.name}:{self.prompts.signature(self.template)},max={max_score}{self.suffix}"
+                 max_score: int = 10, joint: bool = False):
+        self.judge, self.prompts, self.joint = as_judge(judge), prompts or Prompts(), joint
+        self.max_score, self.scale = max_score, scale(max_score)
+        self.failures: Counter[str] = Counter()
+        template = self.prompts.signature("score_all" if joint else "score")
+        self.signature = f"llm:{template},max={max_score}" + (",joint" if joint else "")
 
+    def __call__(self, groups: Sequence[Sequence[Pair]]) -> list[list[float | None]]:
+        if self.joint:
+            requests = [self._joint_request(pairs) for pairs in groups if pairs]
+        else:
+            requests = [self._request(pair) for pairs in groups for pair in pairs]
+        replies = iter(self.judge.ask(requests, "score pairs"))
+        read = partial(read_score, max_score=self.max_score)
+        if self.joint:
+            return [parsed_rows(next(replies), "scores", len(pairs), read, "score", self.failures)
+                    if pairs else [] for pairs in groups]
+        return [[parsed(next(replies), read, "score", self.failures) for _ in pairs] for pairs in groups]
 
-class LLMScorer(JudgedScorer):
-    """A whole number 0 .. `max_score` from the judge, divided by `max_score` (10 in the paper's examples)."""
+    def _request(self, pair: Pair) -> Request:
+        reference, answer = map(quoted, pair)
+        prompt = self.prompts.fill("score", reference=reference, candidate=answer, **self.scale)
+        return Request("score", prompt, MAX_TOKENS, assumed=partial(str, self.max_score))
 
-    def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        requests = [self.request(ref, ans) for ref, ans in pairs]
-        return [self.read(reply) for reply in self.judge.ask(requests, "score pairs")]
-
-    def request(self, ref: str, ans: str) -> Request:
-        """The question about one pair."""
-        prompt = self.prompts.fill("score", reference=quoted(ref), candidate=quoted(ans),
-                                   **scale(self.max_score))
-        return Request("score", prompt, MAX_TOKENS, choices=range(self.max_score + 1))
-
-    def read(self, reply: Reply) -> float | None:
-        """The score that a reply gives, None where it gives none."""
-        return read_reply(reply, partial(read_score, max_score=self.max_score), "score", self.unread)
+    def _joint_request(self, pairs: Sequence[Pair]) -> Request:
+        lines = [f"{i}: {quoted(ref)}\n   {quoted(ans)}" for i, (ref, ans) in enumerate(pairs)]
+        prompt = self.prompts.fill("score_all", pairs="\n".join(lines), **self.scale)
+        return scores_request(prompt, len(pairs), self.max_score)
 
 
 def scale(max_score: int) -> dict[str, str]:
-    """What a scoring prompt says of its scale."""
+    """What a scoring prompt says of its scale. InputError for a top that is not 1 to a million."""
+    if not 1 <= max_score <= 10**6:
+        raise InputError(f"max_score must be 1 to a million, got {max_score}")
     middle, low = round(max_score / 2), round(max_score / 10)
     return {"max_score": str(max_score), "middle": str(middle), "low": str(low)}
 
 
-class RougeScorer:
-    """ROUGE-F1 of two points (rouge-score, with stemming), in [0, 1]. `kind` is rouge1, rouge2 or rougeL.
+def scores_request(prompt: str, count: int, max_score: int) -> Request:
+    """A question to which the judge replies with a list of `count` scores."""
+    return Request("score", prompt, MAX_TOKENS + 8 * count, SCORES_SCHEMA,
+                   assumed=partial(listed, "scores", [max_score] * count))
 
-    The paper names neither the kind nor stemming.
+
+class PairScorer:
+    """A scorer that asks no judge: `score` gives the values of reference points and answer points."""
+
+    def __init__(self, signature: str, score: Callable[[list[str], list[str]], Sequence[float]]):
+        self.signature, self._score = signature, score
+
+    def __call__(self, groups: Sequence[Sequence[Pair]]) -> list[list[float | None]]:
+        pairs = [pair for group in groups for pair in group]
+        values = iter(self._score([ref for ref, _ in pairs], [ans for _, ans in pairs]))
+        return [[next(values) for _ in group] for group in groups]
+
+
+def rouge_scorer() -> PairScorer:
+    """ROUGE-L F1 of two points, in [0, 1]; the paper does not say which ROUGE it takes."""
+    return PairScorer("rouge:rougeL,stemmed",
+                      lambda refs, answers: [f1 for _, _, f1 in rouge(refs, answers, ["rougeL"])["rougeL"]])
+
+
+def bleu_scorer() -> PairScorer:
+    """Sentence BLEU of two points, in [0, 1]; see `bleu`."""
+    return PairScorer(BLEU_SIGNATURE, bleu)
+
+
+def bert_scorer(encoder: Any) -> PairScorer:
+    """BERTScore F1 of two points, clipped to [0, 1]; the encoder cuts texts at 512 tokens."""
+    return PairScorer(f"bertscore:{encoder.signature}",
+                      lambda *texts: [min(1.0, max(0.0, f1)) for f1 in encoder.bertscore(*texts)[2]])
+
+
+def bleu(references: Sequence[str], answers: Sequence[str]) -> list[float]:
+    """Sentence BLEU of each answer against its reference, in [0, 1]; 0 when either is empty.
+
+    NLTK's, up to 4-grams, uniform weights, smoothing method 1, on lower-cased words, numbers and signs. The
+    paper names no settings.
     """
+    from nltk.tokenize import wordpunct_tokenize
+    from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 
-    name = "rouge"
-
-    def __init__(self, kind: str = "rougeL"):
-        self._kind, self._rouge = kind, Rouge([kind])
-        self.signature = f"rouge:{kind},stemmed"
-
-    def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        return [self._rouge(ref, ans)[self._kind][2] for ref, ans in pairs]
-
-
-class BLEUScorer:
-    """NLTK's sentence BLEU of two points, up to 4-grams and smoothed, in [0, 1]; see `bleu`."""
-
-    name = "bleu"
-
-    def __init__(self) -> None:
-        self.signature = BLEU_SIGNATURE
-
-    def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        return [*bleu([ref for ref, _ in pairs], [ans for _, ans in pairs])]
+    smoothing = SmoothingFunction().method1
+    values = []
+    for reference, answer in zip(references, answers, strict=True):
+        ref, ans = wordpunct_tokenize(reference.lower()), wordpunct_tokenize(answer.lower())
+        values.append(float(sentence_bleu([ref], ans, smoothing_function=smoothing)) if ref and ans else 0.0)
+    return values
 
 
-class BERTScorer:
-    """BERTScore F1 of two points, clipped to [0, 1]; see `local.encoder.Encoder` for the model and its
-    512-token cut.
+def rouge(references: Sequence[str], answers: Sequence[str], kinds: Sequence[str] = KINDS
+          ) -> dict[str, list[tuple[float, float, float]]]:
+    """ROUGE (precision, recall, F1) of each answer, by kind, in [0, 1], with stemming; 0 without words.
+
+    rouge-score's definition and values; its longest common subsequence, a loop in Python, is rapidfuzz's.
     """
+    from nltk.stem.porter import PorterStemmer
+    from rouge_score.rouge_scorer import RougeScorer
+    from rouge_score.tokenize import tokenize
 
-    name = "bertscore"
+    stemmer = SimpleNamespace(stem=lru_cache(1 << 16)(PorterStemmer().stem))    # stem a word once
+    words = lru_cache(4096)(partial(tokenize, stemmer=stemmer))
+    tokenizer = SimpleNamespace(tokenize=words)
+    ngrams = RougeScorer([kind for kind in kinds if kind != "rougeL"], tokenizer=tokenizer)
+    scored: dict[str, list[tuple[float, float, float]]] = {kind: [] for kind in kinds}
+    for reference, answer in zip(references, answers, strict=True):
+        scores = ngrams.score(reference, answer)
+        if "rougeL" in kinds:
+            scores["rougeL"] = _rouge_l(words(reference), words(answer))
+        for kind in kinds:
+            scored[kind].append((scores[kind].precision, scores[kind].recall, scores[kind].fmeasure))
+    return scored
 
-    def __init__(self, encoder: Any):
-        self.encoder = encoder
-        self.signature = f"bertscore:{encoder.signature}"
 
-    def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        f1 = self.encoder.bertscore([ref for ref, _ in pairs], [ans for _, ans in pairs])[2]
-        return [min(1.0, max(0.0, value)) for value in f1]
+def _rouge_l(reference: list[str], answer: list[str]) -> Any:
+    from rapidfuzz.distance import LCSseq
+    from rouge_score.scoring import Score, fmeasure
+
+    length = LCSseq.similarity(reference, answer)
+    precision, recall = length / max(1, len(answer)), length / max(1, len(reference))
+    return Score(precision, recall, fmeasure(precision, recall))

@@ -1,4 +1,4 @@
-"""What all tests share: helpers beside them can be imported, and no test sees the keys of whoever runs it."""
+"""What all tests share."""
 
 import os
 import sys
@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-if "PYTEST_XDIST_WORKER" in os.environ:         # one of several processes: a thread each, before torch starts
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "notebooks"), str(ROOT / "tests")]      # `import study`, as notebooks do; test doubles
 
 
-@pytest.fixture(autouse=True)
-def _no_keys(monkeypatch):
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
+@pytest.fixture(scope="session")
+def mirror() -> Path:
+    """Public data sets, where EMS_DATA_MIRROR names them; tests that need them are skipped without."""
+    folder = os.environ.get("EMS_DATA_MIRROR")
+    if not folder:
+        pytest.skip("EMS_DATA_MIRROR names no folder with the public data sets")
+    return Path(folder)

@@ -1,45 +1,53 @@
-"""Stand-ins for a judge."""
+"""A stand-in for a judge."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from ems.asking import Reply, Request
-from ems.score import WholeScorer
-from ems.types import EMSResult
+from ems.judge import Record, Request
+
+Said = str | Record | None
 
 
 class ScriptedJudge:
-    """Plays `replies` in order, or asks one function of the request; keeps prompts in `seen`.
+    """Plays `replies` in order, or asks one function of the request, or takes them by task from a mapping.
 
-    A reply that is None stands for one that never came. One call too many is a failure of the test.
+    In a mapping {task: reply} a reply is a text, a list that is played in order, or a function of the request.
+    None stands for a reply that never came ("no reply"). One call too many is a failure of the test.
+    `requests` and `seen` (their prompts) keep what was asked, in order.
     """
 
-    name, signature = "scripted", "judge:scripted"
+    name = "scripted"
 
-    def __init__(self, *replies: str | Reply | Callable[[Request], str | Reply | None] | None):
-        self.by_function = replies[0] if len(replies) == 1 and callable(replies[0]) else None
-        self.replies, self.seen, self.requests = list(replies), [], []
+    def __init__(self, *replies: Said | Callable[[Request], Said] | Mapping[str, object]):
+        self.signature = {"judge": "scripted"}
+        self.script: object = replies[0] if len(replies) == 1 and not isinstance(replies[0], str) else list(replies)
+        if self.script is None or isinstance(self.script, Record):
+            self.script = [self.script]
+        self.requests: list[Request] = []
 
-    def ask(self, requests: Sequence[Request], progress: str = "") -> list[Reply]:
+    @property
+    def seen(self) -> list[str]:
+        return [request.prompt for request in self.requests]
+
+    def ask(self, requests: Sequence[Request], progress: str = "") -> list[Record]:
         return [self._one(request) for request in requests]
 
     def __call__(self, prompt: str) -> str | None:
-        return self._one(Request("call", prompt, 256)).text
+        return self._one(Request("call", prompt, 256)).usable
 
-    def _one(self, request: Request) -> Reply:
-        self.seen.append(request.prompt)
+    def _one(self, request: Request) -> Record:
         self.requests.append(request)
-        if self.by_function:
-            said = self.by_function(request)
-        elif not self.replies:
-            which = f"call {len(self.seen)} ({request.task}): {request.prompt[:60]!r}"
-            raise AssertionError(f"no reply scripted for {which}")
-        else:
-            said = self.replies.pop(0)
-        return said if isinstance(said, Reply) else Reply(said, "" if isinstance(said, str) else "no reply")
-
-
-def covered(scorer: WholeScorer, ref: Sequence[str], ans: Sequence[str]) -> EMSResult:
-    """What a scorer of whole sides makes of two lists of points."""
-    return scorer.cover([EMSResult("t", "m", tuple(ref), tuple(ans), (None,) * len(ref))])[0]
+        said = self.script
+        if isinstance(said, Mapping):
+            assert request.task in said, f"no reply scripted for task {request.task}: {request.prompt[:80]!r}"
+            said = said[request.task]
+        if isinstance(said, list):
+            assert said, f"no reply left for call {len(self.requests)} ({request.task}): {request.prompt[:80]!r}"
+            said = said.pop(0)
+        if callable(said):
+            said = said(request)
+        if isinstance(said, Record):
+            return said
+        text, failure = (said, "") if isinstance(said, str) else ("", "no reply")
+        return Record("", request.task, self.name, text, failure=failure, label=request.label)

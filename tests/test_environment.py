@@ -1,13 +1,12 @@
-"""The files that make environments agree with pyproject.toml, and name no package index.
-
-The conda files are not solved here: a solver needs the channel.
-"""
+"""The files that make environments agree with each other; no file names an index, a machine's path or a key."""
 
 import os
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -18,17 +17,9 @@ ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 CONDA = ["environment.yml", "binder/environment.yml"]
-
-
-def conda(name):
-    """The requirements of a conda file: those for conda, and those for pip."""
-    listed = yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))["dependencies"]
-    return [d for d in listed if isinstance(d, str)], [line for d in listed if isinstance(d, dict) for line in d["pip"]]
-
-
-def pins():
-    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    return [Requirement(line) for line in lines if line and not line.startswith("#")]
+# What names a machine or a registry. This file has the patterns, and is left out.
+FORBIDDEN = re.compile(r"pypi\.org|pythonhosted|artifactory|--(extra-)?index-url|--find-links|/work/|/home/\w|/root/"
+                       r"|\bsk-(?!planted)[A-Za-z0-9_-]{20,}")
 
 
 def needed():
@@ -41,21 +32,34 @@ def canonical(name):
     return re.sub("[-_.]+", "-", name).lower()
 
 
+def conda(name):
+    """The requirements of a conda file that are for conda."""
+    listed = yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))["dependencies"]
+    return [entry for entry in listed if isinstance(entry, str)]
+
+
 @pytest.mark.parametrize("requirement", needed(), ids=str)
 def test_every_requirement_is_pinned_to_a_version_that_it_allows(requirement):
-    pinned = {canonical(pin.name): str(pin.specifier).removeprefix("==") for pin in pins()}
-    assert requirement.specifier.contains(pinned[canonical(requirement.name)])
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = {canonical(name): version for name, _, version in (line.partition("==") for line in lines)}
+    assert requirement.specifier.contains(pins[canonical(requirement.name)])
+
+
+def test_every_dependency_says_what_for():
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    listed = text[text.index("dependencies = ["):text.index("[project.scripts]")]
+    assert [line for line in listed.splitlines() if line.startswith("    ") and "# " not in line] == []
 
 
 @pytest.mark.parametrize("name", CONDA)
 def test_a_conda_file_asks_for_a_python_that_the_package_allows(name):
-    python = next(d for d in conda(name)[0] if d.startswith("python="))
-    assert Requirement(f"python{PROJECT['requires-python']}").specifier.contains(python.removeprefix("python=") + ".0")
-    assert "pip" in conda(name)[0]
+    python = next(entry for entry in conda(name) if entry.startswith("python=")).removeprefix("python=")
+    assert Requirement(f"python{PROJECT['requires-python']}").specifier.contains(f"{python}.0")
+    assert "pip" in conda(name)
 
 
 def test_binder_takes_the_torch_that_the_package_asks_for():
-    torch = next(d for d in conda("binder/environment.yml")[0] if d.startswith("pytorch-cpu"))
+    torch = next(entry for entry in conda("binder/environment.yml") if entry.startswith("pytorch-cpu"))
     assert torch.removeprefix("pytorch-cpu") == str(next(r for r in needed() if r.name == "torch").specifier)
 
 
@@ -64,17 +68,6 @@ def test_the_extras_that_are_installed_exist(path):
     installed = re.findall(r"-e '?\.\[([a-z,]+)\]", (ROOT / path).read_text(encoding="utf-8"))
     assert installed
     assert all(extra in EXTRAS for extras in installed for extra in extras.split(","))
-
-
-def test_the_slim_environment_has_all_that_the_notebooks_import():
-    extras = re.search(r"\.\[([a-z,]+)\]", (ROOT / "binder" / "postBuild").read_text(encoding="utf-8"))[1].split(",")
-    assert set(extras) >= {"encoder", "notebooks", "agreement"}       # transcripts: for models that read the calls
-
-
-@pytest.mark.parametrize("path", [*CONDA, "binder/postBuild", "constraints.txt", "Makefile", "pyproject.toml"])
-def test_no_package_index_is_named(path):
-    text = (ROOT / path).read_text(encoding="utf-8")
-    assert not re.search(r"https?://|--(extra-)?index-url|--find-links", text)
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
@@ -87,7 +80,46 @@ def test_binders_script_runs_and_leaves_torch_alone(tmp_path):
     shutil.copy(ROOT / "constraints.txt", tmp_path)
     subprocess.run([ROOT / "binder" / "postBuild"], cwd=tmp_path, check=True,
                    env={"PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}"})
-    assert "-e .[encoder,notebooks,agreement]" in (tmp_path / "asked.txt").read_text()
-    kept = (tmp_path / "pins.txt").read_text().splitlines()
-    assert [line for line in kept if line.startswith("torch")] == []
-    assert len(kept) == len((ROOT / "constraints.txt").read_text().splitlines()) - 1
+    assert "-e .[encoder,notebooks]" in (tmp_path / "asked.txt").read_text()
+    assert "torch==" not in (tmp_path / "pins.txt").read_text()
+
+
+def committed():
+    listing = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
+                             capture_output=True, check=False)
+    if listing.returncode:
+        pytest.skip("not a git checkout")
+    return [ROOT / name for name in listing.stdout.decode().split("\0") if name and (ROOT / name).is_file()]
+
+
+def test_no_file_names_an_index_a_machine_or_a_key():
+    named = [f"{path.relative_to(ROOT)}: {found[0]}" for path in committed() if path != Path(__file__).resolve()
+             and path.suffix in (".py", ".md", ".yaml", ".yml", ".jsonl", ".ipynb", ".toml", ".json", ".csv", ".txt", "")
+             if (found := FORBIDDEN.search(path.read_text(encoding="utf-8")))]
+    assert named == []
+
+
+def test_data_stays_small():
+    assert sum(path.stat().st_size for path in committed() if path.is_relative_to(ROOT / "data")) < 25_000_000
+
+
+@pytest.mark.slow
+def test_the_wheel_scores_from_a_folder_of_its_own(tmp_path):
+    """It holds the prompts, the templates and the local evaluator's table, and no data set."""
+    pytest.importorskip("setuptools", minversion="77", reason="builds a wheel")
+    source = tmp_path / "source"
+    shutil.copytree(ROOT / "ems", source / "ems", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    build = "import sys, setuptools.build_meta as b; b.build_wheel(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", build, str(tmp_path)], cwd=source, check=True, capture_output=True)
+    wheel, = tmp_path.glob("*.whl")
+    zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
+    shutil.rmtree(source)
+    (tmp_path / "r.txt").write_text("Revenue rose 6% to $94.9 billion.")
+    names = {str(path.relative_to(tmp_path / "installed")) for path in (tmp_path / "installed").rglob("*")}
+    assert {"ems/py.typed", "ems/prompts/match.txt", "ems/templates/report.js", "ems/local/rarity.txt"} <= names
+    done = subprocess.run([sys.executable, "-m", "ems", "score", "--reference", "r.txt", "--answer", "r.txt"],
+                          cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path / "installed")}, check=True,
+                          capture_output=True, text=True)
+    assert "= 1.000" in done.stdout

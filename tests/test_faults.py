@@ -1,223 +1,419 @@
-"""Whole evaluations against a server and a machine that fail in every way a test can arrange."""
+"""A judge whose server, network, disk or user gets in the way: what is repeated, what ends a run, what is kept."""
 
 import json
-import os
-import random
 import re
 import signal
 import subprocess
 import sys
+import threading
 import time
-from math import isnan
+from collections import Counter
 from pathlib import Path
 
 import pytest
-from loopback import MIXED, Fault, Loopback, completion, mixed
-from scripted import judgeable, judged
-from tiny import project
+from loopback import MIXED, Fault, Loopback, completion, error, mixed
 
-import ems.judge.wire
-from ems.baselines import RAGChecker
-from ems.cli import main
-from ems.io import write_jsonl
-from ems.judge.client import LLMJudge
-from ems.judge.store import Replies
-from ems.presets import build
-from ems.study.run.runner import reproduce
-from ems.types import InputError
+import ems
+from ems.judge import Request, client, store
+from ems.judge.client import Failed, JudgeUnavailable, LLMJudge, Pace
+from ems.judge.store import Replies, StoreError
+from ems.types import Answer, Triplet
 
-pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parent.parent
-TRIPLETS, ANSWERS = judgeable(50, 4)
 
 
 @pytest.fixture(autouse=True)
-def endpoint(monkeypatch):
-    """No memory of earlier endpoints, and short waits between tries."""
-    monkeypatch.setattr(ems.judge.wire, "LEARNED", {})
-    monkeypatch.setattr(random, "uniform", lambda low, high: 0.01)
+def _quick(monkeypatch):
+    """Waits a fiftieth as long: a run of nothing but errors ends after 0.4 seconds."""
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(client, "WAIT", 0.01)
+    monkeypatch.setattr(client, "PATIENCE", 0.4)
 
 
-def files(folder: Path) -> list[str]:
-    return [str(write_jsonl(folder / "t.jsonl", TRIPLETS)), str(write_jsonl(folder / "a.jsonl", ANSWERS))]
+def ask(n, **other):
+    return [Request("match", f"question {i}", 16, **other) for i in range(n)]
 
 
-def to_another_prompt(body: dict) -> dict:
-    """A reply that fits some other question; what it says must not become a number."""
-    number_wanted = "JSON" not in body["messages"][-1]["content"]
-    return completion('{"points": ["Another answer."]}' if number_wanted else "3", body)
+def echo(body):
+    return "re: " + body["messages"][-1]["content"]
 
 
-def five_percent(number: int, body: dict) -> Fault | None:
-    """Mixed faults, the same in every run: passing ones, a reply to another prompt, two stalls early on."""
-    if number in (20, 40):
-        return Fault(delay=60)
-    dice = random.Random(number)
-    kinds = (*MIXED, Fault(body=to_another_prompt(body)))
-    return kinds[dice.randrange(len(kinds))] if dice.random() < 0.05 else None
+def expected(n):
+    return [f"re: question {i}" for i in range(n)]
 
 
-def judge_of(server: Loopback, store: Replies | None = None, timeout: float = 600.0) -> LLMJudge:
-    return LLMJudge("m", base_url=server.url, store=store, timeout=timeout)
+def texts(records):
+    return [record.usable for record in records]
 
 
-def test_mixed_faults_change_nothing_but_what_is_shown_as_unscored(tmp_path):
-    with Loopback(judged) as server:
-        clean = build(judge_of(server), "llm").evaluate(TRIPLETS, ANSWERS)
+def judge_of(server, **settings):
+    return LLMJudge("m", base_url=server.url, **settings)
+
+
+# --- what passes ---
+
+@pytest.mark.parametrize("fault", [
+    Fault(429), Fault(429, headers={"Retry-After": "0.01"}), Fault(429, headers={"Retry-After": "soon"}),
+    Fault(500), Fault(502, "<html>bad gateway</html>"), Fault(408), Fault(409), Fault(reset=True),
+    Fault(body=completion("1", finish="error")), Fault(body=completion(None, finish="abort")),
+    Fault(body={"choices": [{"message": {"content": "1"}, "error": {"code": 502}}]}),
+    Fault(body="<html>welcome</html>"), Fault(body='{"choices": [{'), Fault(body="[" * 100_000), Fault(body=""),
+    *(Fault(body=shape) for shape in ("[]", "null", '{"choices": []}', '{"choices": [{"message": {"content": null}}]}',
+                                      '{"error": {"message": "overloaded"}}')),
+], ids=lambda fault: f"{fault.status}-{str(fault.body)[:24]}")
+def test_a_passing_fault_is_tried_again(fault):
+    with Loopback(echo, faults=[fault, fault]) as server:
+        judge = judge_of(server)
+        assert texts(judge.ask(ask(1))) == expected(1)
+        assert server.count == judge.usage()["match"].calls == 3
+
+
+@pytest.mark.parametrize(("fault", "reason"), [
+    (Fault(500), "http 500"), (Fault(reset=True), "connection"), (Fault(body="<html>"), "not JSON"),
+    (Fault(body=" "), "empty body"), (Fault(body={"choices": []}), "wrong shape"), (Fault(418), "http 418"),
+])
+def test_a_lasting_fault_fails_one_request_and_is_asked_again_by_the_next_run(fault, reason):
+    with Loopback(echo, faults=lambda n, body: fault if "question 1" in str(body) else None) as server:
+        judge = judge_of(server)
+        assert [(r.usable, r.error) for r in judge.ask(ask(3))] == [
+            ("re: question 0", ""), (None, reason), ("re: question 2", "")]
+        assert server.count == 3 if reason == "http 418" else 5 <= server.count <= 3 + client.REPEATS
+        assert judge.usage()["match"].failures == {reason: 1}
+        server.faults = ()
+        assert texts(judge.ask(ask(3))) == expected(3)
+
+
+def test_mixed_faults_lose_nothing_and_cost_as_many_calls_as_there_were_faults():
+    plan = mixed(0.2, seed=3)
+    with Loopback(echo, faults=plan) as server:
+        assert texts(judge_of(server).ask(ask(300))) == expected(300)
+        faults = sum(plan(number, {}) is not None for number in range(server.count))
+        assert server.count == 300 + faults > 350
+
+
+def test_a_stalled_reply_fails_alone():
+    for stall in (Fault(delay=20), Fault(drip=0.2)):
+        with Loopback(echo, faults=lambda n, body, stall=stall: stall if "question 3" in str(body) else None) as server:
+            judge, began = judge_of(server, timeout=0.5), time.monotonic()
+            assert [r.error for r in judge.ask(ask(12))] == ["timeout" if i == 3 else "" for i in range(12)]
+            assert time.monotonic() - began < 10
+
+
+def test_a_server_that_restarts_is_waited_for(monkeypatch):
+    monkeypatch.setattr(client, "PATIENCE", 5.0)
+    with Loopback(echo, faults=lambda n, body: Fault(reset=True) if 20 <= n < 55 else None) as server:
+        assert texts(judge_of(server).ask(ask(100))) == expected(100)
+        assert server.count == 100 + 35
+
+
+def test_a_wait_that_the_server_names_is_waited_out_and_announced(monkeypatch, capsys):
+    monkeypatch.setattr(client, "QUIET", 0.2)
+    busy = Fault(429, {"error": {"message": "slow down"}}, {"Retry-After": "0.7"})
+    with Loopback(echo, faults=lambda n, body: busy if n < 8 else None) as server:
+        began = time.monotonic()
+        assert texts(judge_of(server, workers=8).ask(ask(20))) == expected(20)
+        assert time.monotonic() - began > 0.7          # longer than a run of errors may last here
+    said = capsys.readouterr().err
+    assert f"m at {server.url}: waiting to ask again after 'http 429': slow down (Retry-After: 0.7 s)" in said
+
+
+def test_silence_is_said_to_be_silence(monkeypatch, capsys):
+    monkeypatch.setattr(client, "QUIET", 0.2)
+    with Loopback(echo, latency=0.5) as server:
+        judge_of(server).ask(ask(3))
+    assert "waiting for the replies to 3 calls" in capsys.readouterr().err
+
+
+# --- what ends a run ---
+
+PERMANENT = {
+    "500": (error(500, "no weights here"), "'http 500': no weights here"),
+    "429": (error(429, "slow\ndown"), "'http 429': slow down"),
+    "reset": (Fault(reset=True), "'connection'"),
+    "page": (Fault(body="<html><title>Hi</title></html>"), "'not JSON': <html><title>Hi</title>"),
+    "empty": (Fault(body=""), "'empty body'"),
+    "wrong shape": (Fault(body={"detail": "try /v2"}), "'wrong shape': .*try /v2"),
+}
+
+
+@pytest.mark.parametrize("good", [0, 100])
+@pytest.mark.parametrize("kind", PERMANENT)
+def test_nothing_but_errors_end_a_run_before_and_after_the_first_reply(kind, good):
+    fault, shown = PERMANENT[kind]
+    with Loopback(echo, faults=lambda n, body: fault if n >= good else None) as server:
+        judge = judge_of(server, workers=128)
+        with pytest.raises(JudgeUnavailable, match=f"nothing but errors for . s, the last {shown}") as raised:
+            judge.ask(ask(400))
+        assert server.count - good <= 32 * 1.05**2 + 8
+    assert f"{good} replies that came are in memory only" in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_run_ends_after_twenty_seconds_and_forty_calls(monkeypatch):
+    """The rule with its own numbers, on a clock that jumps: 32 calls fail, then one at a time."""
+    now = [1000.0]
+    monkeypatch.setattr(client.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(client, "WAIT", 0.5)
+    monkeypatch.setattr(client, "PATIENCE", 20.0)
+    pace, calls, ending = Pace(128), 0, ""
+    while not ending:
+        while pace.may_start():
+            pace.under_way += 1
+            calls += 1
+        if not pace.under_way:
+            now[0] += 0.1
+        for _ in range(pace.under_way):
+            pace.finish()
+            ending = ending or pace.failed(Failed("http 500", "no"), str(calls))
+    assert 10 < now[0] - 1000 <= 20
+    assert 32 < calls <= 40
+
+
+@pytest.mark.parametrize(("reply", "why", "hint"), [
+    (completion("The point", finish="length"), "length", "needs thinking_tokens"),
+    (completion(None, finish="length"), "length", "needs thinking_tokens"),
+    (completion(None, refusal="No."), "refusal", ""),
+    (completion("I am sorry, but I cannot do that."), "unreadable", ""),
+])
+def test_replies_of_no_use_end_a_run_and_are_kept(tmp_path, reply, why, hint):
+    with Loopback(lambda body: reply) as server:
+        judge = judge_of(server, store=Replies(tmp_path / "r.sqlite"))
+        with pytest.raises(JudgeUnavailable, match=rf"32 replies in a row cannot be used \(32 {why}\).*{hint}"):
+            judge.ask(ask(200, read=lambda text: None))
+        assert server.count == len(judge.store) == 32
+
+
+def test_one_good_reply_among_useless_ones_lets_a_run_go_on():
+    with Loopback(lambda body: "no" if int(echo(body)[13:]) % 20 else "7") as server:
+        records = judge_of(server, workers=1).ask(ask(100, read=lambda text: 7 if text == "7" else None))
+    assert Counter(record.text for record in records) == {"no": 95, "7": 5}
+    assert server.count == 100
+
+
+def test_requests_that_are_all_refused_end_a_run_in_the_words_of_the_server():
+    with Loopback(faults=lambda n, body: error(400, "Invalid model: m")) as server:
+        with pytest.raises(JudgeUnavailable, match=r"32 replies in a row .*32 'http 400': Invalid model: m"):
+            judge_of(server).ask(ask(300))
+        assert server.count == 32
+
+
+@pytest.mark.parametrize("workers", [2, 32])
+def test_a_mute_server_ends_a_run_at_its_time_limit(workers):
+    with Loopback(faults=lambda n, body: Fault(delay=30)) as server:
+        with pytest.raises(JudgeUnavailable, match="requests in a row had no reply within the time limit"):
+            judge_of(server, workers=workers, timeout=0.3).ask(ask(300))
+        assert server.count < 2 * 32
+
+
+@pytest.mark.parametrize(("fault", "says"), [
+    (error(401, "Incorrect API key"), "Incorrect API key; check the key"),
+    (Fault(402), "check the account"), (Fault(403), "check the key"),
+    (error(404, "The model `m` does not exist"), "does not exist; check the account, the model's name and the address"),
+    (error(429, "Your quota is used up", code="insufficient_quota"), "quota is used up; check the account"),
+    (Fault(429, headers={"Retry-After": "3600"}), "longer than the time limit.*come back then"),
+    (Fault(307, headers={"Location": "http://elsewhere/v1"}), "sends on to http://elsewhere/v1: give the final address"),
+])
+def test_an_unusable_endpoint_is_one_early_error_and_loses_nothing(fault, says):
+    good = 0 if fault.status == 403 else 5
+    with Loopback(echo, faults=lambda n, body: fault if n >= good else None) as server:
+        judge = judge_of(server, workers=4)
+        with pytest.raises(JudgeUnavailable, match=says) as raised:
+            judge.ask(ask(200))
+        assert server.count <= good + 2 * 4
+        assert len(judge.store) == good
+    assert "\n" not in str(raised.value)
+
+
+def test_a_forbidden_prompt_at_a_working_endpoint_fails_alone():
+    with Loopback(echo, faults=lambda n, body: Fault(403) if "question 2" in str(body) else None) as server:
+        assert [r.error for r in judge_of(server, workers=1).ask(ask(4))] == ["", "", "http 403", ""]
+
+
+def test_an_address_where_nobody_listens_is_one_early_error():
+    with Loopback() as gone:
+        pass
+    with pytest.raises(JudgeUnavailable, match="'unreachable'.*connection attempts failed"):
+        judge_of(gone).ask(ask(50))
+
+
+# --- how many calls are under way ---
+
+def test_the_window_grows_with_replies_and_shrinks_when_the_server_is_busy(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(client.time, "monotonic", lambda: now[0])
+    pace = Pace(40)
+    for _ in range(32):
+        pace.reply("")
+    assert pace.window == pytest.approx(32 * 1.05)
+    for _ in range(500):
+        pace.reply("")
+    assert pace.window == 40                                    # `workers` is the ceiling
+    for seconds, window in ((0, 32), (10, 32), (16, 25.6), (17, 25.6), (32, 20.48)):
+        now[0] = seconds
+        pace.failed(Failed("http 429"), "k")
+        pace.reply("")
+        assert pace.window == pytest.approx(window)
+    pace.failed(Failed("connection"), "k")                      # says nothing of a server's load
+    assert pace.window == pytest.approx(20.48)
+    assert Pace(4).window == 4
+
+
+def test_more_than_32_calls_are_under_way_after_a_while():
+    with Loopback(echo, latency=0.2) as server:
+        assert texts(judge_of(server, workers=64).ask(ask(300))) == expected(300)
+        assert 32 < server.peak <= 64
+
+
+# --- the disk, the user, other processes ---
+
+def test_no_call_goes_out_without_room_for_its_reply(tmp_path, monkeypatch):
+    room = iter([9e9] * 11 + [1000.0] * 10_000)
+    monkeypatch.setattr(store.shutil, "disk_usage", lambda path: type("Usage", (), {"free": next(room)}))
+    with Loopback(echo, latency=0.05) as server:
+        judge = judge_of(server, store=Replies(tmp_path / "r.sqlite"))
+        with pytest.raises(StoreError, match="less than 8 MB are free"):
+            judge.ask(ask(40))
+        assert server.count == len(judge.store) == 10           # those on their way are saved
+        with pytest.raises(StoreError, match="less than 8 MB are free"):
+            judge.ask(ask(40))
+        assert server.count == 10
+
+
+def test_a_reply_that_cannot_be_saved_stays_and_is_saved_by_the_next_ask(tmp_path):
+    with Loopback(lambda body: "x" * 5000 + echo(body), latency=0.05) as server:
+        judge = judge_of(server, store=Replies(tmp_path / "r.sqlite"), workers=8)
+        judge.ask(ask(1))
+        write = judge.store.put
+
+        def full(record, replace=False):
+            raise StoreError("database or disk is full")
+        judge.store.put = full
+        with pytest.raises(StoreError, match="full. 8 replies are received but not saved: the next ask"):
+            judge.ask(ask(40))
         asked = server.count
-    with Loopback(judged, faults=five_percent) as server:
-        pipeline = build(judge_of(server, Replies(tmp_path / "r.sqlite"), timeout=8), "llm")
-        faulty = pipeline.evaluate(TRIPLETS, ANSWERS)
-        assert asked < server.count < asked * 1.1
-    lost = [(a, b) for a, b in zip(clean, faulty, strict=True) if a != b]
-    assert 0 < len(lost) < 25
-    assert sum(pipeline.unread.values()) > 0
-    for sound, hurt in lost:
-        assert hurt.unscored > 0
-        assert hurt.reason
-        if isnan(hurt.recall):                 # a side's points were lost
-            continue
-        for i, (match, score) in enumerate(zip(hurt.match, hurt.score, strict=True)):
-            assert match in (None, sound.match[i])
-            assert score in (None, sound.score[i])
-    with Loopback(judged) as server:           # what the network broke is asked again, and only that
-        again = build(judge_of(server, Replies(tmp_path / "r.sqlite")), "llm").evaluate(TRIPLETS, ANSWERS)
-        assert server.count < asked * 0.2
-    assert sum(a != b for a, b in zip(clean, again, strict=True)) < len(lost)
+        assert asked == 1 + 8                                   # no further call
+        with pytest.raises(StoreError):
+            judge.ask(ask(40))
+        assert server.count == asked
+        judge.store.put = write
+        assert len(judge.ask(ask(40))) == 40
+        assert server.count == 40 == len(judge.store)
 
 
-def test_a_model_that_always_refuses_gives_no_number_and_exit_3(tmp_path, capsys):
-    with Loopback(lambda body: completion(None, body, refusal="I cannot help with that.")) as server:
-        status = main(["evaluate", *files(tmp_path), "-o", str(tmp_path / "o.jsonl"), "--judge", "m",
-                       "--base-url", server.url, "--store", str(tmp_path / "r.sqlite")])
-    rows = [json.loads(line) for line in (tmp_path / "o.jsonl").read_text().splitlines()]
-    assert status == 3
-    assert len(rows) == 50
-    assert {row["f1"] for row in rows} == {None}
-    assert all(row["unscored"] for row in rows)
-    assert "50 of 50 points are unscored" in capsys.readouterr().err
+def test_a_store_that_takes_no_write_is_known_before_a_call_goes_out(tmp_path):
+    with Loopback(echo) as server:
+        judge = judge_of(server, store=Replies(tmp_path / "r.sqlite"))
+        judge.store._db.execute("PRAGMA max_page_count = 6")
+        with pytest.raises(StoreError, match="database or disk is full"):
+            judge.ask(ask(40))
+        assert server.count == 0
 
 
-def start(folder: Path, url: str, workers: int = 8) -> subprocess.Popen:
-    command = [sys.executable, "-m", "ems.cli", "evaluate", *files(folder), "-o", str(folder / "out.jsonl"),
-               "--judge", "m", "--base-url", url, "--store", str(folder / "r.sqlite"),
-               "--workers", str(workers)]
+RUN = ("import sys; from ems.judge import Request; from ems.judge.client import *; url, path = sys.argv[1:]\n"
+       "judge = LLMJudge('m', base_url=url, store=Replies(path), workers=8)\n"
+       "records = judge.ask([Request('t', f'question {i}', 5) for i in range(120)][::%d])\n"
+       "print([record.text for record in records][::%d], flush=True)")
+
+
+def start(server, path, step=1):
     # A test run in the background ignores interrupts, and its children would inherit that.
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    return subprocess.Popen([sys.executable, "-c", RUN % (step, step), server.url, str(path)], cwd=ROOT, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 
 
-def test_killed_five_times_it_finishes_and_asks_nothing_twice_but_what_was_in_flight(tmp_path):
-    workers, dice = 8, random.Random(5)
-    with Loopback(judged) as server:
-        expected = build(judge_of(server), "llm").evaluate(TRIPLETS, ANSWERS)
-        asked = server.count
-    with Loopback(judged, latency=0.01) as server:
-        for _ in range(5):
-            process, before = start(tmp_path, server.url, workers), server.count
-            moment = before + dice.randint(1, asked // 7)
-            while server.count < moment:
-                assert process.poll() is None, process.communicate()
-                time.sleep(0.002)
-            process.send_signal(signal.SIGKILL)
-            process.communicate()
-            assert not (tmp_path / "out.jsonl").exists()
-        process = start(tmp_path, server.url, workers)
-        out, err = process.communicate()
-        assert process.returncode == 0, err
-        assert asked <= server.count <= asked + 5 * workers
-    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    assert [(r["match"], r["score"]) for r in rows] == [(list(r.match), list(r.score)) for r in expected]
-
-
-def test_an_interrupt_ends_within_two_seconds_and_says_how_to_go_on(tmp_path):
-    tries = [interrupted(tmp_path / str(n)) for n in range(2)]   # the better of two, for a busy machine
-    assert min(tries) < 2
-
-
-def interrupted(folder: Path) -> float:
-    """Seconds from the interrupt to the end of the process."""
-    with Loopback(judged, faults=lambda n, body: Fault(delay=60) if n >= 30 else None) as server:
-        process = start(folder, server.url)
-        while server.count < 38:
+@pytest.mark.slow
+def test_an_interrupt_saves_what_came_and_says_how_to_go_on(tmp_path):
+    path = tmp_path / "r.sqlite"
+    with Loopback(echo, faults=lambda n, body: Fault(delay=60) if n >= 20 else None) as server:
+        process = start(server, path)
+        while server.count < 28:
             assert process.poll() is None, process.communicate()
-            time.sleep(0.01)
-        began = time.monotonic()
+            time.sleep(0.02)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-        seconds = time.monotonic() - began
-    assert process.returncode == 130
-    assert re.search(r"ems: stopped with 30 of 100 replies of m received, saved in .*r.sqlite; "
-                     r"run the same command again to go on$", err.strip())
-    assert "Traceback" not in err
-    assert len(Replies(folder / "r.sqlite")) == 30
-    return seconds
+        out, err = process.communicate(timeout=20)
+    assert process.returncode != 0
+    assert f"stopped; 20 replies that came are saved in {path}; run the same command again" in err
+    (tmp_path / "copy.sqlite").write_bytes(path.read_bytes())   # the main file alone has them all
+    assert len(Replies(tmp_path / "copy.sqlite")) == 20
 
 
-SECRET = "sk-planted-in-the-environment-0123456789"
-PARAMETERS = 'RUN = "runs/p"  # folder\nURL = ""  # address'
-ASK = """import json
-from pathlib import Path
-
-from ems import data as frames
-from ems.judge.client import LLMJudge
-from ems.judge.store import Replies
-from ems.asking import Request
-
-judge = LLMJudge("m", base_url=URL, store=Replies(f"{RUN}/replies.sqlite"))
-replies = judge.ask([Request("match", f"question {i}", 16) for i in range(6)], "asking")
-Path(f"{RUN}/usage_x.json").write_text(json.dumps(frames.judge_usage(judge)))
-print(judge, vars(judge))
-judge, replies"""
+@pytest.mark.slow
+def test_killed_three_times_it_asks_nothing_twice_but_what_was_under_way(tmp_path):
+    with Loopback(echo, latency=0.05) as server:
+        for kill in range(3):
+            process, before = start(server, tmp_path / "r.sqlite"), server.count
+            while server.count < before + 20 + kill:
+                assert process.poll() is None, process.communicate()
+                time.sleep(0.003)
+            process.kill()
+            process.communicate()
+        out, err = start(server, tmp_path / "r.sqlite").communicate()
+        assert out == f"{expected(120)}\n", err
+        assert 120 <= server.count <= 120 + 3 * 8
 
 
-def test_a_key_in_the_environment_appears_nowhere_after_a_run(tmp_path, monkeypatch, capfd):
-    pytest.importorskip("papermill", reason="profiles need papermill (pip install 'ems-kit[notebooks]')")
-    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
-    scold = Fault(401, {"error": {"message": f"{SECRET} is no key of ours"}})
-    bad = Fault(400, {"error": {"message": f"bad request with {SECRET}"}})
-    with Loopback("1", faults=[bad, Fault(500), Fault(429), None, None, None, None, None, None]) as server:
-        project(tmp_path, f"common: {{URL: '{server.url}'}}",
-                _01_ask=[PARAMETERS, ASK], _02_fail=[PARAMETERS, ASK.replace("question", "other")])
-        reproduce("p", only=["01"], root=tmp_path)
-        assert server.headers[0]["authorization"] == f"Bearer {SECRET}"         # it was really used
-        server.faults = lambda n, body: scold
-        with pytest.raises(InputError, match="is no key of ours") as error:
-            reproduce("p", only=["02"], root=tmp_path)
-    assert "JudgeUnavailable" in (tmp_path / "runs/p/notebooks/02_fail.ipynb").read_text()
-    assert main(["replies", "export", str(tmp_path / "export.jsonl"), "--prompts", "--store",
-                 str(tmp_path / "runs/p/replies.sqlite")]) == 0
-    written = [p for p in tmp_path.rglob("*") if p.is_file()]
-    assert {"manifest.json", "01_ask.ipynb", "replies.sqlite", "usage_x.json"} <= {p.name for p in written}
-    assert os.environ["OPENAI_API_KEY"] == SECRET
-    assert not [p for p in written if SECRET.encode() in p.read_bytes()]
-    assert SECRET not in str(error.value)
-    assert SECRET not in "".join(capfd.readouterr())
+@pytest.mark.slow
+def test_two_processes_share_a_store_without_mixing_replies(tmp_path):
+    with Loopback(lambda body: f"{echo(body)} / call {server.count}", latency=0.02) as server:
+        runs = [start(server, tmp_path / "r.sqlite", step) for step in (1, -1)]        # from both ends
+        (one, err), (two, _) = [run.communicate() for run in runs]
+        assert one == two, err                                  # every call differed: both use the one saved first
+        assert one.count("call") == 120
+        assert server.count < 200
 
 
-def test_a_notebook_whose_judge_left_questions_open_is_run_again(tmp_path, capfd):
-    pytest.importorskip("papermill", reason="profiles need papermill (pip install 'ems-kit[notebooks]')")
-    busy, declined = Fault(400, {"error": {"message": "come back"}}), completion(None, refusal="No.")
+# --- whole evaluations ---
 
-    def fault(number: int, body: dict) -> Fault | None:
-        asked = body["messages"][-1]["content"]
-        if asked == "question 1" and number < 6:
-            return busy
-        return Fault(body=declined) if asked == "question 2" else None
-
-    with Loopback("1", faults=fault) as server:
-        project(tmp_path, f"common: {{URL: '{server.url}'}}", {"01_ask": ["usage_x.json"]}, _01_ask=[PARAMETERS, ASK])
-        open_question = "1 questions had no reply (http 400 1): the same command asks again"
-        for says, calls in ((open_question, 6), ("s\n", 7), ("skipped", 7)):
-            reproduce("p", root=tmp_path)
-            assert says in capfd.readouterr().err
-            assert server.count == calls              # what the model declined is not asked again
+TRIPLETS = [Triplet(f"t{i}", f"g{i // 3}", "What was said?", f"Sales rose by {i} percent. Costs fell by {i}0 dollars. "
+                    f"Firm {i} opened {i} shops.") for i in range(12)]
+ANSWERS = [Answer(f"t{i}", "m", f"Sales rose by {i} percent. Costs rose. Firm {i} opened {i} shops.") for i in range(12)]
 
 
-def test_two_percent_of_malformed_bodies_cost_as_many_more_calls():
-    with Loopback(judged, faults=mixed(0.02, seed=1, kinds=MIXED[-2:])) as server:
-        judge = judge_of(server)
-        RAGChecker(judge, check="single").check(TRIPLETS, ANSWERS)
-        requests = sum(u.requests - u.shared for u in judge.usage().values())
-        assert requests > 300
-        assert requests < server.count <= requests * 1.025
+def judged(body):
+    """The reply to a joint prompt of the kit: sentences as points, equal points matched and scored 10."""
+    prompt, schema = body["messages"][-1]["content"], body["response_format"]["json_schema"]["schema"]
+    key = next(iter(schema["properties"]))
+    if key == "points":
+        text = prompt.rpartition("<text>\n")[2].partition("\n</text>")[0]
+        return json.dumps({"points": [sentence.strip(" .") for sentence in text.split(". ")]})
+    if key == "matches":
+        references, _, points = prompt.rpartition("\nExample\n")[2].partition("\n\n")[2].partition("\nCandidate points:\n")
+        menu = [line.partition(": ")[2] for line in points.splitlines() if line[:1].isdigit()]
+        asked = [line.partition(": ")[2] for line in references.splitlines() if line[:1].isdigit()]
+        return json.dumps({"matches": [menu.index(point) if point in menu else -1 for point in asked]})
+    return json.dumps({key: [10] * len(re.findall(r"^\d+: ", prompt.rpartition("Example")[2], re.MULTILINE))})
+
+
+def other_prompt(number, body):
+    """Faults of every kind, and now and then the reply to some other question: it must not become a number."""
+    if number % 11 == 5:
+        return Fault(body=completion("Another answer altogether.", body))
+    return mixed(0.1, kinds=MIXED)(number, body)
+
+
+def test_faults_change_no_value_and_what_they_lose_is_shown_as_unscored():
+    with Loopback(judged) as server:
+        clean = ems.build(judge_of(server), joint=True).evaluate(TRIPLETS, ANSWERS)
+        asked = server.count
+    assert 0.3 < sum(result.recall for result in clean) / len(clean) < 1
+    with Loopback(judged, faults=mixed(0.2)) as server:
+        assert ems.build(judge_of(server), joint=True).evaluate(TRIPLETS, ANSWERS) == clean
+        assert server.count > asked
+    with Loopback(judged, faults=other_prompt) as server:
+        hurt = ems.build(judge_of(server), joint=True).evaluate(TRIPLETS, ANSWERS)
+    lost = [(sound, result) for sound, result in zip(clean, hurt, strict=True) if sound != result]
+    assert lost
+    for sound, result in lost:
+        assert result.unscored > 0
+        assert result.reason
+        if result.ref_points == sound.ref_points and result.ans_points == sound.ans_points:
+            assert all(i in (None, j) for i, j in zip(result.match, sound.match, strict=True))
+            assert all(s in (None, t) for s, t in zip(result.score, sound.score, strict=True))
+
+
+def test_threads_of_a_program_that_ends_are_not_waited_for():
+    with Loopback(echo) as server:
+        judge_of(server).ask(ask(3))
+    assert not [thread for thread in threading.enumerate() if thread.name == "ems-judge"]

@@ -1,48 +1,154 @@
-"""What the default run asks, aligns and reports, as it was before the kit was made thin: by feature.
+"""The default run: every recorded reply still answers, reads as it did, and gives the values of Table 1.
 
-An entry changes only in the commit that removes its feature, replaces the local evaluator or mends named data.
+frozen.json holds, of the run that made data/q3-2024, the reply keys by feature (count and SHA-256 of the sorted
+keys), the alignments (SHA-256 of sorted JSON rows) and the rows of Table 1. A prompt, a schema or a cleaning
+rule that changes a reply's key shows here, and so does a change of arithmetic.
 """
 
 import hashlib
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 import ems
+from ems.baselines import BLEU_SIGNATURE, RAGChecker, bertscore, bleu, rouge
+from ems.coverage import Coverage, covered
+from ems.evaluators import build
+from ems.frames import values_frame
+from ems.judge.client import LLMJudge
+from ems.judge.store import Replies
+from ems.local.encoder import Encoder
+from ems.pipeline import rescored
+from ems.score import bert_scorer, rouge_scorer
 
-HERE = Path(__file__).parent
-DATA = HERE.parent / "data" / "q3-2024"
-FROZEN = json.loads((HERE / "frozen.json").read_text())
+ROOT = Path(__file__).parents[1]
+DATA = ROOT / "data" / "q3-2024"
+FROZEN = json.loads((ROOT / "tests" / "frozen.json").read_text(encoding="utf-8"))
+TRIPLETS = ems.load_triplets(DATA / "triplets.jsonl")
+ANSWERS = ems.load_answers(DATA / "answers.jsonl")
 
 
-def digest(rows):
-    return hashlib.sha256("\n".join(sorted(rows)).encode()).hexdigest()
+class Noting(LLMJudge):
+    """A judge that replays the recording and keeps the keys it was asked for."""
 
+    def __init__(self):
+        super().__init__("large-llm-2026-11", store=recording(), mode="replay", temperature=None, seed=None)
+        self.keys = set()
 
-def canonical(rows):
-    return digest(json.dumps(row, sort_keys=True, ensure_ascii=False) for row in rows)
-
-
-class KeyLog(ems.LLMJudge):
-    def key(self, request, **other):
-        key = super().key(request, **other)
-        self.__dict__.setdefault("log", set()).add(key)
+    def key(self, request):
+        key = super().key(request)
+        self.keys.add(key)
         return key
 
 
-@pytest.fixture(scope="module")
-def run():
-    judge = KeyLog("large-llm-2026-11", store=ems.Replies(DATA / "replies.jsonl"), mode="replay",
-                   temperature=None, seed=None)
-    from ems.study.dataset.calls import own_triplets
-    triplets, answers = own_triplets(), ems.load_answers(DATA / "answers.jsonl")
-    return judge, ems.build(judge, "llm", variant="all").evaluate(triplets, answers)
+@cache
+def recording():
+    return Replies(recorded=[DATA / "replies.jsonl"])
 
 
-def test_keys_and_alignments_of_ems(run):
-    judge, results = run
-    assert {"n": len(judge.log), "sha256": digest(judge.log)} == FROZEN["keys"]["EMS(LLM) joint"]
-    assert canonical([r.triplet_id, r.model, r.ref_points, r.ans_points, r.match,
-                      [None if s is None else round(s, 6) for s in r.score]]
-                     for r in results) == FROZEN["alignments"]["EMS(LLM)"]
+@cache
+def judged():
+    """EMS(LLM), joint: the judge, the evaluator and its results."""
+    judge = Noting()
+    evaluator = build(judge, joint=True)
+    return judge, evaluator, evaluator.evaluate(TRIPLETS, ANSWERS)
+
+
+@cache
+def coverage():
+    judge = Noting()
+    return judge, covered(judged()[2], Coverage(judged()[1].extractor, judge))
+
+
+@cache
+def ragchecker():
+    judge = Noting()
+    return judge, RAGChecker(judge).evaluate(TRIPLETS, ANSWERS)
+
+
+@cache
+def by_rouge():
+    _, evaluator, results = judged()
+    return rescored(results, rouge_scorer(), evaluator)
+
+
+@cache
+def encoder():
+    pytest.importorskip("bert_score", reason="BERTScore needs the extra 'encoder'")
+    return Encoder("all-MiniLM-L6-v2")
+
+
+def texts():
+    reference = {triplet.id: triplet.reference for triplet in TRIPLETS}
+    return [reference[answer.triplet_id] for answer in ANSWERS], [answer.answer for answer in ANSWERS]
+
+
+def six(scores):
+    return [None if score is None else round(score, 6) for score in scores]
+
+
+# --- keys and alignments ---
+
+@pytest.mark.parametrize(("feature", "asked"), [
+    ("EMS(LLM) joint", judged), ("Coverage(LLM)", coverage), ("RAGChecker", ragchecker)])
+def test_the_recorded_replies_are_asked_for_with_their_keys(feature, asked):
+    keys = sorted(asked()[0].keys)
+    found = {"n": len(keys), "sha256": hashlib.sha256("\n".join(keys).encode()).hexdigest()}
+    assert found == FROZEN["keys"][feature]
+
+
+ROWS = {
+    "EMS(LLM)": lambda: [[list(r.ref_points), list(r.ans_points), list(r.match), six(r.score)] for r in judged()[2]],
+    "EMS(ROUGE)": lambda: [[six(r.score)] for r in by_rouge()],
+    "Coverage(LLM)": lambda: [[six(r.ref_score), six(r.ans_score)] for r in coverage()[1]],
+    "RAGChecker": lambda: [[list(c.response_claims or []), list(c.gt_answer_claims or []), list(c.answer2response),
+                            list(c.response2answer)] for c in ragchecker()[1]],
+}
+
+
+@pytest.mark.parametrize("metric", ROWS)
+def test_replies_read_as_they_did(metric):
+    rows = [json.dumps([a.triplet_id, a.model, *row], sort_keys=True, ensure_ascii=False)
+            for a, row in zip(ANSWERS, ROWS[metric](), strict=True)]
+    assert hashlib.sha256("\n".join(sorted(rows)).encode()).hexdigest() == FROZEN["alignments"][metric]
+
+
+# --- values ---
+
+def of_whole_texts(metric):
+    """The frame of a metric of whole answers."""
+    if metric == "BLEU":
+        return values_frame(ANSWERS, bleu(*texts()), metric, "Score", {"bleu": BLEU_SIGNATURE}, TRIPLETS)
+    if metric == "BERTScore":
+        return values_frame(ANSWERS, bertscore(*texts(), encoder()), metric, "Score", {"encoder": "MiniLM"}, TRIPLETS)
+    import pandas as pd
+
+    columns = zip(*rouge(*texts(), ["rougeL"])["rougeL"], strict=True)
+    return pd.concat([values_frame(ANSWERS, column, metric, part, {"rouge": "rougeL"}, TRIPLETS)
+                      for part, column in zip(("Precision", "Recall", "F1"), columns, strict=True)])
+
+
+FRAMES = {
+    "EMS(LLM)": lambda: ems.to_frame(judged()[2]), "EMS(ROUGE)": lambda: ems.to_frame(by_rouge()),
+    "Coverage(LLM)": lambda: ems.to_frame(coverage()[1]), "RAGChecker": lambda: ems.to_frame(ragchecker()[1]),
+    "BLEU": lambda: of_whole_texts("BLEU"), "ROUGE": lambda: of_whole_texts("ROUGE"),
+    "BERTScore": lambda: of_whole_texts("BERTScore"),
+    "EMS(BERTScore)": lambda: ems.to_frame(rescored(judged()[2], bert_scorer(encoder()), judged()[1])),
+}
+
+
+@pytest.mark.parametrize("metric", [pytest.param(name, marks=pytest.mark.slow if "BERT" in name else ()) for name in FRAMES])
+def test_table_1_keeps_its_values_to_the_last_digit(metric):
+    columns = ["part", "model", "value", "ci_low", "ci_high", "n", "unscored"]
+    summary = ems.summarise(FRAMES[metric]())
+    assert set(summary["metric"]) == {metric}
+    found = {(part, model): [*(round(value, 6) for value in values), n, unscored]
+             for part, model, *values, n, unscored in summary[columns].values.tolist()}
+    frozen = {(part, model): rest for name, part, model, *rest in FROZEN["table1"] if name == metric}
+    assert found == frozen
+
+
+def test_every_frozen_row_is_tested():
+    assert {row[0] for row in FROZEN["table1"]} == set(FRAMES)

@@ -1,6 +1,4 @@
-"""The arithmetic of eq. 5-9 against values worked out by hand and against a second, plain reading of the
-equations.
-"""
+"""The arithmetic of eq. 5-9 against values worked out by hand, and against a plain second reading of the equations."""
 
 from math import isclose, isnan, nan
 
@@ -8,101 +6,80 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import ems
-from ems.metrics import answer_scores, ems_scores, f1, side_scores
-from ems.pipeline import with_metrics
-from ems.results.pooling import Tally, tally
-from ems.types import EMSResult
+from ems.metrics import answer_scores, coverage_scores, ems_scores, f1, weighted_sum
 
 
-def test_the_paper_s_figure_2_shape():
-    # Four reference points choose answer points 3, 1, 2 and none (0-based); 4 answer points.
+def test_the_shape_of_the_papers_figure_2():
+    # Four reference points choose answer points 3, 1, 2 (counted from 0) and none, of four answer points.
     got = ems_scores([3, 1, 2, -1], [1.0, 0.5, 0.5, 0.0], 4)
     assert got.recall == (1.0 + 0.5 + 0.5 + 0.0) / 4 == 0.5
     assert got.precision == (0 + 0.5 + 0.5 + 1.0) / 4 == 0.5
     assert got.f1 == 0.5
 
 
-def test_several_reference_points_share_one_answer_point():
+def test_several_reference_points_may_share_one_answer_point():
     got = ems_scores([0, 0, 1], [0.25, 0.75, 0.5], 2)
     assert got.recall == (0.25 + 0.75 + 0.5) / 3 == 0.5
     assert got.precision == (max(0.25, 0.75) + 0.5) / 2 == 0.625
     assert got.f1 == 2 * 0.5 * 0.625 / (0.5 + 0.625)
 
 
-def test_an_answer_point_nobody_chose_costs_precision_only():
-    assert ems_scores([0], [1.0], 1).precision == 1.0
-    assert ems_scores([0], [1.0], 4).precision == 1 / 4
-    assert ems_scores([0], [1.0], 4).recall == 1.0
+def test_an_answer_point_that_nobody_chose_costs_precision_alone():
+    got = ems_scores([0], [1.0], 4)
+    assert (got.recall, got.precision) == (1.0, 1 / 4)
 
 
-def test_nothing_matched_is_zero():
-    got = ems_scores([-1, -1], [0.0, 0.0], 3)
-    assert (got.recall, got.precision, got.f1, got.unscored) == (0.0, 0.0, 0.0, 0)
-
-
-def test_an_unmatched_point_scores_zero_whatever_its_score_says():
+def test_an_unmatched_point_scores_zero_whatever_stands_as_its_score():
     assert ems_scores([-1, 0], [0.9, 0.5], 1).recall == (0 + 0.5) / 2
 
 
-def test_empty_answer_is_zero_and_says_so_with_numbers():
-    got = ems_scores([-1, -1], [0.0, 0.0], 0)
-    assert (got.recall, got.precision, got.f1) == (0.0, 0.0, 0.0)
-    result = with_metrics(EMSResult("t", "m", ("a", "b"), (), (-1, -1), (0.0, 0.0)))
-    assert (tally(result).ref_sum, tally(result).ref_n) == (0.0, 2.0)
+@pytest.mark.parametrize(("match", "score", "n", "expected", "reason"), [
+    ([-1, -1], [0.0, 0.0], 3, (0.0, 0.0, 0.0, 0), ""),                     # nothing matched
+    ([-1, -1], [0.0, 0.0], 0, (0.0, 0.0, 0.0, 0), ""),                     # a refusal
+    ([], [], 3, (nan, nan, nan, 0), "the reference has no points"),
+    ([], [], 0, (nan, nan, nan, 0), "the reference has no points"),
+    # Whether anybody chose either answer point is not known, or only that some choice could not be scored.
+    ([None, None], [None, None], 2, (nan, nan, nan, 2), "no point could be scored"),
+    ([0, 1], [None, None], 3, (nan, nan, nan, 2), "no point could be scored"),
+    # The second point's match is lost: it leaves recall, and no answer point is blamed for it.
+    ([0, None, -1], [1.0, None, 0.0], 2, (1 / 2, 1 / 2, 1 / 2, 1), "1 of 3 points unscored"),
+    # The second point's score is lost: it and its answer point leave.
+    ([0, 1], [0.5, None], 2, (0.5, 0.5, 0.5, 1), "1 of 2 points unscored"),
+    # Nine of ten matches lost: nine answer points count as not chosen.
+    ([0] + [None] * 9, [1.0] + [None] * 9, 10, (1.0, 1 / 10, 2 / 11, 9), "9 of 10 points unscored"),
+])
+def test_degenerate_cases_by_hand(match, score, n, expected, reason):
+    got = ems_scores(match, score, n)
+    assert (got.recall, got.precision, got.f1, got.unscored) == pytest.approx(expected, nan_ok=True)
+    assert got.reason == reason
 
 
-def test_empty_reference_is_nan_with_a_reason():
-    got = ems_scores([], [], 3)
-    assert isnan(got.recall)
-    assert isnan(got.precision)
-    assert isnan(got.f1)
-    assert got.reason == "the reference has no points"
+def test_an_answer_point_keeps_the_best_of_the_scores_that_are_known():
+    assert answer_scores([0, 0, 1], [0.5, None, 0.25], 3) == (0.5, 0.25, 0.0)
+    assert answer_scores([0, 1], [None, 0.25], 2) == (None, 0.25)
 
 
-def test_one_point():
-    got = ems_scores([0], [0.3], 1)
-    assert (got.recall, got.precision) == (0.3, 0.3)
-    assert isclose(got.f1, 0.3)
+def test_weights_count_in_recall_and_only_there():
+    got = ems_scores([0, -1], [0.5, 0.0], 1, ref_weights=[3, 1])
+    assert got.recall == (3 * 0.5 + 1 * 0.0) / 4
+    assert got.precision == 0.5
+    weightless = ems_scores([0], [1.0], 1, ref_weights=[0])
+    assert isnan(weightless.recall)
+    assert weightless.reason == "no point weighs more than 0"
+    assert weighted_sum([0.5, None, 1.0], [2.0, 5.0, 1.0]) == (2.0, 3.0)
 
 
-def test_an_unscored_point_leaves_numerator_and_denominator():
-    # Point 1's match was unreadable: recall is over the two others; no answer point is blamed for it.
-    got = ems_scores([0, None, -1], [1.0, None, 0.0], 2)
-    assert got.recall == (1.0 + 0.0) / 2
-    assert got.precision == (1.0 + 0.0) / 2
-    assert got.unscored == 1
-    # Point 1 is matched to answer point 1 but its score is unreadable: both leave.
-    got = ems_scores([0, 1], [0.5, None], 2)
-    assert got.recall == 0.5 / 1
-    assert got.precision == 0.5 / 1
-    assert got.unscored == 1
-
-
-def test_an_answer_point_with_one_scored_choice_keeps_that_score():
-    assert answer_scores([0, 0], [0.5, None], 1) == (0.5,)
-    assert answer_scores([0, 0], [None, None], 1) == (None,)
-
-
-def test_all_unscored_is_nan_not_zero():
-    got = ems_scores([None, None], [None, None], 2)
-    assert isnan(got.recall)
-    assert isnan(got.precision)            # whether anybody chose either answer point is not known
-    assert isnan(got.f1)
-    assert got.unscored == 2
-    result = with_metrics(EMSResult("t", "m", ("a", "b"), ("x", "y"), (None, None), (None, None)))
-    assert tally(result) == Tally(0.0, 0.0, 0.0, 0.0, 2)
-    assert got.reason == "no point could be scored"
-    # Matched, but no score could be read: point 2 of the answer is known to be nobody's, and still there is
-    # no number.
-    assert isnan(ems_scores([0, 1], [None, None], 3).precision)
-    # A scorer that judges the answer side on its own keeps it.
-    assert side_scores([None], [0.5, 1.0]).precision == (0.5 + 1.0) / 2
-
-
-def test_lost_matches_lower_precision_as_the_docstring_says():
-    got = ems_scores([0] + [None] * 9, [1.0] + [None] * 9, 10)
-    assert (got.recall, got.precision, got.unscored) == (1.0, 1 / 10, 9)
+def test_coverage_by_hand_with_weights_and_lost_points_of_both_sides():
+    got = coverage_scores([1.0, 0.0, None], [0.5, None, 1.0], [3.0, 1.0, 9.0], [1.0, 9.0, 3.0])
+    assert got.recall == (3 * 1.0 + 1 * 0.0) / 4
+    assert got.precision == (1 * 0.5 + 3 * 1.0) / 4
+    assert (got.unscored, got.reason) == (2, "2 of 6 points unscored")
+    one_side = coverage_scores([None], [0.5, 1.0])
+    assert (one_side.precision, one_side.unscored) == (0.75, 1)
+    assert isnan(one_side.recall)
+    assert isnan(one_side.f1)
+    assert isnan(coverage_scores([], [1.0]).precision)
+    assert coverage_scores([1.0], []).f1 == 0.0
 
 
 def test_f1_by_hand():
@@ -111,23 +88,18 @@ def test_f1_by_hand():
     assert isnan(f1(nan, 0.5))
 
 
-def test_weights_and_own_answer_scores():
-    got = side_scores([1.0, 0.0], [0.5, 1.0], [3.0, 1.0], [1.0, 3.0])
-    assert got.recall == (3 * 1.0 + 1 * 0.0) / 4
-    assert got.precision == (1 * 0.5 + 3 * 1.0) / 4
-
-
-@pytest.mark.parametrize(("match", "score", "n", "words"), [
-    ([0, 1], [1.0], 2, "one entry per reference point"),
-    ([2], [1.0], 2, "-1..1"),
-    ([-2], [1.0], 2, "-1..1"),
-    ([0], [1.01], 1, "[0, 1]"),
-    ([0], [-0.1], 1, "[0, 1]"),
-    ([], [], -1, "0 or more"),
+@pytest.mark.parametrize(("match", "score", "n", "weights", "words"), [
+    ([0, 1], [1.0], 2, (), "one entry per reference point"),
+    ([0, 1], [1.0, 1.0], 2, (1.0,), "one entry per reference point"),
+    ([2], [1.0], 2, (), "match[0] must be None or -1..1, got 2"),
+    ([-2], [1.0], 2, (), "match[0] must be None or -1..1, got -2"),
+    ([0], [1.01], 1, (), "score[0] must be None or in [0, 1]"),
+    ([0], [nan], 1, (), "score[0] must be None or in [0, 1]"),
+    ([0], [1.0], 1, (-1.0,), "0 or more"),
 ])
-def test_impossible_input_is_refused(match, score, n, words):
+def test_impossible_alignments_are_refused(match, score, n, weights, words):
     with pytest.raises(ValueError, match="got") as error:
-        ems_scores(match, score, n)
+        ems_scores(match, score, n, weights)
     assert words in str(error.value)
 
 
@@ -160,15 +132,6 @@ def test_against_a_plain_reading_of_the_equations(alignment):
     for mine, theirs in ((got.recall, ref), (got.precision, ans if ref else [])):
         assert isnan(mine) if not theirs else isclose(mine, sum(theirs) / len(theirs), abs_tol=1e-12)
     assert got.unscored == len(match) - len(ref)
-    if got.recall == got.recall and got.precision == got.precision and got.recall + got.precision:
-        assert isclose(got.f1, 2 * got.recall * got.precision / (got.recall + got.precision))
-
-
-@given(alignments())
-def test_values_stay_in_range(alignment):
-    got = ems_scores(*alignment)
     assert all(isnan(v) or 0.0 <= v <= 1.0 for v in (got.recall, got.precision, got.f1))
-
-
-def test_the_package_offers_it():
-    assert ems.ems_scores is ems_scores
+    if got.recall + got.precision > 0:                  # eq. 9
+        assert isclose(got.f1, 2 * got.recall * got.precision / (got.recall + got.precision))

@@ -1,4 +1,162 @@
-"""Asking a model: client (`LLMJudge`), calls (many at once), wire (one endpoint's dialect), offered (is the
-model still there), store (replies saved and replayed), budget (what it costs), endpoint (a model in a
-profile), unread (replies that give nothing).
+"""Asking a model: what a question and a reply are, and what a judge is.
+
+A request's way: `LLMJudge.ask` (client), the store, the budget (cost), the official client, the store again.
 """
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from ..types import InputError
+
+# How servers say that a reply ended otherwise than by itself (OpenAI, Mistral, Gemini, vLLM, DeepSeek).
+ENDINGS = {
+    **dict.fromkeys(("length", "model_length", "max_tokens"), "length"),
+    **dict.fromkeys(("refusal", "content_filter", "safety", "prohibited_content", "blocklist"), "refusal"),
+    **dict.fromkeys(("error", "abort", "insufficient_system_resource"), "broken off"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question to the judge."""
+
+    task: str                     # what it is for: extract, match, score, ... (usage is counted by it)
+    prompt: str
+    max_tokens: int               # limit of the reply's length
+    schema: dict[str, Any] | None = None     # JSON schema the reply should follow; the prompt says so as well
+    sample: int = 0               # number of the repetition, when the same question is asked several times
+    label: str = field(default="", compare=False)     # a name for people; changes nothing
+    # The longest reply that could be read, for a dry run to go on with; None = an empty list by the schema.
+    assumed: Callable[[], str] | None = field(default=None, compare=False)
+    # How the reply's text is read, None for one that cannot be read. Many of these in a row end a live run.
+    read: Callable[[str], Any] | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One reply, with all that is needed to use it again and to know where it came from."""
+
+    key: str                      # hash of the request: all that can change the reply
+    task: str                     # what was asked: extract, match, ...
+    model: str
+    text: str                     # what the model wrote, cut off or refusing as it may be
+    # How it ended: "length" = cut, "refusal" = declined, "no text" = none came; all else is a whole reply.
+    finish_reason: str = "stop"
+    prompt_tokens: int = 0        # as the server counts; 0 when it does not say
+    completion_tokens: int = 0
+    cached_tokens: int = 0        # prompt tokens the server did not have to read again
+    seconds: float = 0.0          # from sending to the last byte, without retries
+    date: str = ""                # UTC, ISO 8601
+    sent: dict[str, Any] = field(default_factory=dict)     # settings it was made with
+    label: str = ""               # what the caller calls this request
+    prompt: str | None = None     # absent in committed data
+    # Why no reply came ("timeout", "http 500", "too long for the judge", ...); such a record is never stored.
+    failure: str = field(default="", compare=False)
+
+    @property
+    def error(self) -> str:
+        """Why the text is no answer: "length", "refusal", "timeout", "http 500", ...; "" for a whole one."""
+        no_answer = ("length", "refusal", "no text")
+        return self.failure or (self.finish_reason if self.finish_reason in no_answer else "")
+
+    @property
+    def usable(self) -> str | None:
+        """The text, if it is a whole answer; else None."""
+        return None if self.error else self.text
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Anything with a name (for people), a signature (what can change its replies, by name) and `ask`."""
+
+    name: str
+
+    @property
+    def signature(self) -> Mapping[str, str]: ...
+
+    def ask(self, requests: Sequence[Request], progress: str = "") -> list[Record]:
+        """One reply per request, in the same order; a progress bar if `progress` has words for it."""
+
+
+class FunctionJudge:
+    """A plain function from prompt to reply, as a judge. Its exceptions pass through."""
+
+    def __init__(self, function: Callable[[str], str]):
+        self.function = function
+        self.name: str = getattr(function, "__name__", type(function).__name__)
+        self.signature = {"judge": self.name}
+
+    def ask(self, requests: Sequence[Request], progress: str = "") -> list[Record]:
+        """Ask one after the other. What is not text is no reply."""
+        texts = [self.function(request.prompt) for request in requests]
+        return [Record("", request.task, self.name, text if isinstance(text, str) else "",
+                       failure="" if isinstance(text, str) else "not text")
+                for request, text in zip(requests, texts, strict=True)]
+
+
+def as_judge(judge: Judge | Callable[[str], str]) -> Judge:
+    """The judge itself, or a plain function from prompt to reply made into one."""
+    if not (isinstance(judge, Judge) or callable(judge)):
+        raise InputError(f"a judge is an LLMJudge or a function from prompt to reply, got {judge!r:.60}; "
+                         "for a model behind an endpoint pass LLMJudge(name)")
+    return judge if isinstance(judge, Judge) else FunctionJudge(judge)
+
+
+def reply_schema(key: str, entry: Mapping[str, Any], **limits: int) -> dict[str, Any]:
+    """The JSON schema of a reply `{key: [...]}`, a list of such entries."""
+    entries = {"type": "array", "items": entry, **limits}
+    return {"type": "object", "properties": {key: entries}, "required": [key], "additionalProperties": False}
+
+
+def listed(key: str, entries: Sequence[Any]) -> str:
+    """A joint reply `{key: [...]}`, as a dry run assumes it."""
+    return json.dumps({key: list(entries)})
+
+
+def encodable(text: str) -> str:
+    """The text with lone surrogates, which UTF-8 cannot carry, replaced by question marks."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def read_choice(body: Any) -> dict[str, Any]:
+    """Text, ending and token counts of a chat completion, as `Record` names them.
+
+    A message without text is a reply when the server says why it ended. ValueError "wrong shape" when this is
+    no chat completion, "broken off" when the server reports an error within the reply.
+    """
+    try:
+        choice = body["choices"][0]
+        message, finish = choice["message"], choice.get("finish_reason") or ""
+        text, refusal, broken = message.get("content"), message.get("refusal"), choice.get("error")
+    except (TypeError, KeyError, IndexError, AttributeError):
+        raise ValueError("wrong shape") from None
+    if isinstance(text, list):           # some servers send a list of parts
+        text = "".join(str(part.get("text") or "") for part in text if isinstance(part, dict))
+    ending = ENDINGS.get(str(finish).lower(), "")
+    if broken or ending == "broken off":
+        raise ValueError("broken off")
+    if refusal and not text:
+        text, ending = str(refusal), "refusal"
+    if text is None and finish:
+        text, ending = "", ending or "no text"
+    if not isinstance(text, str):
+        raise ValueError("wrong shape")
+    return {"text": encodable(text), "finish_reason": ending or "stop", **read_usage(body)}
+
+
+def read_usage(body: Any) -> dict[str, int]:
+    """Token counts of a chat completion, each 0 when the server does not say, or says what is no count."""
+    usage = body.get("usage") if isinstance(body, dict) else None
+    usage = usage if isinstance(usage, dict) else {}
+    details = usage.get("prompt_tokens_details")
+    given = {**usage, **(details if isinstance(details, dict) else {})}
+    counts = {name: n for name, n in given.items() if type(n) is int and 0 <= n < 2**53}
+    prompt, completion = counts.get("prompt_tokens", 0), counts.get("completion_tokens", 0)
+    if prompt:      # some servers count a model's reasoning in the total alone: it is paid for
+        completion = max(completion, counts.get("total_tokens", 0) - prompt)
+    return {"prompt_tokens": prompt, "completion_tokens": completion,
+            "cached_tokens": min(prompt, counts.get("cached_tokens", 0))}

@@ -1,282 +1,609 @@
 """A judge for real: LLMJudge asks an OpenAI-compatible endpoint, or replays saved replies.
 
-`openai`, `asyncio` and calls.py are imported for the first live call, never for a replay.
+One request's way: `ask` looks into the store. What is missing goes to `_ask_live`, where at most `workers`
+coroutines take one request after the other: `_reply` waits for its turn, `_call` sends it, `_received` saves
+the reply. When a call may go out, and when a run has to end, stands in `Pace` alone.
 """
 
 from __future__ import annotations
 
+import asyncio
+import json
+import math
+import os
+import random
+import re
 import threading
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import wait
-from contextlib import suppress
-from dataclasses import replace
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..asking import Reply, Request
-from ..batches import MissingReplies
-from ..io import progress_bar
+from ..io import meant, progress_bar, say
 from ..types import InputError
-from .budget import Account, Prices, TaskUsage, at_most
-from .store import Record, Replies, StoreError, encodable, ending, reply_key, utc
-from .wire import Endpoint, JudgeUnavailable, SpendLimit
+from . import Record, Request, encodable, read_choice, read_usage
+from .cost import Prices, Usage, at_most, checked_prices, money
+from .store import Replies, StoreError, reply_key, utc
 
 if TYPE_CHECKING:
-    from .calls import Calls
+    import openai
 
-__all__ = ["JudgeUnavailable", "LLMJudge", "SpendLimit", "TaskUsage"]
-DEFAULTS = {"temperature": 0.0, "top_p": None, "seed": 7, "weights": None}       # of an LLMJudge's decoding
-MODES = ("live", "replay", "refresh")
-INTERRUPT_GRACE = 0.5         # seconds that replies on their way are waited for after Ctrl-C
+MODES = ("replay", "live", "refresh", "plan")
+# Settings of a profile that go to LLMJudge as they stand, and all that there are.
+PASSED_ON = ("temperature", "top_p", "seed", "workers", "timeout", "thinking_tokens", "sample", "prices",
+             "spend_limit")
+SETTINGS = ("model", "mode", "recorded", "store", "base_url", "key_env", "weights", *PASSED_ON)
+FORMATS = ("json_schema", "json_object", "text")      # what to ask for, the strictest first
+OPTIONAL = ("seed", "top_p", "temperature", "max_completion_tokens", "max_tokens")      # not all take all
+ABOUT_FORMAT = re.compile(r"response.?format|json.?(mode|object)|schema|grammar|guided|structured", re.I)
+ABOUT_VALUE = re.compile(r"too (large|long|many)|exceed|maximum|at (most|least)|between|(greater|less) than")
+ABOUT_LENGTH = re.compile(r"context.?(length|window|size)|(prompt|input).{0,60}(too l|exceed)", re.I)
+TOO_LONG = "too long for the judge"
+WAIT = 0.5               # seconds before a call is repeated; the second time twice as long, and so on
+REPEATS = 6              # of one call after faults; those after a wait that the server names are not counted
+PATIENCE = 20.0          # seconds of nothing but errors that end a run; waits that the server names apart
+USELESS = 32             # replies in a row that cannot be used, which end a run
+FEW = 8                  # requests: fewer may fail one after the other for a reason of their own
+QUIET = 10.0             # seconds without any answer, after which a person is told what is waited for
+
+
+class JudgeUnavailable(InputError):
+    """The endpoint cannot be used: unreachable, wrong key, no such model, no credit. What is saved stays."""
+
+
+class SpendLimit(JudgeUnavailable):
+    """Another call could cost more than the spend limit leaves. All that was paid for is saved."""
+
+
+class MissingReplies(InputError):
+    """A replay met requests without a saved reply. `keys` has them by task; a writable store notes them."""
+
+    def __init__(self, model: str, missing: Iterable[tuple[str, str]]):
+        self.model, self.missing = model, set(missing)
+        self.keys: dict[str, list[str]] = {}
+        for task, key in sorted(self.missing):
+            self.keys.setdefault(task, []).append(key)
+        counts = ", ".join(f"{len(keys)} {task}" for task, keys in self.keys.items())
+        super().__init__(f"{len(self.missing)} replies of {model} are not saved ({counts}); ask for them in "
+                         "mode 'live', or write those that a .sqlite store has noted to a batch file (ems "
+                         "replies export --pending)")
+
+    def __or__(self, other: MissingReplies) -> MissingReplies:
+        """Both together, of one model or of several."""
+        models = dict.fromkeys([*self.model.split(" and "), *other.model.split(" and ")])
+        return MissingReplies(" and ".join(models), self.missing | other.missing)
+
+
+@dataclass(eq=False)
+class Failed(Exception):
+    """A call that brought no reply."""
+
+    reason: str                   # becomes Record.failure
+    message: str = ""             # the server's words, or the cause
+    again: bool = True            # worth another try
+    after: float = 0.0            # seconds that the server asks to wait before that
+    fatal: str = ""               # what to do, where no other call can succeed either
+
+    def __str__(self) -> str:
+        words = f": {' '.join(self.message.split())[:200]}" if self.message else ""
+        return repr(self.reason) + words + (f" (Retry-After: {self.after:g} s)" if self.after else "")
+
+
+class Pace:
+    """When a call may go out, and when a run has to end; for all threads that use a judge.
+
+    While replies come, at most `window` calls are under way: 32 at first, a twentieth more after each full
+    window of replies, up to `workers`; a fifth fewer when the server is busy. From an error on until a reply
+    comes, one call goes out at a time, after waits that double. `reply` and `failed` note how a call ended;
+    they return why the run has to end, "" while it may go on.
+    """
+
+    def __init__(self, workers: int):
+        self.workers, self.window = workers, float(min(32, workers))
+        self.under_way = self.replies = 0
+        self.ever = False                           # a reply has come from this endpoint
+        self.failing: set[str] = set()              # keys of requests that failed since the last reply
+        self.useless: Counter[str] = Counter()      # replies in a row that cannot be used, by reason
+        self.shrunk = -math.inf                     # when the window was made smaller
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget errors of earlier asks."""
+        self.trouble: float | None = None           # when the first error came since which there is no reply
+        self.others = 0                             # calls still under way that were sent before it
+        self.tries = 0                              # errors since then, without those of the others
+        self.not_before = 0.0                       # no call goes out before this time
+        self.last: Failed | None = None
+        self.moved = time.monotonic()               # when a call ended, whichever way
+
+    def may_start(self) -> bool:
+        room = self.window if self.trouble is None else self.others + 1
+        if self.useless:
+            room = min(room, max(1, USELESS - self.useless.total()))    # those under way may be useless, too
+        return time.monotonic() >= self.not_before and self.under_way < room
+
+    def finish(self) -> None:
+        self.under_way -= 1
+        self.others = min(self.others, self.under_way)
+        self.moved = time.monotonic()
+
+    def reply(self, unusable: str) -> str:
+        """A reply has come; `unusable` says why it cannot be used."""
+        self.ever, self.trouble, self.not_before = True, None, 0.0
+        self.failing.clear()
+        self.replies += 1
+        if self.replies >= self.window:
+            self.replies, self.window = 0, min(self.workers, self.window * 1.05)
+        if unusable:
+            return self._useless(unusable)
+        self.useless.clear()
+        return ""
+
+    def failed(self, failed: Failed, key: str) -> str:
+        """A call has failed; when it is not worth another, `failed.again` is false from now on."""
+        if failed.fatal:
+            return f"{failed}; {failed.fatal}"
+        if failed.again or failed.reason == "timeout":
+            self.failing.add(key)
+        if failed.again:
+            self.last = failed
+            return self._error(failed)
+        if failed.reason == "timeout":
+            if len(self.failing) < min(FEW, 2 * self.workers):
+                return ""
+            last = f", the last error was {self.last}" if self.last else ""
+            return f"{len(self.failing)} requests in a row had no reply within the time limit{last}"
+        return "" if failed.reason == TOO_LONG else self._useless(str(failed))
+
+    def _useless(self, reason: str) -> str:
+        self.useless[reason] += 1
+        if self.useless.total() < USELESS:
+            return ""
+        reasons = ", ".join(f"{count} {reason}" for reason, count in self.useless.most_common(3))
+        hint = "; a model that thinks before it answers needs thinking_tokens" * bool(self.useless["length"])
+        return f"{self.useless.total()} replies in a row cannot be used ({reasons}){hint}"
+
+    def _error(self, failed: Failed) -> str:
+        now = time.monotonic()
+        if re.match("http (429|5)", failed.reason) and now - self.shrunk > 15:
+            self.shrunk, self.replies, self.window = now, 0, max(1.0, self.window * 0.8)
+        if self.trouble is None:
+            self.trouble, self.others, self.tries = now, self.under_way, 0
+        elif now < self.not_before:
+            return ""                               # of a call sent before
+        self.not_before = now + max(failed.after, min(WAIT * 2**self.tries, 30.0))
+        self.trouble += failed.after
+        self.tries += 1
+        patience = 2.0 if failed.reason == "unreachable" and not self.ever else PATIENCE
+        if self.under_way or self.not_before - self.trouble <= patience:
+            return ""
+        if self.ever and len(self.failing) < FEW:
+            failed.again, self.not_before = False, 0.0
+            return ""
+        return f"nothing but errors for {now - self.trouble:.0f} s, the last {failed}"
 
 
 class LLMJudge:
     """A model behind an OpenAI-compatible endpoint, with a store of its replies.
 
-    mode      "live" asks for what the store lacks, "replay" never touches the network, "refresh" asks for
-              everything once and replaces what is saved. What a run would ask is counted by `budget.Planner`.
-    base_url  and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY. With an address but no key a dummy
-              key is sent: local servers want none.
-    workers   calls in flight at once, over all threads that use this judge; 32 until a first reply has come.
-              May be set between two asks.
-    timeout   seconds for one reply, its retries and waits included; past it that reply alone has failed.
-    retries   how often a call is repeated after a dropped connection, 408, 409, 429, 5xx, or an unreadable
-              body. The wait doubles from half a second, with jitter. A server that names a time to come back
-              (Retry-After) is heeded, however often, until `timeout`. An address from which nothing has ever
-              come is given up after a few tries of all requests together, within 20 seconds and 40 calls if
-              its server names no waits.
-    thinking_tokens   tokens that a reply may take beyond what its task needs, for a model that thinks before
-              it answers: without them its replies are cut before the answer. They enter the reply's key.
-    weights   revision of the model's weights, if declared: it enters every reply's key, like the decoding.
-    prices    money for a million tokens: {"prompt": 2.5, "cached": 1.25, "completion": 10}; None or {} = not
-              known.
-    spend_limit   money that this judge may spend, in the currency of the prices; 0 or None = no limit. A call
-              is sent only if all calls under way and this one stay within it at their largest; otherwise
-              SpendLimit.
+    mode       "live" asks for what the store lacks; "replay" never touches the network; "refresh" asks for
+               all once and replaces what is saved; "plan" asks nothing: it assumes the longest replies and
+               counts calls and tokens at most. A dry run is a run with such a judge.
+    base_url   and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY. An address needs no key.
+    workers    calls under way at most, over all threads that use this judge.
+    timeout    seconds for one reply, its repeated calls and waits included; past it that reply has failed.
+    thinking_tokens   that a reply may take beyond what its task needs: a model that thinks before it answers
+               needs them. They enter the reply's key.
+    weights    revision of the model's weights, if declared: it enters the reply's key, like the decoding.
+    prices     money for a million tokens: {"prompt": 2.5, "cached": 1.25, "completion": 10}.
+    spend_limit   money that this judge may spend, in the currency of the prices; 0 = no limit. A call is sent
+               only if all calls under way and this one stay within it at their largest.
+    sample     is added to that of each request: a judge with sample 1 asks all again, with another seed.
     """
 
     def __init__(self, model: str, *, store: Replies | None = None, mode: str = "live",
                  base_url: str | None = None, api_key: str | None = None, workers: int = 32,
-                 timeout: float = 600.0, retries: int = 6, temperature: float | None = 0.0,
-                 top_p: float | None = None, seed: int | None = 7, thinking_tokens: int = 0,
-                 weights: str | None = None,
-                 prices: Mapping[str, float] | None = None, spend_limit: float | None = None):
+                 timeout: float = 600.0, temperature: float | None = 0.0, top_p: float | None = None,
+                 seed: int | None = 7, thinking_tokens: int = 0, weights: str | None = None,
+                 prices: Prices | None = None, spend_limit: float | None = None, sample: int = 0):
         if mode not in MODES:
             raise InputError(f"mode must be one of {', '.join(MODES)}, got {mode!r}")
         if mode == "replay" and store is None:
             raise InputError("mode 'replay' needs a store of saved replies; pass store=Replies(path)")
-        if mode in ("live", "refresh") and store is not None and store.read_only:
-            raise InputError(f"{store.path} is read-only and cannot take new replies; use mode 'replay', or "
-                             "Replies('new.sqlite', recorded=[...])")
-        limits = (("workers", workers, 1), ("timeout", timeout, 0.001), ("retries", retries, 0),
-                  ("thinking_tokens", thinking_tokens, 0))
-        for name, value, least in limits:
-            if not value >= least:
-                raise InputError(f"{name} must be at least {least}, got {value!r}")
-        self.prices, self.spend_limit = Prices.of(prices), spend_limit or None
-        if self.spend_limit is not None and not (self.prices and self.spend_limit > 0):
-            raise InputError("a spend limit is an amount of money above 0 and needs prices, got "
-                             f"{spend_limit!r} with prices {prices!r}")
+        numbers = (("workers", workers, 1), ("timeout", timeout, 0.001), ("sample", sample, 0),
+                   ("thinking_tokens", thinking_tokens, 0), ("spend_limit", spend_limit or 0, 0),
+                   ("temperature", temperature or 0, 0), ("top_p", top_p or 0, 0), ("seed", seed or 0, 0))
+        for name, value, least in numbers:
+            if not (isinstance(value, (int, float)) and value >= least):
+                raise InputError(f"{name} must be a number, at least {least}, got {value!r}")
+        if spend_limit and not prices:
+            raise InputError("a spend limit needs prices: give them as well")
         self.name = self.model = model
-        self.store, self.mode = store, mode
-        self.workers, self.timeout, self.retries = workers, timeout, retries
-        self.thinking_tokens = thinking_tokens
+        self.store, self.mode = Replies() if store is None else store, mode
+        self.workers, self.timeout = workers, timeout
+        self.thinking_tokens, self.sample = thinking_tokens, sample
+        self.prices, self.spend_limit = checked_prices(prices), spend_limit or None
         self.decoding: dict[str, Any] = {
             "temperature": None if temperature is None else float(temperature),
             "top_p": None if top_p is None else float(top_p), "seed": seed, "weights": weights}
-        self._refreshed: set[str] = set()           # keys of the replies that mode "refresh" has asked for
-        self._searched: set[str] = set()            # tasks for which `_differing` has looked
-        self.endpoint = Endpoint(model, base_url, api_key)
-        self.account = Account(self.prices)
-        self._calls: Calls | None = None
-        self._first_ask = threading.Lock()          # two threads may make it at the same instant
-        self.complaints: dict[str, str] = {}        # a server's last message about each kind of failure
+        self._base_url = base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
+        self.where = re.sub(r"//[^/@]*@", "//", self._base_url).partition("?")[0]     # to show: no secrets
+        if not re.fullmatch(r"https?://([^/@]*@)?[\w.:\[\]-]+(/\S*)?", self._base_url):
+            raise InputError(f"base_url is an address such as http://localhost:8000/v1, got {self.where!r}")
+        # A function, so that printing this object or its attributes does not show the key.
+        self._secret = lambda: (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
+        self._lock = threading.RLock()              # of all that follows
+        self._usage: dict[str, Usage] = {}
+        self._pace = Pace(workers)
+        self._held: list[float] = []                # money that each call under way may cost at most
+        self._seen: set[str] = set()                # keys asked for in mode "refresh", counted in mode "plan"
+        self._saved = 0                             # live replies
+        self._unsaved: dict[str, Record] = {}       # those for which the disk had no room
+        self._refused: set[str] = set()             # parameters and reply formats, by the server
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any], folder: Path, root: Path) -> LLMJudge | None:
+        """The judge of a profile's JUDGE mapping; None when it names no model.
+
+        Its store is `folder`/replies.sqlite unless named; `recorded` and `store` are relative to `root`.
+        InputError for an unknown name, a value of another kind, and a key given by value.
+        """
+        if unknown := [str(name) for name in settings if name not in SETTINGS]:
+            raise InputError(f"JUDGE has no {unknown[0]!r}{meant(unknown[0], SETTINGS)}; there are "
+                             f"{', '.join(SETTINGS)}. A key is never given: key_env names its variable")
+        given = {name: value for name, value in settings.items() if value not in ("", [], {})}
+        if "model" not in given:
+            return None
+        mode, key_env = given.get("mode", "replay"), str(given.get("key_env", ""))
+        if not re.fullmatch(r"[A-Z_][A-Z0-9_]*|none|", key_env):
+            raise InputError("JUDGE.key_env must name an environment variable, such as MISTRAL_API_KEY")
+        key = key_env if key_env == "none" else os.environ.get(key_env, "").strip()
+        if key_env and not key and mode in ("live", "refresh"):
+            # Another service's key must not be sent to this address instead.
+            raise InputError(f"no key in {key_env} for {given['model']}; set that environment variable")
+        path = root / given["store"] if "store" in given else folder / "replies.sqlite"
+        store = Replies(None if mode == "plan" and not path.exists() else path,
+                        recorded=[root / file for file in given.get("recorded", ())])
+        passed = {name: given[name] for name in PASSED_ON if name in given}
+        return cls(given["model"], store=store, mode=mode, base_url=given.get("base_url"), api_key=key,
+                   weights=given.get("weights"), **passed)
 
     def __repr__(self) -> str:
         return f"LLMJudge({self.model!r}, mode={self.mode!r}, store={self.store!r}, workers={self.workers})"
 
     @property
-    def signature(self) -> str:
-        """The model and the decoding asked for; what of it a server did not take is in the usage."""
-        settings = {"judge": self.model, **self.decoding, "thinking_tokens": self.thinking_tokens or None}
-        return "|".join(f"{name}:{value}" for name, value in settings.items() if value is not None)
+    def signature(self) -> dict[str, str]:
+        """The model and all settings that can change its replies, as asked for."""
+        settings = {"judge": self.model, **self.decoding, "thinking_tokens": self.thinking_tokens or None,
+                    "sample": self.sample or None}
+        return {name: str(value) for name, value in settings.items() if value is not None}
+
+    def usage(self) -> dict[str, Usage]:
+        """What each task has asked for and cost so far."""
+        with self._lock:
+            usage = deepcopy(self._usage)
+        for used in usage.values():
+            used.cost = money(self.prices, used.prompt_tokens, used.completion_tokens, used.cached_tokens)
+        return usage
+
+    def key(self, request: Request) -> str:
+        """The store's key of a request: a hash of all that can change the reply, and of nothing else."""
+        request = self._granted(request)
+        return reply_key(model=self.model, **self.decoding, prompt=encodable(request.prompt),
+                         schema=request.schema, max_tokens=request.max_tokens, sample=request.sample)
 
     # --- asking ---
 
-    def granted(self, requests: Sequence[Request]) -> list[Request]:
-        """Requests as they are sent: with the tokens that this judge may think in."""
-        return [replace(r, max_tokens=r.max_tokens + self.thinking_tokens) for r in requests]
+    def ask(self, requests: Sequence[Request], progress: str = "") -> list[Record]:
+        """One reply per request, in order. Equal ones are asked once, and each reply is saved as it comes.
 
-    def key(self, request: Request, **other: Any) -> str:
-        """The store's key of a request: a hash of all that can change the reply, and of nothing else.
-
-        `other` settings (the model, its decoding) give the key under which another judge's reply is saved.
+        A request that fails for itself gives a record with a `failure`. JudgeUnavailable when asking on is
+        pointless, MissingReplies in replay, StoreError when replies cannot be saved; what came stays saved.
         """
-        settings = {"model": self.model, **self.decoding, **other}
-        return reply_key(**settings, prompt=encodable(request.prompt), schema=request.schema,
-                         max_tokens=request.max_tokens, sample=request.sample,
-                         **({"chances": request.top_logprobs} if request.top_logprobs else {}))
-
-    def ask(self, requests: Sequence[Request], progress: str = "") -> list[Reply]:
-        """One reply per request, in order. Identical requests are asked once; replies are saved as they come.
-
-        A request that fails for itself gives Reply(None, reason). Raises JudgeUnavailable when asking on is
-        pointless, MissingReplies in replay, StoreError when a reply cannot be saved; what is saved by then
-        stays saved.
-        """
-        requests = self.granted(requests)
-        keys = [self.key(r) for r in requests]
-        wanted: dict[str, Request] = {}
-        for key, request in zip(keys, requests, strict=True):
-            wanted.setdefault(key, request)
-        if self._calls:
-            self._calls.save_unsaved()
-        replies = self.stored(wanted)
-        missing = {key: r for key, r in wanted.items() if key not in replies}
+        keys = [self.key(request) for request in requests]
+        wanted = dict(zip(keys, map(self._granted, requests), strict=True))
+        for record in list(self._unsaved.values()):
+            self._save(record)
+        records = self._stored(wanted)
+        stored = set(records)
+        missing = {key: request for key, request in wanted.items() if key not in records}
         if missing and self.mode == "replay":
-            raise self._missing(missing, "" if replies else self._differing(next(iter(missing.values()))))
-        if missing:
-            replies.update(self._ask_live(missing, progress, len(replies)))
-            self._refreshed.update(key for key in missing if replies[key].record)
-        self.account.asked(requests, keys, replies, self._dropped)
-        return [replies[key] for key in keys]
+            if not self.store.read_only:
+                self.store.add_pending((key, r.task, r.label, self._body(r)) for key, r in missing.items())
+            raise MissingReplies(self.model, [(r.task, key) for key, r in missing.items()])
+        if missing and self.mode == "plan":
+            records.update({key: self._assumed(key, request) for key, request in missing.items()})
+        elif missing:
+            self._ask_live(missing, records, progress)
+        with self._lock:
+            for key, request in zip(keys, requests, strict=True):
+                used = self._count(request.task, requests=1, stored=key in stored)
+                if records[key].error:
+                    used.failures[records[key].error] += 1
+        return [records[key] for key in keys]
 
-    def usage(self) -> dict[str, TaskUsage]:
-        """What each task has asked for and cost so far."""
-        return self.account.usage()
+    def _granted(self, request: Request) -> Request:
+        """A request as it is sent: with the tokens to think in, and the number of this judge's repetition."""
+        return replace(request, max_tokens=request.max_tokens + self.thinking_tokens,
+                       sample=request.sample + self.sample)
 
-    @property
-    def batch(self) -> int:
-        """Answers to lay before it at once: so many that every worker is busy nearly to a stage's end."""
-        return max(128, 4 * self.workers)
+    def _stored(self, keys: Iterable[str]) -> dict[str, Record]:
+        """Replies to take from the store; in mode "refresh" those that this judge has asked for itself."""
+        return self.store.get_many(self._seen.intersection(keys) if self.mode == "refresh" else keys)
 
-    def stored(self, keys: Iterable[str]) -> dict[str, Reply]:
-        """The replies to these keys that an ask would take from the store, by key.
+    def _assumed(self, key: str, request: Request) -> Record:
+        """The longest reply that could be read. Each question is counted once: it would be stored then."""
+        text = json.dumps({name: [] for name in request.schema["properties"]}) if request.schema else "0"
+        with self._lock:
+            if key not in self._seen:
+                self._seen.add(key)
+                prompt, completion = at_most(request)
+                self._count(request.task, calls=1, prompt_tokens=prompt, completion_tokens=completion)
+        return Record(key, request.task, self.model, request.assumed() if request.assumed else text)
 
-        In mode "refresh" only those that this judge has asked for itself: a question that comes up again has
-        the same reply. What a server broke off is one in a replay only: elsewhere it is asked for again.
-        """
-        if self.store is None:
-            return {}
-        if self.mode == "refresh":
-            keys = [key for key in keys if key in self._refreshed]
-        replies = {key: self.reply(record, stored=True) for key, record in self.store.get_many(keys).items()}
-        return {k: r for k, r in replies.items() if self.mode == "replay" or r.error != "broken off"}
+    def _count(self, task: str, **counts: float) -> Usage:
+        """Add to the usage of a task."""
+        used = self._usage.setdefault(task, Usage())
+        for name, count in counts.items():
+            setattr(used, name, getattr(used, name) + count)
+        return used
 
-    @property
-    def kept(self) -> str:
-        """Where replies are saved, for people."""
-        return str(self.store.path) if self.store is not None and self.store.path else "memory only"
+    # --- live: an event loop in a thread of its own, so that callers, in notebooks too, simply wait ---
 
-    def _missing(self, missing: Mapping[str, Request], hint: str) -> MissingReplies:
-        assert self.store is not None                  # a replay has one
-        if not self.store.read_only:
-            self.store.add_pending((key, r.task, r.label, self.body(r)) for key, r in missing.items())
-        by_task: dict[str, list[str]] = {}
-        for key, request in missing.items():
-            by_task.setdefault(request.task, []).append(key)
-        return MissingReplies(self.model, by_task, noted=not self.store.read_only, hint=hint)
-
-    def _differing(self, request: Request) -> str:
-        """Which single setting keeps a replay from the store's reply to a request; "" when none alone does.
-
-        Looked for once for each task, with the values that the store's records name, and the default.
-        """
-        if request.task in self._searched:
-            return ""
-        self._searched.add(request.task)
-        assert self.store is not None                  # a replay has one
-        mine = {"model": self.model, **self.decoding}
-        named = {(name, value) for r in self.store.records() if r.task == request.task
-                 for name, value in {"model": r.model, **r.sent}.items() if name in mine}
-        for name, value in sorted(named | DEFAULTS.items(), key=str):
-            if value != mine[name] and self.store.get(self.key(request, **{name: value})):
-                return f"the store has them with {name} {value!r}, and this judge has {name} {mine[name]!r}"
-        return ""
-
-    # --- live ---
-
-    def check_offered(self) -> None:
-        """Ask the endpoint whether it offers this model; the first ask does so by itself.
-
-        JudgeUnavailable when it does not, with the names nearest to it, and when there is no key to send. An
-        endpoint that cannot be reached, or has no list of models, is left to the first ask.
-        """
-        import asyncio
-
-        from .calls import background
-
-        asyncio.run_coroutine_threadsafe(self._connected().check_offered(), background()).result()
-
-    def _connected(self) -> Calls:
-        """The calls of this judge, which is ready to make them. JudgeUnavailable without a key."""
-        from .calls import Calls
-
-        self.endpoint.connect()
-        with self._first_ask:
-            self._calls = self._calls or Calls(self)
-        return self._calls
-
-    def _ask_live(self, missing: Mapping[str, Request], progress: str, stored: int) -> dict[str, Reply]:
-        import asyncio
-
-        from .calls import background
-
-        calls, loop, stop = self._connected(), background(), asyncio.Event()
-        replies: dict[str, Reply] = {}
-        asking = asyncio.run_coroutine_threadsafe(calls.ask(missing, replies, stop), loop)
+    def _ask_live(self, missing: Mapping[str, Request], records: dict[str, Record], progress: str) -> None:
+        """Add the missing replies to `records`."""
+        client, pace = self._client(), self._pace
+        self.store.check_writable()
+        with self._lock:
+            if not pace.under_way:
+                pace.begin()
+        stop, errors = threading.Event(), list[Exception]()
+        asking = self._ask_all(client, missing, records, errors, stop)
+        thread = threading.Thread(target=asyncio.run, args=[asking], name="ems-judge", daemon=True)
+        thread.start()
         try:
-            with progress_bar(progress, stored + len(missing), stored) as bar:
-                while wait([asking], 0.1).not_done:
-                    bar.update(stored + len(replies) - bar.n)
-                asking.result()
-                bar.update(stored + len(replies) - bar.n)
+            with progress_bar(progress, len(records) + len(missing), "reply") as bar:
+                while thread.is_alive():
+                    thread.join(0.1)
+                    bar.update(len(records) - bar.n)
+                    if time.monotonic() - pace.moved > QUIET:
+                        calls = f"for the replies to {pace.under_way} calls"
+                        what = calls if pace.under_way else f"to ask again after {pace.last}"
+                        say(f"{self.model} at {self.where}: waiting {what}")
+                        pace.moved = time.monotonic()
         except KeyboardInterrupt:
-            loop.call_soon_threadsafe(stop.set)
-            wait([asking], INTERRUPT_GRACE)         # replies on their way are paid for: let them be saved
-            asking.cancel()
-            received = sum(reply.error != "interrupted" for reply in replies.values())
-            raise KeyboardInterrupt(f"stopped with {received} of {len(missing)} replies of {self.model} "
-                                    f"received, saved in {self.kept}; run the same command again to go on"
-                                    ) from None
-        except StoreError as error:
-            with suppress(StoreError):
-                calls.save_unsaved()
-            raise StoreError(f"{error}. {len(calls.unsaved)} replies were received but not saved: the "
-                             "next ask of this judge saves them first; when the program ends they are lost",
-                             error.record) from None
-        return replies
+            stop.set()
+            thread.join(2.0)                        # replies on their way are paid for: let them be saved
+            raise KeyboardInterrupt(f"stopped; {self._kept()}; run the same command again to go on") from None
+        finally:
+            self.store.checkpoint()
+        if errors and isinstance(errors[0], StoreError) and self._unsaved:
+            raise StoreError(f"{errors[0]}. {len(self._unsaved)} replies are received but not saved: the "
+                             "next ask of this judge saves them; when the program ends they are lost")
+        if errors:
+            raise errors[0]
 
-    def body(self, request: Request) -> dict[str, Any]:
-        """The chat completion to send."""
-        sent = {**self.decoding, "weights": None}           # which are no parameter of a call
-        if sent["seed"] is not None:
-            sent["seed"] += request.sample
-        return self.endpoint.body(request.prompt, max_tokens=request.max_tokens, schema=request.schema,
-                                  chances=request.top_logprobs, **sent)
+    async def _ask_all(self, client: openai.AsyncOpenAI, missing: Mapping[str, Request],
+                       records: dict[str, Record], errors: list[Exception], stop: threading.Event) -> None:
+        """Ask until all have come, or `stop` is set. An error sets it; calls under way still count."""
+        # The longest replies first: a long one that starts last would keep everybody waiting.
+        queue = iter(sorted(missing.items(), key=lambda item: -item[1].max_tokens))
 
-    def record(self, key: str, request: Request, body: dict, choice: dict, seconds: float) -> Record:
-        """What is stored of a reply."""
-        sent = {"format": body.get("response_format", {}).get("type", "text"), **self.decoding,
-                "thinking_tokens": self.thinking_tokens or None,
-                "dropped": sorted(self.endpoint.learned.dropped - body.keys()),
-                "chances": choice.pop("chances")}
-        return Record(key=key, task=request.task, model=self.model, label=request.label, seconds=seconds,
-                      prompt=request.prompt, date=utc(),
-                      sent={k: v for k, v in sent.items() if v not in (None, [], {})}, **choice)
+        async def work() -> None:
+            try:
+                for key, request in queue:
+                    records[key] = await self._reply(client, key, request, stop)
+            except Exception as error:
+                errors.append(error)
+                stop.set()
 
-    def reply(self, record: Record, *, stored: bool = False) -> Reply:
-        """A saved record as a reply: a cut-off or declining text is kept in the store but is no answer."""
-        error = ending(record.finish_reason)
-        return Reply(None if error else record.text, error, record, stored)
+        async with client:
+            tasks = [asyncio.create_task(work()) for _ in range(min(self.workers, len(missing)))]
+            while not (stop.is_set() or all(task.done() for task in tasks)):
+                await asyncio.wait(tasks, timeout=0.1)
+            await asyncio.wait(tasks, timeout=10.0 if errors else 0.5)
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
 
-    def count_call(self, request: Request, tokens: Mapping[str, Any], seconds: float = 0.0) -> None:
-        """Add a live call as its server counted it; one that did not count is charged at the most."""
-        counts = tokens["prompt_tokens"], tokens["completion_tokens"], tokens["cached_tokens"]
-        if self.prices and not counts[0]:
-            counts = *at_most(request), 0
-        self.account.reply(request.task, *counts, seconds)
+    async def _reply(self, client: openai.AsyncOpenAI, key: str, request: Request, stop: threading.Event
+                     ) -> Record:
+        """Ask until there is a reply, or this request has failed. InputError when the run has to end."""
+        if saved := self._stored([key]):
+            return saved[key]                       # another thread or process was faster
+        tries, earliest, deadline = 0, 0.0, math.inf
+        while True:
+            try:
+                async with self._turn(request, earliest, deadline, stop):
+                    deadline = min(deadline, time.monotonic() + self.timeout)
+                    async with asyncio.timeout(deadline - time.monotonic()):
+                        record = await self._call(client, key, request)
+                return self._received(record, request)
+            except TimeoutError:
+                failed = Failed("timeout", again=False)
+            except Failed as error:
+                failed = error
+            if failed.after > self.timeout:
+                failed.fatal = "that is longer than the time limit (timeout): come back then"
+            with self._lock:
+                ending = self._pace.failed(failed, key)
+            if ending:
+                raise self._unavailable(ending)
+            if not failed.again or tries == REPEATS:
+                return Record(key, request.task, self.model, "", failure=failed.reason)
+            # Not all that failed together are to come back together.
+            earliest = time.monotonic() + failed.after + random.uniform(1.0, 2.0) * WAIT * 2**tries
+            tries += not failed.after
 
-    def _dropped(self, reply: Reply) -> list[str]:
-        """Settings of this judge that the server of a reply did not take."""
-        refused = reply.record.sent.get("dropped", ()) if reply.record else ()
-        return [name for name, value in self.decoding.items() if name in refused and value is not None]
+    @asynccontextmanager
+    async def _turn(self, request: Request, earliest: float, deadline: float, stop: threading.Event
+                    ) -> AsyncIterator[None]:
+        """Wait until a call may go out, and note that it does. TimeoutError past the deadline."""
+        most = money(self.prices, *at_most(request)) or 0.0
+        while not self._start(most, earliest, stop):
+            if time.monotonic() > deadline:
+                raise TimeoutError
+            await asyncio.sleep(0.02)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._pace.finish()
+                self._held.remove(most)
+
+    def _start(self, most: float, earliest: float, stop: threading.Event) -> bool:
+        """Whether a call goes out that costs so much at most. SpendLimit or StoreError if none ever can."""
+        with self._lock:
+            if stop.is_set():
+                raise asyncio.CancelledError
+            if time.monotonic() < earliest or not self._pace.may_start():
+                return False
+            self.store.check_room()
+            spent = sum(used.cost or 0.0 for used in self.usage().values()) if self.spend_limit else 0.0
+            if self.spend_limit and spent + sum(self._held) + most > self.spend_limit:
+                if self._held:
+                    return False                    # calls under way may cost less than they might
+                raise SpendLimit(f"spend limit of {self.spend_limit:g} reached: {spent:.6g} spent on "
+                                 f"{self.model}, the next call may cost {most:.2g}; {self._kept()}; raise it "
+                                 "and run the same command again to go on")
+            self._pace.under_way += 1
+            self._held.append(most)
+            return True
+
+    async def _call(self, client: openai.AsyncOpenAI, key: str, request: Request) -> Record:
+        """One call; another at once where the server's complaint says what to leave out."""
+        import openai
+
+        body, started, text = self._body(request), time.monotonic(), ""
+        with self._lock:
+            self._count(request.task, calls=1)
+        try:
+            text = await client.post("/chat/completions", body=body, cast_to=str)
+            answer = json.loads(text)
+        except openai.APIStatusError as error:
+            failed = self._meaning(error)
+            if self._learn(failed, body):
+                return await self._call(client, key, request)
+            raise failed from None
+        except openai.APIConnectionError as error:
+            cause = error.__cause__ or error
+            unreachable = type(cause).__name__ in ("ConnectError", "ConnectTimeout")
+            reason = "unreachable" if unreachable else "connection"
+            raise Failed(reason, self._masked(str(cause))) from None
+        except (ValueError, RecursionError):
+            raise Failed("not JSON" if text.strip() else "empty body", self._masked(text)) from None
+        seconds, counts = round(time.monotonic() - started, 3), read_usage(answer)
+        try:
+            choice = read_choice(answer)
+            if self.prices and not counts["prompt_tokens"]:     # it does not count: charged at the most
+                counts["prompt_tokens"], counts["completion_tokens"] = at_most(request)
+        except ValueError as error:
+            raise Failed(str(error), self._masked(json.dumps(answer))) from None
+        finally:
+            with self._lock:                                    # useless answers cost as well
+                self._count(request.task, **counts, seconds=seconds)
+        choice["text"] = self._masked(choice["text"])           # a server may repeat the key it was sent
+        sent = {name: value for name, value in body.items() if name not in ("model", "messages")}
+        return Record(key, request.task, self.model, **choice, seconds=seconds, date=utc(), sent=sent,
+                      label=request.label, prompt=request.prompt)
+
+    def _meaning(self, error: openai.APIStatusError) -> Failed:
+        """What an HTTP error status means: the end of the run, of this request, or another try."""
+        status, headers = error.status_code, error.response.headers
+        said: Mapping[str, Any] = error.body if isinstance(error.body, dict) else {}
+        words = said.get("message") or said.get("detail") or error.body or error.message
+        failed = Failed(f"http {status}", self._masked(f"{said.get('param') or ''} {words}"), again=False)
+        if 300 <= status < 400:
+            failed.fatal = f"it sends on to {headers.get('location')}: give the final address as base_url"
+        elif status in (401, 403) and not (status == 403 and self._pace.ever):
+            failed.fatal = "check the key in its environment variable"
+        elif status in (402, 404) or said.get("code") == "insufficient_quota":
+            failed.fatal = "check the account, the model's name and the address"
+        elif said.get("code") == "content_filter":
+            failed.reason = "refusal"
+        elif ABOUT_LENGTH.search(failed.message):
+            failed.reason = TOO_LONG
+        elif status in (408, 409, 429) or status >= 500:
+            named = headers.get("retry-after", "")
+            failed.again, failed.after = True, float(named) if re.fullmatch(r"\d+(\.\d+)?", named) else 0.0
+        return failed
+
+    def _learn(self, failed: Failed, body: Mapping[str, Any]) -> bool:
+        """Note what a refused body must do without. False when the complaint is about something else."""
+        form = body.get("response_format", {}).get("type")
+        named = [name for name in OPTIONAL if name in body and re.search(rf"\b{name}\b", failed.message)]
+        if ABOUT_VALUE.search(failed.message):      # the parameter itself is known
+            named = []
+        if form and ABOUT_FORMAT.search(failed.message):
+            named = [form]
+        if not named or failed.reason not in ("http 400", "http 415", "http 422", "http 500", "http 501"):
+            return False
+        if named[0] not in self._refused:
+            say(f"{self.model} at {self.where} does not take {named[0]}: asked without it")
+        self._refused.add(named[0])
+        return True
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        """The chat completion to send, without what the endpoint is known to refuse."""
+        limit = "max_completion_tokens" if "max_tokens" in self._refused else "max_tokens"
+        body: dict[str, Any] = {**self.decoding, limit: request.max_tokens, "weights": None}
+        if self.decoding["seed"] is not None:
+            body["seed"] += request.sample
+        body = {name: v for name, v in body.items() if v is not None and name not in self._refused}
+        body |= {"model": self.model, "messages": [{"role": "user", "content": encodable(request.prompt)}]}
+        form = next(form for form in FORMATS if form not in self._refused)
+        if request.schema and form != "text":
+            body["response_format"] = {"type": form}
+        if request.schema and form == "json_schema":
+            body["response_format"][form] = {"name": "reply", "schema": request.schema, "strict": True}
+        return body
+
+    def _received(self, record: Record, request: Request) -> Record:
+        """Save a reply; JudgeUnavailable when it is the last of too many that cannot be used."""
+        with self._lock:
+            self._unsaved[record.key] = record
+            saved = self._save(record)
+            unusable = record.error
+            if not unusable and request.read and request.read(record.text) is None:
+                unusable = "unreadable"
+            ending = self._pace.reply(unusable)
+        if ending:
+            raise self._unavailable(ending)
+        return saved
+
+    def _save(self, record: Record) -> Record:
+        saved = self.store.put(record, replace=self.mode == "refresh")
+        self._unsaved.pop(record.key, None)
+        self._seen.add(record.key)
+        self._saved += 1
+        return saved
+
+    def _kept(self) -> str:
+        where = f"are saved in {self.store.path}" if self.store.path else "are in memory only"
+        return f"{self._saved} replies that came {where}"
+
+    def _unavailable(self, why: str) -> JudgeUnavailable:
+        return JudgeUnavailable(f"{self.model} at {self.where}: {why}; {self._kept()}")
+
+    def _masked(self, text: str) -> str:
+        secret = self._secret()
+        return text.replace(secret, "***") if secret else text
+
+    def _client(self) -> openai.AsyncOpenAI:
+        """The official client. JudgeUnavailable without a key that can be sent."""
+        import openai
+
+        key = self._secret()
+        if not key and "api.openai.com" in self._base_url:
+            raise JudgeUnavailable("no key: set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server")
+        if not (key.isascii() and key.isprintable()):
+            raise JudgeUnavailable("the key has characters that no key has; set its variable again")
+        # No limit on single reads: it would not bound a reply that trickles in; `_reply` limits the whole. A
+        # redirect is not followed: it would take the prompts to another address.
+        return openai.AsyncOpenAI(api_key=key or "none", base_url=self._base_url, max_retries=0,
+                                  timeout=openai.Timeout(None, connect=5.0),
+                                  http_client=openai.DefaultAsyncHttpxClient(follow_redirects=False))

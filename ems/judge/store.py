@@ -1,139 +1,52 @@
-"""The store of judge replies: record, replay, export, import; and the requests still waiting for a reply.
+"""The store of judge replies: record, replay, export, import; and the requests that wait for a reply.
 
-A reply costs money and time, so it is committed as soon as it arrives, in an SQLite file (WAL mode) that
-survives a killed process, several processes at once and a full disk. Its key is a hash of everything that can
-change it. The same replies travel as JSON lines that a person can read and a repository can keep.
+A reply costs money and time, so it is committed as soon as it arrives, in an SQLite file that survives a
+killed process and several processes at once. Its key is a hash of everything that can change it. The same
+replies travel as recordings, JSON lines that a person can read and a repository can keep.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
-import math
-import os
 import re
+import shutil
 import sqlite3
 import threading
 import time
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, fields
+from contextlib import contextmanager, suppress
+from dataclasses import fields
 from datetime import UTC, datetime
 from hashlib import sha256
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
+from weakref import finalize
 
-from ..asking import Record
-from ..io import write_lines
+from ..io import parse_jsonl, write_jsonl
 from ..types import InputError
+from . import Record, encodable, read_choice
 
-COLUMNS = tuple(f.name for f in fields(Record))
-_SUMS = ("prompt_tokens", "completion_tokens", "cached_tokens", "seconds")
-# Of a record's fields; the others are text.
-_TYPES: dict[str, tuple[type, ...]] = {**dict.fromkeys(_SUMS, (int, float)), "sent": (dict,),
-                                       "prompt": (str, type(None))}
-_BROKEN = ("error", "abort", "insufficient_system_resource")
-# How servers say that a reply ended otherwise than by itself; whatever is not named here is a whole reply.
-_ENDINGS = {
-    # OpenAI; Mistral; Gemini
-    **dict.fromkeys(("length", "model_length", "max_tokens"), "length"),
-    **dict.fromkeys(("refusal", "content_filter", "safety", "prohibited_content", "blocklist"), "refusal"),
-    # Mistral; vLLM; DeepSeek
-    **dict.fromkeys(_BROKEN, "broken off"),
-    "no text": "no text",
-}
-FINAL = ("length", "refusal", "no text")  # what is a reply, however useless: saved, and not asked again
-_KEY = re.compile(r"[0-9a-f]{64}")
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, task TEXT, model TEXT, text TEXT,
-    finish_reason TEXT, prompt_tokens INTEGER, completion_tokens INTEGER, cached_tokens INTEGER, seconds REAL,
-    date TEXT, sent TEXT, label TEXT, prompt TEXT);
-CREATE TABLE IF NOT EXISTS pending (key TEXT PRIMARY KEY, task TEXT, label TEXT, body TEXT);
+SAVED = tuple(f.name for f in fields(Record) if f.name != "failure")       # of a reply
+KEY = re.compile(r"[0-9a-f]{64}")
+ROOM = 8 * 2**20         # bytes that a disk must have free before a call: replies on their way need some
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, model TEXT, task TEXT, data BLOB) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS pending (key TEXT PRIMARY KEY, task TEXT, label TEXT, body BLOB);
+SELECT data FROM replies LIMIT 0;
+DELETE FROM pending WHERE key = '';
 """
 
 
 class StoreError(InputError):
-    """The store cannot be read or written. `record` is the reply that could not be saved, if there is one."""
-
-    def __init__(self, message: str, record: Record | None = None):
-        super().__init__(message)
-        self.record = record
+    """The store cannot be read or written."""
 
 
 def reply_key(**settings: Any) -> str:
     """SHA-256 of all that can change a reply. In a schema the order of fields can: it is left as it is."""
     return sha256(json.dumps(dict(sorted(settings.items())), allow_nan=False).encode()).hexdigest()
-
-
-class BrokenOff(ValueError):
-    """A chat completion that the server gave up on halfway: no reply, and worth another try."""
-
-
-def ending(finish_reason: str) -> str:
-    """What a finish reason means: "length" (cut), "refusal", "broken off", "no text", or "" for whole."""
-    return _ENDINGS.get(finish_reason.lower(), "")
-
-
-def read_choice(body: Any) -> dict[str, Any]:
-    """Text, finish reason and token counts out of a chat completion; ValueError when it has not that shape.
-
-    A message without text is a reply when the server says why it ended, and its finish reason "no text" when
-    that reason is none of `ending`. BrokenOff when the server reports an error within the reply.
-    """
-    try:
-        choice = body["choices"][0]
-        message, finish_reason = choice["message"], choice.get("finish_reason")
-        text, refusal, error = message.get("content"), message.get("refusal"), choice.get("error")
-    except (TypeError, KeyError, IndexError, AttributeError):
-        raise ValueError("no choices[0].message") from None
-    finish = finish_reason or "stop"
-    if isinstance(text, list):           # some servers send a list of parts
-        text = "".join(part["text"] for part in text
-                       if isinstance(part, dict) and isinstance(part.get("text"), str))
-    if refusal and not text:
-        text, finish = str(refusal), "refusal"
-    if error or (isinstance(finish, str) and ending(finish) == "broken off"):
-        raise BrokenOff("an error within choices[0]")
-    if text is None and finish_reason and isinstance(finish_reason, str):
-        text, finish = "", finish if ending(finish) else "no text"
-    if not isinstance(text, str) or not isinstance(finish, str):
-        raise ValueError("no text in choices[0].message.content")
-    return {"text": encodable(text), "finish_reason": finish, **read_usage(body)}
-
-
-def read_usage(body: Any) -> dict[str, int]:
-    """Token counts of a chat completion, each 0 when the server does not say, or says what is no count."""
-    usage = body.get("usage") if isinstance(body, dict) else None
-    usage = usage if isinstance(usage, dict) else {}
-    details = usage.get("prompt_tokens_details")
-    details = details if isinstance(details, dict) else {}
-    prompt, completion, total = (_count(usage.get(f"{name}_tokens"))
-                                 for name in ("prompt", "completion", "total"))
-    # Some servers count a model's reasoning in the total alone: it is paid for.
-    return {"prompt_tokens": prompt,
-            "completion_tokens": max(completion, total - prompt) if prompt else completion,
-            "cached_tokens": min(prompt, _count(details.get("cached_tokens")))}
-
-
-def _count(n: Any) -> int:
-    return n if type(n) is int and 0 <= n < 2**53 else 0
-
-
-def read_chances(body: Any) -> dict[str, float]:
-    """Probability in [0, 1] of each likely first token of a chat completion; empty when none is given."""
-    try:
-        likely = body["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
-        return {encodable(t["token"]): round(math.exp(t["logprob"]), 6) for t in likely}
-    except (TypeError, KeyError, IndexError, AttributeError, OverflowError):
-        return {}
-
-
-def encodable(text: str) -> str:
-    """The text with lone surrogates, which UTF-8 cannot carry, replaced by question marks."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 class Replies:
@@ -144,23 +57,24 @@ class Replies:
     replies to one question, all use the one saved first.
     """
 
-    def __init__(self, path: str | os.PathLike | None = None, recorded: Sequence[str | os.PathLike] = ()):
+    def __init__(self, path: str | Path | None = None, recorded: Sequence[str | Path] = ()):
         self.path = None if path is None else Path(path)
         self.read_only = self.path is not None and self.path.name.endswith((".jsonl", ".jsonl.gz"))
-        self._recorded = [Path(p) for p in recorded]
+        self._files = [Path(file) for file in recorded]
         if self.path is not None and self.read_only:
-            self._recorded.append(self.path)
-        self._lines: dict[str, bytes] = {}
-        for file in self._recorded:
-            self._index(file)
+            self._files.append(self.path)
+        self._recorded: dict[str, Record] = {}
+        for file in self._files:
+            self._read_recording(file)
         self._lock = threading.RLock()
         self._db = self._open()
+        finalize(self, self._db.close)              # at exit as well: it empties the write-ahead log
 
     def __repr__(self) -> str:
-        return f"Replies({str(self.path)!r}, recorded={[str(p) for p in self._recorded]})"
+        return f"Replies({str(self.path)!r}, recorded={[str(file) for file in self._files]})"
 
     def __len__(self) -> int:
-        return len(self._lines.keys() | {key for key, in self._read("SELECT key FROM replies")})
+        return len(self._recorded.keys() | {key for key, in self._read("SELECT key FROM replies")})
 
     # --- single replies ---
 
@@ -171,85 +85,98 @@ class Replies:
     def get_many(self, keys: Iterable[str]) -> dict[str, Record]:
         """Those of the keys that have a saved reply. The SQLite file goes before the recordings."""
         keys = list(keys)
-        query = "SELECT * FROM replies WHERE key IN (SELECT value FROM json_each(?))"
-        records = {row[0]: self._from_row(row) for row in self._read(query, [json.dumps(keys)])}
-        records.update((k, _from_line(self._lines[k])) for k in keys if k not in records and k in self._lines)
-        return records
+        query = "SELECT key, data FROM replies WHERE key IN (SELECT value FROM json_each(?))"
+        found = {key: self._unpacked(key, data) for key, data in self._read(query, [json.dumps(keys)])}
+        return {key: self._recorded[key] for key in keys if key in self._recorded} | found
 
     def put(self, record: Record, *, replace: bool = False) -> Record:
         """Save one reply and commit it; the first to a key stays unless `replace`. Returns what stays.
 
-        StoreError, which carries the record, when it cannot be written (a full disk, a read-only file).
+        StoreError when it cannot be written (a full disk, a read-only file).
         """
-        if self.read_only:
-            raise StoreError(f"{self.path} is read-only; name a writable .sqlite file to save replies",
-                             record)
-        columns = ",".join("?" * len(COLUMNS))
-        insert = f"INSERT OR {'REPLACE' if replace else 'IGNORE'} INTO replies VALUES ({columns})"
-        try:
+        data = encodable(json.dumps({name: getattr(record, name) for name in SAVED}, ensure_ascii=False))
+        insert = f"INSERT OR {'REPLACE' if replace else 'IGNORE'} INTO replies VALUES (?, ?, ?, ?)"
+        with self._writing():
+            self._db.execute(insert, [record.key, record.model, record.task, zlib.compress(data.encode())])
+            self._db.execute("DELETE FROM pending WHERE key = ?", [record.key])
+            return self.get_many([record.key])[record.key]
+
+    def records(self) -> Iterator[Record]:
+        """Every saved reply, by model, task and key; one in memory at a time."""
+        rows = self._read("SELECT model, task, key FROM replies")
+        rows += [(record.model, record.task, key) for key, record in self._recorded.items()]
+        for *_, key in sorted(set(rows)):
+            yield self.get_many([key])[key]
+
+    # --- the disk ---
+
+    def check_room(self) -> None:
+        """StoreError when the disk is nearly full. It takes microseconds: asked before every call."""
+        if self.path is not None and shutil.disk_usage(self.path.parent).free < ROOM:
+            raise StoreError(f"{self.path}: less than {ROOM >> 20} MB are free on its disk, and replies on "
+                             "their way might be lost; make room and run the same command again")
+
+    def check_writable(self) -> None:
+        """StoreError when a small write fails (beyond a quota, say), or the disk is nearly full."""
+        self.check_room()
+        for change in ("INSERT INTO pending VALUES ('', '', '', zeroblob(65536))",
+                       "DELETE FROM pending WHERE key = ''"):
             with self._writing():
-                # What a server broke off is no reply, and makes room for one.
-                self._db.execute(
-                    f"DELETE FROM replies WHERE key = ? AND lower(finish_reason) IN {_BROKEN}", [record.key])
-                new = self._db.execute(insert, _row(record)).rowcount
-                self._db.execute("DELETE FROM pending WHERE key = ?", [record.key])
-                return record if new else self.get_many([record.key])[record.key]
-        except StoreError as error:
-            error.record = record
-            raise
+                self._db.execute(change)
+
+    def checkpoint(self) -> None:
+        """Move all from the write-ahead log into the main file, so that a copy of it alone is whole."""
+        with self._lock, suppress(sqlite3.Error):       # on a full disk the log keeps it
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     # --- files ---
 
-    def records(self) -> Iterator[Record]:
-        """Every saved reply, by model, task, label and key; one in memory at a time."""
-        order = {row[-1]: row for row in self._read("SELECT model, task, label, key FROM replies")}
-        for key in self._lines.keys() - order.keys():
-            record = _from_line(self._lines[key])
-            order[key] = (record.model, record.task, record.label, key)
-        for *_, key in sorted(order.values()):
-            if saved := self.get(key):
-                yield saved
-
     def export(self, path: str | Path, *, prompts: bool = False) -> int:
-        """Write the replies as JSON lines (gzip for .gz), the whole file or nothing; returns how many.
+        """Write the replies as JSON lines, the whole file or nothing; returns how many.
 
         The order is fixed: the same replies make the same file. Prompts stay out unless asked for.
         """
-        def line(record: Record) -> str:
-            plain = asdict(record)
-            if not prompts or record.prompt is None:
-                del plain["prompt"]
-            return json.dumps(plain, ensure_ascii=False)
-        return write_lines(path, map(line, self.records()))
+        names = [name for name in SAVED if prompts or name != "prompt"]
+        if str(path).endswith(".gz"):
+            raise InputError(f"{path}: name a .jsonl file, and compress it with gzip afterwards")
+        rows = [{name: getattr(record, name) for name in names} for record in self.records()]
+        write_jsonl(path, rows)
+        return len(rows)
 
-    def import_(self, path: str | Path) -> int:
-        """Read replies written by `export`, all or nothing; returns how many were new.
+    def import_file(self, path: str | Path) -> dict[str, int]:
+        """Read a recording or a batch endpoint's result file, all or nothing; counts of its lines by kind.
 
-        InputError for a malformed line, and when another reply is saved under a key.
+        "imported" is new, "duplicate" was saved before; "unused" is a batch result that failed, or for which
+        nobody waits. InputError for any other line, and when another reply is saved under a key.
         """
-        new = 0
+        counts = Counter(imported=0, duplicate=0, unused=0)
         with self._writing():
-            for number, line in _lines(path):
-                record = _parse(line, path, number)
-                old = self.get(record.key)
-                if old and (old.text, old.finish_reason) != (record.text, record.finish_reason):
-                    raise InputError(f"{path}, line {number}: another reply is saved for {record.key[:12]} "
-                                     f"({record.task}, {record.model}); import into a fresh store to keep "
-                                     "both")
-                if not old:
-                    new += 1
+            for place, line in _lines(path):
+                result = isinstance(line, dict) and "custom_id" in line
+                record = self._of_batch(line) if result else _record(line, place)
+                saved = self.get(record.key) if record else None
+                if record is None:
+                    counts["unused"] += 1
+                elif saved is None:
                     self.put(record)
-        return new
+                    counts["imported"] += 1
+                elif saved.text == record.text:
+                    counts["duplicate"] += 1
+                else:
+                    raise InputError(f"{place}: another reply is saved for {record.key[:12]} ({record.task}, "
+                                     f"{record.model}); import into a fresh store to keep both")
+        return dict(counts)
 
-    def stats(self) -> list[dict[str, Any]]:
-        """Replies, tokens, seconds and first and last date for each model and task, in that order."""
-        rows = []
-        for (model, task), records in groupby(self.records(), attrgetter("model", "task")):
-            dates, *sums = zip(*map(attrgetter("date", *_SUMS), records), strict=True)
-            rows.append({"model": model, "task": task, "replies": len(dates),
-                         **dict(zip(_SUMS, map(sum, sums), strict=True)),
-                         "first": min(dates), "last": max(dates)})
-        return rows
+    def _of_batch(self, result: Mapping[str, Any]) -> Record | None:
+        """The reply in a line of a batch result; None when the request failed, or nobody waits for it."""
+        key = str(result["custom_id"])
+        for task, label, body in self._read("SELECT task, label, body FROM pending WHERE key = ?", [key]):
+            asked = json.loads(zlib.decompress(body))
+            with suppress(ValueError, KeyError, TypeError):
+                choice = read_choice(result["response"]["body"])
+                return Record(key, task, asked["model"], label=label, prompt=asked["messages"][-1]["content"],
+                              date=utc(), sent={"batch": True}, **choice)
+        return None
 
     # --- requests that wait for a reply: the way to a batch endpoint ---
 
@@ -257,56 +184,16 @@ class Replies:
         """Note requests without a reply: (key, task, label, body of the chat completion)."""
         with self._writing():
             self._db.executemany("INSERT OR REPLACE INTO pending VALUES (?, ?, ?, ?)", (
-                (key, encodable(task), encodable(label), json.dumps(body))
+                (key, encodable(task), encodable(label), zlib.compress(json.dumps(body).encode()))
                 for key, task, label, body in wanted))
-
-    def pending(self) -> dict[str, int]:
-        """How many requests wait for a reply, by task."""
-        return dict(self._read("SELECT task, count(*) FROM pending GROUP BY task ORDER BY task"))
 
     def export_pending(self, path: str | Path) -> int:
         """Write the waiting requests as an OpenAI Batch API input file (`vllm run-batch` takes the same)."""
-        rows = self._read("SELECT key, body FROM pending ORDER BY task, label, key")
         fixed = {"method": "POST", "url": "/v1/chat/completions"}
-        return write_lines(path, (json.dumps({"custom_id": key, **fixed, "body": json.loads(body)},
-                                             ensure_ascii=False) for key, body in rows))
-
-    def import_batch(self, path: str | os.PathLike) -> dict[str, int]:
-        """Read a batch output or error file, all or nothing; how many of each kind.
-
-        What failed, expired or has the wrong shape stays pending; an id asked by nobody is unknown.
-        InputError for a line that is no batch result.
-        """
-        count = dict.fromkeys(("imported", "duplicate", "failed", "unknown"), 0)
-        with self._writing():
-            for number, line in _lines(path):
-                try:
-                    result = json.loads(line)
-                    key, response = result["custom_id"], result.get("response")
-                except (ValueError, TypeError, KeyError, AttributeError):
-                    raise InputError(f"{path}, line {number}: not a batch result (an object with custom_id "
-                                     f"and response), got {line[:60]!r}") from None
-                waiting = self._read("SELECT task, label, body FROM pending WHERE key = ?", [str(key)])
-                if not waiting:
-                    count["duplicate" if self.get(str(key)) else "unknown"] += 1
-                    continue
-                try:
-                    if result.get("error") or response.get("status_code", 200) != 200:
-                        raise ValueError("failed")
-                    choice = read_choice(response["body"])
-                except (ValueError, AttributeError, KeyError):
-                    count["failed"] += 1
-                    continue
-                (task, label, body), = waiting
-                asked = json.loads(body)
-                created = response["body"].get("created")
-                sent = {"format": asked.get("response_format", {}).get("type", "text"), "batch": True}
-                if "logprobs" in asked:
-                    sent["chances"] = read_chances(response["body"])
-                self.put(Record(key=key, task=task, label=label, model=asked["model"], date=utc(created),
-                                sent=sent, prompt=asked["messages"][-1]["content"], **choice))
-                count["imported"] += 1
-        return {**count, "pending": sum(self.pending().values())}
+        rows = self._read("SELECT key, body FROM pending ORDER BY task, label, key")
+        write_jsonl(path, ({"custom_id": key, **fixed, "body": json.loads(zlib.decompress(body))}
+                           for key, body in rows))
+        return len(rows)
 
     # --- underneath ---
 
@@ -316,39 +203,29 @@ class Replies:
             if self.path is None or self.read_only:
                 return _writable(":memory:")
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                return _writable(self.path)
-            except sqlite3.OperationalError as error:
-                protected = error.sqlite_errorname.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN"))
-                if not (protected and self.path.is_file()):
-                    raise
-            self.read_only = True
-            return _read_only(self.path)
+            return _writable(self.path)
         except (sqlite3.Error, OSError) as error:
+            name = getattr(error, "sqlite_errorname", "")
+            if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN")) and self.path and self.path.is_file():
+                self.read_only = True
+                return _read_only(self.path)
             raise StoreError(f"{self.path}: cannot be opened as a reply store ({error}); name a writable "
                              ".sqlite file, or a .jsonl recording to replay") from None
 
-    def _index(self, file: Path) -> None:
-        """Keep a recording's lines by key, unparsed: 100,000 replies open in a fraction of a second."""
-        for number, line in _lines(file):
-            key = line[9:73].decode("ascii", "replace") if line.startswith(b'{"key": "') else ""
-            if not (_KEY.fullmatch(key) and line.endswith(b"}")):
-                key = _parse(line, file, number).key
-            old = self._lines.setdefault(key, line)
-            if old is not line and old != line and _parse(line, file, number).text != _from_line(old).text:
-                raise InputError(f"{file}, line {number}: a second, different reply for {key[:12]}; keep one "
-                                 "of them")
+    def _read_recording(self, file: Path) -> None:
+        for place, line in _lines(file):
+            record = _record(line, place)
+            if self._recorded.setdefault(record.key, record).text != record.text:
+                raise InputError(f"{place}: a second, different reply for {record.key[:12]}; keep one")
 
-    def _from_row(self, row: tuple) -> Record:
-        plain = dict(zip(COLUMNS, row, strict=True))
+    def _unpacked(self, key: str, data: bytes) -> Record:
         try:
-            return Record(**{**plain, "sent": {**json.loads(plain["sent"])}})
-        except (ValueError, TypeError) as error:
-            raise StoreError(f"{self.path}: the reply {plain['key']} is damaged (its column sent is not a "
-                             f"JSON object: {error}); delete this row, and the next run asks for it again"
-                             ) from None
+            return Record(**json.loads(zlib.decompress(data)))
+        except (ValueError, TypeError, zlib.error) as error:
+            raise StoreError(f"{self.path}: the reply {key} is damaged ({error}); delete this row, and the "
+                             "next run asks for it again") from None
 
-    def _read(self, query: str, values: Sequence = ()) -> list[tuple]:
+    def _read(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         try:
             with self._lock:
                 return self._db.execute(query, values).fetchall()
@@ -359,6 +236,9 @@ class Replies:
     def _writing(self) -> Iterator[None]:
         """One transaction, all or nothing; inside another one, a part of it."""
         with self._lock:
+            if self.read_only:
+                raise StoreError(f"{self.path} is read-only; to save replies name a .sqlite file that can be "
+                                 "written, with this one as recorded")
             if self._db.in_transaction:
                 yield
                 return
@@ -371,15 +251,9 @@ class Replies:
                                  "intact: make room and run the same command again") from None
 
 
-def _row(record: Record) -> list[Any]:
-    return [json.dumps(v) if isinstance(v, dict) else encodable(v) if isinstance(v, str) else v
-            for v in (getattr(record, name) for name in COLUMNS)]
-
-
 def _writable(path: Path | str) -> sqlite3.Connection:
     db = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
-    # Refused at once, without SQLite's usual wait, while another process does the same.
-    for attempt in range(200):
+    for attempt in range(200):          # refused at once, without a wait, while another process does the same
         try:
             db.execute("PRAGMA journal_mode=WAL")
             break
@@ -388,8 +262,7 @@ def _writable(path: Path | str) -> sqlite3.Connection:
                 raise
             time.sleep(0.05)
     db.execute("PRAGMA synchronous=NORMAL")        # a killed process loses nothing; a power cut, seconds
-    db.executescript(_SCHEMA)
-    db.execute("DELETE FROM pending WHERE key = ''")    # changes nothing, raises for what is read-only
+    db.executescript(SCHEMA)
     return db
 
 
@@ -398,50 +271,32 @@ def _read_only(path: Path) -> sqlite3.Connection:
     # "immutable" spares SQLite the files it would make beside it, but hides what a write-ahead log holds.
     log = path.with_name(f"{path.name}-wal")
     mode = "mode=ro" if log.exists() and log.stat().st_size else "immutable=1"
-    db = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None,
-                         check_same_thread=False)
-    db.execute("SELECT count(*) FROM replies")     # raises for a file that is no store
-    return db
+    return sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None,
+                           check_same_thread=False)
 
 
-def _from_line(line: bytes) -> Record:
+def _lines(path: str | Path) -> Iterator[tuple[str, Any]]:
+    """The values of a JSON-lines file, plain or gzipped, and where each stands."""
     try:
-        return Record(**json.loads(line))
-    except (ValueError, TypeError) as error:
-        raise StoreError(f"a recorded reply is damaged ({error}): {line[:80]!r}") from None
+        with (gzip.open if str(path).endswith(".gz") else open)(path, "rt", encoding="utf-8-sig") as file:
+            for number, value in parse_jsonl(file, path):
+                yield f"{path}, line {number}", value
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read as JSON lines ({error})") from None
 
 
-def _parse(line: bytes, path: str | os.PathLike, number: int) -> Record:
-    """One exported line as a Record; InputError naming the line and what is wrong with it."""
+def _record(line: Any, place: str) -> Record:
+    """A line of a recording. InputError when it is none."""
     try:
-        plain = json.loads(line)
-    except ValueError as error:
-        raise InputError(f"{path}, line {number}: not JSON ({error}); export the replies again") from None
-    if not isinstance(plain, dict) or not {"key", "task", "model", "text"} <= plain.keys() <= set(COLUMNS):
-        wrong = f"it must be an object with key, task, model and text, and nothing but {', '.join(COLUMNS)}"
-    elif bad := [name for name, value in plain.items() if not isinstance(value, _TYPES.get(name, (str,)))
-                 or (name in _SUMS and not 0 <= plain[name] < 2**53)]:
-        wrong = f"{bad[0]} cannot be {plain[bad[0]]!r:.60}"
-    elif not _KEY.fullmatch(plain["key"]):
-        wrong = f"key must be 64 hexadecimal digits, got {plain['key']!r:.80}"
-    else:
-        return Record(**plain)
-    raise InputError(f"{path}, line {number}: not a saved reply: {wrong}")
+        record = Record(**line)
+        good = all(isinstance(text, str) for text in (record.key, record.task, record.model, record.text))
+        if not (good and KEY.fullmatch(record.key)):
+            raise TypeError("key is 64 hexadecimal digits; task, model and text are texts")
+        return record
+    except TypeError as error:
+        raise InputError(f"{place}: not a saved reply ({error}); export the replies again") from None
 
 
-def _lines(path: str | os.PathLike) -> Iterator[tuple[int, bytes]]:
-    """The lines of a JSON-lines file that are not blank, with their numbers from 1."""
-    try:
-        with (gzip.open if str(path).endswith(".gz") else open)(path, "rb") as file:
-            for number, line in enumerate(file, 1):
-                if line := line.strip():
-                    yield number, line
-    except (OSError, EOFError, zlib.error) as error:
-        why = getattr(error, "strerror", None) or error
-        raise InputError(f"{path}: cannot be read as JSON lines ({why})") from None
-
-
-def utc(seconds: Any = None) -> str:
-    """Seconds or milliseconds since 1970 as an ISO 8601 date in UTC; the present when they are none."""
-    when = seconds if type(seconds) in (int, float) and 0 <= seconds < 1e14 else time.time()
-    return datetime.fromtimestamp(when / 1000 if when > 1e11 else when, UTC).isoformat(timespec="seconds")
+def utc() -> str:
+    """The present as an ISO 8601 date."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,286 +1,225 @@
-"""How far one text covers another without a judge: words by weight, and numbers in their context.
+"""Coverage without a model: the share of a text's weight that another text holds.
 
-A point's words and numbers each have a weight, and its score is the share of that weight which the other
-side holds; points of one text that mention the same thing share the other side's mentions of it. Function
-words weigh little, numbers most, words of the question less than elsewhere. Each rule stands against a plain
-bag of words in docs/local.md. Everything here is deterministic and reads only the
-points that it compares; sentence embeddings come in where a scorer or matcher is given an encoder.
+A text's weight is that of its words and numbers. A word weighs more the rarer it is: minus the logarithm of
+the share of texts that have its stem, from the fixed table rarity.txt. A number weighs as much as a rare
+word. What the question says weighs less. Each word and each number counts once in a text; points that have
+the same one share its weight equally, so that the weights of a text's points add up to the text's.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
 import re
-import sys
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import unicodedata
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import Any
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
 
-from . import quantities as _quantities
-from .quantities import Quantity, QuantityIndex, find_quantities, outside
+from ..types import InputError, Match, Points
 
-# The declared constants of the local evaluator: round values, the same for every data set. All of them enter
-# `rules_hash`, and so the signature of every local score.
-ARITHMETIC = 3         # to be raised when a value changes while no constant, word list or pattern does
-FUNCTION_WORD = 0.1    # weight of a word from _FUNCTION, and the least weight of a point; any other word: 1
-NUMBER = 3.0           # weight of a quantity
-CONTEXT = 0.25         # share of a point's words beside a number from which on the number counts in full
-NEGATION = 1.5         # weight of a denial (not, false), and again of it together with the next word
-MEANING = 0.75         # with embeddings: how much a score's power changes between a cosine of 0 and one of 1
-QUESTION_WORD = 0.3    # words of the question weigh this much of what they weigh elsewhere
-_FUNCTION = frozenset(
+NUMBER = 5.0           # weight of a number
+ASKED = 0.3            # share of its weight that a word or number of the question keeps
+EMPTY = 0.1            # weight of a point without words and numbers; its score is 0
+THRESHOLD = 0.25       # of WordMatcher, chosen by a judge's matches: docs/local-evaluator.md
+CROWD = 50             # what more points than this have in common does not tell which of them is nearest
+UNREAD = 0.1           # share of a text's letters from which on their script is named as unread
+UNKNOWN = 8.0          # weight of a stem that the table lacks: a little above its rarest
+SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "m": 1e6,
+          "billion": 1e9, "bn": 1e9, "b": 1e9, "trillion": 1e12, "tn": 1e12, "t": 1e12}
+FACTORS = (1e3, 1e6, 1e9)      # what a number without a scale word may lack, as in a table "in millions"
+_FACTORS = {(False, True): (1.0, *FACTORS), (True, False): (1.0, *(1 / factor for factor in FACTORS))}
+TABLE = Path(__file__).with_name("rarity.txt")
+_LATIN, _UNSPACED = "A-Za-zÀ-ɏ", "぀-ヿ㐀-鿿"      # in a script without spaces each letter is a word
+_DIGITS = r"(?>\d{1,3}(?:,\d{3})++)(?!\d)(?:\.\d++)?+|\d++(?:\.\d++|,\d\d?(?![\d,]))?+"
+_SCALE = r"[ -]?(?i:thousand|million|billion|trillion|[mbt]n)s?|[kmbtKMBT]"
+_TOKEN = re.compile(
+    rf"[^\W\d_{_UNSPACED}][^\W_{_UNSPACED}]*+|[{_UNSPACED}]"                  # a word
+    r"|\[\d++(?:\s*+[,;–-]\s*+\d++)*+\s*+\]"                                # a citation: "[4]"
+    rf"|[$€£¥]?(?:{_DIGITS})(?:(?:{_SCALE})(?![{_LATIN}\d]))?+(?![{_LATIN}])"   # a number
+    r"|[^\W_]++")                                                            # a name: "5mg"
+_AMOUNT = re.compile(rf"[$€£¥]?(?P<digits>{_DIGITS})(?P<scale>(?:{_SCALE})?)")
+_OTHER_SCRIPT = re.compile("[\u0370-\u1fff\u2c00-\U0010ffff]")       # not Latin, no punctuation
+_PLURAL = re.compile(r"(?<=...)(?<![su])s$")
+_ENDING = re.compile(r"(?<=...)(?:ation|ment|ing|ied?|ed|ly|e|(?<![aeiou])y)$")
+
+
+class Number(NamedTuple):
+    """A number as it is printed."""
+
+    value: float
+    rounding: float    # half a unit of its last digit
+    scaled: bool       # whether a scale word (thousand, bn, ...) follows
+
+
+Term = str | Number    # a stem or a number
+
+
+class Cover(NamedTuple):
+    """How far two texts hold each other, point by point."""
+
+    ref_score: tuple[float, ...]       # in [0, 1]: the share of each point's weight that the answer holds
+    ans_score: tuple[float, ...]
+    ref_weights: tuple[float, ...]     # positive; the mean of the scores with them is the text's coverage
+    ans_weights: tuple[float, ...]
+    nearest: Match                     # per reference point the answer point that holds most of it, or -1
+    unread_scripts: tuple[str, ...]    # of either text: see `unread_scripts`
+
+
+def cover(ref_points: Points, ans_points: Points, question: str = "") -> Cover:
+    """How far a reference and an answer hold each other, which depends on these three alone."""
+    asked = Side((question,))
+    ref, ans = Side(ref_points, asked), Side(ans_points, asked)
+    same = ref.held_by(ans)
+    nearest = tuple(index for index, _ in _nearest(ref, ans, same))
+    unread = {*unread_scripts(" ".join(ref_points)), *unread_scripts(" ".join(ans_points))}
+    return Cover(ref.scores(same), ans.scores({term for found in same.values() for term in found}),
+                 ref.weights, ans.weights, nearest, tuple(sorted(unread)))
+
+
+class WordMatcher:
+    """Matches each reference point with the answer point that holds most of its weight.
+
+    -1 where no answer point holds the share `threshold`, in (0, 1]. InputError for another threshold.
     """
-    a about above after again all also although am among an and another any are as at be because been before
-    being below between both but by can could did do does doing during each either else ever every for from
-    further had has have having he her here hers him his how however i if in including into is it its itself
-    just many may me might more most much must my of off often on once one only or other our out over own
-    per rather s said same she should since so some such t than that the their them then there therefore
-    these they this those though through thus to too toward under until upon us used very via was we well
-    were what when where whether which while who whom whose why will with within would yet you your
-    """.split()
-)
-_NEGATIONS = frozenset(
-    """
-    not no never none neither nor without cannot cant dont doesnt didnt isnt arent wasnt werent wont wouldnt
-    couldnt shouldnt hasnt havent hadnt
-    """.split()
-)
-# Words of a verdict that denies a claim: they count as negations.
-_DENIALS = frozenset(("refuted", "incorrect", "inaccurate", "untrue", "false", "inconsistent", "wrong"))
-_TELL = r"(?:mention|provid|specif|state|contain|includ|indicat|discuss|address|disclos|detail|offer|giv)"
-# A sentence that only says that something is not mentioned, or cannot be known.
-_DISCLAIMER = re.compile(
-    rf"\b(?:not|never|without|\w+n['’]t)\s+(?:\w+\s+){{0,2}}?{_TELL}\w*"
-    r"|\bno\s+(?:\w+\s+){0,2}?(?:mention|information|details?|evidence|indication|reference|data|answer)\b"
-    r"|\b(?:unable|impossible|not possible|difficult|insufficient\s+\w+|cannot|can['’]t)\s+"
-    r"(?:be\s+)?(?:to\s+)?"
-    r"(?:determin|answer|verif|confirm|say|find|conclude|assess)\w*"
-    r"|\bnot (?:clear|available|enough)\b|\bunclear\b|\bI(?:['’]m| am) sorry|\bI (?:do not|don['’]t) know\b",
-    re.IGNORECASE,
-)
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
-_FOOTNOTE = re.compile(r"\[\d+(?:\s*[,;–-]\s*\d+)*\]")
-# Scripts written without spaces: each character is a word.
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
-_NOT_SAID = "not said: "
 
+    def __init__(self, threshold: float = THRESHOLD):
+        if not 0 < threshold <= 1:
+            raise InputError(f"threshold must be above 0 and at most 1, got {threshold}")
+        self.threshold = threshold
+        self.signature = f"{SIGNATURE},threshold={threshold}"
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """What is compared of one point."""
-
-    words: dict[str, float]            # stems and their weights
-    quantities: tuple[Quantity, ...]
-
-
-@lru_cache(maxsize=8192)
-def read_point(text: str) -> Point:
-    """Split a point into words and quantities, whose own words ("billion") are not counted twice.
-
-    A point that only says that something is not mentioned shares its words with points of its kind alone.
-    """
-    quantities = tuple(find_quantities(text))
-    disclaims = all(q.unit == "date" for q in quantities) and _DISCLAIMER.search(text)
-    kind = _NOT_SAID if disclaims else ""
-    words = words_of(_FOOTNOTE.sub(" ", outside(text, quantities)))
-    return Point({kind + word: weight for word, weight in _weighed(words)}, quantities)
-
-
-def _weighed(words: Sequence[str]) -> Iterator[tuple[str, float]]:
-    """The words with their weights; a negation alone, and with the next word that is no function word."""
-    following = ""
-    for word in reversed(words):
-        if word in _NEGATION_STEMS:
-            yield from (("not", NEGATION), (f"not {following}", NEGATION))
-        else:
-            yield word, word_weight(word)
-            following = following if word in _FUNCTION_STEMS else word
+    def __call__(self, pairs: Sequence[tuple[Points, Points]]) -> list[Match]:
+        """The match of each pair of reference points and answer points."""
+        matches: list[Match] = []
+        for ref, ans in ((Side(ref), Side(ans)) for ref, ans in pairs):
+            nearest = _nearest(ref, ans, ref.held_by(ans))
+            matches.append(tuple(index if share >= self.threshold else -1 for index, share in nearest))
+        return matches
 
 
 class Side:
-    """The points of one side, their weights, and which of them hold what.
+    """The points of one text, and what each of their words and numbers weighs in them."""
 
-    Points of one text share what the other side mentions; points that were `given`, each for itself, do not.
+    def __init__(self, points: Sequence[str], asked: Side | None = None):
+        self.points = [dict.fromkeys(read(point)) for point in points]      # each a set that keeps its order
+        self.counts = Counter(chain.from_iterable(self.points))
+        self.numbers = [term for term in self.counts if isinstance(term, Number)]
+        self.groups: dict[tuple[float, bool], list[float]] = {}      # values in order, by rounding and scaled
+        for value, rounding, scaled in sorted(self.numbers):
+            self.groups.setdefault((rounding, scaled), []).append(value)
+        rarity = _rarity()
+        self.shares = {term: rarity.get(term, UNKNOWN) / count for term, count in self.counts.items()}
+        self.shares |= {number: NUMBER / self.counts[number] for number in self.numbers}
+        for term in self.held_by(asked) if asked else ():
+            self.shares[term] *= ASKED
+        self.weights = tuple(sum(map(self.shares.__getitem__, terms)) or EMPTY for terms in self.points)
+
+    def scores(self, held: Collection[Term]) -> tuple[float, ...]:
+        """The share of each point's weight that is `held`, in [0, 1]."""
+        return tuple(min(1.0, sum(self.shares[term] for term in terms if term in held) / weight)
+                     for terms, weight in zip(self.points, self.weights, strict=True))
+
+    def held_by(self, other: Side) -> dict[Term, list[Term]]:
+        """The words and numbers that another text has as well, and for each what is the same there."""
+        same: dict[Term, list[Term]] = {term: [term] for term in self.counts.keys() & other.counts.keys()}
+        for number in self.numbers:
+            if found := other.equal(number):
+                same[number] = found
+        return same
+
+    def equal(self, number: Number) -> list[Term]:
+        """The numbers of this text that may be the same: one of the two lies in the other's printed rounding.
+
+        Where only one of them has a scale word, the other may lack a thousand, a million or a billion.
+        """
+        found: list[Term] = []
+        for (rounding, scaled), values in self.groups.items():
+            for factor in _FACTORS.get((number.scaled, scaled), (1.0,)):
+                value = number.value * factor
+                within = max(rounding, number.rounding * factor) + 1e-9 * value
+                first, last = bisect_left(values, value - within), bisect_right(values, value + within)
+                found += [Number(other, rounding, scaled) for other in values[first:last]]
+        return found
+
+
+def _nearest(ref: Side, ans: Side, same: Mapping[Term, list[Term]]) -> Iterator[tuple[int, float]]:
+    """Per reference point, the answer point that holds most of its weight, and the share that it holds.
+
+    (-1, 0) for a point of which no answer point holds anything. Ties go to the earlier point.
     """
-
-    def __init__(self, texts: Sequence[str], question: str = "", question_word: float = QUESTION_WORD,
-                 given: bool = False):
-        self.given, self.points = given, [read_point(text) for text in texts]
-        asked = {kind + word for word in words_of(question) for kind in ("", _NOT_SAID)}
-        self.words = [{word: weight * (question_word if word in asked else 1)
-                       for word, weight in point.words.items()} for point in self.points]
-        self.word_weights = [math.fsum(words.values()) for words in self.words]
-        # What a point weighs; positive.
-        self.weights = [max(weight + NUMBER * len(point.quantities), FUNCTION_WORD)
-                        for weight, point in zip(self.word_weights, self.points, strict=True)]
-        self.holders: dict[str, list[int]] = defaultdict(list)
-        for j, words in enumerate(self.words):
-            for word in words:
-                self.holders[word].append(j)
-        self._places: dict[str, Any] = {}                # the same as arrays, where points are many
-        if len(self.points) >= 300:
-            import numpy as np
-
-            self._places = {word: np.array(holders) for word, holders in self.holders.items()}
-        self.quantities = QuantityIndex([point.quantities for point in self.points])
-
-    def shares_of(self, words: Mapping[str, float]) -> defaultdict[int, float]:
-        """The weight of the words that each point holds, by index; of those that hold some of them."""
-        shares: defaultdict[int, float] = defaultdict(float)
-        if not self._places:
-            for word, weight in words.items():
-                for j in self.holders.get(word, ()):
-                    shares[j] += weight
-            return shares
-        import numpy as np
-
-        # The same sums in the same order, for all points at once: thousands of them may hold every word.
-        sums, some = np.zeros(len(self.points)), np.zeros(len(self.points), dtype=bool)
-        for word, weight in words.items():
-            if (places := self._places.get(word)) is not None:
-                sums[places] += weight
-                some[places] = True
-        shares.update(zip(np.flatnonzero(some).tolist(), sums[some].tolist(), strict=True))
-        return shares
+    holders = defaultdict(list)
+    for i, terms in enumerate(ans.points):
+        for term in terms:
+            holders[term].append(i)
+    places = {term: {i for other in found for i in holders[other]} for term, found in same.items()}
+    for terms, weight in zip(ref.points, ref.weights, strict=True):
+        held = {-1: 0.0}
+        for term in terms:
+            if term in places and len(places[term]) <= CROWD:
+                for i in places[term]:
+                    held[i] = held.get(i, 0.0) + ref.shares[term]
+        index = max(held, key=lambda i: (held[i], -i))
+        yield index, held[index] / weight
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
-    """What the other side holds of one point, in the point's own weight."""
+# --- words and numbers of a text
 
-    whole: float                       # by all its points together, shared with the other points of the side
-    by_point: dict[int, float]         # by each of its points that holds something, by index
-
-
-def held_by(side: Side, other: Side) -> Iterator[Held]:
-    """What `other` holds of each point of `side`: words, and numbers as far as their words agree.
-
-    Where fewer points of `other` mention a thing than of `side`, each of these holds a part of it, as in the
-    clipped counts of BLEU: a text that says it once does not cover one that comes back to it in every point.
-    """
-    for i, words in enumerate(side.words):
-        by_point = other.shares_of(words)
-        whole = 0.0
-        for word, weight in words.items():
-            if word in other.holders:
-                whole += weight * _portion(side, len(side.holders[word]), len(other.holders[word]))
-        # The points of `other` with the same quantity, for each of this point, and its trust in [0, 1] there.
-        equals = [other.quantities.equals(quantity) for quantity in side.points[i].quantities]
-        numbers = [_trusts(side, i, other, by_point, places) for places in equals]
-        for quantity, places, trusts in zip(side.points[i].quantities, equals, numbers, strict=True):
-            if places:
-                portion = _portion(side, len(side.quantities.equals(quantity)), len(places))
-                whole += NUMBER * max(trusts.values()) * portion
-        for trusts in numbers:
-            for j, trust in trusts.items():
-                by_point[j] += NUMBER * trust
-        yield Held(whole, by_point)
-
-
-def _portion(side: Side, mentions: int, others: int) -> float:
-    """The share in [0, 1] of a thing that is left for each of its mentions on this side."""
-    return float(others > 0) if side.given else min(1.0, others / mentions)
-
-
-def _trusts(side: Side, i: int, other: Side, shared: Mapping[int, float], places: Sequence[int]
-            ) -> dict[int, float]:
-    """How far a quantity of point `i` counts in the points of `other` that have the same, in [0, 1].
-
-    Where one of the two points is nothing but numbers, nothing could disagree. `shared` is the weight of the
-    words that each point of `other` shares with point `i`.
-    """
-    enough = CONTEXT * side.word_weights[i]
-    return {j: min(1.0, shared.get(j, 0.0) / enough) if enough and other.word_weights[j] else 1.0
-            for j in places}
-
-
-def coverage(side: Side, found: Iterable[Held], cosines: Sequence[Sequence[float]] | None = None
-             ) -> Iterator[float]:
-    """Share in [0, 1] of each point's weight that the other side as a whole holds; 0 without other points.
-
-    `found` is of `held_by`; `cosines` bends the values (`bent`), where there are embeddings.
-    """
-    for i, (held, weight) in enumerate(zip(found, side.weights, strict=True)):
-        share = min(1.0, held.whole / weight)
-        yield share if cosines is None else bent(share, max(cosines[i]))
-
-
-def likeness(side: Side, other: Side, found: Iterable[Held]) -> Iterator[dict[int, float]]:
-    """By point of `side`: the points of `other` that share something, and how alike the two are, in [0, 1].
-
-    The weight that both hold over what both weigh (Dice). `found` is of `held_by`.
-    """
-    for weighed, of_point in zip(side.weights, found, strict=True):
-        yield {j: min(1.0, 2 * weight / (weighed + other.weights[j]))
-               for j, weight in of_point.by_point.items()}
-
-
-@lru_cache(maxsize=16384)
-def similarity(a: str, b: str) -> float:
-    """How alike two points are, in [0, 1]: 1 for the same content, 0 for none."""
-    side, other = Side([a]), Side([b])
-    return next(likeness(side, other, held_by(side, other))).get(0, 0.0)
-
-
-def bent(value: float, cosine: float) -> float:
-    """A value in [0, 1] raised by a close meaning, lowered by a distant one; a cosine of 0.5 leaves it."""
-    return value ** (1 + MEANING * (0.5 - float(cosine)))
-
-
-# --- words
-
-def words_of(text: str) -> list[str]:
-    """Lower-case stems in order; of unspaced scripts, each character."""
-    stems: list[str] = []
-    for match in _WORD.finditer(text):
-        word = match[0].lower()
-        if word.isascii() or not _UNSPACED.search(word):
-            stems.append(stem(re.sub("['’]s?$|['’]", "", word)))
-        else:
-            stems.extend(word)
-    return stems
+def read(text: str) -> list[Term]:
+    """The stems and numbers of a text, in order. Citations such as [4] are left out."""
+    return [term for term in map(_term, _TOKEN.findall(text)) if term]
 
 
 @lru_cache(maxsize=50_000)
+def _term(token: str) -> Term:
+    """The stem or number that a token is; "" for a citation."""
+    if token.startswith("["):
+        return ""
+    amount = _AMOUNT.fullmatch(token)
+    # A capital letter alone makes no amount: "3M" is a name, "$3M" and "3.5M" are amounts.
+    if not amount or re.fullmatch(r"\d+[KMBT]", token):
+        return stem(token.lower())
+    digits = re.sub(r",(?=\d\d?$)", ".", amount["digits"]).replace(",", "")      # "94,9"; not "94,900"
+    scale = amount["scale"].strip(" -").lower().removesuffix("s")
+    factor, decimals = SCALES.get(scale, 1.0), min(len(digits.partition(".")[2]), 9)
+    return Number(float(digits) * factor, 0.5 * 10.0 ** -decimals * factor, bool(scale))
+
+
 def stem(word: str) -> str:
-    """A light English stemmer: plurals, -ing, -ed, -ly and a final e go; short words stay whole."""
-    for ending, rest in (("ies", "y"), ("sses", "ss"), ("s", "")):
-        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith(("ss", "us", "is")):
-            word = word[:len(word) - len(ending)] + rest
-            break
-    for ending in ("ingly", "edly", "ing", "ed", "ly"):
-        shorter = word[: -len(ending)]
-        if word.endswith(ending) and len(shorter) >= 3 and re.search("[aeiouy]", shorter):
-            word = shorter
-            if word[-1] == word[-2] and word[-1] not in "lsz":
-                word = word[:-1]
-            break
-    return word[:-1] if word.endswith("e") and len(word) > 4 else word
+    """A lower-case word without its plural and one common English ending; three letters stay, or more."""
+    singular = _PLURAL.sub("", word)
+    stemmed = _ENDING.sub("", singular)
+    doubled = len(stemmed) > 3 and stemmed[-1] == stemmed[-2] and stemmed[-1] not in "lsz"
+    return stemmed[:-1] if doubled and stemmed != singular else stemmed
 
-
-_FUNCTION_STEMS = _FUNCTION | {stem(word) for word in _FUNCTION}
-_NEGATION_STEMS = _NEGATIONS | {stem(word) for word in _DENIALS}
-
-
-def word_weight(word: str) -> float:
-    """Weight of a stem: 1, and little for function words."""
-    return FUNCTION_WORD if word in _FUNCTION_STEMS else 1.0
-
-
-# --- signature
 
 @cache
-def rules_hash() -> str:
-    """Eight hex digits that change with every constant, word list and pattern here and in `quantities`."""
-    rules = []
-    for module in (_quantities, sys.modules[__name__]):
-        for name, value in sorted(vars(module).items()):
-            if isinstance(value, re.Pattern):          # whose repr cuts long ones
-                rules.append(f"{name}={value.pattern!r},{value.flags}")
-            elif name.isupper():
-                # Sets come in another order in each process.
-                rules.append(f"{name}={sorted(value) if isinstance(value, frozenset) else value!r}")
-    return hashlib.sha256("\n".join(rules).encode()).hexdigest()[:8]
+def _rarity() -> dict[Term, float]:
+    """Weight by stem. A line of the table is a weight and the stems that have it."""
+    table: dict[Term, float] = {}
+    for line in TABLE.read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            number, *stems = line.split()
+            table |= dict.fromkeys(stems, float(number))
+    return table
+
+
+def unread_scripts(text: str) -> tuple[str, ...]:
+    """Unicode's names of the scripts other than Latin to which a tenth of a text's letters or more belong.
+
+    Their words and numbers are compared as they stand, but the table does not know which words are rare.
+    """
+    if not _OTHER_SCRIPT.search(text):
+        return ()
+    letters = Counter(unicodedata.name(letter, "UNKNOWN").split()[0] for letter in text if letter.isalpha())
+    many = UNREAD * letters.total()
+    return tuple(script for script, n in letters.items() if script != "LATIN" and n >= many)
+
+
+# The table, the constants and the patterns; the last number is raised when other code changes a value.
+_RULES = (NUMBER, ASKED, EMPTY, UNKNOWN, CROWD, SCALES, FACTORS, _TOKEN.pattern, _PLURAL.pattern,
+          _ENDING.pattern, 1)
+SIGNATURE = "words#" + hashlib.sha256(TABLE.read_bytes() + repr(_RULES).encode()).hexdigest()[:8]

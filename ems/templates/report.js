@@ -1,19 +1,12 @@
 "use strict";
-// The table of answers. All text enters the page through textContent, never as HTML.
+// The tables of answers and of missed points. All text enters the page through textContent, never as HTML.
 
 const PAGE = 100;                       // rows of the table that are drawn at a time
-const KINDS = {
-  covered: ["●", "covered", "matched or covered, with a score of 0.5 or more"],
-  partly: ["◐", "in part", "matched or covered, with a score under 0.5"],
-  missing: ["✕", "missing", "a reference point that nothing in the answer covers"],
-  unmatched: ["○", "unmatched", "an answer point that no reference point matches"],
-  unscored: ["?", "unscored", "no reply of the judge could be read: no score, and not zero"],
-};
-const COLUMNS = [                       // title, key to sort by, class
-  ["Model", "model", "model"], ["Question", "question", ""], ["Recall", "recall", "score"],
-  ["Precision", "precision", "score"], ["F1", "f1", "score"], ["Points", "points", "points wide"],
-];
-const state = { metric: 0, model: -1, text: "", unscored: false, sort: "", down: false, shown: PAGE };
+const SIGNS = { covered: "●", "in part": "◐", missing: "✕", contradicted: "≠", "not in the reference": "○", unscored: "?" };
+const UNMATCHED = "supported, not in the reference";
+const FILTERS = ["missing", "contradicted", "unscored", "not in the reference", UNMATCHED];
+const TITLES = { recall: "Recall", precision: "Precision", f1: "F1", value: "Score" };
+const state = { metric: 0, model: -1, word: "", text: "", sort: "", down: false, shown: PAGE, linked: null };
 const $ = (id) => document.getElementById(id);
 let report;
 
@@ -35,181 +28,187 @@ async function unpack() {
   return JSON.parse(await new Response(stream).text());
 }
 
-// ---- the table
+// ---- which answers, in which order
 
-function value(answer, key) {
-  if (key === "model") return report.models[answer.model];
-  if (key === "question") return report.questions[answer.question].id;
-  if (key === "points") return report.lists[answer.ref].length;
-  return answer[key];
+const isMissed = ([ref, , word]) => ref !== null && (word === "missing" || word === "contradicted");
+
+function prepare(answer) {              // what filters and sorting look at
+  answer.searched = report.questions[answer.question].join(" ").toLowerCase();
+  answer.missed = answer.rows.filter(isMissed).length;
+  answer.words = new Set([...answer.rows.map(([, , word]) => word), ...answer.support.map(([label]) => label)]);
+  const unmatched = ([, ans, word]) => word === "not in the reference" && answer.support[ans]?.[0] === "supported";
+  if (answer.rows.some(unmatched)) answer.words.add(UNMATCHED);
 }
 
-function compare(a, b) {                // what has no value stands last in either direction
+function found() {                      // the answers that the filters let through, whatever is said of their points
+  const words = state.text.toLowerCase().split(/\s+/).filter(Boolean);
+  return report.answers.filter((answer) => answer.metric === state.metric
+    && (state.model < 0 || answer.model === state.model) && words.every((word) => answer.searched.includes(word)));
+}
+
+function sortValue(answer) {
+  if (state.sort === "model") return report.models[answer.model];
+  if (state.sort === "question") return report.questions[answer.question][0];
+  return state.sort === "missed" ? answer.missed : answer.values[state.sort];
+}
+
+function compare(one, other) {          // what has no value stands last in either direction
+  const a = sortValue(one), b = sortValue(other);
   if (a === null || b === null) return (a === null) - (b === null);
   const order = typeof a === "string" ? a.localeCompare(b, "en", { numeric: true }) : a - b;
   return state.down ? -order : order;
 }
 
-function chosen() {
-  const words = state.text.toLowerCase().split(/\s+/).filter(Boolean);
-  const kept = report.answers.filter((answer) => {
-    const question = report.questions[answer.question];
-    const searched = `${question.id} ${question.group} ${question.text}`.toLowerCase();
-    return answer.metric === state.metric && (state.model < 0 || answer.model === state.model)
-      && (!state.unscored || answer.unscored) && words.every((word) => searched.includes(word));
-  });
-  return state.sort ? kept.sort((a, b) => compare(value(a, state.sort), value(b, state.sort))) : kept;
-}
-
-function scoreCell(number) {
-  const cell = make("td", "number", number === null ? "–" : number.toFixed(3));
-  const bar = make("span", "bar");
-  bar.style.setProperty("--share", number ?? 0);
-  return put(cell, bar);
-}
-
-function answerRow(answer) {
-  const row = make("tr", "answer");
-  const open = make("button", "", report.models[answer.model]);
-  open.type = "button";
-  open.setAttribute("aria-expanded", "false");
-  const question = report.questions[answer.question];
-  const asked = put(make("span", "question"), make("small", "", question.id), question.text);
-  asked.title = question.text;
-  const points = `${report.lists[answer.ref].length} / ${report.lists[answer.ans].length}`;
-  const last = make("td", "number wide", points);
-  if (answer.unscored) put(last, make("br"), make("small", "", `${answer.unscored} unscored`));
-  put(row, put(make("td"), open), put(make("td"), asked), scoreCell(answer.recall), scoreCell(answer.precision),
-    scoreCell(answer.f1), last);
-  row.addEventListener("click", () => toggle(row, open, answer));
-  return row;
-}
-
-function toggle(row, open, answer) {
-  const isOpen = row.classList.toggle("open");
-  open.setAttribute("aria-expanded", String(isOpen));
-  if (!isOpen) return row.nextSibling.remove();
-  const cell = put(make("td"), ...alignment(answer));
-  cell.colSpan = COLUMNS.length;
-  row.after(put(make("tr", "alignment"), cell));
-}
+// ---- drawing
 
 function draw() {
-  const rows = chosen();
+  const rows = found().filter((answer) => !state.word || answer.words.has(state.word)).sort(compare);
+  if (state.linked) rows.unshift(...rows.splice(rows.indexOf(state.linked), 1));
   $("table").tBodies[0].replaceChildren(...rows.slice(0, state.shown).map(answerRow));
   const all = report.answers.filter((answer) => answer.metric === state.metric).length;
   $("count").textContent = `${rows.length} of ${all} answers. Open one to see its points.`;
-  const left = rows.length - state.shown;
-  $("more").hidden = left <= 0;
-  $("more").textContent = `Show ${Math.min(left, PAGE)} more`;
+  $("more").hidden = rows.length <= state.shown;
+  $("more").textContent = `Show ${Math.min(rows.length - state.shown, PAGE)} more`;
   for (const head of $("table").tHead.rows[0].cells) {
     const direction = head.dataset.key === state.sort ? (state.down ? "descending" : "ascending") : "none";
     head.setAttribute("aria-sort", direction);
   }
+  drawMissed();
 }
 
-// ---- one answer
-
-function alignment(answer) {
-  const question = report.questions[answer.question];
-  const sums = put(make("ul"), ...answer.sums.map((line) => make("li", "", line)));
-  const parts = [put(make("p"), make("b", "", question.id), ` ${question.text}`), sums];
-  const table = make("table", "points");
-  const counts = {};
-  const body = make("tbody");
-  for (const row of answer.rows) {
-    counts[row[0]] = (counts[row[0]] ?? 0) + 1;
-    body.append(pointRow(answer, row));
+function drawMissed() {
+  const points = new Map();             // by question and text: by how many answers a point is missed, and scored
+  for (const answer of found()) {
+    for (const row of answer.rows.filter(([ref, , word]) => ref !== null && word !== "unscored")) {
+      const text = report.lists[answer.ref][row[0]], key = `${answer.question} ${text}`;
+      const point = points.get(key) ?? { question: report.questions[answer.question][0], text, missed: 0, scored: 0 };
+      point.scored += 1;
+      point.missed += isMissed(row);
+      points.set(key, point);
+    }
   }
-  const heads = [["", "Reference point"], ["tag", "Score"], ["", "Answer point"]];
-  const columns = put(make("colgroup"), ...heads.map(([name]) => make("col", name)));
-  const head = put(make("tr"), ...heads.map(([name, title]) => make("th", name, title)));
-  put(table, columns, put(make("thead"), head), body);
-  return [...parts, kinds(counts, body), table];
+  const most = [...points.values()].filter((point) => point.missed > 1).sort((a, b) => b.missed - a.missed).slice(0, 20);
+  $("missed").hidden = !most.length;
+  $("missed").querySelector("tbody").replaceChildren(...most.map(({ question, text, missed, scored }) => {
+    const link = make("button", "link", question);
+    link.addEventListener("click", () => { $("text").value = question; changed(); });
+    const cells = [`${missed} of ${scored}`, report.texts[text]].map((shown) => make("td", "", shown));
+    return put(make("tr"), ...cells, put(make("td"), link));
+  }));
 }
 
-function kinds(counts, body) {
-  const row = make("div", "kinds");
-  for (const [kind, [sign, name, meaning]] of Object.entries(KINDS)) {
-    if (!counts[kind]) continue;
-    const button = put(make("button", kind), make("span", "sign", sign), ` ${name} ${counts[kind]}`);
-    button.type = "button";
-    button.title = `${meaning}; press to hide or show`;
-    button.setAttribute("aria-pressed", "true");
+const onlyWide = (i, all) => (i < all.length - 1 ? " wide-only" : "");      // a narrow screen shows the last value
+
+function drawHead() {
+  const values = report.parts[state.metric].map((part, i, all) => [TITLES[part], part, `score${onlyWide(i, all)}`]);
+  const columns = [["Model", "model", "model"], ["Question", "question", ""], ...values,
+    ["Missed", "missed", "score wide-only"]];
+  $("table").tHead.replaceChildren(put(make("tr"), ...columns.map(([title, key, name]) => {
+    const head = make("th", name), button = make("button", "", title);
+    head.dataset.key = key;
     button.addEventListener("click", () => {
-      const shown = button.getAttribute("aria-pressed") === "false";
-      button.setAttribute("aria-pressed", String(shown));
-      for (const line of body.rows) if (line.classList.contains(kind)) line.hidden = !shown;
+      Object.assign(state, { down: state.sort === key && !state.down, sort: key });
+      draw();
     });
-    row.append(button);
-  }
+    return put(head, button);
+  })));
+  state.sort = values.at(-1)[1];
+}
+
+function answerRow(answer) {
+  const row = make("tr", "answer"), open = make("button", "open", report.models[answer.model]);
+  const [id, , text] = report.questions[answer.question];
+  const scores = report.parts[state.metric].map((part, i, all) => {
+    const value = answer.values[part], bar = make("span", "bar");
+    bar.style.setProperty("--share", value ?? 0);
+    return put(make("td", `number${onlyWide(i, all)}`, value === null ? "–" : value.toFixed(3)), bar);
+  });
+  const points = report.lists[answer.ref].length;
+  const missed = make("td", "number wide-only", points ? `${answer.missed} of ${points}` : "–");
+  if (answer.unscored) missed.append(make("small", "", `${answer.unscored} unscored`));
+  const asked = put(make("span", "question"), make("small", "", id), text);
+  put(row, put(make("td"), open), put(make("td"), asked), ...scores, missed);
+  row.addEventListener("click", () => toggle(row, open, answer));
+  if (answer === state.linked) queueMicrotask(() => { toggle(row, open, answer); row.scrollIntoView(); });
   return row;
 }
 
-function pointRow(answer, [kind, ref, ans, score, near, weight]) {
-  const row = make("tr", kind);
+function toggle(row, open, answer) {
+  const isOpen = row.classList.toggle("is-open");
+  open.setAttribute("aria-expanded", String(isOpen));
+  if (!isOpen) return row.nextSibling.remove();
+  const cell = put(make("td"), ...alignment(answer));
+  cell.colSpan = [...row.cells].filter((one) => one.offsetParent).length;
+  row.after(put(make("tr", "alignment"), cell));
+}
+
+function alignment(answer) {
+  const [id, , text] = report.questions[answer.question], address = make("a", "", "link to this answer");
+  address.href = addressOf(answer);
+  const head = put(make("p"), make("b", "", id), ` ${text} `, address);
+  const sums = put(make("ul", "quiet"), ...answer.sums.map((line) => make("li", "", line)));
+  if (!answer.rows.length) return [head, sums];
+  const titles = [["", "Reference point"], ["tag", "Score"], ["", "Answer point"]];
+  const heads = put(make("tr"), ...titles.map(([name, title]) => make("th", name, title)));
+  const rows = put(make("tbody"), ...answer.rows.map((row) => pointRow(answer, row)));
+  return [head, sums, put(make("table", "points"), put(make("thead"), heads), rows)];
+}
+
+function pointRow(answer, [ref, ans, word, score, weight, isHint]) {
+  const row = make("tr", word.replaceAll(" ", "-")), tag = make("td", "own"), right = point(ans, answer.ans, isHint);
   row.style.setProperty("--share", score ?? 0);
-  const tag = make("td", "tag");
-  if (score !== null && (score > 0 || ref !== null && ans !== null)) tag.append(make("b", "", score.toFixed(2)));
-  tag.append(make("span", "sign", KINDS[kind][0]), ` ${KINDS[kind][1]}`);
-  if (weight !== null) put(tag, make("br"), make("small", "", `weight ${weight.toFixed(1)}`));
-  return put(row, point(ref, answer.ref, near === "reference"), tag, point(ans, answer.ans, near === "answer"));
+  put(tag, make("span", "sign", SIGNS[word]), ` ${word}${score ? ` ${score.toFixed(2)}` : ""}`);
+  if (weight !== 1) tag.append(make("small", "", `weight ${weight.toPrecision(2)}`));
+  const [label, line] = (!isHint && answer.support[ans]) || [];
+  if (line !== undefined) right.append(make("small", `document ${label}`, report.texts[line]));
+  return put(row, point(ref, answer.ref, false), tag, right);
 }
 
-function point(index, list, near) {
-  if (index === null) return make("td", "none");
-  const text = report.texts[report.lists[list][index]];
-  const cell = make("td", near ? "near" : "own");
-  return put(cell, make("span", "at", near ? `nearest: ${index}` : index), text);
+function point(index, list, isHint) {
+  if (index === null) return make("td", "hint", "–");
+  const at = make("span", "at", isHint ? `nearest: ${index}` : index);
+  return put(make("td", isHint ? "hint" : "own"), at, report.texts[report.lists[list][index]]);
 }
 
-// ---- filters
+// ---- filters and addresses
 
-function option(select, value, text) {
-  const item = make("option", "", text);
-  item.value = value;
-  select.append(item);
+function addressOf(answer) {            // #triplet/model/metric
+  const names = [report.questions[answer.question][0], report.models[answer.model], report.metrics[answer.metric]];
+  return `#${names.map(encodeURIComponent).join("/")}`;
 }
 
-function changed() {
-  state.metric = Number($("metric").value);
-  state.model = Number($("model").value);
-  state.text = $("text").value;
-  state.unscored = $("unscored").checked;
-  state.shown = PAGE;
+function follow() {                     // opens the answer that the address names; the metric may be left out
+  const linked = location.hash && report.answers.find((answer) => `${addressOf(answer)}/`.startsWith(`${location.hash}/`));
+  if (!linked) return;
+  $("word").value = $("text").value = "";
+  $("model").value = -1;
+  $("metric").value = linked.metric;
+  changed(null, linked);
+}
+
+function changed(event, linked = null) {
+  const before = state.metric;
+  Object.assign(state, { metric: Number($("metric").value), model: Number($("model").value), word: $("word").value,
+    text: $("text").value, shown: PAGE, linked });
+  if (state.metric !== before || !state.sort) drawHead();
   draw();
 }
 
-function prepare() {
-  report.metrics.forEach((name, i) => option($("metric"), i, name));
-  $("metric-label").hidden = report.metrics.length < 2;
-  option($("model"), -1, "all models");
-  report.models.forEach((name, i) => option($("model"), i, name));
-  $("unscored-label").hidden = !report.answers.some((answer) => answer.unscored);
-  const columns = make("colgroup");
-  const row = make("tr");
-  for (const [title, key, name] of COLUMNS) {
-    columns.append(make("col", name));
-    const head = make("th", name.includes("model") || !name ? "" : `number ${name.replace("points", "")}`);
-    head.dataset.key = key;
-    const button = make("button", "", title);
-    button.type = "button";
-    button.addEventListener("click", () => {
-      state.down = state.sort === key ? !state.down : false;
-      state.sort = key;
-      draw();
-    });
-    row.append(put(head, button));
-  }
-  $("table").prepend(columns);
-  $("table").tHead.append(row);
+unpack().then((data) => {
+  report = data;
+  report.answers.forEach(prepare);
+  report.metrics.forEach((name, i) => $("metric").add(new Option(name, i)));
+  report.models.forEach((name, i) => $("model").add(new Option(name, i)));
+  const said = FILTERS.filter((word) => report.answers.some((answer) => answer.words.has(word)));
+  said.forEach((word) => $("word").add(new Option(word, word)));
+  $("metric").parentNode.hidden = report.metrics.length < 2;
   $("filters").addEventListener("input", changed);
   $("filters").addEventListener("submit", (event) => event.preventDefault());
   $("more").addEventListener("click", () => { state.shown += PAGE; draw(); });
-  draw();
-  $("filters").hidden = $("table").hidden = false;
-}
-
-unpack().then((data) => { report = data; prepare(); }).catch((error) => {
+  window.addEventListener("hashchange", follow);
+  $("filters").hidden = false;
+  changed();
+  follow();
+}).catch((error) => {
   $("count").textContent = `The table could not be unpacked (${error}); a browser of 2023 or newer is needed.`;
 });

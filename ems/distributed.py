@@ -1,0 +1,65 @@
+"""Local and BERTScore evaluation of large sets by the workers of a Dask scheduler."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import islice
+from typing import Any
+
+from .evaluators import build
+from .io import say
+from .types import Answer, InputError, Result, Triplet
+
+CHUNK = 64               # answers of one piece of work: what a lost worker was computing is computed again
+QUIET = 10.0             # seconds without a result, after which a person is told what is waited for
+_built = cache(build)    # on a worker, since an encoder takes seconds to load
+
+
+def stream(address: str, triplets: Sequence[Triplet], answers: Sequence[Answer], **stages: Any
+           ) -> Iterator[Result]:
+    """As `build(None, **stages).stream`, in the same order, by the workers of the scheduler at `address`.
+
+    InputError when dask is missing, nothing answers there, or the workers cannot do the work.
+    """
+    build(None, **stages)              # says here, and not on a worker, what is wrong with the stages
+    try:
+        from distributed import Client
+
+        client = Client(address, timeout=5, set_as_default=False)
+    except ImportError:
+        raise InputError("--scheduler needs dask: pip install -e '.[dask]' in the project's folder") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"no Dask scheduler at {address} ({error or type(error).__name__}); start one with "
+                         "'dask scheduler' and give its address, such as tcp://host:8786") from None
+    by_id, rest, waiting = {triplet.id: triplet for triplet in triplets}, iter(answers), deque[Any]()
+    with client:
+        while True:
+            most = 4 * max(1, sum(client.nthreads().values()))       # enough for all, with flat memory
+            while len(waiting) < most and (chunk := list(islice(rest, CHUNK))):
+                needed = [by_id[id_] for id_ in dict.fromkeys(answer.triplet_id for answer in chunk)]
+                waiting.append(client.submit(_evaluate, needed, chunk, stages, pure=False))
+            if not waiting:
+                return
+            yield from _received(client, waiting.popleft())
+
+
+def _received(client: Any, future: Any) -> list[Result]:
+    from distributed import CancelledError, KilledWorker
+
+    address = client.scheduler.address
+    while True:
+        try:
+            return future.result(QUIET)
+        except TimeoutError:
+            workers = len(client.nthreads())
+            say(f"ems: nothing has come from {address} for {QUIET:.0f} s; it has {workers} workers")
+        except (ImportError, CancelledError, KilledWorker) as error:
+            raise InputError(f"{address} could not finish ({type(error).__name__}: {error}); every worker "
+                             "needs this version of ems-kit, and memory for it") from None
+
+
+def _evaluate(triplets: Sequence[Triplet], answers: Sequence[Answer], stages: dict[str, Any]) -> list[Result]:
+    """One chunk, on a worker."""
+    return _built(None, **stages).evaluate(triplets, answers)

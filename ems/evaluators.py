@@ -1,0 +1,100 @@
+"""Evaluators by name: what `ems score`, `ems evaluate` and the notebooks build."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import nan
+from typing import Any
+
+from .baselines import JudgeAlone, RAGChecker
+from .coverage import Coverage
+from .custom import as_stage
+from .extract import LLMExtractor
+from .io import meant
+from .local.encoder import Encoder
+from .local.sentences import SentenceExtractor
+from .local.words import WordMatcher
+from .match import LLMMatcher
+from .pipeline import EMS, Evaluator
+from .prompts import Prompts
+from .score import LLMScorer, Scorer, bert_scorer, bleu_scorer, rouge_scorer
+from .types import Answer, InputError, Result, ScoreResult, Triplet
+
+JUDGED = ("llm", "coverage", "judge", "ragchecker")        # scorers that ask a judge
+SCORERS = (*JUDGED, "rouge", "bleu", "bertscore", "local")
+
+
+def score_answer(reference: str, answer: str, *, judge: Any = None, scorer: Any = None, question: str = ""
+                 ) -> Result:
+    """Evaluate one answer against one reference, as `build(judge, scorer)` does.
+
+    By default an EMSResult with a judge; without one a CoverageResult, which needs no key and no network.
+    """
+    return build(judge, scorer).score(reference, answer, question)
+
+
+def build(judge: Any = None, scorer: Any = None, *, joint: bool = False, extractor: Any = None,
+          matcher: Any = None, prompts: Prompts | None = None, encoder: Encoder | None = None,
+          max_score: int = 10) -> Evaluator[Any]:
+    """The evaluator with this judge and this scorer.
+
+    scorer      "llm" (default with a judge), "rouge", "bleu", "bertscore": EMS. "coverage": Coverage(LLM).
+                "local" (default without a judge): Coverage(local), which asks no judge. "judge": the judge
+                alone. "ragchecker". Or a function from pairs of points to scores, or its import path
+                "module:name" (`custom`): EMS with that scorer.
+    joint       asks about all points of an answer in one call; else one call a point, as the paper does.
+    extractor   and `matcher` are functions of your own or import paths. By default the judge does both;
+                without a judge points are sentences, matched by their words.
+    encoder     of "bertscore"; default roberta-large.
+    max_score   top of the judge's scale.
+
+    InputError for an unknown scorer, one that lacks a judge, or a stage that it does not have.
+    """
+    scorer = scorer or ("local" if judge is None else "llm")
+    _check(judge, scorer, extractor, matcher)
+    if scorer == "judge":
+        return JudgeAlone(judge, prompts)
+    if scorer == "ragchecker":
+        return RAGChecker(judge, prompts)
+    cut = SentenceExtractor() if judge is None or scorer == "local" else LLMExtractor(judge, prompts)
+    extract = as_stage(extractor or cut, "extractor")
+    if scorer in ("local", "coverage"):
+        return Coverage(extract, None if scorer == "local" else judge, prompts, max_score)
+    default = WordMatcher() if judge is None else LLMMatcher(judge, prompts, joint=joint)
+    match = as_stage(matcher or default, "matcher")
+    scorers: dict[Any, Callable[[], Scorer]] = {
+        "llm": lambda: LLMScorer(judge, prompts, max_score=max_score, joint=joint), "rouge": rouge_scorer,
+        "bleu": bleu_scorer, "bertscore": lambda: bert_scorer(encoder or Encoder())}
+    return EMS(extract, match, scorers[scorer]() if scorer in scorers else as_stage(scorer, "scorer"))
+
+
+def _check(judge: Any, scorer: Any, extractor: Any, matcher: Any) -> None:
+    """InputError for a scorer that there is not, one that lacks a judge, and stages that it does not have."""
+    if isinstance(scorer, str) and ":" not in scorer and scorer not in SCORERS:
+        raise InputError(f"scorer must be one of {', '.join(SCORERS)}, a function or module:name, got "
+                         f"{scorer!r}{meant(scorer, SCORERS)}")
+    if scorer in JUDGED and judge is None:
+        raise InputError(f"the {scorer} scorer needs a judge; name one, or take rouge, bleu or local")
+    has_points = scorer not in ("judge", "ragchecker")
+    has_pairs = has_points and scorer not in ("coverage", "local")
+    if (extractor is not None and not has_points) or (matcher is not None and not has_pairs):
+        raise InputError(f"the {scorer} scorer has no use for this extractor or matcher; leave it out")
+
+
+class OwnMetric(Evaluator[ScoreResult]):
+    """A metric of your own: a function, or its import path, from references and answers to values in [0, 1].
+
+    Tables name it by its module and name. None or nan leaves an answer unscored.
+    """
+
+    def __init__(self, metric: Callable[..., Any] | str):
+        self.metric = as_stage(metric, "metric")
+        super().__init__(metric=self.metric)
+
+    def batch(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]) -> list[ScoreResult]:
+        asked = [triplets[answer.triplet_id] for answer in answers]
+        values = self.metric([triplet.reference for triplet in asked], [answer.answer for answer in answers])
+        return [ScoreResult(a.triplet_id, a.model, nan if value is None else value, question=t.question,
+                            group=t.group, signature=self.signature, unscored=int(value is None),
+                            reason="the metric gave no value" if value is None else "")
+                for t, a, value in zip(asked, answers, values, strict=True)]

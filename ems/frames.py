@@ -1,0 +1,146 @@
+"""Results as tidy frames of values: a row per metric, part, model and triplet."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .io import read_text, unguarded
+from .metrics import answer_scores, reference_scores, weighted_sum
+from .types import Answer, CoverageResult, EMSResult, Result, ScoreResult, Signature, Triplet, rendered
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# The paper's Table 1 in its order, then what is ours.
+METRICS = ("BLEU", "ROUGE", "BERTScore", "RAGChecker", "EMS(ROUGE)", "EMS(BERTScore)", "EMS(LLM)",
+           "Judge alone", "Coverage(LLM)", "Coverage(local)")
+PARTS = ("Score", "Precision", "Recall", "F1")
+SCORERS = {"llm": "LLM", "rouge": "ROUGE", "bertscore": "BERTScore", "bleu": "BLEU"}
+# `value` is nan for an unscored answer; `num` / `den` is what the answer adds to a pooled value, nan where
+# there is nothing to pool; `units` counts what was judged (points, claims or whole answers), `unscored` those
+# of them without a score.
+COLUMNS = ["metric", "part", "model", "triplet_id", "group", "value", "num", "den", "units", "unscored",
+           "signature"]
+# Columns that are text whatever they hold: "1.10", "N/A", "None".
+NAMES = ("metric", "part", "model", "triplet_id", "instance_id", "group", "signature")
+Row = tuple[Any, ...]
+
+
+def metric_of(result: Result) -> str:
+    """The metric's name as Table 1 has it, from the kind of result and its signature."""
+    signature = result.signature
+    if isinstance(result, EMSResult):
+        scorer = signature.get("score", "own").partition(":")[0]
+        return f"EMS({SCORERS.get(scorer, scorer)})"
+    if isinstance(result, CoverageResult):
+        return "Coverage(local)" if signature.get("judge", "none") == "none" else "Coverage(LLM)"
+    if isinstance(result, ScoreResult):
+        return signature.get("metric", "Judge alone").partition(":")[0]
+    return "RAGChecker"
+
+
+def to_frame(results: Iterable[Result] | Mapping[str, Iterable[Result]], metric: str | None = None
+             ) -> pd.DataFrame:
+    """A frame of values from results of any kind, columns `COLUMNS`.
+
+    An answer has the rows Precision, Recall and F1, or Score where a metric gives one value. `results` may be
+    what `load_results` gives. `metric` names all of them; by default each has the name of `metric_of`. A
+    result without a group stands in a group named like its triplet.
+    """
+    groups = results.items() if isinstance(results, Mapping) else [("", results)]
+    return of_rows([row for name, group in groups for result in group
+                    for row in values_of(result, metric or name or metric_of(result))])
+
+
+def values_of(result: Any, metric: str) -> Iterator[Row]:
+    """The rows of one result in a frame of values."""
+    points = len(getattr(result, "ref_points", ())) + len(getattr(result, "ans_score", ()))
+    units = 1 if isinstance(result, ScoreResult) else max(getattr(result, "units", points), result.unscored)
+    signature = sys.intern(rendered(result.signature))          # one text for all rows of a file
+    for part, (value, num, den) in _parts(result).items():
+        if math.isnan(value):
+            num = den = math.nan
+        yield (metric, part, result.model, result.triplet_id, result.group or result.triplet_id, value, num,
+               den, units, result.unscored, signature)
+
+
+def _parts(result: Any) -> dict[str, tuple[float, float, float]]:
+    """Value, num and den of each part."""
+    if isinstance(result, ScoreResult):
+        return {"Score": (result.value, result.value, 1.0)}
+    precision, recall = _sums(result)
+    return {"Precision": (result.precision, *precision), "Recall": (result.recall, *recall),
+            "F1": (result.f1, math.nan, math.nan)}
+
+
+def _sums(result: Any) -> tuple[tuple[float, float], tuple[float, float]]:
+    """(num, den) of precision and of recall: weighted sums over what was scored."""
+    if isinstance(result, EMSResult):
+        s_ref = reference_scores(result.match, result.score)
+        s_ans = answer_scores(result.match, s_ref, len(result.ans_points))
+        return weighted_sum(s_ans), weighted_sum(s_ref, result.ref_weights)
+    if isinstance(result, CoverageResult):
+        return (weighted_sum(result.ans_score, result.ans_weights),
+                weighted_sum(result.ref_score, result.ref_weights))
+    ours, theirs = ((labels.count("Entailment"), len(labels) - labels.count(None))
+                    for labels in (result.answer2response, result.response2answer))
+    return ours, theirs
+
+
+def values_frame(answers: Sequence[Answer], values: Sequence[float], metric: str, part: str,
+                 signature: Signature, triplets: Sequence[Triplet] = ()) -> pd.DataFrame:
+    """A frame of values from one value per answer, nan for unscored; groups from the triplets, if given."""
+    groups = {t.id: t.group for t in triplets}
+    return of_rows([
+        (metric, part, a.model, a.triplet_id, groups.get(a.triplet_id, a.triplet_id), value, value, 1.0, 1,
+         int(math.isnan(value)), rendered(signature)) for a, value in zip(answers, values, strict=True)])
+
+
+def of_rows(rows: Sequence[Row]) -> pd.DataFrame:
+    """A frame of values from its rows."""
+    import pandas as pd
+
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def read_frames(*paths: str | Path) -> pd.DataFrame:
+    """Tables that `io.write_csv` wrote, one below the other: names are text, an empty cell elsewhere is nan.
+
+    InputError for a file that cannot be read.
+    """
+    import pandas as pd
+
+    tables = [pd.read_csv(io.StringIO(read_text(path)), converters=dict.fromkeys(NAMES, unguarded),
+                          keep_default_na=False, na_values="").fillna(dict.fromkeys(NAMES, ""))
+              for path in paths]
+    return pd.concat(tables, ignore_index=True)
+
+
+def in_order(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows in the order of Table 1: by metric and part, own ones last, then by model (`by_size`)."""
+    def rank(column: pd.Series) -> pd.Series:
+        if column.name == "model":
+            return column.map(by_size)
+        known = METRICS if column.name == "metric" else PARTS
+        return column.map(lambda name: (known.index(name) if name in known else len(known), natural(name)))
+    keys = [column for column in ("metric", "part", "model") if column in frame]
+    return frame.sort_values(keys, key=rank, ignore_index=True)
+
+
+def natural(name: str) -> tuple[tuple[int, str], ...]:
+    """Sort key under which "Q2" comes before "Q10"."""
+    pieces = re.split(r"([0-9]+)", name)
+    return tuple((int(piece), "") if piece.isdecimal() else (-1, piece) for piece in pieces)
+
+
+def by_size(model: str) -> tuple[float, tuple[tuple[int, str], ...]]:
+    """Sort key for models: the size in the name ("-135M", "_11b"), those without one last; then its name."""
+    size = re.search(r"(?<![a-z0-9.])([0-9]+(?:[.][0-9]+)?)([mb])(?![a-z0-9])", model, flags=re.I)
+    parameters = float(size[1]) * {"m": 1e6, "b": 1e9}[size[2].lower()] if size else math.inf
+    return parameters, natural(model)

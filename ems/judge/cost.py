@@ -1,0 +1,120 @@
+"""What judging costs: a bound on the tokens of a call, prices, what was used, and both as tables."""
+
+from __future__ import annotations
+
+import json
+import math
+import string
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..types import InputError
+from . import Request
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Prices = Mapping[str, float]    # money for a million tokens: prompt, completion, cached
+DIGITS, SIGNS = string.digits.encode(), string.punctuation.encode()
+PER_CALL = 64            # tokens a chat template may put around a prompt, a default system message included
+COUNTS = ["requests", "stored", "calls", "prompt_tokens", "cached_tokens", "completion_tokens", "seconds",
+          "failures", "cost"]
+AT_MOST = ("At most: replies that are not stored yet are assumed as long as they may be. Calls repeated "
+           "after a fault come on top.")
+
+
+@dataclass
+class Usage:
+    """What one task has asked of a judge and cost so far. In a dry run: what it would."""
+
+    requests: int = 0             # asked for by the stages
+    stored: int = 0               # of these: answered from the store
+    calls: int = 0                # HTTP requests sent, repeated ones included
+    prompt_tokens: int = 0        # of live replies, as the server counts them
+    completion_tokens: int = 0
+    cached_tokens: int = 0        # of the prompt tokens: those the server had seen before
+    seconds: float = 0.0          # sum over live replies
+    failures: Counter[str] = field(default_factory=Counter)     # requests without a usable reply, by reason
+    cost: float | None = None     # of live replies, in the currency of the prices; None without prices
+
+
+def tokens_at_most(text: str) -> int:
+    """A bound on the tokens of a text in English, for no tokenizer in particular; 0 for an empty text.
+
+    Words of other languages in Latin letters, and English all in capitals, can take more than this bound.
+    """
+    ascii_ = text.encode("ascii", "ignore")
+    digits = len(ascii_) - len(ascii_.translate(None, DIGITS))
+    signs = len(ascii_) - len(ascii_.translate(None, SIGNS))
+    foreign = len(text) - len(ascii_)
+    return math.ceil((len(text) - digits - signs - foreign) / 4 + signs + 1.3 * digits + 2.2 * foreign)
+
+
+def at_most(request: Request) -> tuple[int, int]:
+    """Prompt tokens and reply tokens that a call can take at most; the prompt's are bounded, not counted."""
+    schema = json.dumps(request.schema) if request.schema else ""
+    return PER_CALL + tokens_at_most(request.prompt + schema), request.max_tokens
+
+
+def checked_prices(given: Prices | None) -> Prices | None:
+    """Prices with all three names; without `cached`, such tokens cost as others. None or {} = not known."""
+    if not given:
+        return None
+    names = set(given) if isinstance(given, Mapping) else set()
+    if not ({"prompt", "completion"} <= names <= {"prompt", "completion", "cached"}
+            and all(type(price) in (int, float) and 0 <= price < 1e9 for price in given.values())):
+        raise InputError("prices must be numbers of money for a million tokens: prompt, completion and, if "
+                         f"it differs, cached; got {given!r:.80}")
+    return {"cached": given["prompt"], **given}
+
+
+def money(prices: Prices | None, prompt: int, completion: int, cached: int = 0) -> float | None:
+    """What so many tokens cost, `cached` among those of the prompt; None without prices."""
+    if prices is None:
+        return None
+    full = prompt - cached
+    return (full * prices["prompt"] + cached * prices["cached"] + completion * prices["completion"]) / 1e6
+
+
+def usage_table(usages: Mapping[str, Mapping[str, Usage]]) -> pd.DataFrame:
+    """A row for each model and task, for each model and, of several, for all ("all"): what `Usage` has.
+
+    `usages` is {model: judge.usage()}. `failures` counts requests without a usable reply; `cost` is nan where
+    prices are not known.
+    """
+    import pandas as pd
+
+    rows, totals = [], []
+    for model, tasks in usages.items():
+        parts = [_row(model, task, used) for task, used in tasks.items()]
+        totals.append(_sum(model, parts))
+        rows += [*parts, totals[-1]]
+    if len(usages) > 1:
+        rows.append(_sum("all", totals))
+    return pd.DataFrame(rows, columns=["model", "task", *COUNTS])
+
+
+def _row(model: str, task: str, used: Usage) -> dict[str, Any]:
+    cost = math.nan if used.cost is None else used.cost
+    plain = {**vars(used), "failures": sum(used.failures.values()), "cost": cost}
+    return {"model": model, "task": task, **{name: plain[name] for name in COUNTS}}
+
+
+def _sum(model: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"model": model, "task": "all", **{name: sum(row[name] for row in rows) for name in COUNTS}}
+
+
+def plan_text(usages: Mapping[str, Mapping[str, Usage]]) -> str:
+    """What a dry run counted, as aligned lines: calls, tokens and money at most; `usages` as above."""
+    if not any(usages.values()):
+        return "no judge is asked: nothing to pay"
+    lines = [("model", "task", "stored", "calls", "prompt tokens", "reply tokens", "cost")]
+    for row in usage_table(usages).to_dict("records"):
+        counts = [f"{row[name]:,}" for name in ("stored", "calls", "prompt_tokens", "completion_tokens")]
+        cost = "unknown" if math.isnan(row["cost"]) else f"{row['cost']:,.2f}"
+        lines.append((row["model"], row["task"], *counts, cost if row["calls"] else "0.00"))
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    aligned = [[*map(str.ljust, line[:2], widths), *map(str.rjust, line[2:], widths[2:])] for line in lines]
+    return "\n".join(["  ".join(cells).rstrip() for cells in aligned] + [AT_MOST])

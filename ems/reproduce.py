@@ -1,0 +1,269 @@
+"""`ems reproduce`: run the notebooks of a profile, with strict parameters, not twice for the same result.
+
+A profile (profiles/NAME.yaml) holds parameters: `common`, for every notebook that has them, and blocks by a
+notebook's name. `NAME: value` sets a parameter, `NAME.key: value` one key of a mapping.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from importlib import metadata
+from multiprocessing.pool import ThreadPool
+from pathlib import Path
+from typing import Any
+
+from . import __version__
+from .io import meant, read_text, say, write_json
+from .judge.cost import Usage
+from .prompts import home
+from .types import InputError
+
+OPTIONAL = ("09", "10")                 # run only where a profile or --only names them
+PACKAGES = ("openai", "nltk", "rouge-score", "bert-score", "torch", "transformers", "numpy", "pandas")
+PRODUCTS = (".jsonl", ".csv", ".md", ".tex", ".png")
+Parameters = Mapping[str, Any]
+
+
+# --- profiles and parameters ---
+
+def project_root(start: Path | None = None) -> Path:
+    """The nearest folder with notebooks/ and profiles/: `start` (the working directory) or one above it."""
+    start = (start or Path.cwd()).resolve()
+    for folder in (start, *start.parents):
+        if (folder / "notebooks").is_dir() and (folder / "profiles").is_dir():
+            return folder
+    raise InputError(f"no notebooks/ and profiles/ in {start} or above; run this in a clone of the project")
+
+
+def load_profile(root: Path, name: str) -> dict[str, dict[str, Any]]:
+    """Parameters by notebook (and `common`) of a profile, by its name or the path of a .yaml file."""
+    import yaml
+
+    path = Path(name) if name.endswith(".yaml") else root / "profiles" / f"{name}.yaml"
+    if not path.is_file():
+        _check([name], sorted(p.stem for p in path.parent.glob("*.yaml")), "no profile")
+    try:
+        profile = yaml.safe_load(read_text(path)) or {}
+    except yaml.YAMLError as error:
+        raise InputError(f"{path} is not YAML: {error}") from None
+    if not isinstance(profile, dict) or not all(isinstance(block, dict) for block in profile.values()):
+        raise InputError(f"{path} must map notebook names (and common) to parameters")
+    return profile
+
+
+def declared(notebook: Path) -> dict[str, Any]:
+    """The parameters of a notebook with their defaults: the literals of its cell tagged `parameters`."""
+    cells = json.loads(read_text(notebook))["cells"]
+    cell = next(c for c in cells if "parameters" in c["metadata"].get("tags", ()))
+    lines: Any = ast.parse("".join(cell["source"])).body
+    return {line.targets[0].id: ast.literal_eval(line.value) for line in lines}
+
+
+def parameters_of(root: Path, profile: Mapping[str, Parameters], given: Parameters
+                  ) -> dict[Path, dict[str, Any]]:
+    """What each notebook would be run with: its defaults, `common`, its block, `given`; the later one wins.
+
+    InputError for a notebook or a parameter that does not exist, and for a value of another type than the
+    default's (None may become anything).
+    """
+    paths = sorted((root / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+    chosen = {path.stem: declared(path) for path in paths}
+    everywhere = {name for values in chosen.values() for name in values}
+    allowed: dict[str, Any] = {"common": everywhere, "-p": everywhere, **chosen}
+    for where, block in {**profile, "-p": given}.items():
+        _check([where], allowed, "no notebook")
+        _check([name.partition(".")[0] for name in block], allowed[where], f"{where}: no parameter")
+    for stem, values in chosen.items():
+        for block in (profile.get("common", {}), profile.get(stem, {}), given):
+            for name, value in block.items():
+                _set(values, name, value, stem)
+    return {path: chosen[path.stem] for path in paths}
+
+
+def _check(names: Sequence[str], known: Any, what: str) -> None:
+    for name in names:
+        if name not in known:
+            raise InputError(f"{what} {name!r}{meant(name, known)}; there are {', '.join(sorted(known))}")
+
+
+def _set(values: dict[str, Any], name: str, value: Any, stem: str) -> None:
+    """Set a parameter, or one key of a mapping, if this notebook has it."""
+    name, _, key = name.partition(".")
+    if name not in values:
+        return
+    default = values[name]
+    if key:
+        value = {**default, key: value} if isinstance(default, dict) else {key: value}
+    if type(value) is not type(default) and default is not None:
+        raise InputError(f"{stem}.ipynb: {name} must be {type(default).__name__} like {default!r:.60}, got "
+                         f"{value!r:.60}")
+    values[name] = value
+
+
+# --- a run ---
+
+def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Parameters | None = None,
+              force: bool = False, root: Path | None = None) -> Path:
+    """Run a profile; returns its folder, with executed copies in `notebooks/`. InputError for a failed cell.
+
+    Two notebooks run at a time where neither needs the other's files; one where a model may be asked. The
+    same call goes on after a failure. The whole default profile as it is refreshes figures/ of the project.
+    """
+    began = time.time()
+    root, folder, values, chosen = _opened(profile, only, given or {}, root)
+    manifest = _manifest(profile, root, folder)
+    live = any(_is_live(values[path]) for path in chosen)
+    if not live:
+        os.environ.setdefault("OMP_NUM_THREADS", "1")   # two kernels with a core each, not two with all of them
+    try:
+        with ThreadPool(1 if live else 2) as pool:      # its threads, and with them the kernels, end with it
+            for wave in range(3):
+                due = [(path, values[path], root, folder, manifest, force)
+                       for path in chosen if _wave(path.stem) == wave]
+                pool.starmap(_run, due, chunksize=1)
+    finally:
+        files = [p for p in sorted(folder.rglob("*")) if p.suffix in PRODUCTS]
+        manifest["files_sha256"] = {str(p.relative_to(folder)): _hash(p) for p in files}
+        write_json(folder / "manifest.json", {**manifest, "seconds": round(time.time() - began, 1)})
+    if profile == "default" and not only and not given:
+        shutil.copytree(folder / "figures", root / "figures", dirs_exist_ok=True)
+    say(f"done in {time.time() - began:.0f} s: {os.path.relpath(folder)}")
+    return folder
+
+
+def plan(profile: str = "default", *, only: Sequence[str] = (), given: Parameters | None = None,
+         root: Path | None = None) -> dict[str, dict[str, Usage]]:
+    """What the models of a run would be asked, as its notebooks count it: by model and notebook, and task.
+
+    Notebook 1 and those that may ask run in a folder that is deleted, with judges that plan: replies that the
+    run's store and the recordings hold are not counted, all others are assumed.
+    """
+    _, folder, values, chosen = _opened(profile, only, given or {}, root)
+    asking = [path for path in chosen if _is_live(values[path])]
+    usages = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        for path in values if asking else ():
+            if path not in asking and _wave(path.stem) > 0:
+                continue
+            planned = {**deepcopy(values[path]), "RUN": scratch}
+            if "ENCODER" in planned:
+                planned["ENCODER"] = "all-MiniLM-L6-v2"      # the one that needs no network
+            for model in _models(planned):
+                model |= {"store": str(folder / "replies.sqlite"), **model, "mode": "plan"}
+            say(f"{path.stem}, counted ...")
+            _execute(path, Path(scratch, path.name), planned)
+            for file in Path(scratch).glob("usage_*.json"):
+                for name, tasks in json.loads(read_text(file)).items():
+                    usages[f"{name} ({path.stem})"] = {task: Usage(**used) for task, used in tasks.items()}
+                file.unlink()
+    return usages
+
+
+def _opened(profile: str, only: Sequence[str], given: Parameters, root: Path | None
+            ) -> tuple[Path, Path, dict[Path, dict[str, Any]], list[Path]]:
+    """The project's folder, the run's, the parameters of every notebook, and the notebooks of the run."""
+    root = project_root(root)
+    settings = load_profile(root, profile)
+    place = {"RUN": f"runs/{Path(profile).stem}", **settings.get("common", {}), **given}["RUN"]
+    values = parameters_of(root, settings, {**given, "RUN": place})
+    _check([number[:2] for number in only], [path.stem[:2] for path in values], "no notebook")
+    chosen = [path for path in values if path.name.startswith(tuple(only))] if only else [
+        path for path in values if not path.name.startswith(OPTIONAL) or path.stem in settings]
+    return root, root / place, values, chosen
+
+
+def _manifest(profile: str, root: Path, folder: Path) -> dict[str, Any]:
+    """What the run is made with, and the notebooks that earlier calls ran, if all their files are there."""
+    path = folder / "manifest.json"
+    last = json.loads(read_text(path)) if path.exists() else {"notebooks": {}, "files_sha256": {}}
+    whole = all((folder / name).exists() for name in last["files_sha256"])
+    return {"profile": profile, "ems": __version__, "python": platform.python_version(),
+            "packages": {d.name: d.version for d in metadata.distributions() if d.name in PACKAGES},
+            "sources_sha256": _hash(Path(__file__).parent, root / "notebooks" / "study", root / "data"),
+            "notebooks": last["notebooks"] if whole else {}}
+
+
+def _wave(stem: str) -> int:
+    """When a notebook's turn is: it reads files of earlier waves only."""
+    return {"01": 0, "02": 1, "03": 1}.get(stem[:2], 2)
+
+
+def _parts(value: Any) -> list[Any]:
+    """A parameter and all that it holds, at any depth."""
+    held = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [value, *(part for entry in held for part in _parts(entry))]
+
+
+def _models(values: Parameters) -> list[dict[str, Any]]:
+    return [part for part in _parts(values) if isinstance(part, dict) and part.get("model")]
+
+
+def _is_live(values: Parameters) -> bool:
+    """Whether a notebook may ask a model."""
+    return any(part.get("mode", "replay") != "replay" for part in _parts(values) if isinstance(part, dict))
+
+
+def _run(path: Path, values: Parameters, root: Path, folder: Path, manifest: dict[str, Any],
+         force: bool) -> None:
+    """Run a notebook and note it in the manifest, unless all that it depends on is as it was then.
+
+    One that may ask a model always runs: what was asked before is in the run's store.
+    """
+    notes = manifest["notebooks"]
+    texts = [part for part in _parts({**values, "RUN": ""}) if part and isinstance(part, str)]
+    files = _hash(path, *(place / text for text in texts for place in (root, home() / "prompts")))
+    before = [notes[stem]["finished"] for stem in sorted(notes) if _wave(stem) < _wave(path.stem)]
+    mirror = os.environ.get("EMS_DATA_MIRROR")
+    depends_on = json.dumps([manifest["sources_sha256"], files, values, before, mirror], sort_keys=True)
+    fingerprint = hashlib.sha256(depends_on.encode()).hexdigest()
+    if notes.get(path.stem, {}).get("fingerprint") == fingerprint and not force and not _is_live(values):
+        say(f"{path.stem}: unchanged, skipped")
+        return
+    notes.pop(path.stem, None)
+    say(f"{path.stem} ...")
+    began = time.time()
+    _execute(path, folder / "notebooks" / path.name, values)
+    seconds = round(time.time() - began, 1)
+    notes[path.stem] = {"fingerprint": fingerprint, "finished": time.time(), "parameters": values,
+                        "seconds": seconds}
+    say(f"{path.stem}: {seconds} s")
+
+
+def _execute(path: Path, target: Path, values: Parameters) -> None:
+    """Run one notebook in its folder and keep the executed copy; InputError names the cell that failed."""
+    try:
+        from nbclient.exceptions import DeadKernelError
+        from papermill import execute_notebook
+        from papermill.exceptions import PapermillExecutionError
+    except ImportError:
+        raise InputError("ems reproduce needs papermill: pip install -e '.[notebooks]'") from None
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        execute_notebook(str(path), str(target), parameters=dict(values), kernel_name="python3",
+                         progress_bar=False, stderr_file=sys.stderr, request_save_on_cell_execute=False,
+                         resources={"metadata": {"path": str(path.parent)}},
+                         extra_arguments=["--log-level=50"])        # else each kernel warns when it is ended
+    except PapermillExecutionError as error:
+        raise InputError(f"{path.name}, cell {error.exec_count}: {error.ename}: {error.evalue}; the executed "
+                         f"copy shows where: {target}; the same command goes on from here") from None
+    except DeadKernelError:
+        raise InputError(f"{path.name}: its kernel died, most often for want of memory") from None
+
+
+def _hash(*places: Path) -> str:
+    """One hash over files, and over the files of folders with their names; "" for what does not exist."""
+    found = []
+    for place in places:
+        files = [place] if place.is_file() else sorted(p for p in place.rglob("*") if p.is_file())
+        found += [(p.name, hashlib.sha256(p.read_bytes()).hexdigest()) for p in files if p.suffix != ".pyc"]
+    return hashlib.sha256(json.dumps(found).encode()).hexdigest() if found else ""

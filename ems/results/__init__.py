@@ -1,3 +1,0 @@
-"""Results read back (saved), shown (alignment, page, display), pooled (pooling) and compared (comparison,
-matrix).
-"""

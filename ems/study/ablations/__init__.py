@@ -1,1 +1,0 @@
-"""Stages, points and edits varied: ablation, one_call, shortening, edits; a judge again: reliability."""

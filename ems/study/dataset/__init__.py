@@ -1,1 +1,0 @@
-"""Earnings calls made into triplets (calls, transcripts, documents); answers by models (writers)."""

@@ -1,1 +1,0 @@
-"""What numbers say, in words (verdicts) and figures."""

@@ -1,1 +1,0 @@
-"""The paper's questions and prompts, taken from the user's copy of it."""

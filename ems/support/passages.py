@@ -1,0 +1,125 @@
+"""A document cut into passages, and the passages that speak of the same thing as a text (BM25).
+
+BM25 as in Robertson and Zaragoza (2009), section 3, with the idf that is never negative (Lucene's). How a
+document is cut and how passages are ranked decides what a judge is shown, and so the keys of its recorded
+replies: a change here makes recorded replies of `support` unusable.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from functools import lru_cache
+from string import ascii_letters, digits
+
+from ..types import InputError
+
+SIZE = 1000                # characters of a passage, about
+K1, B = 1.2, 0.75          # the usual values of BM25: how soon repetition saturates, how much length counts
+_IN_WORD = f"{ascii_letters}{digits}.,"            # what a word or a number is written in
+_NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+# Scripts written without spaces: each character is a word.
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+
+
+class Passages:
+    """The passages of a document and an index of their words, built once and asked for many texts.
+
+    InputError when no passage has a word or a number.
+    """
+
+    def __init__(self, texts: Sequence[str]):
+        if not any(re.search(r"\w", text) for text in texts):
+            raise InputError("the document is empty; give the text that answers are to be checked against")
+        self.texts = tuple(texts)
+        counts = [Counter(terms(text)) for text in texts]
+        self._holders: dict[str, list[tuple[int, int]]] = defaultdict(list)      # term -> (passage, count)
+        for i, count in enumerate(counts):
+            for term, n in count.items():
+                self._holders[term].append((i, n))
+        lengths = [count.total() for count in counts]
+        mean = sum(lengths) / len(lengths) or 1.0
+        self._norms = [K1 * (1 - B + B * length / mean) for length in lengths]
+
+    def scores(self, text: str) -> dict[int, float]:
+        """The score of every passage that shares a word with `text`, by index; positive."""
+        scores: dict[int, float] = defaultdict(float)
+        for term in dict.fromkeys(terms(text)):
+            holders = self._holders.get(term, ())
+            idf = math.log(1 + (len(self.texts) - len(holders) + 0.5) / (len(holders) + 0.5))
+            for i, n in holders:
+                scores[i] += idf * (K1 + 1) * n / (n + self._norms[i])
+        return dict(scores)
+
+    def top(self, text: str, k: int) -> list[int]:
+        """Indices of the `k` best passages, the best first; of two equal ones the earlier. May be fewer."""
+        scores = self.scores(text)
+        return sorted(scores, key=lambda i: (-scores[i], i))[:k]
+
+
+@lru_cache(maxsize=64)
+def passages_of(context: str | tuple[str, ...]) -> Passages:
+    """The passages of a document's text, cut by `cut`, or those that the caller has cut."""
+    return Passages(cut(context) if isinstance(context, str) else context)
+
+
+def cut(text: str, size: int = SIZE) -> list[str]:
+    """The passages of a text, each of about `size` characters.
+
+    A text is cut at empty lines, and short paragraphs are joined. A long paragraph is cut at a line's end, a
+    sentence's end or a space; a word or a number is cut only when it is longer than a passage.
+    """
+    passages: list[str] = []
+    for block in re.split(r"\n\s*\n", text):
+        for piece in _pieces(block.strip(), size):
+            if passages and len(passages[-1]) + len(piece) < size:
+                passages[-1] += "\n" + piece
+            else:
+                passages.append(piece)
+    return passages
+
+
+def _pieces(block: str, size: int) -> list[str]:
+    pieces, start = [], 0
+    while len(block) - start > size:
+        window = block[start:start + size]
+        ends = (window.rfind("\n"), window.rfind(". ") + 1, window.rfind(" "))
+        far_enough = [end for end in ends if end > size // 2]
+        before_last_word = len(window.rstrip(_IN_WORD))
+        end = far_enough[0] if far_enough else before_last_word or size
+        pieces.append(block[start:start + end].strip())
+        start += end
+    rest = block[start:].strip()
+    return [*pieces, rest] if rest else pieces
+
+
+def terms(text: str) -> list[str]:
+    """The words of a text for retrieval: stems, then every number as one word without its commas."""
+    numbers = [number.replace(",", "") for number in _NUMBER.findall(text)]
+    stems: list[str] = []
+    for match in _WORD.finditer(_NUMBER.sub(" ", text)):
+        word = match[0].lower()
+        if _UNSPACED.search(word):
+            stems.extend(word)
+        else:
+            stems.append(stem(re.sub("['’]s?$|['’]", "", word)))
+    return stems + numbers
+
+
+@lru_cache(maxsize=50_000)
+def stem(word: str) -> str:
+    """A light English stemmer: plurals, -ing, -ed, -ly and a final e go; short words stay whole."""
+    for ending, rest in (("ies", "y"), ("sses", "ss"), ("s", "")):
+        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith(("ss", "us", "is")):
+            word = word[:len(word) - len(ending)] + rest
+            break
+    for ending in ("ingly", "edly", "ing", "ed", "ly"):
+        shorter = word[:-len(ending)]
+        if word.endswith(ending) and len(shorter) >= 3 and re.search("[aeiouy]", shorter):
+            doubled = shorter[-1] == shorter[-2] and shorter[-1] not in "lsz"
+            word = shorter[:-1] if doubled else shorter
+            break
+    return word[:-1] if word.endswith("e") and len(word) > 4 else word

@@ -1,0 +1,166 @@
+"""What a triplet's document says of each answer point, beside the paper's metrics and never inside them.
+
+A judge reads the passages nearest to a point and labels it. Without a judge there is one plain check: which
+of a point's numbers stand anywhere in the document. Neither changes a score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, TypeVar
+
+from ..judge import Judge, Request, as_judge, listed, reply_schema
+from ..local.words import FACTORS, Number, read
+from ..prompts import Prompts, harmless, numbered
+from ..reading import read_rows, read_word
+from ..types import CoverageResult, EMSResult, InputError, Support
+from ..view import EXTRA, alignment_rows
+from .passages import Passages, passages_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+R = TypeVar("R", EMSResult, CoverageResult)
+Contexts = Mapping[str, str | Sequence[str]]      # by triplet id: a document's text, or its passages
+SAID = {"Entailment": "supported", "Neutral": "silent", "Contradiction": "contradicted"}     # a judge's words
+LABELS = ("supported", "contradicted", "silent")
+SCHEMA = reply_schema("labels", {"type": "string", "enum": list(SAID)})
+POINTS_PER_CALL = 10       # of one answer
+QUOTE = 300                # characters of a quoted passage
+NUMBERS = "numbers"        # the signature of the check by numbers
+PRECISE = 0.005            # rounding, as a share of a number, of one with three digits or more
+NO_NUMBER = "no number to check"
+
+
+def support_signature(judge: Judge, prompts: Prompts, k: int) -> str:
+    """How a judge checks points: the prompt, passages per point, points per call, the judge's settings."""
+    settings = [f"{name}={value}" for name, value in judge.signature.items()]
+    return ",".join([prompts.signature("support"), f"k={k}", f"points={POINTS_PER_CALL}", *settings])
+
+
+def check_by_judge(results: Sequence[R], contexts: Contexts, judge: Judge | Callable[[str], str],
+                   prompts: Prompts | None = None, k: int = 3) -> list[R]:
+    """The results with what a judge says of every answer point, and "support" in their signatures.
+
+    Up to ten points of an answer are asked at once, with the `k` passages nearest to each of them; a point
+    that an answer repeats is asked once. A point that shares no word with the document is silent without a
+    call. A point whose label could not be read has none, and the reason. InputError for a result whose
+    triplet has no context, or one without words, and for k under 1.
+    """
+    if k < 1:
+        raise InputError(f"k, the number of passages per point, must be 1 or more, got {k}")
+    judge, prompts = as_judge(judge), prompts or Prompts()
+    asked = []                 # per request: whose answer it is, its document, its points with their passages
+    for answer, result in enumerate(results):
+        document = passages_of(_context(contexts, result.triplet_id))
+        nearest = {point: document.top(point, k) for point in result.ans_points}
+        points = [point for point, top in nearest.items() if top]
+        for start in range(0, len(points), POINTS_PER_CALL):
+            part = {point: nearest[point] for point in points[start:start + POINTS_PER_CALL]}
+            asked.append((answer, document, part))
+    replies = judge.ask([_request(prompts, document, part) for _, document, part in asked], "check points")
+    found = [dict.fromkeys(result.ans_points, Support("silent")) for result in results]
+    for (answer, document, part), reply in zip(asked, replies, strict=True):
+        labels = read_rows(reply.usable or "", "labels", len(part), partial(read_word, words=tuple(SAID)))
+        for (point, top), label in zip(part.items(), labels or [None] * len(part), strict=True):
+            reason = "" if label else f"no label: {reply.error or 'unreadable'}"
+            quote = document.texts[top[0]][:QUOTE]
+            found[answer][point] = Support(SAID.get(label or ""), top[0], quote, reason=reason)
+    signature = support_signature(judge, prompts, k)
+    return [_with_support(result, [of_point[point] for point in result.ans_points], signature)
+            for result, of_point in zip(results, found, strict=True)]
+
+
+def _request(prompts: Prompts, document: Passages, points: Mapping[str, Sequence[int]]) -> Request:
+    shown = sorted({passage for top in points.values() for passage in top})
+    text = "\n\n".join(harmless(document.texts[passage]) for passage in shown)
+    prompt = prompts.fill("support", passages=text, points=numbered(list(points)))
+    longest = partial(listed, "labels", ["Contradiction"] * len(points))
+    return Request("support", prompt, 32 + 8 * len(points), SCHEMA, assumed=longest)
+
+
+def check_numbers(results: Sequence[R], contexts: Contexts) -> list[R]:
+    """The results with the numbers of every answer point that the document does not have, in `missing`.
+
+    A number is found when an equal one stands anywhere in the document. That says nothing of what the numbers
+    are about, so that no point gets a label; `reason` counts those found. InputError as `check_by_judge`.
+    """
+    checked = []
+    for result in results:
+        document = _numbers_of(_context(contexts, result.triplet_id))
+        supports = []
+        for point in result.ans_points:
+            numbers = _numbers_of(point)
+            missing = [number for number in numbers if not any(_is_same(number, other) for other in document)]
+            found = f"{len(numbers) - len(missing)} of {len(numbers)} numbers found"
+            supports.append(Support(None, missing=tuple(f"{number.value:,.12g}" for number in missing),
+                                    reason=found if numbers else NO_NUMBER))
+        checked.append(_with_support(result, supports, NUMBERS))
+    return checked
+
+
+@lru_cache(maxsize=1024)
+def _numbers_of(text: str | tuple[str, ...]) -> tuple[Number, ...]:
+    """The different numbers of a point or of a document, in order."""
+    terms = read(text if isinstance(text, str) else "\n\n".join(text))
+    return tuple(dict.fromkeys(term for term in terms if isinstance(term, Number)))
+
+
+def _is_same(a: Number, b: Number) -> bool:
+    """Whether two numbers are the same as far as both are printed.
+
+    One of the two may lack the scale word of the other, as in a table "in millions", where both have three
+    digits or more: "7 million" is not any 7.
+    """
+    bare, scaled = (b, a) if a.scaled else (a, b)
+    factors = [1.0]
+    if scaled.scaled and not bare.scaled and all(n.rounding <= PRECISE * n.value for n in (a, b)):
+        factors += FACTORS
+    return any(abs(bare.value * factor - scaled.value) <= max(bare.rounding * factor, scaled.rounding)
+               for factor in factors)
+
+
+def _context(contexts: Contexts, triplet_id: str) -> str | tuple[str, ...]:
+    context = contexts.get(triplet_id) or ""
+    text = context if isinstance(context, str) else "".join(context)
+    if not text.strip():
+        raise InputError(f"triplet {triplet_id!r} has no context, and checking points against the document "
+                         "needs one; put the document's text into its 'context', or ask for no support")
+    return context if isinstance(context, str) else tuple(context)
+
+
+def _with_support(result: R, supports: Sequence[Support], signature: str) -> R:
+    return replace(result, support=tuple(supports), signature={**result.signature, "support": signature})
+
+
+def support_table(results: Sequence[R]) -> pd.DataFrame:
+    """A row for each model: what the documents say of the points of its answers, all answers together.
+
+    Columns: model; points; then, where a judge was asked, unscored (points without a label) and, as shares in
+    [0, 1] of the points with a label, supported, contradicted, silent, and supported but unmatched (supported
+    and not in the reference); where numbers were checked, numbers and the share of them found.
+    """
+    import pandas as pd
+
+    shares: list[str] = [*LABELS, "supported but unmatched"]
+    columns: list[str] = ["points", "unscored", *shares, "numbers", "missing"]
+    rows = []
+    for result in results:
+        extra = {row.ans for row in alignment_rows(result.to_dict()) if row.word == EXTRA}
+        for j, (point, support) in enumerate(zip(result.ans_points, result.support, strict=True)):
+            row: dict[str, object] = {"model": result.model, "points": 1}
+            if result.signature.get("support") == NUMBERS:
+                row |= {"numbers": len(_numbers_of(point)), "missing": len(support.missing)}
+            else:
+                row |= {label: support.label == label for label in LABELS}
+                row["unscored"] = support.label is None
+                row["supported but unmatched"] = support.label == "supported" and j in extra
+            rows.append(row)
+    table = pd.DataFrame(rows, columns=["model", *columns]).groupby("model", sort=False)[columns]
+    counts = table.sum(min_count=1).astype(float)
+    counts[shares] = counts[shares].div(counts["points"] - counts["unscored"], axis=0)
+    counts["numbers found"] = 1 - counts.pop("missing") / counts["numbers"]
+    counts = counts.astype({"points": "Int64", "unscored": "Int64", "numbers": "Int64"})
+    return counts.dropna(axis=1, how="all").reset_index()

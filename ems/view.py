@@ -1,0 +1,178 @@
+"""One answer's alignment, and the sums behind its metrics, as text for a terminal or as HTML for a notebook.
+
+Draws from `Result.to_dict()`. Text from outside is never trusted: it is cut to length, and what could steer a
+terminal or a browser is replaced or escaped.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+from .io import UNSAFE
+from .metrics import answer_scores, reference_scores, weighted_sum
+from .types import Scores, rendered
+
+# What a score says of a point. Only a reference point is "missing" or "contradicted".
+COVERED, IN_PART, MISSING, EXTRA = "covered", "in part", "missing", "not in the reference"
+CONTRADICTED, UNSCORED = "contradicted", "unscored"
+# By what made the scores: the score from which on a point is "covered", and up to which it is "missing".
+LIMITS = {"pairs": (0.5, 0.0), "judge": (0.5, 0.2), "words": (0.6, 0.2)}
+# The edge of each word's cells: Okabe and Ito's colours, which every colour vision tells apart.
+EDGES = {COVERED: "4px solid #0072B2", IN_PART: "4px dashed #0072B2", MISSING: "5px double #D55E00",
+         CONTRADICTED: "8px solid #D55E00", EXTRA: "5px dotted #CC79A7", UNSCORED: "4px dashed #888888"}
+LAYOUT = "text-align:left;vertical-align:top;overflow-wrap:anywhere;padding:2px 8px"
+HINT = "opacity:.7;font-style:italic"
+WIDTHS = 41, 14, 41                # characters of a terminal's columns: reference point, score, answer point
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of an alignment: a scored point, and what stands beside it on the other side."""
+
+    ref: int | None               # index of the reference point; None for none
+    ans: int | None               # index of the answer point; None for none
+    word: str                     # what the score says: one of the words above
+    score: float | None           # in [0, 1], as it enters the metric; None = unscored
+    weight: float = 1.0           # of the scored point in the metric
+    is_hint: bool = False         # the answer point is only most like the reference point: it made no score
+
+
+def visible(text: str, limit: int = 10_000) -> str:
+    """One line that is safe to show: one space for a run of white space, U+FFFD for control characters."""
+    line = UNSAFE.sub("\ufffd", re.sub(r"\s+", " ", text[:2 * limit])).strip()
+    is_cut = len(line) > limit or len(text) > 2 * limit
+    return line[:limit - 1].rstrip() + "…" if is_cut else line
+
+
+def side_scores(result: Mapping[str, Any]) -> tuple[Scores, Scores]:
+    """The score of each reference point and of each answer point; (), () for a result without points."""
+    if "match" not in result:
+        return result.get("ref_score", ()), result.get("ans_score", ())
+    s_ref = reference_scores(result["match"], result["score"])
+    return s_ref, answer_scores(result["match"], s_ref, len(result["ans_points"]))
+
+
+def alignment_rows(result: Mapping[str, Any]) -> Iterator[Row]:
+    """Every reference point; then the answer points: of an EMSResult those that no reference point matched,
+    of a CoverageResult all. No rows for a result without points.
+    """
+    s_ref, s_ans = side_scores(result)
+    is_paired, contradicted = "match" in result, result.get("contradicted", ())
+    beside = result.get("match" if is_paired else "nearest") or [None] * len(s_ref)
+    ref_weights = result.get("ref_weights") or [1.0] * len(s_ref)
+    ans_weights = result.get("ans_weights") or [1.0] * len(s_ans)
+    for i, j in enumerate(beside):
+        word = CONTRADICTED if i in contradicted else _word(result, s_ref[i], MISSING)
+        yield Row(i, None if j == -1 else j, word, s_ref[i], ref_weights[i], is_hint=not is_paired)
+    for j, score in enumerate(s_ans):
+        if not is_paired or j not in beside:
+            yield Row(None, j, _word(result, score, EXTRA), score, ans_weights[j])
+
+
+def scored_by(result: Mapping[str, Any]) -> str:
+    """What made the scores: "pairs" (eq. 5), or coverage by a "judge" or by "words"."""
+    if "match" in result:
+        return "pairs"
+    return "judge" if result["signature"].get("coverage", "").startswith("llm:") else "words"
+
+
+def _word(result: Mapping[str, Any], score: float | None, nothing: str) -> str:
+    if score is None:
+        return UNSCORED
+    covered, missing = LIMITS[scored_by(result)]
+    return COVERED if score >= covered else IN_PART if score > missing else nothing
+
+
+def support_line(result: Mapping[str, Any], point: int | None) -> str:
+    """What the document says of an answer point, in one line; "" where the document was not asked."""
+    if point is None or not result.get("support"):
+        return ""
+    support = result["support"][point]
+    line = f"document: {support['label'] or support['reason']}"
+    if support["missing"]:
+        line += "; not found: " + ", ".join(support["missing"])
+    if support["quote"]:
+        line += f"; passage {support['passage']}: {support['quote']}"
+    return visible(line, 250)
+
+
+def arithmetic(result: Mapping[str, Any]) -> list[str]:
+    """The values of an answer, a line each, with the division that gives them; then what is unscored."""
+    s_ref, s_ans = side_scores(result)
+    sums = {"recall": weighted_sum(s_ref, result.get("ref_weights") or ()),
+            "precision": weighted_sum(s_ans, result.get("ans_weights") or ()), "f1": (0, 0), "value": (0, 0)}
+    lines = []
+    for name, (total, weight) in sums.items():
+        if name in result:
+            division = f"{total:.2f} / {weight:.4g} = " if weight else ""
+            value = "no value" if result[name] is None else f"{result[name]:.3f}"
+            lines.append(f"{name} = {division}{value}")
+    if result["unscored"] or result["reason"]:
+        lines.append(f"unscored: {result['unscored']}. {visible(result['reason'], 200)}".strip())
+    return lines
+
+
+def _shown(result: Mapping[str, Any], limit: int) -> tuple[list[str], list[tuple[Row, list[str]]], list[str]]:
+    """What both forms show: lines above, the rows with the three texts of each, lines below."""
+    above = [f"{visible(result['model'], 45)} on {visible(result['triplet_id'], 45)}"]
+    above += [visible(result["question"], 300)] if result["question"] else []
+    rows = list(alignment_rows(result))
+    more = [f"… and {len(rows) - limit} more rows"] if len(rows) > limit else []
+    below = [*more, *arithmetic(result), visible(rendered(result["signature"]))]
+    return above, [(row, _cells(result, row)) for row in rows[:limit]], below
+
+
+def _cells(result: Mapping[str, Any], row: Row) -> list[str]:
+    score = f" {row.score:.2f}" if row.score else ""
+    weight = f"\nweight {row.weight:.2g}" if row.weight != 1 else ""
+    left = "–" if row.ref is None else f"{row.ref}: {visible(result['ref_points'][row.ref], 600)}"
+    right = "–" if row.ans is None else f"{row.ans}: {visible(result['ans_points'][row.ans], 600)}"
+    if row.is_hint and row.ans is not None:
+        right = f"(nearest: {visible(right, 90)})"
+    else:
+        right += "\n" + support_line(result, row.ans)
+    return [left, row.word + score + weight, right]
+
+
+def as_text(result: Mapping[str, Any], limit: int = 60) -> str:
+    """One answer's alignment (at most `limit` rows) for a terminal of 100 columns, then its arithmetic.
+
+    A point in brackets is only most like the point beside it; it made no score.
+    """
+    above, rows, below = _shown(result, limit)
+    lines = _wrapped(above, 100)
+    for _, cells in [(None, ["reference", "score", "answer"]), *rows]:
+        columns = [_wrapped(cell.split("\n"), width) for cell, width in zip(cells, WIDTHS, strict=True)]
+        for pieces in zip_longest(*columns, fillvalue=""):
+            padded = (f"{piece:<{width}}" for piece, width in zip(pieces, WIDTHS, strict=True))
+            lines.append("  ".join(padded).rstrip())
+    return "\n".join([*lines, "-" * 100, *_wrapped(below, 100)]) + "\n"
+
+
+def _wrapped(lines: Iterable[str], width: int) -> list[str]:
+    return [piece for line in lines for piece in textwrap.wrap(line, width)]
+
+
+def as_html(result: Mapping[str, Any], limit: int = 200) -> str:
+    """The same as HTML without script or link, for light and dark themes; a higher score is a darker blue."""
+    above, rows, below = _shown(result, limit)
+    head, foot = ("<br>".join(html.escape(line) for line in lines) for lines in (above, below))
+    body = ""
+    for row, cells in rows:
+        edge = EDGES[row.word]
+        opacity = 20 + int(70 * (row.score or 0)) if row.word in (COVERED, IN_PART) else 25       # of 255
+        own = f"border-left:{edge};background:{edge[-7:]}{opacity:02x}"
+        columns = ""
+        for cell, style in zip(cells, (own, own, HINT if row.is_hint else own), strict=True):
+            text = html.escape(cell.strip()).replace("\n", "<br>")
+            columns += f'<td style="{LAYOUT};{style}">{text}</td>'
+        body += f"<tr>{columns}</tr>"
+    return (f'<div style="max-width:1100px"><p>{head}</p><table style="width:100%;table-layout:fixed;'
+            f'border-collapse:separate;border-spacing:0 4px"><col><col style="width:9em"><col>'
+            f"<tbody>{body}</tbody></table><p>{foot}</p></div>")

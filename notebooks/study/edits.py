@@ -1,0 +1,145 @@
+"""Edits of English prose whose effect is known: which metric notices what was done to a text?
+
+Every edit offers changes in a random order that the seed fixes. A dose is a share of them; the changes of a
+small dose are among those of a larger one.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+
+import pandas as pd
+
+from ems.local.sentences import SentenceExtractor
+from ems.stats import mean_over
+from ems.types import Answer, InputError, Triplet
+
+DOSES = (0.1, 0.25, 0.5, 0.75)
+UNEDITED = "unedited"
+Sentences = list[str]
+# From a text's sentences and another text's: which sentence, and its new text.
+Edit = Callable[[Sentences, Sentences, random.Random], Iterator[tuple[int, str]]]
+
+_NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
+_AUXILIARY = re.compile(r"\b(?:is|are|was|were|will|would|can|could|should|has|have|had|does|did)\b"
+                        r"(?! not\b|['’])")
+_VERB = re.compile(r"\b(?:shows?|confirms?|indicates?|expects?|reports?|reported|said|rose|fell|grew|"
+                   r"remains?|supports?)\b")
+
+
+def _delete(text: Sentences, other: Sentences, rng: random.Random) -> Iterator[tuple[int, str]]:
+    for i in range(len(text)):
+        yield i, ""
+
+
+def _change_numbers(text: Sentences, other: Sentences, rng: random.Random) -> Iterator[tuple[int, str]]:
+    """The first digit but 0 of every number of a sentence becomes another one: far beyond rounding."""
+    for i, sentence in enumerate(text):
+        changed = _NUMBER.sub(lambda m: _other_number(m[0], rng), sentence)
+        if changed != sentence:
+            yield i, changed
+
+
+def _other_number(number: str, rng: random.Random) -> str:
+    digit = re.search("[1-9]", number)
+    if digit is None:
+        return number
+    return number[:digit.start()] + rng.choice("123456789".replace(digit[0], "")) + number[digit.end():]
+
+
+def _negate(text: Sentences, other: Sentences, rng: random.Random) -> Iterator[tuple[int, str]]:
+    """One "not" or "never" in each sentence that has a place for it."""
+    for i, sentence in enumerate(text):
+        if found := _AUXILIARY.search(sentence):
+            yield i, f"{sentence[:found.end()]} not{sentence[found.end():]}"
+        elif found := _VERB.search(sentence):
+            yield i, f"{sentence[:found.start()]}never {sentence[found.start():]}"
+
+
+def _repeat(text: Sentences, other: Sentences, rng: random.Random) -> Iterator[tuple[int, str]]:
+    for i, sentence in enumerate(text):
+        yield i, f"{sentence} {sentence}"
+
+
+def _pad(text: Sentences, other: Sentences, rng: random.Random) -> Iterator[tuple[int, str]]:
+    for i, (sentence, added) in enumerate(zip(text, other, strict=False)):
+        yield i, f"{sentence} {added}"
+
+
+def _shuffle(text: Sentences, other: Sentences, rng: random.Random) -> Iterator[tuple[int, str]]:
+    order = rng.sample(range(len(text)), len(text))
+    for i, j in enumerate(order):
+        yield i, text[j]
+
+
+# The edits by name: what a metric should make of it, and the changes it offers.
+EDITS: dict[str, tuple[str, Edit]] = {
+    "delete points": ("content lost: F1 falls", _delete),
+    "change numbers": ("content false: F1 falls", _change_numbers),
+    "negate": ("content false: F1 falls", _negate),
+    "repeat points": ("more than was asked: precision falls, if repetition counts", _repeat),
+    "pad with other facts": ("more than was asked: precision falls", _pad),
+    "shuffle sentences": ("content unchanged: nothing falls", _shuffle),
+}
+PRECISION = ("repeat points", "pad with other facts")       # edits that precision should notice
+
+
+def edited(name: str, text: str, other: str, dose: float, key: str, seed: int = 7) -> str | None:
+    """The text after the share `dose` in (0, 1] of an edit's changes, at least one; None where there is none.
+
+    `other` is a text to take sentences from; `key` varies the choice. Equal arguments give equal texts.
+    """
+    if not 0 < dose <= 1:
+        raise InputError(f"a dose is a share in (0, 1], got {dose}")
+    rng = random.Random(f"{seed}|{name}|{key}")
+    cut = SentenceExtractor(keep_summaries=True)
+    sentences, others = (list(points or ()) for points in cut([text, other]))
+    offered = list(EDITS[name][1](sentences, others, rng))
+    if not offered:
+        return None
+    if name != "shuffle sentences":            # there all sentences move together, whatever the dose
+        offered = rng.sample(offered, len(offered))[:max(1, round(dose * len(offered)))]
+    for i, new in offered:
+        sentences[i] = new
+    return "\n\n".join(sentence for sentence in sentences if sentence)
+
+
+def edited_answers(triplets: Sequence[Triplet], doses: Sequence[float] = DOSES, seed: int = 7
+                   ) -> list[Answer]:
+    """Every edit at every dose of every reference as an answer: model "<edit>@<dose>", and `UNEDITED`.
+
+    Padding comes from the next triplet's reference.
+    """
+    answers = []
+    for t, following in zip(triplets, [*triplets[1:], *triplets[:1]], strict=True):
+        sentences = SentenceExtractor(keep_summaries=True)([t.reference])[0] or ()
+        answers.append(Answer(t.id, UNEDITED, "\n\n".join(sentences)))
+        for name, dose in product(EDITS, doses):
+            text = edited(name, t.reference, following.reference, dose, t.id, seed)
+            if text is not None:
+                answers.append(Answer(t.id, f"{name}@{dose:g}", text))
+    return answers
+
+
+def losses(values: pd.DataFrame) -> pd.DataFrame:
+    """What each edit takes off each metric, from a frame of values of `edited_answers`.
+
+    A row per metric, edit and dose: the mean loss over texts (the unedited text's value less the edited
+    one's; of precision where an edit adds text, else of F1 or Score) with its t interval over groups, and n.
+    """
+    whole = values[values["model"] == UNEDITED].set_index(["metric", "part", "triplet_id"])["value"]
+    changed = values[values["model"] != UNEDITED].copy()
+    changed[["edit", "dose"]] = changed["model"].str.split("@", expand=True).to_numpy()
+    rows = []
+    for (metric, name, dose), cell in changed.groupby(["metric", "edit", "dose"], sort=False):
+        adds = name in PRECISION and "Precision" in set(cell["part"])
+        cell = cell[cell["part"].isin(["Precision"] if adds else ["F1", "Score"])]
+        before = whole.reindex(pd.MultiIndex.from_frame(cell[["metric", "part", "triplet_id"]]))
+        loss = mean_over(before.to_numpy() - cell["value"].to_numpy(), list(cell["group"]))
+        rows.append({"metric": metric, "edit": name, "dose": float(dose), "part": cell["part"].iloc[0],
+                     "loss": loss.value, "ci_low": loss.ci_low, "ci_high": loss.ci_high, "n": loss.n,
+                     "should": EDITS[name][0]})
+    return pd.DataFrame(rows)

@@ -1,0 +1,379 @@
+"""Figures: colours that everyone can tell apart (Okabe and Ito's), intervals, axes with units."""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch
+
+from ems.metrics import answer_scores
+from ems.view import visible
+
+BLUE, GREEN, ORANGE, RED, PINK, GREY = "#0072B2", "#009E73", "#E69F00", "#D55E00", "#CC79A7", "#767676"
+STYLE = {"font.family": "DejaVu Sans", "font.size": 12, "text.parse_math": False, "axes.spines.top": False,
+         "axes.spines.right": False, "axes.titlelocation": "left", "axes.titleweight": "bold",
+         "figure.facecolor": "white", "text.hinting": "no_hinting"}
+MAX_BOXES, MAX_LINES = 14, 5      # points a side of a figure, lines of one
+Box = tuple[str, str, Any, str]   # text, tag, colour, style of the line
+Link = tuple[int, int, Any]       # indices of a box on the left and on the right, colour
+MARKUP = re.compile(r"^#+\s+|\*\*")
+
+plt.rcParams.update(STYLE)
+
+
+def colour_of(metric: str) -> str:
+    """By family: points (EMS, coverage, the judge), coverage by words, whole texts compared, RAGChecker."""
+    if metric.startswith("RAGChecker"):
+        return PINK
+    if metric == "Coverage(local)":
+        return GREEN
+    return BLUE if metric.startswith(("EMS", "Coverage", "Judge")) else ORANGE
+
+
+def label(name: Any) -> str:
+    """A system's label on lines: what stands in brackets begins a new one."""
+    lines = visible(str(name)).replace(" (", "\n(").split("\n")
+    return "\n".join(textwrap.fill(line, 24) for line in lines)
+
+
+def save(figure: Figure, path: Path) -> Path:
+    """Write a figure as PNG, 100 dots per inch; equal input gives equal bytes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=100, metadata={"Software": None})
+    plt.close(figure)
+    return path
+
+
+def grid(panels: int, columns: int, height: float, title: str) -> tuple[Figure, list[Any]]:
+    """A figure 16 inches wide with so many panels, each row `height` inches high; spare panels are hidden."""
+    rows = math.ceil(panels / columns)
+    figure, axes = plt.subplots(rows, columns, figsize=(16, height * rows + 0.8), squeeze=False,
+                                layout="constrained")
+    figure.suptitle(title, x=0.01, ha="left", fontsize=14)
+    for ax in axes.flat[panels:]:
+        ax.set_visible(False)
+    return figure, list(axes.flat[:panels])
+
+
+# --- values by system ---
+
+
+def scaling_figure(summary: pd.DataFrame, sizes: Mapping[str, Any], paired: pd.DataFrame) -> Figure:
+    """A panel per metric: each system's F1 or Score with its 95 % interval, on a scale of its own from 0.
+
+    `sizes` maps models, in order, to labels or to billions of parameters (a logarithmic axis). `paired` gives
+    Holm's p of the last system against the first.
+    """
+    summary, paired = (table[table["part"].isin(["F1", "Score"])] for table in (summary, paired))
+    ends = [list(sizes)[0], list(sizes)[-1]]
+    p = paired[paired["a"].isin(ends) & paired["b"].isin(ends)].set_index("metric")["p_holm"]
+    metrics = list(summary["metric"].unique())
+    title = "Mean and 95 % interval by system; each panel has a scale of its own, from 0"
+    figure, axes = grid(len(metrics), 3, 3.6, title)
+    for ax, metric in zip(axes, metrics, strict=True):
+        rows = summary[summary["metric"] == metric].set_index("model").reindex(list(sizes))
+        _draw_values(ax, rows, list(sizes.values()), colour_of(metric))
+        part = rows["part"].dropna().iloc[0].replace("Score", "")
+        ax.set_title(f"{metric} {part}", color=colour_of(metric), fontsize=14)
+        if metric in p:
+            ax.set_xlabel(f"last against first: p (Holm) = {p[metric]:.2g}", fontsize=11)
+    figure.supylabel("value of the metric, 0 to 1")
+    return figure
+
+
+def _draw_values(ax: Any, rows: pd.DataFrame, sizes: Sequence[Any], colour: str) -> None:
+    numbers = all(isinstance(size, int | float) for size in sizes)
+    places = [float(size) for size in sizes] if numbers else list(range(len(sizes)))
+    low = (rows["value"] - rows["ci_low"]).clip(lower=0)
+    high = (rows["ci_high"] - rows["value"]).clip(lower=0)
+    ax.errorbar(places, rows["value"], yerr=[low, high], color=colour, marker="o", capsize=4, clip_on=False,
+                linestyle="-" if numbers else "none")
+    for x, value in zip(places, rows["value"], strict=True):
+        beside = (8, -14) if numbers else (8, 3)         # off the line to the next point
+        ax.annotate(f"{value:.3f}", (x, value), xytext=beside, textcoords="offset points", fontsize=11)
+    if numbers:
+        ax.set_xscale("log")
+        ax.minorticks_off()
+        ax.set_xticks(places, [f"{size:g} B" for size in sizes])
+    else:
+        ax.set_xticks(places, [label(size) for size in sizes], fontsize=10)
+    ax.set_ylim(0, 1.12 * rows[["value", "ci_high"]].max().max() or 1)
+    ax.margins(x=0.2)
+
+
+def heatmap(values: pd.DataFrame, metric: str, models: Mapping[str, Any]) -> Figure:
+    """Mean F1 or Score by group (rows) and question (the id's last part), a panel per model, one scale."""
+    cell = values[(values["metric"] == metric) & values["part"].isin(["F1", "Score"])]
+    cell = cell.assign(question=cell["triplet_id"].str.rsplit("-", n=1).str[-1])
+    means = cell.pivot_table(index=["model", "group"], columns="question", values="value")
+    groups = sorted(cell["group"].unique())
+    figure, axes = grid(len(models), len(models), 1.6 + 0.42 * len(groups), f"{metric} by group and question")
+    for ax, (model, name) in zip(axes, models.items(), strict=True):
+        first, last = ax is axes[0], ax is axes[-1]
+        sns.heatmap(means.loc[model].reindex(groups), ax=ax, vmin=0, vmax=1, cmap="viridis", annot=True,
+                    fmt=".2f", linewidths=1, cbar=last, cbar_kws={"label": "mean, 0 to 1"}, yticklabels=first)
+        ax.set_title(label(name if isinstance(name, str) else model), fontsize=12)
+        ax.set_ylabel("group" if first else "")
+        ax.tick_params(axis="y", rotation=0)
+    return figure
+
+
+# --- points (the paper's figures 1 and 2) ---
+
+
+def extraction_figure(text: str, points: Sequence[str]) -> Figure:
+    """A long answer left, its points right, each joined to the passage with most of its words."""
+    passages = [MARKUP.sub("", p) for p in re.split(r"\s*\n\s*", text) if p.strip()]
+    words = [set(re.findall(r"\w+", p.casefold())) for p in passages]
+    links = []
+    for j, point in enumerate(points):
+        shared = [len(set(re.findall(r"\w+", point.casefold())) & w) for w in words]
+        links.append((shared.index(max(shared)), j, BLUE))
+    origins = [i for i, _, _ in links]
+    left = [(p, "", "black", "-") if i in origins else (p, "", GREY, ":") for i, p in enumerate(passages)]
+    right = [(f"{j}: {p}", "", BLUE, "-") for j, p in enumerate(points)]
+    titles = (f"The answer: {len(text.split())} words", f"Its points: {len(points)}")
+    note = "A point is joined to the passage with which it shares most words. Dotted: no point of it."
+    return two_columns(titles, left, right, links, note, shown=max(origins[:MAX_BOXES], default=0) + 1)
+
+
+def alignment_figure(result: Mapping[str, Any]) -> Figure:
+    """Reference points left, answer points right, matches coloured by score; of `EMSResult.to_dict()`."""
+    match, score = result["match"], result["score"]
+    s_ans = answer_scores(match, score, len(result["ans_points"]))
+    scores = [0.0 if j == -1 else s for j, s in zip(match, score, strict=True)]
+    left, right = ([_scored_box(i, *box) for i, box in enumerate(zip(result[side], values, strict=True))]
+                   for side, values in (("ref_points", scores), ("ans_points", s_ans)))
+    links = [(i, j, left[i][2]) for i, j in enumerate(match) if j is not None and j >= 0]
+    titles = (f"Reference: {len(left)} points", f"Answer of {visible(result['model'])}: {len(right)} points")
+    metrics = [f"{name.capitalize()} {'–' if result[name] is None else format(result[name], '.3f')}"
+               for name in ("recall", "precision", "f1")]
+    note = (", ".join(metrics) + ". Dashed, 0.00: no match, or a score of 0. Dotted, ?: unscored. "
+            "Darker: higher score. Several lines: the highest counts.")
+    return two_columns(titles, left, right, links, note)
+
+
+def _scored_box(index: int, point: str, score: float | None) -> Box:
+    """A point's text, its tag, colour and line: red and dashed without a match, grey and dotted unscored."""
+    if score is None:
+        return f"{index}: {point}", "?", GREY, ":"
+    if score == 0:
+        return f"{index}: {point}", "0.00", RED, "--"
+    return f"{index}: {point}", f"{score:.2f}", plt.get_cmap("viridis_r")(0.25 + 0.7 * score), "-"
+
+
+def two_columns(titles: Sequence[str], left: Sequence[Box], right: Sequence[Box], links: Sequence[Link],
+                note: str, shown: int = MAX_BOXES) -> Figure:
+    """Two columns of boxes joined by links.
+
+    At most `shown` boxes on the left and `MAX_BOXES` a side are drawn, linked ones first on the right; the
+    rest is counted.
+    """
+    drawn = range(min(len(left), shown, MAX_BOXES))
+    linked = sorted({j for i, j, _ in links if i in drawn})[:MAX_BOXES]
+    spare = [j for j in range(len(right)) if j not in linked]
+    figure = plt.figure()
+    ax = figure.add_axes((0, 0, 1, 1))
+    ax.axis("off")
+    lefts, left_foot = _draw_column(ax, titles[0], 0.3, 6.4, left, drawn)
+    chosen = sorted(linked + spare[:MAX_BOXES - len(linked)])
+    rights, right_foot = _draw_column(ax, titles[1], 9.65, 9.6, right, chosen)
+    ends = (6.95, 9.05) if any(tag for _, tag, _, _ in left) else (6.3, 9.7)      # room for tags
+    for i, j, colour in links:
+        if i in lefts and j in rights:
+            ax.plot(ends, (lefts[i], rights[j]), color=colour, linewidth=2, zorder=1)
+    foot = max(left_foot, right_foot)
+    ax.text(0.35, foot + 0.25, note, va="center")
+    figure.set_size_inches(16, foot + 0.5)
+    ax.set(xlim=(0, 16), ylim=(foot + 0.5, 0))
+    return figure
+
+
+def _draw_column(ax: Any, title: str, x: float, tag_x: float, boxes: Sequence[Box], shown: Sequence[int]
+                 ) -> tuple[dict[int, float], float]:
+    """Draw boxes one below the other, in inches from the top: their middles by index, and the foot."""
+    ax.text(x, 0.45, title, fontsize=14, fontweight="bold")
+    middles, top = {}, 0.75
+    for index in shown:
+        text, tag, colour, style = boxes[index]
+        lines = textwrap.wrap(visible(text), 70, max_lines=MAX_LINES, placeholder=" …") or [""]
+        height = 0.2 * len(lines) + 0.2
+        middles[index] = top + height / 2
+        box = FancyBboxPatch((x + 0.05, top), 5.95, height, boxstyle="round,pad=0,rounding_size=0.08")
+        box.set(linewidth=1.8, linestyle=style, edgecolor=colour, facecolor="white", zorder=2)
+        ax.add_patch(box)
+        ax.text(x + 0.15, middles[index], "\n".join(lines), fontsize=10.5, va="center", linespacing=1.2,
+                zorder=3)
+        side = "right" if tag_x < x else "left"
+        ax.text(tag_x, middles[index], tag, fontweight="bold", va="center", ha=side)
+        top += height + 0.14
+    if len(shown) < len(boxes):
+        rest = f"… and {len(boxes) - len(shown)} more, not drawn"
+        ax.text(x, top + 0.05, rest, style="italic", va="center")
+        top += 0.3
+    return middles, top
+
+
+# --- choices, edits, documents ---
+
+
+def interval_dots(ax: Any, rows: pd.DataFrame, columns: Sequence[str], colours: Sequence[str],
+                  hollow: Sequence[bool] | None = None) -> None:
+    """A dot with its interval per row, from the top; `columns` are value, low and high; some are hollow."""
+    value, low, high = columns
+    for y, (row, colour) in enumerate(zip(rows.to_dict("records"), colours, strict=True)):
+        ax.plot([row[low], row[high]], [y, y], color=colour, linewidth=2)
+        fill = "white" if hollow is not None and hollow[y] else colour
+        ax.plot(row[value], y, "o", color=colour, markersize=7, markerfacecolor=fill)
+    ax.set_ylim(len(rows) - 0.4, -0.6)
+    ax.grid(axis="y", color="#EFEFEF")
+
+
+def choices_figure(choices: pd.DataFrame) -> Figure:
+    """What changing one choice does: agreement with people, and the gap between two systems.
+
+    `choices`: index "form: choice"; columns spearman, change, change_low, change_high, clear, gap, gap_low,
+    gap_high.
+    """
+    title = "One choice changed at a time, 95 % intervals"
+    figure, (left, right) = grid(2, 2, 0.42 * len(choices) + 1.2, title)
+    colours = [colour_of(name.partition(": ")[0]) for name in choices.index]
+    unclear = list(~choices["clear"].isin(["above", "below"]))
+    interval_dots(left, choices, ("change", "change_low", "change_high"), colours, unclear)
+    left.axvline(0, color="black", linewidth=0.8, linestyle=":")
+    left.set_yticks(range(len(choices)), choices.index)
+    left.set_xlabel("change of Spearman with people's preference (hollow: not clear)")
+    interval_dots(right, choices, ("gap", "gap_low", "gap_high"), colours)
+    right.set_yticks(range(len(choices)), [])
+    right.axvline(0, color="black", linewidth=0.8, linestyle=":")
+    right.set_xlabel("F1 of the last system less that of the first")
+    return figure
+
+
+def losses_figure(losses: pd.DataFrame) -> Figure:
+    """Mean loss by metric and edit at the largest dose, in points of 100, ± half its 95 % interval."""
+    largest = losses[losses["dose"] == losses["dose"].max()]
+    half = (largest["ci_high"] - largest["ci_low"]) / 2
+    cells = largest.assign(text=[f"{100 * loss:.1f}\n± {100 * width:.1f}"
+                                 for loss, width in zip(largest["loss"], half, strict=True)])
+    order = {"index": losses["metric"].unique(), "columns": losses["edit"].unique()}
+    loss, text = (cells.pivot(index="metric", columns="edit", values=what).reindex(**order)
+                  for what in ("loss", "text"))
+    title = "Points of 100 lost at the largest dose, ± half the 95 % interval over groups"
+    figure, (ax,) = grid(1, 1, 1 + 0.8 * len(loss), title)
+    sns.heatmap(100 * loss, ax=ax, annot=text, fmt="", cmap="Blues", vmin=0, vmax=100, linewidths=1,
+                cbar_kws={"label": "mean loss, points of 100"})
+    should = losses.drop_duplicates("edit").set_index("edit")["should"]
+    names = [f"{edit}\n{textwrap.fill(should[edit], 26)}" for edit in loss]
+    ax.set_xticks([i + 0.5 for i in range(len(names))], names, fontsize=10)
+    ax.tick_params(axis="y", rotation=0)
+    ax.set(xlabel="edit (what should happen)", ylabel="")
+    return figure
+
+
+def support_figure(summary: pd.DataFrame, points: pd.DataFrame) -> Figure:
+    """Left: share of supported points, mean over answers. Right: labels of all points of each system."""
+    title = "What the document says of the answers' points, by the judge"
+    figure, (left, right) = grid(2, 2, 1.4 + 0.7 * len(summary), title)
+    interval_dots(left, summary, ("value", "ci_low", "ci_high"), [BLUE] * len(summary))
+    left.set_yticks(range(len(summary)), [label(model) for model in summary["model"]])
+    left.set(xlim=(0, 1), xlabel="share of points supported, mean over answers, 95 % interval")
+    shares = points.set_index("model").reindex(summary["model"])
+    start = pd.Series(0.0, index=shares.index)
+    parts = {"supported, matched": (shares["supported"] - shares["supported but unmatched"], BLUE),
+             "supported, not matched": (shares["supported but unmatched"], GREEN),
+             "silent": (shares["silent"], "#D0D0D0"), "contradicted": (shares["contradicted"], RED)}
+    for name, (share, colour) in parts.items():
+        right.barh(range(len(shares)), share, left=start, color=colour, label=name)
+        start = start + share
+    right.set(ylim=(len(shares) - 0.4, -0.6), xlim=(0, 1), xlabel="share of all points with a label")
+    right.set_yticks(range(len(shares)), [])
+    figure.legend(loc="outside lower right", ncols=len(parts), frameon=False)
+    return figure
+
+
+# --- agreement with people ---
+
+# Of each family of metrics: colour, marker, name. A marker tells them apart in print without colours.
+FAMILIES = {"judged": (BLUE, "o", "by a judge's replies"), "local": (GREEN, "s", "by points, without a judge"),
+            "whole": (ORANGE, "D", "whole texts compared"), "published": (PINK, "^", "RAGChecker, by its authors' judge"),
+            "none": (GREY, "v", "no metric: length, or the system alone")}
+
+
+def family_of(metric: str) -> str:
+    """The family of a metric on labelled sets, where EMS(ROUGE) and EMS(BERTScore) have points without a judge."""
+    if metric in ("length", "the system alone"):
+        return "none"
+    if metric.startswith(("EMS", "Coverage", "Judge")):
+        return "judged" if "(LLM)" in metric or metric == "Judge alone" else "local"
+    return "published" if metric == "RAGChecker" else "whole"
+
+
+def people_figure(people: pd.DataFrame, measure: str = "Spearman") -> Figure:
+    """A panel per question that annotators were asked: each metric's correlation with their preference.
+
+    `people` is `agreement.pair_agreement`'s table; the grey band is one annotator against the other.
+    """
+    rows = people[people["measure"] == measure]
+    panels = {f"{asked}: {part}": rows[rows["asked"] == asked]
+              for asked, part in rows[["asked", "part"]].drop_duplicates().to_numpy()}
+    figure, axes = _dot_panels(panels, f"{measure} correlation with the annotators' preference (from -1 to 1), "
+                               "95 % interval over pairs of answers")
+    for ax, table in zip(axes, panels.values(), strict=True):
+        between = table.set_index("metric").loc["the other annotator"]
+        ax.axvspan(between["ci_low"], between["ci_high"], color="#E4E4E4", zorder=0)
+        ax.axvline(between["value"], color=GREY, linewidth=1.2, zorder=1)
+        ax.text(between["value"], -0.75, "one annotator\nagainst the other", ha="center", va="bottom", fontsize=10)
+        ax.set_ylim(top=-1.8)
+    return figure
+
+
+def area_figure(panels: Mapping[str, pd.DataFrame]) -> Figure:
+    """A panel per title: each metric's AUC with its interval, from `agreement`'s rows of one measure."""
+    figure, axes = _dot_panels(panels, "AUC: share of pairs of a right and a wrong answer (or point) in the right "
+                               "order (dotted: 0.5, guessing), 95 % interval over companies, filings or questions")
+    for ax in axes:
+        ax.axvline(0.5, color="black", linewidth=0.8, linestyle=":", zorder=1)
+    return figure
+
+
+def _dot_panels(panels: Mapping[str, pd.DataFrame], label: str) -> tuple[Figure, list[Any]]:
+    """Panels of dots with intervals, side by side, on one scale; the metrics in one order, by their mean."""
+    ranked = pd.concat(panels.values()).groupby("metric")["value"].mean().sort_values(ascending=False)
+    order = [metric for metric in ranked.index if metric != "the other annotator"]
+    figure, axes = grid(len(panels), len(panels), 1.6 + 0.42 * len(order), "")
+    for ax, (title, table) in zip(axes, panels.items(), strict=True):
+        rows = table.set_index("metric").reindex(order)
+        for y, (metric, row) in enumerate(rows.iterrows()):
+            colour, marker, _ = FAMILIES[family_of(metric)]
+            ax.plot([row["ci_low"], row["ci_high"]], [y, y], color=colour, linewidth=2, zorder=2)
+            ax.plot(row["value"], y, marker, color=colour, markersize=7, zorder=3)
+            if math.isnan(row["value"]):
+                ax.text(0.98, y, "not computed", transform=ax.get_yaxis_transform(), ha="right", va="center",
+                        fontsize=10, color=GREY)
+            else:
+                ax.annotate(f"{row['value']:.2f}", (row["value"], y), xytext=(0, 6), textcoords="offset points",
+                            fontsize=10, ha="center")
+        ax.set_yticks(range(len(order)), order if ax is axes[0] else [])
+        ax.set_ylim(len(order) - 0.4, -0.8)
+        ax.grid(axis="y", color="#EFEFEF", zorder=0)
+        ax.set_title(f"{title}\nn = {int(table['n'].max()):,}", fontsize=12)
+    used = [FAMILIES[name] for name in FAMILIES if name in {family_of(metric) for metric in order}]
+    for colour, marker, name in used:
+        axes[0].plot([], [], marker, color=colour, label=name)
+    ends = [table[end] for table in panels.values() for end in ("ci_low", "ci_high")]
+    low, high = pd.concat(ends).min() - 0.03, pd.concat(ends).max() + 0.03
+    for ax in axes:
+        ax.set_xlim(low, high)
+    figure.legend(loc="outside upper left", ncols=len(used), frameon=False)
+    figure.supxlabel(label, fontsize=12)
+    return figure, axes

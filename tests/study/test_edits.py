@@ -1,0 +1,69 @@
+"""Edits: each does what its name says, a larger dose holds the smaller one, and losses are counted by hand."""
+
+import re
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from study import edits
+
+from ems.frames import values_frame
+from ems.local.sentences import SentenceExtractor
+from ems.types import InputError, Triplet
+
+TEXT = ("Overview of the quarter:\n\nRevenue was $94.9 billion, up 6% on the year. Services reached $25 billion in India.\n\n"
+        "- Gross margin: 46.2% for Apple, against 36.3% for Mac.\n- Management expects costs to rise by 250 million in December.\n"
+        "Tim Cook said that demand in China is strong. Paragraph 93 shows this.\n")
+OTHER = "Capital spending was $2.9 billion. Buybacks came to $25 billion. The dividend is $0.25 a share."
+
+
+def edited(name, text=TEXT, dose=1.0, other=OTHER):
+    return edits.edited(name, text, other, dose, "t1")
+
+
+def sentences(text):
+    return list(SentenceExtractor(keep_summaries=True)([text])[0])
+
+
+def test_what_each_edit_does():
+    before, after = (re.findall(r"\d[\d.]*", text) for text in (TEXT, edited("change numbers")))
+    assert len(before) == len(after) == 7
+    assert all(a[0] != b[0] and a[1:] == b[1:] for a, b in zip(before, after, strict=True))       # beyond rounding
+    negated = edited("negate")
+    assert all(changed in negated for changed in ("Revenue was not $94.9", "Management never expects", "China is not", "93 never shows"))
+    assert negated.count(" not ") + negated.count("never ") == 4          # two sentences have no verb of the list
+    assert edited("negate", "They can't say. They can’t sell it. We can.").endswith("We can not.")
+    assert len(edited("delete points", dose=0.01).split("\n\n")) == 5     # of six: one change at least
+    assert edited("delete points") == ""
+    assert edited("repeat points").count("Services reached $25 billion in India.") == 2
+    assert edited("pad with other facts").count("Buybacks came to $25 billion.") == 1
+    shuffled = edited("shuffle sentences").split("\n\n")
+    assert (sorted(shuffled), shuffled != sentences(TEXT)) == (sorted(sentences(TEXT)), True)
+    assert edited("pad with other facts", other="") is edited("change numbers", "No number here.") is None
+
+
+@pytest.mark.parametrize("name", ["delete points", "change numbers", "negate"])
+def test_a_larger_dose_holds_the_smaller(name):
+    changed = [{s for s in sentences(TEXT) if s not in edited(name, dose=dose)} for dose in (0.25, 0.5, 1.0)]
+    assert changed[0] < changed[1] < changed[2]
+    with pytest.raises(InputError, match="share"):
+        edited(name, dose=1.1)
+
+
+@given(st.text(), st.sampled_from(list(edits.EDITS)), st.sampled_from(edits.DOSES))
+def test_any_text_can_be_edited_and_equal_arguments_give_equal_texts(text, name, dose):
+    assert edited(name, text, dose) == edited(name, text, dose)
+
+
+def test_losses_by_hand():
+    triplets = [Triplet(f"t{i}", f"g{i}", "q", "Revenue was 5 million. Costs rose. Debt fell.") for i in range(8)]
+    answers = edits.edited_answers(triplets, doses=[0.5, 1.0])
+    assert {a.model for a in answers if a.triplet_id == "t0"} == {
+        edits.UNEDITED, *(f"{name}@{dose:g}" for name in edits.EDITS for dose in (0.5, 1.0))}
+    kept = [a for a in answers if a.model in (edits.UNEDITED, "negate@1", "repeat points@1")]
+    parts = {"F1": {"negate@1": 0.5, "repeat points@1": 0.9}, "Precision": {"negate@1": 0.2, "repeat points@1": 0.6}}
+    values = pd.concat([values_frame(kept, [of.get(a.model, 1.0) for a in kept], "M", part, {}, triplets) for part, of in parts.items()])
+    lost = edits.losses(values).set_index("edit")
+    assert lost["part"].to_dict() == {"negate": "F1", "repeat points": "Precision"}       # what should notice it
+    assert lost["loss"].to_dict() == lost["ci_low"].to_dict() == pytest.approx({"negate": 0.5, "repeat points": 0.4})

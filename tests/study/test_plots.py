@@ -1,0 +1,70 @@
+"""Figures say what is in their tables: texts, marks and positions, and equal input gives equal bytes."""
+
+import pandas as pd
+import pytest
+from study import plots
+
+from ems.frames import to_frame
+from ems.stats import paired_table, summarise
+from ems.types import EMSResult
+
+VALUES = to_frame([EMSResult(f"g{g}-Q{q}", model, (), (), (), recall=f1, precision=f1, f1=f1, group=f"g{g}")
+                   for g in range(8) for q in (1, 2) for model, f1 in (("m1", 0.1 + g / 100), ("m2", 0.5 + g / 100))], "EMS(LLM)")
+SIZES = {"m1": "Small (part)", "m2": "Large (whole)"}
+
+
+def texts(figure):
+    figure.canvas.draw()
+    return [text.get_text() for text in figure.findobj(lambda artist: hasattr(artist, "get_text")) if text.get_text()]
+
+
+@pytest.mark.parametrize(("sizes", "ticks"), [(SIZES, ["Small\n(part)", "Large\n(whole)"]), ({"m1": 1, "m2": 70}, ["1 B", "70 B"])])
+def test_scaling_shows_each_systems_mean_on_a_scale_from_0(sizes, ticks):
+    summary, paired = summarise(VALUES), paired_table(VALUES)
+    figure = plots.scaling_figure(summary, sizes, paired)
+    assert {"EMS(LLM) F1", "0.135", "0.535", *ticks, f"last against first: p (Holm) = {paired['p_holm'].iloc[0]:.2g}"} <= set(texts(figure))
+    low, high = figure.axes[0].get_ylim()
+    assert low == 0 < summary["ci_high"].max() < high
+
+
+def test_the_heatmap_has_a_cell_a_group_and_question_on_one_scale_and_the_same_bytes_each_time(tmp_path):
+    figure = plots.heatmap(VALUES, "EMS(LLM)", SIZES)
+    assert {"0.10", "0.57", "g0", "g7", "Q1", "Q2", "Large\n(whole)"} <= set(texts(figure))
+    assert {ax.collections[0].get_clim() for ax in figure.axes[:2]} == {(0, 1)}
+    first, second = (plots.save(plots.heatmap(VALUES, "EMS(LLM)", SIZES), tmp_path / name) for name in ("a.png", "b.png"))
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_an_alignment_shows_scores_misses_what_is_unscored_and_how_much_is_not_drawn():
+    result = EMSResult("t", "m", ("ref zero", "ref one", "ref two"), ("ans zero", "ans one"), (1, -1, None), (0.7, 0.0, None), 0.35, 0.35, 0.35)
+    figure = plots.alignment_figure(result.to_dict())
+    shown = texts(figure)
+    assert {"0.70", "0.00", "?", "Reference: 3 points", "Answer of m: 2 points", "0: ref zero"} <= set(shown)
+    assert any(text.startswith("Recall 0.350, Precision 0.350, F1 0.350") for text in shown)
+    assert len(figure.axes[0].lines) == 1
+    points = tuple(f"point {i} " + "word " * 200 for i in range(30))
+    shown = texts(plots.alignment_figure(EMSResult("t", "m", points, points, tuple(range(30)), (1.0,) * 30).to_dict()))
+    assert shown.count("… and 16 more, not drawn") == 2
+    assert all(text.endswith("…") for text in shown if text.startswith("0: point"))
+    assert any("F1 –" in text for text in shown)
+
+
+def test_a_point_is_joined_to_the_passage_with_most_of_its_words():
+    answer = "# Heading\n\nSales rose in India and in China.\n\nCosts fell."
+    figure = plots.extraction_figure(answer, ["Sales rose in China.", "Sales rose in India.", "Costs fell."])
+    assert {"The answer: 11 words", "Its points: 3", "Heading", "2: Costs fell."} <= set(texts(figure))
+    starts = [line.get_ydata()[0] for line in figure.axes[0].lines]
+    assert starts[0] == starts[1] != starts[2]
+
+
+def test_choices_losses_and_support_show_their_tables():
+    table = pd.DataFrame({"change": [0.0, 0.2], "change_low": [0.0, 0.1], "change_high": [0.0, 0.3], "clear": ["", "above"],
+                          "gap": 0.4, "gap_low": 0.3, "gap_high": 0.5}, index=["EMS(ROUGE): a", "EMS(ROUGE): b"])
+    dots = [line for line in plots.choices_figure(table).axes[0].lines if line.get_marker() == "o"]
+    assert [(dot.get_markerfacecolor(), float(dot.get_xdata()[0])) for dot in dots] == [("white", 0.0), (plots.BLUE, 0.2)]
+    rows = [("M", "negate", dose, loss, loss - 0.01, loss + 0.01, "F1 falls") for dose, loss in ((0.25, 0.1), (0.75, 0.3))]
+    lost = pd.DataFrame(rows, columns=["metric", "edit", "dose", "loss", "ci_low", "ci_high", "should"])
+    assert {"30.0\n± 1.0", "negate\nF1 falls", "M"} <= set(texts(plots.losses_figure(lost)))
+    points = pd.DataFrame([("m", 0.6, 0.2, 0.3, 0.1)], columns=["model", "supported", "supported but unmatched", "silent", "contradicted"])
+    summary = pd.DataFrame([("m", 0.6, 0.5, 0.7)], columns=["model", "value", "ci_low", "ci_high"])
+    assert [bar.get_width() for bar in plots.support_figure(summary, points).axes[1].patches] == pytest.approx([0.4, 0.2, 0.3, 0.1])

@@ -1,0 +1,47 @@
+"""Which metric orders systems as people do: by hand, and against scipy."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from study import systems
+
+from ems.types import InputError
+
+
+def table(means, noise=0.0):
+    """Scores of systems with these means over twelve groups; shares of right answers rise by the systems' names."""
+    rng = np.random.default_rng(1)
+    rows = [(f"t{g}", name, f"g{g}", mean + noise * rng.normal(), g < 3 * sorted(means).index(name))
+            for g in range(12) for name, mean in means.items()]
+    scores = pd.DataFrame(rows, columns=["triplet_id", "model", "group", "M", "correct"])
+    return scores.drop(columns="correct"), scores.drop(columns="M")
+
+
+@pytest.mark.parametrize(("means", "noise", "expected"), [
+    ({"a": 0.1, "b": 0.2, "c": 0.3}, 0.001, [1.0, 1.0, 3, 0, 3]),
+    ({"a": 0.3, "b": 0.2, "c": 0.1}, 0.001, [-1.0, 0.0, 0, 3, 3]),
+    ({"a": 0.1, "b": 0.3, "c": 0.2}, 0.001, [1 / 3, 2 / 3, 2, 1, 3]),
+    ({"a": 0.2, "b": 0.2, "c": 0.3}, 0.0, [0.816497, 2.5 / 3, 0, 0, 3]),        # a tie counts half; no spread, no test
+])
+def test_orders_by_hand(means, noise, expected):
+    row = systems.ranking(*table(means, noise), {"M": "M"}, resamples=50).loc["M"]
+    assert row[["kendall", "pairs", "apart_right", "apart_wrong", "of"]].to_list() == pytest.approx(expected)
+    assert row["ci_low"] == row["ci_high"] == row["pairs"]
+
+
+def test_systems_are_told_apart_by_a_paired_t_test_over_groups_whatever_the_order_of_rows():
+    scores, labels = table({"a": 0.10, "b": 0.11}, noise=0.02)
+    scores.loc[0, "M"] = np.nan                # a group without a value for one system
+    wide = scores.pivot(index="group", columns="model", values="M").dropna()
+    row = systems.ranking(scores, labels, {"M": "M"}, resamples=200).loc["M"]
+    assert row["apart_right"] + row["apart_wrong"] == (stats.ttest_rel(wide["b"], wide["a"]).pvalue < systems.LEAST)
+    assert row["ci_low"] <= row["pairs"] <= row["ci_high"]
+    pd.testing.assert_series_equal(row, systems.ranking(scores[::-1], labels[::-1], {"M": "M"}, resamples=200).loc["M"])
+    with pytest.raises(InputError, match="nothing to rank"):
+        systems.ranking(scores, labels.assign(correct=True), {"M": "M"})
+
+
+def test_the_models_of_a_run_keep_the_order_of_sizes_or_come_by_size():
+    assert systems.labelled({"b": 2, "a": 1, "z": 3}, ["a", "b", "c"]) == {"b": 2, "a": 1}
+    assert list(systems.labelled({"z": 3}, ["llama-70B", "llama-8B", "own"])) == ["llama-8B", "llama-70B", "own"]

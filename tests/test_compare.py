@@ -1,0 +1,142 @@
+"""Two sets of results held against each other, joined by id and text, and read line by line."""
+
+import math
+import tracemalloc
+from dataclasses import replace
+
+import pytest
+
+from ems.baselines import Claims
+from ems.compare import compare, text
+from ems.io import write_jsonl
+from ems.types import CoverageResult, EMSResult, InputError, ScoreResult
+
+SIGNED = {"signature": {"score": "llm:kit"}}
+
+
+def many(model, gain=0.0, n=8):
+    """An answer to each of n questions: one matched point of score 0.2 and one of 0.4, each plus the gain."""
+    return [EMSResult(f"t{i}", model, ("a", "b"), ("x", "y"), (0, 1), (0.2 + gain, 0.4 + gain), 0.3 + gain, 0.3 + gain,
+                      0.3 + gain, **SIGNED) for i in range(n)]
+
+
+def f1(found):
+    return found["parts"].set_index("part").loc["F1"]
+
+
+def saved(path, results, metric="EMS(LLM)"):
+    return write_jsonl(path, [{"metric": metric, **r.to_dict()} for r in results])
+
+
+def test_a_known_difference_comes_out_with_its_exact_p():
+    found = compare(many("m"), many("m", 0.5))
+    row = f1(found)
+    assert (row["a"], row["b"], row["difference"]) == pytest.approx((0.3, 0.8, 0.5))
+    assert row["p"] == row["p_holm"] == 2 / 2**8               # all eight signs alike, and their mirror image
+    assert row["clear"]
+    assert (row["n"], row["clusters"], row["only_a"], row["only_b"], row["unscored"]) == (8, 8, 0, 0, 0)
+    assert list(found["answers"]["change"]) == pytest.approx([0.5] * 8)
+    assert list(found["points"]["change"]) == pytest.approx([0.5] * 5)
+    assert found["left_out"].empty
+
+
+def test_groups_in_the_results_are_what_intervals_are_over():
+    sides = [[replace(r, group="AB"[i % 2]) for i, r in enumerate(many("m", gain))] for gain in (0, 0.5)]
+    assert (f1(compare(*sides))["clusters"], f1(compare(*sides))["p"]) == (2, 2 / 2**2)
+    assert f1(compare(*sides, cluster="triplet_id"))["clusters"] == 8
+
+
+def test_results_are_joined_by_id_whatever_their_order():
+    a, b = many("m"), [replace(r, f1=0.3 + i / 100) for i, r in enumerate(many("m"))]
+    straight, turned = compare(a, b), compare(a, b[::-1])
+    for name in ("parts", "answers"):
+        assert straight[name].equals(turned[name])
+    assert list(straight["answers"]["triplet_id"][:2]) == ["t7", "t6"]               # the largest change first
+
+
+def test_one_model_of_a_is_compared_with_every_model_of_b():
+    found = compare(many("small")[:7], [*many("large", 0.5)[1:], *many("small", 0.1)])
+    rows = found["parts"][found["parts"]["part"] == "F1"].set_index("model")
+    assert list(rows.index) == ["small", "small → large"]
+    assert list(rows["difference"]) == pytest.approx([0.1, 0.5])
+    assert list(zip(rows["n"], rows["only_a"], rows["only_b"], strict=True)) == [(7, 0, 1), (6, 1, 1)]
+    assert list(rows["p_holm"]) == [2 * 2 / 2**7, max(2 / 2**6, 2 * 2 / 2**7)]       # over both models
+
+
+def test_several_models_are_joined_by_name_and_the_others_named():
+    found = compare(many("m") + many("n"), many("m", 0.1) + many("k"))
+    assert set(found["parts"]["model"]) == {"m"}
+    assert found["left_out"].to_dict("records") == [{"side": "A", "metric": "EMS(LLM)", "model": "n"},
+                                                    {"side": "B", "metric": "EMS(LLM)", "model": "k"}]
+
+
+def test_points_are_joined_by_their_text():
+    a = [replace(r, ref_points=("b", "a", "c"), match=(0, 1, None), score=(0.9, 0.1, None)) for r in many("m", n=1)]
+    found = compare(a, many("m", n=1))                         # "a" scores 0.2 and "b" 0.4 here
+    assert {row.point: (row.a, row.b) for row in found["points"].itertuples()} == {"b": (0.9, 0.4), "a": (0.1, 0.2)}
+    assert compare(a, many("m", n=1), top=1)["points"]["point"].tolist() == ["b"]
+    assert compare(a, [replace(many("m", n=1)[0], ref_points=("d", "e"))])["points"].empty
+
+
+def test_an_unscored_answer_is_no_zero():
+    lost = replace(many("m")[0], recall=math.nan, precision=math.nan, f1=math.nan, score=(None, None), unscored=2)
+    row = f1(compare([lost, *many("m")[1:]], many("m", 0.1)))
+    assert (row["n"], row["unscored"], row["difference"]) == (7, 1, pytest.approx(0.1))
+
+
+def test_every_kind_of_result_can_be_compared():
+    for kind in (lambda v: ScoreResult("t", "m", v, signature={"judge": "j"}),
+                 lambda v: CoverageResult("t", "m", ("a",), ("x",), (v,), (v,), recall=v, precision=v, f1=v),
+                 lambda v: Claims("t", "m", ("x",), ("a",), ("Neutral",), ("Neutral",), v, v, v)):
+        found = compare([kind(0.25)], [kind(0.75)])
+        assert found["answers"]["change"].tolist() == [0.5]
+        assert len(found["points"]) == (1 if isinstance(kind(0.0), CoverageResult) else 0)
+
+
+def test_files_of_several_metrics_are_compared_by_metric(tmp_path):
+    rows = [{"metric": name, **r.to_dict()} for name in ("one", "two") for r in many("m")]
+    a, b = write_jsonl(tmp_path / "a", rows), saved(tmp_path / "b", many("m", 0.1), "two")
+    found = compare(a, b)
+    assert set(found["parts"]["metric"]) == {"two"}
+    assert found["left_out"].to_dict("records") == [{"side": "A", "metric": "one", "model": "m"}]
+    with pytest.raises(InputError, match="no metric 'one' among the results; there are 'two'"):
+        compare(a, b, metric="one")
+    with pytest.raises(InputError, match="no metric 'twoo' among the results; there are 'one', 'two'; did you mean 'two'?"):
+        compare(a, b, metric="twoo")
+
+
+@pytest.mark.parametrize("b", [
+    [replace(r, triplet_id="u") for r in many("m", n=1)],                        # other questions
+    [replace(r, signature={"score": "rouge:l"}) for r in many("m")],             # another metric
+])
+def test_nothing_to_compare_says_what_both_have(b):
+    with pytest.raises(InputError, match=r"nothing to compare: .* A has \('EMS\(LLM\)', 'm'\), B has \('EMS\("):
+        compare(many("m"), b)
+
+
+def test_the_text_names_what_changed_and_cannot_steer_the_terminal():
+    shown = text(compare([*many("m\x1b[31m"), *many("n")], many("m\x1b[31m", 0.25)), top=1)
+    assert "\x1b" not in shown
+    assert "t0 0.300 0.550   0.250" in shown
+    assert "t1 0.300 0.550" not in shown                       # one answer is asked for
+    assert "Reference points of both that changed most:" in shown
+    assert "In one file only:" in shown
+    assert text(compare(many("m"), many("m"))).count("most") == 0                   # nothing changed
+
+
+@pytest.mark.slow
+def test_points_of_many_answers_are_never_all_held(tmp_path):
+    """Two files of 1,000 answers of 9 kB: what is held of an answer is a fraction of that."""
+    def stream(gain):
+        for i in range(1000):
+            points = tuple(f"point {i} {j} " + "x" * 120 for j in range(30))
+            yield EMSResult(f"t{i}", "m", points, points, tuple(range(30)), (0.5 + gain,) * 30, 0.5, 0.5, 0.5 + gain,
+                            group=f"g{i % 40}", **SIGNED)
+    a, b = (saved(tmp_path / str(gain), stream(gain)) for gain in (0, 0.1))
+    compare(a, b, top=0)                                       # loads what is loaded once
+    tracemalloc.start()
+    found = compare(a, b)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert f1(found)["n"] == 1000
+    assert peak < 0.6 * (a.stat().st_size + b.stat().st_size)

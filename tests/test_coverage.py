@@ -1,0 +1,152 @@
+"""Coverage: every point of either side held against the whole other side, by words or by a judge."""
+
+import json
+from dataclasses import replace
+from math import isnan
+
+import pytest
+from doubles import ScriptedJudge
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ems.coverage import Coverage, covered
+from ems.match import LLMMatcher
+from ems.pipeline import EMS, is_lost
+from ems.score import LLMScorer
+from ems.types import Answer, GivenPoint, InputError, Triplet
+
+
+class Lines:
+    """Each line a point; a text that says so cannot be read."""
+
+    signature = "lines"
+
+    def __call__(self, texts):
+        return [None if text == "unreadable" else tuple(text.splitlines()) for text in texts]
+
+
+REFERENCE, ANSWER = "Revenue rose 6%.\nMargin fell.", "Revenue rose 6%.\nIt rained."
+GIVEN = (GivenPoint("Revenue rose 6%.", 3.0), GivenPoint("Margin fell.", 1.0))
+
+
+def scores(*values):
+    return json.dumps({"scores": list(values)})
+
+
+# --- by a judge ---
+
+def test_a_judge_scores_both_sides_whole_by_hand():
+    judge = ScriptedJudge(scores(10, 4), scores(9, 0))
+    result = Coverage(Lines(), judge).score(REFERENCE, ANSWER, "How did it go?")
+    assert (result.ref_score, result.ans_score) == ((1.0, 0.4), (0.9, 0.0))
+    assert (result.recall, result.precision) == ((1.0 + 0.4) / 2, (0.9 + 0.0) / 2)
+    assert (result.unscored, result.reason, result.question) == (0, "", "How did it go?")
+    assert result.signature["judge"] == "scripted"
+    first, second = judge.seen
+    assert first.index('- "It rained."') < first.index('0: "Revenue rose 6%."\n1: "Margin fell."')
+    assert second.index('- "Margin fell."') < second.index('0: "Revenue rose 6%."\n1: "It rained."')
+
+
+@pytest.mark.parametrize(("reply", "read", "unscored", "precision", "reason"), [
+    (scores(10, 5), (1.0, 0.5), 0, 0.75, ""), ('{"scores": [7.0, "3"]}', (0.7, 0.3), 0, 0.5, ""),
+    (scores(11, 5), (None, 0.5), 1, 0.5, "1 of 4 points unscored"),
+    ("no list", (None, None), 2, None, "no point could be scored"),
+    (scores(5), (None, None), 2, None, "no point could be scored"),        # whose score is missing is not known
+    (None, (None, None), 2, None, "no point could be scored")])
+def test_a_reply_that_cannot_be_read_is_unscored_and_leaves_the_other_side(reply, read, unscored, precision, reason):
+    coverage = Coverage(Lines(), ScriptedJudge(scores(10, 4), reply))
+    result = coverage.score(REFERENCE, ANSWER)
+    assert (result.ans_score, result.recall) == (read, 0.7)
+    assert (result.unscored, result.reason) == (unscored, reason)
+    assert result.precision == pytest.approx(float("nan") if precision is None else precision, nan_ok=True)
+    assert coverage.failures.total() == unscored
+
+
+def test_another_scale_and_given_weights():
+    triplet = Triplet("t", "g", "q", "", points=GIVEN)
+    judge = ScriptedJudge(scores(3, 1), scores(2, 0))
+    result, = Coverage(Lines(), judge, max_score=4).evaluate([triplet], [Answer("t", "m", ANSWER)])
+    assert result.recall == (3 * 0.75 + 1 * 0.25) / 4
+    assert "number from 0 to 4" in judge.seen[0]
+    with pytest.raises(InputError, match="max_score"):
+        Coverage(Lines(), judge, max_score=0)
+
+
+# --- by words ---
+
+def test_words_and_numbers_decide_without_a_judge():
+    coverage = Coverage(Lines())
+    result = coverage.score(REFERENCE, ANSWER)
+    assert result.ref_score == (1.0, 0.0)
+    assert result.ans_score == (1.0, 0.0)
+    assert result.nearest == (0, -1)
+    weight, other = result.ref_weights
+    assert result.recall == pytest.approx(weight / (weight + other))
+    assert weight > other                     # it has a number
+    assert (result.unscored, result.reason, coverage.judges) == (0, "", [])
+    assert "judge" not in result.signature
+
+
+def test_given_points_keep_their_weights_and_the_question_weighs_less():
+    triplet = Triplet("t", "g", "", "", points=GIVEN)
+    result, = Coverage(Lines()).evaluate([triplet], [Answer("t", "m", ANSWER)])
+    assert result.ref_weights == (3.0, 1.0)
+    assert result.recall == 3 / 4
+    plain, asked = (Coverage(Lines()).score(REFERENCE, ANSWER, q) for q in ("", "By how much did revenue rise?"))
+    assert asked.ref_weights[0] < plain.ref_weights[0]
+
+
+def test_a_script_that_is_not_read_as_words_is_named():
+    result = Coverage(Lines()).score("Выручка выросла на 6%.", "Revenue rose 6%.")
+    assert "CYRILLIC" in result.reason.upper()
+    assert result.unscored == 0
+    assert Coverage(Lines()).score(REFERENCE, ANSWER).reason == ""
+
+
+TEXTS = st.lists(st.sampled_from(["Revenue rose 6%.", "Margin fell.", "It rained.", "Sales of $5 billion.", "–"]), max_size=4)
+
+
+@settings(max_examples=50)
+@given(TEXTS, TEXTS)
+def test_by_words_the_two_sides_are_treated_alike(one, other):
+    there, back = (Coverage(Lines()).score("\n".join(ref), "\n".join(ans)) for ref, ans in ((one, other), (other, one)))
+    assert (there.ref_score, there.ans_score) == (back.ans_score, back.ref_score)
+    if one and other:
+        assert there.recall == pytest.approx(back.precision)
+        assert 0 <= there.f1 <= 1
+
+
+# --- either way ---
+
+@pytest.fixture(params=["words", "judge"])
+def make(request):
+    return lambda: Coverage(Lines(), None if request.param == "words" else ScriptedJudge())
+
+
+def test_an_empty_side_costs_no_call(make):
+    empty, none = make().score(REFERENCE, ""), make().score("", ANSWER)
+    assert (empty.recall, empty.precision, empty.f1, empty.unscored) == (0.0, 0.0, 0.0, 0)
+    assert isnan(none.f1)
+    assert (none.unscored, none.reason) == (0, "the reference has no points")
+
+
+def test_a_side_that_could_not_be_read_is_unscored_and_said(make):
+    answer, reference = make().score(REFERENCE, "unreadable"), make().score("unreadable", ANSWER)
+    assert (answer.ref_points, answer.ref_score, answer.unscored) == (("Revenue rose 6%.", "Margin fell."), (None, None), 2)
+    assert answer.reason == "the points of the answer could not be read"
+    assert (reference.ans_score, reference.unscored) == ((None, None), 1)
+    assert all(isnan(value) for r in (answer, reference) for value in (r.recall, r.precision, r.f1))
+    assert is_lost(answer)
+
+
+def test_coverage_of_results_is_that_of_their_points():
+    judge = ScriptedJudge({"match": "0", "score": lambda request: "x" if "Point 1" in request.prompt else scores(8, 2)})
+    evaluator = EMS(Lines(), LLMMatcher(judge), LLMScorer(judge))
+    triplets = [Triplet("t", "g", "q", REFERENCE), Triplet("u", "h", "q", "unreadable"), replace(Triplet("v", "g", "q", ""), points=GIVEN)]
+    answers = [Answer(i, "m", ANSWER) for i in ("u", "v", "t")]
+    results = evaluator.evaluate(triplets, answers)
+    assert [r.unscored for r in results] == [1, 2, 2]                     # the matched pairs have no scores
+    coverage = Coverage(Lines(), judge)
+    again = covered(results, coverage)
+    assert str(again) == str(coverage.evaluate(triplets, answers))        # nan is not equal to itself
+    assert [(r.unscored, r.group) for r in again] == [(1, "h"), (0, "g"), (0, "g")]

@@ -1,0 +1,229 @@
+"""Rows from files, dictionaries and frames: what is read, and the one clear line for what is not."""
+
+import json
+import math
+
+import pandas as pd
+import pytest
+
+from ems.baselines import Claims
+from ems.data import check_join, iter_results, load_answers, load_results, load_triplets
+from ems.io import write_jsonl
+from ems.types import Answer, CoverageResult, EMSResult, GivenPoint, InputError, ScoreResult, Support, Triplet
+
+T = {"id": "a", "group": "g", "question": "q?", "reference": "r"}
+A = {"triplet_id": "a", "model": "m", "answer": "x"}
+
+
+def saved(tmp_path, *rows, name="f.jsonl"):
+    path = tmp_path / name
+    path.write_text("".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def without(row, key):
+    return {k: v for k, v in row.items() if k != key}
+
+
+# --- what is read
+
+
+def test_triplets_and_answers_of_json_lines(tmp_path):
+    odd = "one\u2028two\x85three"                        # no line ends, for JSON lines
+    path = saved(tmp_path, {**T, "reference": odd, "source": 7}, "", {**without(T, "group"), "id": "b", "context": "c"})
+    assert load_triplets(path) == [Triplet("a", "g", "q?", odd), Triplet("b", "b", "q?", "r", "c")]
+    path = saved(tmp_path, {**A, "answer": ""}, {**A, "model": "n", "tokens": 5})
+    assert load_answers(path) == [Answer("a", "m", ""), Answer("a", "n", "x")]
+
+
+@pytest.mark.parametrize(("name", "text"), [
+    ("f.json", json.dumps([T, {**T, "id": "b"}], indent=1)),
+    ("f.csv", "id,group,question,reference,context\na,g,q?,r,\nb,g,q?,r,\n"),
+    ("f.CSV", "\ufeffid;group;question;reference\r\na;g;q?;r\r\nb;g;q?;r\r\n"),
+    ("f.tsv", 'id\tgroup\tquestion\treference\na\tg\tq?\t"r"\nb\tg\tq?\tr\n'),
+    ("f.csv", "id,group,question,reference\ra,g,q?,r\rb,g,q?,r\r"),
+])
+def test_forms_of_a_file(tmp_path, name, text):
+    (tmp_path / name).write_text(text, encoding="utf-8", newline="")
+    assert load_triplets(tmp_path / name) == [Triplet("a", "g", "q?", "r"), Triplet("b", "g", "q?", "r")]
+
+
+def test_cells_of_a_csv_may_be_long_and_hold_what_they_like(tmp_path):
+    long = "growth; of 5 %, or\n\"more\" " * 40_000
+    pd.DataFrame([{**A, "answer": long}]).to_csv(tmp_path / "a.csv", index=False)
+    assert load_answers(tmp_path / "a.csv") == [Answer("a", "m", long)]
+
+
+def test_whole_numbers_are_names(tmp_path):
+    triplets = load_triplets(saved(tmp_path, {**T, "id": 7, "group": 1}))
+    assert triplets == [Triplet("7", "1", "q?", "r")]
+    (tmp_path / "a.csv").write_text("triplet_id,model,answer\n007,1,x\n7,1,y\n")
+    answers = load_answers(tmp_path / "a.csv")
+    assert [a.triplet_id for a in answers] == ["007", "7"]                  # what is written stands as it is
+    assert check_join(triplets, answers[1:]) == {}
+
+
+def test_rows_of_dictionaries_and_of_a_frame():
+    rows = [T, {"id": 2, "group": None, "question": "q", "reference": "r", "context": math.nan}]
+    expected = [Triplet("a", "g", "q?", "r"), Triplet("2", "2", "q", "r")]
+    assert load_triplets(rows) == load_triplets(pd.DataFrame(rows)) == expected
+    frame = pd.DataFrame({"triplet_id": [1, 2], "model": "m", "answer": ["x", None]}).astype({"answer": "string"})
+    assert load_answers(frame[:1]) == [Answer("1", "m", "x")]
+    with pytest.raises(InputError, match="row 1: 'answer' is missing or empty"):
+        load_answers(frame)
+
+
+def test_given_points_stand_in_place_of_the_reference(tmp_path):
+    points = [{"text": "one", "weight": 2}, {"text": "two"}, {"text": "three", "weight": 0, "kind": "okay"}]
+    found = load_triplets(saved(tmp_path, {"id": "a", "question": "q", "points": points}))
+    assert found == [Triplet("a", "a", "q", "", points=(GivenPoint("one", 2), GivenPoint("two"), GivenPoint("three", 0)))]
+
+
+# --- what is not
+
+
+@pytest.mark.parametrize(("rows", "says"), [
+    ([], "f.jsonl is empty; rows with id, question and reference (or points), and if you have them group"),
+    (["", " "], "is empty"),
+    (["[]"], "is empty"),
+    ([T, without(T, "question")], "line 2: 'question' is missing or empty; id, question and reference"),
+    ([{**without(T, "question"), "Qestion": "q"}], "'group', 'reference', 'Qestion'; did you mean 'Qestion'?"),
+    ([A], "line 1: 'id' is missing"),                                      # answers in place of triplets
+    ([{**T, "reference": None}], "'reference' is missing or empty"),
+    ([{**T, "reference": 3}], "line 1: 'reference': Input should be a valid string, got int '3'"),
+    ([{**T, "reference": ["r"]}], "'reference': Input should be a valid string, got list"),
+    ([{**T, "reference": "\ud800"}], "line 1: a text holds half a surrogate pair"),
+    ([T, {**T, "id": "b"}, T], "line 3: 'a' stands already at"),
+    ([{**T, "id": " "}], "'id' is missing or empty"),
+    ([T, '{"id": "b", '], "line 2 is not JSON"),
+    (['{"id": "a", "id": "b"}'], "the key 'id' stands twice"),
+    (["3"], "line 1: an object with id, question and reference (or points), and if you have them group and context is needed, got '3'"),
+    ([json.dumps([T, 3])], "entry 1: an object with id"),
+    (["[3"], "begins like a JSON array and is none"),
+    ([{**T, "points": []}, without({**T, "points": []}, "reference")], "line 2: 'reference' is missing"),
+    ([{**T, "points": "one"}], "'points': Input should be a valid tuple, got str 'one'"),
+    ([{**T, "points": ["one"]}], "'points.0': Input should be"),
+    ([{**T, "points": [{"weight": 1}]}], "'points.0.text': Field required"),
+    ([{**T, "points": [{"text": " "}]}], "a point needs a text and a weight from 0 to 1e9; point 0 has ' ' and 1.0"),
+    ([{**T, "points": [{"text": "x"}, {"text": "y", "weight": -1}]}], "point 1 has 'y' and -1.0"),
+    ([{**T, "points": [{"text": "x", "weight": 1e300}]}], "point 0 has 'x' and 1e+300"),
+    ([{**T, "points": [{"text": "x", "weight": 0}]}], "one of the points needs a weight above 0"),
+])
+def test_bad_triplets_get_one_clear_line(tmp_path, rows, says):
+    path = saved(tmp_path, *rows)
+    with pytest.raises(InputError) as error:
+        load_triplets(path)
+    assert says in str(error.value)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("rows", "says"), [
+    ([], "is empty; rows with triplet_id, model and answer are needed"),
+    ([A, A], "line 2: ('a', 'm') stands already at"),
+    ([{**A, "answer": 12}], "'answer': Input should be a valid string, got int '12'"),
+    ([{**A, "answer": None}], "'answer' is missing or empty"),
+    ([{**A, "model": ""}], "'model' is missing or empty"),
+    ([T], "'triplet_id' is missing or empty"),
+])
+def test_bad_answers_get_one_clear_line(tmp_path, rows, says):
+    with pytest.raises(InputError) as error:
+        load_answers(saved(tmp_path, *rows))
+    assert says in str(error.value)
+
+
+@pytest.mark.parametrize(("text", "says"), [
+    ("triplet_id,model,answer\na,m,one, two\n", "line 2: more cells than the header has; quote texts that hold ','"),
+    ("triplet_id;model;answer\na;m\n", "line 2: 'answer' is missing or empty"),
+    ("triplet_id,model,answer,answer\na,m,x,y\n", "the header names 'answer' more than once"),
+    ('triplet_id,model,answer\na,m,"x\n', "is not CSV"),
+    ("triplet_id|model|answer\na|m|x\n", "'triplet_id' is missing"),
+    ("", "is empty"),
+])
+def test_bad_csv_gets_one_clear_line(tmp_path, text, says):
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(InputError) as error:
+        load_answers(tmp_path / "a.csv")
+    assert says in str(error.value)
+
+
+def test_a_spreadsheet_is_refused_with_the_way_out(tmp_path):
+    (tmp_path / "a.xlsx").write_bytes(b"PK")
+    with pytest.raises(InputError, match="save it as CSV"):
+        load_answers(tmp_path / "a.xlsx")
+
+
+def test_the_join_names_gaps_and_refuses_strangers():
+    triplets = [Triplet(i, "g", "q", "r") for i in "abc"]
+    done = [Answer(i, "m", "x") for i in "abc"]
+    assert check_join(triplets, done) == {}
+    assert check_join(triplets, [*done, Answer("b", "n", "")]) == {"n": ["a", "c"]}
+    with pytest.raises(InputError, match=r"2 triplet ids .* not among the 3 triplets: 'x', 'y'; known ids look like 'a'"):
+        check_join(triplets, [Answer("y", "m", ""), Answer("x", "m", ""), *done])
+
+
+# --- results
+
+SIGNED = {"signature": {"ems": "0", "score": "llm:kit"}, "question": "q", "group": "g"}
+EMS = EMSResult("t1", "m", ("a", "b", "c"), ("x", "y"), (0, -1, None), (0.8, 0.0, None), 0.4, 0.4, 0.4,
+                ref_weights=(1.0, 2.0, 1.0), unscored=1, support=(Support("silent"), Support(None, reason="timeout")), **SIGNED)
+LOST = EMSResult("t2", "m", ("a",), (), (None,), (None,), unscored=1, reason="lost", **SIGNED)
+COVERAGE = CoverageResult("t1", "m", ("a",), ("x", "y"), (0.5,), (1.0, None), ans_weights=(1.0, 2.0), nearest=(1,),
+                          contradicted=(0,), recall=0.5, precision=1.0, f1=2 / 3, unscored=1, signature={"judge": "j"})
+SCORE = ScoreResult("t1", "m", math.nan, unscored=1, reason="no reply", signature={"judge": "j"})
+CLAIMS = Claims("t1", "m", ("x",), None, ("Neutral",), (), unscored=1, signature={"judge": "j"})
+
+
+def same(a, b):
+    """Whether two results are equal, where nan equals nan."""
+    return type(a) is type(b) and repr(a) == repr(b)
+
+
+def test_every_kind_of_result_comes_back_as_it_was_written(tmp_path):
+    results = [EMS, LOST, COVERAGE, SCORE, CLAIMS]
+    found = load_results(write_jsonl(tmp_path / "r.jsonl", [r.to_dict() for r in results]))
+    assert list(found) == ["EMS(LLM)", "Coverage(LLM)", "Judge alone", "RAGChecker"]
+    assert all(same(a, b) for a, b in zip([r for rows in found.values() for r in rows], results, strict=True))
+
+
+def test_the_metric_of_a_line_counts(tmp_path):
+    path = saved(tmp_path, *({"metric": name, **EMS.to_dict()} for name in ("one", "two")))
+    assert load_results(path) == {"one": [EMS], "two": [EMS]}
+    assert [metric for metric, _ in iter_results(path)] == ["one", "two"]
+
+
+def test_results_are_read_one_at_a_time(tmp_path):
+    results = iter_results(saved(tmp_path, EMS.to_dict(), "broken"))
+    assert next(results) == ("EMS(LLM)", EMS)
+    with pytest.raises(InputError, match="line 2 is not JSON"):
+        next(results)
+
+
+@pytest.mark.parametrize(("change", "says"), [
+    ({"match": [0, -1]}, "line 1: 'match' needs an entry a point, 3, got 2"),
+    ({"match": [0, 5, None]}, "line 1: match[1] must"),
+    ({"match": [0, "one", None]}, "'match.1'"),
+    ({"score": [0.8, 2, None]}, "line 1: score[1] must"),
+    ({"ref_points": "abc"}, "'ref_points': Input should be a valid tuple"),
+    ({"ref_weights": [1.0]}, "line 1: match, score and ref_weights"),
+    ({"triplet_id": None}, "'triplet_id': Input should be a valid string"),
+    ({"signature": "ems:0"}, "'signature': Input should be a valid dictionary"),
+])
+def test_what_is_no_result_gets_one_clear_line(tmp_path, change, says):
+    path = saved(tmp_path, {**EMS.to_dict(), **change})
+    with pytest.raises(InputError) as error:
+        load_results(path)
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("rows", "says"), [
+    ([], "is empty; the results of ems evaluate, one a line, are needed"),
+    ([A], "line 1: not a result of ems evaluate, got"),
+    (["[]"], "not a result of ems evaluate, got '[]'"),
+    ([EMS.to_dict(), EMS.to_dict()], "line 2: EMS(LLM) of 't1' by 'm' stands already on line 1; keep one of them"),
+])
+def test_files_that_are_no_results(tmp_path, rows, says):
+    with pytest.raises(InputError) as error:
+        load_results(saved(tmp_path, *rows))
+    assert says in str(error.value)

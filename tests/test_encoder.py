@@ -1,0 +1,112 @@
+"""BERTScore: bert-score's formula for each pair alone, and encoders that are what they say."""
+
+import json
+import os
+import subprocess
+import sys
+from math import isclose
+from pathlib import Path
+
+import pytest
+
+import ems.local.encoder as module
+from ems.baselines import bertscore
+from ems.io import parse_jsonl, read_lines
+from ems.local.encoder import Encoder
+from ems.types import InputError
+
+DATA = Path(__file__).parents[1] / "data" / "q3-2024"
+REFERENCE = "Cloud revenue grew 35% to $11.4 billion."
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    pytest.importorskip("bert_score", reason="BERTScore needs the extra 'encoder'")
+    try:
+        return Encoder("all-MiniLM-L6-v2")
+    except InputError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.slow
+def test_a_copy_scores_one_an_empty_text_zero_and_likeness_orders(encoder):
+    answers = [REFERENCE, "Revenue from cloud rose by 35%.", "The weather is nice.", "", " \n"]
+    same, near, far, *empty = bertscore([REFERENCE] * 5, answers, encoder)
+    assert isclose(same, 1.0, abs_tol=1e-5)
+    assert same > near > far > 0
+    assert empty == [0.0, 0.0]
+    assert bertscore(["  "], ["a"], encoder) == [0.0]
+    assert encoder.bertscore([], []) == ([], [], [])
+
+
+@pytest.mark.slow
+def test_values_are_those_of_bert_score_for_each_pair_alone(encoder):
+    references = [REFERENCE, "Costs fell.", "Costs fell.", "Margins widened, as costs fell."]
+    answers = ["Revenue from cloud rose by 35%.", "The quarter's costs were lower.", " Costs fell. ", "Nothing."]
+    official = [encoder._scorer.score([answer], [reference])
+                for reference, answer in zip(references, answers, strict=True)]
+    for ours, theirs in zip(encoder.bertscore(references, answers), zip(*official, strict=True), strict=True):
+        assert ours == pytest.approx([value.item() for value in theirs], abs=2e-6)
+
+
+@pytest.mark.slow
+def test_portions_do_not_change_values(encoder, monkeypatch):
+    references = ["Revenue rose 5%.", "Costs fell in the quarter.", "Revenue rose 5%.", "  "]
+    answers = ["Sales grew.", "Costs fell.", "Costs fell.", "Nothing."]
+    whole = encoder.bertscore(references, answers)
+    monkeypatch.setattr(module, "PAIRS_HELD", 1)                        # each pair in a portion of its own
+    small = encoder.bertscore(references, answers)
+    assert [pytest.approx(column, abs=2e-6) for column in whole] == list(small)
+    assert small[2][0] != small[2][2]
+
+
+@pytest.mark.slow
+def test_texts_beyond_512_tokens_are_cut_and_counted_for_each_pair(encoder):
+    before = encoder.truncated
+    long, more = "word " * 600, "word " * 600 + "and an ending that nobody reads"
+    scores = bertscore(["short text", "short text", long], [long, more, "word"], encoder)
+    assert encoder.truncated == before + 3
+    assert scores[0] == scores[1]
+
+
+@pytest.mark.slow
+def test_a_tokenizer_that_names_no_limit_is_cut_at_512_too(encoder, tmp_path):
+    for file in Path(encoder._source).iterdir():                         # the same model, without its limits
+        (tmp_path / file.name).symlink_to(file)
+    for name, limit in (("tokenizer_config.json", "model_max_length"), ("tokenizer.json", "truncation")):
+        text = (tmp_path / name).read_text()
+        (tmp_path / name).unlink()
+        (tmp_path / name).write_text(json.dumps({key: value for key, value in json.loads(text).items() if key != limit}))
+    endless = Encoder(str(tmp_path), layers=6)
+    texts = ["word " * 600], ["a word or two"]
+    assert bertscore(*texts, endless) == bertscore(*texts, encoder)
+    assert endless.truncated == 1
+
+
+@pytest.mark.slow
+def test_values_are_the_same_to_the_last_digit_with_other_threads_and_instructions(encoder):
+    texts = [row["reference"] for _, row in parse_jsonl(read_lines(DATA / "triplets.jsonl"), "triplets")][:6]
+    code = ("import json, sys\nfrom ems.local.encoder import Encoder\n"
+            "print(json.dumps(Encoder('all-MiniLM-L6-v2').bertscore(*json.load(sys.stdin))))")
+    plain = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "ATEN_CPU_CAPABILITY": "default",
+             "ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2"}
+    done = subprocess.run([sys.executable, "-c", code], input=json.dumps([texts[:-1], texts[1:]]), text=True,
+                          capture_output=True, check=True, env={**os.environ, **plain})
+    assert json.loads(done.stdout) == [list(column) for column in encoder.bertscore(texts[:-1], texts[1:])]
+
+
+def test_an_encoder_is_signed_with_its_weights_and_its_layer(tmp_path):
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
+    one, other = (Encoder(str(tmp_path), layers=layers).signature for layers in (3, 4))
+    assert one != other
+    (tmp_path / "model.safetensors").write_bytes(b"other weights")
+    assert Encoder(str(tmp_path), layers=3).signature != one
+    assert Encoder("roberta-large").signature == "roberta-large,layer=17,rescale=no"     # nothing is loaded
+
+
+def test_an_encoder_that_cannot_be_had_says_what_to_do(monkeypatch):
+    with pytest.raises(InputError, match="layers=N"):
+        Encoder("no/such-model")
+    monkeypatch.setitem(module.PACKAGED, "absent", ("absent_package", "model", 6))
+    with pytest.raises(InputError, match="pip install absent-package"):
+        Encoder("absent")

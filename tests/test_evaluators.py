@@ -1,0 +1,134 @@
+"""Evaluators by name: which stages a judge and a scorer make, and what is refused."""
+
+from math import isnan
+
+import pytest
+from doubles import ScriptedJudge
+
+import ems
+from ems.baselines import JudgeAlone, RAGChecker
+from ems.coverage import Coverage
+from ems.evaluators import OwnMetric, build, score_answer
+from ems.frames import metric_of, to_frame
+from ems.local.encoder import Encoder
+from ems.pipeline import EMS
+from ems.prompts import Prompts
+from ems.types import Answer, CoverageResult, EMSResult, InputError, Triplet
+
+REFERENCE = "Revenue was $5 billion. Margin was 20%."
+ANSWER = "Sales came to 5 billion dollars. Costs fell. Margin was 20%."
+
+
+def kinds(evaluator):
+    """What each stage is, by the beginning of its signature."""
+    return {name: value.partition(":")[0].partition("#")[0] for name, value in evaluator.signature.items() if name != "ems"}
+
+
+LLM = {"extract": "llm", "match": "llm", "judge": "scripted"}
+
+
+@pytest.mark.parametrize(("judge", "scorer", "kind", "stages"), [
+    (True, None, EMS, {**LLM, "score": "llm"}), (True, "llm", EMS, {**LLM, "score": "llm"}),
+    (True, "rouge", EMS, {**LLM, "score": "rouge"}), (True, "bleu", EMS, {**LLM, "score": "bleu"}),
+    (True, "bertscore", EMS, {**LLM, "score": "bertscore"}),
+    (True, "coverage", Coverage, {"extract": "llm", "coverage": "llm", "judge": "scripted"}),
+    (True, "local", Coverage, {"extract": "rules", "coverage": "words"}),
+    (True, "judge", JudgeAlone, {"judge_alone": "kit", "judge": "scripted"}),
+    (True, "ragchecker", RAGChecker, {"ragchecker": "kit", "judge": "scripted"}),
+    (False, None, Coverage, {"extract": "rules", "coverage": "words"}),
+    (False, "local", Coverage, {"extract": "rules", "coverage": "words"}),
+    (False, "rouge", EMS, {"extract": "rules", "match": "words", "score": "rouge"}),
+    (False, "bertscore", EMS, {"extract": "rules", "match": "words", "score": "bertscore"}),
+])
+def test_a_judge_and_a_scorer_name_an_evaluator(judge, scorer, kind, stages):
+    evaluator = build(ScriptedJudge() if judge else None, scorer)
+    assert type(evaluator) is kind
+    assert kinds(evaluator) == stages
+    assert len(evaluator.judges) == ("judge" in stages)
+
+
+def test_settings_reach_their_stages(tmp_path):
+    judge, folder = ScriptedJudge(), tmp_path / "mine"
+    folder.mkdir()
+    (folder / "match.txt").write_text(Prompts().template("match").template + "\nMine.")
+    default = build(judge).signature
+    for settings, differ in (({"joint": True}, {"match", "score"}), ({"max_score": 5}, {"score"})):
+        signature = build(judge, **settings).signature
+        assert {name for name in default if signature[name] != default[name]} == differ
+    own = build(judge, prompts=Prompts(folder)).signature
+    assert [name for name in ("extract", "match", "score") if "mine#" in own[name]] == ["match"]
+    assert "roberta-base" in build(None, "bertscore", encoder=Encoder("roberta-base")).signature["score"]
+
+
+@pytest.mark.parametrize(("judge", "settings", "says"), [
+    (None, {"scorer": "meteor"}, "scorer must be one of llm, coverage, judge, ragchecker, rouge, bleu, bertscore, local"),
+    (None, {"scorer": "rogue"}, "did you mean 'rouge'?"),
+    (None, {"scorer": "llm"}, "the llm scorer needs a judge"), (None, {"scorer": "coverage"}, "needs a judge"),
+    (None, {"scorer": "judge"}, "needs a judge"), (None, {"scorer": "ragchecker"}, "needs a judge"),
+    (None, {"scorer": 3}, "a scorer is a function or an import path"),
+    (None, {"scorer": "no_such_module:f"}, "no_such_module"), (None, {"extractor": "lines"}, "reads module:name"),
+    (None, {"matcher": len}, "no use for this extractor or matcher"), (True, {"scorer": "judge", "extractor": len}, "no use for this"),
+    (True, {"max_score": 0}, "max_score must be 1 to a million"), ("gpt-4o", {}, "a judge is an LLMJudge or a function"),
+])
+def test_what_does_not_fit_is_refused_in_one_line(judge, settings, says):
+    with pytest.raises(InputError) as error:
+        build(ScriptedJudge() if judge is True else judge, **settings)
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+# --- stages and metrics of one's own ---
+
+def lines(texts):
+    return [text.split(". ") for text in texts]
+
+
+def first(pairs):
+    return [[0 if answer else -1 for _ in reference] for reference, answer in pairs]
+
+
+def half(pairs):
+    return [0.5 for _ in pairs]
+
+
+def test_own_stages_make_an_ems_of_one_s_own():
+    evaluator = build(None, half, extractor=lines, matcher=first)
+    result = evaluator.score(REFERENCE, ANSWER)
+    assert (result.match, result.score) == ((0, 0), (0.5, 0.5))
+    assert (result.recall, result.precision) == (0.5, 0.5 / 3)             # one of three answer points is chosen
+    assert [result.signature[name].partition(":")[0] for name in ("extract", "match", "score")] == [
+        f"{__name__}.{name}" for name in ("lines", "first", "half")]
+    assert metric_of(result) == f"EMS({__name__}.half)"
+    assert build(None, f"{__name__}:half").score(REFERENCE, ANSWER).signature["score"] == result.signature["score"]
+
+
+def test_an_own_metric_gives_a_value_an_answer_and_none_is_unscored():
+    def share(references, answers):
+        return [len(answer) / len(reference) if answer else None for reference, answer in zip(references, answers, strict=True)]
+
+    triplets = [Triplet("a", "g", "q", "four"), Triplet("b", "h", "q", "eight---")]
+    results = OwnMetric(share).evaluate(triplets, [Answer("b", "m", "four"), Answer("a", "m", "two!"), Answer("b", "n", "")])
+    assert [r.value for r in results[:2]] == [0.5, 1.0]
+    assert isnan(results[2].value)
+    assert [(r.unscored, r.group) for r in results] == [(0, "h"), (0, "g"), (1, "h")]
+    frame = to_frame(results)
+    assert {name.rpartition(".")[2] for name in frame["metric"]} == {"share"}
+    assert set(frame["part"]) == {"Score"}
+    assert len(set(frame["signature"])) == 1
+
+
+# --- one answer ---
+
+def test_one_answer_needs_no_judge():
+    assert ems.score_answer(REFERENCE, REFERENCE).f1 == 1.0
+    result = score_answer(REFERENCE, ANSWER, question="What was the margin?")
+    assert isinstance(result, CoverageResult)
+    assert result.question == "What was the margin?"
+    assert 0 < result.f1 < 1
+
+
+def test_one_answer_with_a_judge_is_scored_the_paper_s_way():
+    result = score_answer(REFERENCE, ANSWER, judge=lambda prompt: "no answer")
+    assert isinstance(result, EMSResult)
+    assert isnan(result.f1)                                                # its replies cannot be read
+    assert score_answer(REFERENCE, ANSWER, judge=lambda prompt: "50", scorer="judge").value == 0.5

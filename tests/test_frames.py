@@ -1,0 +1,131 @@
+"""Frames of values: a row per metric, part, model and triplet, from every kind of result."""
+
+import math
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+from test_data import CLAIMS, COVERAGE, EMS, LOST, SCORE
+
+from ems.baselines import Claims
+from ems.frames import COLUMNS, by_size, in_order, metric_of, natural, read_frames, to_frame, values_frame
+from ems.io import write_csv
+from ems.types import Answer, CoverageResult, InputError, Triplet
+
+NAN = math.nan
+
+
+def parts(frame, *columns):
+    """{part: (values of the columns)} of a frame about one answer."""
+    return {row["part"]: tuple(row[column] for column in columns) for row in frame.to_dict("records")}
+
+
+def test_an_answer_of_ems_has_three_rows_and_the_sums_behind_them():
+    frame = to_frame([EMS])
+    assert list(frame.columns) == COLUMNS
+    assert set(frame["metric"]) == {"EMS(LLM)"}
+    assert (frame[["model", "triplet_id", "group", "signature"]] == ["m", "t1", "g", "ems:0|score:llm:kit"]).all(axis=None)
+    # Scores 0.8 and 0 of weights 1 and 2; the third point is unscored. Of two answer points one was chosen.
+    found = parts(frame, "value", "num", "den")
+    assert found["Recall"] == (0.4, 0.8, 3.0)
+    assert found["Precision"] == (0.4, 0.8, 2.0)
+    assert found["F1"] == pytest.approx((0.4, NAN, NAN), nan_ok=True)
+    assert set(zip(frame["units"], frame["unscored"], strict=True)) == {(3, 1)}
+
+
+def test_an_answer_without_a_value_adds_nothing():
+    frame = to_frame([LOST])
+    assert frame[["value", "num", "den"]].isna().all(axis=None)
+    assert set(zip(frame["units"], frame["unscored"], strict=True)) == {(1, 1)}
+
+
+def test_coverage_sums_the_weights_of_both_sides():
+    found = parts(to_frame([COVERAGE]), "value", "num", "den", "units", "unscored")
+    assert found["Recall"] == (0.5, 0.5, 1.0, 3, 1)
+    assert found["Precision"] == (1.0, 1.0, 1.0, 3, 1)           # the unscored point weighs 2 and is left out
+
+
+def test_claims_count_labels():
+    claims = Claims("t", "m", ("a", "b", "c"), ("d", "e"), ("Entailment", "Neutral", None), ("Entailment",) * 2,
+                    recall=1.0, precision=0.5, f1=2 / 3, unscored=1)
+    found = parts(to_frame([claims]), "value", "num", "den", "units")
+    assert found["Precision"] == (0.5, 1, 2, 5)
+    assert found["Recall"] == (1.0, 2, 2, 5)
+    assert set(to_frame([CLAIMS])["units"]) == {2}               # a side that could not be read counts as one
+
+
+def test_one_value_per_answer_is_a_score():
+    assert parts(to_frame([replace(SCORE, value=0.7, unscored=0)]), "value", "num", "den", "units") == {
+        "Score": (0.7, 0.7, 1.0, 1)}
+
+
+@pytest.mark.parametrize(("result", "metric"), [
+    (EMS, "EMS(LLM)"), (SCORE, "Judge alone"), (CLAIMS, "RAGChecker"), (COVERAGE, "Coverage(LLM)"),
+    (replace(COVERAGE, signature={"coverage": "words:1"}), "Coverage(local)"),
+    (replace(EMS, signature={"score": "rouge:rougeL"}), "EMS(ROUGE)"),
+    (replace(EMS, signature={"score": "bertscore:mini"}), "EMS(BERTScore)"),
+    (replace(EMS, signature={"score": "mine.words:1a2b"}), "EMS(mine.words)"),
+    (replace(SCORE, signature={"metric": "mine.length:1a2b"}), "mine.length"),
+])
+def test_a_metric_is_named_by_its_result(result, metric):
+    assert metric_of(result) == metric
+    assert set(to_frame([result])["metric"]) == {metric}
+
+
+def test_names_are_given_by_the_caller_or_the_file():
+    assert set(to_frame([EMS], "mine")["metric"]) == {"mine"}
+    assert list(to_frame({"one": [EMS], "two": [SCORE]})["metric"]) == ["one"] * 3 + ["two"]
+    assert to_frame([]).empty
+    assert list(to_frame([]).columns) == COLUMNS
+
+
+def test_a_result_without_a_group_stands_alone():
+    assert set(to_frame([replace(EMS, group="")])["group"]) == {"t1"}
+
+
+def test_values_of_whole_answers():
+    answers = [Answer("a", "m", "x"), Answer("b", "m", "y")]
+    frame = values_frame(answers, [0.25, NAN], "BLEU", "Score", {"bleu": "1"}, [Triplet("a", "g", "q", "r")])
+    assert list(frame.columns) == COLUMNS
+    assert list(frame["group"]) == ["g", "b"]
+    assert list(frame["unscored"]) == [0, 1]
+    assert list(frame["den"]) == [1.0, 1.0]
+    assert set(frame["signature"]) == {"bleu:1"}
+    with pytest.raises(ValueError, match="zip"):
+        values_frame(answers, [0.25], "BLEU", "Score", {})
+
+
+def test_names_are_read_back_as_text(tmp_path):
+    """What pandas would take for a number or for missing is a name, in ids, groups and models."""
+    names, groups = ["1.10", "007", "N/A", "None"], ["nan", "", "1e5", "=1+1"]
+    answers = [Answer(name, "7", "x") for name in names]
+    triplets = [Triplet(name, group, "q", "r") for name, group in zip(names, groups, strict=True)]
+    frame = values_frame(answers, [0.25, NAN, 1 / 3, 1.0], "BLEU", "Score", {}, triplets)
+    back = read_frames(write_csv(tmp_path / "a.csv", frame), write_csv(tmp_path / "b.csv", frame))
+    assert list(back["triplet_id"]) == names * 2
+    assert list(back["group"]) == groups * 2
+    assert set(back["model"]) == {"7"}
+    assert list(back["value"].fillna(-1)) == [0.25, -1, 1 / 3, 1.0] * 2
+    with pytest.raises(InputError, match="none.csv cannot be read"):
+        read_frames(tmp_path / "none.csv")
+
+
+def test_rows_stand_in_the_order_of_table_1():
+    rows = [("own", "Score"), ("Coverage(local)", "F1"), ("ROUGE", "F1"), ("Judge alone", "Score"), ("ROUGE", "Recall"),
+            ("EMS(LLM)", "F1"), ("BLEU", "Score"), ("ROUGE", "Precision")]
+    found = in_order(pd.DataFrame(rows, columns=["metric", "part"]))
+    assert list(found.itertuples(index=False, name=None)) == [
+        ("BLEU", "Score"), ("ROUGE", "Precision"), ("ROUGE", "Recall"), ("ROUGE", "F1"), ("EMS(LLM)", "F1"),
+        ("Judge alone", "Score"), ("Coverage(local)", "F1"), ("own", "Score")]
+
+
+def test_models_are_ordered_by_the_size_in_their_name():
+    names = ["SmolLM2-135M-Instruct", "llama3.2_1b_instruct", "Qwen2.5-Coder-1.5B with the call", "Llama-3.2-3B",
+             "Meta-Llama-3_1-8B-Instruct", "llama3.2_11b_vision_instruct", "Llama-3.1-70B-AWQ-INT4", "gpt-4o", "gpt-10"]
+    assert sorted(sorted(names), key=by_size) == names
+    assert sorted(["m²", "Q10", "Q2", "5²", "Q2①"], key=natural) == ["5²", "Q2", "Q2①", "Q10", "m²"]
+
+
+def test_a_reference_without_points_is_nothing_to_judge():
+    empty = CoverageResult("t", "m", (), (), (), (), reason="the reference has no points", signature={})
+    assert set(zip(*to_frame([empty])[["units", "unscored"]].to_numpy().T, strict=True)) == {(0, 0)}

@@ -1,0 +1,151 @@
+"""Files in and out: what cannot be read is one clear line, what is written is whole, no cell runs in a spreadsheet."""
+
+import csv
+import math
+import os
+import threading
+
+import pandas as pd
+import pytest
+
+from ems import io
+from ems.frames import read_frames
+from ems.types import InputError
+
+# --- reading
+
+
+def test_a_text_is_read_as_it_stands_but_for_the_byte_order_mark(tmp_path):
+    (tmp_path / "t").write_bytes(b"\xef\xbb\xbfone\r\ntwo\xe2\x80\xa8three\n\xef\xbb\xbf")
+    assert io.read_text(tmp_path / "t") == "one\r\ntwo\u2028three\n\ufeff"
+    assert list(io.read_lines(tmp_path / "t")) == ["one\r\n", "two\u2028three\n", "\ufeff"]
+
+
+@pytest.mark.parametrize(("content", "says"), [
+    (b"good\n\xff\xfe\n", "line 2 is not UTF-8: byte 0xff; save it as UTF-8"),
+    ("a,b\n".encode("utf-16"), "line 1 is not UTF-8: byte 0xff"),
+    (None, "cannot be read: No such file"),
+])
+def test_what_is_no_text_is_named(tmp_path, content, says):
+    path = tmp_path / "t"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match=says):
+        io.read_text(path)
+    with pytest.raises(InputError, match="Is a directory"):
+        io.read_text(tmp_path)
+
+
+@pytest.mark.parametrize(("line", "says"), [
+    ('{"id": ', "line 3 is not JSON: Expecting value at column 8; one object per line is needed"),
+    ('{"a": 1, "a": 2}', "line 3 is not JSON: the key 'a' stands twice"),
+    ("[" * 100_000, "line 3 is not JSON: maximum recursion depth"),
+])
+def test_a_line_that_is_no_json_is_named(line, says):
+    rows = io.parse_jsonl(["1\n", "\n", line], "f.jsonl")
+    assert next(rows) == (1, 1)
+    with pytest.raises(InputError, match=f"f.jsonl, {says}"):
+        next(rows)
+
+
+def test_lists_and_names_in_messages():
+    assert io.duplicates("abcbaa") == ["a", "b"]
+    assert io.some([1, 2, 3, 4], 2) == "1, 2, ..."
+    assert io.meant("qestion", ["Question", "id"]) == "; did you mean 'Question'?"
+    assert io.meant("zzz", ["Question", "id"]) == ""
+
+
+def test_a_message_cannot_steer_the_terminal(capsys):
+    io.say("model \x1b[31m\u202e\nname")
+    assert capsys.readouterr().err == "model \ufffd[31m\ufffd name\n"
+
+
+# --- writing
+
+
+def test_folders_are_made_and_nothing_else_is_left(tmp_path):
+    path = io.write_jsonl(tmp_path / "new" / "f.jsonl", [{"x": "é"}, {"x": None}])
+    assert path.read_text(encoding="utf-8") == '{"x": "é"}\n{"x": null}\n'
+    assert os.listdir(path.parent) == ["f.jsonl"]
+    assert oct(path.stat().st_mode)[-3:] == "644"
+
+
+def failing():
+    yield "half"
+    raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(("write", "kind"), [
+    (lambda path: io.write_file(path, failing()), ZeroDivisionError),
+    (lambda path: io.write_jsonl(path, [{"x": 1}, {"x": math.nan}]), ValueError),
+    (lambda path: io.write_jsonl(path, [{"x": "\udc00"}]), InputError),
+])
+def test_the_old_file_stays_when_the_new_one_cannot_be_made(tmp_path, write, kind):
+    path = tmp_path / "f"
+    path.write_text("old")
+    with pytest.raises(kind):
+        write(path)
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["f"]
+
+
+def test_the_old_file_stays_when_the_disk_is_full(tmp_path, monkeypatch):
+    path = io.write_file(tmp_path / "f", ["old"])
+
+    def full(part, place):
+        raise OSError(28, "No space left on device")
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(InputError, match="f cannot be written: No space left on device; name another place, or make room"):
+        io.write_file(path, ["new"])
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["f"]
+
+
+def test_a_place_that_takes_no_file(tmp_path):
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path, tmp_path / "file" / "below"):
+        with pytest.raises(InputError, match="cannot be written"):
+            io.write_file(place, ["x"])
+
+
+def test_a_link_and_a_pipe_stay_what_they_are(tmp_path):
+    (tmp_path / "far").mkdir()
+    link, pipe = tmp_path / "link", tmp_path / "pipe"
+    link.symlink_to(tmp_path / "far" / "file")
+    os.mkfifo(pipe)
+    assert io.write_file(link, ["x"]).is_symlink()
+    assert (tmp_path / "far" / "file").read_text() == "x"
+    read = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()), daemon=True)
+    reader.start()
+    io.write_file(pipe, ["one", "two"])
+    reader.join(10)
+    assert read == ["onetwo"]
+    assert pipe.is_fifo()
+
+
+CELLS = ["=cmd|' /C calc'!A0", "+1", "-2", "@SUM(A1)", "\t=1", "\r=1", "＝1", "'=1", "plain", "a=b", "", "1.10", "a\rb", 'a"b,c']
+
+
+def test_no_cell_runs_in_a_spreadsheet_and_every_name_comes_back(tmp_path):
+    frame = pd.DataFrame({"model": CELLS, "value": [-0.5] * len(CELLS), "=1+1": 1})
+    path = io.write_csv(tmp_path / "t.csv", frame)
+    with path.open(newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["model", "value", "'=1+1"]
+    assert not [row for row in rows if row[0][:1] in tuple("=+-@＝\t\r")]
+    assert {row[1] for row in rows} == {"-0.5"}                                   # numbers stay numbers
+    back = read_frames(path)
+    assert list(back["model"]) == CELLS
+    assert list(back["value"]) == [-0.5] * len(CELLS)
+    assert list(frame["model"]) == CELLS                                          # the caller's table is as it was
+
+
+def test_progress_is_drawn_for_who_watches(monkeypatch):
+    def drawn(text):
+        with io.progress_bar(text, 3) as bar:
+            return not bar.disable
+    assert not drawn("reading")                                     # stderr is captured here: a file
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    assert drawn("reading")
+    assert not drawn("")

@@ -1,0 +1,141 @@
+"""Results beside labels, and two judgements of the same points: by hand, against scipy, and what is refused."""
+
+import math
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+from scipy.stats import spearmanr
+
+from ems.frames import to_frame
+from ems.io import write_jsonl
+from ems.labels import agreement, agreement_of_results, agreement_text, read_labels, read_values
+from ems.types import EMSResult, InputError, ScoreResult
+
+
+def results(values, group=""):
+    """A result of one point per (triplet, model, F1)."""
+    return [EMSResult(t, m, ("r",), ("a",), (0,), (f1,), f1, f1, f1, group=group, signature={"score": "llm:kit"})
+            for t, m, f1 in values]
+
+
+def saved(path, values):
+    return write_jsonl(path, [r.to_dict() for r in results(values)])
+
+
+VALUES = [(f"t{i}", "m", i / 10) for i in range(10)]
+
+
+def measured(frame, part="F1"):
+    return frame[frame["part"] == part].set_index("measure")
+
+
+# --- people's labels
+
+
+def test_graded_labels_by_scipy():
+    grades = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3]
+    labels = read_labels([{"triplet_id": t, "model": m, "label": g} for (t, m, _), g in zip(VALUES, grades, strict=True)])
+    found = measured(agreement(to_frame(results(VALUES)), labels, resamples=50))
+    assert list(found.index) == ["spearman", "pearson", "pairs"]                    # labels other than 0 and 1: no AUC
+    assert found.value["spearman"] == pytest.approx(spearmanr(range(10), grades).statistic)
+    assert found.ci_low["spearman"] < found.value["spearman"] < found.ci_high["spearman"]
+    assert (found.n["spearman"], found.clusters["spearman"]) == (10, 10)
+    assert found.n["pairs"] == 0                                                    # no question has two answers
+
+
+def test_zero_or_one_and_pairs_of_answers_to_one_question_by_hand():
+    values = [("t1", "a", 0.9), ("t1", "b", 0.2), ("t1", "c", 0.2), ("t2", "a", 0.1), ("t2", "b", 0.3), ("t3", "a", math.nan)]
+    labels = read_labels(pd.DataFrame([("t1", "a", 1), ("t1", "b", 0), ("t1", "c", 1), ("t2", "a", True), ("t2", "b", False),
+                                       ("t3", "a", 0)], columns=["triplet_id", "model", "label"]))
+    found = measured(agreement(to_frame(results(values)), labels, resamples=20))
+    # Right answers have 0.9, 0.2 and 0.1, wrong ones 0.2 and 0.3: of six pairs two wins and a tie.
+    assert found.value["auc"] == (2 + 1 / 2) / 6
+    assert (found.n["auc"], found.left_out["auc"]) == (5, 1)
+    # Within a question: a over b wins, c over b is a tie, a over b loses.
+    assert (found.value["pairs"], found.n["pairs"]) == ((1 + 1 / 2 + 0) / 3, 3)
+
+
+def test_whole_answers_scores_are_held_against_labels_as_well():
+    scores = [ScoreResult(t, m, f1, signature={"judge": "j"}) for t, m, f1 in VALUES]
+    labels = read_labels([{"triplet_id": t, "model": m, "label": f1} for t, m, f1 in VALUES])
+    found = agreement(to_frame(scores), labels, resamples=20).set_index("measure")
+    assert found.value["pearson"] == pytest.approx(1)
+    assert set(found["metric"]) == {"Judge alone"}
+
+
+def test_the_text_of_a_partly_labelled_file(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("triplet_id;model;label\n" + "".join(f"t{i};m;{i % 2 if i < 8 else ''}\n" for i in range(10)))
+    shown = agreement_text([saved(tmp_path / "r.jsonl", VALUES)], path)
+    assert "spearman" in shown
+    assert "    m         8       10       0.500" in shown
+    assert shown.endswith("These are means of the labelled answers alone.")
+    path.write_text("triplet_id,model,label\n" + "".join(f"t{i},m,{i % 2}\n" for i in range(10)))
+    assert agreement_text([saved(tmp_path / "r.jsonl", VALUES)], path).endswith("nothing is left to estimate.")
+
+
+def test_several_files_are_told_apart_by_name(tmp_path):
+    files = [saved(tmp_path / f"{name}.jsonl", VALUES) for name in ("first", "second")]
+    assert set(read_values(*files)["metric"]) == {"first: EMS(LLM)", "second: EMS(LLM)"}
+    assert set(read_values(files[0])["metric"]) == {"EMS(LLM)"}
+
+
+@pytest.mark.parametrize(("text", "says"), [
+    ("triplet_id,model,label\nt1,m,good\n", "line 2: 'label': Input should be a valid number"),
+    ("triplet_id,model,label\nt1,m,1\nt2,m,1\nt3,m,\n", "two or more different numbers, got 2 labels in 3 rows: 1.0"),
+    ("triplet_id,model,score\nt1,m,1\n", "got 0 labels in 1 rows"),
+    ("triplet_id,model,label\nt1,m,inf\nt2,m,0\n", "two or more different numbers"),
+    ("triplet_id,model,label\nt1,m,1\nt1,m,0\n", "line 3: ('t1', 'm') stands already at"),
+    ("triplet_id,model,label\nt1,,1\n", "line 2: 'model' is missing or empty; triplet_id, model, label are needed"),
+    ("", "is empty; rows with triplet_id, model, label are needed"),
+])
+def test_bad_labels_get_one_clear_line(tmp_path, text, says):
+    (tmp_path / "labels.csv").write_text(text)
+    with pytest.raises(InputError) as error:
+        read_labels(tmp_path / "labels.csv")
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_labels_of_other_answers_are_refused():
+    labels = read_labels([{"triplet_id": "t1", "model": "m", "label": 1}, {"triplet_id": "t1", "model": "n", "label": 0}])
+    with pytest.raises(InputError, match=r"1 of 2 labelled answers are not among the results, e.g. \('t1', 'n'\); the results have"):
+        agreement(to_frame(results(VALUES)), labels)
+
+
+# --- a judge asked again
+
+FIRST = [EMSResult("t1", "m", ("a", "b", "c", "d"), ("x", "y"), (0, 1, -1, 0), (0.5, 1.0, 0.0, 0.2), f1=0.5),
+         EMSResult("t2", "m", ("a", "b"), ("x",), (0, -1), (0.9, 0.0), f1=0.6),
+         EMSResult("t3", "m", ("a",), (), (-1,), (0.0,), f1=0.0), EMSResult("t4", "m", ("a",), ("x",), (0,), (1.0,), f1=1.0)]
+OTHER = [EMSResult("t2", "m", ("a", "b"), ("x",), (0, None), (0.7, None), f1=0.4), replace(FIRST[2]),
+         EMSResult("t1", "m", ("a", "b", "c", "d"), ("x", "y"), (0, 0, -1, 0), (0.6, 0.8, 0.0, 0.4), f1=0.3)]
+
+
+def test_two_judgements_by_hand():
+    found = agreement_of_results(FIRST, OTHER)
+    # Without the answer that has no points and the one that only the first judged: t1 and t2.
+    assert (found["answers"], found["points"], found["scored"]) == (2, 5, 5 / 6)
+    assert found["same choice"] == 4 / 5
+    # By chance in t1: index 0 twice of four by three of four, 1 by none, -1 once by once; in t2 one of one by one of one.
+    chance = (4 * (2 / 4 * 3 / 4 + 1 / 4 * 0 + 1 / 4 * 1 / 4) + 1 * 1) / 5
+    assert found["kappa"] == pytest.approx((4 / 5 - chance) / (1 - chance))
+    assert found["no partner"] == 1 / 5
+    assert found["score difference"] == pytest.approx((0.1 + 0.2 - 0.2) / 3)       # three points with the same partner
+    assert found["score correlation"] == pytest.approx(spearmanr([0.5, 0.2, 0.9], [0.6, 0.4, 0.7]).statistic)
+    assert found["F1 difference"] == pytest.approx((-0.2 - 0.2) / 2)
+    assert found["F1 correlation"] == pytest.approx(1)
+
+
+def test_a_judge_agrees_with_itself_and_with_nobody():
+    same = agreement_of_results(FIRST, FIRST)
+    assert (same["same choice"], same["kappa"], same["score difference"], same["F1 correlation"]) == pytest.approx((1, 1, 0, 1))
+    nothing = agreement_of_results(FIRST, [])
+    assert nothing["answers"] == nothing["points"] == 0
+    assert all(math.isnan(value) for name, value in nothing.items() if name not in ("answers", "points"))
+
+
+def test_other_points_are_refused():
+    with pytest.raises(InputError, match="the points of m on t4 differ: both must judge the same"):
+        agreement_of_results(FIRST, [replace(FIRST[3], ref_points=("other",))])

@@ -1,0 +1,116 @@
+"""Templates are filled strictly, a folder of templates falls back on the kit, and signatures tell sets apart."""
+
+import hashlib
+from string import Template
+
+import pytest
+
+from ems.prompts import KIT, OPTIONAL, Prompts, home, numbered, quoted
+from ems.types import InputError
+
+
+def folder_with(tmp_path, name="mine", **templates):
+    folder = tmp_path / name
+    folder.mkdir()
+    for task, text in templates.items():
+        (folder / f"{task}.txt").write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("task", sorted(path.stem for path in KIT.glob("*.txt")))
+def test_every_template_of_the_kit_is_filled_whole(task):
+    slots = Prompts().template(task).get_identifiers()
+    filled = Prompts().fill(task, **{slot: f"<{slot}>" for slot in slots})
+    assert all(f"<{slot}>" in filled for slot in slots)
+    assert filled == filled.strip("\n")
+    assert "$" not in filled.replace("$4.2 billion", "")
+
+
+def test_a_missing_value_and_a_spare_one_are_errors():
+    with pytest.raises(KeyError):
+        Prompts().fill("match", reference="x")
+    with pytest.raises(ValueError, match="no slot"):
+        Prompts().fill("match", reference="x", candidates="y", answers="z")
+
+
+def test_slots_in_a_value_are_not_filled():
+    prompt = Prompts().fill("match", reference=quoted("$candidates ${reference}"), candidates='0: "x"')
+    assert '"$candidates ${reference}"' in prompt
+
+
+def test_a_folder_may_leave_out_what_is_optional_and_nothing_else(tmp_path):
+    mine = Prompts(folder_with(tmp_path, score="$reference $candidate", match="$reference"))
+    assert {"max_score", "middle", "low"} <= OPTIONAL
+    assert mine.fill("score", reference="a", candidate="b", max_score="10", middle="5", low="1") == "a b"
+    with pytest.raises(InputError, match=r"match\.txt .*candidates"):
+        mine.fill("match", reference="a", candidates="b")
+
+
+@pytest.mark.parametrize(("text", "says"), [
+    (b"Match $reference.", "['candidates']"),
+    (b"$reference $candidates $candidate", "['candidate']"),
+    (b"$reference $candidates for $4", "$$"),
+    (b"$reference $candidates \xff", "not UTF-8"),
+])
+def test_a_bad_template_is_refused_by_name(tmp_path, text, says):
+    folder = folder_with(tmp_path)
+    (folder / "match.txt").write_bytes(text)
+    with pytest.raises(InputError) as error:
+        Prompts(folder).template("match")
+    assert says in str(error.value)
+    assert "match.txt" in str(error.value)
+
+
+def test_what_a_folder_lacks_is_the_kits(tmp_path):
+    mine = Prompts(folder_with(tmp_path, match="$reference $candidates", rubric="Is it so? $claim"))
+    assert mine.template("score").template == Prompts().template("score").template
+    assert mine.fill("rubric", claim="x") == "Is it so? x"           # a task of one's own
+    with pytest.raises(InputError, match=r"no nonsense\.txt"):
+        mine.template("nonsense")
+    with pytest.raises(InputError, match="no folder"):
+        Prompts(tmp_path / "absent")
+
+
+def test_a_signature_hashes_the_templates_and_says_whose_they_are(tmp_path):
+    def short(*texts):
+        return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:8]
+
+    kit = Prompts()
+    both = short(kit.template("summary").template, kit.template("extract").template)
+    assert kit.signature("summary", "extract") == f"kit#{both}"
+    mine = Prompts(folder_with(tmp_path, extract="Say again: $answer"))
+    own, left = short("Say again: $answer"), short(kit.template("summary").template)
+    assert mine.signature("extract") == f"mine#{own}"
+    assert mine.signature("summary", "extract") == f"mine#{own}+kit#{left}(summary)"
+    assert mine.signature("summary") == f"kit#{left}(summary)"
+
+
+def test_sets_are_found_by_name(tmp_path, monkeypatch):
+    monkeypatch.setenv("EMS_HOME", str(tmp_path / "home"))
+    folder = tmp_path / "home" / "prompts" / "paper"
+    with pytest.raises(InputError, match="no prompt set 'paper'"):
+        Prompts.named("paper")
+    folder.mkdir(parents=True)
+    assert Prompts.named("kit").name == "kit"
+    assert Prompts.named("paper").folder == folder
+    assert Prompts.named(str(folder_with(tmp_path))).name == "mine"
+    with pytest.raises(InputError, match="no prompt set ''"):
+        Prompts.named("")
+
+
+def test_the_users_folder_without_ems_home(tmp_path, monkeypatch):
+    monkeypatch.delenv("EMS_HOME", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setattr("sys.platform", "linux")
+    assert home() == tmp_path / "ems"
+
+
+def test_points_are_numbered_from_0_a_line_each():
+    assert numbered(("up 12%", 'a "b"\nc')) == '0: "up 12%"\n1: "a \\"b\\" c"'
+
+
+@pytest.mark.parametrize("task", ["match", "match_all", "score", "score_all", "claims", "extract"])
+def test_templates_name_the_reply_that_the_kit_reads(task):
+    key = {"match_all": "matches", "score_all": "scores", "claims": "claims", "extract": "points"}.get(task)
+    text = Template(Prompts().template(task).template).safe_substitute()
+    assert (f'{{"{key}": [' in text) if key else ("JSON" not in text)

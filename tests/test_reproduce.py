@@ -1,0 +1,309 @@
+"""`ems reproduce`: profiles against notebooks, what is skipped, how a failure ends; and one run of all notebooks."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from loopback import Loopback
+
+from ems import reproduce
+from ems.cli import main
+from ems.types import InputError
+
+ROOT = Path(__file__).parent.parent
+KEY = "sk-planted-in-the-environment-000000"
+PARAMETERS = """RUN = "runs/lab"                        # folder
+N = 1                                   # a number
+JUDGE = {"model": "m", "mode": "replay"}
+NAMES = []
+ANYTHING = None"""
+# Looked up and not imported: that would take seconds, also where no notebook is run.
+runs_notebooks = pytest.mark.skipif(find_spec("papermill") is None, reason="needs pip install -e '.[notebooks]'")
+
+
+def project(root, profile="common: {}", **notebooks):
+    """A project of one profile, p, and notebooks: _NAME=[source of the parameters' cell, of other cells]."""
+    for folder in ("notebooks", "profiles"):
+        (root / folder).mkdir(parents=True, exist_ok=True)
+    for name, sources in notebooks.items():
+        cells = [{"cell_type": "code", "execution_count": None, "id": f"cell-{i}", "outputs": [], "source": source,
+                  "metadata": {} if i else {"tags": ["parameters"]}} for i, source in enumerate(sources)]
+        kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+        content = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+        (root / "notebooks" / f"{name[1:]}.ipynb").write_text(json.dumps(content))
+    (root / "profiles" / "p.yaml").write_text(profile)
+    return root
+
+
+# --- profiles and parameters ---
+
+
+def test_a_value_comes_from_the_default_then_common_then_the_notebooks_block_then_the_command(tmp_path):
+    root = project(tmp_path, _01_a=[PARAMETERS], _02_b=["RUN = ''\nN = 1"])
+    profile = {"common": {"N": 2, "JUDGE.seed": 3, "ANYTHING": "x"}, "01_a": {"N": 4, "JUDGE.mode": "live"}}
+    one, two = reproduce.parameters_of(root, profile, {"JUDGE.base_url": "u", "NAMES": ["n"]}).values()
+    assert two == {"RUN": "", "N": 2}
+    assert one == {"RUN": "runs/lab", "N": 4, "NAMES": ["n"], "ANYTHING": "x", "JUDGE": {
+        "model": "m", "mode": "live", "seed": 3, "base_url": "u"}}
+    one, _ = reproduce.parameters_of(root, {"common": {"JUDGE": {}}}, {}).values()
+    assert one["JUDGE"] == {}                                          # replaced whole
+
+
+@pytest.mark.parametrize(("profile", "given", "words"), [
+    ({"commn": {}}, {}, "'commn'; did you mean 'common'"),
+    ({"common": {"JUGDE": {}}}, {}, "common: no parameter 'JUGDE'; did you mean 'JUDGE'"),
+    ({"01_a": {"X": 1}}, {}, "01_a: no parameter 'X'; there are ANYTHING, JUDGE"),
+    ({}, {"M": 5}, "-p: no parameter 'M'"),
+    ({}, {"N": "many"}, "01_a.ipynb: N must be int like 1, got 'many'"),
+    ({}, {"N": True}, "N must be int"),
+    ({}, {"JUDGE": "gpt-4o"}, "JUDGE must be dict"),
+    ({}, {"N.x": 5}, "N must be int like 1, got {'x': 5}"),
+])
+def test_what_no_notebook_has_is_refused_with_the_nearest(tmp_path, profile, given, words):
+    with pytest.raises(InputError) as error:
+        reproduce.parameters_of(project(tmp_path, _01_a=[PARAMETERS]), profile, given)
+    assert words in str(error.value)
+
+
+@pytest.mark.parametrize(("content", "words"), [("[1, 2]", "must map"), ("a: [", "is not YAML"), ("a: 1", "must map")])
+def test_a_profile_is_a_mapping_of_mappings(tmp_path, content, words):
+    with pytest.raises(InputError, match=words):
+        reproduce.load_profile(project(tmp_path, content), "p")
+
+
+def test_the_project_is_the_nearest_folder_above(tmp_path):
+    root = project(tmp_path / "deep" / "project")
+    assert reproduce.project_root(root / "notebooks") == root
+    with pytest.raises(InputError, match="run this in a clone of the project"):
+        reproduce.project_root(tmp_path)
+
+
+@pytest.mark.parametrize("profile", [path.stem for path in sorted((ROOT / "profiles").glob("*.yaml"))])
+def test_every_profile_fits_the_notebooks_and_repeats_no_default(profile):
+    settings = reproduce.load_profile(ROOT, profile)
+    for path, values in reproduce.parameters_of(ROOT, settings, {}).items():
+        defaults = reproduce.declared(path)
+        assert defaults["RUN"] == "runs/lab"
+        idle = [name for name, value in settings.get(path.stem, {}).items()
+                if defaults.get(name) == value and settings.get("common", {}).get(name, value) == value]
+        assert idle == [], path.stem
+        assert values.keys() == defaults.keys()
+
+
+# --- runs, with notebooks that are played ---
+
+
+@pytest.fixture
+def played(monkeypatch, tmp_path):
+    """A project whose notebooks note that they ran and write a file; no kernel is started."""
+    root = project(tmp_path, "{}", _01_a=[PARAMETERS], _02_b=[PARAMETERS], _03_c=[PARAMETERS], _04_d=[PARAMETERS],
+                   _09_e=[PARAMETERS])
+    ran = []
+
+    def execute(path, target, values):
+        ran.append(path.stem[:2])
+        if values["N"] == 0 and path.stem == "02_b":
+            raise InputError("broken")
+        figures = root / values["RUN"] / "figures"
+        figures.mkdir(parents=True, exist_ok=True)
+        (figures / f"{path.stem}.png").write_text(str(values["N"]))
+
+    monkeypatch.setattr(reproduce, "_execute", execute)
+
+    def run(profile="p", **how):
+        ran.clear()
+        reproduce.reproduce(profile, root=root, **how)
+        return sorted(ran)
+    return root, run
+
+
+def test_what_has_not_changed_is_skipped_and_what_depends_on_a_change_runs(played):
+    root, run = played
+    assert run() == ["01", "02", "03", "04"]                    # 09 is optional
+    assert run() == []
+    assert run(force=True, only=["04"]) == ["04"]
+    assert run(only=["09"]) == ["09"]
+    notebook = root / "notebooks" / "02_b.ipynb"
+    notebook.write_text(notebook.read_text() + " ")
+    assert run() == ["02", "04"]
+    assert run(given={"N": 2}, only=["03"]) == ["03"]
+    assert run() == ["03", "04"]
+    (root / "runs" / "p" / "figures" / "01_a.png").unlink()
+    assert run() == ["01", "02", "03", "04"]
+    (root / "own.jsonl").write_text("1")
+    assert run(given={"NAMES": ["own.jsonl"]}, only=["04"]) == ["04"]
+    assert run(given={"NAMES": ["own.jsonl"]}, only=["04"]) == []
+    (root / "own.jsonl").write_text("2")
+    assert run(given={"NAMES": ["own.jsonl"]}, only=["04"]) == ["04"]
+
+
+def test_a_notebook_that_may_ask_always_runs(played):
+    _, run = played
+    assert run(given={"JUDGE.mode": "live"}, only=["02"]) == ["02"]
+    assert run(given={"JUDGE.mode": "live"}, only=["02"]) == ["02"]
+
+
+def test_after_a_failure_the_same_command_goes_on(played):
+    root, run = played
+    with pytest.raises(InputError, match="broken"):
+        run(given={"N": 0})
+    notes = json.loads((root / "runs" / "p" / "manifest.json").read_text())["notebooks"]
+    assert set(notes) == {"01_a", "03_c"}
+    (root / "profiles" / "p.yaml").write_text("02_b: {N: 5}\ncommon: {N: 0}")
+    assert run() == ["02", "04"]
+
+
+def test_the_manifest_says_what_ran_with_what(played):
+    root, run = played
+    run(given={"N": 7})
+    manifest = json.loads((root / "runs" / "p" / "manifest.json").read_text())
+    assert manifest["profile"] == "p"
+    assert manifest["packages"]["numpy"]
+    assert manifest["notebooks"]["02_b"]["parameters"] == {
+        "RUN": "runs/p", "N": 7, "NAMES": [], "ANYTHING": None, "JUDGE": {"model": "m", "mode": "replay"}}
+    assert set(manifest["files_sha256"]) == {f"figures/{name}.png" for name in ("01_a", "02_b", "03_c", "04_d")}
+
+
+@pytest.mark.parametrize(("profile", "how", "shown"), [
+    ("default", {}, "2"), ("default", {"given": {"N": 3}}, "committed"), ("default", {"only": ["01"]}, "committed"),
+    ("p", {}, "committed")], ids=["whole", "another parameter", "one notebook", "another profile"])
+def test_only_a_whole_default_run_refreshes_the_figures_that_are_shown(played, profile, how, shown):
+    root, run = played
+    (root / "profiles" / "default.yaml").write_text("common: {N: 2}")
+    (root / "figures").mkdir()
+    (root / "figures" / "01_a.png").write_text("committed")
+    run(profile, **how)
+    assert (root / "figures" / "01_a.png").read_text() == shown
+
+
+@pytest.mark.parametrize(("typed", "value"), [("", ""), ("7", 7), ("[AAPL]", ["AAPL"]), ("a: [", "a: [")])
+def test_a_parameter_of_the_command_is_yaml(typed, value, monkeypatch):
+    seen = {}
+    monkeypatch.setattr(reproduce, "plan", lambda profile, *, only, given: seen.update(given) or {})
+    assert main(["reproduce", "--dry-run", "-p", "JUDGE.model", typed]) == 0
+    assert seen == {"JUDGE.model": value}
+
+
+# --- kernels ---
+
+
+@runs_notebooks
+@pytest.mark.slow
+@pytest.mark.parametrize(("source", "words"), [
+    ("1 / 0", r"01_a.ipynb, cell 3: ZeroDivisionError: division by zero; the executed copy"),
+    ("import os\nos._exit(1)", "its kernel died")])
+def test_a_failing_cell_is_named_once(source, words, tmp_path):
+    with pytest.raises(InputError, match=words):
+        reproduce.reproduce("p", root=project(tmp_path, _01_a=[PARAMETERS, source]))
+
+
+@runs_notebooks
+@pytest.mark.slow
+def test_notebooks_start_in_their_folder_and_two_run_at_a_time(tmp_path):
+    wait = ["import time, pathlib", "folder = pathlib.Path('..', RUN)", "(folder / {me}).touch()",
+            "while not (folder / {other}).exists(): time.sleep(0.1)"]
+    cells = {me: "\n".join(wait).format(me=repr(me), other=repr(other)) for me, other in (("x", "y"), ("y", "x"))}
+    root = project(tmp_path, _02_b=[PARAMETERS, cells["x"]], _03_c=[PARAMETERS, cells["y"]])
+    assert (reproduce.reproduce("p", root=root) / "notebooks" / "03_c.ipynb").exists()
+
+
+@runs_notebooks
+@pytest.mark.slow
+def test_ctrl_c_ends_the_command_and_the_kernel(tmp_path):
+    source = f"import os, time\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ntime.sleep(300)"
+    project(tmp_path, _01_a=[PARAMETERS, source])
+    command = subprocess.Popen([sys.executable, "-m", "ems", "reproduce", "--profile", "p"], cwd=tmp_path,
+                               stderr=subprocess.PIPE, text=True)
+    until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
+    command.send_signal(signal.SIGINT)
+    assert command.wait(20) == 130
+    assert "Traceback" not in command.stderr.read()
+    kernel = int((tmp_path / "pid").read_text())
+    until(lambda: not Path(f"/proc/{kernel}").exists())
+
+
+def until(holds, seconds=60):
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it never came to be"
+        time.sleep(0.1)
+
+
+# --- the project's own notebooks: one run of the smoke profile that the tests below look at ---
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory):
+    """A run with a key that nothing may keep, and without a mirror of public data sets."""
+    folder = tmp_path_factory.mktemp("smoke")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("EMS_DATA_MIRROR", raising=False)
+        patch.setenv("OPENAI_API_KEY", KEY)
+        return reproduce.reproduce("smoke", given={"RUN": str(folder)}, root=ROOT)
+
+
+@runs_notebooks
+@pytest.mark.slow
+def test_the_smoke_run_gives_everything_promised(smoke):
+    promised = ["triplets.jsonl", "answers.jsonl", "alignments.jsonl", "table1.csv", "table1.md", "table1.tex",
+                "manifest.json", "figures/scaling.png", "figures/alignment.png"]
+    assert [name for name in promised if not (smoke / name).exists()] == []
+    header, *rows = (smoke / "table1.csv").read_text(encoding="utf-8").splitlines()
+    assert header == "metric,part,model,value,ci_low,ci_high,n,unscored,signature"
+    assert {row.partition(",")[0] for row in rows} >= {"BLEU", "ROUGE", "BERTScore", "RAGChecker", "EMS(ROUGE)",
+                                                       "EMS(BERTScore)", "EMS(LLM)", "Coverage(local)"}
+
+
+@runs_notebooks
+@pytest.mark.slow
+def test_the_key_is_in_no_file_and_no_notebook_wrote_to_stderr(smoke):
+    for path in smoke.rglob("*"):
+        if path.is_file():
+            assert KEY.encode() not in path.read_bytes(), path
+    for path in (smoke / "notebooks").glob("*.ipynb"):
+        outputs = [o for cell in json.loads(path.read_text())["cells"] for o in cell.get("outputs", ())]
+        assert not [o for o in outputs if o.get("name") == "stderr" or o["output_type"] == "error"], path.name
+
+
+@runs_notebooks
+@pytest.mark.slow
+def test_a_dry_run_counts_what_an_unknown_judge_would_be_asked_and_starts_nothing_for_a_replay(monkeypatch):
+    counted = reproduce.plan("smoke", only=["02", "03"], given={"JUDGE": {"model": "nobody", "mode": "live"}}, root=ROOT)
+    calls = {task: used.calls for tasks in counted.values() for task, used in tasks.items()}
+    assert calls["claims"] == calls["extract"] == 6          # two references and four answers
+    assert {"entail", "summary", "match", "score"} <= calls.keys()
+    monkeypatch.setattr(reproduce, "_execute", lambda *args: pytest.fail("a kernel was started"))
+    assert reproduce.plan("smoke", root=ROOT) == {}
+
+
+@runs_notebooks
+@pytest.mark.slow
+def test_a_notebook_opens_alone_without_what_the_others_write(tmp_path):
+    path = ROOT / "notebooks" / "08_table1.ipynb"
+    reproduce._execute(path, tmp_path / path.name, {"RUN": str(tmp_path)})
+    assert (tmp_path / "table1.csv").exists()
+
+
+@runs_notebooks
+@pytest.mark.slow
+def test_the_papers_profile_can_be_counted_and_its_smallest_part_runs_live(tmp_path):
+    """On one call that is made up, with the kit's prompts; the models are a server that says one thing."""
+    (tmp_path / "AAPL_FY2024Q4.txt").write_text("Apple\n\n" + "Sales rose. " * 5000 + "\n\nThis concludes today's call.")
+    made_up = {"COMPANIES": ["AAPL"], "PROMPTS": "kit", "WRITING.prompts": "kit", "WRITING.transcripts": str(tmp_path),
+               "RUN": str(tmp_path / "run"), "RESAMPLES": 50, "ENCODER": "all-MiniLM-L6-v2"}
+    counted = reproduce.plan("paper", only=["01", "02", "03"], given=made_up, root=ROOT)
+    calls = {task: used.calls for tasks in counted.values() for task, used in tasks.items()}
+    assert (calls["consolidate"], calls["answer"]) == (5, 5)
+    assert calls["match"] > calls["extract"] > 15                       # five references, fifteen answers
+    with Loopback('{"points": ["Sales rose."]}') as server:
+        models = reproduce.load_profile(ROOT, "paper")["01_dataset"]["WRITING"]
+        for model in (*models["answers"], *models["references"], models["consolidator"]):
+            model |= {"base_url": server.url, "key_env": "none"}
+        run = reproduce.reproduce("paper", only=["01"], root=ROOT, given={
+            **made_up, "WRITING": {**models, "prompts": "kit", "transcripts": str(tmp_path)}, "LIMIT": 2})
+    assert len((run / "answers.jsonl").read_text(encoding="utf-8").splitlines()) == 6

@@ -1,0 +1,319 @@
+"""The reply store: nothing lost, nothing mixed, whatever happens to the process, the disk or the file."""
+
+import gzip
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from loopback import Loopback, run_batch
+
+from ems.judge import Record, Request, read_choice, read_usage
+from ems.judge.client import LLMJudge, MissingReplies
+from ems.judge.store import Replies, StoreError, reply_key
+from ems.types import InputError
+
+ROOT = Path(__file__).parent.parent
+
+
+def key(n):
+    return f"{n:064x}"
+
+
+def record(n, text="yes", **other):
+    return Record(key(n), "match", "m", text, date="2024-11-01T00:00:00+00:00", **other)
+
+
+def filled(*records, path=None):
+    store = Replies(path)
+    for one in records or (record(2, "zwei\n\"2\"", prompt="secret?", label="b"), record(1, "eins 数", label="a")):
+        store.put(one)
+    return store
+
+
+def start(code, *arguments):
+    """The code in a process of its own, with the names of this file."""
+    prelude = "import sys; sys.path[:0] = ['.', 'tests']\nfrom test_store import *\n"
+    return subprocess.Popen([sys.executable, "-c", prelude + code, *map(str, arguments)], cwd=ROOT,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+# --- what a chat completion says ---
+
+def test_key_holds_every_setting_and_the_order_of_a_schema():
+    base = {"model": "m", "prompt": "p", "schema": {"a": 1, "b": 2}, "seed": 7}
+    changed = [{**base, "model": "n"}, {**base, "prompt": "p "}, {**base, "seed": None},
+               {**base, "schema": {"b": 2, "a": 1}}, {**base, "schema": None}]
+    assert len({reply_key(**settings) for settings in [base, *changed]}) == 6
+    assert reply_key(**base) == reply_key(**dict(reversed(base.items())))
+
+
+@pytest.mark.parametrize("body", [
+    None, [], "text", 7, {}, {"choices": []}, {"choices": {}}, {"choices": [None]}, {"choices": [{}]},
+    {"choices": [{"message": None}]}, {"choices": [{"message": {"content": None}}]},
+    {"choices": [{"message": {"content": 7}}]}, {"choices": [{"message": {"content": {"text": "x"}}}]},
+    {"error": {"message": "busy"}},
+])
+def test_wrong_shapes_are_no_reply(body):
+    with pytest.raises(ValueError, match="wrong shape"):
+        read_choice(body)
+
+
+@pytest.mark.parametrize(("choice", "text", "finish"), [
+    ({"message": {"content": "a"}}, "a", "stop"),
+    ({"message": {"content": ""}, "finish_reason": "end_turn"}, "", "stop"),
+    ({"message": {"content": None}, "finish_reason": "length"}, "", "length"),
+    ({"message": {"content": "a"}, "finish_reason": "model_length"}, "a", "length"),
+    ({"message": {"content": None}, "finish_reason": "SAFETY"}, "", "refusal"),
+    ({"message": {"content": None, "refusal": "I can't."}, "finish_reason": "stop"}, "I can't.", "refusal"),
+    ({"message": {"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}}, "ab", "stop"),
+    ({"message": {"content": "\ud800"}}, "?", "stop"),
+    ({"message": {"content": None, "tool_calls": []}, "finish_reason": "tool_calls"}, "", "no text"),
+])
+def test_what_a_completion_says(choice, text, finish):
+    got = read_choice({"choices": [choice], "usage": {"prompt_tokens": 3, "completion_tokens": None}})
+    assert got == {"text": text, "finish_reason": finish, "prompt_tokens": 3, "completion_tokens": 0, "cached_tokens": 0}
+
+
+@pytest.mark.parametrize(("usage", "counts"), [
+    (None, (0, 0, 0)),
+    ({"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}, (3, 2, 0)),
+    ({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 135}, (32, 103, 0)),     # reasoning in the total
+    ({"completion_tokens": 2, "total_tokens": 5}, (0, 2, 0)),                               # the prompt is not known
+    ({"prompt_tokens": 2**70, "completion_tokens": -5}, (0, 0, 0)),
+    ({"prompt_tokens": True, "completion_tokens": "9"}, (0, 0, 0)),
+    ({"prompt_tokens": 3, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 9}}, (3, 1, 3)),
+])
+def test_token_counts(usage, counts):
+    assert tuple(read_usage({"usage": usage}).values()) == counts
+
+
+# --- one reply at a time ---
+
+def test_first_reply_stays_unless_replaced(tmp_path):
+    path = tmp_path / "new" / "r.sqlite"
+    store = Replies(path)
+    assert store.put(record(1, "first")).text == "first"
+    assert store.put(record(1, "second")).text == "first"
+    assert store.put(record(1, "third"), replace=True).text == "third"
+    assert Replies(path).get(key(1)).text == "third"
+    assert store.get(key(2)) is None
+    assert len(store) == 1
+
+
+def test_every_field_comes_back(tmp_path):
+    full = record(1, "naïve\0 \ud800 数", finish_reason="length", prompt_tokens=3, completion_tokens=2,
+                  cached_tokens=1, seconds=0.25, sent={"seed": 7}, label="AAPL-Q1", prompt="say\nit")
+    store = filled(full, path=tmp_path / "r.sqlite")
+    back = store.get(key(1))
+    assert back.text == "naïve\0 ? 数"           # a lone surrogate cannot be written as UTF-8
+    assert [getattr(back, f) for f in Record.__slots__ if f != "text"] == [
+        getattr(full, f) for f in Record.__slots__ if f != "text"]
+
+
+def test_a_stored_reply_takes_less_than_its_text(tmp_path):
+    text = json.dumps({"points": [f"Revenue of unit {i} rose by {i * 7 % 31} percent to {i * 13}." for i in range(20)]})
+    store = filled(*(record(n, text.replace("unit", f"unit {n}"), prompt=text) for n in range(300)),
+                   path=tmp_path / "r.sqlite")
+    store.checkpoint()
+    size = (tmp_path / "r.sqlite").stat().st_size
+    assert size < 300 * 2 * len(text)
+    (tmp_path / "copy.sqlite").write_bytes((tmp_path / "r.sqlite").read_bytes())      # without its log
+    assert len(Replies(tmp_path / "copy.sqlite")) == 300
+
+
+# --- killed, crowded, damaged, read-only ---
+
+@pytest.mark.slow
+def test_a_killed_process_loses_no_committed_reply(tmp_path):
+    path = tmp_path / "r.sqlite"
+    for attempt in range(2):
+        process = start("store, n = Replies(sys.argv[1]), int(sys.argv[2])\n"
+                        "while True: store.put(record(n, 'x' * 3000)); print(n, flush=True); n += 1", path, attempt * 10**6)
+        done = [process.stdout.readline() for _ in range(150)]
+        process.kill()
+        done = [int(line) for line in [*done, *process.communicate()[0].splitlines()] if line.strip()]
+        found = Replies(path).get_many(map(key, done))
+        assert len(found) == len(done) >= 150
+        assert all(r.text == "x" * 3000 for r in found.values())
+
+
+@pytest.mark.slow
+def test_several_processes_write_at_once(tmp_path):
+    code = ("store, me = Replies(sys.argv[1]), sys.argv[2]\n"
+            "for n in range(150): store.put(record(n, me)); store.put(record(10**6 * int(me) + n, me))\n"
+            "print(json.dumps([store.get(key(n)).text for n in range(150)]))")
+    workers = [start(code, tmp_path / "r.sqlite", i) for i in (1, 2, 3)]
+    seen = [worker.communicate() for worker in workers]
+    assert [worker.returncode for worker in workers] == [0, 0, 0], seen
+    assert seen[0][0] == seen[1][0] == seen[2][0]               # everyone sees the same one reply to a shared key
+    assert len(Replies(tmp_path / "r.sqlite")) == 150 + 3 * 150
+
+
+def test_a_full_disk_is_one_clear_line_and_what_was_saved_stays(tmp_path):
+    code = ("import resource; store = Replies(sys.argv[1])\n"
+            "resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))\n"
+            "for n in range(1000):\n"
+            "    try: store.put(record(n, os.urandom(2000).hex()))\n"
+            "    except StoreError as error: print(n); print(error); break")
+    out, err = start(code, tmp_path / "r.sqlite").communicate()
+    saved, message = out.splitlines()
+    assert "cannot be written" in message, err
+    store = Replies(tmp_path / "r.sqlite")                      # there is room again
+    assert len(store) == int(saved) > 10
+    store.put(record(int(saved)))
+
+
+@pytest.mark.parametrize("left_open", [False, True], ids=["closed", "with a write-ahead log"])
+def test_a_store_in_a_read_only_folder_is_replayed(tmp_path, left_open):
+    folder = tmp_path / "shared"
+    store = filled(record(1), path=folder / "r.sqlite")
+    if not left_open:
+        store._db.close()
+    code = ("if os.geteuid() == 0: os.setuid(65534)          # root may write everywhere\n"
+            "store = Replies(sys.argv[1])\n"
+            "print(store.read_only, store.get(key(1)).text, len(store))\n"
+            "try: store.put(record(2))\n"
+            "except StoreError as error: print(error)")
+    for path in folder.iterdir():
+        path.chmod(0o444)
+    folder.chmod(0o555)
+    for parent in (tmp_path, *tmp_path.parents):
+        if "pytest" in str(parent):                 # pytest's own folders are its user's alone
+            parent.chmod(0o755)
+    out, err = start(code, folder / "r.sqlite").communicate()
+    folder.chmod(0o755)
+    first, second = out.splitlines() or [err, ""]
+    assert first == "True yes 1"
+    assert "read-only" in second
+
+
+@pytest.mark.parametrize(("make", "name"), [
+    (lambda folder: (folder / "r").mkdir(), "r"),
+    (lambda folder: (folder / "r").write_text("key,text\n" * 300), "r"),
+    (lambda folder: (folder / "file").write_text("x"), "file/r"),
+    (lambda folder: sqlite3.connect(folder / "r").execute("CREATE TABLE replies (key TEXT, text TEXT)"), "r"),
+])
+def test_not_a_store(tmp_path, make, name):
+    make(tmp_path)
+    with pytest.raises(StoreError, match="cannot be opened as a reply store") as error:
+        Replies(tmp_path / name)
+    assert "\n" not in str(error.value)
+
+
+def test_a_damaged_row_is_one_clear_line(tmp_path):
+    store = filled(record(0), record(1), path=tmp_path / "r.sqlite")
+    store._db.execute("UPDATE replies SET data = x'00ff' WHERE key = ?", [key(1)])
+    assert store.get(key(0)).text == "yes"
+    with pytest.raises(StoreError, match=f"the reply {key(1)} is damaged.*delete this row") as error:
+        store.get(key(1))
+    assert "\n" not in str(error.value)
+
+
+# --- recordings ---
+
+@pytest.mark.parametrize("prompts", [True, False])
+def test_export_and_import(tmp_path, prompts):
+    assert filled().export(tmp_path / "r.jsonl", prompts=prompts) == 2
+    other = Replies(tmp_path / "r.sqlite")
+    assert other.import_file(tmp_path / "r.jsonl") == {"imported": 2, "duplicate": 0, "unused": 0}
+    assert other.import_file(tmp_path / "r.jsonl") == {"imported": 0, "duplicate": 2, "unused": 0}
+    assert [r.text for r in other.records()] == ["eins 数", "zwei\n\"2\""]
+    assert other.get(key(2)).prompt == ("secret?" if prompts else None)
+    first = (tmp_path / "r.jsonl").read_bytes()
+    other.export(tmp_path / "r.jsonl", prompts=prompts)
+    assert (tmp_path / "r.jsonl").read_bytes() == first         # the order of arrival does not matter
+    assert first.decode().count("\n") == 2
+    assert ("secret" in first.decode()) == prompts
+
+
+def test_recordings_stand_behind_a_store(tmp_path):
+    filled(record(1, "recorded"), record(2, "recorded")).export(tmp_path / "r.jsonl")
+    (tmp_path / "r.jsonl.gz").write_bytes(gzip.compress((tmp_path / "r.jsonl").read_bytes()))
+    store = Replies(tmp_path / "r.sqlite", recorded=[tmp_path / "r.jsonl.gz"])
+    store.put(record(2, "fresh"))
+    store.put(record(3, "fresh"))
+    assert [store.get(key(n)).text for n in (1, 2, 3)] == ["recorded", "fresh", "fresh"]
+    assert [r.text for r in store.records()] == ["recorded", "fresh", "fresh"]
+    assert len(store) == 3
+
+
+def test_a_recording_alone_is_read_only(tmp_path):
+    filled().export(tmp_path / "r.jsonl")
+    store = Replies(tmp_path / "r.jsonl")
+    with pytest.raises(StoreError, match="read-only"):
+        store.put(record(3))
+    assert len(store) == 2
+    assert os.listdir(tmp_path) == ["r.jsonl"]
+    with pytest.raises(InputError, match="compress it"):
+        store.export(tmp_path / "r.jsonl.gz")
+
+
+GOOD = json.dumps({"key": key(5), "task": "match", "model": "m", "text": "yes"})
+
+
+@pytest.mark.parametrize(("line", "says"), [
+    ("{", "line 2 is not JSON"), ("[1]", "line 2: not a saved reply"), ("null", "line 2"), ('"x"', "line 2"),
+    (GOOD.replace(key(5), "abc"), "64 hexadecimal"), (GOOD.replace('"yes"', "null"), "texts"),
+    (GOOD.replace('"task"', '"tusk"'), "tusk"), (GOOD[:-1] + ', "more": 1}', "more"),
+    (GOOD.replace("yes", "\udc80"), "cannot be read"), (GOOD.replace(key(5), key(1)), "another reply is saved"),
+    ('{"custom_id": 3}', None), (f'{{"custom_id": "{key(7)}", "response": "rubbish"}}', None),
+])
+def test_a_malformed_line_changes_nothing(tmp_path, line, says):
+    file = tmp_path / "in.jsonl"
+    file.write_bytes(f"\ufeff{GOOD.replace(key(5), key(9))}\r\n{line}\n\n".encode("utf-8", "surrogateescape"))
+    store = filled(record(1, "no"))
+    if says is None:                                            # a batch result that is of no use
+        assert store.import_file(file) == {"imported": 1, "duplicate": 0, "unused": 1}
+        return
+    with pytest.raises(InputError, match=says) as error:
+        store.import_file(file)
+    assert "\n" not in str(error.value)
+    assert [r.text for r in store.records()] == ["no"]          # line 1 was good, and is not in
+    if "another" not in says:
+        with pytest.raises(InputError, match=says):
+            Replies(recorded=[file])
+
+
+def test_recordings_that_contradict_each_other(tmp_path):
+    (tmp_path / "r.jsonl").write_text(f"{GOOD}\n{GOOD}\n{GOOD.replace('yes', 'no')}\n")
+    with pytest.raises(InputError, match="line 3: a second, different reply"):
+        Replies(tmp_path / "r.jsonl")
+
+
+def test_a_file_that_cannot_be_read_or_written(tmp_path):
+    (tmp_path / "in.jsonl.gz").write_bytes(b"\x1f\x8b broken")
+    for name in ("none.jsonl", "in.jsonl.gz", "."):
+        with pytest.raises(InputError, match="cannot be read as JSON lines"):
+            Replies().import_file(tmp_path / name)
+    with pytest.raises(InputError, match="cannot be written"):
+        Replies().export(tmp_path / "in.jsonl.gz" / "r.jsonl")
+
+
+# --- requests that wait for a reply ---
+
+def test_a_replay_through_batch_files_ends_with_every_reply(tmp_path):
+    store, batch, done = Replies(tmp_path / "r.sqlite"), tmp_path / "batch.jsonl", tmp_path / "done.jsonl"
+    judge = LLMJudge("m", store=store, mode="replay", sample=2)
+    asked = [Request("match", f"question {i}", 16, {"properties": {}}, label=str(i)) for i in range(8)]
+    with pytest.raises(MissingReplies):
+        judge.ask(asked)
+    assert store.export_pending(batch) == 8
+    line = json.loads(batch.read_text().splitlines()[0])
+    assert (line["custom_id"], line["method"], line["url"]) == (judge.key(asked[0]), "POST", "/v1/chat/completions")
+    assert (line["body"]["model"], line["body"]["seed"]) == ("m", 7 + 2)
+    run_batch(batch, done, lambda body: "re: " + body["messages"][-1]["content"], lost=lambda n: n % 3 == 0)
+    assert store.import_file(done) == {"imported": 5, "duplicate": 0, "unused": 3}
+    assert store.import_file(done) == {"imported": 0, "duplicate": 0, "unused": 8}      # the same file does no harm
+    with pytest.raises(MissingReplies, match="3 replies of m"):
+        judge.ask(asked)
+    assert store.export_pending(batch) == 3
+    with Loopback("live") as server:                            # what failed is asked live, and the replay is whole
+        LLMJudge("m", store=store, sample=2, base_url=server.url).ask(asked)
+        assert server.count == 3
+    assert {record.text for record in judge.ask(asked)} == {"live", *(f"re: question {i}" for i in (1, 2, 4, 5, 7))}
+    assert store.export_pending(batch) == 0
+    assert store.get(judge.key(asked[1])).prompt == "question 1"
