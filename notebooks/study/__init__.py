@@ -13,8 +13,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import ems
 import pandas as pd
+
+import ems
 from ems.frames import NAMES, read_frames
 from ems.io import write_json
 from ems.judge.client import LLMJudge
@@ -78,7 +79,7 @@ def alignments_of(run: Path, judge: LLMJudge | None) -> list[EMSResult]:
 
 
 def sample(answers: Sequence[Answer], per_model: int) -> list[Answer]:
-    """So many answers of each model, drawn by hash: always the same ones, whatever other answers there are."""
+    """So many answers of each model, drawn by hash: always the same ones."""
     drawn: dict[str, list[Answer]] = {}
     for answer in sorted(answers, key=_hash):
         drawn.setdefault(answer.model, []).append(answer)
@@ -92,7 +93,8 @@ def _hash(answer: Answer) -> bytes:
 def example(results: Sequence[EMSResult], triplet_id: str = "") -> EMSResult:
     """A result to look at: the median F1 of the model with the best mean, or its answer to `triplet_id`."""
     means = pd.DataFrame([{"model": r.model, "f1": r.f1} for r in results]).groupby("model")["f1"].mean()
-    best = sorted((r for r in results if r.model == means.idxmax() and r.f1 == r.f1), key=lambda r: (r.f1, r.triplet_id))
+    valued = [r for r in results if r.model == means.idxmax() and r.f1 == r.f1]
+    best = sorted(valued, key=lambda r: (r.f1, r.triplet_id))
     named = [r for r in best if r.triplet_id == triplet_id]
     return named[0] if named else best[len(best) // 2]
 
@@ -104,5 +106,6 @@ def save_usage(path: Path, *judges: LLMJudge | None) -> pd.DataFrame:
         if judge is not None:
             name = judge.name if judge.name not in usages else f"{judge.name}, again ({number})"
             usages[name] = judge.usage()
-    write_json(path, {name: {task: vars(used) for task, used in tasks.items()} for name, tasks in usages.items()})
+    plain = {name: {task: vars(used) for task, used in tasks.items()} for name, tasks in usages.items()}
+    write_json(path, plain)
     return usage_table(usages)

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import rankdata
+
 from ems.baselines import bertscore, bleu, rouge
 from ems.evaluators import build
 from ems.frames import read_frames
@@ -24,7 +26,6 @@ from ems.local.encoder import Encoder
 from ems.local.sentences import SentenceExtractor
 from ems.stats import MIN_CLUSTERS
 from ems.types import Answer, CoverageResult, InputError, ScoreResult, Triplet
-from scipy.stats import rankdata
 
 from . import ROOT
 from .datasets import KEYS, POINT_KEYS, SETS

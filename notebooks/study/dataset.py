@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 import ems
-from ems.io import read_text, some
+from ems.io import read_text, some, write_jsonl
 from ems.judge import Record, Request
 from ems.prompts import Prompts, harmless
 from ems.types import InputError, Triplet
@@ -121,6 +121,22 @@ class Writer:
             room = (self.context_tokens - reply) * CHARS_PER_TOKEN - bare
             document = document[:max(0, room)]
         return prompts.fill(task, **_slots(document), **values), len(document)
+
+
+def write(settings: Mapping[str, Any], triplets: Sequence[Triplet], prompts: Prompts, run: Path, root: Path
+          ) -> tuple[list[Triplet], list[dict[str, Any]], list[Any]]:
+    """What the models of a profile's WRITING write: triplets with new references, answers; the judges.
+
+    Without `references` the triplets stay as they are; else the drafts are kept in `run`/drafts.jsonl.
+    """
+    mode, final = settings.get("mode", "replay"), settings.get("consolidator")
+    authors, finals, writers = ([Writer.of(entry, run, root, mode) for entry in entries] for entries in (
+        settings.get("references", []), [final] if final else [], settings.get("answers", [])))
+    if authors:
+        triplets, drafts = write_references(triplets, authors, finals[0] if finals else None, prompts)
+        write_jsonl(run / "drafts.jsonl", drafts)
+    answers = [row for writer in writers for row in write_answers(triplets, writer, prompts)]
+    return list(triplets), answers, [writer.judge for writer in (*authors, *finals, *writers)]
 
 
 def write_answers(triplets: Sequence[Triplet], writer: Writer, prompts: Prompts) -> list[dict[str, Any]]:

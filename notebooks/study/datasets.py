@@ -26,6 +26,7 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pandas as pd
+
 from ems.io import parse_jsonl, read_text, some, write_file
 from ems.types import Answer, GivenPoint, InputError, Triplet
 

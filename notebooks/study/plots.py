@@ -304,13 +304,15 @@ def support_figure(summary: pd.DataFrame, points: pd.DataFrame) -> Figure:
 # --- agreement with people ---
 
 # Of each family of metrics: colour, marker, name. A marker tells them apart in print without colours.
-FAMILIES = {"judged": (BLUE, "o", "by a judge's replies"), "local": (GREEN, "s", "by points, without a judge"),
-            "whole": (ORANGE, "D", "whole texts compared"), "published": (PINK, "^", "RAGChecker, by its authors' judge"),
+FAMILIES = {"judged": (BLUE, "o", "by a judge's replies"),
+            "local": (GREEN, "s", "by points, without a judge"),
+            "whole": (ORANGE, "D", "whole texts compared"),
+            "published": (PINK, "^", "RAGChecker, by its authors' judge"),
             "none": (GREY, "v", "no metric: length, or the system alone")}
 
 
 def family_of(metric: str) -> str:
-    """The family of a metric on labelled sets, where EMS(ROUGE) and EMS(BERTScore) have points without a judge."""
+    """The family of a metric on labelled sets, where EMS(ROUGE) has points without a judge."""
     if metric in ("length", "the system alone"):
         return "none"
     if metric.startswith(("EMS", "Coverage", "Judge")):
@@ -326,21 +328,22 @@ def people_figure(people: pd.DataFrame, measure: str = "Spearman") -> Figure:
     rows = people[people["measure"] == measure]
     panels = {f"{asked}: {part}": rows[rows["asked"] == asked]
               for asked, part in rows[["asked", "part"]].drop_duplicates().to_numpy()}
-    figure, axes = _dot_panels(panels, f"{measure} correlation with the annotators' preference (from -1 to 1), "
+    figure, axes = _dot_panels(panels, f"{measure} correlation with the annotators' preference (-1 to 1), "
                                "95 % interval over pairs of answers")
     for ax, table in zip(axes, panels.values(), strict=True):
         between = table.set_index("metric").loc["the other annotator"]
         ax.axvspan(between["ci_low"], between["ci_high"], color="#E4E4E4", zorder=0)
         ax.axvline(between["value"], color=GREY, linewidth=1.2, zorder=1)
-        ax.text(between["value"], -0.75, "one annotator\nagainst the other", ha="center", va="bottom", fontsize=10)
+        ax.text(between["value"], -0.75, "one annotator\nagainst the other", ha="center", va="bottom",
+                fontsize=10)
         ax.set_ylim(top=-1.8)
     return figure
 
 
 def area_figure(panels: Mapping[str, pd.DataFrame]) -> Figure:
     """A panel per title: each metric's AUC with its interval, from `agreement`'s rows of one measure."""
-    figure, axes = _dot_panels(panels, "AUC: share of pairs of a right and a wrong answer (or point) in the right "
-                               "order (dotted: 0.5, guessing), 95 % interval over companies, filings or questions")
+    figure, axes = _dot_panels(panels, "AUC: share of pairs of a right and a wrong answer (or point) in the "
+                               "right order (dotted: 0.5, guessing), 95 % interval over groups")
     for ax in axes:
         ax.axvline(0.5, color="black", linewidth=0.8, linestyle=":", zorder=1)
     return figure
@@ -361,8 +364,8 @@ def _dot_panels(panels: Mapping[str, pd.DataFrame], label: str) -> tuple[Figure,
                 ax.text(0.98, y, "not computed", transform=ax.get_yaxis_transform(), ha="right", va="center",
                         fontsize=10, color=GREY)
             else:
-                ax.annotate(f"{row['value']:.2f}", (row["value"], y), xytext=(0, 6), textcoords="offset points",
-                            fontsize=10, ha="center")
+                ax.annotate(f"{row['value']:.2f}", (row["value"], y), xytext=(0, 6),
+                            textcoords="offset points", fontsize=10, ha="center")
         ax.set_yticks(range(len(order)), order if ax is axes[0] else [])
         ax.set_ylim(len(order) - 0.4, -0.8)
         ax.grid(axis="y", color="#EFEFEF", zorder=0)

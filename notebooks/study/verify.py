@@ -1,7 +1,7 @@
 """`make verify`: every number that README and docs/replication.md print, looked up in a run's files.
 
-A row of docs/claims.csv names a document, a CSV file of the run, a query that finds one row of it, and the words
-that the document must hold, with the row's columns in braces: "g {g:.2f}".
+A row of docs/claims.csv names a document, a CSV file of the run, a query that finds one row of it, and the
+words that the document must hold, with the row's columns in braces: "g {g:.2f}".
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ def claims() -> list[dict[str, str]]:
 def main(run: Path) -> int:
     """Print what does not hold, and how much does; the exit status."""
     problems = [problem for claim in claims() if (problem := check(claim, run))]
-    print("\n".join([*problems, f"{len(claims()) - len(problems)} of {len(claims())} claims hold in {run.name}"]))
+    held = f"{len(claims()) - len(problems)} of {len(claims())} claims hold in {run.name}"
+    print("\n".join([*problems, held]))
     return 1 if problems else 0
 
 

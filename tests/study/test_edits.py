@@ -18,12 +18,11 @@ TEXT = ("Overview of the quarter:\n\nRevenue was $94.9 billion, up 6% on the yea
 OTHER = "Capital spending was $2.9 billion. Buybacks came to $25 billion. The dividend is $0.25 a share."
 
 
+SENTENCES = SentenceExtractor(keep_summaries=True)([TEXT])[0]
+
+
 def edited(name, text=TEXT, dose=1.0, other=OTHER):
     return edits.edited(name, text, other, dose, "t1")
-
-
-def sentences(text):
-    return list(SentenceExtractor(keep_summaries=True)([text])[0])
 
 
 def test_what_each_edit_does():
@@ -39,13 +38,13 @@ def test_what_each_edit_does():
     assert edited("repeat points").count("Services reached $25 billion in India.") == 2
     assert edited("pad with other facts").count("Buybacks came to $25 billion.") == 1
     shuffled = edited("shuffle sentences").split("\n\n")
-    assert (sorted(shuffled), shuffled != sentences(TEXT)) == (sorted(sentences(TEXT)), True)
+    assert (sorted(shuffled), shuffled != list(SENTENCES)) == (sorted(SENTENCES), True)
     assert edited("pad with other facts", other="") is edited("change numbers", "No number here.") is None
 
 
 @pytest.mark.parametrize("name", ["delete points", "change numbers", "negate"])
 def test_a_larger_dose_holds_the_smaller(name):
-    changed = [{s for s in sentences(TEXT) if s not in edited(name, dose=dose)} for dose in (0.25, 0.5, 1.0)]
+    changed = [{s for s in SENTENCES if s not in edited(name, dose=dose)} for dose in (0.25, 0.5, 1.0)]
     assert changed[0] < changed[1] < changed[2]
     with pytest.raises(InputError, match="share"):
         edited(name, dose=1.1)
@@ -59,8 +58,6 @@ def test_any_text_can_be_edited_and_equal_arguments_give_equal_texts(text, name,
 def test_losses_by_hand():
     triplets = [Triplet(f"t{i}", f"g{i}", "q", "Revenue was 5 million. Costs rose. Debt fell.") for i in range(8)]
     answers = edits.edited_answers(triplets, doses=[0.5, 1.0])
-    assert {a.model for a in answers if a.triplet_id == "t0"} == {
-        edits.UNEDITED, *(f"{name}@{dose:g}" for name in edits.EDITS for dose in (0.5, 1.0))}
     kept = [a for a in answers if a.model in (edits.UNEDITED, "negate@1", "repeat points@1")]
     parts = {"F1": {"negate@1": 0.5, "repeat points@1": 0.9}, "Precision": {"negate@1": 0.2, "repeat points@1": 0.6}}
     values = pd.concat([values_frame(kept, [of.get(a.model, 1.0) for a in kept], "M", part, {}, triplets) for part, of in parts.items()])

@@ -17,11 +17,6 @@ TEXT = "Sales rose 6%.\n\n- Costs fell by 2 million.\n- Debt is flat.\n\nSales r
 TRIPLET = Triplet("t1", "g", "q", "Sales rose 6%. Costs fell. Debt is flat.")
 
 
-@pytest.mark.parametrize(("extractor", "points"), [(Sentences(), 5), (Sentences(2), 3), (Sentences(3), 2), (Sentences(keep_repeats=False), 4)])
-def test_sentences_are_grouped_across_list_entries(extractor, points):
-    assert [len(cut) for cut in extractor([TEXT, ""])] == [points, 0]
-
-
 @given(st.sampled_from(list(granularity.CHOICES)[:4]), st.permutations(TEXT.split(". ")))
 def test_coverage_does_not_depend_on_how_a_text_is_cut(choice, parts):
     one, other = (ems.Coverage(granularity.CHOICES[name]()).score(TEXT, ". ".join(parts)) for name in (granularity.BASE, choice))

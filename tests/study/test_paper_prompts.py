@@ -1,8 +1,9 @@
 """The paper's prompts out of a copy of it: here a made-up paper, since the real words are not ours."""
 
 import pytest
-from ems.types import InputError
 from study import paper_prompts
+
+from ems.types import InputError
 
 QUESTIONS = "\n".join(f"QUESTION {i}\nWhat does part {i} of the report say,\nand why?" for i in range(1, 6))
 BODIES = {

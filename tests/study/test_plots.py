@@ -23,8 +23,7 @@ def test_scaling_shows_each_systems_mean_on_a_scale_from_0(sizes, ticks):
     summary, paired = summarise(VALUES), paired_table(VALUES)
     figure = plots.scaling_figure(summary, sizes, paired)
     assert {"EMS(LLM) F1", "0.135", "0.535", *ticks, f"last against first: p (Holm) = {paired['p_holm'].iloc[0]:.2g}"} <= set(texts(figure))
-    low, high = figure.axes[0].get_ylim()
-    assert low == 0 < summary["ci_high"].max() < high
+    assert figure.axes[0].get_ylim()[0] == 0 < summary["ci_high"].max() < figure.axes[0].get_ylim()[1]
 
 
 def test_the_heatmap_has_a_cell_a_group_and_question_on_one_scale_and_the_same_bytes_each_time(tmp_path):
@@ -40,8 +39,7 @@ def test_an_alignment_shows_scores_misses_what_is_unscored_and_how_much_is_not_d
     figure = plots.alignment_figure(result.to_dict())
     shown = texts(figure)
     assert {"0.70", "0.00", "?", "Reference: 3 points", "Answer of m: 2 points", "0: ref zero"} <= set(shown)
-    assert any(text.startswith("Recall 0.350, Precision 0.350, F1 0.350") for text in shown)
-    assert len(figure.axes[0].lines) == 1
+    assert (any("F1 0.350" in text for text in shown), len(figure.axes[0].lines)) == (True, 1)
     points = tuple(f"point {i} " + "word " * 200 for i in range(30))
     shown = texts(plots.alignment_figure(EMSResult("t", "m", points, points, tuple(range(30)), (1.0,) * 30).to_dict()))
     assert shown.count("… and 16 more, not drawn") == 2
@@ -53,8 +51,8 @@ def test_a_point_is_joined_to_the_passage_with_most_of_its_words():
     answer = "# Heading\n\nSales rose in India and in China.\n\nCosts fell."
     figure = plots.extraction_figure(answer, ["Sales rose in China.", "Sales rose in India.", "Costs fell."])
     assert {"The answer: 11 words", "Its points: 3", "Heading", "2: Costs fell."} <= set(texts(figure))
-    starts = [line.get_ydata()[0] for line in figure.axes[0].lines]
-    assert starts[0] == starts[1] != starts[2]
+    first, second, third = (line.get_ydata()[0] for line in figure.axes[0].lines)
+    assert first == second != third
 
 
 def test_choices_losses_and_support_show_their_tables():

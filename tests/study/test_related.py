@@ -33,7 +33,6 @@ def test_every_kind_of_cell_by_hand(monkeypatch, paper, measure, file, subset, e
 def test_the_committed_cells_beside_the_printed_ones():
     counted = related.compared(related.tables(PRINTED, STORED))
     assert counted["equal"].to_list() == [59, 0, 7, 23, 26, 21, 5]
-    assert counted["counted"].to_list() == [64, 9, 8, 24, 27, 24, 6]
 
 
 @pytest.mark.slow
