@@ -20,7 +20,6 @@ from typing import Any
 from . import __version__
 from .io import meant, say
 from .types import InputError
-from .view import visible
 
 STORE = "ems-replies.sqlite"
 # Options of several commands, and what argparse is told of them.
@@ -42,10 +41,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         return getattr(import_module("ems.commands"), args.run)(args)
     except InputError as error:
-        say(f"ems: {visible(str(error))}")
+        say(f"ems: {error}")
         return 2
     except KeyboardInterrupt as stop:
-        say(f"ems: {visible(str(stop) or 'stopped')}")
+        say(f"ems: {str(stop) or 'stopped'}")
         return 128 + signal.SIGINT
 
 
@@ -64,7 +63,7 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     if unknown:
         options = re.findall(r"--[a-z][a-z-]*", args.parser.format_help())
         nearest = meant(unknown[0].partition("=")[0], options)
-        args.parser.error(visible(f"unrecognized arguments: {' '.join(unknown)}{nearest}"))
+        args.parser.error(f"unrecognized arguments: {' '.join(unknown)}{nearest}")
     return args
 
 
@@ -159,7 +158,6 @@ def _report(commands: Any) -> None:
                    "ems report results.jsonl -o report.html")
     add("results", metavar="RESULTS", help="results of ems evaluate, or a run's alignments.jsonl")
     add("-o", "--output", required=True, metavar="FILE.html", help="file to write")
-    add("--triplets", metavar="FILE", help="questions and groups, in place of those in the results")
 
 
 def _compare(commands: Any) -> None:

@@ -6,6 +6,7 @@ import argparse
 import json
 import math
 import os
+import sys
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -17,7 +18,6 @@ from .frames import COLUMNS, Row, metric_of, of_rows, values_of
 from .io import read_text, say, write_jsonl
 from .prompts import Prompts
 from .types import InputError, Triplet
-from .view import visible
 
 if TYPE_CHECKING:
     from .judge.client import LLMJudge
@@ -77,7 +77,7 @@ def _results(args: argparse.Namespace, judge: LLMJudge | None, evaluator: Any) -
 
     triplets, answers = load_triplets(args.triplets), load_answers(args.answers)
     for model, missing in check_join(triplets, answers).items():
-        _say(f"{model} left {len(missing)} of {len(triplets)} triplets unanswered, e.g. {missing[0]}")
+        say(f"ems: {model} left {len(missing)} of {len(triplets)} triplets unanswered, e.g. {missing[0]}")
     if not args.scheduler:
         results = evaluator.stream(triplets, answers, progress=not args.dry_run)
     elif evaluator.judges or args.metric or "extractor" in args or "matcher" in args:
@@ -133,7 +133,7 @@ def _show(args: argparse.Namespace, judge: LLMJudge | None, rows: Sequence[Row],
         if checked:
             print(f"\nThe answers' points in the documents:\n{as_text(support_table(checked))}")
     if judge is not None:
-        say(as_text(usage_table({judge.name: judge.usage()})))
+        print(as_text(usage_table({judge.name: judge.usage()})), file=sys.stderr)
 
 
 def _doubts(result: Any) -> list[str]:
@@ -147,15 +147,15 @@ def _status(rows: Sequence[Row], doubts: Counter[str], failures: Counter[str]) -
     units, unscored = (sum(answer[name] for answer in answers) for name in ("units", "unscored"))
     lost = sum(math.isnan(answer["value"]) for answer in answers)
     for doubt, times in doubts.most_common(3):
-        _say(f"{times} of {len(answers)} answers: {doubt}")
+        say(f"ems: {times} of {len(answers)} answers: {doubt}")
     if lost < len(answers) and (unscored <= (1 - ENOUGH) * units and lost <= (1 - ENOUGH) * len(answers)):
         return 0
     reasons = ", ".join(f"{reason} {times}" for reason, times in failures.most_common())
     why = f". Without a usable reply: {reasons}" if reasons else ""
     if ": length" in why:
         why += "; a reply cut by its length may be one of a model that thinks first: give --thinking-tokens"
-    _say(f"{unscored} of {units} points are unscored, {lost} of {len(answers)} answers altogether; the "
-         f"values speak for the rest only{why}")
+    say(f"ems: {unscored} of {units} points are unscored, {lost} of {len(answers)} answers altogether; the "
+        f"values speak for the rest only{why}")
     return 3
 
 
@@ -198,12 +198,12 @@ def _prompts(args: argparse.Namespace) -> Prompts:
 
 def report(args: argparse.Namespace) -> int:
     """Results as one HTML file."""
-    from .data import load_results, load_triplets
+    from .data import load_results
     from .report import save_report
 
-    _keep(args.output, args.results, args.triplets)
+    _keep(args.output, args.results)
     results = load_results(args.results)
-    path = save_report(results, args.output, load_triplets(args.triplets) if args.triplets else None)
+    path = save_report(results, args.output)
     print(f"{sum(map(len, results.values()))} results in {path} ({path.stat().st_size / 1000:,.0f} kB)")
     return 0
 
@@ -269,14 +269,10 @@ def reproduce(args: argparse.Namespace) -> int:
     return 0
 
 
-def _keep(out: str, *read: str | None) -> None:
+def _keep(out: str, *read: str) -> None:
     """InputError when what a command would write is a folder, or one of the files that it reads."""
     if Path(out).is_dir():
         raise InputError(f"{out} is a folder; name a file in it to write")
     for path in read:
-        if path and os.path.realpath(path) == os.path.realpath(out):
+        if os.path.realpath(path) == os.path.realpath(out):
             raise InputError(f"{out} is also read by this command and would be lost; name another file")
-
-
-def _say(message: str) -> None:
-    say(f"ems: {visible(message)}")

@@ -28,11 +28,9 @@ def stream(address: str, triplets: Sequence[Triplet], answers: Sequence[Answer],
         from distributed import Client
 
         client = Client(address, timeout=5, set_as_default=False)
-    except ImportError:
-        raise InputError("--scheduler needs dask: pip install -e '.[dask]' in the project's folder") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"no Dask scheduler at {address} ({error or type(error).__name__}); start one with "
-                         "'dask scheduler' and give its address, such as tcp://host:8786") from None
+    except (ImportError, OSError, ValueError) as error:
+        raise InputError(f"no Dask scheduler at {address} ({error}); pip install -e '.[dask]', start 'dask "
+                         "scheduler' and give its address, such as tcp://host:8786") from None
     by_id, rest, waiting = {triplet.id: triplet for triplet in triplets}, iter(answers), deque[Any]()
     with client:
         while True:

@@ -214,9 +214,12 @@ def unread_scripts(text: str) -> tuple[str, ...]:
     """
     if not _OTHER_SCRIPT.search(text):
         return ()
-    letters = Counter(unicodedata.name(letter, "UNKNOWN").split()[0] for letter in text if letter.isalpha())
-    many = UNREAD * letters.total()
-    return tuple(script for script, n in letters.items() if script != "LATIN" and n >= many)
+    letters: Counter[str] = Counter()
+    for letter, times in Counter(text).items():
+        if letter.isalpha():
+            letters[unicodedata.name(letter, "UNKNOWN").split()[0]] += times
+    return tuple(script for script, n in letters.items()
+                 if script != "LATIN" and n >= UNREAD * letters.total())
 
 
 # The table, the constants and the patterns; the last number is raised when other code changes a value.

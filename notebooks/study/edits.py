@@ -13,6 +13,9 @@ from itertools import product
 
 import pandas as pd
 
+from ems.baselines import bleu, rouge
+from ems.evaluators import build
+from ems.frames import to_frame, values_frame
 from ems.local.sentences import SentenceExtractor
 from ems.stats import mean_over
 from ems.types import Answer, InputError, Triplet
@@ -122,6 +125,18 @@ def edited_answers(triplets: Sequence[Triplet], doses: Sequence[float] = DOSES, 
             if text is not None:
                 answers.append(Answer(t.id, f"{name}@{dose:g}", text))
     return answers
+
+
+def values(triplets: Sequence[Triplet], doses: Sequence[float] = DOSES) -> pd.DataFrame:
+    """What metrics without a judge say of the `edited_answers` of these triplets, as a frame of values."""
+    answers = edited_answers(triplets, doses)
+    reference = {t.id: t.reference for t in triplets}
+    texts = [reference[a.triplet_id] for a in answers], [a.answer for a in answers]
+    rouge_l = [f1 for _, _, f1 in rouge(*texts, ["rougeL"])["rougeL"]]
+    return pd.concat([values_frame(answers, bleu(*texts), "BLEU", "Score", {}, triplets),
+                      values_frame(answers, rouge_l, "ROUGE-L", "F1", {}, triplets),
+                      to_frame(build(None, "rouge").evaluate(triplets, answers), "EMS(ROUGE)"),
+                      to_frame(build(None, "local").evaluate(triplets, answers), "Coverage(local)")])
 
 
 def losses(values: pd.DataFrame) -> pd.DataFrame:

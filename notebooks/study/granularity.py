@@ -71,11 +71,14 @@ CHOICES: dict[str, Callable[[], Extractor]] = {
 
 
 def values(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> pd.DataFrame:
-    """Values of every choice, without a judge: metrics `EMS(ROUGE): ...` and `Coverage(local): ...`.
+    """Values of every choice, without a judge, of the answers to these triplets.
 
+    Metrics: `EMS(ROUGE): ...` and `Coverage(local): ...`.
     Coverage(local) counts a text's words once, however they are cut into points: of the choices only
     summaries can change it.
     """
+    ids = {t.id for t in triplets}
+    answers = [a for a in answers if a.triplet_id in ids]
     frames = [to_frame(ems.EMS(extractor(), WordMatcher(), rouge_scorer()).evaluate(triplets, answers),
                        f"EMS(ROUGE): {name}") for name, extractor in CHOICES.items()]
     frames += [to_frame(ems.Coverage(CHOICES[name]()).evaluate(triplets, answers), f"Coverage(local): {name}")

@@ -4,8 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from study import systems
+from study import answers_of, systems, triplets_of, values_of
 
+import ems
+from ems.frames import to_frame
 from ems.types import InputError
 
 
@@ -40,6 +42,15 @@ def test_systems_are_told_apart_by_a_paired_t_test_over_groups_whatever_the_orde
     pd.testing.assert_series_equal(row, systems.ranking(scores[::-1], labels[::-1], {"M": "M"}, resamples=200).loc["M"])
     with pytest.raises(InputError, match="nothing to rank"):
         systems.ranking(scores, labels.assign(correct=True), {"M": "M"})
+
+
+def test_the_committed_values_are_those_of_this_code(tmp_path):
+    stored, answers = values_of(tmp_path), answers_of(tmp_path)[::10]
+    made = to_frame(ems.build().evaluate(triplets_of(tmp_path), answers))
+    both = made.merge(stored, on=["metric", "part", "model", "triplet_id"], suffixes=("", "_stored"))
+    assert (len(stored), len(both)) == (4600, 60)
+    assert both["value"].to_list() == pytest.approx(both["value_stored"].to_list())
+    assert (both["signature"] == both["signature_stored"]).all()
 
 
 def test_the_models_of_a_run_keep_the_order_of_sizes_or_come_by_size():
