@@ -23,6 +23,7 @@ OVER = re.compile(r"signoff|disconnect\b|conclude[sd]? (?:today|the|our|this)|go
                   r"all the time (?:that )?we have|"
                   r"(?:thanks?|thank you)[^.]{0,40} (?:joining|participa|attending)", re.IGNORECASE)
 CHARS_PER_TOKEN = 3       # of a transcript, at least: tokenizers in use take 3.5 to 4.5
+CHARS_WRITTEN = 4         # per token of an answer, about: what a dry run assumes
 # What a writer's entry in a profile says beyond what a judge's says.
 WRITING = {"served": "", "context_tokens": 0, "context_chars": None, "max_tokens": 800}
 THOUGHT = re.compile(r"\A\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
@@ -150,7 +151,7 @@ def write_answers(triplets: Sequence[Triplet], writer: Writer, prompts: Prompts)
                          "or set context_chars: 0")
     asked = [writer.filled(prompts, "answer", harmless(t.context or ""), question=harmless(t.question))
              for t in triplets]
-    requests = [Request("answer", prompt, writer.max_tokens, label=f"{t.id} {writer.model}")
+    requests = [_request("answer", prompt, writer, f"{t.id} {writer.model}")
                 for t, (prompt, _) in zip(triplets, asked, strict=True)]
     replies = writer.judge.ask(requests, f"answers of {writer.model}")
     return [{"triplet_id": t.id, "model": writer.model, "answer": written(reply, f"{writer.model} on {t.id}"),
@@ -188,7 +189,14 @@ def _consolidation(triplet: Triplet, drafts: Sequence[Mapping[str, Any]], consol
     prompt, _ = consolidator.filled(prompts, "consolidate", harmless(triplet.context or ""),
                                     question=harmless(triplet.question), versions=versions,
                                     versions_count=str(len(texts)))
-    return Request("consolidate", prompt, consolidator.max_tokens, label=triplet.id)
+    return _request("consolidate", prompt, consolidator, triplet.id)
+
+
+def _request(task: str, prompt: str, writer: Writer, label: str) -> Request:
+    """A dry run assumes a text as long as it may be, which no other request has."""
+    sentence = f"{label} says this. "
+    longest = sentence * (CHARS_WRITTEN * writer.max_tokens // len(sentence) + 1)
+    return Request(task, prompt, writer.max_tokens, label=label, assumed=longest.strip)
 
 
 def _slots(document: str) -> dict[str, str]:

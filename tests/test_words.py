@@ -1,0 +1,112 @@
+"""The local evaluator: words weighted by rarity, numbers as printed, and nothing else."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ems.local.words import (
+    ASKED,
+    NUMBER,
+    UNKNOWN,
+    Number,
+    WordMatcher,
+    _rarity,
+    cover,
+    read,
+    stem,
+    unread_scripts,
+)
+from ems.metrics import coverage_scores
+
+
+def weight(word):
+    return _rarity().get(stem(word), UNKNOWN)
+
+
+def numbers(text):
+    return [term.value for term in read(text) if isinstance(term, Number)]
+
+
+@pytest.mark.parametrize(("text", "values"), [
+    ("Revenue was $94.9 billion, up 6%.", [94.9e9, 6]),
+    ("1,234.5 and 2,000,000", [1234.5, 2e6]),
+    ("94,9 Mrd. Euro", [94.9]),                       # a decimal comma
+    ("$3M, 3.5M and 5k users", [3e6, 3.5e6, 5e3]),
+    ("3M makes tape", []),                            # a name, not an amount
+    ("收入增长了12%", [12]),
+    ("It rose [19][15] and [3, 4].", [19, 15]),       # only a list of sources is certainly no number
+    ("737s and 5mg", []),
+])
+def test_numbers_as_they_are_printed(text, values):
+    assert numbers(text) == pytest.approx(values)
+
+
+@pytest.mark.parametrize(("one", "other", "same"), [
+    ("$94.9 billion", "$94,930 million", True),       # within the other's printed rounding
+    ("$94.9 billion", "94.9", True),                  # a table in billions
+    ("$94.9 billion", "$95.3 billion", False),
+    ("6%", "6.04%", True),
+    ("6.0%", "6.2%", False),
+    ("12", "120", False),
+])
+def test_which_numbers_are_the_same(one, other, same):
+    assert cover((one,), (other,)).ref_score == (pytest.approx(1.0) if same else pytest.approx(0.0, abs=0.35),)
+
+
+def test_a_points_score_by_hand():
+    """Of a reference of three terms, an answer holds two: their weights by the weight of all."""
+    held, lost = weight("margin"), weight("zeppelins")
+    found = cover(("zeppelins margin 46.2",), ("The margin: 46.2",))
+    assert found.ref_score[0] == pytest.approx((held + NUMBER) / (held + lost + NUMBER))
+    assert found.nearest == (0,)
+
+
+def test_what_the_question_says_weighs_less():
+    plain, asked = (cover(("zeppelins margin",), ("margin",), question) for question in ("", "Which margin?"))
+    assert asked.ref_score[0] < plain.ref_score[0]
+    assert asked.ref_weights[0] == pytest.approx(weight("zeppelins") + ASKED * weight("margin"))
+
+
+POINTS = st.lists(st.text(alphabet="ab 19.,%$", max_size=12), max_size=5).map(tuple)
+
+
+@given(POINTS, POINTS, st.text(alphabet="ab 19", max_size=8))
+def test_scores_are_shares_and_sides_can_be_exchanged(ref, ans, question):
+    found, back = cover(ref, ans, question), cover(ans, ref, question)
+    assert all(0 <= score <= 1 for score in (*found.ref_score, *found.ans_score))
+    assert all(value > 0 for value in (*found.ref_weights, *found.ans_weights))
+    assert found.ref_score == pytest.approx(back.ans_score)
+
+
+@given(st.lists(st.sampled_from(["Sales rose 5%.", "Costs fell.", "Cash was $3 billion."]), min_size=1, max_size=6))
+def test_the_points_of_a_text_sum_to_the_text(sentences):
+    answer = ("Costs fell and sales were $3 billion.",)
+    parts, whole = cover(tuple(sentences), answer), cover((" ".join(sentences),), answer)
+    recall = coverage_scores(parts.ref_score, parts.ans_score, parts.ref_weights, parts.ans_weights).recall
+    assert recall == pytest.approx(whole.ref_score[0])
+
+
+def test_scripts_that_are_not_read_are_named():
+    assert unread_scripts("Doanh thu tăng 6%") == ()
+    assert cover(("Выручка выросла на 6%",), ("Revenue rose 6%",)).unread_scripts == ("CYRILLIC",)
+
+
+def test_the_matcher_takes_the_best_point_or_none():
+    ref = ("Gross margin was 46.2%.", "The board met in Boston.")
+    ans = ("Sales fell.", "Margin, gross: 46.2%.")
+    assert WordMatcher()([(ref, ans), (ref, ())]) == [(1, -1), (-1, -1)]
+    with pytest.raises(ValueError, match="threshold"):
+        WordMatcher(0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", [".", "-1", "1", " ", "word ", "word. ", "[1", "1,111", "中", "x\n", "| a | b |\n"])
+def test_a_megabyte_of_anything_within_seconds(unit):
+    from ems.local.sentences import SentenceExtractor
+
+    began = time.process_time()
+    points = SentenceExtractor()([unit * (10**6 // len(unit))])[0]
+    cover(("Sales rose 5%.",), points, "What rose?")
+    assert time.process_time() - began < 10           # 3 s on a quiet machine; it was 38 s for "-1"
