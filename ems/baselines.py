@@ -18,7 +18,7 @@ from .local.encoder import Encoder
 from .metrics import f1
 from .pipeline import Evaluator
 from .prompts import Prompts, harmless, numbered, quoted
-from .reading import parsed, parsed_rows, read_score, read_word
+from .reading import parsed, parsed_rows, read_rows, read_score, read_word
 from .score import BLEU_SIGNATURE, MAX_TOKENS, bleu, rouge
 from .types import Answer, Points, Result, ScoreResult, Triplet
 
@@ -125,7 +125,8 @@ class RAGChecker(Evaluator[Claims]):
                 some = claims[start:start + CLAIMS_PER_CALL]
                 prompt = self.prompts.fill("entail_all", text=clean, claims=numbered(some))
                 requests.append(Request("entail", prompt, MAX_TOKENS + 8 * len(some), LABELS_SCHEMA,
-                                        assumed=partial(listed, "labels", ["Contradiction"] * len(some))))
+                                        assumed=partial(listed, "labels", ["Contradiction"] * len(some)),
+                                        read=partial(read_rows, key="labels", count=len(some), read=str)))
                 calls.append((side, start, len(some)))
         read = partial(read_word, words=LABELS)
         replies = self.stage.judge.ask(requests, "check claims")
@@ -176,7 +177,8 @@ class JudgeAlone(Evaluator[ScoreResult]):
                 prompt = self.prompts.fill(
                     "judge_alone", question=quoted(triplet.question), reference=harmless(triplet.reference),
                     answer=harmless(answer.answer))
-                requests.append(Request("judge", prompt, MAX_TOKENS, assumed=partial(str, 100)))
+                requests.append(Request("judge", prompt, MAX_TOKENS, assumed=partial(str, 100),
+                                        read=partial(read_score, max_score=100)))
                 asked.append(i)
         for i, reply in zip(asked, self.stage.judge.ask(requests, "judge answers"), strict=True):
             value = parsed(reply, partial(read_score, max_score=100), "judge", self.stage.failures)

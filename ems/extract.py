@@ -73,6 +73,7 @@ def list_request(prompts: Prompts, task: str, key: str, text: str, tokens: int, 
     asks_for_json = "JSON" in prompts.template(task).template   # with another form goes no schema
     schema = reply_schema(key, {"type": "string"}, maxItems=most) if asks_for_json else None
     return Request(task, prompts.fill(task, answer=text, **slots), tokens, schema,
+                   read=partial(read_list, key=key),
                    assumed=lambda: listed(key, [f"{i} {share}" for i in range(most)]))
 
 

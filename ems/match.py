@@ -9,7 +9,7 @@ from typing import Protocol
 
 from .judge import Judge, Request, as_judge, listed, reply_schema
 from .prompts import Prompts, numbered, quoted
-from .reading import parsed, parsed_rows, read_index
+from .reading import parsed, parsed_rows, read_index, read_rows
 from .types import Match, Points
 
 MATCHES_SCHEMA = reply_schema("matches", {"type": "integer"})
@@ -51,7 +51,8 @@ class LLMMatcher:
             candidates = numbered(ans)
             for i, point in enumerate(ref):
                 prompt = self.prompts.fill("match", reference=quoted(point), candidates=candidates)
-                requests.append(Request("match", prompt, 32, assumed=partial(str, i % len(ans))))
+                requests.append(Request("match", prompt, 32, assumed=partial(str, i % len(ans)),
+                                        read=partial(read_index, n_points=len(ans))))
         replies = iter(self.judge.ask(requests, "match points"))
         return [tuple(parsed(next(replies), partial(read_index, n_points=len(ans)), "match", self.failures)
                       for _ in ref) for ref, ans in pairs]
@@ -62,7 +63,8 @@ class LLMMatcher:
             prompt = self.prompts.fill("match_all", references=numbered(ref), candidates=numbered(ans))
             spread = [i % len(ans) for i in range(len(ref))]
             requests.append(Request("match", prompt, 32 + 8 * len(ref), MATCHES_SCHEMA,
-                                    assumed=partial(listed, "matches", spread)))
+                                    assumed=partial(listed, "matches", spread),
+                                    read=partial(read_rows, key="matches", count=len(ref), read=str)))
         replies = self.judge.ask(requests, "match points")
         return [tuple(parsed_rows(reply, "matches", len(ref), partial(read_index, n_points=len(ans)), "match",
                                   self.failures))

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from .judge import Judge, Request, as_judge, listed, reply_schema
 from .prompts import Prompts, quoted
-from .reading import parsed, parsed_rows, read_score
+from .reading import parsed, parsed_rows, read_rows, read_score
 from .types import InputError
 
 SCORES_SCHEMA = reply_schema("scores", {"type": "integer"})
@@ -59,7 +59,8 @@ class LLMScorer:
     def _request(self, pair: Pair) -> Request:
         reference, answer = map(quoted, pair)
         prompt = self.prompts.fill("score", reference=reference, candidate=answer, **self.scale)
-        return Request("score", prompt, MAX_TOKENS, assumed=partial(str, self.max_score))
+        return Request("score", prompt, MAX_TOKENS, assumed=partial(str, self.max_score),
+                       read=partial(read_score, max_score=self.max_score))
 
     def _joint_request(self, pairs: Sequence[Pair]) -> Request:
         lines = [f"{i}: {quoted(ref)}\n   {quoted(ans)}" for i, (ref, ans) in enumerate(pairs)]
@@ -78,7 +79,8 @@ def scale(max_score: int) -> dict[str, str]:
 def scores_request(prompt: str, count: int, max_score: int) -> Request:
     """A question to which the judge replies with a list of `count` scores."""
     return Request("score", prompt, MAX_TOKENS + 8 * count, SCORES_SCHEMA,
-                   assumed=partial(listed, "scores", [max_score] * count))
+                   assumed=partial(listed, "scores", [max_score] * count),
+                   read=partial(read_rows, key="scores", count=count, read=str))
 
 
 class PairScorer:

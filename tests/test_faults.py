@@ -417,3 +417,14 @@ def test_threads_of_a_program_that_ends_are_not_waited_for():
     with Loopback(echo) as server:
         judge_of(server).ask(ask(3))
     assert not [thread for thread in threading.enumerate() if thread.name == "ems-judge"]
+
+
+@pytest.mark.parametrize(("scorer", "joint"), [("llm", True), ("llm", False), ("ragchecker", True), ("judge", True)])
+def test_a_judge_that_only_apologises_is_not_paid_to_the_end(scorer, joint):
+    triplets = [Triplet(f"t{i}", f"t{i}", "What rose?", f"Sales rose {i}%.") for i in range(100)]
+    answers = [Answer(t.id, "m", t.reference) for t in triplets]
+    with Loopback("Sorry, I cannot help with that.") as server:
+        evaluator = ems.build(judge_of(server), scorer, joint=joint)
+        with pytest.raises(JudgeUnavailable, match="cannot be used"):
+            evaluator.evaluate(triplets, answers)
+        assert len(server.bodies) == client.USELESS
