@@ -1,12 +1,15 @@
 """What all tests share."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+# Whoever runs the tests in the background ignores Ctrl-C, and the programs that tests start would do so, too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path[:0] = [str(ROOT / "notebooks"), str(ROOT / "tests")]      # `import study`, as notebooks do; test doubles
 
 
