@@ -8,7 +8,6 @@ their text. Files are read line by line: their points are never all held at once
 from __future__ import annotations
 
 import heapq
-from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -45,36 +44,32 @@ def compare(a: Source, b: Source, *, metric: str | None = None, top: int = 5, cl
     """
     rows_a: list[Row] = []
     rows_b: list[Row] = []
+    known: dict[tuple[str, str, str], dict[int, float]] = {}       # the scores of A's points, by their hash
     moved: list[Row] = []
-    known: dict[tuple[str, str, str], tuple[Any, Any]] = {}       # hashes of A's points, and their scores
     for name, result in _results(a, metric):
         rows_a += values_of(result, name)
-        points = dict(_points(result))
-        known[name, result.model, result.triplet_id] = (array("q", map(hash, points)),
-                                                        array("d", points.values()))
+        known[name, result.model, result.triplet_id] = {hash(text): score for text, score in _points(result)}
     models = {model for _, model, _ in known}
     sole = models.pop() if len(models) == 1 else None
     for name, result in _results(b, metric):
         rows_b += values_of(result, name)
-        of_a = dict(zip(*known.get((name, sole or result.model, result.triplet_id), ((), ())), strict=True))
-        for point, score in _points(result):
-            if (before := of_a.get(hash(point))) is not None:
-                moved.append((abs(score - before), name, result.model, result.triplet_id, before, score,
-                              score - before, point))
-        moved = heapq.nlargest(top, moved)
+        of_a = known.get((name, sole or result.model, result.triplet_id), {})
+        moved += [(name, result.model, result.triplet_id, of_a[hash(point)], score, score - of_a[hash(point)],
+                   point) for point, score in _points(result) if hash(point) in of_a]
+        moved = heapq.nlargest(top, moved, key=lambda row: abs(row[5]))
     cells_a, cells_b = (dict(list(of_rows(rows).groupby(["metric", "model"]))) for rows in (rows_a, rows_b))
     partners = {(name, model): (name, sole or model) for name, model in cells_b}
-    found = [_compared(cells_a[partners[cell]], of_b, cluster, seed) for cell, of_b in cells_b.items()
-             if partners[cell] in cells_a]
+    found = [_compared(cells_a[partner], cells_b[cell], cluster, seed)
+             for cell, partner in partners.items() if partner in cells_a]
     if not any(len(answers) for _, answers in found):
         raise InputError("nothing to compare: A and B need a metric and triplets in common, and models "
                          f"unless A has only one; A has {some(list(cells_a))}, B has {some(list(cells_b))}")
     parts, answers = (pd.concat(tables, ignore_index=True) for tables in zip(*found, strict=True))
     left_out = [("A", *cell) for cell in cells_a if cell not in partners.values()]
-    left_out += [("B", *cell) for cell in cells_b if partners[cell] not in cells_a]
-    return {"parts": with_verdicts(in_order(parts), ["metric", "part"]),
+    left_out += [("B", *cell) for cell, partner in partners.items() if partner not in cells_a]
+    return {"parts": with_verdicts(in_order(parts)),
             "answers": answers.sort_values("change", key=abs, ascending=False, ignore_index=True),
-            "points": pd.DataFrame([row[1:] for row in moved], columns=[*CHANGE, "point"]),
+            "points": pd.DataFrame(moved, columns=[*CHANGE, "point"]),
             "left_out": pd.DataFrame(left_out, columns=["side", "metric", "model"])}
 
 
@@ -92,12 +87,12 @@ def _compared(of_a: pd.DataFrame, of_b: pd.DataFrame, cluster: str, seed: int) -
     old, new = of_a["model"].iloc[0], of_b["model"].iloc[0]
     label = new if new == old else f"{old} → {new}"
     both = of_a.merge(of_b, on=["metric", "part", "triplet_id"], suffixes=("_a", "_b"))
-    both = both.rename(columns={"value_a": "a", "value_b": "b"}).dropna(subset=["a", "b"]).assign(model=label)
-    both["change"] = both["b"] - both["a"]
-    sides = pd.concat([of_a.assign(model="A"), of_b.assign(model="B")], ignore_index=True)
-    # Of two models the later one is `a` in the table.
-    table = paired_table(sides, models=["A", "B"], cluster=cluster, seed=seed).assign(model=label)
-    table = table.drop(columns=["a", "b"]).join(both.groupby("part")[["a", "b"]].mean(), on="part")
+    both = both.rename(columns={"value_a": "a", "value_b": "b"}).dropna(subset=["a", "b"])
+    both = both.assign(model=label, change=both["b"] - both["a"])
+    sides = pd.concat([of_a.assign(model="A"), of_b.assign(model="B")])
+    table = paired_table(sides, models=["A", "B"], cluster=cluster, seed=seed).drop(columns=["a", "b"])
+    table = table.join(both.groupby("part")[["a", "b"]].mean(), on="part").assign(model=label)
+    # Of two models the later one is `a` in the table of pairs: here B.
     table = table.rename(columns={"only_a": "only_b", "only_b": "only_a"})
     return [table[PARTS], both.loc[both["part"].isin(["F1", "Score"]), CHANGE]]
 
@@ -120,6 +115,5 @@ def _points(result: Any) -> Iterator[tuple[str, float]]:
     scores = getattr(result, "ref_score", ())
     if isinstance(result, EMSResult):
         scores = reference_scores(result.match, result.score)
-    for point, score in zip(getattr(result, "ref_points", ()), scores, strict=False):
-        if score is not None:
-            yield point, score
+    points = zip(getattr(result, "ref_points", ()), scores, strict=False)
+    return ((point, score) for point, score in points if score is not None)

@@ -12,7 +12,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,17 +21,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from .baselines import Claims
 from .frames import metric_of
-from .io import duplicates, meant, parse_jsonl, read_json, read_lines, read_text, some
+from .io import duplicates, meant, parse_jsonl, read_lines, read_text, some
 from .metrics import check_alignment
 from .types import Answer, CoverageResult, EMSResult, InputError, Result, ScoreResult, Triplet
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Any)        # a data class
 Rows = str | Path | Iterable[Mapping[str, Any]]        # a file, dictionaries, or a pandas frame
 NAMES = ("id", "triplet_id", "model", "group")         # texts; a whole number is taken for one
 NOT_BLANK = (*NAMES, "context", "points", "label")     # an empty cell of a CSV is none
-WANTED: dict[type, str] = {
-    Triplet: "id, question and reference (or points), and if you have them group and context",
-    Answer: "triplet_id, model and answer"}
 # The kinds of results, told apart by a field that only one of them has.
 KINDS: dict[str, type[Result]] = {
     "match": EMSResult, "ref_score": CoverageResult, "value": ScoreResult, "response_claims": Claims}
@@ -44,8 +41,8 @@ def load_triplets(source: Rows) -> list[Triplet]:
     """Triplets `{id, group?, question, reference, context?, points?}` from a file, dictionaries or a frame.
 
     Without a group a triplet is a group of its own. `points: [{text, weight?}]` stand in place of the
-    reference, which may then be left out; weights are 0 or more, one of them above. None and nan are empty;
-    unknown keys are ignored. InputError for anything malformed, and for an id that is there twice.
+    reference; weights are 0 or more, one of them above. None and nan are empty; unknown keys are ignored.
+    InputError for anything malformed, and for an id that is there twice.
     """
     return records(source, Triplet, lambda triplet: triplet.id)
 
@@ -57,15 +54,14 @@ def load_answers(source: Rows) -> list[Answer]:
 
 def check_join(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> dict[str, list[str]]:
     """The ids that each model left unanswered, for models that did; InputError for answers to unknown ids."""
-    ids = [triplet.id for triplet in triplets]
-    answered: dict[str, set[str]] = {}
-    for answer in answers:
-        answered.setdefault(answer.model, set()).add(answer.triplet_id)
-    if unknown := sorted(set().union(*answered.values()) - set(ids)):
+    ids = {triplet.id: None for triplet in triplets}               # in their order
+    if unknown := sorted({answer.triplet_id for answer in answers} - ids.keys()):
         raise InputError(f"{len(unknown)} triplet ids of the answers are not among the {len(ids)} triplets: "
-                         f"{some(unknown)}; known ids look like {some(ids)}")
-    left = {model: [i for i in ids if i not in of_model] for model, of_model in answered.items()}
-    return {model: missing for model, missing in left.items() if missing}
+                         f"{some(unknown)}; known ids look like {some(list(ids))}")
+    left: dict[str, dict[str, None]] = {}
+    for answer in answers:
+        left.setdefault(answer.model, dict(ids)).pop(answer.triplet_id, None)
+    return {model: list(missing) for model, missing in left.items() if missing}
 
 
 # --- results ---
@@ -86,13 +82,15 @@ def iter_results(path: str | Path) -> Iterator[tuple[str, Any]]:
         # JSON has no nan: to_dict() writes null for a number that could not be computed.
         numbers = {f.name: math.nan for f in fields(kind) if f.type == "float" and row.get(f.name) is None}
         result = checked(kind, {**row, **numbers}, where)
-        _check_points_fit(result, where)
+        try:
+            _check_points_fit(result)
+        except ValueError as error:
+            raise InputError(f"{where}: {error}") from None
         metric = str(row.get("metric") or metric_of(result))
-        key = (metric, result.triplet_id, result.model)
-        if key in lines:
+        first = lines.setdefault((metric, result.triplet_id, result.model), number)
+        if first != number:
             raise InputError(f"{where}: {metric} of {result.triplet_id!r} by {result.model!r} stands already "
-                             f"on line {lines[key]}; keep one of them")
-        lines[key] = number
+                             f"on line {first}; keep one of them")
         yield metric, result
     if not lines:
         raise InputError(f"{path} is empty; the results of ems evaluate, one a line, are needed")
@@ -106,57 +104,52 @@ def load_results(path: str | Path) -> dict[str, list[Any]]:
     return by_metric
 
 
-def _check_points_fit(result: Any, where: str) -> None:
-    """InputError for scores that are not one a point, and for an impossible alignment."""
-    for name, side in (("match", "ref_points"), ("ref_score", "ref_points"), ("ans_score", "ans_points")):
-        entries, points = getattr(result, name, ()), getattr(result, side, ())
-        if hasattr(result, name) and len(entries) != len(points):
-            raise InputError(f"{where}: {name!r} needs an entry a point, {len(points)}, got {len(entries)}")
+def _check_points_fit(result: Any) -> None:
+    """ValueError for lists that are not one entry a point, and for indices of points that are not there."""
+    refs, answers = (len(getattr(result, name, ())) for name in ("ref_points", "ans_points"))
+    for name, points in {"match": refs, "ref_score": refs, "ans_score": answers, "nearest": refs,
+                         "ref_weights": refs, "ans_weights": answers}.items():
+        allowed = {points, 0} if name in ("nearest", "ref_weights", "ans_weights") else {points}
+        if (found := len(getattr(result, name, points * "-"))) not in allowed:
+            raise ValueError(f"{name!r} needs an entry a point, {points}, got {found}")
+    for name, least, points in (("nearest", -1, answers), ("contradicted", 0, refs)):
+        if wrong := [i for i in getattr(result, name, ()) if i is not None and not least <= i < points]:
+            raise ValueError(f"{name!r} must have indices from {least} to {points - 1}, got {wrong[0]}")
     if isinstance(result, EMSResult):
-        try:
-            check_alignment(result.match, result.score, len(result.ans_points), result.ref_weights)
-        except ValueError as error:
-            raise InputError(f"{where}: {error}") from None
+        check_alignment(result.match, result.score, answers, result.ref_weights)
 
 
 # --- rows ---
 
-def rows_of(source: Rows) -> Iterator[tuple[str, Any]]:
+def rows_of(source: Rows) -> Iterable[tuple[str, Any]]:
     """Every row with its place, for messages; rows of dictionaries and frames are counted from 0."""
-    if isinstance(source, str | Path):
-        yield from _rows_of_file(Path(source))
-        return
-    frame: Any = source
-    if hasattr(frame, "notna"):                      # a pandas frame: its empty cells have several forms
-        frame = frame.astype(object).where(frame.notna(), None).to_dict("records")
-    yield from ((f"row {number}", row) for number, row in enumerate(frame))
-
-
-def _rows_of_file(path: Path) -> Iterator[tuple[str, Any]]:
-    suffix = path.suffix.lower()
-    if suffix in (".xlsx", ".xls", ".ods"):
+    if not isinstance(source, str | Path):
+        frame: Any = source
+        if hasattr(frame, "notna"):                  # a pandas frame: its empty cells have several forms
+            frame = frame.astype(object).where(frame.notna(), None).to_dict("records")
+        return ((f"row {number}", row) for number, row in enumerate(frame))
+    path = Path(source)
+    if path.suffix.lower() in (".xlsx", ".xls", ".ods"):
         raise InputError(f"{path} is a spreadsheet: in Excel or LibreOffice save it as CSV (File, Save As, "
                          "CSV UTF-8) and give that file")
     text = read_text(path)
-    if suffix in (".csv", ".tsv"):
-        yield from _csv_rows(path, text)
-    elif text.lstrip()[:1] == "[":
-        try:
-            yield from ((f"{path}, entry {number}", row) for number, row in enumerate(read_json(text)))
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{path} begins like a JSON array and is none: {error}") from None
-    else:
-        yield from ((f"{path}, line {number}", row) for number, row in parse_jsonl(text.split("\n"), path))
+    if path.suffix.lower() in (".csv", ".tsv"):
+        return _csv_rows(path, text)
+    if not text.lstrip().startswith("["):
+        return ((f"{path}, line {number}", row) for number, row in parse_jsonl(text.split("\n"), path))
+    try:
+        return [(f"{path}, entry {number}", row) for number, row in enumerate(json.loads(text))]
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} begins like a JSON array and is none: {error}") from None
 
 
 def _csv_rows(path: Path, text: str) -> Iterator[tuple[str, Any]]:
     """The rows of a CSV text; its separator is the one of `,`, `;` and tab that its header has most often."""
     csv.field_size_limit(2**31 - 1)                  # a document in a cell may be longer than the usual limit
-    header = re.split(r"[\r\n]", text, maxsplit=1)[0]
-    separator = max(",;\t", key=header.count)
+    separator = max(",;\t", key=re.split(r"[\r\n]", text, maxsplit=1)[0].count)
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
-        if twice := duplicates([name for name in reader.fieldnames or () if name]):
+        if twice := duplicates(name for name in reader.fieldnames or () if name):
             raise InputError(f"{path}: the header names {some(twice)} more than once; rename all but one")
         for row in reader:
             if None in row:
@@ -182,18 +175,15 @@ def records(source: Rows, kind: type[T], key: Callable[[T], Any]) -> list[T]:
         found[name] = place, record
     if not found:
         named = f"{source} is" if isinstance(source, str | Path) else "the rows are"
-        raise InputError(f"{named} empty; rows with {_wanted(kind)} are needed")
+        raise InputError(f"{named} empty; rows with {', '.join(f.name for f in fields(kind))} are needed")
     return [record for _, record in found.values()]
 
 
 def _cleaned(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row without its empty values, with ids as text, and with what a triplet may leave out."""
-    row = {name: value for name, value in row.items() if value is not None and value == value}    # nan != nan
-    for name in row.keys() & NAMES:
-        row[name] = str(row[name]) if isinstance(row[name], int) else row[name]
-    for name in row.keys() & NOT_BLANK:
-        if isinstance(row[name], str) and not row[name].strip():
-            del row[name]
+    row = {name: str(value) if name in NAMES and isinstance(value, int) else value
+           for name, value in row.items() if value is not None and value == value}                # nan != nan
+    row = {name: value for name, value in row.items() if name not in NOT_BLANK or str(value).strip()}
     if "id" in row:
         row.setdefault("group", row["id"])
     if row.get("points"):
@@ -213,20 +203,14 @@ def _check_points(triplet: Triplet, where: str) -> None:
 
 def checked(kind: Any, row: Any, where: str) -> Any:
     """The row as a record of this kind; InputError, beginning with `where`, when it is none."""
-    needed = [f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING]
     if not isinstance(row, Mapping):
-        raise InputError(f"{where}: an object with {_wanted(kind)} is needed, got {str(row)!r:.40}")
-    if absent := [name for name in needed if name not in row]:
-        raise InputError(f"{where}: {absent[0]!r} is missing or empty; {_wanted(kind)} are needed, there are "
-                         f"{some(list(row), 8)}{meant(absent[0], row)}")
+        raise InputError(f"{where}: an object with named values is needed, got {str(row)!r:.40}")
     try:
         return adapter(kind).validate_python(row)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        field, value = ".".join(map(str, first["loc"])), first["input"]
-        came = f"{type(value).__name__} {str(value)!r:.40}"
-        raise InputError(f"{where}: {field!r}: {first['msg']}, got {came}") from None
-
-
-def _wanted(kind: Any) -> str:
-    return WANTED.get(kind, ", ".join(f.name for f in fields(kind)))
+    field, came = ".".join(map(str, first["loc"])), first["input"]
+    if first["type"] == "missing" and len(first["loc"]) == 1:
+        raise InputError(f"{where}: {field!r} is missing or empty; there are {some(list(row), 8)}"
+                         f"{meant(field, row)}")
+    raise InputError(f"{where}: {field!r}: {first['msg']}, got {type(came).__name__} {str(came)!r:.40}")

@@ -39,7 +39,7 @@ def metric_of(result: Result) -> str:
         scorer = signature.get("score", "own").partition(":")[0]
         return f"EMS({SCORERS.get(scorer, scorer)})"
     if isinstance(result, CoverageResult):
-        return "Coverage(local)" if signature.get("judge", "none") == "none" else "Coverage(LLM)"
+        return "Coverage(LLM)" if signature.get("coverage", "").startswith("llm:") else "Coverage(local)"
     if isinstance(result, ScoreResult):
         return signature.get("metric", "Judge alone").partition(":")[0]
     return "RAGChecker"
@@ -47,11 +47,10 @@ def metric_of(result: Result) -> str:
 
 def to_frame(results: Iterable[Result] | Mapping[str, Iterable[Result]], metric: str | None = None
              ) -> pd.DataFrame:
-    """A frame of values from results of any kind, columns `COLUMNS`.
+    """A frame of values from results of any kind, or from what `load_results` gives; columns `COLUMNS`.
 
-    An answer has the rows Precision, Recall and F1, or Score where a metric gives one value. `results` may be
-    what `load_results` gives. `metric` names all of them; by default each has the name of `metric_of`. A
-    result without a group stands in a group named like its triplet.
+    An answer has the rows Precision, Recall and F1, or Score where a metric gives one value. `metric` names
+    all of them; by default each has the name of `metric_of`.
     """
     groups = results.items() if isinstance(results, Mapping) else [("", results)]
     return of_rows([row for name, group in groups for result in group
@@ -59,47 +58,42 @@ def to_frame(results: Iterable[Result] | Mapping[str, Iterable[Result]], metric:
 
 
 def values_of(result: Any, metric: str) -> Iterator[Row]:
-    """The rows of one result in a frame of values."""
-    points = len(getattr(result, "ref_points", ())) + len(getattr(result, "ans_score", ()))
-    units = 1 if isinstance(result, ScoreResult) else max(getattr(result, "units", points), result.unscored)
-    signature = sys.intern(rendered(result.signature))          # one text for all rows of a file
-    for part, (value, num, den) in _parts(result).items():
-        if math.isnan(value):
-            num = den = math.nan
-        yield (metric, part, result.model, result.triplet_id, result.group or result.triplet_id, value, num,
-               den, units, result.unscored, signature)
-
-
-def _parts(result: Any) -> dict[str, tuple[float, float, float]]:
-    """Value, num and den of each part."""
+    """The rows of one result in a frame of values; without a group it is in one named like its triplet."""
     if isinstance(result, ScoreResult):
-        return {"Score": (result.value, result.value, 1.0)}
-    precision, recall = _sums(result)
-    return {"Precision": (result.precision, *precision), "Recall": (result.recall, *recall),
-            "F1": (result.f1, math.nan, math.nan)}
+        units, parts = 1, {"Score": (result.value, result.value, 1.0)}
+    else:
+        points = len(getattr(result, "ref_points", ())) + len(getattr(result, "ans_score", ()))
+        units = max(getattr(result, "units", points), result.unscored)
+        precision, recall = _sums(result)
+        parts = {"Precision": (result.precision, *precision), "Recall": (result.recall, *recall),
+                 "F1": (result.f1, math.nan, math.nan)}
+    signature = sys.intern(rendered(result.signature))          # one text for all rows of a file
+    for part, (value, num, den) in parts.items():
+        sums = (math.nan, math.nan) if math.isnan(value) else (num, den)
+        yield (metric, part, result.model, result.triplet_id, result.group or result.triplet_id, value, *sums,
+               units, result.unscored, signature)
 
 
-def _sums(result: Any) -> tuple[tuple[float, float], tuple[float, float]]:
+def _sums(result: Any) -> list[tuple[float, float]]:
     """(num, den) of precision and of recall: weighted sums over what was scored."""
     if isinstance(result, EMSResult):
         s_ref = reference_scores(result.match, result.score)
         s_ans = answer_scores(result.match, s_ref, len(result.ans_points))
-        return weighted_sum(s_ans), weighted_sum(s_ref, result.ref_weights)
+        return [weighted_sum(s_ans), weighted_sum(s_ref, result.ref_weights)]
     if isinstance(result, CoverageResult):
-        return (weighted_sum(result.ans_score, result.ans_weights),
-                weighted_sum(result.ref_score, result.ref_weights))
-    ours, theirs = ((labels.count("Entailment"), len(labels) - labels.count(None))
-                    for labels in (result.answer2response, result.response2answer))
-    return ours, theirs
+        return [weighted_sum(result.ans_score, result.ans_weights),
+                weighted_sum(result.ref_score, result.ref_weights)]
+    return [(labels.count("Entailment"), len(labels) - labels.count(None))
+            for labels in (result.answer2response, result.response2answer)]
 
 
 def values_frame(answers: Sequence[Answer], values: Sequence[float], metric: str, part: str,
                  signature: Signature, triplets: Sequence[Triplet] = ()) -> pd.DataFrame:
     """A frame of values from one value per answer, nan for unscored; groups from the triplets, if given."""
-    groups = {t.id: t.group for t in triplets}
+    groups, text = {triplet.id: triplet.group for triplet in triplets}, rendered(signature)
     return of_rows([
         (metric, part, a.model, a.triplet_id, groups.get(a.triplet_id, a.triplet_id), value, value, 1.0, 1,
-         int(math.isnan(value)), rendered(signature)) for a, value in zip(answers, values, strict=True)])
+         int(math.isnan(value)), text) for a, value in zip(answers, values, strict=True)])
 
 
 def of_rows(rows: Sequence[Row]) -> pd.DataFrame:
@@ -110,37 +104,27 @@ def of_rows(rows: Sequence[Row]) -> pd.DataFrame:
 
 
 def read_frames(*paths: str | Path) -> pd.DataFrame:
-    """Tables that `io.write_csv` wrote, one below the other: names are text, an empty cell elsewhere is nan.
-
-    InputError for a file that cannot be read.
-    """
+    """Tables of `io.write_csv`, one below the other: names are text, an empty cell elsewhere is nan."""
     import pandas as pd
 
-    tables = [pd.read_csv(io.StringIO(read_text(path)), converters=dict.fromkeys(NAMES, unguarded),
-                          keep_default_na=False, na_values="").fillna(dict.fromkeys(NAMES, ""))
-              for path in paths]
-    return pd.concat(tables, ignore_index=True)
+    return pd.concat([pd.read_csv(io.StringIO(read_text(path)), converters=dict.fromkeys(NAMES, unguarded),
+                                  keep_default_na=False, na_values="").fillna(dict.fromkeys(NAMES, ""))
+                      for path in paths], ignore_index=True)
 
 
 def in_order(frame: pd.DataFrame) -> pd.DataFrame:
     """Rows in the order of Table 1: by metric and part, own ones last, then by model (`by_size`)."""
+    known = {name: i for i, name in enumerate(METRICS + PARTS)}
+
     def rank(column: pd.Series) -> pd.Series:
-        if column.name == "model":
-            return column.map(by_size)
-        known = METRICS if column.name == "metric" else PARTS
-        return column.map(lambda name: (known.index(name) if name in known else len(known), natural(name)))
+        return column.map(by_size if column.name == "model" else lambda name: (known.get(name, 99), name))
     keys = [column for column in ("metric", "part", "model") if column in frame]
     return frame.sort_values(keys, key=rank, ignore_index=True)
 
 
-def natural(name: str) -> tuple[tuple[int, str], ...]:
-    """Sort key under which "Q2" comes before "Q10"."""
-    pieces = re.split(r"([0-9]+)", name)
-    return tuple((int(piece), "") if piece.isdecimal() else (-1, piece) for piece in pieces)
-
-
-def by_size(model: str) -> tuple[float, tuple[tuple[int, str], ...]]:
+def by_size(model: str) -> tuple[float, tuple[str | int, ...]]:
     """Sort key for models: the size in the name ("-135M", "_11b"), those without one last; then its name."""
     size = re.search(r"(?<![a-z0-9.])([0-9]+(?:[.][0-9]+)?)([mb])(?![a-z0-9])", model, flags=re.I)
     parameters = float(size[1]) * {"m": 1e6, "b": 1e9}[size[2].lower()] if size else math.inf
-    return parameters, natural(model)
+    pieces = enumerate(re.split(r"([0-9]+)", model))      # texts and numbers by turns: "Q2" before "Q10"
+    return parameters, tuple(int(piece) if i % 2 else piece for i, piece in pieces)

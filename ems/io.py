@@ -9,17 +9,16 @@ import re
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from .types import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-T = TypeVar("T", bound=Hashable)
 # How a text begins that a spreadsheet runs, or that hides such a beginning.
 FORMULA = r"[=+\-@＝＋－＠\x00-\x1f]"
 # Control characters, marks of text direction, invisible characters, half surrogate pairs.
@@ -28,10 +27,7 @@ UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
-    """The lines of a UTF-8 file, one at a time, without a byte order mark; they end at newlines only.
-
-    InputError when they cannot be read.
-    """
+    """The lines of a UTF-8 file, one at a time, without a byte order mark; they end at newlines only."""
     try:
         with open(path, "rb") as file:
             for number, line in enumerate(file, 1):
@@ -48,39 +44,25 @@ def read_text(path: str | Path) -> str:
     return "".join(read_lines(path))
 
 
-def read_json(text: str) -> Any:
-    """The value of a JSON text; ValueError for one in which an object has a key twice."""
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if twice := duplicates([key for key, _ in pairs]):
-            raise ValueError(f"the key {twice[0]!r} stands twice in an object")
-        return dict(pairs)
-    return json.loads(text, object_pairs_hook=unique)
-
-
 def parse_jsonl(lines: Iterable[str], path: str | Path) -> Iterator[tuple[int, Any]]:
-    """Line number (from 1) and value of every JSON line that is not blank; `path` is named in errors.
-
-    InputError for a line that is not JSON.
-    """
+    """Line number (from 1) and value of every JSON line that is not blank; `path` is named in errors."""
     for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
         try:
-            yield number, read_json(line)
+            if line.strip():
+                yield number, json.loads(line)
         except (ValueError, RecursionError) as error:
-            place = f" at column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
-            raise InputError(f"{path}, line {number} is not JSON: {getattr(error, 'msg', error)}{place}; one "
-                             "object per line is needed") from None
+            raise InputError(f"{path}, line {number} is not JSON: {error}; one object per line is "
+                             "needed") from None
 
 
-def duplicates(items: Iterable[T]) -> list[T]:
+def duplicates(items: Iterable[Any]) -> list[Any]:
     """The items that occur more than once, each named once, in order of first occurrence."""
     return [item for item, times in Counter(items).items() if times > 1]
 
 
 def some(items: Sequence[Any], n: int = 3) -> str:
     """The first few of the items, for a message."""
-    return ", ".join(repr(i) for i in items[:n]) + (", ..." if len(items) > n else "")
+    return ", ".join(map(repr, items[:n])) + (", ..." if len(items) > n else "")
 
 
 def meant(name: str, known: Iterable[str]) -> str:
@@ -93,32 +75,27 @@ def meant(name: str, known: Iterable[str]) -> str:
 def write_file(path: str | Path, chunks: Iterable[str]) -> Path:
     """Write a whole UTF-8 file: readers see the old file or the new one, never a part of it.
 
-    Folders are made. A device or a pipe is written as it is. InputError when the place takes no file; an
+    Folders are made; a device or a pipe is written as it is. InputError when the place takes no file. An
     error while `chunks` are made leaves the old file.
     """
     path = Path(path)
-    part = None
+    place = Path(os.path.realpath(path))                  # a link stays a link
     try:
-        if path.exists() and not path.is_file() and not path.is_dir():
-            with open(path, "w", encoding="utf-8", newline="") as device:
+        if path.is_char_device() or path.is_fifo():
+            with path.open("w", encoding="utf-8", newline="") as device:
                 device.writelines(chunks)
             return path
-        place = Path(os.path.realpath(path))
         place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", newline="", dir=place.parent, delete=False,
-                                         prefix=f".{place.name}.", suffix=".part") as file:
-            part = Path(file.name)
-            file.writelines(chunks)
-        part.chmod(0o644)
-        os.replace(part, place)
+        with tempfile.TemporaryDirectory(dir=place.parent, prefix=".", suffix=".part") as folder:
+            part = Path(folder, "part")
+            with part.open("w", encoding="utf-8", newline="") as file:
+                file.writelines(chunks)
+            os.replace(part, place)
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror or error}; name another place, or make "
                          "room") from None
     except UnicodeEncodeError:
         raise InputError(f"{path} cannot be written: a text holds half a surrogate pair; mend it") from None
-    finally:
-        if part is not None:
-            part.unlink(missing_ok=True)
     return path
 
 
@@ -134,21 +111,18 @@ def write_jsonl(path: str | Path, rows: Iterable[dict[str, Any]]) -> Path:
 
 def write_csv(path: str | Path, frame: pd.DataFrame) -> Path:
     """Write a table without its index; a text that a spreadsheet would run gets an apostrophe in front."""
-    guard = frame.rename(columns=guarded).map(guarded)
+    def guarded(cell: Any) -> Any:
+        return "'" + cell if isinstance(cell, str) and re.match("'*" + FORMULA, cell) else cell
+    table = frame.rename(columns=guarded).map(guarded)
     # Some versions of Python leave a lone carriage return bare, and readers end the row there.
-    bare = any("\r" in cell for cell in guard.to_numpy().ravel() if isinstance(cell, str))
+    bare = table.map(lambda cell: "\r" in str(cell)).any(axis=None)
     quoting = csv.QUOTE_NONNUMERIC if bare else csv.QUOTE_MINIMAL
-    return write_file(path, [guard.to_csv(index=False, lineterminator="\n", quoting=quoting)])
+    return write_file(path, [table.to_csv(index=False, lineterminator="\n", quoting=quoting)])
 
 
-def guarded(cell: Any) -> Any:
-    """A cell that no spreadsheet runs. What begins with an apostrophe already gets another one."""
-    return "'" + cell if isinstance(cell, str) and re.match("'*" + FORMULA, cell) else cell
-
-
-def unguarded(cell: Any) -> Any:
-    """A cell that `write_csv` wrote, as it was."""
-    return cell[1:] if isinstance(cell, str) and re.match("'+" + FORMULA, cell) else cell
+def unguarded(cell: str) -> str:
+    """A text that `write_csv` wrote, as it was."""
+    return cell[1:] if re.match("'+" + FORMULA, cell) else cell
 
 
 def say(message: object) -> None:
@@ -160,5 +134,5 @@ def progress_bar(text: str, total: int | None, unit: str = "answer") -> Any:
     """A progress bar on stderr; an invisible one without a text, and where stderr is a file or a pipe."""
     from tqdm.auto import tqdm
 
-    notebook = "ipykernel" in sys.modules
-    return tqdm(desc=text, total=total, unit=unit, disable=not text or not (notebook or sys.stderr.isatty()))
+    watched = "ipykernel" in sys.modules or sys.stderr.isatty()
+    return tqdm(desc=text, total=total, unit=unit, disable=not (text and watched))

@@ -9,9 +9,8 @@ section VI). Correlations and areas: the percentile bootstrap over clusters (cha
 from __future__ import annotations
 
 import math
+from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -27,20 +26,9 @@ MIN_COVERAGE = 0.95            # below it a number is flagged
 MIN_CLUSTERS = 6               # fewer say too little about how clusters vary
 PAIRED = ["metric", "part", "a", "b", "difference", "ci_low", "ci_high", "p", "p_holm", "clear", "g",
           "ordered", "n", "clusters", "only_a", "only_b", "unscored", "family"]
-Sums = tuple[np.ndarray, np.ndarray]              # numerators and denominators by cluster
-Statistic = Callable[..., float]                  # of one or more columns of equal length
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A number with its 95 % interval; nan where it is undefined."""
-
-    value: float
-    ci_low: float
-    ci_high: float
-    n: int                     # observations it rests on
-    clusters: int
-    left_out: int = 0          # observations without a value
+# A number with its 95 % interval, nan where undefined; the observations and clusters that it rests on, and
+# the observations that have no value.
+Estimate = namedtuple("Estimate", ["value", "ci_low", "ci_high", "n", "clusters", "left_out"])
 
 
 # --- means ---
@@ -57,58 +45,54 @@ def summarise(values: pd.DataFrame, *, cluster: str = "group", pool: str = "macr
     """
     if pool not in ("macro", "micro"):
         raise InputError(f"pool must be 'macro' or 'micro', got {pool!r}")
-    frame = bounds(_checked(values, cluster))
-    if pool == "macro":
-        frame = frame.assign(num=frame["value"], den=1.0)
-    cells = dict(list(frame.groupby(["metric", "part", "model"])))
+    cells = dict(list(bounds(_checked(values, cluster)).groupby(["metric", "part", "model"])))
     rows = []
     for (metric, part, model), cell in cells.items():
-        signatures = list(cell["signature"].unique())
-        if len(signatures) > 1:
+        if len(signatures := cell["signature"].unique().tolist()) > 1:
             raise InputError(f"{metric} {part} of {model} mixes settings: {some(signatures, 2)}; summarise "
                              "them apart")
-        pooled = [cell]
-        if part == "F1" and cell["num"].isna().all():
-            sides = [(metric, side, model) for side in ("Precision", "Recall")]
-            pooled = [cells[side] for side in sides if side in cells] or [cell]
-        estimate, n = jackknife(*_by_cluster(pooled)), int(cell["value"].count())
-        units, unscored = int(cell["units"].sum()), int(cell["unscored"].sum())
+        sides = [(metric, side, model) for side in ("Precision", "Recall")]
+        if pool == "macro":
+            estimate = mean_over(cell["value"], cell["cluster"])
+        elif part == "F1" and cell["num"].isna().all() and cells.keys() >= set(sides):
+            estimate = jackknife(*(cells[side] for side in sides))
+        else:
+            estimate = jackknife(cell)
+        n, units, unscored = int(cell["value"].count()), int(cell["units"].sum()), int(cell["unscored"].sum())
         coverage = 1 - unscored / units if units else math.nan
         rows.append({
-            "metric": metric, "part": part, "model": model, **asdict(estimate), "n": n, "unscored": unscored,
-            "signature": signatures[0], "low": cell["low"].mean(), "high": cell["high"].mean(),
-            "coverage": coverage, "flagged": coverage < MIN_COVERAGE or n / len(cell) < MIN_COVERAGE,
-            "units": units, "cluster": cluster, "pool": pool})
-    return in_order(pd.DataFrame(rows).drop(columns="left_out"))
+            "metric": metric, "part": part, "model": model, "value": estimate.value,
+            "ci_low": estimate.ci_low, "ci_high": estimate.ci_high, "n": n, "clusters": estimate.clusters,
+            "unscored": unscored, "signature": signatures[0], "low": cell["low"].mean(),
+            "high": cell["high"].mean(), "coverage": coverage, "units": units, "cluster": cluster,
+            "flagged": coverage < MIN_COVERAGE or n / len(cell) < MIN_COVERAGE, "pool": pool})
+    return in_order(pd.DataFrame(rows))
 
 
-def _by_cluster(cells: Sequence[pd.DataFrame]) -> list[Sums]:
-    """Each cell's sums by cluster, over the clusters for which any of them has a value."""
-    sums = [cell.dropna(subset="num").groupby("cluster")[["num", "den"]].sum() for cell in cells]
-    clusters = sorted(set().union(*(part.index for part in sums)))
-    filled = [part.reindex(clusters, fill_value=0.0) for part in sums]
-    return [(part["num"].to_numpy(dtype=float), part["den"].to_numpy(dtype=float)) for part in filled]
+def jackknife(*frames: pd.DataFrame) -> Estimate:
+    """sum(num) / sum(den) of the rows that have them, with its t interval over the column `cluster`.
 
-
-def jackknife(*sums: Sums) -> Estimate:
-    """sum(num) / sum(den) over clusters with its t interval; of two such ratios the harmonic mean.
-
-    A ratio over nothing is 0 (answers that are all refusals); nan without clusters.
+    Of two frames the harmonic mean of their ratios. A ratio over nothing is 0 (answers that are all
+    refusals); nan without clusters.
     """
-    clusters, low, high = len(sums[0][0]), math.nan, math.nan
+    tables = [frame.dropna(subset="num").groupby("cluster")[["num", "den"]].sum() for frame in frames]
+    sums = pd.concat(tables, axis=1).sort_index().fillna(0.0).to_numpy(dtype=float).T
+    n, clusters, low, high = int(sums[1].sum()), sums.shape[1], math.nan, math.nan
     if not clusters:
-        return Estimate(math.nan, low, high, 0, 0)
-    value = float(_pooled([(num.sum(keepdims=True), den.sum(keepdims=True)) for num, den in sums])[0])
+        return Estimate(math.nan, low, high, 0, 0, len(frames[0]))
+    total = sums.sum(axis=1, keepdims=True)
+    value = float(_pooled(total)[0])
     if clusters >= MIN_CLUSTERS:
-        without = _pooled([(num.sum() - num, den.sum() - den) for num, den in sums])     # one left out each
+        without = _pooled(total - sums)                   # one cluster left out each
         error = math.sqrt((clusters - 1) / clusters * float(((without - without.mean()) ** 2).sum()))
         reach = float(stdtrit(clusters - 1, 0.975)) * error
         low, high = value - reach, value + reach
-    return Estimate(value, low, high, int(sums[0][1].sum()), clusters)
+    return Estimate(value, low, high, n, clusters, len(frames[0]) - n)
 
 
-def _pooled(sums: Sequence[Sums]) -> np.ndarray:
-    ratios = [_ratio(num, den) for num, den in sums]
+def _pooled(sums: np.ndarray) -> np.ndarray:
+    """num / den by column of the rows num and den; of two such pairs of rows the harmonic mean."""
+    ratios = [_ratio(num, den) for num, den in zip(sums[::2], sums[1::2], strict=True)]
     return ratios[0] if len(ratios) == 1 else _ratio(2 * ratios[0] * ratios[1], ratios[0] + ratios[1])
 
 
@@ -118,8 +102,8 @@ def _ratio(num: np.ndarray, den: np.ndarray) -> np.ndarray:
 
 def mean_over(values: Sequence[float], cluster: Sequence[object]) -> Estimate:
     """Mean of the values that are not nan, with its t interval over clusters."""
-    table = pd.DataFrame({"num": np.asarray(values, dtype=float), "den": 1.0, "cluster": map(str, cluster)})
-    return jackknife(*_by_cluster([table]))
+    num = np.asarray(values, dtype=float)
+    return jackknife(pd.DataFrame({"num": num, "den": 1.0, "cluster": list(map(str, cluster))}))
 
 
 def bounds(frame: pd.DataFrame) -> pd.DataFrame:
@@ -131,15 +115,14 @@ def bounds(frame: pd.DataFrame) -> pd.DataFrame:
     """
     key, unscored = ["metric", "model", "triplet_id"], frame["unscored"]
     total = (frame["den"] + unscored).where(frame["den"] + unscored > 0, 1.0)
-    of_f1 = (frame["part"] == "F1") & (unscored > 0) & frame["num"].isna()
-    wanted = pd.MultiIndex.from_frame(frame.loc[of_f1, key])
     for name, score in (("low", 0.0), ("high", 1.0)):
-        known = ((frame["num"] + score * unscored) / total).clip(upper=1).where(frame["num"].notna(), score)
+        known = ((frame["num"] + score * unscored) / total).clip(upper=1).fillna(score)
         frame[name] = frame["value"].where(unscored == 0, known)
         sides = frame.pivot(index=key, columns="part", values=name).reindex(columns=["Precision", "Recall"])
-        precision, recall = sides.loc[wanted].to_numpy(dtype=float).T
-        f1 = _ratio(2 * precision * recall, precision + recall)
-        frame.loc[of_f1, name] = np.where(np.isnan(f1), frame.loc[of_f1, name], f1)
+        precision, recall = frame[key].join(sides, on=key)[["Precision", "Recall"]].to_numpy(dtype=float).T
+        f1 = pd.Series(_ratio(2 * precision * recall, precision + recall), frame.index)
+        of_sides = (frame["part"] == "F1") & (unscored > 0) & frame["num"].isna() & f1.notna()
+        frame[name] = frame[name].mask(of_sides, f1)
     return frame
 
 
@@ -169,11 +152,12 @@ def paired_table(values: pd.DataFrame, *, models: Sequence[str] | None = None, b
             for (metric, part), cell in frame.groupby(["metric", "part"]) for a, b in pairs]
     if not rows:
         return pd.DataFrame(columns=PAIRED).astype({"clear": bool})
-    return with_verdicts(in_order(pd.DataFrame(rows)), ["metric", "part"])[PAIRED]
+    return with_verdicts(in_order(pd.DataFrame(rows)))[PAIRED]
 
 
-def with_verdicts(table: pd.DataFrame, family: list[str]) -> pd.DataFrame:
-    """Paired differences with p_holm, adjusted over the rows that are alike in `family`, clear and family."""
+def with_verdicts(table: pd.DataFrame) -> pd.DataFrame:
+    """Paired differences with p_holm, adjusted over the rows of a metric and part, clear and family."""
+    family = ["metric", "part"]
     tests = table.groupby(family)["p"]
     p_holm, excludes_0 = tests.transform(holm), (table["ci_low"] > 0) | (table["ci_high"] < 0)
     named = tests.transform("size").astype(str) + " tests of " + table[family].agg(" ".join, axis=1)
@@ -183,20 +167,21 @@ def with_verdicts(table: pd.DataFrame, family: list[str]) -> pd.DataFrame:
 def _paired(cell: pd.DataFrame, a: str, b: str, seed: int) -> dict[str, Any]:
     """One row of `paired_table`, from the checked rows of a metric and part."""
     left, right = (cell[cell["model"] == model].set_index("triplet_id") for model in (a, b))
-    both = left.index.intersection(right.index)
-    gap = (left.loc[both, "value"] - right.loc[both, "value"]).dropna()
-    of_cluster = gap.groupby(left.loc[gap.index, "cluster"])
-    num, den = of_cluster.sum().to_numpy(), of_cluster.count().to_numpy(dtype=float)
-    estimate, means, hedges = jackknife((num, den)), num / den, math.nan
+    both = left.join(right["value"], how="inner", rsuffix="_b")
+    gap = (both["value"] - both["value_b"]).dropna()
+    cluster = both.loc[gap.index, "cluster"]
+    estimate, of_cluster, hedges = mean_over(gap, cluster), gap.groupby(cluster), math.nan
+    means = of_cluster.mean()
     if len(means) >= MIN_CLUSTERS and means.std() > 0:
-        hedges = (1 - 3 / (4 * len(means) - 5)) * means.mean() / means.std(ddof=1)
+        hedges = (1 - 3 / (4 * len(means) - 5)) * means.mean() / means.std()
     return {"difference": estimate.value, "ci_low": estimate.ci_low, "ci_high": estimate.ci_high,
-            "p": sign_flip_test(num, seed=seed), "g": hedges, "ordered": ((np.sign(gap) + 1) / 2).mean(),
-            "n": len(gap), "clusters": len(num), "only_a": len(left) - len(both),
-            "only_b": len(right) - len(both), "unscored": len(both) - len(gap)}
+            "p": sign_flip_test(of_cluster.sum(), seed=seed), "g": hedges, "n": len(gap),
+            "clusters": len(means), "ordered": ((np.sign(gap) + 1) / 2).mean(),
+            "unscored": len(both) - len(gap), "only_a": len(left) - len(both),
+            "only_b": len(right) - len(both)}
 
 
-def sign_flip_test(sums: Sequence[float] | np.ndarray, permutations: int = 9999, seed: int = 7) -> float:
+def sign_flip_test(sums: Sequence[float], permutations: int = 9999, seed: int = 7) -> float:
     """Two-sided p in (0, 1] of a sum of independent terms symmetric about 0 (Fisher's randomisation test).
 
     Counts all 2^k patterns of signs up to 2^14; beyond, `permutations` random ones. nan without terms.
@@ -206,106 +191,72 @@ def sign_flip_test(sums: Sequence[float] | np.ndarray, permutations: int = 9999,
     terms = np.asarray(sums, dtype=float)
     if len(terms) < 2:                                    # scipy refuses what is no sample
         return 1.0 if len(terms) else math.nan
-    drawn = 2**14 if len(terms) <= 14 else permutations
     # scipy takes two values for equal when they differ by 2e-14 of themselves. With this constant added that
     # means 2e-14 of the terms' sizes: the same sum in another order is a tie, near 0 too.
     size = np.abs(terms).sum()
-    test = permutation_test(
+    return float(permutation_test(
         (terms,), lambda signed, axis: size + np.abs(signed.sum(axis=axis)), permutation_type="samples",
-        alternative="greater", n_resamples=drawn, batch=min(1000, max(1, 2**21 // len(terms))),
-        vectorized=True, rng=np.random.default_rng(seed))
-    return float(test.pvalue)
+        alternative="greater", n_resamples=2**14 if len(terms) <= 14 else permutations, vectorized=True,
+        batch=min(1000, max(1, 2**21 // len(terms))), rng=np.random.default_rng(seed)).pvalue)
 
 
 def holm(p: Iterable[float]) -> np.ndarray:
     """Holm's step-down adjustment of p values (1979), in their own order; nan stays nan, uncounted."""
-    raw = np.asarray(list(p), dtype=float)
-    adjusted = np.full(len(raw), np.nan)
-    order = np.argsort(raw, kind="stable")[: int(np.isfinite(raw).sum())]
-    adjusted[order] = np.minimum(np.maximum.accumulate(raw[order] * np.arange(len(order), 0, -1)), 1)
-    return adjusted
+    raw = pd.Series(list(p), dtype=float)
+    ordered = raw.dropna().sort_values()
+    return (ordered * range(len(ordered), 0, -1)).cummax().clip(upper=1).reindex(raw.index).to_numpy()
 
 
 # --- agreement with labels ---
 
-def correlate(x: Sequence[float], y: Sequence[float], cluster: Sequence[object] | None = None, *,
-              measure: str = "spearman", **settings: int) -> Estimate:
-    """How far two columns agree: "spearman" or "pearson" in [-1, 1], or "auc" in [0, 1] for a `y` of 0 and 1.
-
-    nan for a constant column. `settings` are `bootstrap`'s resamples and seed. InputError for another `y`.
-    """
-    return bootstrap(MEASURES[measure], (x, y), cluster, **settings)
-
-
-def correlate_difference(a: Sequence[float], b: Sequence[float], y: Sequence[float],
-                         cluster: Sequence[object] | None = None, *, measure: str = "spearman",
-                         **settings: int) -> Estimate:
-    """How much better `a` agrees with `y` than `b` does; paired: from the same rows and resamples."""
-    agree = MEASURES[measure]
-    return bootstrap(lambda a, b, y: agree(a, y) - agree(b, y), (a, b, y), cluster, **settings)
-
-
-auc = partial(correlate, measure="auc")           # area under the ROC curve, of values and labels of 0 and 1
-
-
-def bootstrap(statistic: Statistic, columns: Sequence[Sequence[float]],
+def bootstrap(statistic: Callable[..., float], columns: Sequence[Sequence[float]],
               cluster: Sequence[object] | None = None, *, resamples: int = 2000, seed: int = 7) -> Estimate:
-    """`statistic(*columns)` with its interval over resampled clusters; without `cluster` rows are drawn.
+    """`statistic(*columns)`, e.g. `spearman`, with its interval over resampled clusters, else over rows.
 
     Rows with a value that is not finite are left out and counted. No interval where half the draws are nan.
     """
-    table = np.asarray([np.asarray(column, dtype=float) for column in columns])
-    kept = np.isfinite(table).all(axis=0)
-    table, n, low, high = table[:, kept], int(kept.sum()), math.nan, math.nan
-    names = pd.Series(list(range(len(kept)) if cluster is None else cluster))[kept].astype(str)
-    codes = np.zeros(n, dtype=int) if cluster is None else pd.factorize(names, sort=True)[0]
-    order = np.lexsort([*table[::-1], codes])
-    table, codes = table[:, order], np.arange(n) if cluster is None else codes[order]
-    members = np.split(np.arange(n), np.flatnonzero(np.diff(codes)) + 1) if n else []
-    draws = []
+    table = pd.DataFrame({i: np.asarray(column, dtype=float) for i, column in enumerate(columns)})
+    names = map(str, range(len(table)) if cluster is None else cluster)
+    rows = table.assign(cluster=list(names))[np.isfinite(table).all(axis=1)]
+    rows = rows.sort_values(["cluster", *table], ignore_index=True)
+    members, data = list(rows.groupby("cluster").indices.values()), rows[[*table]].to_numpy().T
+    low, high, draws = math.nan, math.nan, []
     if len(members) >= MIN_CLUSTERS:
         for drawn in np.random.default_rng(seed).integers(len(members), size=(resamples, len(members))):
-            draws.append(statistic(*table[:, np.concatenate([members[i] for i in drawn])]))
+            draws.append(statistic(*data[:, np.concatenate([members[i] for i in drawn])]))
     defined = [draw for draw in draws if not math.isnan(draw)]
     if len(defined) > len(draws) / 2:
         low, high = map(float, np.quantile(defined, [0.025, 0.975]))
-    return Estimate(statistic(*table) if n else math.nan, low, high, n, len(members), len(kept) - n)
+    return Estimate(statistic(*data), low, high, len(rows), len(members), len(table) - len(rows))
 
 
-def _pearson(x: np.ndarray, y: np.ndarray) -> float:
-    if np.ptp(x) == 0 or np.ptp(y) == 0:
-        return math.nan
-    return float(np.corrcoef(x, y)[0, 1])
+def pearson(x: Sequence[float], y: Sequence[float]) -> float:
+    """Pearson's correlation in [-1, 1]; nan for a constant column."""
+    return float(np.corrcoef(x, y)[0, 1]) if min(len(set(x)), len(set(y))) > 1 else math.nan
 
 
-def _spearman(x: np.ndarray, y: np.ndarray) -> float:
-    return _pearson(_ranks(x), _ranks(y))
+def spearman(x: Sequence[float], y: Sequence[float]) -> float:
+    """Spearman's correlation of ranks in [-1, 1]; nan for a constant column."""
+    return pearson(pd.Series(x).rank(), pd.Series(y).rank())
 
 
-def _auc(score: np.ndarray, label: np.ndarray) -> float:
+def auc(score: Sequence[float], label: Sequence[float]) -> float:
     """The chance that a positive (label 1) outscores a negative (0), ties half; nan without one of them."""
-    if not np.isin(label, (0, 1)).all():
-        raise InputError(f"label must be 0 or 1 (or bool), got {min(set(label) - {0, 1}):g}")
-    n = int((label == 1).sum())
-    pairs = n * (len(label) - n)
-    return float(_ranks(score)[label == 1].sum() - n * (n + 1) / 2) / pairs if pairs else math.nan
-
-
-def _ranks(x: np.ndarray) -> np.ndarray:
-    return pd.Series(x).rank().to_numpy()
-
-
-MEASURES: dict[str, Statistic] = {"spearman": _spearman, "pearson": _pearson, "auc": _auc}
+    if strange := set(label) - {0, 1}:
+        raise InputError(f"label must be 0 or 1 (or bool), got {min(strange):g}")
+    n, positive = int(sum(label)), np.asarray(label) == 1
+    pairs = n * (len(positive) - n)
+    return float(pd.Series(score).rank()[positive].sum() - n * (n + 1) / 2) / pairs if pairs else math.nan
 
 
 def _checked(values: pd.DataFrame, cluster: str) -> pd.DataFrame:
     """The frame of values, verified and sorted, with a column `cluster`."""
     keys = ["metric", "part", "model", "triplet_id"]
-    if absent := [name for name in dict.fromkeys([*COLUMNS, cluster]) if name not in values]:
+    if absent := [name for name in [*COLUMNS, cluster] if name not in values]:
         raise InputError(f"the frame of values lacks {some(absent)}; it has {some(list(values.columns), 12)}")
     if values.empty:
         raise InputError("the frame of values has no rows: nothing was scored")
-    for column in dict.fromkeys([*keys, cluster]):
+    for column in (*keys, cluster):
         if holes := int(values[column].isna().sum()):
             raise InputError(f"column {column!r} must be filled, got {holes} empty cells")
     if (twice := values.duplicated(keys)).any():

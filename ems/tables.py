@@ -36,12 +36,12 @@ def percent(share: float) -> str:
     return "–" if math.isnan(share) else f"{math.floor(share * 1000) / 10:g} %"
 
 
-def with_interval(row: Any, digits: int = 3) -> str:
+def with_interval(row: Any) -> str:
     """A row's value and its interval, if it has one: "0.412 [0.371, 0.455]"; "–" without a value."""
     if row is None or math.isnan(row.value):
         return "–"
-    interval = "" if math.isnan(row.ci_low) else f" [{row.ci_low:z.{digits}f}, {row.ci_high:z.{digits}f}]"
-    return f"{row.value:z.{digits}f}{interval}"
+    interval = "" if math.isnan(row.ci_low) else f" [{row.ci_low:z.3f}, {row.ci_high:z.3f}]"
+    return f"{row.value:z.3f}{interval}"
 
 
 def shortened(name: str, limit: int = NAME_LIMIT) -> str:
@@ -76,18 +76,21 @@ def table1(summary: pd.DataFrame, paper: pd.DataFrame | None = None, models: Seq
     cells = {(row.metric, row.part, row.model): row for row in summary.itertuples(index=False)}
     printed = {} if paper is None else paper.set_index(["metric", "part", "model"])["value"].to_dict()
     in_paper = {model for _, _, model in printed}
-    rows = []
+    columns, rows = ["metric", "part"], []
+    for model in models:
+        columns += [shortened(model), "paper"] if model in in_paper else [shortened(model)]
     for metric, part in in_order(summary[["metric", "part"]].drop_duplicates()).itertuples(index=False):
         ours = [cells.get((metric, part, model)) for model in models]
-        row = [("metric", shortened(metric)), ("part", shortened(part))]
+        row = [shortened(metric), shortened(part)]
         for model, cell in zip(models, ours, strict=True):
-            row.append((shortened(model), _cell(cell)))
+            row.append(_cell(cell))
             if model in in_paper:
-                row.append(("paper", _paper_cell(cell, printed.get((metric, part, model)))))
-        row.append(("n", _agreed([str(cell.n) if cell else "–" for cell in ours])))
-        row.append(("coverage", _agreed([percent(cell.coverage) if cell else "–" for cell in ours])))
+                row.append(_paper_cell(cell, printed.get((metric, part, model))))
+        for entries in ([str(cell.n) if cell else "–" for cell in ours],
+                        [percent(cell.coverage) if cell else "–" for cell in ours]):
+            row.append(entries[0] if len(set(entries)) == 1 else " / ".join(entries))
         rows.append(row)
-    return pd.DataFrame([[text for _, text in row] for row in rows], columns=[name for name, _ in rows[0]])
+    return pd.DataFrame(rows, columns=[*columns, "n", "coverage"])
 
 
 def _cell(cell: Any) -> str:
@@ -103,11 +106,6 @@ def _paper_cell(cell: Any, printed: float | None) -> str:
     verdict = "in" if cell.ci_low <= printed <= cell.ci_high else "out"
     verdict = "no interval" if math.isnan(cell.ci_low) else verdict
     return f"{printed:.2f} ({cell.value - printed:+z.3f}, {verdict})"
-
-
-def _agreed(entries: Sequence[str]) -> str:
-    """One entry where all models have the same, else theirs in the order of the columns."""
-    return entries[0] if len(set(entries)) == 1 else " / ".join(entries)
 
 
 def save_table1(summary: pd.DataFrame, folder: str | Path, paper: pd.DataFrame | None = None, *,
@@ -135,19 +133,19 @@ def _markdown(table: pd.DataFrame, notes: Sequence[str]) -> str:
         """The text as Markdown that shows it: no HTML, link, emphasis, formula or end of a cell."""
         return re.sub(r"([\\`*_|~$]|\](?=[(\[]))", r"\\\1", html.escape(visible(text), quote=False))
 
-    rows = [[literal(cell) for cell in row] for row in (table.columns, *table.to_numpy().tolist())]
-    rows.insert(1, ["---"] * 2 + ["---:"] * (table.shape[1] - 2))
-    lines = ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join([*lines, "", *(f"- {literal(note)}" for note in notes)]) + "\n"
+    header, *rows = (list(map(literal, row)) for row in (table.columns, *table.to_numpy()))
+    rows = [header, ["---"] * 2 + ["---:"] * (len(header) - 2), *rows]
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([*lines, "", *(f"- {literal(note)}" for note in notes), ""])
 
 
 def _latex(table: pd.DataFrame, notes: Sequence[str]) -> str:
     def literal(text: str) -> str:
         return "".join(LATEX.get(character, character) for character in visible(text))
 
-    rows = [" & ".join(map(literal, row)) + r" \\" for row in (table.columns, *table.to_numpy().tolist())]
+    header, *rows = (" & ".join(map(literal, row)) + r" \\" for row in (table.columns, *table.to_numpy()))
     return "\n".join([
         r"% needs \usepackage{booktabs,graphicx}", r"\begin{table}", r"\footnotesize",
         r"\resizebox{\textwidth}{!}{%", r"\begin{tabular}{ll" + "r" * (table.shape[1] - 2) + "}", r"\toprule",
-        rows[0], r"\midrule", *rows[1:], r"\bottomrule", r"\end{tabular}}", "",
-        *(literal(note) + r"\par" for note in notes), r"\end{table}"]) + "\n"
+        header, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}}", "",
+        *(literal(note) + r"\par" for note in notes), r"\end{table}", ""])

@@ -83,10 +83,10 @@ def test_given_points_stand_in_place_of_the_reference(tmp_path):
 
 
 @pytest.mark.parametrize(("rows", "says"), [
-    ([], "f.jsonl is empty; rows with id, question and reference (or points), and if you have them group"),
+    ([], "f.jsonl is empty; rows with id, group, question, reference, context, points are needed"),
     (["", " "], "is empty"),
     (["[]"], "is empty"),
-    ([T, without(T, "question")], "line 2: 'question' is missing or empty; id, question and reference"),
+    ([T, without(T, "question")], "line 2: 'question' is missing or empty; there are 'id', 'group', 'reference'"),
     ([{**without(T, "question"), "Qestion": "q"}], "'group', 'reference', 'Qestion'; did you mean 'Qestion'?"),
     ([A], "line 1: 'id' is missing"),                                      # answers in place of triplets
     ([{**T, "reference": None}], "'reference' is missing or empty"),
@@ -96,9 +96,8 @@ def test_given_points_stand_in_place_of_the_reference(tmp_path):
     ([T, {**T, "id": "b"}, T], "line 3: 'a' stands already at"),
     ([{**T, "id": " "}], "'id' is missing or empty"),
     ([T, '{"id": "b", '], "line 2 is not JSON"),
-    (['{"id": "a", "id": "b"}'], "the key 'id' stands twice"),
-    (["3"], "line 1: an object with id, question and reference (or points), and if you have them group and context is needed, got '3'"),
-    ([json.dumps([T, 3])], "entry 1: an object with id"),
+    (["3"], "line 1: an object with named values is needed, got '3'"),
+    ([json.dumps([T, 3])], "entry 1: an object with named values"),
     (["[3"], "begins like a JSON array and is none"),
     ([{**T, "points": []}, without({**T, "points": []}, "reference")], "line 2: 'reference' is missing"),
     ([{**T, "points": "one"}], "'points': Input should be a valid tuple, got str 'one'"),
@@ -119,7 +118,7 @@ def test_bad_triplets_get_one_clear_line(tmp_path, rows, says):
 
 
 @pytest.mark.parametrize(("rows", "says"), [
-    ([], "is empty; rows with triplet_id, model and answer are needed"),
+    ([], "is empty; rows with triplet_id, model, answer are needed"),
     ([A, A], "line 2: ('a', 'm') stands already at"),
     ([{**A, "answer": 12}], "'answer': Input should be a valid string, got int '12'"),
     ([{**A, "answer": None}], "'answer' is missing or empty"),
@@ -169,7 +168,7 @@ EMS = EMSResult("t1", "m", ("a", "b", "c"), ("x", "y"), (0, -1, None), (0.8, 0.0
                 ref_weights=(1.0, 2.0, 1.0), unscored=1, support=(Support("silent"), Support(None, reason="timeout")), **SIGNED)
 LOST = EMSResult("t2", "m", ("a",), (), (None,), (None,), unscored=1, reason="lost", **SIGNED)
 COVERAGE = CoverageResult("t1", "m", ("a",), ("x", "y"), (0.5,), (1.0, None), ans_weights=(1.0, 2.0), nearest=(1,),
-                          contradicted=(0,), recall=0.5, precision=1.0, f1=2 / 3, unscored=1, signature={"judge": "j"})
+                          contradicted=(0,), recall=0.5, precision=1.0, f1=2 / 3, unscored=1, signature={"coverage": "llm:kit"})
 SCORE = ScoreResult("t1", "m", math.nan, unscored=1, reason="no reply", signature={"judge": "j"})
 CLAIMS = Claims("t1", "m", ("x",), None, ("Neutral",), (), unscored=1, signature={"judge": "j"})
 
@@ -205,7 +204,7 @@ def test_results_are_read_one_at_a_time(tmp_path):
     ({"match": [0, "one", None]}, "'match.1'"),
     ({"score": [0.8, 2, None]}, "line 1: score[1] must"),
     ({"ref_points": "abc"}, "'ref_points': Input should be a valid tuple"),
-    ({"ref_weights": [1.0]}, "line 1: match, score and ref_weights"),
+    ({"ref_weights": [1.0]}, "line 1: 'ref_weights' needs an entry a point, 3, got 1"),
     ({"triplet_id": None}, "'triplet_id': Input should be a valid string"),
     ({"signature": "ems:0"}, "'signature': Input should be a valid dictionary"),
 ])
@@ -215,6 +214,19 @@ def test_what_is_no_result_gets_one_clear_line(tmp_path, change, says):
         load_results(path)
     assert says in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("change", "says"), [
+    ({"nearest": [2]}, "line 1: 'nearest' must have indices from -1 to 1, got 2"),
+    ({"nearest": [0, 1]}, "'nearest' needs an entry a point, 1, got 2"),
+    ({"contradicted": [-1]}, "'contradicted' must have indices from 0 to 0, got -1"),
+    ({"ans_score": [1.0]}, "'ans_score' needs an entry a point, 2, got 1"),
+    ({"ans_weights": [1.0]}, "'ans_weights' needs an entry a point, 2, got 1"),
+])
+def test_points_that_are_not_there_get_one_clear_line(tmp_path, change, says):
+    with pytest.raises(InputError) as error:
+        load_results(saved(tmp_path, {**COVERAGE.to_dict(), **change}))
+    assert says in str(error.value)
 
 
 @pytest.mark.parametrize(("rows", "says"), [

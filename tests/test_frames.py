@@ -8,7 +8,7 @@ import pytest
 from test_data import CLAIMS, COVERAGE, EMS, LOST, SCORE
 
 from ems.baselines import Claims
-from ems.frames import COLUMNS, by_size, in_order, metric_of, natural, read_frames, to_frame, values_frame
+from ems.frames import COLUMNS, by_size, in_order, metric_of, read_frames, to_frame, values_frame
 from ems.io import write_csv
 from ems.types import Answer, CoverageResult, InputError, Triplet
 
@@ -61,7 +61,7 @@ def test_one_value_per_answer_is_a_score():
 
 @pytest.mark.parametrize(("result", "metric"), [
     (EMS, "EMS(LLM)"), (SCORE, "Judge alone"), (CLAIMS, "RAGChecker"), (COVERAGE, "Coverage(LLM)"),
-    (replace(COVERAGE, signature={"coverage": "words:1"}), "Coverage(local)"),
+    (replace(COVERAGE, signature={"coverage": "words:1", "judge": "one that extracts"}), "Coverage(local)"),
     (replace(EMS, signature={"score": "rouge:rougeL"}), "EMS(ROUGE)"),
     (replace(EMS, signature={"score": "bertscore:mini"}), "EMS(BERTScore)"),
     (replace(EMS, signature={"score": "mine.words:1a2b"}), "EMS(mine.words)"),
@@ -123,7 +123,7 @@ def test_models_are_ordered_by_the_size_in_their_name():
     names = ["SmolLM2-135M-Instruct", "llama3.2_1b_instruct", "Qwen2.5-Coder-1.5B with the call", "Llama-3.2-3B",
              "Meta-Llama-3_1-8B-Instruct", "llama3.2_11b_vision_instruct", "Llama-3.1-70B-AWQ-INT4", "gpt-4o", "gpt-10"]
     assert sorted(sorted(names), key=by_size) == names
-    assert sorted(["m²", "Q10", "Q2", "5²", "Q2①"], key=natural) == ["5²", "Q2", "Q2①", "Q10", "m²"]
+    assert sorted(["m²", "Q10", "Q2", "5²", "Q2①"], key=by_size) == ["5²", "Q2", "Q2①", "Q10", "m²"]
 
 
 def test_a_reference_without_points_is_nothing_to_judge():

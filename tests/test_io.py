@@ -37,8 +37,7 @@ def test_what_is_no_text_is_named(tmp_path, content, says):
 
 
 @pytest.mark.parametrize(("line", "says"), [
-    ('{"id": ', "line 3 is not JSON: Expecting value at column 8; one object per line is needed"),
-    ('{"a": 1, "a": 2}', "line 3 is not JSON: the key 'a' stands twice"),
+    ('{"id": ', "line 3 is not JSON: Expecting value: .*; one object per line is needed"),
     ("[" * 100_000, "line 3 is not JSON: maximum recursion depth"),
 ])
 def test_a_line_that_is_no_json_is_named(line, says):

@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 
 from ems.frames import to_frame
 from ems.io import write_jsonl
-from ems.labels import agreement, agreement_of_results, agreement_text, read_labels, read_values
+from ems.labels import agreement, agreement_of_results, agreement_text, read_labels
 from ems.types import EMSResult, InputError, ScoreResult
 
 
@@ -70,15 +70,15 @@ def test_the_text_of_a_partly_labelled_file(tmp_path):
     shown = agreement_text([saved(tmp_path / "r.jsonl", VALUES)], path)
     assert "spearman" in shown
     assert "    m         8       10       0.500" in shown
-    assert shown.endswith("These are means of the labelled answers alone.")
-    path.write_text("triplet_id,model,label\n" + "".join(f"t{i},m,{i % 2}\n" for i in range(10)))
-    assert agreement_text([saved(tmp_path / "r.jsonl", VALUES)], path).endswith("nothing is left to estimate.")
 
 
 def test_several_files_are_told_apart_by_name(tmp_path):
     files = [saved(tmp_path / f"{name}.jsonl", VALUES) for name in ("first", "second")]
-    assert set(read_values(*files)["metric"]) == {"first: EMS(LLM)", "second: EMS(LLM)"}
-    assert set(read_values(files[0])["metric"]) == {"EMS(LLM)"}
+    labels = [{"triplet_id": t, "model": m, "label": f1} for t, m, f1 in VALUES]
+    shown = agreement_text(files, labels)
+    assert "first: EMS(LLM)" in shown
+    assert "second: EMS(LLM)" in shown
+    assert "first" not in agreement_text(files[:1], labels)
 
 
 @pytest.mark.parametrize(("text", "says"), [
@@ -87,7 +87,7 @@ def test_several_files_are_told_apart_by_name(tmp_path):
     ("triplet_id,model,score\nt1,m,1\n", "got 0 labels in 1 rows"),
     ("triplet_id,model,label\nt1,m,inf\nt2,m,0\n", "two or more different numbers"),
     ("triplet_id,model,label\nt1,m,1\nt1,m,0\n", "line 3: ('t1', 'm') stands already at"),
-    ("triplet_id,model,label\nt1,,1\n", "line 2: 'model' is missing or empty; triplet_id, model, label are needed"),
+    ("triplet_id,model,label\nt1,,1\n", "line 2: 'model' is missing or empty; there are 'triplet_id', 'label'"),
     ("", "is empty; rows with triplet_id, model, label are needed"),
 ])
 def test_bad_labels_get_one_clear_line(tmp_path, text, says):

@@ -41,7 +41,7 @@ def test_cells():
          LARGE: "0.500 [0.450, 0.550] (0.49 to 0.52) †", "n": "50 / 48", "coverage": "100 % / 94 %"}]
     assert percent(0.99999) == "99.9 %"                            # rounded down: only what is complete is 100 %
     row = OURS.iloc[2]
-    assert with_interval(row, 1) == "0.3 [0.3, 0.4]"
+    assert with_interval(row) == "0.333 [0.300, 0.400]"
     row = row.replace(row.value, NAN)
     assert (with_interval(row), with_interval(None), percent(NAN)) == ("–", "–", "–")
 

@@ -12,7 +12,7 @@ from study import ROOT, agreement, datasets
 from ems.frames import read_frames
 from ems.judge.client import LLMJudge
 from ems.judge.store import Replies
-from ems.stats import auc, correlate, correlate_difference
+from ems.stats import auc, bootstrap, spearman
 from ems.types import Answer, GivenPoint, InputError, Triplet
 
 HUMAN = ROOT / "data" / "human"
@@ -123,8 +123,9 @@ def test_differences_are_paired_and_intervals_are_those_of_ems_stats():
     row = found.set_index(["asked", "metric", "measure"]).loc[("completeness", "M", "Spearman")]
     wide = scores.pivot(index="triplet_id", columns="model")
     gaps = [(wide[f"{name} Recall"]["2"] - wide[f"{name} Recall"]["1"])[labels["instance_id"]] for name in ("M", "N")]
-    alone = correlate(gaps[0], labels["completeness"], labels["instance_id"], resamples=200, seed=5)
-    gap = correlate_difference(*gaps, labels["completeness"], labels["instance_id"], resamples=200, seed=5)
+    alone = bootstrap(spearman, (gaps[0], labels["completeness"]), labels["instance_id"], resamples=200, seed=5)
+    gap = bootstrap(lambda a, b, y: spearman(a, y) - spearman(b, y), (*gaps, labels["completeness"]), labels["instance_id"],
+                    resamples=200, seed=5)
     assert row[["value", "ci_low", "ci_high"]].tolist() == pytest.approx([alone.value, alone.ci_low, alone.ci_high])
     assert row[["difference", "difference_low", "difference_high"]].tolist() == pytest.approx(
         [gap.value, gap.ci_low, gap.ci_high])
@@ -158,7 +159,7 @@ def test_an_area_and_its_interval_are_those_of_ems_stats():
     labels = pd.DataFrame({"triplet_id": [f"{i}" for i in range(60)], "model": "x", "group": [f"g{i % 9}" for i in range(60)],
                            "correct": rng.random(60) < 0.4})
     scores = labels[datasets.KEYS].assign(**{"M F1": (labels["correct"] + rng.random(60)).round(1)})
-    expected = auc(scores["M F1"], labels["correct"], labels["group"], resamples=300, seed=5)
+    expected = bootstrap(auc, (scores["M F1"], labels["correct"]), labels["group"], resamples=300, seed=5)
     found = agreement.answer_agreement(labels, scores.sample(frac=1, random_state=1), resamples=300, seed=5)
     for measure in ("AUC", agreement.WITHIN):                    # there is one system only, so both are the same
         row = found[(found["metric"] == "M") & (found["measure"] == measure)].iloc[0]
