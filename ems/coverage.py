@@ -5,8 +5,9 @@ Coverage(local) goes by words and numbers and asks nobody; Coverage(LLM) asks a 
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from types import SimpleNamespace
@@ -16,56 +17,93 @@ from .judge import Judge, Request, as_judge
 from .local.words import SIGNATURE, cover
 from .metrics import coverage_scores
 from .pipeline import Evaluator, is_lost
-from .prompts import Prompts, numbered, quoted
-from .reading import parsed_rows, read_score
-from .score import scale, scores_request
-from .types import Answer, CoverageResult, EMSResult, Points, Triplet
+from .prompts import Prompts, harmless, numbered, quoted
+from .reading import parsed, read_numbers, read_rows, read_score
+from .score import MAX_TOKENS, SCORES_SCHEMA, scale, scores_request
+from .types import Answer, CoverageResult, EMSResult, Points, Scores, Triplet
+
+NUMBERS = SCORES_SCHEMA["properties"]["scores"]
+COVERAGE_SCHEMA = SCORES_SCHEMA | {"properties": {"scores": NUMBERS, "contradicted": NUMBERS},
+                                   "required": ["scores", "contradicted"]}
+Key = tuple[str, str]                              # triplet and model; of a reference the model is ""
+Covered = tuple[Scores, tuple[int, ...]]           # of one side's points: scores, and which are contradicted
 
 
 class Coverage(Evaluator[CoverageResult]):
-    """Recall, precision and F1 from how far each point is said by the other text as a whole.
+    """Recall, precision and F1 from how far each point is stated by the other text as a whole.
 
     Without a judge by words (`local.words`), and points weigh as much as their words. With one by its whole
-    numbers 0 .. `max_score`, divided by `max_score`, and points weigh the same: two calls an answer, none
-    where a side has no points. Points that were given with the triplet keep their own weights.
+    numbers 0 .. `max_score`, divided by `max_score`, and points weigh the same: two calls an answer, one for
+    each side's points. A side without points, or held against an empty text, costs no call and scores 0.
+    Points that were given with the triplet keep their own weights.
+
+    contradictions    the judge reads the other text, and names the points that it contradicts (they keep the
+                      score that they got). Else it reads the other side's points, and names none.
     """
 
     def __init__(self, extractor: Extractor, judge: Judge | Callable[[str], str] | None = None,
-                 prompts: Prompts | None = None, max_score: int = 10):
+                 prompts: Prompts | None = None, max_score: int = 10, contradictions: bool = True):
         self.extractor, self.prompts = extractor, prompts or Prompts()
         self.max_score, self.scale = max_score, scale(max_score)
         self.judge = None if judge is None else as_judge(judge)
+        self.contradictions = contradictions
+        template = self.prompts.signature("coverage" if contradictions else "sides")
         self._failures: Counter[str] = Counter()
         by_words = SimpleNamespace(signature=SIGNATURE)
-        by_judge = SimpleNamespace(signature=f"llm:{self.prompts.signature('sides')},max={max_score}",
-                                   judge=self.judge, failures=self._failures)
+        by_judge = SimpleNamespace(signature=f"llm:{template},max={max_score}", judge=self.judge,
+                                   failures=self._failures)
         super().__init__(extract=extractor, coverage=by_judge if self.judge else by_words)
 
     def batch(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]) -> list[CoverageResult]:
         """Extract the points of both sides, and cover them."""
-        return covered(self.points_of(self.extractor, triplets, answers), self)
+        return covered(self.points_of(self.extractor, triplets, answers), self, triplets.values(), answers)
 
-    def scored(self, results: Sequence[CoverageResult]) -> list[CoverageResult]:
+    def scored(self, results: Sequence[CoverageResult], texts: Mapping[Key, str]) -> list[CoverageResult]:
         """The results with scores and weights, by words or by the judge; no metrics yet."""
         if self.judge is None:
             return [_by_words(r) for r in results]
-        asked = [r for r in results if r.ref_points and r.ans_points]
-        sides = [side for r in asked for side in ((r.ref_points, r.ans_points), (r.ans_points, r.ref_points))]
-        replies = self.judge.ask([self._request(*side) for side in sides], "score sides")
-        read = partial(read_score, max_score=self.max_score)
-        scores = iter([tuple(parsed_rows(reply, "scores", len(points), read, "score", self._failures))
-                       for reply, (points, _) in zip(replies, sides, strict=True)])
-        return [replace(r, ref_score=next(scores), ans_score=next(scores)) if r.ref_points and r.ans_points
-                else r for r in results]
+        sides: list[tuple[Points, str]] = []       # of each result the reference's points, then the answer's
+        for r in results:
+            sides += [(r.ref_points, self._read_beside(r.ans_points, texts[r.triplet_id, r.model])),
+                      (r.ans_points, self._read_beside(r.ref_points, texts[r.triplet_id, ""]))]
+        asked = [i for i, (points, other) in enumerate(sides) if points and other]
+        replies = self.judge.ask([self._request(*sides[i]) for i in asked], "cover points")
+        found: list[Covered] = [((0.0,) * len(points), ()) for points, _ in sides]
+        for i, reply in zip(asked, replies, strict=True):
+            count = len(sides[i][0])
+            found[i] = parsed(reply, partial(self._read, count=count), "coverage", self._failures) or (
+                (None,) * count, ())
+        return [replace(r, ref_score=ref[0], contradicted=ref[1], ans_score=ans[0], ans_contradicted=ans[1])
+                for r, ref, ans in zip(results, found[::2], found[1::2], strict=True)]
 
-    def _request(self, points: Points, others: Points) -> Request:
-        prompt = self.prompts.fill("sides", points=numbered(points), **self.scale,
-                                   others="\n".join(f"- {quoted(other)}" for other in others))
-        return scores_request(prompt, len(points), self.max_score)
+    def _read_beside(self, points: Points, text: str) -> str:
+        """What the judge reads beside one side's points: the other side's text, or its points."""
+        return harmless(text) if self.contradictions else "\n".join(f"- {quoted(point)}" for point in points)
+
+    def _request(self, points: Points, other: str) -> Request:
+        if not self.contradictions:
+            prompt = self.prompts.fill("sides", points=numbered(points), others=other, **self.scale)
+            return scores_request(prompt, len(points), self.max_score)
+        prompt = self.prompts.fill("coverage", points=numbered(points), text=other, **self.scale)
+        assumed = json.dumps({"scores": [self.max_score] * len(points), "contradicted": []})
+        return Request("coverage", prompt, MAX_TOKENS + 12 * len(points), COVERAGE_SCHEMA,
+                       assumed=lambda: assumed, read=partial(self._read, count=len(points)))
+
+    def _read(self, text: str, count: int) -> Covered | None:
+        """Each point's score, and the contradicted points; None where either list cannot be read."""
+        scores = read_rows(text, "scores", count, partial(read_score, max_score=self.max_score))
+        if not self.contradictions:
+            return None if scores is None else (tuple(scores), ())
+        # Looked for by its name: a bare list of numbers would be read as both.
+        named = read_numbers(text, "contradicted", count) if "contradicted" in text else None
+        return None if scores is None or named is None else (tuple(scores), tuple(named))
 
 
-def covered(results: Sequence[EMSResult], coverage: Coverage) -> list[CoverageResult]:
+def covered(results: Sequence[EMSResult], coverage: Coverage, triplets: Iterable[Triplet],
+            answers: Iterable[Answer]) -> list[CoverageResult]:
     """Coverage of the points that results have; the extractor of `coverage` is the one that made them."""
+    texts: dict[Key, str] = {(t.id, ""): t.reference or "\n".join(p.text for p in t.points) for t in triplets}
+    texts |= {(a.triplet_id, a.model): a.answer for a in answers}
     signature, unscored = coverage.signature, []
     for r in results:
         lost = is_lost(r)
@@ -75,7 +113,7 @@ def covered(results: Sequence[EMSResult], coverage: Coverage) -> list[CoverageRe
             ans_score=(blank,) * len(r.ans_points), ref_weights=r.ref_weights, question=r.question,
             group=r.group, signature=signature, unscored=r.unscored if lost else 0,
             reason=r.reason if lost else ""))
-    scored = iter(coverage.scored([r for r in unscored if not is_lost(r)]))
+    scored = iter(coverage.scored([r for r in unscored if not is_lost(r)], texts))
     return [r if is_lost(r) else _with_metrics(next(scored)) for r in unscored]
 
 

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from .judge import Judge, Record, Request, as_judge, listed, reply_schema
 from .prompts import Prompts, harmless, numbered
-from .reading import parsed, read_block_numbers, read_list
+from .reading import parsed, read_list, read_numbers
 from .types import Points
 
 BLOCKS_SCHEMA = reply_schema("blocks", {"type": "integer"})
@@ -60,7 +60,7 @@ class LLMExtractor:
         requests = [Request("summary", prompt, 256, BLOCKS_SCHEMA) for prompt in prompts]
         bodies: list[str | None] = [*texts]
         for i, reply in zip(asked, self.judge.ask(requests, "remove summaries"), strict=True):
-            read = partial(read_block_numbers, n_blocks=len(blocks[i]))
+            read = partial(read_numbers, key="blocks", count=len(blocks[i]))
             named = parsed(reply, read, "summary", self.failures)
             bodies[i] = None if named is None else without_summaries(texts[i], blocks[i], named)
         return bodies

@@ -78,11 +78,11 @@ def read_rows(text: str, key: str, count: int, read: Callable[[str], T | None]) 
     return [None if entry is None else read(str(entry)) for entry in entries]
 
 
-def read_block_numbers(text: str, n_blocks: int) -> list[int] | None:
-    """The distinct numbers 0 .. n_blocks - 1 of `{"blocks": [...]}` or a bare list; else None."""
-    blocks = _only(_lists(_bare(text), "blocks"))
-    numbers = {None} if blocks is None else {_whole(entry) for entry in blocks}
-    distinct = sorted(number for number in numbers if number is not None and 0 <= number < n_blocks)
+def read_numbers(text: str, key: str, count: int) -> list[int] | None:
+    """The distinct numbers 0 .. count - 1 of `{key: [...]}` or a bare list; else None."""
+    rows = _only(_lists(_bare(text), key))
+    numbers = {None} if rows is None else {_whole(entry) for entry in rows}
+    distinct = sorted(number for number in numbers if number is not None and 0 <= number < count)
     return distinct if len(distinct) == len(numbers) else None
 
 

@@ -124,6 +124,7 @@ class CoverageResult(Result):
     ans_weights: tuple[float, ...] = ()
     nearest: Match = ()               # per reference point: the answer point most like it, for the reader
     contradicted: tuple[int, ...] = ()        # indices of reference points that the answer contradicts
+    ans_contradicted: tuple[int, ...] = ()    # indices of answer points that the reference contradicts
     recall: float = math.nan
     precision: float = math.nan
     f1: float = math.nan

@@ -33,41 +33,60 @@ def scores(*values):
     return json.dumps({"scores": list(values)})
 
 
+def named(*values, contradicted=()):
+    return json.dumps({"scores": list(values), "contradicted": list(contradicted)})
+
+
 # --- by a judge ---
 
-def test_a_judge_scores_both_sides_whole_by_hand():
-    judge = ScriptedJudge(scores(10, 4), scores(9, 0))
+def test_a_judge_holds_points_against_the_other_text_by_hand():
+    judge = ScriptedJudge(named(10, 4, contradicted=[1]), named(9, 0))
     result = Coverage(Lines(), judge).score(REFERENCE, ANSWER, "How did it go?")
-    assert (result.ref_score, result.ans_score) == ((1.0, 0.4), (0.9, 0.0))
+    assert (result.ref_score, result.contradicted) == ((1.0, 0.4), (1,))          # a contradicted point keeps its score
+    assert (result.ans_score, result.ans_contradicted) == ((0.9, 0.0), ())
     assert (result.recall, result.precision) == ((1.0 + 0.4) / 2, (0.9 + 0.0) / 2)
     assert (result.unscored, result.reason, result.question) == (0, "", "How did it go?")
     assert result.signature["judge"] == "scripted"
+    first, second = judge.seen
+    assert first.index(ANSWER) < first.index('0: "Revenue rose 6%."\n1: "Margin fell."')
+    assert second.index(REFERENCE) < second.index('0: "Revenue rose 6%."\n1: "It rained."')
+
+
+def test_the_older_form_reads_the_other_sides_points_and_names_no_contradiction():
+    judge = ScriptedJudge(scores(10, 4), scores(9, 0))
+    result = Coverage(Lines(), judge, contradictions=False).score(REFERENCE, ANSWER)
+    assert (result.ref_score, result.ans_score) == ((1.0, 0.4), (0.9, 0.0))
+    assert (result.contradicted, result.ans_contradicted) == ((), ())
     first, second = judge.seen
     assert first.index('- "It rained."') < first.index('0: "Revenue rose 6%."\n1: "Margin fell."')
     assert second.index('- "Margin fell."') < second.index('0: "Revenue rose 6%."\n1: "It rained."')
 
 
 @pytest.mark.parametrize(("reply", "read", "unscored", "precision", "reason"), [
-    (scores(10, 5), (1.0, 0.5), 0, 0.75, ""), ('{"scores": [7.0, "3"]}', (0.7, 0.3), 0, 0.5, ""),
-    (scores(11, 5), (None, 0.5), 1, 0.5, "1 of 4 points unscored"),
-    ("no list", (None, None), 2, None, "no point could be scored"),
-    (scores(5), (None, None), 2, None, "no point could be scored"),        # whose score is missing is not known
+    (named(10, 5), (1.0, 0.5), 0, 0.75, ""),
+    ('{"scores": [7.0, "3"], "contradicted": [1.0]}', (0.7, 0.3), 0, 0.5, ""),
+    (named(11, 5), (None, 0.5), 1, 0.5, "1 of 4 points unscored"),
+    (named(5), (None, None), 2, None, "no point could be scored"),         # whose score is missing is not known
+    (named(5, 5, contradicted=[2]), (None, None), 2, None, "no point could be scored"),       # there is no point 2
+    (scores(5, 5), (None, None), 2, None, "no point could be scored"),
+    ("[1, 0]", (None, None), 2, None, "no point could be scored"),         # which of the lists is it?
     (None, (None, None), 2, None, "no point could be scored")])
 def test_a_reply_that_cannot_be_read_is_unscored_and_leaves_the_other_side(reply, read, unscored, precision, reason):
-    coverage = Coverage(Lines(), ScriptedJudge(scores(10, 4), reply))
+    coverage = Coverage(Lines(), ScriptedJudge(named(10, 4), reply))
     result = coverage.score(REFERENCE, ANSWER)
     assert (result.ans_score, result.recall) == (read, 0.7)
     assert (result.unscored, result.reason) == (unscored, reason)
     assert result.precision == pytest.approx(float("nan") if precision is None else precision, nan_ok=True)
-    assert coverage.failures.total() == unscored
+    assert bool(coverage.failures) == (precision is None)          # replies that gave nothing are counted
 
 
 def test_another_scale_and_given_weights():
     triplet = Triplet("t", "g", "q", "", points=GIVEN)
-    judge = ScriptedJudge(scores(3, 1), scores(2, 0))
+    judge = ScriptedJudge(named(3, 1), named(2, 0))
     result, = Coverage(Lines(), judge, max_score=4).evaluate([triplet], [Answer("t", "m", ANSWER)])
     assert result.recall == (3 * 0.75 + 1 * 0.25) / 4
     assert "number from 0 to 4" in judge.seen[0]
+    assert "Revenue rose 6%.\nMargin fell." in judge.seen[1]           # given points are the reference's text
     with pytest.raises(InputError, match="max_score"):
         Coverage(Lines(), judge, max_score=0)
 
@@ -140,13 +159,13 @@ def test_a_side_that_could_not_be_read_is_unscored_and_said(make):
 
 
 def test_coverage_of_results_is_that_of_their_points():
-    judge = ScriptedJudge({"match": "0", "score": lambda request: "x" if "Point 1" in request.prompt else scores(8, 2)})
+    judge = ScriptedJudge({"match": "0", "score": "x", "coverage": named(8, 2)})
     evaluator = EMS(Lines(), LLMMatcher(judge), LLMScorer(judge))
     triplets = [Triplet("t", "g", "q", REFERENCE), Triplet("u", "h", "q", "unreadable"), replace(Triplet("v", "g", "q", ""), points=GIVEN)]
     answers = [Answer(i, "m", ANSWER) for i in ("u", "v", "t")]
     results = evaluator.evaluate(triplets, answers)
     assert [r.unscored for r in results] == [1, 2, 2]                     # the matched pairs have no scores
     coverage = Coverage(Lines(), judge)
-    again = covered(results, coverage)
+    again = covered(results, coverage, triplets, answers)
     assert str(again) == str(coverage.evaluate(triplets, answers))        # nan is not equal to itself
     assert [(r.unscored, r.group) for r in again] == [(1, "h"), (0, "g"), (0, "g")]

@@ -59,7 +59,7 @@ def judged():
 @cache
 def coverage():
     judge = Noting()
-    return judge, covered(judged()[2], Coverage(judged()[1].extractor, judge))
+    return judge, covered(judged()[2], Coverage(judged()[1].extractor, judge, contradictions=False), TRIPLETS, ANSWERS)
 
 
 @cache
@@ -144,10 +144,12 @@ def test_table_1_keeps_its_values_to_the_last_digit(metric):
     columns = ["part", "model", "value", "ci_low", "ci_high", "n", "unscored"]
     summary = ems.summarise(FRAMES[metric]())
     assert set(summary["metric"]) == {metric}
-    found = {(part, model): [*(round(value, 6) for value in values), n, unscored]
-             for part, model, *values, n, unscored in summary[columns].values.tolist()}
+    # An encoder's sums end in another digit on another processor; all else is the same everywhere.
+    exact = 2e-6 if "BERT" in metric else 6e-7
+    found = {(part, model): pytest.approx(values, abs=exact)
+             for part, model, *values in summary[columns].values.tolist()}
     frozen = {(part, model): rest for name, part, model, *rest in FROZEN["table1"] if name == metric}
-    assert found == frozen
+    assert frozen == found
 
 
 def test_every_frozen_row_is_tested():

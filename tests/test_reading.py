@@ -13,9 +13,9 @@ from ems.judge import Record
 from ems.reading import (
     parsed,
     parsed_rows,
-    read_block_numbers,
     read_index,
     read_list,
+    read_numbers,
     read_rows,
     read_score,
     read_word,
@@ -98,7 +98,7 @@ def test_read_word(reply, word):
     ('{"blocks": ["³"]}', None), ('{"blocks": 0}', None), ("none", None),
 ])
 def test_read_block_numbers(reply, numbers):
-    assert read_block_numbers(reply, 5) == numbers
+    assert read_numbers(reply, "blocks", 5) == numbers
 
 
 @pytest.mark.parametrize(("reply", "scores"), [
@@ -145,7 +145,7 @@ def test_the_time_for_a_reply_grows_with_its_length_alone(reply):
     read_index(reply, 5)
     read_score(reply, 10)
     read_word(reply, LABELS)
-    read_block_numbers(reply, 5)
+    read_numbers(reply, "blocks", 5)
     assert time.process_time() - began < 5
 
 
@@ -158,7 +158,7 @@ def reading_of(task, text):
     if task in LISTS:
         return read_list(text, LISTS[task])
     if task == "summary":
-        return read_block_numbers(text, 1000)
+        return read_numbers(text, "blocks", 1000)
     key, read = ROWS[task]
     found = re.search(r"\[(.*?)\]", text, re.S)
     return [read(text), read_rows(text, key, found[1].count(",") + 1 if found else 1, read)]

@@ -18,6 +18,7 @@ import pandas as pd
 from scipy.stats import rankdata
 
 from ems.baselines import bertscore, bleu, rouge
+from ems.coverage import Coverage
 from ems.evaluators import build
 from ems.frames import read_frames
 from ems.io import say, write_csv
@@ -103,7 +104,7 @@ def judged_scores(triplets: Sequence[Triplet], answers: Sequence[Answer], judge:
     answers = [replace(a, answer=as_read(a.answer, bodies)) for a in answers]
     extractor = SentenceExtractor()
     evaluators = {"EMS(LLM)": build(judge, joint=True, extractor=extractor),
-                  "Coverage(LLM)": build(judge, "coverage", extractor=extractor)}
+                  "Coverage(LLM)": Coverage(extractor, judge, contradictions=False)}
     if not points:
         evaluators["Judge alone"] = build(judge, "judge")
     found: Found = {}

@@ -16,10 +16,11 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from http.client import HTTPException
+from math import nan
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -37,11 +38,25 @@ KEYS = ["triplet_id", "model"]
 POINT_KEYS = [*KEYS, "unit"]
 ASKED = ("overall", "completeness", "correctness")
 FINDVER_CLAIMS, FINDVER_OUTPUTS = "findver/data/testmini.json", "findver/outputs/testmini_outputs/rag"
+FINDVER_DRAWN = 40                # claims
 FINDVER_TASK = "Is the claim below supported or contradicted by the filing? Give your reasoning.\n\nClaim: "
-FINDVER_MODELS = {                  # name -> (upstream's file, billions of parameters)
-    "Llama-3.2-3B": ("Llama-3_2-3B-Instruct", 3.0),
-    "Llama-3.1-8B": ("Meta-Llama-3_1-8B-Instruct", 8.0),
-    "Llama-3.1-70B": ("Meta-Llama-3_1-70B-Instruct-AWQ-INT4", 70.0),
+FINDVER_SYSTEMS = {                 # name -> (upstream's file, family, billions of parameters)
+    "Llama-3.2-3B": ("Llama-3_2-3B-Instruct", "Llama", 3.0),
+    "Llama-3.1-8B": ("Meta-Llama-3_1-8B-Instruct", "Llama", 8.0),
+    "Llama-3.1-70B": ("Meta-Llama-3_1-70B-Instruct-AWQ-INT4", "Llama", 70.0),
+    "Qwen2-7B": ("Qwen2-7B-Instruct", "Qwen", 7.0),
+    "Qwen2.5-7B": ("Qwen2_5-7B-Instruct", "Qwen", 7.0),
+    "Qwen2.5-72B": ("Qwen2_5-72B-Instruct-AWQ", "Qwen", 72.0),
+    "Mistral-7B-v0.3": ("Mistral-7B-Instruct-v0_3", "Mistral", 7.0),
+    "Ministral-8B": ("Ministral-8B-Instruct-2410", "Mistral", 8.0),
+    "Mistral-Large-2407": ("Mistral-Large-Instruct-2407-AWQ", "Mistral", 123.0),
+    "DeepSeek-V2-Lite": ("DeepSeek-V2-Lite-Chat", "", 16.0),
+    "GLM-4-9B": ("glm-4-9b-chat", "", 9.0),
+    "InternLM2.5-7B": ("internlm2_5-7b-chat", "", 7.0),
+    "Mathstral-7B": ("mathstral-7B-v0_1", "", 7.0),
+    "Claude-3.5-Sonnet": ("claude-3-5-sonnet-20241022", "", nan),
+    "Gemini-1.5-Pro": ("gemini-1_5-pro", "", nan),
+    "GPT-4o": ("gpt-4o", "", nan),
 }
 # The words with which FinDVer's prompts ask an answer to name its verdict.
 VERDICT = re.compile(r"\b(?:entail(?:s|ed)|refut(?:es?|ed))\b", re.IGNORECASE)
@@ -202,11 +217,29 @@ def findver() -> Loaded:
     entailed (whether the claim is), correct (upstream's reading of the answer is right), stated (the answer
     says "entailed" or "refuted"). InputError when the files do not fit together.
     """
+    llama = [name for name, (_, family, _) in FINDVER_SYSTEMS.items() if family == "Llama"]
+    return _findver(findver_claims(), llama)
+
+
+def findver_systems() -> Loaded:
+    """The same of sixteen systems; triplets and answers of the forty claims that were drawn, labels of all.
+
+    Drawn by the SHA-256 of their ids, not by their labels, from the 450 claims about information and
+    knowledge: the explanation of a claim about calculation is a formula's steps.
+    """
     claims = findver_claims()
+    triplets, answers, labels = _findver(claims, list(FINDVER_SYSTEMS))
+    worded = [id_ for id_, row in claims.items() if row["subset"] != "numeric"]
+    drawn = sorted(worded, key=lambda id_: hashlib.sha256(id_.encode()).hexdigest())[:FINDVER_DRAWN]
+    return ([t for t in triplets if t.id in drawn], [a for a in answers if a.triplet_id in drawn], labels)
+
+
+def _findver(claims: Mapping[str, Mapping[str, Any]], models: Sequence[str]) -> Loaded:
     triplets = [Triplet(id_, row["group"], FINDVER_TASK + row["statement"], row["explanation"])
                 for id_, row in claims.items()]
     answers, labels = [], []
-    for model, (stem, size) in FINDVER_MODELS.items():
+    for model in models:
+        stem, _, size = FINDVER_SYSTEMS[model]
         file = f"{FINDVER_OUTPUTS}/processed_cot_outputs/{stem}.json"
         for row in rows_of(file):
             id_, said = row["example_id"], row["output"][0]
