@@ -137,7 +137,7 @@ def test_findver_is_joined_by_id_and_both_spellings_are_read(small):
     said = [{**claim, "example_id": id_, "statement": f"s{i}", "result": i == 0,
              "output": [f"{header}so s{i} is {'refuted' if i else 'false'}"]}
             for i, id_ in enumerate(("ie-testmini-0", "numeric-testmini-1"))]
-    for stem, _ in datasets.FINDVER_SYSTEMS.values():
+    for stem, *_ in datasets.FINDVER_SYSTEMS.values():
         small(f"{datasets.FINDVER_OUTPUTS}/processed_cot_outputs/{stem}.json", said[::-1])
     triplets, answers, labels = datasets.findver()
     assert [(t.id, t.group, t.reference) for t in triplets] == [
