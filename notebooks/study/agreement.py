@@ -45,7 +45,11 @@ Found = dict[str, Sequence[Any]]          # metric -> what it says of each answe
 
 def stored(name: str, folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The labels and scores of one of `SETS`, from `<name>_labels.csv` and `<name>_scores.csv`."""
-    return read_frames(folder / f"{name}_labels.csv"), read_frames(folder / f"{name}_scores.csv")
+    labels, scores = read_frames(folder / f"{name}_labels.csv"), read_frames(folder / f"{name}_scores.csv")
+    if SETS[name].about == "systems":
+        labels = labels.melt(["triplet_id", "group"], var_name="model", value_name="correct")
+        labels["correct"] = labels["correct"].astype(bool)
+    return labels, scores
 
 
 def rescore(name: str, known: Path, to: Path, encoder: Encoder | None = None, judge: LLMJudge | None = None
@@ -57,17 +61,20 @@ def rescore(name: str, known: Path, to: Path, encoder: Encoder | None = None, ju
     """
     one = SETS[name]
     triplets, answers, labels = one.load()
-    points = one.about == "points"
+    points, systems = one.about == "points", one.about == "systems"
     keys = POINT_KEYS if points else KEYS
     scores = point_scores(triplets, answers) if points else answer_scores(triplets, answers, encoder)
     tables = [one.published()] if one.published else []
     if judge is not None:
         drawn = sample(labels, one.judged) if one.judged else set()
         read = [a for a in answers if not drawn or (a.triplet_id, a.model) in drawn]
-        tables.append(judged_scores(triplets, read, judge, points))
+        tables.append(judged_scores(triplets, read, judge, points, contradictions=systems))
     for table in (*tables, stored(name, known)[1]):
         new = [column for column in table if column in keys or column not in scores]
         scores = scores.merge(table[new], on=keys, how="left", validate="one_to_one")
+    if systems:
+        labels = labels.pivot(index=["triplet_id", "group"], columns="model", values="correct").astype(int)
+        labels = labels.reset_index()
     write_csv(to / f"{name}_labels.csv", labels)
     write_csv(to / f"{name}_scores.csv", scores.round(5))
 
@@ -93,8 +100,8 @@ def point_scores(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> pd.D
                                 "Coverage(local)": build().evaluate(triplets, answers)})
 
 
-def judged_scores(triplets: Sequence[Triplet], answers: Sequence[Answer], judge: LLMJudge, points: bool
-                  ) -> pd.DataFrame:
+def judged_scores(triplets: Sequence[Triplet], answers: Sequence[Answer], judge: LLMJudge, points: bool,
+                  contradictions: bool = False) -> pd.DataFrame:
     """The metrics `JUDGED`, asked jointly on sentence points: a row per answer, or per given point.
 
     Where the judge only replays, a metric whose replies are not all recorded is left out.
@@ -104,7 +111,7 @@ def judged_scores(triplets: Sequence[Triplet], answers: Sequence[Answer], judge:
     answers = [replace(a, answer=as_read(a.answer, bodies)) for a in answers]
     extractor = SentenceExtractor()
     evaluators = {"EMS(LLM)": build(judge, joint=True, extractor=extractor),
-                  "Coverage(LLM)": Coverage(extractor, judge, contradictions=False)}
+                  "Coverage(LLM)": Coverage(extractor, judge, contradictions=contradictions)}
     if not points:
         evaluators["Judge alone"] = build(judge, "judge")
     found: Found = {}
@@ -207,6 +214,7 @@ def answer_agreement(labels: pd.DataFrame, scores: pd.DataFrame, part: str = "F1
     groups. InputError for an answer without scores.
     """
     known = tried(labels)
+    known = known[known["triplet_id"].isin(scores["triplet_id"])]
     table = known.merge(scores, on=KEYS, how="left", indicator=True, validate="one_to_one")
     if missing := int((table["_merge"] != "both").sum()):
         raise InputError(f"{missing} labelled answers have no scores; labels and scores must be of one set")

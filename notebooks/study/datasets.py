@@ -5,6 +5,7 @@ Each loader gives triplets, answers and a frame of labels. `SETS` says of each s
 pairs    two answers to one question, compared by annotators: `ASKED` from -2 to 2, positive favours model "2"
 answers  one answer, right or wrong: `correct` (bool), clustered by `group`
 points   one point of a reference, in an answer or not: `present` (bool), named by `unit`, its place
+systems  as answers; labels are of more triplets than answers, and lie in a table with a column per system
 """
 
 from __future__ import annotations
@@ -294,7 +295,7 @@ class LabelledSet:
     """What `agreement` has to know of a set; `data/human` has its `<name>_labels.csv` and `_scores.csv`."""
 
     title: str                              # for tables and figures
-    about: str                              # what the labels are about: pairs, answers, points
+    about: str                              # what the labels are about: pairs, answers, points, systems
     load: Callable[[], Loaded]
     judged: int | None = None               # answers of each label that the judge read; None = all
     published: Callable[[], pd.DataFrame] | None = None      # values by the set's authors
@@ -305,4 +306,5 @@ SETS = {
     "financebench": LabelledSet("FinanceBench", "answers", financebench, judged=100),
     "findver": LabelledSet("FinDVer", "answers", findver, judged=100),
     "kqa": LabelledSet("K-QA", "points", kqa),
+    "systems": LabelledSet("FinDVer, sixteen systems", "systems", findver_systems),
 }

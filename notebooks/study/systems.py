@@ -1,4 +1,8 @@
-"""Which metric ranks systems as people do? Means of a metric by system beside the share of right answers."""
+"""Which metric ranks systems as people do? Means of a metric by system beside the share of right answers.
+
+Scores are wide: a row per answer (triplet_id, model, group), a column per metric and part. Labels are
+triplet_id, model, group, correct (bool); they may be of more triplets than the scores.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from ems.frames import by_size
 from ems.types import InputError
 
 LEAST = 0.05              # of p, below which two systems are told apart
+KEYS = ["group", "triplet_id"]
 
 
 def labelled(sizes: Mapping[str, Any], models: Iterable[str]) -> dict[str, Any]:
@@ -27,47 +32,105 @@ def ranking(scores: pd.DataFrame, labels: pd.DataFrame, metrics: Mapping[str, st
             seed: int = 7) -> pd.DataFrame:
     """How well each metric orders systems by their share of right answers; a row per metric.
 
-    `scores`: triplet_id, model, group and a column per metric. `labels`: triplet_id, model, correct (bool).
-    `metrics` maps names for people to columns. Pairs of systems with equal shares are left out. InputError
-    where no pair is left.
+    `metrics` maps names for people to columns of `scores`. Pairs of systems with equal shares are left out.
+    InputError where no pair is left.
 
     kendall            tau-b of the systems' means with their shares of right answers
     pairs              share of pairs of systems that the means put in the right order (ties half), and its
                        95 % interval when whole groups are resampled
+    soft               soft pairwise accuracy (Thompson et al., 2024): 1 less the mean distance, over the
+                       pairs, of the metric's one-sided permutation p from that of the labels; 0 to 1
     apart_right        pairs told apart (paired t test over groups, p < 0.05, uncorrected) in the right order
     apart_wrong        pairs told apart in the wrong order
     of                 pairs of systems
     """
-    share = labels.groupby("model")["correct"].mean().sort_values()
-    pairs = [(i, j) for i, j in combinations(range(len(share)), 2) if share.iloc[i] < share.iloc[j]]
-    if not pairs:
-        raise InputError(f"nothing to rank: {len(share)} systems, all with the same share of right answers")
-    worse, better = np.array(pairs).T
-    groups = scores["group"].nunique()
-    times_drawn = np.random.default_rng(seed).multinomial(groups, np.full(groups, 1 / groups), resamples)
+    pairs = _Pairs(labels)
+    expected = _one_sided(pairs.differences(labels, "correct"), resamples, seed)
     rows = []
     for name, column in metrics.items():
-        cells = scores.pivot_table(index="group", columns="model", values=column, aggfunc=["sum", "count"])
-        sums, counts = (cells[kind][share.index].fillna(0).to_numpy() for kind in ("sum", "count"))
-        overall = sums.sum(axis=0) / counts.sum(axis=0)
-        with np.errstate(invalid="ignore"):      # nan: a system without a value in a group, or in a draw
-            by_group, drawn = sums / counts, (times_drawn @ sums) / (times_drawn @ counts)
-        low, high = np.nanpercentile(_in_order(drawn[:, better] - drawn[:, worse]), [2.5, 97.5])
-        right, wrong = _told_apart(by_group[:, better] - by_group[:, worse])
-        rows.append({"metric": name, "kendall": stats.kendalltau(overall, share).statistic,
-                     "pairs": _in_order(overall[better] - overall[worse]), "ci_low": low, "ci_high": high,
-                     "apart_right": right, "apart_wrong": wrong, "of": len(pairs)})
+        means, drawn = pairs.means(scores, column, resamples, seed)
+        low, high = np.nanpercentile(pairs.in_order(drawn), [2.5, 97.5])
+        differences = pairs.differences(scores, column)
+        right, wrong = _told_apart(differences.groupby("group").mean().to_numpy())
+        distance = np.abs(_one_sided(differences, resamples, seed) - expected)
+        rows.append({"metric": name, "kendall": stats.kendalltau(means, pairs.share).statistic,
+                     "pairs": pairs.in_order(means), "ci_low": low, "ci_high": high,
+                     "soft": 1 - distance.mean(), "apart_right": right, "apart_wrong": wrong,
+                     "of": len(pairs.worse)})
     return pd.DataFrame(rows).set_index("metric")
 
 
-def _in_order(differences: np.ndarray) -> np.ndarray:
-    """Share of differences (better system less worse one) above 0 along the last axis; 0 counts half."""
-    return ((np.sign(differences) + 1) / 2).mean(axis=-1)
+def differences(scores: pd.DataFrame, labels: pd.DataFrame, metrics: Mapping[str, str], against: str,
+                resamples: int = 1000, seed: int = 7) -> pd.DataFrame:
+    """By how much each metric puts more pairs of systems in the right order than the metric `against` does.
+
+    difference, and its 95 % interval when whole groups are resampled, for both metrics alike; p, two-sided,
+    of permuting which of the two metrics a cell (a system's answer to one question) takes its standardised
+    value from (PERM-BOTH: Deutsch et al., 2021). Answers without a value of either metric are left out.
+    """
+    pairs, rng = _Pairs(labels), np.random.default_rng(seed)
+    rows = []
+    for name in metrics.keys() - {against}:
+        two = [metrics[name], metrics[against]]
+        known = scores.dropna(subset=two)
+        known = known.assign(**{column: stats.zscore(known[column]) for column in two})
+        (one, drawn), (other, drawn_other) = (pairs.means(known, column, resamples, seed) for column in two)
+        observed = pairs.in_order(one) - pairs.in_order(other)
+        low, high = np.nanpercentile(pairs.in_order(drawn) - pairs.in_order(drawn_other), [2.5, 97.5])
+        codes = pd.Categorical(known["model"], categories=pairs.share.index).codes
+        swap = rng.random((resamples, len(known))) < 0.5
+        mixed = [np.where(swap, known[a], known[b]) for a, b in (two, two[::-1])]
+        permuted = [pairs.in_order(values @ np.eye(len(pairs.share))[codes] / np.bincount(codes))
+                    for values in mixed]
+        extreme = np.abs(permuted[0] - permuted[1]) >= abs(observed) - 1e-9
+        rows.append({"metric": name, "against": against, "difference": observed, "ci_low": low,
+                     "ci_high": high, "p": (extreme.sum() + 1) / (resamples + 1)})
+    return pd.DataFrame(rows).set_index("metric").loc[[name for name in metrics if name != against]]
 
 
-def _told_apart(differences: np.ndarray) -> tuple[int, int]:
+class _Pairs:
+    """The pairs of systems with different shares of right answers, and which system is the better one."""
+
+    def __init__(self, labels: pd.DataFrame):
+        self.share = labels.groupby("model")["correct"].mean().sort_values()
+        pairs = [(i, j) for i, j in combinations(range(len(self.share)), 2)
+                 if self.share.iloc[i] < self.share.iloc[j]]
+        if not pairs:
+            raise InputError(f"nothing to rank: {len(self.share)} systems with one share of right answers")
+        self.worse, self.better = np.array(pairs).T
+
+    def in_order(self, means: np.ndarray) -> Any:
+        """The share of pairs whose better system has the higher mean, along the last axis; ties half."""
+        return ((np.sign(means[..., self.better] - means[..., self.worse]) + 1) / 2).mean(axis=-1)
+
+    def means(self, scores: pd.DataFrame, column: str, resamples: int, seed: int
+              ) -> tuple[np.ndarray, np.ndarray]:
+        """The systems' means, and a row of them for each time that groups are drawn with replacement."""
+        cells = scores.pivot_table(index="group", columns="model", values=column, aggfunc=["sum", "count"])
+        sums, counts = (cells[kind][self.share.index].fillna(0).to_numpy() for kind in ("sum", "count"))
+        chances = np.full(len(sums), 1 / len(sums))
+        times = np.random.default_rng(seed).multinomial(len(sums), chances, resamples)
+        with np.errstate(invalid="ignore"):                  # nan: a system without a value in a draw
+            return sums.sum(axis=0) / counts.sum(axis=0), (times @ sums) / (times @ counts)
+
+    def differences(self, scores: pd.DataFrame, column: str) -> pd.DataFrame:
+        """The better system's value less the worse one's: a row per triplet, a column per pair."""
+        table = scores.pivot(index=KEYS, columns="model", values=column)[self.share.index].astype(float)
+        values = table.to_numpy()
+        return pd.DataFrame(values[:, self.better] - values[:, self.worse], index=table.index)
+
+
+def _one_sided(differences: pd.DataFrame, resamples: int, seed: int) -> np.ndarray:
+    """For each column, p of a sum as high as this when the signs of whole groups are drawn by chance."""
+    sums = differences.fillna(0.0).groupby("group").sum().to_numpy()
+    signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(resamples, len(sums)))
+    above = signs @ sums >= sums.sum(axis=0) - 1e-9
+    return np.asarray((above.sum(axis=0) + 1) / (resamples + 1))
+
+
+def _told_apart(means: np.ndarray) -> tuple[int, int]:
     """How many columns have a mean that a t test tells from 0: above it, below it. nan are left out."""
-    varied = np.nanstd(differences, axis=0) > 0
-    test = stats.ttest_1samp(differences[:, varied], 0, nan_policy="omit")
+    varied = np.nanstd(means, axis=0) > 0
+    test = stats.ttest_1samp(means[:, varied], 0, nan_policy="omit")
     apart = test.pvalue < LEAST
     return int((apart & (test.statistic > 0)).sum()), int((apart & (test.statistic < 0)).sum())

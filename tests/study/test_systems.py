@@ -44,6 +44,27 @@ def test_systems_are_told_apart_by_a_paired_t_test_over_groups_whatever_the_orde
         systems.ranking(scores, labels.assign(correct=True), {"M": "M"})
 
 
+def test_soft_pairwise_accuracy_is_1_for_a_metric_as_sure_as_the_labels_and_low_for_one_that_is_sure_and_wrong():
+    wrong, labels = table({"a": 0.3, "b": 0.2, "c": 0.1}, 0.001)
+    scores = wrong.merge(labels).rename(columns={"correct": "right"})
+    soft = systems.ranking(scores, labels, {"M": "M", "right": "right"}, resamples=500)["soft"]
+    assert soft["right"] == 1
+    assert soft["M"] < 0.2
+
+
+def test_a_difference_between_two_metrics_is_clear_only_where_they_order_systems_differently():
+    means = {name: i / 10 for i, name in enumerate("abcdef")}
+    scores, labels = table(means, 0.02)
+    rng = np.random.default_rng(3)
+    scores = scores.assign(same=scores["M"] * 2 + 1, noise=rng.normal(size=len(scores)) - scores["M"])
+    found = systems.differences(scores, labels, {"M": "M", "same": "same", "noise": "noise"}, "M", resamples=500)
+    assert list(found.index) == ["same", "noise"]
+    assert found.loc["same", ["difference", "ci_low", "ci_high", "p"]].to_list() == [0, 0, 0, 1]
+    assert found.loc["noise", "difference"] < 0
+    assert found.loc["noise", "p"] < 0.05
+    assert found.loc["noise", "ci_high"] < 0
+
+
 def test_the_committed_values_are_those_of_this_code(tmp_path):
     stored, answers = values_of(tmp_path), answers_of(tmp_path)[::10]
     made = to_frame(ems.build().evaluate(triplets_of(tmp_path), answers))
