@@ -110,6 +110,33 @@ def _draw_values(ax: Any, rows: pd.DataFrame, sizes: Sequence[Any], colour: str)
     ax.margins(x=0.2)
 
 
+def families_figure(means: pd.DataFrame) -> Figure:
+    """A panel per metric, on a scale of its own from 0; a line per family over the size of its models.
+
+    `means`: metric, family, size (billions of parameters), value, ci_low, ci_high.
+    """
+    metrics, looks = list(means["metric"].unique()), [(BLUE, "o"), (ORANGE, "s"), (GREEN, "^"), (PINK, "D")]
+    title = "Mean and 95 % interval by size within a family; each panel has a scale of its own, from 0"
+    figure, axes = grid(len(metrics), 4, 3.3, title)
+    for ax, metric in zip(axes, metrics, strict=True):
+        rows = means[means["metric"] == metric]
+        for (family, of), (colour, marker) in zip(rows.groupby("family", sort=False), looks, strict=False):
+            of = of.sort_values("size", kind="stable")
+            beside = 1 + 0.04 * looks.index((colour, marker))        # lest intervals hide each other
+            ends = [of["value"] - of["ci_low"], of["ci_high"] - of["value"]]
+            ax.errorbar(of["size"] * beside, of["value"], yerr=ends, color=colour, marker=marker, capsize=3,
+                        label=family)
+        ax.set_title(metric, fontsize=13)
+        ax.set_xscale("log")
+        ax.minorticks_off()
+        ax.set_xticks([3, 8, 20, 70, 123], ["3", "8", "20", "70", "123"])
+        ax.set_ylim(0, 1.1 * rows["ci_high"].max())
+    axes[0].legend(frameon=False, loc="lower right")
+    figure.supxlabel("billions of parameters (logarithmic)")
+    figure.supylabel("mean, 0 to 1")
+    return figure
+
+
 def heatmap(values: pd.DataFrame, metric: str, models: Mapping[str, Any]) -> Figure:
     """Mean F1 or Score by group (rows) and question (the id's last part), a panel per model, one scale."""
     cell = values[(values["metric"] == metric) & values["part"].isin(["F1", "Score"])]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import combinations
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import pandas as pd
 from scipy import stats
 
 from ems.frames import by_size
+from ems.stats import paired_table, summarise, with_verdicts
 from ems.types import InputError
 
 LEAST = 0.05              # of p, below which two systems are told apart
@@ -26,6 +28,37 @@ def labelled(sizes: Mapping[str, Any], models: Iterable[str]) -> dict[str, Any]:
     present = set(models)
     known = {model: size for model, size in sizes.items() if model in present}
     return known or {model: model for model in sorted(present, key=by_size)}
+
+
+def as_values(scores: pd.DataFrame, metrics: Mapping[str, str]) -> pd.DataFrame:
+    """Columns of `scores` as a frame of values (`ems.frames.COLUMNS`), each a metric with the part Score."""
+    whose = scores[["model", "triplet_id", "group"]]
+    frames = [whose.assign(metric=name, part="Score", value=scores[column].astype(float))
+              for name, column in metrics.items()]
+    return pd.concat(frames, ignore_index=True).assign(num=nan, den=nan, units=1, unscored=0, signature="")
+
+
+def families(scores: pd.DataFrame, metrics: Mapping[str, str], systems: Mapping[str, tuple[str, str, float]],
+             cluster: str = "group", seed: int = 7) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Means by system (`ems.summarise`), and each system against the next smaller one of its family
+    (`ems.paired_table`), both with columns family and size in billions of parameters.
+
+    `systems` maps a name to (file, family, size); systems without a family are left out. Holm's correction is
+    over all steps of a metric.
+    """
+    known = {name: (family, size) for name, (_, family, size) in systems.items() if family}
+    values = as_values(scores[scores["model"].isin(list(known))], metrics)
+    steps = []
+    for family in dict.fromkeys(family for family, _ in known.values()):
+        members = [name for name in known if known[name][0] == family]
+        of_family = values[values["model"].isin(members)]
+        pairs = paired_table(of_family, models=members, cluster=cluster, seed=seed)
+        nearest = pairs["a"].map(members.index) - pairs["b"].map(members.index) == 1
+        steps.append(pairs[nearest])
+    tables = summarise(values, cluster=cluster), with_verdicts(pd.concat(steps, ignore_index=True))
+    for table, column in zip(tables, ("model", "a"), strict=True):
+        table["family"], table["size"] = zip(*table[column].map(known), strict=True)
+    return tables
 
 
 def ranking(scores: pd.DataFrame, labels: pd.DataFrame, metrics: Mapping[str, str], resamples: int = 1000,
