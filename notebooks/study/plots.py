@@ -111,28 +111,26 @@ def _draw_values(ax: Any, rows: pd.DataFrame, sizes: Sequence[Any], colour: str)
 
 
 def families_figure(means: pd.DataFrame) -> Figure:
-    """A panel per metric, on a scale of its own from 0; a line per family over the size of its models.
+    """A panel per metric, on a scale of its own from 0: the models of each family, from small to large.
 
-    `means`: metric, family, size (billions of parameters), value, ci_low, ci_high.
+    `means`: metric, model, family, size (billions of parameters), value, ci_low, ci_high.
     """
     metrics, looks = list(means["metric"].unique()), [(BLUE, "o"), (ORANGE, "s"), (GREEN, "^"), (PINK, "D")]
     title = "Mean and 95 % interval by size within a family; each panel has a scale of its own, from 0"
     figure, axes = grid(len(metrics), 4, 3.3, title)
     for ax, metric in zip(axes, metrics, strict=True):
-        rows = means[means["metric"] == metric]
-        for (family, of), (colour, marker) in zip(rows.groupby("family", sort=False), looks, strict=False):
-            of = of.sort_values("size", kind="stable")
-            beside = 1 + 0.04 * looks.index((colour, marker))        # lest intervals hide each other
+        rows, ticks = means[means["metric"] == metric], {}
+        for (family, of), (colour, marker) in zip(rows.groupby("family"), looks, strict=False):
+            of = of.sort_values(["size", "model"])
+            places = [len(ticks) * 1.2 + i for i in range(len(of))]
             ends = [of["value"] - of["ci_low"], of["ci_high"] - of["value"]]
-            ax.errorbar(of["size"] * beside, of["value"], yerr=ends, color=colour, marker=marker, capsize=3,
-                        label=family)
+            ax.errorbar(places, of["value"], yerr=ends, color=colour, marker=marker, capsize=3, label=family)
+            ticks |= dict(zip(places, of["size"], strict=True))
         ax.set_title(metric, fontsize=13)
-        ax.set_xscale("log")
-        ax.minorticks_off()
-        ax.set_xticks([3, 8, 20, 70, 123], ["3", "8", "20", "70", "123"])
+        ax.set_xticks(list(ticks), [f"{size:g}" for size in ticks.values()])
         ax.set_ylim(0, 1.1 * rows["ci_high"].max())
-    axes[0].legend(frameon=False, loc="lower right")
-    figure.supxlabel("billions of parameters (logarithmic)")
+    axes[0].legend(frameon=False, loc="lower right", ncols=3, fontsize=10)
+    figure.supxlabel("billions of parameters")
     figure.supylabel("mean, 0 to 1")
     return figure
 
