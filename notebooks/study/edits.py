@@ -6,6 +6,7 @@ small dose are among those of a larger one.
 
 from __future__ import annotations
 
+import hashlib
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -15,13 +16,16 @@ import pandas as pd
 
 from ems.baselines import bleu, rouge
 from ems.evaluators import build
+from ems.extract import Extractor
 from ems.frames import to_frame, values_frame
 from ems.local.sentences import SentenceExtractor
 from ems.stats import mean_over
-from ems.types import Answer, InputError, Triplet
+from ems.types import Answer, EMSResult, InputError, Points, Triplet
 
 DOSES = (0.1, 0.25, 0.5, 0.75)
 UNEDITED = "unedited"
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)        # of an answer's points that are replaced by a worse answer's
+BEST, WORST = "Large LLM (closed weights)", "Qwen2.5-Coder-1.5B-Instruct (closed book)"
 Sentences = list[str]
 # From a text's sentences and another text's: which sentence, and its new text.
 Edit = Callable[[Sentences, Sentences, random.Random], Iterator[tuple[int, str]]]
@@ -125,6 +129,49 @@ def edited_answers(triplets: Sequence[Triplet], doses: Sequence[float] = DOSES, 
             if text is not None:
                 answers.append(Answer(t.id, f"{name}@{dose:g}", text))
     return answers
+
+
+def mixtures(triplets: Sequence[Triplet], results: Sequence[EMSResult], best: str = BEST, worst: str = WORST
+             ) -> tuple[list[Triplet], list[Answer]]:
+    """Answers of a known order: the points of `best`'s answer, more and more replaced by those of `worst`'s.
+
+    One question a group, drawn by hash, in five steps (`SHARES`); a point a line; model is the share
+    replaced, "25 %". Which points go is fixed by hash, and those of a small share are among those of a larger
+    one. Where `worst` has too few points for the question, those for its group's other questions follow.
+    """
+    points = {(r.model, r.triplet_id): r.ans_points for r in results}
+    drawn: dict[str, Triplet] = {}
+    for triplet in sorted(triplets, key=lambda t: _digest(t.id)):
+        if points[best, triplet.id]:
+            drawn.setdefault(triplet.group, triplet)
+    answers = []
+    for triplet in drawn.values():
+        good = list(points[best, triplet.id])
+        others = [t.id for t in triplets if t.group == triplet.group and t.id != triplet.id]
+        bad = [point for id_ in [triplet.id, *others] for point in points[worst, id_]]
+        order = sorted(range(len(good)), key=lambda i: _digest(f"{triplet.id} {i}"))
+        for share in SHARES:
+            mixed = dict(enumerate(good))
+            for i, point in zip(order[:round(share * len(good))], bad, strict=False):
+                mixed[i] = point
+            answers.append(Answer(triplet.id, f"{share:.0%}", "\n".join(mixed.values())))
+    return list(drawn.values()), answers
+
+
+class Lines:
+    """An extractor for `mixtures`: each line of one of these answers is a point; other texts go to `extract`."""
+
+    def __init__(self, extract: Extractor, answers: Sequence[Answer]):
+        self.extract, self.texts = extract, {answer.answer for answer in answers}
+        self.signature = f"lines of mixed answers, else {extract.signature}"
+
+    def __call__(self, texts: Sequence[str]) -> list[Points | None]:
+        others = iter(self.extract([text for text in texts if text not in self.texts]))
+        return [tuple(text.split("\n")) if text in self.texts else next(others) for text in texts]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def values(triplets: Sequence[Triplet], doses: Sequence[float] = DOSES) -> pd.DataFrame:

@@ -119,7 +119,7 @@ def families_figure(means: pd.DataFrame) -> Figure:
     title = "Mean and 95 % interval by size within a family; each panel has a scale of its own, from 0"
     figure, axes = grid(len(metrics), 4, 3.3, title)
     for ax, metric in zip(axes, metrics, strict=True):
-        rows, ticks = means[means["metric"] == metric], {}
+        rows, ticks = means[means["metric"] == metric], dict[float, float]()
         for (family, of), (colour, marker) in zip(rows.groupby("family"), looks, strict=False):
             of = of.sort_values(["size", "model"])
             places = [len(ticks) * 1.2 + i for i in range(len(of))]
