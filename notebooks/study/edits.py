@@ -159,7 +159,7 @@ def mixtures(triplets: Sequence[Triplet], results: Sequence[EMSResult], best: st
 
 
 class Lines:
-    """An extractor for `mixtures`: each line of one of these answers is a point; other texts go to `extract`."""
+    """An extractor for `mixtures`: a line of such an answer is a point; other texts go to `extract`."""
 
     def __init__(self, extract: Extractor, answers: Sequence[Answer]):
         self.extract, self.texts = extract, {answer.answer for answer in answers}
