@@ -227,7 +227,7 @@ GOOD = json.dumps({"key": key(5), "task": "match", "model": "m", "text": "yes"})
 
 @pytest.mark.parametrize(("line", "says"), [
     ("{", "line 2 is not JSON"), ("[1]", "line 2: not a saved reply"), ("null", "line 2"), ('"x"', "line 2"),
-    (GOOD.replace(key(5), "abc"), "64 hexadecimal"), (GOOD.replace('"yes"', "null"), "texts"),
+    (GOOD.replace(key(5), "abc"), "64 hexadecimal"), (GOOD.replace('"yes"', "null"), "its text a text"),
     (GOOD.replace('"task"', '"tusk"'), "tusk"), (GOOD[:-1] + ', "more": 1}', "more"),
     (GOOD.replace("yes", "\udc80"), "not UTF-8"), (GOOD.replace(key(5), key(1)), "another reply is saved"),
     ('{"custom_id": 3}', None), (f'{{"custom_id": "{key(7)}", "response": "rubbish"}}', None),

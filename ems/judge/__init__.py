@@ -30,7 +30,7 @@ class Request:
     max_tokens: int               # limit of the reply's length
     schema: dict[str, Any] | None = None     # JSON schema the reply should follow; the prompt says so as well
     sample: int = 0               # number of the repetition, when the same question is asked several times
-    label: str = field(default="", compare=False)     # a name for people; changes nothing
+    label: str = field(default="", compare=False)     # a name for people
     # The longest reply that could be read, for a dry run to go on with; None = an empty list by the schema.
     assumed: Callable[[], str] | None = field(default=None, compare=False)
     # How the reply's text is read, None for one that cannot be read. Many of these in a row end a live run.
@@ -105,21 +105,19 @@ class FunctionJudge:
 
     def ask(self, requests: Sequence[Request], progress: str = "") -> list[Record]:
         """Ask one after the other. What is not text is no reply."""
-        return [self._asked(request) for request in requests]
-
-    def _asked(self, request: Request) -> Record:
-        text = self.function(request.prompt)
-        if isinstance(text, str):
-            return Record("", request.task, self.name, text)
-        return Record("", request.task, self.name, "", failure="not text")
+        texts = [self.function(request.prompt) for request in requests]
+        return [Record("", request.task, self.name, text, failure="" if isinstance(text, str) else "not text")
+                for request, text in zip(requests, texts, strict=True)]
 
 
 def as_judge(judge: Judge | Callable[[str], str]) -> Judge:
     """The judge itself, or a plain function from prompt to reply made into one."""
-    if not (isinstance(judge, Judge) or callable(judge)):
-        raise InputError(f"a judge is an LLMJudge or a function from prompt to reply, got {judge!r:.60}; "
-                         "for a model behind an endpoint pass LLMJudge(name)")
-    return judge if isinstance(judge, Judge) else FunctionJudge(judge)
+    if isinstance(judge, Judge):
+        return judge
+    if callable(judge):
+        return FunctionJudge(judge)
+    raise InputError(f"a judge is an LLMJudge or a function from prompt to reply, got {judge!r:.60}; for a "
+                     "model behind an endpoint pass LLMJudge(name)")
 
 
 def reply_schema(key: str, entry: Mapping[str, Any], **limits: int) -> dict[str, Any]:
@@ -170,7 +168,7 @@ def read_usage(body: Any) -> dict[str, int]:
     usage = usage if isinstance(usage, dict) else {}
     details = usage.get("prompt_tokens_details")
     given = {**usage, **(details if isinstance(details, dict) else {})}
-    counts = Counter({name: n for name, n in given.items() if isinstance(n, int) and n >= 0})
+    counts = Counter({name: n for name, n in given.items() if isinstance(n, int) and n > 0})
     prompt, completion = counts["prompt_tokens"], counts["completion_tokens"]
     if prompt:      # some servers count a model's reasoning in the total alone: it is paid for
         completion = max(completion, counts["total_tokens"] - prompt)

@@ -63,8 +63,7 @@ class Failed(Exception):
     after: float = 0.0            # seconds that the server asks to wait before that
 
     def __str__(self) -> str:
-        words = f": {' '.join(self.message.split())[:200]}" if self.message else ""
-        return repr(self.reason) + words + (f" (Retry-After: {self.after:g} s)" if self.after else "")
+        return f"{self.reason!r}: {' '.join(self.message.split())[:200]}".removesuffix(": ")
 
 
 class Pace:
@@ -108,21 +107,10 @@ class Pace:
 
     def failed(self, failed: Failed, key: str) -> None:
         """A call has failed; when it is not worth another, `failed.again` is false from now on."""
-        if failed.again:
-            self._error(failed, key)
-        elif failed.reason != TOO_LONG:
-            self._useless(str(failed))
-
-    def _useless(self, reason: str) -> None:
-        self.useless[reason] += 1
-        total = self.useless.total()
-        if total < USELESS and self.useless["'timeout'"] < 2 * self.workers:
+        if not failed.again:
+            if failed.reason != TOO_LONG:
+                self._useless(str(failed))
             return
-        reasons = ", ".join(f"{count} {reason}" for reason, count in self.useless.most_common(3))
-        hint = "; a model that thinks first needs thinking_tokens" if self.useless["length"] else ""
-        raise JudgeUnavailable(f"{total} replies in a row cannot be used ({reasons}){hint}")
-
-    def _error(self, failed: Failed, key: str) -> None:
         now = time.monotonic()
         self.last = failed
         self.failing.add(key)
@@ -137,6 +125,15 @@ class Pace:
         self.not_before, failed.again = 0.0, False
         if not self.ever or len(self.failing) >= FEW:
             raise JudgeUnavailable(f"nothing but errors, the last {failed}")
+
+    def _useless(self, reason: str) -> None:
+        self.useless[reason] += 1
+        total = self.useless.total()
+        if total < USELESS and self.useless["'timeout'"] < 2 * self.workers:
+            return
+        reasons = ", ".join(f"{count} {reason}" for reason, count in self.useless.most_common(3))
+        hint = "; a model that thinks first needs thinking_tokens" if self.useless["length"] else ""
+        raise JudgeUnavailable(f"{total} replies in a row cannot be used ({reasons}){hint}")
 
 
 class LLMJudge:
@@ -164,8 +161,7 @@ class LLMJudge:
         if mode not in MODES:
             raise InputError(f"mode must be one of {', '.join(MODES)}, got {mode!r}")
         numbers = (("workers", workers, 1), ("timeout", timeout, 0.001), ("sample", sample, 0),
-                   ("thinking_tokens", thinking_tokens, 0), ("spend_limit", spend_limit or 0, 0),
-                   ("temperature", temperature or 0, 0), ("top_p", top_p or 0, 0), ("seed", seed or 0, 0))
+                   ("thinking_tokens", thinking_tokens, 0), ("spend_limit", spend_limit or 0, 0))
         for name, value, least in numbers:
             if not (isinstance(value, (int, float)) and value >= least):
                 raise InputError(f"{name} must be a number, at least {least}, got {value!r}")
@@ -175,7 +171,7 @@ class LLMJudge:
         self.store, self.mode = Replies() if store is None else store, mode
         self.workers, self.timeout = workers, timeout
         self.thinking_tokens, self.sample = thinking_tokens, sample
-        self.prices, self.spend_limit = checked_prices(prices), spend_limit or None
+        self.prices, self.spend_limit = checked_prices(prices), spend_limit
         self.decoding: dict[str, Any] = {
             "temperature": None if temperature is None else float(temperature),
             "top_p": None if top_p is None else float(top_p), "seed": seed, "weights": weights}
@@ -200,9 +196,9 @@ class LLMJudge:
         Its store is `folder`/replies.sqlite unless named; `recorded` and `store` are relative to `root`.
         InputError for an unknown name, a value of another kind, and a key given by value.
         """
-        if unknown := [str(name) for name in settings if name not in SETTINGS]:
-            raise InputError(f"JUDGE has no {unknown[0]!r}{meant(unknown[0], SETTINGS)}; there are "
-                             f"{', '.join(SETTINGS)}. A key is never given: key_env names its variable")
+        if unknown := [name for name in settings if name not in SETTINGS]:
+            raise InputError(f"JUDGE has no {unknown[0]!r}{meant(unknown[0], SETTINGS)}. A key is never "
+                             "given: key_env names its variable")
         given = {"mode": "replay", **{name: v for name, v in settings.items() if v not in ("", [], {})}}
         if "model" not in given:
             return None
@@ -293,7 +289,7 @@ class LLMJudge:
     def _ask_live(self, missing: Mapping[str, Request], records: dict[str, Record], progress: str) -> None:
         """Add the missing replies to `records`."""
         client, stop = self._client(), threading.Event()
-        self.store.check_writable()
+        self.store.add_pending([])                  # InputError for a store that takes no write
         self._pace.moved = time.monotonic()
         bar = progress_bar(progress, len(records) + len(missing), "reply")
         with ThreadPoolExecutor(1) as thread, bar:
@@ -305,8 +301,7 @@ class LLMJudge:
             except KeyboardInterrupt:
                 stop.set()
                 wait([asking])                      # replies on their way are paid for: let them be saved
-                raise KeyboardInterrupt(f"stopped; {self._kept()}; run the same command again to go on"
-                                        ) from None
+                raise KeyboardInterrupt(f"stopped; {self._kept()}; run it again to go on") from None
             finally:
                 self.store.checkpoint()
 
@@ -355,7 +350,8 @@ class LLMJudge:
                             return self._received(await self._call(client, key, request), request)
                     except Failed as error:
                         failed = error
-                    self._failed(failed, key)
+                    with self._lock:
+                        self._pace.failed(failed, key)
                     if not failed.again or tries == ERRORS:
                         break
                     # Not all that failed together are to come back together.
@@ -363,7 +359,8 @@ class LLMJudge:
                     tries += not failed.after
         except TimeoutError:
             failed = Failed("timeout", again=False)
-            self._failed(failed, key)
+            with self._lock:
+                self._pace.failed(failed, key)
         return Record(key, request.task, self.model, "", failure=failed.reason)
 
     @asynccontextmanager
@@ -436,7 +433,8 @@ class LLMJudge:
         status, named = error.status_code, error.response.headers.get("retry-after", "")
         said: Mapping[str, Any] = error.body if isinstance(error.body, dict) else {}
         words = said.get("message") or said.get("detail") or error.body or error.message
-        failed = Failed(f"http {status}", self._masked(f"{said.get('param') or ''} {words}"), again=False)
+        words = f"{said.get('param') or ''} {words}" + f" (Retry-After: {named} s)" * bool(named)
+        failed = Failed(f"http {status}", self._masked(words), again=False)
         if status < 400 or status in (401, 402, 404) or said.get("code") == "insufficient_quota":
             raise JudgeUnavailable(f"{failed}; check the address, the key, the account and the model's name")
         if said.get("code") == "content_filter":
@@ -480,10 +478,6 @@ class LLMJudge:
             readable = request.read is None or request.read(record.text) is not None
             self._pace.reply(record.error or "unreadable" * (not readable))
         return saved
-
-    def _failed(self, failed: Failed, key: str) -> None:
-        with self._lock:
-            self._pace.failed(failed, key)
 
     def _kept(self) -> str:
         return f"{self._saved} replies that came are saved in {self.store.path or 'memory'}"

@@ -35,7 +35,6 @@ SCHEMA = """
 CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, model TEXT, task TEXT, data BLOB) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS pending (key TEXT PRIMARY KEY, task TEXT, label TEXT, body BLOB);
 SELECT data FROM replies LIMIT 0;
-DELETE FROM pending WHERE key = '';
 """
 
 
@@ -102,14 +101,6 @@ class Replies:
         if self.path is not None and shutil.disk_usage(self.path.parent).free < ROOM:
             raise InputError(f"{self.path}: less than {ROOM >> 20} MB are free on its disk, and replies on "
                              "their way might be lost; make room and run the same command again")
-
-    def check_writable(self) -> None:
-        """InputError when a small write fails (beyond a quota, say), or the disk is nearly full."""
-        self.check_room()
-        for change in ("INSERT INTO pending VALUES ('', '', '', zeroblob(65536))",
-                       "DELETE FROM pending WHERE key = ''"):
-            with self._writing():
-                self._db.execute(change)
 
     def checkpoint(self) -> None:
         """Move all from the write-ahead log into the main file, so that a copy of it alone is whole."""
@@ -241,9 +232,8 @@ def _record(line: Any, place: str) -> Record:
     """A line of a recording. InputError when it is none."""
     try:
         record = Record(**line)
-        good = all(isinstance(text, str) for text in (record.key, record.task, record.model, record.text))
-        if not (good and KEY.fullmatch(record.key)):
-            raise TypeError("key is 64 hexadecimal digits; task, model and text are texts")
+        if not (KEY.fullmatch(record.key) and isinstance(record.text, str)):
+            raise TypeError("its key is 64 hexadecimal digits, its text a text")
         return record
     except TypeError as error:
         raise InputError(f"{place}: not a saved reply ({error}); export the replies again") from None
