@@ -111,7 +111,7 @@ def test_a_wait_that_the_server_names_is_waited_out_and_announced(monkeypatch, c
         began = time.monotonic()
         assert texts(judge_of(server, workers=8).ask(ask(20))) == expected(20)
         assert time.monotonic() - began > 0.7          # longer than a run of errors may last here
-    assert "0 calls under way, the last error: 'http 429': slow down (Retry-After: 0.7 s)" in capsys.readouterr().err
+    assert "0 calls under way, the last error: 'http 429': (Retry-After: 0.7) slow down" in capsys.readouterr().err
 
 
 def test_silence_is_said_to_be_silence(monkeypatch, capsys):

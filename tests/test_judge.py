@@ -1,6 +1,7 @@
 """LLMJudge: what it sends, what it takes for a reply, what it keeps, and how a profile names it."""
 
 import asyncio
+import json
 import logging
 import socket
 import traceback
@@ -173,6 +174,13 @@ def test_refusals_as_different_servers_word_them(said):
         assert server.bodies[-1].keys() == {"model", "messages", "temperature", "max_tokens"}
 
 
+@pytest.mark.parametrize("message", ["max_tokens must be at least 1, got -200", "temperature must be between 0 and 2"])
+def test_a_wrong_value_is_not_taken_for_a_missing_parameter(message):
+    with Loopback(faults=lambda n, body: error(400, message)) as server:
+        assert judge_of(server).ask(ask(1))[0].error == "http 400"
+        assert server.count == 1
+
+
 # --- secrets ---
 
 def test_the_key_appears_nowhere(tmp_path, monkeypatch, caplog, capsys):
@@ -206,6 +214,12 @@ def test_a_key_that_is_missing_or_cannot_be_sent_is_an_early_error_that_does_not
     with pytest.raises(JudgeUnavailable, match="no key that can be sent") as raised:
         LLMJudge("m", base_url=url, api_key=key).ask(ask(1))
     assert "sk-" not in "".join(traceback.format_exception(raised.value))
+
+
+def test_a_key_that_json_escapes_is_masked():
+    body = json.dumps(completion("your key is sk/1+2")).replace("/", "\\/").replace("+", "\\u002b")
+    with Loopback(faults=[Fault(body=body)]) as server:
+        assert judge_of(server, api_key="sk/1+2").ask(ask(1))[0].text == "your key is ***"
 
 
 def test_addresses_are_shown_without_what_may_be_secret():

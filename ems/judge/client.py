@@ -40,6 +40,7 @@ SETTINGS = ("model", "mode", "recorded", "store", "base_url", "key_env", "weight
 OPTIONAL = {"response_format": r"(?i)response.?format|json.?(mode|object)|schema|grammar|guided|structured",
             "seed": r"\bseed\b", "top_p": r"\btop_p\b", "temperature": r"\btemperature\b",
             "max_tokens": r"\bmax_tokens\b"}
+ABOUT_VALUE = re.compile(r"too (large|long|many)|exceed|maximum|at (most|least)|between|(greater|less) than")
 ABOUT_LENGTH = re.compile(r"context.?(length|window|size)|(prompt|input).{0,60}(too l|exceed)", re.I)
 TOO_LONG = "too long for the judge"
 WAIT = 0.5               # seconds before a call is repeated; the second time twice as long, and so on
@@ -424,6 +425,7 @@ class LLMJudge:
             choice = read_choice(answer)
         except ValueError as error:
             raise Failed(str(error), text) from None
+        choice["text"] = self._masked(choice["text"])           # where JSON had escaped the key
         sent = {name: value for name, value in body.items() if name not in ("model", "messages")}
         return Record(key, request.task, self.model, **choice, seconds=seconds, date=utc(), sent=sent,
                       label=request.label, prompt=request.prompt)
@@ -433,8 +435,9 @@ class LLMJudge:
         status, named = error.status_code, error.response.headers.get("retry-after", "")
         said: Mapping[str, Any] = error.body if isinstance(error.body, dict) else {}
         words = said.get("message") or said.get("detail") or error.body or error.message
-        words = f"{said.get('param') or ''} {words}" + f" (Retry-After: {named} s)" * bool(named)
-        failed = Failed(f"http {status}", self._masked(words), again=False)
+        wait_named = f"(Retry-After: {named}) " if named else ""
+        words = self._masked(f"{wait_named}{said.get('param') or ''} {words}")
+        failed = Failed(f"http {status}", words, again=False)
         if status < 400 or status in (401, 402, 404) or said.get("code") == "insufficient_quota":
             raise JudgeUnavailable(f"{failed}; check the address, the key, the account and the model's name")
         if said.get("code") == "content_filter":
@@ -452,6 +455,8 @@ class LLMJudge:
         named = [name for name in OPTIONAL if name in body and re.search(OPTIONAL[name], failed.message)]
         if not named or not re.match("http (400|415|422|50[01])", failed.reason):
             return False
+        if named[0] != "response_format" and ABOUT_VALUE.search(failed.message):
+            return False                            # the parameter itself is known
         if named[0] not in self._refused:
             say(f"{self.model} at {self.where} does not take {named[0]}: asked without it")
         self._refused.add(named[0])
