@@ -132,8 +132,7 @@ def _add_stages(add: Callable[..., Any]) -> None:
     add("--workers", type=int, metavar="N", help="questions under way at once; default 32")
     add("--timeout", type=float, metavar="SECONDS", help="for one reply; default 600")
     add("--recorded", action="append", metavar="FILE", help="recorded replies to use as well")
-    add("--mode", choices=("live", "replay", "refresh"),
-        help="live asks for what is not saved (default), replay never asks, refresh asks for all again")
+    add("--mode", choices=("live", "replay"), help="live asks for what is not saved (default), replay never")
     add("--weights", metavar="REVISION", help="of the judge: a reply belongs to the weights it was made with")
     add("--seed", type=_or_none(int), metavar="N|none", help="sent with every question; default 7")
     add("--temperature", type=_or_none(float), metavar="T|none", help="sent with every question; default 0")

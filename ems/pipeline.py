@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 from . import __version__
 from .extract import Extractor
 from .io import duplicates, progress_bar, some
+from .judge import MissingReplies
 from .match import Matcher
 from .metrics import check_alignment, ems_scores, reference_scores
 from .score import Scorer
@@ -82,7 +83,7 @@ class Evaluator(Generic[R]):
         by_id = {triplet.id: triplet for triplet in triplets}
         self._references = {}
         size = max([AT_ONCE, *(4 * getattr(judge, "workers", 0) for judge in self.judges)])
-        missing: Any = None
+        missing: set[tuple[str, str, str]] = set()
         source = iter(answers)
         with progress_bar("answers" if progress else "", length_hint(answers) or None) as bar:
             while batch := list(islice(source, size)):
@@ -91,13 +92,11 @@ class Evaluator(Generic[R]):
                                      f"{len(by_id)} triplets have ids such as {some(list(by_id))}")
                 try:
                     yield from self.batch(by_id, batch)
-                except InputError as error:
-                    if not hasattr(error, "__or__"):          # any but MissingReplies, which can be joined
-                        raise
-                    missing = missing | error if missing else error
+                except MissingReplies as error:
+                    missing |= error.missing
                 bar.update(len(batch))
         if missing:
-            raise missing
+            raise MissingReplies(missing)
 
     def points_of(self, extractor: Extractor, triplets: Mapping[str, Triplet], answers: Sequence[Answer]
                   ) -> list[EMSResult]:

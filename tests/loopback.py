@@ -49,15 +49,10 @@ def mixed(rate: float, seed: int = 0, kinds: Sequence[Fault] = MIXED) -> Faults:
 
 
 def refusing(*names: str) -> Faults:
-    """Refuses bodies with one of these parameters or response formats, in the words of OpenAI."""
+    """Refuses bodies with one of these parameters, in the words of OpenAI."""
     def fault(number: int, body: dict) -> Fault | None:
-        form = body.get("response_format", {}).get("type")
-        for name in names:
-            if name == form:
-                return error(400, f"This model does not support response_format {name}.", param="response_format")
-            if name in body:
-                return error(400, f"Unsupported parameter: '{name}' is not supported.", param=name)
-        return None
+        refused = [name for name in names if name in body]
+        return error(400, f"Unsupported parameter: '{refused[0]}' is not supported.", param=refused[0]) if refused else None
     return fault
 
 

@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -16,19 +15,18 @@ from loopback import MIXED, Fault, Loopback, completion, error, mixed
 import ems
 from ems.judge import Request, client, store
 from ems.judge.client import Failed, JudgeUnavailable, LLMJudge, Pace
-from ems.judge.store import Replies, StoreError
-from ems.types import Answer, Triplet
+from ems.judge.store import Replies
+from ems.types import Answer, InputError, Triplet
 
 ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    """Waits a fiftieth as long: a run of nothing but errors ends after 0.4 seconds."""
+    """Waits a fiftieth as long: a run of nothing but errors ends after 0.3 seconds."""
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(client, "WAIT", 0.01)
-    monkeypatch.setattr(client, "PATIENCE", 0.4)
 
 
 def ask(n, **other):
@@ -55,12 +53,11 @@ def judge_of(server, **settings):
 
 @pytest.mark.parametrize("fault", [
     Fault(429), Fault(429, headers={"Retry-After": "0.01"}), Fault(429, headers={"Retry-After": "soon"}),
-    Fault(500), Fault(502, "<html>bad gateway</html>"), Fault(408), Fault(409), Fault(reset=True),
-    Fault(body=completion("1", finish="error")), Fault(body=completion(None, finish="abort")),
+    Fault(502, "<html>bad gateway</html>"), Fault(408), Fault(409), Fault(reset=True),
+    Fault(body=completion("1", finish="error")),
     Fault(body={"choices": [{"message": {"content": "1"}, "error": {"code": 502}}]}),
-    Fault(body="<html>welcome</html>"), Fault(body='{"choices": [{'), Fault(body="[" * 100_000), Fault(body=""),
-    *(Fault(body=shape) for shape in ("[]", "null", '{"choices": []}', '{"choices": [{"message": {"content": null}}]}',
-                                      '{"error": {"message": "overloaded"}}')),
+    *(Fault(body=text) for text in ("<html>welcome</html>", '{"choices": [{', "[" * 100_000, "", "[]", "null",
+                                    '{"error": {"message": "overloaded"}}')),
 ], ids=lambda fault: f"{fault.status}-{str(fault.body)[:24]}")
 def test_a_passing_fault_is_tried_again(fault):
     with Loopback(echo, faults=[fault, fault]) as server:
@@ -72,13 +69,14 @@ def test_a_passing_fault_is_tried_again(fault):
 @pytest.mark.parametrize(("fault", "reason"), [
     (Fault(500), "http 500"), (Fault(reset=True), "connection"), (Fault(body="<html>"), "not JSON"),
     (Fault(body=" "), "empty body"), (Fault(body={"choices": []}), "wrong shape"), (Fault(418), "http 418"),
+    (Fault(403), "http 403"),
 ])
 def test_a_lasting_fault_fails_one_request_and_is_asked_again_by_the_next_run(fault, reason):
     with Loopback(echo, faults=lambda n, body: fault if "question 1" in str(body) else None) as server:
         judge = judge_of(server)
         assert [(r.usable, r.error) for r in judge.ask(ask(3))] == [
             ("re: question 0", ""), (None, reason), ("re: question 2", "")]
-        assert server.count == 3 if reason == "http 418" else 5 <= server.count <= 3 + client.REPEATS
+        assert server.count == 3 if fault.status in (403, 418) else 5 <= server.count <= 3 + client.ERRORS
         assert judge.usage()["match"].failures == {reason: 1}
         server.faults = ()
         assert texts(judge.ask(ask(3))) == expected(3)
@@ -100,8 +98,7 @@ def test_a_stalled_reply_fails_alone():
             assert time.monotonic() - began < 10
 
 
-def test_a_server_that_restarts_is_waited_for(monkeypatch):
-    monkeypatch.setattr(client, "PATIENCE", 5.0)
+def test_a_server_that_restarts_is_waited_for():
     with Loopback(echo, faults=lambda n, body: Fault(reset=True) if 20 <= n < 55 else None) as server:
         assert texts(judge_of(server).ask(ask(100))) == expected(100)
         assert server.count == 100 + 35
@@ -114,15 +111,14 @@ def test_a_wait_that_the_server_names_is_waited_out_and_announced(monkeypatch, c
         began = time.monotonic()
         assert texts(judge_of(server, workers=8).ask(ask(20))) == expected(20)
         assert time.monotonic() - began > 0.7          # longer than a run of errors may last here
-    said = capsys.readouterr().err
-    assert f"m at {server.url}: waiting to ask again after 'http 429': slow down (Retry-After: 0.7 s)" in said
+    assert "0 calls under way, the last error: 'http 429': (Retry-After: 0.7) slow down" in capsys.readouterr().err
 
 
 def test_silence_is_said_to_be_silence(monkeypatch, capsys):
     monkeypatch.setattr(client, "QUIET", 0.2)
     with Loopback(echo, latency=0.5) as server:
         judge_of(server).ask(ask(3))
-    assert "waiting for the replies to 3 calls" in capsys.readouterr().err
+    assert f"m at {server.url}: no answer for 0.2 s, 3 calls under way" in capsys.readouterr().err
 
 
 # --- what ends a run ---
@@ -143,10 +139,10 @@ def test_nothing_but_errors_end_a_run_before_and_after_the_first_reply(kind, goo
     fault, shown = PERMANENT[kind]
     with Loopback(echo, faults=lambda n, body: fault if n >= good else None) as server:
         judge = judge_of(server, workers=128)
-        with pytest.raises(JudgeUnavailable, match=f"nothing but errors for . s, the last {shown}") as raised:
+        with pytest.raises(JudgeUnavailable, match=f"nothing but errors, the last {shown}") as raised:
             judge.ask(ask(400))
-        assert server.count - good <= 32 * 1.05**2 + 12
-    assert f"{good} replies that came are in memory only" in str(raised.value)
+        assert server.count - good <= 2 * 35 + 12       # a good reply that comes late opens the window once more
+    assert f"{good} replies that came are saved in memory" in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
@@ -155,19 +151,21 @@ def test_a_run_ends_after_twenty_seconds_and_forty_calls(monkeypatch):
     now = [1000.0]
     monkeypatch.setattr(client.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(client, "WAIT", 0.5)
-    monkeypatch.setattr(client, "PATIENCE", 20.0)
-    pace, calls, ending = Pace(128), 0, ""
-    while not ending:
-        while pace.may_start():
-            pace.under_way += 1
-            calls += 1
-        if not pace.under_way:
+    pace, calls = Pace(128), []
+
+    def run():
+        while len(calls) < 100:
+            while pace.may_start():
+                pace.under_way += 1
+                calls.append(now[0])
             now[0] += 0.1
-        for _ in range(pace.under_way):
-            pace.finish()
-            ending = ending or pace.failed(Failed("http 500", "no"), str(calls))
+            while pace.under_way:
+                pace.under_way -= 1
+                pace.failed(Failed("http 500", "no"), str(len(calls)))
+    with pytest.raises(JudgeUnavailable, match="nothing but errors"):
+        run()
     assert 10 < now[0] - 1000 <= 20
-    assert 32 < calls <= 40
+    assert 32 < len(calls) <= 40
 
 
 @pytest.mark.parametrize(("reply", "why", "hint"), [
@@ -201,33 +199,26 @@ def test_requests_that_are_all_refused_end_a_run_in_the_words_of_the_server():
 @pytest.mark.parametrize("workers", [2, 32])
 def test_a_mute_server_ends_a_run_at_its_time_limit(workers):
     with Loopback(faults=lambda n, body: Fault(delay=30)) as server:
-        with pytest.raises(JudgeUnavailable, match="requests in a row had no reply within the time limit"):
+        with pytest.raises(JudgeUnavailable, match="replies in a row cannot be used .*timeout"):
             judge_of(server, workers=workers, timeout=0.3).ask(ask(300))
         assert server.count < 2 * 32
 
 
 @pytest.mark.parametrize(("fault", "says"), [
-    (error(401, "Incorrect API key"), "Incorrect API key; check the key"),
-    (Fault(402), "check the account"), (Fault(403), "check the key"),
-    (error(404, "The model `m` does not exist"), "does not exist; check the account, the model's name and the address"),
-    (error(429, "Your quota is used up", code="insufficient_quota"), "quota is used up; check the account"),
+    (error(401, "Incorrect API key"), "Incorrect API key; check the address, the key"), (Fault(402), "'http 402'"),
+    (error(404, "The model `m` does not exist"), "does not exist; check"),
+    (error(429, "Your quota is used up", code="insufficient_quota"), "quota is used up; check"),
     (Fault(429, headers={"Retry-After": "3600"}), "longer than the time limit.*come back then"),
-    (Fault(307, headers={"Location": "http://elsewhere/v1"}), "sends on to http://elsewhere/v1: give the final address"),
+    (Fault(307, headers={"Location": "http://elsewhere/v1"}), "'http 307'.*check the address"),
 ])
 def test_an_unusable_endpoint_is_one_early_error_and_loses_nothing(fault, says):
-    good = 0 if fault.status == 403 else 5
-    with Loopback(echo, faults=lambda n, body: fault if n >= good else None) as server:
+    with Loopback(echo, faults=lambda n, body: fault if n >= 5 else None) as server:
         judge = judge_of(server, workers=4)
         with pytest.raises(JudgeUnavailable, match=says) as raised:
             judge.ask(ask(200))
-        assert server.count <= good + 2 * 4
-        assert len(judge.store) == good
+        assert server.count <= 5 + 2 * 4
+        assert len(judge.store) == 5
     assert "\n" not in str(raised.value)
-
-
-def test_a_forbidden_prompt_at_a_working_endpoint_fails_alone():
-    with Loopback(echo, faults=lambda n, body: Fault(403) if "question 2" in str(body) else None) as server:
-        assert [r.error for r in judge_of(server, workers=1).ask(ask(4))] == ["", "", "http 403", ""]
 
 
 def test_an_address_where_nobody_listens_is_one_early_error():
@@ -268,46 +259,16 @@ def test_more_than_32_calls_are_under_way_after_a_while():
 # --- the disk, the user, other processes ---
 
 def test_no_call_goes_out_without_room_for_its_reply(tmp_path, monkeypatch):
-    room = iter([9e9] * 11 + [1000.0] * 10_000)
+    room = iter([9e9] * 10 + [1000.0] * 10_000)
     monkeypatch.setattr(store.shutil, "disk_usage", lambda path: type("Usage", (), {"free": next(room)}))
     with Loopback(echo, latency=0.05) as server:
         judge = judge_of(server, store=Replies(tmp_path / "r.sqlite"))
-        with pytest.raises(StoreError, match="less than 8 MB are free"):
+        with pytest.raises(InputError, match="less than 8 MB are free"):
             judge.ask(ask(40))
         assert server.count == len(judge.store) == 10           # those on their way are saved
-        with pytest.raises(StoreError, match="less than 8 MB are free"):
+        with pytest.raises(InputError, match="less than 8 MB are free"):
             judge.ask(ask(40))
         assert server.count == 10
-
-
-def test_a_reply_that_cannot_be_saved_stays_and_is_saved_by_the_next_ask(tmp_path):
-    with Loopback(lambda body: "x" * 5000 + echo(body), latency=0.05) as server:
-        judge = judge_of(server, store=Replies(tmp_path / "r.sqlite"), workers=8)
-        judge.ask(ask(1))
-        write = judge.store.put
-
-        def full(record, replace=False):
-            raise StoreError("database or disk is full")
-        judge.store.put = full
-        with pytest.raises(StoreError, match="full. 8 replies are received but not saved: the next ask"):
-            judge.ask(ask(40))
-        asked = server.count
-        assert asked == 1 + 8                                   # no further call
-        with pytest.raises(StoreError):
-            judge.ask(ask(40))
-        assert server.count == asked
-        judge.store.put = write
-        assert len(judge.ask(ask(40))) == 40
-        assert server.count == 40 == len(judge.store)
-
-
-def test_a_store_that_takes_no_write_is_known_before_a_call_goes_out(tmp_path):
-    with Loopback(echo) as server:
-        judge = judge_of(server, store=Replies(tmp_path / "r.sqlite"))
-        judge.store._db.execute("PRAGMA max_page_count = 6")
-        with pytest.raises(StoreError, match="database or disk is full"):
-            judge.ask(ask(40))
-        assert server.count == 0
 
 
 RUN = ("import sys; from ems.judge import Request; from ems.judge.client import *; url, path = sys.argv[1:]\n"
@@ -334,7 +295,7 @@ def test_an_interrupt_saves_what_came_and_says_how_to_go_on(tmp_path):
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
     assert process.returncode != 0
-    assert f"stopped; 20 replies that came are saved in {path}; run the same command again" in err
+    assert f"stopped; 20 replies that came are saved in {path}; run it again" in err
     (tmp_path / "copy.sqlite").write_bytes(path.read_bytes())   # the main file alone has them all
     assert len(Replies(tmp_path / "copy.sqlite")) == 20
 
@@ -411,12 +372,6 @@ def test_faults_change_no_value_and_what_they_lose_is_shown_as_unscored():
         if result.ref_points == sound.ref_points and result.ans_points == sound.ans_points:
             assert all(i in (None, j) for i, j in zip(result.match, sound.match, strict=True))
             assert all(s in (None, t) for s, t in zip(result.score, sound.score, strict=True))
-
-
-def test_threads_of_a_program_that_ends_are_not_waited_for():
-    with Loopback(echo) as server:
-        judge_of(server).ask(ask(3))
-    assert not [thread for thread in threading.enumerate() if thread.name == "ems-judge"]
 
 
 @pytest.mark.parametrize(("scorer", "joint"), [("llm", True), ("llm", False), ("ragchecker", True), ("judge", True)])

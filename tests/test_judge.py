@@ -11,8 +11,8 @@ import pytest
 from doubles import ScriptedJudge
 from loopback import Fault, Loopback, completion, error, refusing
 
-from ems.judge import Record, Request, as_judge, client
-from ems.judge.client import JudgeUnavailable, LLMJudge, MissingReplies
+from ems.judge import MissingReplies, Request, as_judge, client
+from ems.judge.client import JudgeUnavailable, LLMJudge
 from ems.judge.store import Replies
 from ems.types import InputError
 
@@ -105,24 +105,12 @@ def test_workers_bound_the_calls_under_way_over_all_threads_also_inside_an_event
         assert texts(asyncio.run(cell())) == [f"re: question {i}" for i in range(3)]
 
 
-def test_refresh_asks_everything_once_and_replaces_what_is_saved():
-    with Loopback(lambda body: f"call {server.count}") as server:
-        judge = judge_of(server)
-        assert texts(judge.ask(ask(1))) == ["call 1"]
-        fresh = judge_of(server, store=judge.store, mode="refresh")
-        assert texts(fresh.ask(ask(1))) == texts(fresh.ask(ask(1))) == ["call 2"]
-        assert texts(judge.ask(ask(1))) == ["call 2"]
-
-
 # --- replies that are no answer ---
 
 @pytest.mark.parametrize(("reply", "why", "kept"), [
     (completion("The point is th", finish="length"), "length", "The point is th"),
-    (completion(None, finish="MAX_TOKENS"), "length", ""),
     (completion(None, refusal="I can't."), "refusal", "I can't."),
-    (completion("", finish="content_filter"), "refusal", ""),
     (completion(None, reasoning_content="The point is th"), "no text", ""),
-    (completion(None, finish="tool_calls", tool_calls=[{"type": "function"}]), "no text", ""),
 ])
 def test_cut_off_and_declining_replies_are_kept_but_do_not_count(reply, why, kept):
     with Loopback(lambda body: reply) as server:
@@ -138,7 +126,6 @@ def test_cut_off_and_declining_replies_are_kept_but_do_not_count(reply, why, kep
     "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.",
     "prompt is too long: 210000 tokens > 200000 maximum",
     "the request exceeds the available context size, try increasing it",
-    "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
     "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
 ])
 def test_a_prompt_too_long_for_the_judge_fails_alone(message):
@@ -158,11 +145,10 @@ def test_a_filtered_prompt_is_a_refusal():
 # --- what an endpoint cannot do ---
 
 @pytest.mark.parametrize(("refused", "sent"), [
-    ((), {"json_schema", "temperature", "top_p", "seed", "max_tokens"}),
-    (("json_schema",), {"json_object", "temperature", "top_p", "seed", "max_tokens"}),
-    (("json_schema", "json_object"), {"temperature", "top_p", "seed", "max_tokens"}),
-    (("seed", "temperature"), {"json_schema", "top_p", "max_tokens"}),
-    (("max_tokens",), {"json_schema", "temperature", "top_p", "seed", "max_completion_tokens"}),
+    ((), {"response_format", "temperature", "top_p", "seed", "max_tokens"}),
+    (("response_format",), {"temperature", "top_p", "seed", "max_tokens"}),
+    (("seed", "temperature"), {"response_format", "top_p", "max_tokens"}),
+    (("max_tokens",), {"response_format", "temperature", "top_p", "seed", "max_completion_tokens"}),
 ])
 def test_what_an_endpoint_refuses_is_left_out_from_then_on(refused, sent, capsys):
     with Loopback(faults=refusing(*refused)) as server:
@@ -171,10 +157,9 @@ def test_what_an_endpoint_refuses_is_left_out_from_then_on(refused, sent, capsys
         assert server.count == len(refused) + 1
         assert texts(judge.ask([Request("t", "two", 5, SCHEMA)])) == ["ok"]
         assert server.count == len(refused) + 2
-    body = {**server.bodies[-1]}
-    form = body.pop("response_format", {"type": "model"})["type"]
-    assert {form, *body} - {"model", "messages"} == sent
-    assert all(name in capsys.readouterr().err for name in refused if name == "seed")
+    assert server.bodies[-1].keys() - {"model", "messages"} == sent
+    said = capsys.readouterr().err
+    assert all(f"does not take {name}" in said for name in refused)
     assert judge.signature["temperature"] == "0.0"             # what was asked for
 
 
@@ -189,8 +174,7 @@ def test_refusals_as_different_servers_word_them(said):
         assert server.bodies[-1].keys() == {"model", "messages", "temperature", "max_tokens"}
 
 
-@pytest.mark.parametrize("message", ["max_tokens is too large: 4096. This model supports at most 2048.",
-                                     "temperature must be between 0 and 2", "Something is wrong"])
+@pytest.mark.parametrize("message", ["max_tokens must be at least 1, got -200", "temperature must be between 0 and 2"])
 def test_a_wrong_value_is_not_taken_for_a_missing_parameter(message):
     with Loopback(faults=lambda n, body: error(400, message)) as server:
         assert judge_of(server).ask(ask(1))[0].error == "http 400"
@@ -224,27 +208,30 @@ def test_the_key_appears_nowhere(tmp_path, monkeypatch, caplog, capsys):
     assert not [text for text in shown + files if SECRET in text]
 
 
-@pytest.mark.parametrize("key", ["sk-\n-split", "sk-ключ"])
-def test_a_key_that_cannot_be_sent_is_not_shown(key):
-    with pytest.raises(JudgeUnavailable, match="has characters that no key has") as raised:
-        LLMJudge("m", base_url="http://127.0.0.1:9/v1", api_key=key).ask(ask(1))
+@pytest.mark.parametrize(("url", "key"), [
+    (None, ""), ("http://127.0.0.1:9/v1", "sk-\n-split"), ("http://127.0.0.1:9/v1", "sk-ключ")])
+def test_a_key_that_is_missing_or_cannot_be_sent_is_an_early_error_that_does_not_show_it(url, key):
+    with pytest.raises(JudgeUnavailable, match="no key that can be sent") as raised:
+        LLMJudge("m", base_url=url, api_key=key).ask(ask(1))
     assert "sk-" not in "".join(traceback.format_exception(raised.value))
 
 
+def test_a_key_that_json_escapes_is_masked():
+    body = json.dumps(completion("your key is sk/1+2")).replace("/", "\\/").replace("+", "\\u002b")
+    with Loopback(faults=[Fault(body=body)]) as server:
+        assert judge_of(server, api_key="sk/1+2").ask(ask(1))[0].text == "your key is ***"
+
+
 def test_addresses_are_shown_without_what_may_be_secret():
-    judge = LLMJudge("m", base_url="http://user:word@host:8000/v1?key=1")
-    assert judge.where == "http://host:8000/v1"
-    assert "word" not in repr(judge)
+    assert LLMJudge("m", base_url="http://user:word@host:8000/v1?key=1").where == "http://host:8000/v1"
 
 
 # --- settings ---
 
 @pytest.mark.parametrize(("settings", "says"), [
-    ({"mode": "dead"}, "mode must be one of replay, live, refresh, plan"), ({"mode": "replay"}, "needs a store"),
-    ({"workers": 0}, "workers must be"), ({"workers": "8"}, "workers must be"),
+    ({"mode": "dead"}, "mode must be one of replay, live, plan"), ({"workers": 0}, "workers must be"), ({"workers": "8"}, "workers must be"),
     ({"timeout": float("nan")}, "timeout must be"), ({"thinking_tokens": -1}, "thinking_tokens must be"),
-    ({"sample": -1}, "sample must be"), ({"temperature": "hot"}, "temperature must be"), ({"seed": "x"}, "seed must be"),
-    ({"spend_limit": 5}, "needs prices"),
+    ({"sample": -1}, "sample must be"), ({"spend_limit": 5}, "needs prices"),
     *(({"base_url": url}, "is an address such as") for url in
       ("localhost:8000/v1", "http://", "ftp://host/v1", "http://two words/v1")),
 ])
@@ -253,14 +240,9 @@ def test_bad_settings(settings, says):
         LLMJudge("m", **settings)
 
 
-def test_no_key_for_the_official_endpoint():
-    with pytest.raises(JudgeUnavailable, match="no key: set OPENAI_API_KEY"):
-        LLMJudge("m").ask(ask(1))
-
-
 def test_a_recording_takes_no_live_replies(tmp_path):
     (tmp_path / "r.jsonl").write_text("")
-    with Loopback() as server, pytest.raises(InputError, match="is read-only; to save replies name a .sqlite"):
+    with Loopback() as server, pytest.raises(InputError, match="is read-only"):
         judge_of(server, store=Replies(tmp_path / "r.jsonl")).ask(ask(1))
     assert server.count == 0
 
@@ -313,12 +295,8 @@ def test_a_replay_never_connects_and_says_what_is_missing(tmp_path, monkeypatch)
     assert judge.usage()["match"].stored == 4
     with pytest.raises(MissingReplies, match=r"6 replies of m are not saved \(5 match, 1 score\)") as one:
         judge.ask(ask(9) + [Request("score", "how good", 5, SCHEMA)] * 2)
-    assert one.value.keys["score"] == [judge.key(Request("score", "how good", 5, SCHEMA))]
+    assert ("m", "score", judge.key(Request("score", "how good", 5, SCHEMA))) in one.value.missing
     assert judge.store.export_pending(tmp_path / "batch.jsonl") == 6
-    with pytest.raises(MissingReplies) as two:
-        LLMJudge("n", store=Replies(tmp_path / "r.sqlite"), mode="replay").ask(ask(6))
-    assert str(one.value | one.value) == str(one.value)
-    assert "12 replies of m and n are not saved (11 match, 1 score)" in str(one.value | two.value)
 
 
 def test_a_dry_run_counts_at_most_and_sends_nothing(tmp_path):
@@ -349,8 +327,3 @@ def test_plain_functions_and_judges_are_judges():
     assert as_judge(scripted) is scripted
     with pytest.raises(InputError, match="pass LLMJudge"):
         as_judge("gpt-4o")
-
-
-def test_records_go_through_json():
-    record = Record("k" * 64, "t", "m", "naïve", label="x")
-    assert json.loads(json.dumps({name: getattr(record, name) for name in Record.__slots__}))["text"] == "naïve"

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ems.extract import LLMExtractor
-from ems.judge.client import LLMJudge, MissingReplies
+from ems.judge import MissingReplies
+from ems.judge.client import LLMJudge
 from ems.judge.store import Replies
 from ems.match import LLMMatcher
 from ems.metrics import ems_scores
@@ -242,7 +243,8 @@ def test_a_replay_names_what_is_missing_of_every_batch(tmp_path):
     answers = [Answer("t", f"m{i}", f"Answer number {i}.") for i in range(2 * AT_ONCE + 3)]
     with pytest.raises(MissingReplies) as error:
         pipeline(judge).evaluate([TRIPLET], answers)
-    assert {task: len(keys) for task, keys in error.value.keys.items()} == {"extract": len(answers) + 1}
+    assert {task for _, task, _ in error.value.missing} == {"extract"}
+    assert len(error.value.missing) == len(answers) + 1
 
 
 def test_the_signature_says_which_of_several_judges_does_what():

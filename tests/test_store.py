@@ -1,6 +1,5 @@
 """The reply store: nothing lost, nothing mixed, whatever happens to the process, the disk or the file."""
 
-import gzip
 import json
 import os
 import sqlite3
@@ -11,9 +10,9 @@ from pathlib import Path
 import pytest
 from loopback import Loopback, run_batch
 
-from ems.judge import Record, Request, read_choice, read_usage
-from ems.judge.client import LLMJudge, MissingReplies
-from ems.judge.store import Replies, StoreError, reply_key
+from ems.judge import MissingReplies, Record, Request, read_choice, read_usage
+from ems.judge.client import LLMJudge
+from ems.judge.store import Replies, reply_key
 from ems.types import InputError
 
 ROOT = Path(__file__).parent.parent
@@ -83,9 +82,8 @@ def test_what_a_completion_says(choice, text, finish):
     ({"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}, (3, 2, 0)),
     ({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 135}, (32, 103, 0)),     # reasoning in the total
     ({"completion_tokens": 2, "total_tokens": 5}, (0, 2, 0)),                               # the prompt is not known
-    ({"prompt_tokens": 2**70, "completion_tokens": -5}, (0, 0, 0)),
-    ({"prompt_tokens": True, "completion_tokens": "9"}, (0, 0, 0)),
-    ({"prompt_tokens": 3, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 9}}, (3, 1, 3)),
+    ({"prompt_tokens": None, "completion_tokens": -5}, (0, 0, 0)),
+    ({"prompt_tokens": 3, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 2}}, (3, 1, 2)),
 ])
 def test_token_counts(usage, counts):
     assert tuple(read_usage({"usage": usage}).values()) == counts
@@ -93,13 +91,12 @@ def test_token_counts(usage, counts):
 
 # --- one reply at a time ---
 
-def test_first_reply_stays_unless_replaced(tmp_path):
+def test_the_first_reply_stays(tmp_path):
     path = tmp_path / "new" / "r.sqlite"
     store = Replies(path)
     assert store.put(record(1, "first")).text == "first"
     assert store.put(record(1, "second")).text == "first"
-    assert store.put(record(1, "third"), replace=True).text == "third"
-    assert Replies(path).get(key(1)).text == "third"
+    assert Replies(path).get(key(1)).text == "first"
     assert store.get(key(2)) is None
     assert len(store) == 1
 
@@ -125,7 +122,7 @@ def test_a_stored_reply_takes_less_than_its_text(tmp_path):
     assert len(Replies(tmp_path / "copy.sqlite")) == 300
 
 
-# --- killed, crowded, damaged, read-only ---
+# --- killed, crowded, damaged ---
 
 @pytest.mark.slow
 def test_a_killed_process_loses_no_committed_reply(tmp_path):
@@ -158,37 +155,13 @@ def test_a_full_disk_is_one_clear_line_and_what_was_saved_stays(tmp_path):
             "resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))\n"
             "for n in range(1000):\n"
             "    try: store.put(record(n, os.urandom(2000).hex()))\n"
-            "    except StoreError as error: print(n); print(error); break")
+            "    except InputError as error: print(n); print(error); break")
     out, err = start(code, tmp_path / "r.sqlite").communicate()
     saved, message = out.splitlines()
     assert "cannot be written" in message, err
     store = Replies(tmp_path / "r.sqlite")                      # there is room again
     assert len(store) == int(saved) > 10
     store.put(record(int(saved)))
-
-
-@pytest.mark.parametrize("left_open", [False, True], ids=["closed", "with a write-ahead log"])
-def test_a_store_in_a_read_only_folder_is_replayed(tmp_path, left_open):
-    folder = tmp_path / "shared"
-    store = filled(record(1), path=folder / "r.sqlite")
-    if not left_open:
-        store._db.close()
-    code = ("if os.geteuid() == 0: os.setuid(65534)          # root may write everywhere\n"
-            "store = Replies(sys.argv[1])\n"
-            "print(store.read_only, store.get(key(1)).text, len(store))\n"
-            "try: store.put(record(2))\n"
-            "except StoreError as error: print(error)")
-    for path in folder.iterdir():
-        path.chmod(0o444)
-    folder.chmod(0o555)
-    for parent in (tmp_path, *tmp_path.parents):
-        if "pytest" in str(parent):                 # pytest's own folders are its user's alone
-            parent.chmod(0o755)
-    out, err = start(code, folder / "r.sqlite").communicate()
-    folder.chmod(0o755)
-    first, second = out.splitlines() or [err, ""]
-    assert first == "True yes 1"
-    assert "read-only" in second
 
 
 @pytest.mark.parametrize(("make", "name"), [
@@ -199,7 +172,7 @@ def test_a_store_in_a_read_only_folder_is_replayed(tmp_path, left_open):
 ])
 def test_not_a_store(tmp_path, make, name):
     make(tmp_path)
-    with pytest.raises(StoreError, match="cannot be opened as a reply store") as error:
+    with pytest.raises(InputError, match="cannot be opened as a reply store") as error:
         Replies(tmp_path / name)
     assert "\n" not in str(error.value)
 
@@ -208,7 +181,7 @@ def test_a_damaged_row_is_one_clear_line(tmp_path):
     store = filled(record(0), record(1), path=tmp_path / "r.sqlite")
     store._db.execute("UPDATE replies SET data = x'00ff' WHERE key = ?", [key(1)])
     assert store.get(key(0)).text == "yes"
-    with pytest.raises(StoreError, match=f"the reply {key(1)} is damaged.*delete this row") as error:
+    with pytest.raises(InputError, match=f"the reply {key(1)} is damaged.*delete this row") as error:
         store.get(key(1))
     assert "\n" not in str(error.value)
 
@@ -232,8 +205,7 @@ def test_export_and_import(tmp_path, prompts):
 
 def test_recordings_stand_behind_a_store(tmp_path):
     filled(record(1, "recorded"), record(2, "recorded")).export(tmp_path / "r.jsonl")
-    (tmp_path / "r.jsonl.gz").write_bytes(gzip.compress((tmp_path / "r.jsonl").read_bytes()))
-    store = Replies(tmp_path / "r.sqlite", recorded=[tmp_path / "r.jsonl.gz"])
+    store = Replies(tmp_path / "r.sqlite", recorded=[tmp_path / "r.jsonl"])
     store.put(record(2, "fresh"))
     store.put(record(3, "fresh"))
     assert [store.get(key(n)).text for n in (1, 2, 3)] == ["recorded", "fresh", "fresh"]
@@ -244,12 +216,10 @@ def test_recordings_stand_behind_a_store(tmp_path):
 def test_a_recording_alone_is_read_only(tmp_path):
     filled().export(tmp_path / "r.jsonl")
     store = Replies(tmp_path / "r.jsonl")
-    with pytest.raises(StoreError, match="read-only"):
+    with pytest.raises(InputError, match="read-only"):
         store.put(record(3))
     assert len(store) == 2
     assert os.listdir(tmp_path) == ["r.jsonl"]
-    with pytest.raises(InputError, match="compress it"):
-        store.export(tmp_path / "r.jsonl.gz")
 
 
 GOOD = json.dumps({"key": key(5), "task": "match", "model": "m", "text": "yes"})
@@ -257,9 +227,9 @@ GOOD = json.dumps({"key": key(5), "task": "match", "model": "m", "text": "yes"})
 
 @pytest.mark.parametrize(("line", "says"), [
     ("{", "line 2 is not JSON"), ("[1]", "line 2: not a saved reply"), ("null", "line 2"), ('"x"', "line 2"),
-    (GOOD.replace(key(5), "abc"), "64 hexadecimal"), (GOOD.replace('"yes"', "null"), "texts"),
+    (GOOD.replace(key(5), "abc"), "64 hexadecimal"), (GOOD.replace('"yes"', "null"), "its text a text"),
     (GOOD.replace('"task"', '"tusk"'), "tusk"), (GOOD[:-1] + ', "more": 1}', "more"),
-    (GOOD.replace("yes", "\udc80"), "cannot be read"), (GOOD.replace(key(5), key(1)), "another reply is saved"),
+    (GOOD.replace("yes", "\udc80"), "not UTF-8"), (GOOD.replace(key(5), key(1)), "another reply is saved"),
     ('{"custom_id": 3}', None), (f'{{"custom_id": "{key(7)}", "response": "rubbish"}}', None),
 ])
 def test_a_malformed_line_changes_nothing(tmp_path, line, says):
@@ -285,12 +255,12 @@ def test_recordings_that_contradict_each_other(tmp_path):
 
 
 def test_a_file_that_cannot_be_read_or_written(tmp_path):
-    (tmp_path / "in.jsonl.gz").write_bytes(b"\x1f\x8b broken")
-    for name in ("none.jsonl", "in.jsonl.gz", "."):
-        with pytest.raises(InputError, match="cannot be read as JSON lines"):
+    for name in ("none.jsonl", "."):
+        with pytest.raises(InputError, match="cannot be read"):
             Replies().import_file(tmp_path / name)
+    (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be written"):
-        Replies().export(tmp_path / "in.jsonl.gz" / "r.jsonl")
+        Replies().export(tmp_path / "file" / "r.jsonl")
 
 
 # --- requests that wait for a reply ---

@@ -6,6 +6,7 @@ A request's way: `LLMJudge.ask` (client), the store, the budget (cost), the offi
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -29,7 +30,7 @@ class Request:
     max_tokens: int               # limit of the reply's length
     schema: dict[str, Any] | None = None     # JSON schema the reply should follow; the prompt says so as well
     sample: int = 0               # number of the repetition, when the same question is asked several times
-    label: str = field(default="", compare=False)     # a name for people; changes nothing
+    label: str = field(default="", compare=False)     # a name for people
     # The longest reply that could be read, for a dry run to go on with; None = an empty list by the schema.
     assumed: Callable[[], str] | None = field(default=None, compare=False)
     # How the reply's text is read, None for one that cannot be read. Many of these in a row end a live run.
@@ -82,6 +83,18 @@ class Judge(Protocol):
         """One reply per request, in the same order; a progress bar if `progress` has words for it."""
 
 
+class MissingReplies(InputError):
+    """A replay met requests without a saved reply. `missing` has them as (model, task, key)."""
+
+    def __init__(self, missing: set[tuple[str, str, str]]):
+        self.missing = missing
+        models = " and ".join(sorted({model for model, *_ in missing}))
+        counts = Counter(task for _, task, _ in sorted(missing))
+        tasks = ", ".join(f"{times} {task}" for task, times in counts.items())
+        super().__init__(f"{len(missing)} replies of {models} are not saved ({tasks}); ask for them in mode "
+                         "'live', or in a batch (ems replies export --pending)")
+
+
 class FunctionJudge:
     """A plain function from prompt to reply, as a judge. Its exceptions pass through."""
 
@@ -93,17 +106,18 @@ class FunctionJudge:
     def ask(self, requests: Sequence[Request], progress: str = "") -> list[Record]:
         """Ask one after the other. What is not text is no reply."""
         texts = [self.function(request.prompt) for request in requests]
-        return [Record("", request.task, self.name, text if isinstance(text, str) else "",
-                       failure="" if isinstance(text, str) else "not text")
+        return [Record("", request.task, self.name, text, failure="" if isinstance(text, str) else "not text")
                 for request, text in zip(requests, texts, strict=True)]
 
 
 def as_judge(judge: Judge | Callable[[str], str]) -> Judge:
     """The judge itself, or a plain function from prompt to reply made into one."""
-    if not (isinstance(judge, Judge) or callable(judge)):
-        raise InputError(f"a judge is an LLMJudge or a function from prompt to reply, got {judge!r:.60}; "
-                         "for a model behind an endpoint pass LLMJudge(name)")
-    return judge if isinstance(judge, Judge) else FunctionJudge(judge)
+    if isinstance(judge, Judge):
+        return judge
+    if callable(judge):
+        return FunctionJudge(judge)
+    raise InputError(f"a judge is an LLMJudge or a function from prompt to reply, got {judge!r:.60}; for a "
+                     "model behind an endpoint pass LLMJudge(name)")
 
 
 def reply_schema(key: str, entry: Mapping[str, Any], **limits: int) -> dict[str, Any]:
@@ -154,9 +168,9 @@ def read_usage(body: Any) -> dict[str, int]:
     usage = usage if isinstance(usage, dict) else {}
     details = usage.get("prompt_tokens_details")
     given = {**usage, **(details if isinstance(details, dict) else {})}
-    counts = {name: n for name, n in given.items() if type(n) is int and 0 <= n < 2**53}
-    prompt, completion = counts.get("prompt_tokens", 0), counts.get("completion_tokens", 0)
+    counts = Counter({name: n for name, n in given.items() if isinstance(n, int) and n > 0})
+    prompt, completion = counts["prompt_tokens"], counts["completion_tokens"]
     if prompt:      # some servers count a model's reasoning in the total alone: it is paid for
-        completion = max(completion, counts.get("total_tokens", 0) - prompt)
+        completion = max(completion, counts["total_tokens"] - prompt)
     return {"prompt_tokens": prompt, "completion_tokens": completion,
-            "cached_tokens": min(prompt, counts.get("cached_tokens", 0))}
+            "cached_tokens": counts["cached_tokens"]}

@@ -16,7 +16,8 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import asynccontextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -25,57 +26,32 @@ from typing import TYPE_CHECKING, Any
 
 from ..io import meant, progress_bar, say
 from ..types import InputError
-from . import Record, Request, encodable, read_choice, read_usage
+from . import MissingReplies, Record, Request, encodable, read_choice, read_usage
 from .cost import Prices, Usage, at_most, checked_prices, money
-from .store import Replies, StoreError, reply_key, utc
+from .store import Replies, reply_key, utc
 
 if TYPE_CHECKING:
     import openai
 
-MODES = ("replay", "live", "refresh", "plan")
-# Settings of a profile that go to LLMJudge as they stand, and all that there are.
-PASSED_ON = ("temperature", "top_p", "seed", "workers", "timeout", "thinking_tokens", "sample", "prices",
-             "spend_limit")
-SETTINGS = ("model", "mode", "recorded", "store", "base_url", "key_env", "weights", *PASSED_ON)
-FORMATS = ("json_schema", "json_object", "text")      # what to ask for, the strictest first
-OPTIONAL = ("seed", "top_p", "temperature", "max_completion_tokens", "max_tokens")      # not all take all
-ABOUT_FORMAT = re.compile(r"response.?format|json.?(mode|object)|schema|grammar|guided|structured", re.I)
+MODES = ("replay", "live", "plan")
+SETTINGS = ("model", "mode", "recorded", "store", "base_url", "key_env", "weights", "temperature", "top_p",
+            "seed", "workers", "timeout", "thinking_tokens", "sample", "prices", "spend_limit")
+# Parameters that not all servers take, and how a server's complaint names them.
+OPTIONAL = {"response_format": r"(?i)response.?format|json.?(mode|object)|schema|grammar|guided|structured",
+            "seed": r"\bseed\b", "top_p": r"\btop_p\b", "temperature": r"\btemperature\b",
+            "max_tokens": r"\bmax_tokens\b"}
 ABOUT_VALUE = re.compile(r"too (large|long|many)|exceed|maximum|at (most|least)|between|(greater|less) than")
 ABOUT_LENGTH = re.compile(r"context.?(length|window|size)|(prompt|input).{0,60}(too l|exceed)", re.I)
 TOO_LONG = "too long for the judge"
 WAIT = 0.5               # seconds before a call is repeated; the second time twice as long, and so on
-REPEATS = 6              # of one call after faults; those after a wait that the server names are not counted
-PATIENCE = 20.0          # seconds of nothing but errors that end a run; waits that the server names apart
+ERRORS = 6               # one after the other, which end a run; and repeated calls for one request
 USELESS = 32             # replies in a row that cannot be used, which end a run
 FEW = 8                  # requests: fewer may fail one after the other for a reason of their own
-QUIET = 10.0             # seconds without any answer, after which a person is told what is waited for
+QUIET = 10.0             # seconds without any answer, after which a person is told
 
 
 class JudgeUnavailable(InputError):
-    """The endpoint cannot be used: unreachable, wrong key, no such model, no credit. What is saved stays."""
-
-
-class SpendLimit(JudgeUnavailable):
-    """Another call could cost more than the spend limit leaves. All that was paid for is saved."""
-
-
-class MissingReplies(InputError):
-    """A replay met requests without a saved reply. `keys` has them by task; a writable store notes them."""
-
-    def __init__(self, model: str, missing: Iterable[tuple[str, str]]):
-        self.model, self.missing = model, set(missing)
-        self.keys: dict[str, list[str]] = {}
-        for task, key in sorted(self.missing):
-            self.keys.setdefault(task, []).append(key)
-        counts = ", ".join(f"{len(keys)} {task}" for task, keys in self.keys.items())
-        super().__init__(f"{len(self.missing)} replies of {model} are not saved ({counts}); ask for them in "
-                         "mode 'live', or write those that a .sqlite store has noted to a batch file (ems "
-                         "replies export --pending)")
-
-    def __or__(self, other: MissingReplies) -> MissingReplies:
-        """Both together, of one model or of several."""
-        models = dict.fromkeys([*self.model.split(" and "), *other.model.split(" and ")])
-        return MissingReplies(" and ".join(models), self.missing | other.missing)
+    """A run has to end: the endpoint cannot be used, or the spend limit is reached. What is saved stays."""
 
 
 @dataclass(eq=False)
@@ -86,11 +62,9 @@ class Failed(Exception):
     message: str = ""             # the server's words, or the cause
     again: bool = True            # worth another try
     after: float = 0.0            # seconds that the server asks to wait before that
-    fatal: str = ""               # what to do, where no other call can succeed either
 
     def __str__(self) -> str:
-        words = f": {' '.join(self.message.split())[:200]}" if self.message else ""
-        return repr(self.reason) + words + (f" (Retry-After: {self.after:g} s)" if self.after else "")
+        return f"{self.reason!r}: {' '.join(self.message.split())[:200]}".removesuffix(": ")
 
 
 class Pace:
@@ -98,8 +72,8 @@ class Pace:
 
     While replies come, at most `window` calls are under way: 32 at first, a twentieth more after each full
     window of replies, up to `workers`; a fifth fewer when the server is busy. From an error on until a reply
-    comes, one call goes out at a time, after waits that double. `reply` and `failed` note how a call ended;
-    they return why the run has to end, "" while it may go on.
+    comes, one call goes out at a time, after waits that double. `reply` and `failed` note how a call ended,
+    and raise JudgeUnavailable when the run has to end.
     """
 
     def __init__(self, workers: int):
@@ -109,90 +83,65 @@ class Pace:
         self.failing: set[str] = set()              # keys of requests that failed since the last reply
         self.useless: Counter[str] = Counter()      # replies in a row that cannot be used, by reason
         self.shrunk = -math.inf                     # when the window was made smaller
-        self.begin()
-
-    def begin(self) -> None:
-        """Forget errors of earlier asks."""
-        self.trouble: float | None = None           # when the first error came since which there is no reply
-        self.others = 0                             # calls still under way that were sent before it
-        self.tries = 0                              # errors since then, without those of the others
-        self.not_before = 0.0                       # no call goes out before this time
         self.last: Failed | None = None
+        self.errors = 0                             # since the last reply; of calls sent together one
+        self.not_before = 0.0                       # no call goes out before this time
         self.moved = time.monotonic()               # when a call ended, whichever way
 
     def may_start(self) -> bool:
-        room = self.window if self.trouble is None else self.others + 1
+        room = 1 if self.errors else self.window
         if self.useless:
             room = min(room, max(1, USELESS - self.useless.total()))    # those under way may be useless, too
         return time.monotonic() >= self.not_before and self.under_way < room
 
-    def finish(self) -> None:
-        self.under_way -= 1
-        self.others = min(self.others, self.under_way)
-        self.moved = time.monotonic()
-
-    def reply(self, unusable: str) -> str:
+    def reply(self, unusable: str) -> None:
         """A reply has come; `unusable` says why it cannot be used."""
-        self.ever, self.trouble, self.not_before = True, None, 0.0
+        self.ever, self.errors, self.not_before = True, 0, 0.0
         self.failing.clear()
         self.replies += 1
         if self.replies >= self.window:
             self.replies, self.window = 0, min(self.workers, self.window * 1.05)
         if unusable:
-            return self._useless(unusable)
-        self.useless.clear()
-        return ""
+            self._useless(unusable)
+        else:
+            self.useless.clear()
 
-    def failed(self, failed: Failed, key: str) -> str:
+    def failed(self, failed: Failed, key: str) -> None:
         """A call has failed; when it is not worth another, `failed.again` is false from now on."""
-        if failed.fatal:
-            return f"{failed}; {failed.fatal}"
-        if failed.again or failed.reason == "timeout":
-            self.failing.add(key)
-        if failed.again:
-            self.last = failed
-            return self._error(failed)
-        if failed.reason == "timeout":
-            if len(self.failing) < min(FEW, 2 * self.workers):
-                return ""
-            last = f", the last error was {self.last}" if self.last else ""
-            return f"{len(self.failing)} requests in a row had no reply within the time limit{last}"
-        return "" if failed.reason == TOO_LONG else self._useless(str(failed))
-
-    def _useless(self, reason: str) -> str:
-        self.useless[reason] += 1
-        if self.useless.total() < USELESS:
-            return ""
-        reasons = ", ".join(f"{count} {reason}" for reason, count in self.useless.most_common(3))
-        hint = "; a model that thinks before it answers needs thinking_tokens" * bool(self.useless["length"])
-        return f"{self.useless.total()} replies in a row cannot be used ({reasons}){hint}"
-
-    def _error(self, failed: Failed) -> str:
+        if not failed.again:
+            if failed.reason != TOO_LONG:
+                self._useless(str(failed))
+            return
         now = time.monotonic()
+        self.last = failed
+        self.failing.add(key)
         if re.match("http (429|5)", failed.reason) and now - self.shrunk > 15:
             self.shrunk, self.replies, self.window = now, 0, max(1.0, self.window * 0.8)
-        if self.trouble is None:
-            self.trouble, self.others, self.tries = now, self.under_way, 0
-        elif now < self.not_before:
-            return ""                               # of a call sent before
-        self.not_before = now + max(failed.after, min(WAIT * 2**self.tries, 30.0))
-        self.trouble += failed.after
-        self.tries += 1
-        patience = 2.0 if failed.reason == "unreachable" and not self.ever else PATIENCE
-        if self.under_way or self.not_before - self.trouble <= patience:
-            return ""
-        if self.ever and len(self.failing) < FEW:
-            failed.again, self.not_before = False, 0.0
-            return ""
-        return f"nothing but errors for {now - self.trouble:.0f} s, the last {failed}"
+        if now < self.not_before:
+            return                                  # of a call sent before
+        self.not_before = now + max(failed.after, WAIT * 2 ** min(self.errors, ERRORS))
+        self.errors += 1
+        if self.under_way or self.errors < (ERRORS if self.ever or failed.reason != "unreachable" else 3):
+            return
+        self.not_before, failed.again = 0.0, False
+        if not self.ever or len(self.failing) >= FEW:
+            raise JudgeUnavailable(f"nothing but errors, the last {failed}")
+
+    def _useless(self, reason: str) -> None:
+        self.useless[reason] += 1
+        total = self.useless.total()
+        if total < USELESS and self.useless["'timeout'"] < 2 * self.workers:
+            return
+        reasons = ", ".join(f"{count} {reason}" for reason, count in self.useless.most_common(3))
+        hint = "; a model that thinks first needs thinking_tokens" if self.useless["length"] else ""
+        raise JudgeUnavailable(f"{total} replies in a row cannot be used ({reasons}){hint}")
 
 
 class LLMJudge:
     """A model behind an OpenAI-compatible endpoint, with a store of its replies.
 
-    mode       "live" asks for what the store lacks; "replay" never touches the network; "refresh" asks for
-               all once and replaces what is saved; "plan" asks nothing: it assumes the longest replies and
-               counts calls and tokens at most. A dry run is a run with such a judge.
+    mode       "live" asks for what the store lacks; "replay" never touches the network; "plan" asks nothing:
+               it assumes the longest replies and counts calls and tokens at most, for a dry run.
     base_url   and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY. An address needs no key.
     workers    calls under way at most, over all threads that use this judge.
     timeout    seconds for one reply, its repeated calls and waits included; past it that reply has failed.
@@ -212,11 +161,8 @@ class LLMJudge:
                  prices: Prices | None = None, spend_limit: float | None = None, sample: int = 0):
         if mode not in MODES:
             raise InputError(f"mode must be one of {', '.join(MODES)}, got {mode!r}")
-        if mode == "replay" and store is None:
-            raise InputError("mode 'replay' needs a store of saved replies; pass store=Replies(path)")
         numbers = (("workers", workers, 1), ("timeout", timeout, 0.001), ("sample", sample, 0),
-                   ("thinking_tokens", thinking_tokens, 0), ("spend_limit", spend_limit or 0, 0),
-                   ("temperature", temperature or 0, 0), ("top_p", top_p or 0, 0), ("seed", seed or 0, 0))
+                   ("thinking_tokens", thinking_tokens, 0), ("spend_limit", spend_limit or 0, 0))
         for name, value, least in numbers:
             if not (isinstance(value, (int, float)) and value >= least):
                 raise InputError(f"{name} must be a number, at least {least}, got {value!r}")
@@ -226,7 +172,7 @@ class LLMJudge:
         self.store, self.mode = Replies() if store is None else store, mode
         self.workers, self.timeout = workers, timeout
         self.thinking_tokens, self.sample = thinking_tokens, sample
-        self.prices, self.spend_limit = checked_prices(prices), spend_limit or None
+        self.prices, self.spend_limit = checked_prices(prices), spend_limit
         self.decoding: dict[str, Any] = {
             "temperature": None if temperature is None else float(temperature),
             "top_p": None if top_p is None else float(top_p), "seed": seed, "weights": weights}
@@ -234,16 +180,15 @@ class LLMJudge:
         self.where = re.sub(r"//[^/@]*@", "//", self._base_url).partition("?")[0]     # to show: no secrets
         if not re.fullmatch(r"https?://([^/@]*@)?[\w.:\[\]-]+(/\S*)?", self._base_url):
             raise InputError(f"base_url is an address such as http://localhost:8000/v1, got {self.where!r}")
-        # A function, so that printing this object or its attributes does not show the key.
+        # A function, so that printing this object's attributes does not show the key.
         self._secret = lambda: (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
         self._lock = threading.RLock()              # of all that follows
         self._usage: dict[str, Usage] = {}
         self._pace = Pace(workers)
         self._held: list[float] = []                # money that each call under way may cost at most
-        self._seen: set[str] = set()                # keys asked for in mode "refresh", counted in mode "plan"
+        self._counted: set[str] = set()             # keys that a dry run has met
         self._saved = 0                             # live replies
-        self._unsaved: dict[str, Record] = {}       # those for which the disk had no room
-        self._refused: set[str] = set()             # parameters and reply formats, by the server
+        self._refused: set[str] = set()             # parameters, by the server
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], folder: Path, root: Path) -> LLMJudge | None:
@@ -252,28 +197,23 @@ class LLMJudge:
         Its store is `folder`/replies.sqlite unless named; `recorded` and `store` are relative to `root`.
         InputError for an unknown name, a value of another kind, and a key given by value.
         """
-        if unknown := [str(name) for name in settings if name not in SETTINGS]:
-            raise InputError(f"JUDGE has no {unknown[0]!r}{meant(unknown[0], SETTINGS)}; there are "
-                             f"{', '.join(SETTINGS)}. A key is never given: key_env names its variable")
-        given = {name: value for name, value in settings.items() if value not in ("", [], {})}
+        if unknown := [name for name in settings if name not in SETTINGS]:
+            raise InputError(f"JUDGE has no {unknown[0]!r}{meant(unknown[0], SETTINGS)}. A key is never "
+                             "given: key_env names its variable")
+        given = {"mode": "replay", **{name: v for name, v in settings.items() if v not in ("", [], {})}}
         if "model" not in given:
             return None
-        mode, key_env = given.get("mode", "replay"), str(given.get("key_env", ""))
+        key_env = str(given.pop("key_env", ""))
         if not re.fullmatch(r"[A-Z_][A-Z0-9_]*|none|", key_env):
             raise InputError("JUDGE.key_env must name an environment variable, such as MISTRAL_API_KEY")
         key = key_env if key_env == "none" else os.environ.get(key_env, "").strip()
-        if key_env and not key and mode in ("live", "refresh"):
+        if key_env and not key and given["mode"] == "live":
             # Another service's key must not be sent to this address instead.
             raise InputError(f"no key in {key_env} for {given['model']}; set that environment variable")
-        path = root / given["store"] if "store" in given else folder / "replies.sqlite"
-        store = Replies(None if mode == "plan" and not path.exists() else path,
-                        recorded=[root / file for file in given.get("recorded", ())])
-        passed = {name: given[name] for name in PASSED_ON if name in given}
-        return cls(given["model"], store=store, mode=mode, base_url=given.get("base_url"), api_key=key,
-                   weights=given.get("weights"), **passed)
-
-    def __repr__(self) -> str:
-        return f"LLMJudge({self.model!r}, mode={self.mode!r}, store={self.store!r}, workers={self.workers})"
+        path = root / given.pop("store") if "store" in given else folder / "replies.sqlite"
+        store = Replies(None if given["mode"] == "plan" and not path.exists() else path,
+                        recorded=[root / file for file in given.pop("recorded", ())])
+        return cls(**given, store=store, api_key=key)
 
     @property
     def signature(self) -> dict[str, str]:
@@ -285,10 +225,7 @@ class LLMJudge:
     def usage(self) -> dict[str, Usage]:
         """What each task has asked for and cost so far."""
         with self._lock:
-            usage = deepcopy(self._usage)
-        for used in usage.values():
-            used.cost = money(self.prices, used.prompt_tokens, used.completion_tokens, used.cached_tokens)
-        return usage
+            return deepcopy(self._usage)
 
     def key(self, request: Request) -> str:
         """The store's key of a request: a hash of all that can change the reply, and of nothing else."""
@@ -302,19 +239,17 @@ class LLMJudge:
         """One reply per request, in order. Equal ones are asked once, and each reply is saved as it comes.
 
         A request that fails for itself gives a record with a `failure`. JudgeUnavailable when asking on is
-        pointless, MissingReplies in replay, StoreError when replies cannot be saved; what came stays saved.
+        pointless, MissingReplies in replay, InputError when replies cannot be saved; what came stays saved.
         """
         keys = [self.key(request) for request in requests]
         wanted = dict(zip(keys, map(self._granted, requests), strict=True))
-        for record in list(self._unsaved.values()):
-            self._save(record)
-        records = self._stored(wanted)
+        records = self.store.get_many(wanted)
         stored = set(records)
         missing = {key: request for key, request in wanted.items() if key not in records}
         if missing and self.mode == "replay":
             if not self.store.read_only:
                 self.store.add_pending((key, r.task, r.label, self._body(r)) for key, r in missing.items())
-            raise MissingReplies(self.model, [(r.task, key) for key, r in missing.items()])
+            raise MissingReplies({(self.model, request.task, key) for key, request in missing.items()})
         if missing and self.mode == "plan":
             records.update({key: self._assumed(key, request) for key, request in missing.items()})
         elif missing:
@@ -331,67 +266,50 @@ class LLMJudge:
         return replace(request, max_tokens=request.max_tokens + self.thinking_tokens,
                        sample=request.sample + self.sample)
 
-    def _stored(self, keys: Iterable[str]) -> dict[str, Record]:
-        """Replies to take from the store; in mode "refresh" those that this judge has asked for itself."""
-        return self.store.get_many(self._seen.intersection(keys) if self.mode == "refresh" else keys)
-
     def _assumed(self, key: str, request: Request) -> Record:
         """The longest reply that could be read. Each question is counted once: it would be stored then."""
         text = json.dumps({name: [] for name in request.schema["properties"]}) if request.schema else "0"
         with self._lock:
-            if key not in self._seen:
-                self._seen.add(key)
+            if key not in self._counted:
+                self._counted.add(key)
                 prompt, completion = at_most(request)
                 self._count(request.task, calls=1, prompt_tokens=prompt, completion_tokens=completion)
         return Record(key, request.task, self.model, request.assumed() if request.assumed else text)
 
     def _count(self, task: str, **counts: float) -> Usage:
         """Add to the usage of a task."""
-        used = self._usage.setdefault(task, Usage())
-        for name, count in counts.items():
-            setattr(used, name, getattr(used, name) + count)
-        return used
+        with self._lock:
+            used = self._usage.setdefault(task, Usage())
+            for name, count in counts.items():
+                setattr(used, name, getattr(used, name) + count)
+            used.cost = money(self.prices, used.prompt_tokens, used.completion_tokens, used.cached_tokens)
+            return used
 
     # --- live: an event loop in a thread of its own, so that callers, in notebooks too, simply wait ---
 
     def _ask_live(self, missing: Mapping[str, Request], records: dict[str, Record], progress: str) -> None:
         """Add the missing replies to `records`."""
-        client, pace = self._client(), self._pace
-        self.store.check_writable()
-        with self._lock:
-            if not pace.under_way:
-                pace.begin()
-        stop, errors = threading.Event(), list[Exception]()
-        asking = self._ask_all(client, missing, records, errors, stop)
-        thread = threading.Thread(target=asyncio.run, args=[asking], name="ems-judge", daemon=True)
-        thread.start()
-        try:
-            with progress_bar(progress, len(records) + len(missing), "reply") as bar:
-                while thread.is_alive():
-                    thread.join(0.1)
-                    bar.update(len(records) - bar.n)
-                    if time.monotonic() - pace.moved > QUIET:
-                        calls = f"for the replies to {pace.under_way} calls"
-                        what = calls if pace.under_way else f"to ask again after {pace.last}"
-                        say(f"{self.model} at {self.where}: waiting {what}")
-                        pace.moved = time.monotonic()
-        except KeyboardInterrupt:
-            stop.set()
-            thread.join(2.0)                        # replies on their way are paid for: let them be saved
-            raise KeyboardInterrupt(f"stopped; {self._kept()}; run the same command again to go on") from None
-        finally:
-            self.store.checkpoint()
-        if errors and isinstance(errors[0], StoreError) and self._unsaved:
-            raise StoreError(f"{errors[0]}. {len(self._unsaved)} replies are received but not saved: the "
-                             "next ask of this judge saves them; when the program ends they are lost")
-        if errors:
-            raise errors[0]
+        client, stop = self._client(), threading.Event()
+        self.store.add_pending([])                  # InputError for a store that takes no write
+        self._pace.moved = time.monotonic()
+        bar = progress_bar(progress, len(records) + len(missing), "reply")
+        with ThreadPoolExecutor(1) as thread, bar:
+            asking = thread.submit(asyncio.run, self._ask_all(client, missing, records, stop, bar))
+            try:
+                asking.result()
+            except JudgeUnavailable as error:
+                raise JudgeUnavailable(f"{self.model} at {self.where}: {error}; {self._kept()}") from None
+            except KeyboardInterrupt:
+                stop.set()
+                wait([asking])                      # replies on their way are paid for: let them be saved
+                raise KeyboardInterrupt(f"stopped; {self._kept()}; run it again to go on") from None
+            finally:
+                self.store.checkpoint()
 
     async def _ask_all(self, client: openai.AsyncOpenAI, missing: Mapping[str, Request],
-                       records: dict[str, Record], errors: list[Exception], stop: threading.Event) -> None:
+                       records: dict[str, Record], stop: threading.Event, bar: Any) -> None:
         """Ask until all have come, or `stop` is set. An error sets it; calls under way still count."""
-        # The longest replies first: a long one that starts last would keep everybody waiting.
-        queue = iter(sorted(missing.items(), key=lambda item: -item[1].max_tokens))
+        queue, errors, pace = iter(missing.items()), list[Exception](), self._pace
 
         async def work() -> None:
             try:
@@ -405,71 +323,75 @@ class LLMJudge:
             tasks = [asyncio.create_task(work()) for _ in range(min(self.workers, len(missing)))]
             while not (stop.is_set() or all(task.done() for task in tasks)):
                 await asyncio.wait(tasks, timeout=0.1)
+                bar.update(len(records) - bar.n)
+                if time.monotonic() - pace.moved > QUIET:
+                    say(f"{self.model} at {self.where}: no answer for {QUIET:g} s, {pace.under_way} calls "
+                        f"under way, the last error: {pace.last or 'none'}")
+                    pace.moved = time.monotonic()
             await asyncio.wait(tasks, timeout=10.0 if errors else 0.5)
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
+        if errors:
+            raise errors[0]
 
     async def _reply(self, client: openai.AsyncOpenAI, key: str, request: Request, stop: threading.Event
                      ) -> Record:
         """Ask until there is a reply, or this request has failed. InputError when the run has to end."""
-        if saved := self._stored([key]):
-            return saved[key]                       # another thread or process was faster
-        tries, earliest, deadline = 0, 0.0, math.inf
-        while True:
-            try:
-                async with self._turn(request, earliest, deadline, stop):
-                    deadline = min(deadline, time.monotonic() + self.timeout)
-                    async with asyncio.timeout(deadline - time.monotonic()):
-                        record = await self._call(client, key, request)
-                return self._received(record, request)
-            except TimeoutError:
-                failed = Failed("timeout", again=False)
-            except Failed as error:
-                failed = error
-            if failed.after > self.timeout:
-                failed.fatal = "that is longer than the time limit (timeout): come back then"
+        if saved := self.store.get(key):
+            return saved                            # another thread or process was faster
+        tries = 0
+        try:
+            async with asyncio.timeout(None) as limit:
+                while True:
+                    try:
+                        async with self._turn(request, stop):
+                            if limit.when() is None:            # time counts from the first call on
+                                limit.reschedule(asyncio.get_running_loop().time() + self.timeout)
+                            return self._received(await self._call(client, key, request), request)
+                    except Failed as error:
+                        failed = error
+                    with self._lock:
+                        self._pace.failed(failed, key)
+                    if not failed.again or tries == ERRORS:
+                        break
+                    # Not all that failed together are to come back together.
+                    await asyncio.sleep(failed.after + random.uniform(1.0, 2.0) * WAIT * 2**tries)
+                    tries += not failed.after
+        except TimeoutError:
+            failed = Failed("timeout", again=False)
             with self._lock:
-                ending = self._pace.failed(failed, key)
-            if ending:
-                raise self._unavailable(ending)
-            if not failed.again or tries == REPEATS:
-                return Record(key, request.task, self.model, "", failure=failed.reason)
-            # Not all that failed together are to come back together.
-            earliest = time.monotonic() + failed.after + random.uniform(1.0, 2.0) * WAIT * 2**tries
-            tries += not failed.after
+                self._pace.failed(failed, key)
+        return Record(key, request.task, self.model, "", failure=failed.reason)
 
     @asynccontextmanager
-    async def _turn(self, request: Request, earliest: float, deadline: float, stop: threading.Event
-                    ) -> AsyncIterator[None]:
-        """Wait until a call may go out, and note that it does. TimeoutError past the deadline."""
+    async def _turn(self, request: Request, stop: threading.Event) -> AsyncIterator[None]:
+        """Wait until a call may go out, and note that it does."""
         most = money(self.prices, *at_most(request)) or 0.0
-        while not self._start(most, earliest, stop):
-            if time.monotonic() > deadline:
-                raise TimeoutError
+        while not self._start(most, stop):
             await asyncio.sleep(0.02)
         try:
             yield
         finally:
             with self._lock:
-                self._pace.finish()
+                self._pace.under_way -= 1
+                self._pace.moved = time.monotonic()
                 self._held.remove(most)
 
-    def _start(self, most: float, earliest: float, stop: threading.Event) -> bool:
-        """Whether a call goes out that costs so much at most. SpendLimit or StoreError if none ever can."""
+    def _start(self, most: float, stop: threading.Event) -> bool:
+        """Whether a call goes out that costs so much at most. InputError if none ever can."""
         with self._lock:
             if stop.is_set():
                 raise asyncio.CancelledError
-            if time.monotonic() < earliest or not self._pace.may_start():
+            if not self._pace.may_start():
                 return False
             self.store.check_room()
-            spent = sum(used.cost or 0.0 for used in self.usage().values()) if self.spend_limit else 0.0
+            spent = sum(used.cost or 0.0 for used in self._usage.values())
             if self.spend_limit and spent + sum(self._held) + most > self.spend_limit:
                 if self._held:
                     return False                    # calls under way may cost less than they might
-                raise SpendLimit(f"spend limit of {self.spend_limit:g} reached: {spent:.6g} spent on "
-                                 f"{self.model}, the next call may cost {most:.2g}; {self._kept()}; raise it "
-                                 "and run the same command again to go on")
+                raise JudgeUnavailable(f"spend limit of {self.spend_limit:g} reached: {spent:.6g} spent, the "
+                                       f"next call may cost {most:.2g}")
             self._pace.under_way += 1
             self._held.append(most)
             return True
@@ -479,10 +401,10 @@ class LLMJudge:
         import openai
 
         body, started, text = self._body(request), time.monotonic(), ""
-        with self._lock:
-            self._count(request.task, calls=1)
+        self._count(request.task, calls=1)
         try:
-            text = await client.post("/chat/completions", body=body, cast_to=str)
+            # A server may repeat the key that it was sent.
+            text = self._masked(await client.post("/chat/completions", body=body, cast_to=str))
             answer = json.loads(text)
         except openai.APIStatusError as error:
             failed = self._meaning(error)
@@ -492,56 +414,49 @@ class LLMJudge:
         except openai.APIConnectionError as error:
             cause = error.__cause__ or error
             unreachable = type(cause).__name__ in ("ConnectError", "ConnectTimeout")
-            reason = "unreachable" if unreachable else "connection"
-            raise Failed(reason, self._masked(str(cause))) from None
+            raise Failed("unreachable" if unreachable else "connection", str(cause)) from None
         except (ValueError, RecursionError):
-            raise Failed("not JSON" if text.strip() else "empty body", self._masked(text)) from None
+            raise Failed("not JSON" if text.strip() else "empty body", text) from None
         seconds, counts = round(time.monotonic() - started, 3), read_usage(answer)
+        if self.prices and not counts["prompt_tokens"]:         # it does not count: charged at the most
+            counts["prompt_tokens"], counts["completion_tokens"] = at_most(request)
+        self._count(request.task, **counts, seconds=seconds)    # useless answers cost as well
         try:
             choice = read_choice(answer)
-            if self.prices and not counts["prompt_tokens"]:     # it does not count: charged at the most
-                counts["prompt_tokens"], counts["completion_tokens"] = at_most(request)
         except ValueError as error:
-            raise Failed(str(error), self._masked(json.dumps(answer))) from None
-        finally:
-            with self._lock:                                    # useless answers cost as well
-                self._count(request.task, **counts, seconds=seconds)
-        choice["text"] = self._masked(choice["text"])           # a server may repeat the key it was sent
+            raise Failed(str(error), text) from None
+        choice["text"] = self._masked(choice["text"])           # where JSON had escaped the key
         sent = {name: value for name, value in body.items() if name not in ("model", "messages")}
         return Record(key, request.task, self.model, **choice, seconds=seconds, date=utc(), sent=sent,
                       label=request.label, prompt=request.prompt)
 
     def _meaning(self, error: openai.APIStatusError) -> Failed:
-        """What an HTTP error status means: the end of the run, of this request, or another try."""
-        status, headers = error.status_code, error.response.headers
+        """What an HTTP error status means for its request; JudgeUnavailable where it ends the run."""
+        status, named = error.status_code, error.response.headers.get("retry-after", "")
         said: Mapping[str, Any] = error.body if isinstance(error.body, dict) else {}
         words = said.get("message") or said.get("detail") or error.body or error.message
-        failed = Failed(f"http {status}", self._masked(f"{said.get('param') or ''} {words}"), again=False)
-        if 300 <= status < 400:
-            failed.fatal = f"it sends on to {headers.get('location')}: give the final address as base_url"
-        elif status in (401, 403) and not (status == 403 and self._pace.ever):
-            failed.fatal = "check the key in its environment variable"
-        elif status in (402, 404) or said.get("code") == "insufficient_quota":
-            failed.fatal = "check the account, the model's name and the address"
-        elif said.get("code") == "content_filter":
+        wait_named = f"(Retry-After: {named}) " if named else ""
+        words = self._masked(f"{wait_named}{said.get('param') or ''} {words}")
+        failed = Failed(f"http {status}", words, again=False)
+        if status < 400 or status in (401, 402, 404) or said.get("code") == "insufficient_quota":
+            raise JudgeUnavailable(f"{failed}; check the address, the key, the account and the model's name")
+        if said.get("code") == "content_filter":
             failed.reason = "refusal"
         elif ABOUT_LENGTH.search(failed.message):
             failed.reason = TOO_LONG
         elif status in (408, 409, 429) or status >= 500:
-            named = headers.get("retry-after", "")
             failed.again, failed.after = True, float(named) if re.fullmatch(r"\d+(\.\d+)?", named) else 0.0
+        if failed.after > self.timeout:
+            raise JudgeUnavailable(f"{failed}; that is longer than the time limit (timeout): come back then")
         return failed
 
     def _learn(self, failed: Failed, body: Mapping[str, Any]) -> bool:
         """Note what a refused body must do without. False when the complaint is about something else."""
-        form = body.get("response_format", {}).get("type")
-        named = [name for name in OPTIONAL if name in body and re.search(rf"\b{name}\b", failed.message)]
-        if ABOUT_VALUE.search(failed.message):      # the parameter itself is known
-            named = []
-        if form and ABOUT_FORMAT.search(failed.message):
-            named = [form]
-        if not named or failed.reason not in ("http 400", "http 415", "http 422", "http 500", "http 501"):
+        named = [name for name in OPTIONAL if name in body and re.search(OPTIONAL[name], failed.message)]
+        if not named or not re.match("http (400|415|422|50[01])", failed.reason):
             return False
+        if named[0] != "response_format" and ABOUT_VALUE.search(failed.message):
+            return False                            # the parameter itself is known
         if named[0] not in self._refused:
             say(f"{self.model} at {self.where} does not take {named[0]}: asked without it")
         self._refused.add(named[0])
@@ -553,41 +468,24 @@ class LLMJudge:
         body: dict[str, Any] = {**self.decoding, limit: request.max_tokens, "weights": None}
         if self.decoding["seed"] is not None:
             body["seed"] += request.sample
-        body = {name: v for name, v in body.items() if v is not None and name not in self._refused}
-        body |= {"model": self.model, "messages": [{"role": "user", "content": encodable(request.prompt)}]}
-        form = next(form for form in FORMATS if form not in self._refused)
-        if request.schema and form != "text":
-            body["response_format"] = {"type": form}
-        if request.schema and form == "json_schema":
-            body["response_format"][form] = {"name": "reply", "schema": request.schema, "strict": True}
-        return body
+        if request.schema:
+            form = {"name": "reply", "schema": request.schema, "strict": True}
+            body["response_format"] = {"type": "json_schema", "json_schema": form}
+        kept = {name: v for name, v in body.items() if v is not None and name not in self._refused}
+        messages = [{"role": "user", "content": encodable(request.prompt)}]
+        return {"model": self.model, "messages": messages, **kept}
 
     def _received(self, record: Record, request: Request) -> Record:
         """Save a reply; JudgeUnavailable when it is the last of too many that cannot be used."""
         with self._lock:
-            self._unsaved[record.key] = record
-            saved = self._save(record)
-            unusable = record.error
-            if not unusable and request.read and request.read(record.text) is None:
-                unusable = "unreadable"
-            ending = self._pace.reply(unusable)
-        if ending:
-            raise self._unavailable(ending)
-        return saved
-
-    def _save(self, record: Record) -> Record:
-        saved = self.store.put(record, replace=self.mode == "refresh")
-        self._unsaved.pop(record.key, None)
-        self._seen.add(record.key)
-        self._saved += 1
+            saved = self.store.put(record)
+            self._saved += 1
+            readable = request.read is None or request.read(record.text) is not None
+            self._pace.reply(record.error or "unreadable" * (not readable))
         return saved
 
     def _kept(self) -> str:
-        where = f"are saved in {self.store.path}" if self.store.path else "are in memory only"
-        return f"{self._saved} replies that came {where}"
-
-    def _unavailable(self, why: str) -> JudgeUnavailable:
-        return JudgeUnavailable(f"{self.model} at {self.where}: {why}; {self._kept()}")
+        return f"{self._saved} replies that came are saved in {self.store.path or 'memory'}"
 
     def _masked(self, text: str) -> str:
         secret = self._secret()
@@ -598,10 +496,10 @@ class LLMJudge:
         import openai
 
         key = self._secret()
-        if not key and "api.openai.com" in self._base_url:
-            raise JudgeUnavailable("no key: set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server")
-        if not (key.isascii() and key.isprintable()):
-            raise JudgeUnavailable("the key has characters that no key has; set its variable again")
+        needed = "api.openai.com" in self._base_url
+        if (needed and not key) or not (key.isascii() and key.isprintable()):
+            raise JudgeUnavailable("no key that can be sent: set OPENAI_API_KEY, or OPENAI_BASE_URL for a "
+                                   "local server")
         # No limit on single reads: it would not bound a reply that trickles in; `_reply` limits the whole. A
         # redirect is not followed: it would take the prompts to another address.
         return openai.AsyncOpenAI(api_key=key or "none", base_url=self._base_url, max_retries=0,

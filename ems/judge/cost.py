@@ -48,8 +48,8 @@ def tokens_at_most(text: str) -> int:
     ascii_ = text.encode("ascii", "ignore")
     digits = len(ascii_) - len(ascii_.translate(None, DIGITS))
     signs = len(ascii_) - len(ascii_.translate(None, SIGNS))
-    foreign = len(text) - len(ascii_)
-    return math.ceil((len(text) - digits - signs - foreign) / 4 + signs + 1.3 * digits + 2.2 * foreign)
+    letters = len(ascii_) - digits - signs
+    return math.ceil(letters / 4 + signs + 1.3 * digits + 2.2 * (len(text) - len(ascii_)))
 
 
 def at_most(request: Request) -> tuple[int, int]:
@@ -88,18 +88,13 @@ def usage_table(usages: Mapping[str, Mapping[str, Usage]]) -> pd.DataFrame:
 
     rows, totals = [], []
     for model, tasks in usages.items():
-        parts = [_row(model, task, used) for task, used in tasks.items()]
+        parts = [{**vars(used), "model": model, "task": task, "failures": used.failures.total(),
+                  "cost": math.nan if used.cost is None else used.cost} for task, used in tasks.items()]
         totals.append(_sum(model, parts))
         rows += [*parts, totals[-1]]
     if len(usages) > 1:
         rows.append(_sum("all", totals))
     return pd.DataFrame(rows, columns=["model", "task", *COUNTS])
-
-
-def _row(model: str, task: str, used: Usage) -> dict[str, Any]:
-    cost = math.nan if used.cost is None else used.cost
-    plain = {**vars(used), "failures": sum(used.failures.values()), "cost": cost}
-    return {"model": model, "task": task, **{name: plain[name] for name in COUNTS}}
 
 
 def _sum(model: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -110,11 +105,11 @@ def plan_text(usages: Mapping[str, Mapping[str, Usage]]) -> str:
     """What a dry run counted, as aligned lines: calls, tokens and money at most; `usages` as above."""
     if not any(usages.values()):
         return "no judge is asked: nothing to pay"
-    lines = [("model", "task", "stored", "calls", "prompt tokens", "reply tokens", "cost")]
-    for row in usage_table(usages).to_dict("records"):
-        counts = [f"{row[name]:,}" for name in ("stored", "calls", "prompt_tokens", "completion_tokens")]
-        cost = "unknown" if math.isnan(row["cost"]) else f"{row['cost']:,.2f}"
-        lines.append((row["model"], row["task"], *counts, cost if row["calls"] else "0.00"))
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    aligned = [[*map(str.ljust, line[:2], widths), *map(str.rjust, line[2:], widths[2:])] for line in lines]
-    return "\n".join(["  ".join(cells).rstrip() for cells in aligned] + [AT_MOST])
+    table = usage_table(usages)
+    cost = table["cost"].where(table["calls"] > 0, 0.0)
+    costs = ["unknown" if math.isnan(one) else f"{one:,.2f}" for one in cost]
+    counts = {"stored": "stored", "calls": "calls", "prompt_tokens": "prompt tokens",
+              "completion_tokens": "reply tokens"}
+    shown = table[["model", "task", *counts]].rename(columns=counts).assign(cost=costs)
+    thousands = dict.fromkeys(counts.values(), "{:,}".format)
+    return f"{shown.to_string(index=False, formatters=thousands)}\n{AT_MOST}"

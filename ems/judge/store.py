@@ -7,7 +7,6 @@ replies travel as recordings, JSON lines that a person can read and a repository
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 import shutil
@@ -25,7 +24,7 @@ from pathlib import Path
 from typing import Any
 from weakref import finalize
 
-from ..io import parse_jsonl, write_jsonl
+from ..io import parse_jsonl, read_lines, write_jsonl
 from ..types import InputError
 from . import Record, encodable, read_choice
 
@@ -36,12 +35,7 @@ SCHEMA = """
 CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, model TEXT, task TEXT, data BLOB) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS pending (key TEXT PRIMARY KEY, task TEXT, label TEXT, body BLOB);
 SELECT data FROM replies LIMIT 0;
-DELETE FROM pending WHERE key = '';
 """
-
-
-class StoreError(InputError):
-    """The store cannot be read or written."""
 
 
 def reply_key(**settings: Any) -> str:
@@ -50,28 +44,25 @@ def reply_key(**settings: Any) -> str:
 
 
 class Replies:
-    """Saved replies by key: an SQLite file, with recorded JSON-lines files (`.jsonl`, `.jsonl.gz`) behind it.
+    """Saved replies by key: an SQLite file, with recorded JSON-lines files (`.jsonl`) behind it.
 
-    `path` None keeps everything in memory. A JSON-lines `path` opens that recording alone, read-only; so does
-    an SQLite file where it cannot be written. Threads, and processes on one local disk, may share it: of two
-    replies to one question, all use the one saved first.
+    `path` None keeps everything in memory. A JSON-lines `path` opens that recording alone, read-only.
+    Threads, and processes on one local disk, may share an SQLite file: of two replies to one question, all
+    use the one saved first. InputError where a file cannot be read or written.
     """
 
     def __init__(self, path: str | Path | None = None, recorded: Sequence[str | Path] = ()):
         self.path = None if path is None else Path(path)
-        self.read_only = self.path is not None and self.path.name.endswith((".jsonl", ".jsonl.gz"))
-        self._files = [Path(file) for file in recorded]
-        if self.path is not None and self.read_only:
-            self._files.append(self.path)
+        self.read_only = self.path is not None and self.path.suffix == ".jsonl"
         self._recorded: dict[str, Record] = {}
-        for file in self._files:
-            self._read_recording(file)
+        for file in [*recorded, *([self.path] if self.path and self.read_only else [])]:
+            for place, line in _lines(file):
+                record = _record(line, place)
+                if self._recorded.setdefault(record.key, record).text != record.text:
+                    raise InputError(f"{place}: a second, different reply for {record.key[:12]}; keep one")
         self._lock = threading.RLock()
-        self._db = self._open()
+        self._db = _opened(":memory:" if self.path is None or self.read_only else self.path)
         finalize(self, self._db.close)              # at exit as well: it empties the write-ahead log
-
-    def __repr__(self) -> str:
-        return f"Replies({str(self.path)!r}, recorded={[str(file) for file in self._files]})"
 
     def __len__(self) -> int:
         return len(self._recorded.keys() | {key for key, in self._read("SELECT key FROM replies")})
@@ -89,40 +80,27 @@ class Replies:
         found = {key: self._unpacked(key, data) for key, data in self._read(query, [json.dumps(keys)])}
         return {key: self._recorded[key] for key in keys if key in self._recorded} | found
 
-    def put(self, record: Record, *, replace: bool = False) -> Record:
-        """Save one reply and commit it; the first to a key stays unless `replace`. Returns what stays.
-
-        StoreError when it cannot be written (a full disk, a read-only file).
-        """
+    def put(self, record: Record) -> Record:
+        """Save one reply and commit it. The first to a key stays: returns what is saved now."""
         data = encodable(json.dumps({name: getattr(record, name) for name in SAVED}, ensure_ascii=False))
-        insert = f"INSERT OR {'REPLACE' if replace else 'IGNORE'} INTO replies VALUES (?, ?, ?, ?)"
+        row = [record.key, record.model, record.task, zlib.compress(data.encode())]
         with self._writing():
-            self._db.execute(insert, [record.key, record.model, record.task, zlib.compress(data.encode())])
+            self._db.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", row)
             self._db.execute("DELETE FROM pending WHERE key = ?", [record.key])
             return self.get_many([record.key])[record.key]
 
-    def records(self) -> Iterator[Record]:
-        """Every saved reply, by model, task and key; one in memory at a time."""
-        rows = self._read("SELECT model, task, key FROM replies")
-        rows += [(record.model, record.task, key) for key, record in self._recorded.items()]
-        for *_, key in sorted(set(rows)):
-            yield self.get_many([key])[key]
+    def records(self) -> list[Record]:
+        """Every saved reply, by model, task and key."""
+        saved = {key: self._unpacked(key, data) for key, data in self._read("SELECT key, data FROM replies")}
+        return sorted((self._recorded | saved).values(), key=lambda r: (r.model, r.task, r.key))
 
     # --- the disk ---
 
     def check_room(self) -> None:
-        """StoreError when the disk is nearly full. It takes microseconds: asked before every call."""
+        """InputError when the disk is nearly full. It takes microseconds: asked before every call."""
         if self.path is not None and shutil.disk_usage(self.path.parent).free < ROOM:
-            raise StoreError(f"{self.path}: less than {ROOM >> 20} MB are free on its disk, and replies on "
+            raise InputError(f"{self.path}: less than {ROOM >> 20} MB are free on its disk, and replies on "
                              "their way might be lost; make room and run the same command again")
-
-    def check_writable(self) -> None:
-        """StoreError when a small write fails (beyond a quota, say), or the disk is nearly full."""
-        self.check_room()
-        for change in ("INSERT INTO pending VALUES ('', '', '', zeroblob(65536))",
-                       "DELETE FROM pending WHERE key = ''"):
-            with self._writing():
-                self._db.execute(change)
 
     def checkpoint(self) -> None:
         """Move all from the write-ahead log into the main file, so that a copy of it alone is whole."""
@@ -137,8 +115,6 @@ class Replies:
         The order is fixed: the same replies make the same file. Prompts stay out unless asked for.
         """
         names = [name for name in SAVED if prompts or name != "prompt"]
-        if str(path).endswith(".gz"):
-            raise InputError(f"{path}: name a .jsonl file, and compress it with gzip afterwards")
         rows = [{name: getattr(record, name) for name in names} for record in self.records()]
         write_jsonl(path, rows)
         return len(rows)
@@ -154,29 +130,15 @@ class Replies:
             for place, line in _lines(path):
                 result = isinstance(line, dict) and "custom_id" in line
                 record = self._of_batch(line) if result else _record(line, place)
-                saved = self.get(record.key) if record else None
                 if record is None:
                     counts["unused"] += 1
-                elif saved is None:
-                    self.put(record)
-                    counts["imported"] += 1
-                elif saved.text == record.text:
-                    counts["duplicate"] += 1
-                else:
+                    continue
+                saved = self.get(record.key)
+                counts["duplicate" if saved else "imported"] += 1
+                if (saved or self.put(record)).text != record.text:
                     raise InputError(f"{place}: another reply is saved for {record.key[:12]} ({record.task}, "
                                      f"{record.model}); import into a fresh store to keep both")
         return dict(counts)
-
-    def _of_batch(self, result: Mapping[str, Any]) -> Record | None:
-        """The reply in a line of a batch result; None when the request failed, or nobody waits for it."""
-        key = str(result["custom_id"])
-        for task, label, body in self._read("SELECT task, label, body FROM pending WHERE key = ?", [key]):
-            asked = json.loads(zlib.decompress(body))
-            with suppress(ValueError, KeyError, TypeError):
-                choice = read_choice(result["response"]["body"])
-                return Record(key, task, asked["model"], label=label, prompt=asked["messages"][-1]["content"],
-                              date=utc(), sent={"batch": True}, **choice)
-        return None
 
     # --- requests that wait for a reply: the way to a batch endpoint ---
 
@@ -195,34 +157,24 @@ class Replies:
                            for key, body in rows))
         return len(rows)
 
+    def _of_batch(self, result: Mapping[str, Any]) -> Record | None:
+        """The reply in a line of a batch result; None when the request failed, or nobody waits for it."""
+        key = str(result["custom_id"])
+        for task, label, body in self._read("SELECT task, label, body FROM pending WHERE key = ?", [key]):
+            asked = json.loads(zlib.decompress(body))
+            with suppress(ValueError, KeyError, TypeError):
+                choice = read_choice(result["response"]["body"])
+                return Record(key, task, asked["model"], label=label, prompt=asked["messages"][-1]["content"],
+                              date=utc(), sent={"batch": True}, **choice)
+        return None
+
     # --- underneath ---
-
-    def _open(self) -> sqlite3.Connection:
-        """The database, made if there is none; read-only where the file is there and cannot be written."""
-        try:
-            if self.path is None or self.read_only:
-                return _writable(":memory:")
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            return _writable(self.path)
-        except (sqlite3.Error, OSError) as error:
-            name = getattr(error, "sqlite_errorname", "")
-            if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN")) and self.path and self.path.is_file():
-                self.read_only = True
-                return _read_only(self.path)
-            raise StoreError(f"{self.path}: cannot be opened as a reply store ({error}); name a writable "
-                             ".sqlite file, or a .jsonl recording to replay") from None
-
-    def _read_recording(self, file: Path) -> None:
-        for place, line in _lines(file):
-            record = _record(line, place)
-            if self._recorded.setdefault(record.key, record).text != record.text:
-                raise InputError(f"{place}: a second, different reply for {record.key[:12]}; keep one")
 
     def _unpacked(self, key: str, data: bytes) -> Record:
         try:
             return Record(**json.loads(zlib.decompress(data)))
         except (ValueError, TypeError, zlib.error) as error:
-            raise StoreError(f"{self.path}: the reply {key} is damaged ({error}); delete this row, and the "
+            raise InputError(f"{self.path}: the reply {key} is damaged ({error}); delete this row, and the "
                              "next run asks for it again") from None
 
     def _read(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -230,15 +182,15 @@ class Replies:
             with self._lock:
                 return self._db.execute(query, values).fetchall()
         except sqlite3.Error as error:
-            raise StoreError(f"{self.path}: the reply store cannot be read ({error})") from None
+            raise InputError(f"{self.path}: the reply store cannot be read ({error})") from None
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """One transaction, all or nothing; inside another one, a part of it."""
+        if self.read_only:
+            raise InputError(f"{self.path} is read-only; to save replies name a .sqlite file, with this one "
+                             "as recorded")
         with self._lock:
-            if self.read_only:
-                raise StoreError(f"{self.path} is read-only; to save replies name a .sqlite file that can be "
-                                 "written, with this one as recorded")
             if self._db.in_transaction:
                 yield
                 return
@@ -247,51 +199,41 @@ class Replies:
                     self._db.execute("BEGIN IMMEDIATE")
                     yield
             except sqlite3.Error as error:
-                raise StoreError(f"{self.path}: cannot be written ({error}); the replies saved before are "
+                raise InputError(f"{self.path}: cannot be written ({error}); the replies saved before are "
                                  "intact: make room and run the same command again") from None
 
 
-def _writable(path: Path | str) -> sqlite3.Connection:
-    db = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
-    for attempt in range(200):          # refused at once, without a wait, while another process does the same
-        try:
-            db.execute("PRAGMA journal_mode=WAL")
-            break
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or attempt == 199:
-                raise
+def _opened(path: Path | str) -> sqlite3.Connection:
+    """The database, made if there is none. A write that is committed survives a killed process."""
+    try:
+        if isinstance(path, Path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        db = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
+        for _ in range(100):            # refused at once, without a wait, while another process does the same
+            with suppress(sqlite3.OperationalError):
+                db.execute("PRAGMA journal_mode=WAL")
+                break
             time.sleep(0.05)
-    db.execute("PRAGMA synchronous=NORMAL")        # a killed process loses nothing; a power cut, seconds
-    db.executescript(SCHEMA)
-    return db
-
-
-def _read_only(path: Path) -> sqlite3.Connection:
-    """A database in a folder that cannot be written."""
-    # "immutable" spares SQLite the files it would make beside it, but hides what a write-ahead log holds.
-    log = path.with_name(f"{path.name}-wal")
-    mode = "mode=ro" if log.exists() and log.stat().st_size else "immutable=1"
-    return sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None,
-                           check_same_thread=False)
+        db.execute("PRAGMA synchronous=NORMAL")         # a power cut loses seconds
+        db.executescript(SCHEMA)
+        return db
+    except (sqlite3.Error, OSError) as error:
+        raise InputError(f"{path}: cannot be opened as a reply store ({error}); name a writable .sqlite "
+                         "file, or a .jsonl recording to replay") from None
 
 
 def _lines(path: str | Path) -> Iterator[tuple[str, Any]]:
-    """The values of a JSON-lines file, plain or gzipped, and where each stands."""
-    try:
-        with (gzip.open if str(path).endswith(".gz") else open)(path, "rt", encoding="utf-8-sig") as file:
-            for number, value in parse_jsonl(file, path):
-                yield f"{path}, line {number}", value
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as JSON lines ({error})") from None
+    """The values of a JSON-lines file, and where each stands."""
+    for number, value in parse_jsonl(read_lines(path), path):
+        yield f"{path}, line {number}", value
 
 
 def _record(line: Any, place: str) -> Record:
     """A line of a recording. InputError when it is none."""
     try:
         record = Record(**line)
-        good = all(isinstance(text, str) for text in (record.key, record.task, record.model, record.text))
-        if not (good and KEY.fullmatch(record.key)):
-            raise TypeError("key is 64 hexadecimal digits; task, model and text are texts")
+        if not (KEY.fullmatch(record.key) and isinstance(record.text, str)):
+            raise TypeError("its key is 64 hexadecimal digits, its text a text")
         return record
     except TypeError as error:
         raise InputError(f"{place}: not a saved reply ({error}); export the replies again") from None
