@@ -76,7 +76,7 @@ def compare(a: Source, b: Source, *, metric: str | None = None, top: int = 5, cl
 def text(tables: Mapping[str, pd.DataFrame], top: int = 5) -> str:
     """The tables of `compare` for a terminal, with the `top` answers that changed most."""
     answers, points = (tables[name][tables[name]["change"] != 0] for name in ("answers", "points"))
-    shown = {"B less A": tables["parts"].drop(columns="family"), "In one file only": tables["left_out"],
+    shown = {"B less A": tables["parts"], "In one file only": tables["left_out"],
              "Answers that changed most": answers.head(top),
              "Reference points of both that changed most": points}
     return "\n\n".join(f"{title}:\n{as_text(table, 100)}" for title, table in shown.items() if len(table))
