@@ -34,9 +34,8 @@ def read_lines(path: str | Path) -> Iterator[str]:
                 yield line.decode("utf-8-sig" if number == 1 else "utf-8")
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}, line {number} is not UTF-8: byte 0x{error.object[error.start]:02x}; "
-                         "save it as UTF-8") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}, line {number} is not UTF-8: save it so, a spreadsheet as CSV") from None
 
 
 def read_text(path: str | Path) -> str:

@@ -75,13 +75,13 @@ def _mean(cells: Mapping[Any, pd.DataFrame], metric: str, part: str, model: str,
     return pooled
 
 
-def mean_over(values: Iterable[float], cluster: Iterable[object], den: Iterable[float] = ()) -> Estimate:
+def mean_over(values: Iterable[float], cluster: Iterable[object], units: Iterable[float] = ()) -> Estimate:
     """Mean of the values that are not nan, with its t interval over clusters; nan without values.
 
-    With `den` it is sum(values) / sum(den); 0 over nothing (answers that are all refusals).
+    With `units` it is sum(values) / sum(units); 0 over nothing (answers that are all refusals).
     """
     table = pd.DataFrame({"num": list(values), "cluster": list(map(str, cluster))})
-    scored = table.assign(den=list(den) or 1.0).astype({"num": float}).dropna(subset="num")
+    scored = table.assign(den=list(units) or 1.0).astype({"num": float}).dropna(subset="num")
     num, den = scored.groupby("cluster")[["num", "den"]].sum().to_numpy().T
     clusters, low, high = len(num), math.nan, math.nan
     value = float(_ratio(num.sum(), den.sum())) if clusters else math.nan

@@ -22,8 +22,8 @@ def test_a_text_is_read_as_it_stands_but_for_the_byte_order_mark(tmp_path):
 
 
 @pytest.mark.parametrize(("content", "says"), [
-    (b"good\n\xff\xfe\n", "line 2 is not UTF-8: byte 0xff; save it as UTF-8"),
-    ("a,b\n".encode("utf-16"), "line 1 is not UTF-8: byte 0xff"),
+    (b"good\n\xff\xfe\n", "line 2 is not UTF-8: save it so, a spreadsheet as CSV"),
+    ("a,b\n".encode("utf-16"), "line 1 is not UTF-8"),
     (None, "cannot be read: No such file"),
 ])
 def test_what_is_no_text_is_named(tmp_path, content, says):

@@ -86,7 +86,7 @@ def test_several_files_are_told_apart_by_name(tmp_path):
     ("triplet_id,model,label\nt1,m,1\nt2,m,1\nt3,m,\n", "two or more different numbers, got 2 labels in 3 rows: 1.0"),
     ("triplet_id,model,score\nt1,m,1\n", "got 0 labels in 1 rows"),
     ("triplet_id,model,label\nt1,m,inf\nt2,m,0\n", "two or more different numbers"),
-    ("triplet_id,model,label\nt1,m,1\nt1,m,0\n", "line 3: ('t1', 'm') stands already at"),
+    ("triplet_id,model,label\nt1,m,1\nt1,m,0\n", "line 3: a second row of ('t1', 'm')"),
     ("triplet_id,model,label\nt1,,1\n", "line 2: 'model' is missing or empty; there are 'triplet_id', 'label'"),
     ("", "is empty; rows with triplet_id, model, label are needed"),
 ])
