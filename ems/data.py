@@ -20,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from .baselines import Claims
 from .frames import metric_of
-from .io import duplicates, parse_jsonl, read_lines, read_text, some
+from .io import parse_jsonl, read_lines, read_text, some
 from .metrics import check_alignment
 from .types import Answer, CoverageResult, EMSResult, InputError, Result, ScoreResult, Triplet
 
@@ -126,8 +126,9 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[str, Any]]:
     separator = max(",;\t", key=text.partition("\n")[0].count)
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
-        if twice := duplicates(name for name in reader.fieldnames or () if name):
-            raise InputError(f"{path}: the header names {some(twice)} more than once; rename all but one")
+        header = list(filter(None, reader.fieldnames or ()))
+        if len(header) > len(set(header)):
+            raise InputError(f"{path}: the header names a column more than once: {some(header, 12)}")
         for row in reader:
             if None in row:
                 raise InputError(f"{path}, line {reader.line_num}: more cells than the header has; quote "

@@ -128,7 +128,7 @@ def test_bad_answers_get_one_clear_line(tmp_path, rows, says):
 @pytest.mark.parametrize(("text", "says"), [
     ("triplet_id,model,answer\na,m,one, two\n", "line 2: more cells than the header has; quote texts that hold ','"),
     ("triplet_id;model;answer\na;m\n", "line 2: 'answer' is missing or empty"),
-    ("triplet_id,model,answer,answer\na,m,x,y\n", "the header names 'answer' more than once"),
+    ("triplet_id,model,answer,answer\na,m,x,y\n", "the header names a column more than once"),
     ('triplet_id,model,answer\na,m,"x\n', "is not CSV"),
     ("triplet_id|model|answer\na|m|x\n", "'triplet_id' is missing"),
     ("", "is empty"),
