@@ -122,9 +122,8 @@ def in_order(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.sort_values(keys, key=rank, ignore_index=True)
 
 
-def by_size(model: str) -> tuple[float, tuple[str | int, ...]]:
+def by_size(model: str) -> tuple[float, str]:
     """Sort key for models: the size in the name ("-135M", "_11b"), those without one last; then its name."""
     size = re.search(r"(?<![a-z0-9.])([0-9]+(?:[.][0-9]+)?)([mb])(?![a-z0-9])", model, flags=re.I)
     parameters = float(size[1]) * {"m": 1e6, "b": 1e9}[size[2].lower()] if size else math.inf
-    pieces = enumerate(re.split(r"([0-9]+)", model))      # texts and numbers by turns: "Q2" before "Q10"
-    return parameters, tuple(int(piece) if i % 2 else piece for i, piece in pieces)
+    return parameters, model
