@@ -40,7 +40,7 @@ def load_triplets(source: Rows) -> list[Triplet]:
     """Triplets `{id, group?, question, reference, context?, points?}` from a file, dictionaries or a frame.
 
     Without a group a triplet is a group of its own. `points: [{text, weight?}]` stand in place of the
-    reference; weights are 0 or more, one of them above. None and nan are empty; unknown keys are ignored.
+    reference, with weights of 0 or more. None and nan are empty; unknown keys are ignored.
     InputError for anything malformed, and for an id that is there twice.
     """
     return records(source, Triplet, lambda triplet: triplet.id)
@@ -143,8 +143,9 @@ def records(source: Rows, kind: type[T], key: Callable[[T], Any]) -> list[T]:
     found: dict[Any, T] = {}
     for place, row in rows_of(source):
         record = checked(kind, _cleaned(row) if isinstance(row, Mapping) else row, place)
-        if isinstance(record, Triplet):
-            _check_points(record, place)
+        points = getattr(record, "points", ())
+        if not all(point.text.strip() and 0 <= point.weight <= 1e9 for point in points):
+            raise InputError(f"{place}: each of the points needs a text and a weight from 0 to 1e9")
         if re.search("[\ud800-\udfff]", json.dumps(row, ensure_ascii=False, default=str)):
             raise InputError(f"{place}: a text holds half a surrogate pair, which no file can hold; mend it")
         name = key(record)
@@ -167,14 +168,6 @@ def _cleaned(row: Mapping[str, Any]) -> dict[str, Any]:
     if row.get("points"):
         row.setdefault("reference", "")
     return row
-
-
-def _check_points(triplet: Triplet, where: str) -> None:
-    """InputError for given points that say nothing, or whose weights do not make a mean."""
-    sound = [point.text.strip() and 0 <= point.weight <= 1e9 for point in triplet.points]
-    if not all(sound) or (sound and not any(point.weight for point in triplet.points)):
-        raise InputError(f"{where}: each of the points needs a text and a weight from 0 to 1e9, and one of "
-                         "them a weight above 0")
 
 
 def checked(kind: Any, row: Any, where: str) -> Any:

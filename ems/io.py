@@ -103,14 +103,9 @@ def write_csv(path: str | Path, frame: pd.DataFrame) -> Path:
     def guarded(cell: Any) -> Any:
         if not isinstance(cell, str):
             return cell
-        return ("'" if re.match("'*" + FORMULA, cell) else "") + re.sub("\r\n?", "\n", cell)
+        return re.sub(f"^(?={FORMULA})", "'", re.sub("\r\n?", "\n", cell))
     table = frame.rename(columns=guarded).map(guarded)
     return write_file(path, [table.to_csv(index=False, lineterminator="\n")])
-
-
-def unguarded(cell: str) -> str:
-    """A text that `write_csv` wrote, as it was."""
-    return cell[1:] if re.match("'+" + FORMULA, cell) else cell
 
 
 def say(message: object) -> None:

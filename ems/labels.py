@@ -32,8 +32,7 @@ def read_labels(source: Rows) -> pd.DataFrame:
     rows = map(asdict, records(source, Label, lambda row: (row.triplet_id, row.model)))
     table = pd.DataFrame(rows).dropna(subset="label")
     if table["label"].nunique() < 2 or not np.isfinite(table["label"]).all():
-        found = table["label"].unique().tolist()
-        raise InputError(f"'label' must hold two or more different numbers, got {some(found)}")
+        raise InputError(f"'label' must hold two or more different numbers, got {some(list(table['label']))}")
     return table
 
 
@@ -46,8 +45,7 @@ def agreement(values: pd.DataFrame, labels: pd.DataFrame, **settings: int) -> pd
     """
     known, labelled = (set(table[KEY].itertuples(index=False, name=None)) for table in (values, labels))
     if unknown := sorted(labelled - known):
-        raise InputError(f"{len(unknown)} of {len(labels)} labelled answers are not among the results, e.g. "
-                         f"{unknown[0]}; the results have {some(sorted(known))}")
+        raise InputError(f"{len(unknown)} labelled answers are not among the results: {some(unknown)}")
     measures = [spearman, pearson, *[auc] * (set(labels["label"]) <= {0.0, 1.0})]
     rows = []
     for (metric, part), cell in values.merge(labels, on=KEY).groupby(["metric", "part"]):

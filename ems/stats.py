@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -20,7 +20,6 @@ from scipy.special import stdtrit
 
 from .frames import COLUMNS, by_size, in_order
 from .io import some
-from .metrics import f1
 from .types import InputError
 
 MIN_COVERAGE = 0.95            # below it a number is flagged
@@ -37,22 +36,23 @@ Estimate = namedtuple("Estimate", ["value", "ci_low", "ci_high", "n", "clusters"
 def summarise(values: pd.DataFrame, *, cluster: str = "group", pool: str = "macro") -> pd.DataFrame:
     """Value and interval per metric, part and model of a frame of values, in the order of Table 1.
 
-    `pool="macro"` is the mean of the answers' values, as in the paper; `"micro"` is sum(num) / sum(den), and
-    for an F1 without sums the harmonic mean of pooled Precision and Recall, without an interval. `n` counts
-    answers with a value, `unscored` points. Columns beyond table1.csv's: `low` and `high`, the mean if all
-    unscored points scored 0, or 1 (`bounds`); `coverage`, the share of points that were scored; `flagged`,
-    when that or the share of answers with a value is under 95 %; units, clusters, cluster, pool. InputError
-    for a broken frame, and for one that mixes signatures in a cell.
+    `pool="macro"` is the mean of the answers' values, as in the paper; `"micro"` is sum(num) / sum(den), nan
+    for the F1 of points, which has no sums. `n` counts answers with a value, `unscored` points. Columns
+    beyond table1.csv's: `low` and `high`, the mean if all unscored points scored 0, or 1 (`bounds`);
+    `coverage`, the share of points that were scored; `flagged`, when that or the share of answers with a
+    value is under 95 %; units, clusters, cluster, pool. InputError for a broken frame, and for one that mixes
+    signatures in a cell.
     """
     if pool not in ("macro", "micro"):
         raise InputError(f"pool must be 'macro' or 'micro', got {pool!r}")
-    cells = dict(list(bounds(_checked(values, cluster)).groupby(["metric", "part", "model"])))
     rows = []
-    for (metric, part, model), cell in cells.items():
+    for (metric, part, model), cell in bounds(_checked(values, cluster)).groupby(["metric", "part", "model"]):
         if len(signatures := cell["signature"].unique().tolist()) > 1:
             raise InputError(f"{metric} {part} of {model} mixes settings: {some(signatures, 2)}; summarise "
                              "them apart")
-        mean = _mean(cells, metric, part, model, pool)
+        mean = mean_over(cell["value"], cell["cluster"])
+        if pool == "micro":
+            mean = mean_over(cell["num"], cell["cluster"], cell["den"])
         n, units, unscored = int(cell["value"].count()), int(cell["units"].sum()), int(cell["unscored"].sum())
         coverage = 1 - unscored / units if units else math.nan
         rows.append({
@@ -62,17 +62,6 @@ def summarise(values: pd.DataFrame, *, cluster: str = "group", pool: str = "macr
             "coverage": coverage, "units": units, "cluster": cluster, "pool": pool,
             "flagged": coverage < MIN_COVERAGE or n / len(cell) < MIN_COVERAGE})
     return in_order(pd.DataFrame(rows))
-
-
-def _mean(cells: Mapping[Any, pd.DataFrame], metric: str, part: str, model: str, pool: str) -> Estimate:
-    cell, sides = cells[metric, part, model], [(metric, side, model) for side in ("Precision", "Recall")]
-    if pool == "macro":
-        return mean_over(cell["value"], cell["cluster"])
-    pooled = mean_over(cell["num"], cell["cluster"], cell["den"])
-    if part == "F1" and not pooled.n and cells.keys() >= set(sides):
-        value = f1(*(_mean(cells, *side, pool).value for side in sides))
-        return pooled._replace(value=value, clusters=cell["cluster"].nunique())
-    return pooled
 
 
 def mean_over(values: Iterable[float], cluster: Iterable[object], units: Iterable[float] = ()) -> Estimate:
@@ -231,7 +220,7 @@ def _checked(values: pd.DataFrame, cluster: str) -> pd.DataFrame:
     """The frame of values, verified and sorted, with a column `cluster`."""
     keys = ["metric", "part", "model", "triplet_id"]
     if absent := [name for name in [*COLUMNS, cluster] if name not in values]:
-        raise InputError(f"the frame of values lacks {some(absent)}; it has {some(list(values.columns), 12)}")
+        raise InputError(f"the frame of values lacks {some(absent)}")
     if values.empty:
         raise InputError("the frame of values has no rows: nothing was scored")
     if holes := [name for name in (*keys, cluster) if values[name].isna().any()]:

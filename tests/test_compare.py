@@ -36,7 +36,6 @@ def test_a_known_difference_comes_out_with_its_exact_p():
     assert row["clear"]
     assert (row["n"], row["clusters"], row["only_a"], row["only_b"], row["unscored"]) == (8, 8, 0, 0, 0)
     assert list(found["answers"]["change"]) == pytest.approx([0.5] * 8)
-    assert list(found["points"]["change"]) == pytest.approx([0.5] * 5)
 
 
 def test_groups_in_the_results_are_what_intervals_are_over():
@@ -67,14 +66,6 @@ def test_several_models_are_joined_by_name():
     assert set(found["parts"]["model"]) == {"m"}
 
 
-def test_points_are_joined_by_their_text():
-    a = [replace(r, ref_points=("b", "a", "c"), match=(0, 1, None), score=(0.9, 0.1, None)) for r in many("m", n=1)]
-    found = compare(a, many("m", n=1))                         # "a" scores 0.2 and "b" 0.4 here
-    assert {row.point: (row.a, row.b) for row in found["points"].itertuples()} == {"b": (0.9, 0.4), "a": (0.1, 0.2)}
-    assert compare(a, many("m", n=1), top=1)["points"]["point"].tolist() == ["b"]
-    assert compare(a, [replace(many("m", n=1)[0], ref_points=("d", "e"))])["points"].empty
-
-
 def test_an_unscored_answer_is_no_zero():
     lost = replace(many("m")[0], recall=math.nan, precision=math.nan, f1=math.nan, score=(None, None), unscored=2)
     row = f1(compare([lost, *many("m")[1:]], many("m", 0.1)))
@@ -87,7 +78,6 @@ def test_every_kind_of_result_can_be_compared():
                  lambda v: Claims("t", "m", ("x",), ("a",), ("Neutral",), ("Neutral",), v, v, v)):
         found = compare([kind(0.25)], [kind(0.75)])
         assert found["answers"]["change"].tolist() == [0.5]
-        assert len(found["points"]) == (1 if isinstance(kind(0.0), CoverageResult) else 0)
 
 
 def test_files_of_several_metrics_are_compared_by_metric(tmp_path):
@@ -114,7 +104,6 @@ def test_the_text_names_what_changed_and_cannot_steer_the_terminal():
     assert "\x1b" not in shown
     assert "t0 0.300 0.550   0.250" in shown
     assert "t1 0.300 0.550" not in shown                       # one answer is asked for
-    assert "Reference points of both that changed most:" in shown
 
 
 @pytest.mark.slow
@@ -126,7 +115,7 @@ def test_points_of_many_answers_are_never_all_held(tmp_path):
             yield EMSResult(f"t{i}", "m", points, points, tuple(range(30)), (0.5 + gain,) * 30, 0.5, 0.5, 0.5 + gain,
                             group=f"g{i % 40}", **SIGNED)
     a, b = (saved(tmp_path / str(gain), stream(gain)) for gain in (0, 0.1))
-    compare(a, b, top=0)                                       # loads what is loaded once
+    compare(a, b)                                              # loads what is loaded once
     tracemalloc.start()
     found = compare(a, b)
     peak = tracemalloc.get_traced_memory()[1]

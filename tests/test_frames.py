@@ -97,7 +97,7 @@ def test_values_of_whole_answers():
 
 def test_names_are_read_back_as_text(tmp_path):
     """What pandas would take for a number or for missing is a name, in ids, groups and models."""
-    names, groups = ["1.10", "007", "N/A", "None"], ["nan", "", "1e5", "=1+1"]
+    names, groups = ["1.10", "007", "N/A", "None"], ["nan", "", "1e5", "1-1"]
     answers = [Answer(name, "7", "x") for name in names]
     triplets = [Triplet(name, group, "q", "r") for name, group in zip(names, groups, strict=True)]
     frame = values_frame(answers, [0.25, NAN, 1 / 3, 1.0], "BLEU", "Score", {}, triplets)
