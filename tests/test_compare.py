@@ -52,18 +52,14 @@ def test_results_are_joined_by_id_whatever_their_order():
     assert list(straight["answers"]["triplet_id"][:2]) == ["t7", "t6"]               # the largest change first
 
 
-def test_one_model_of_a_is_compared_with_every_model_of_b():
+def test_several_models_are_joined_by_name_and_one_of_a_with_every_model_of_b():
+    assert set(compare(many("m") + many("n"), many("m", 0.1) + many("k"))["parts"]["model"]) == {"m"}
     found = compare(many("small")[:7], [*many("large", 0.5)[1:], *many("small", 0.1)])
     rows = found["parts"][found["parts"]["part"] == "F1"].set_index("model")
     assert list(rows.index) == ["large", "small"]
     assert list(rows["difference"]) == pytest.approx([0.5, 0.1])
     assert list(zip(rows["n"], rows["only_a"], rows["only_b"], strict=True)) == [(6, 1, 1), (7, 0, 1)]
     assert list(rows["p_holm"]) == [max(2 / 2**6, 2 * 2 / 2**7), 2 * 2 / 2**7]       # over both models
-
-
-def test_several_models_are_joined_by_name():
-    found = compare(many("m") + many("n"), many("m", 0.1) + many("k"))
-    assert set(found["parts"]["model"]) == {"m"}
 
 
 def test_an_unscored_answer_is_no_zero():

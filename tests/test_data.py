@@ -111,32 +111,22 @@ def test_bad_triplets_get_one_clear_line(tmp_path, rows, says):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(("rows", "says"), [
-    ([], "is empty; rows with triplet_id, model, answer are needed"),
-    ([A, A], "line 2: a second row of ('a', 'm')"),
-    ([{**A, "answer": 12}], "'answer': Input should be a valid string, got int '12'"),
-    ([{**A, "answer": None}], "'answer' is missing or empty"),
-    ([{**A, "model": ""}], "'model' is missing or empty"),
-    ([T], "'triplet_id' is missing or empty"),
+@pytest.mark.parametrize(("name", "text", "says"), [
+    ("a.jsonl", "", "is empty; rows with triplet_id, model, answer are needed"),
+    ("a.jsonl", f"{json.dumps(A)}\n{json.dumps(A)}", "line 2: a second row of ('a', 'm')"),
+    ("a.jsonl", json.dumps({**A, "answer": 12}), "'answer': Input should be a valid string, got int '12'"),
+    ("a.jsonl", json.dumps({**A, "answer": None}), "'answer' is missing or empty"),
+    ("a.jsonl", json.dumps({**A, "model": ""}), "'model' is missing or empty"),
+    ("a.csv", "triplet_id,model,answer\na,m,one, two\n", "line 2: more cells than the header has; quote texts that hold ','"),
+    ("a.csv", "triplet_id;model;answer\na;m\n", "line 2: 'answer' is missing or empty"),
+    ("a.csv", "triplet_id,model,answer,answer\na,m,x,y\n", "the header names a column more than once"),
+    ("a.csv", 'triplet_id,model,answer\na,m,"x\n', "is not CSV"),
+    ("a.csv", "", "is empty"),
 ])
-def test_bad_answers_get_one_clear_line(tmp_path, rows, says):
+def test_bad_answers_get_one_clear_line(tmp_path, name, text, says):
+    (tmp_path / name).write_text(text)
     with pytest.raises(InputError) as error:
-        load_answers(saved(tmp_path, *rows))
-    assert says in str(error.value)
-
-
-@pytest.mark.parametrize(("text", "says"), [
-    ("triplet_id,model,answer\na,m,one, two\n", "line 2: more cells than the header has; quote texts that hold ','"),
-    ("triplet_id;model;answer\na;m\n", "line 2: 'answer' is missing or empty"),
-    ("triplet_id,model,answer,answer\na,m,x,y\n", "the header names a column more than once"),
-    ('triplet_id,model,answer\na,m,"x\n', "is not CSV"),
-    ("triplet_id|model|answer\na|m|x\n", "'triplet_id' is missing"),
-    ("", "is empty"),
-])
-def test_bad_csv_gets_one_clear_line(tmp_path, text, says):
-    (tmp_path / "a.csv").write_text(text)
-    with pytest.raises(InputError) as error:
-        load_answers(tmp_path / "a.csv")
+        load_answers(tmp_path / name)
     assert says in str(error.value)
 
 
@@ -186,30 +176,20 @@ def test_results_are_read_one_at_a_time(tmp_path):
         next(results)
 
 
-@pytest.mark.parametrize(("change", "says"), [
-    ({"match": [0, -1]}, "line 1: match, score and ref_weights must"),
-    ({"match": [0, 5, None]}, "line 1: match[1] must"),
-    ({"match": [0, "one", None]}, "'match.1'"),
-    ({"score": [0.8, 2, None]}, "line 1: score[1] must"),
-    ({"ref_points": "abc"}, "'ref_points': Input should be a valid tuple"),
-    ({"ref_weights": [1.0]}, "line 1: match, score and ref_weights must"),
-    ({"triplet_id": None}, "'triplet_id': Input should be a valid string"),
-    ({"signature": "ems:0"}, "'signature': Input should be a valid dictionary"),
-])
-def test_what_is_no_result_gets_one_clear_line(tmp_path, change, says):
-    path = saved(tmp_path, {**EMS.to_dict(), **change})
-    with pytest.raises(InputError) as error:
-        load_results(path)
-    assert says in str(error.value)
-    assert "\n" not in str(error.value)
-
-
 @pytest.mark.parametrize(("rows", "says"), [
     ([A], "line 1: not a result of ems evaluate, got"),
     (["[]"], "not a result of ems evaluate, got '[]'"),
     ([EMS.to_dict(), EMS.to_dict()], "line 2: a second result of ('EMS(LLM)', 't1', 'm')"),
+    *(([{**EMS.to_dict(), **change}], says) for change, says in (
+        ({"match": [0, -1]}, "line 1: match, score and ref_weights must"), ({"match": [0, 5, None]}, "line 1: match[1] must"),
+        ({"match": [0, "one", None]}, "'match.1'"), ({"score": [0.8, 2, None]}, "line 1: score[1] must"),
+        ({"ref_points": "abc"}, "'ref_points': Input should be a valid tuple"),
+        ({"triplet_id": None}, "'triplet_id': Input should be a valid string"),
+        ({"signature": "ems:0"}, "'signature': Input should be a valid dictionary"))),
 ])
-def test_files_that_are_no_results(tmp_path, rows, says):
+def test_what_is_no_result_gets_one_clear_line(tmp_path, rows, says):
+    path = saved(tmp_path, *rows)
     with pytest.raises(InputError) as error:
-        load_results(saved(tmp_path, *rows))
+        load_results(path)
     assert says in str(error.value)
+    assert "\n" not in str(error.value)

@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 from ems.frames import to_frame
 from ems.io import write_jsonl
 from ems.labels import agreement, agreement_of_results, agreement_text, read_labels
-from ems.types import EMSResult, InputError, ScoreResult
+from ems.types import EMSResult, InputError
 
 
 def results(values, group=""):
@@ -54,35 +54,21 @@ def test_zero_or_one_by_hand():
     assert (found.n["auc"], found.left_out["auc"]) == (5, 1)
 
 
-def test_whole_answers_scores_are_held_against_labels_as_well():
-    scores = [ScoreResult(t, m, f1, signature={"judge": "j"}) for t, m, f1 in VALUES]
-    labels = read_labels([{"triplet_id": t, "model": m, "label": f1} for t, m, f1 in VALUES])
-    found = agreement(to_frame(scores), labels, resamples=20).set_index("measure")
-    assert found.value["pearson"] == pytest.approx(1)
-    assert set(found["metric"]) == {"Judge alone"}
-
-
-def test_the_text_of_a_partly_labelled_file(tmp_path):
+def test_the_text_tells_files_apart_and_leaves_out_what_has_no_label(tmp_path):
     path = tmp_path / "labels.csv"
     path.write_text("triplet_id;model;label\n" + "".join(f"t{i};m;{i % 2 if i < 8 else ''}\n" for i in range(10)))
-    shown = agreement_text([saved(tmp_path / "r.jsonl", VALUES)], path)
-    assert "spearman" in shown
-    assert re.search(r"auc .* 8 +8 +0$", shown, re.MULTILINE)
-
-
-def test_several_files_are_told_apart_by_name(tmp_path):
     files = [saved(tmp_path / f"{name}.jsonl", VALUES) for name in ("first", "second")]
-    labels = [{"triplet_id": t, "model": m, "label": f1} for t, m, f1 in VALUES]
-    shown = agreement_text(files, labels)
+    shown = agreement_text(files[:1], path)
+    assert re.search(r"EMS\(LLM\) +F1 +auc .* 8 +8 +0$", shown, re.MULTILINE)
+    assert "first" not in shown
+    shown = agreement_text(files, path)
     assert "first: EMS(LLM)" in shown
     assert "second: EMS(LLM)" in shown
-    assert "first" not in agreement_text(files[:1], labels)
 
 
 @pytest.mark.parametrize(("text", "says"), [
     ("triplet_id,model,label\nt1,m,good\n", "line 2: 'label': Input should be a valid number"),
     ("triplet_id,model,label\nt1,m,1\nt2,m,1\nt3,m,\n", "two or more different numbers, got 1.0"),
-    ("triplet_id,model,score\nt1,m,1\n", "two or more different numbers, got "),
     ("triplet_id,model,label\nt1,m,inf\nt2,m,0\n", "two or more different numbers"),
     ("triplet_id,model,label\nt1,m,1\nt1,m,0\n", "line 3: a second row of ('t1', 'm')"),
     ("triplet_id,model,label\nt1,,1\n", "line 2: 'model' is missing or empty; there are 'triplet_id', 'label'"),
