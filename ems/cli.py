@@ -167,7 +167,7 @@ def _compare(commands: Any) -> None:
     add("a", metavar="A", help="results to compare with")
     add("b", metavar="B", help="results that are compared: a positive difference is in their favour")
     add("--metric", metavar="NAME", help="which one, where a file holds several")
-    add("--top", type=int, default=5, metavar="N", help="changed answers and points to show; default 5")
+    add("--top", type=int, default=5, metavar="N", help="changed answers to show; default 5")
     add("--cluster", **CLUSTER)
     add("--json", **JSON)
 

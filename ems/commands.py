@@ -209,10 +209,10 @@ def report(args: argparse.Namespace) -> int:
 
 
 def compare(args: argparse.Namespace) -> int:
-    """Two files of results: paired differences, and the answers and points that changed most."""
+    """Two files of results: paired differences, and the answers that changed most."""
     from . import compare as comparison
 
-    tables = comparison.compare(args.a, args.b, metric=args.metric, top=args.top, cluster=args.cluster)
+    tables = comparison.compare(args.a, args.b, metric=args.metric, cluster=args.cluster)
     if args.json:
         rows = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}
         print(json.dumps(rows))

@@ -1,7 +1,6 @@
 """A user's rows in: triplets, answers and results, each row checked, from a file or a data frame.
 
-Files are JSON lines, a JSON array, or CSV with a header (commas, semicolons or tabs). An error names the
-file, the line, the field and what came.
+Files are JSON lines, a JSON array, or CSV with a header. An error names file, line, field and what came.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from .baselines import Claims
 from .frames import metric_of
-from .io import duplicates, meant, parse_jsonl, read_lines, read_text, some
+from .io import parse_jsonl, read_lines, read_text, some
 from .metrics import check_alignment
 from .types import Answer, CoverageResult, EMSResult, InputError, Result, ScoreResult, Triplet
 
@@ -41,7 +40,7 @@ def load_triplets(source: Rows) -> list[Triplet]:
     """Triplets `{id, group?, question, reference, context?, points?}` from a file, dictionaries or a frame.
 
     Without a group a triplet is a group of its own. `points: [{text, weight?}]` stand in place of the
-    reference; weights are 0 or more, one of them above. None and nan are empty; unknown keys are ignored.
+    reference, with weights of 0 or more. None and nan are empty; unknown keys are ignored.
     InputError for anything malformed, and for an id that is there twice.
     """
     return records(source, Triplet, lambda triplet: triplet.id)
@@ -56,8 +55,8 @@ def check_join(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> dict[s
     """The ids that each model left unanswered, for models that did; InputError for answers to unknown ids."""
     ids = {triplet.id: None for triplet in triplets}               # in their order
     if unknown := sorted({answer.triplet_id for answer in answers} - ids.keys()):
-        raise InputError(f"{len(unknown)} triplet ids of the answers are not among the {len(ids)} triplets: "
-                         f"{some(unknown)}; known ids look like {some(list(ids))}")
+        raise InputError(f"answers to {len(unknown)} unknown triplets: {some(unknown)}; there are "
+                         f"{len(ids)}: {some(list(ids))}")
     left: dict[str, dict[str, None]] = {}
     for answer in answers:
         left.setdefault(answer.model, dict(ids)).pop(answer.triplet_id, None)
@@ -70,30 +69,29 @@ def iter_results(path: str | Path) -> Iterator[tuple[str, Any]]:
     """(metric, result) of each line of a file of results, one at a time: a large file is never held whole.
 
     A line is `Result.to_dict()`, and may have the metric's name. InputError names file and line for what is
-    no result, for lists that do not fit together, and for an answer that is there twice under one metric.
+    no result, for an impossible alignment, and for an answer that is there twice under one metric.
     """
-    lines: dict[tuple[str, str, str], int] = {}
+    seen = set()
     for number, row in parse_jsonl(read_lines(path), path):
         where = f"{path}, line {number}"
-        names = row.keys() if isinstance(row, Mapping) else ()
+        names = row if isinstance(row, Mapping) else ()
         kind = next((kind for field, kind in KINDS.items() if field in names), None)
         if kind is None:
             raise InputError(f"{where}: not a result of ems evaluate, got {str(row)!r:.60}")
         # JSON has no nan: to_dict() writes null for a number that could not be computed.
         numbers = {f.name: math.nan for f in fields(kind) if f.type == "float" and row.get(f.name) is None}
         result = checked(kind, {**row, **numbers}, where)
-        try:
-            _check_points_fit(result)
-        except ValueError as error:
-            raise InputError(f"{where}: {error}") from None
+        if isinstance(result, EMSResult):
+            try:
+                check_alignment(result.match, result.score, len(result.ans_points), result.ref_weights)
+            except ValueError as error:
+                raise InputError(f"{where}: {error}") from None
         metric = str(row.get("metric") or metric_of(result))
-        first = lines.setdefault((metric, result.triplet_id, result.model), number)
-        if first != number:
-            raise InputError(f"{where}: {metric} of {result.triplet_id!r} by {result.model!r} stands already "
-                             f"on line {first}; keep one of them")
+        key = metric, result.triplet_id, result.model
+        if key in seen:
+            raise InputError(f"{where}: a second result of {key}; keep one of them")
+        seen.add(key)
         yield metric, result
-    if not lines:
-        raise InputError(f"{path} is empty; the results of ems evaluate, one a line, are needed")
 
 
 def load_results(path: str | Path) -> dict[str, list[Any]]:
@@ -102,21 +100,6 @@ def load_results(path: str | Path) -> dict[str, list[Any]]:
     for metric, result in iter_results(path):
         by_metric.setdefault(metric, []).append(result)
     return by_metric
-
-
-def _check_points_fit(result: Any) -> None:
-    """ValueError for lists that are not one entry a point, and for indices of points that are not there."""
-    refs, answers = (len(getattr(result, name, ())) for name in ("ref_points", "ans_points"))
-    for name, points in {"match": refs, "ref_score": refs, "ans_score": answers, "nearest": refs,
-                         "ref_weights": refs, "ans_weights": answers}.items():
-        allowed = {points, 0} if name in ("nearest", "ref_weights", "ans_weights") else {points}
-        if (found := len(getattr(result, name, points * "-"))) not in allowed:
-            raise ValueError(f"{name!r} needs an entry a point, {points}, got {found}")
-    for name, least, points in (("nearest", -1, answers), ("contradicted", 0, refs)):
-        if wrong := [i for i in getattr(result, name, ()) if i is not None and not least <= i < points]:
-            raise ValueError(f"{name!r} must have indices from {least} to {points - 1}, got {wrong[0]}")
-    if isinstance(result, EMSResult):
-        check_alignment(result.match, result.score, answers, result.ref_weights)
 
 
 # --- rows ---
@@ -128,29 +111,24 @@ def rows_of(source: Rows) -> Iterable[tuple[str, Any]]:
         if hasattr(frame, "notna"):                  # a pandas frame: its empty cells have several forms
             frame = frame.astype(object).where(frame.notna(), None).to_dict("records")
         return ((f"row {number}", row) for number, row in enumerate(frame))
-    path = Path(source)
-    if path.suffix.lower() in (".xlsx", ".xls", ".ods"):
-        raise InputError(f"{path} is a spreadsheet: in Excel or LibreOffice save it as CSV (File, Save As, "
-                         "CSV UTF-8) and give that file")
-    text = read_text(path)
+    path, text = Path(source), read_text(source)
     if path.suffix.lower() in (".csv", ".tsv"):
         return _csv_rows(path, text)
-    if not text.lstrip().startswith("["):
-        return ((f"{path}, line {number}", row) for number, row in parse_jsonl(text.split("\n"), path))
-    try:
-        return [(f"{path}, entry {number}", row) for number, row in enumerate(json.loads(text))]
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} begins like a JSON array and is none: {error}") from None
+    if text.lstrip().startswith("["):
+        return ((f"{path}, entry {number}", row)
+                for _, rows in parse_jsonl([text], path) for number, row in enumerate(rows))
+    return ((f"{path}, line {number}", row) for number, row in parse_jsonl(text.split("\n"), path))
 
 
 def _csv_rows(path: Path, text: str) -> Iterator[tuple[str, Any]]:
     """The rows of a CSV text; its separator is the one of `,`, `;` and tab that its header has most often."""
     csv.field_size_limit(2**31 - 1)                  # a document in a cell may be longer than the usual limit
-    separator = max(",;\t", key=re.split(r"[\r\n]", text, maxsplit=1)[0].count)
+    separator = max(",;\t", key=text.partition("\n")[0].count)
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
-        if twice := duplicates(name for name in reader.fieldnames or () if name):
-            raise InputError(f"{path}: the header names {some(twice)} more than once; rename all but one")
+        header = list(filter(None, reader.fieldnames or ()))
+        if len(header) > len(set(header)):
+            raise InputError(f"{path}: the header names a column more than once: {some(header, 12)}")
         for row in reader:
             if None in row:
                 raise InputError(f"{path}, line {reader.line_num}: more cells than the header has; quote "
@@ -162,43 +140,34 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[str, Any]]:
 
 def records(source: Rows, kind: type[T], key: Callable[[T], Any]) -> list[T]:
     """Every row as a record of this kind; InputError where a key is there twice, and without any row."""
-    found: dict[Any, tuple[str, T]] = {}
+    found: dict[Any, T] = {}
     for place, row in rows_of(source):
         record = checked(kind, _cleaned(row) if isinstance(row, Mapping) else row, place)
-        if isinstance(record, Triplet):
-            _check_points(record, place)
+        points = getattr(record, "points", ())
+        if not all(point.text.strip() and 0 <= point.weight <= 1e9 for point in points):
+            raise InputError(f"{place}: each of the points needs a text and a weight from 0 to 1e9")
         if re.search("[\ud800-\udfff]", json.dumps(row, ensure_ascii=False, default=str)):
             raise InputError(f"{place}: a text holds half a surrogate pair, which no file can hold; mend it")
         name = key(record)
         if name in found:
-            raise InputError(f"{place}: {name!r} stands already at {found[name][0]}; keep one of them")
-        found[name] = place, record
+            raise InputError(f"{place}: a second row of {name!r}; keep one of them")
+        found[name] = record
     if not found:
-        named = f"{source} is" if isinstance(source, str | Path) else "the rows are"
-        raise InputError(f"{named} empty; rows with {', '.join(f.name for f in fields(kind))} are needed")
-    return [record for _, record in found.values()]
+        named = source if isinstance(source, str | Path) else "the list"
+        raise InputError(f"{named} is empty; rows with {', '.join(f.name for f in fields(kind))} are needed")
+    return list(found.values())
 
 
 def _cleaned(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row without its empty values, with ids as text, and with what a triplet may leave out."""
+    row = {name: value for name, value in row.items() if value is not None and value == value}    # nan != nan
     row = {name: str(value) if name in NAMES and isinstance(value, int) else value
-           for name, value in row.items() if value is not None and value == value}                # nan != nan
-    row = {name: value for name, value in row.items() if name not in NOT_BLANK or str(value).strip()}
+           for name, value in row.items() if name not in NOT_BLANK or str(value).strip()}
     if "id" in row:
         row.setdefault("group", row["id"])
     if row.get("points"):
         row.setdefault("reference", "")
     return row
-
-
-def _check_points(triplet: Triplet, where: str) -> None:
-    """InputError for given points that say nothing, or whose weights do not make a mean."""
-    for number, point in enumerate(triplet.points):
-        if not point.text.strip() or not 0 <= point.weight <= 1e9:         # so that sums stay finite
-            raise InputError(f"{where}: a point needs a text and a weight from 0 to 1e9; point {number} has "
-                             f"{point.text!r:.40} and {point.weight}")
-    if triplet.points and not any(point.weight for point in triplet.points):
-        raise InputError(f"{where}: one of the points needs a weight above 0, or recall is undefined")
 
 
 def checked(kind: Any, row: Any, where: str) -> Any:
@@ -211,6 +180,5 @@ def checked(kind: Any, row: Any, where: str) -> Any:
         first = error.errors(include_url=False)[0]
     field, came = ".".join(map(str, first["loc"])), first["input"]
     if first["type"] == "missing" and len(first["loc"]) == 1:
-        raise InputError(f"{where}: {field!r} is missing or empty; there are {some(list(row), 8)}"
-                         f"{meant(field, row)}")
+        raise InputError(f"{where}: {field!r} is missing or empty; there are {some(list(row), 8)}")
     raise InputError(f"{where}: {field!r}: {first['msg']}, got {type(came).__name__} {str(came)!r:.40}")

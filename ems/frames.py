@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .io import read_text, unguarded
+from .io import read_text
 from .metrics import answer_scores, reference_scores, weighted_sum
 from .types import Answer, CoverageResult, EMSResult, Result, ScoreResult, Signature, Triplet, rendered
 
@@ -107,9 +107,9 @@ def read_frames(*paths: str | Path) -> pd.DataFrame:
     """Tables of `io.write_csv`, one below the other: names are text, an empty cell elsewhere is nan."""
     import pandas as pd
 
-    return pd.concat([pd.read_csv(io.StringIO(read_text(path)), converters=dict.fromkeys(NAMES, unguarded),
-                                  keep_default_na=False, na_values="").fillna(dict.fromkeys(NAMES, ""))
-                      for path in paths], ignore_index=True)
+    tables = [pd.read_csv(io.StringIO(read_text(path)), dtype=dict.fromkeys(NAMES, str), na_values="",
+                          keep_default_na=False) for path in paths]
+    return pd.concat(tables, ignore_index=True).fillna(dict.fromkeys(NAMES, ""))
 
 
 def in_order(frame: pd.DataFrame) -> pd.DataFrame:
@@ -122,9 +122,8 @@ def in_order(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.sort_values(keys, key=rank, ignore_index=True)
 
 
-def by_size(model: str) -> tuple[float, tuple[str | int, ...]]:
+def by_size(model: str) -> tuple[float, str]:
     """Sort key for models: the size in the name ("-135M", "_11b"), those without one last; then its name."""
     size = re.search(r"(?<![a-z0-9.])([0-9]+(?:[.][0-9]+)?)([mb])(?![a-z0-9])", model, flags=re.I)
     parameters = float(size[1]) * {"m": 1e6, "b": 1e9}[size[2].lower()] if size else math.inf
-    pieces = enumerate(re.split(r"([0-9]+)", model))      # texts and numbers by turns: "Q2" before "Q10"
-    return parameters, tuple(int(piece) if i % 2 else piece for i, piece in pieces)
+    return parameters, model

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import re
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -29,14 +27,12 @@ UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2
 def read_lines(path: str | Path) -> Iterator[str]:
     """The lines of a UTF-8 file, one at a time, without a byte order mark; they end at newlines only."""
     try:
-        with open(path, "rb") as file:
-            for number, line in enumerate(file, 1):
-                yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+        with open(path, encoding="utf-8-sig", newline="\n") as file:
+            yield from file
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}, line {number} is not UTF-8: byte 0x{error.object[error.start]:02x}; "
-                         "save it as UTF-8") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not UTF-8: save it so, a spreadsheet as CSV") from None
 
 
 def read_text(path: str | Path) -> str:
@@ -51,13 +47,7 @@ def parse_jsonl(lines: Iterable[str], path: str | Path) -> Iterator[tuple[int, A
             if line.strip():
                 yield number, json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{path}, line {number} is not JSON: {error}; one object per line is "
-                             "needed") from None
-
-
-def duplicates(items: Iterable[Any]) -> list[Any]:
-    """The items that occur more than once, each named once, in order of first occurrence."""
-    return [item for item, times in Counter(items).items() if times > 1]
+            raise InputError(f"{path}, line {number} is not JSON: {error}") from None
 
 
 def some(items: Sequence[Any], n: int = 3) -> str:
@@ -67,9 +57,8 @@ def some(items: Sequence[Any], n: int = 3) -> str:
 
 def meant(name: str, known: Iterable[str]) -> str:
     """The known name that a wrong one was probably meant to be, as the end of a message; "" without one."""
-    spelt = {one.lower(): one for one in known}
-    near = get_close_matches(name.lower(), spelt, n=1, cutoff=0.7)
-    return f"; did you mean {spelt[near[0]]!r}?" if near else ""
+    near = get_close_matches(name, known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def write_file(path: str | Path, chunks: Iterable[str]) -> Path:
@@ -91,11 +80,8 @@ def write_file(path: str | Path, chunks: Iterable[str]) -> Path:
             with part.open("w", encoding="utf-8", newline="") as file:
                 file.writelines(chunks)
             os.replace(part, place)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}; name another place, or make "
-                         "room") from None
-    except UnicodeEncodeError:
-        raise InputError(f"{path} cannot be written: a text holds half a surrogate pair; mend it") from None
+    except (OSError, UnicodeEncodeError) as error:
+        raise InputError(f"{path} cannot be written: {getattr(error, 'strerror', error)}") from None
     return path
 
 
@@ -110,19 +96,16 @@ def write_jsonl(path: str | Path, rows: Iterable[dict[str, Any]]) -> Path:
 
 
 def write_csv(path: str | Path, frame: pd.DataFrame) -> Path:
-    """Write a table without its index; a text that a spreadsheet would run gets an apostrophe in front."""
+    """Write a table without its index; a text that a spreadsheet would run gets an apostrophe in front.
+
+    A carriage return becomes a newline: some versions of Python write it bare, and readers end the row there.
+    """
     def guarded(cell: Any) -> Any:
-        return "'" + cell if isinstance(cell, str) and re.match("'*" + FORMULA, cell) else cell
+        if not isinstance(cell, str):
+            return cell
+        return re.sub(f"^(?={FORMULA})", "'", re.sub("\r\n?", "\n", cell))
     table = frame.rename(columns=guarded).map(guarded)
-    # Some versions of Python leave a lone carriage return bare, and readers end the row there.
-    bare = table.map(lambda cell: "\r" in str(cell)).any(axis=None)
-    quoting = csv.QUOTE_NONNUMERIC if bare else csv.QUOTE_MINIMAL
-    return write_file(path, [table.to_csv(index=False, lineterminator="\n", quoting=quoting)])
-
-
-def unguarded(cell: str) -> str:
-    """A text that `write_csv` wrote, as it was."""
-    return cell[1:] if re.match("'+" + FORMULA, cell) else cell
+    return write_file(path, [table.to_csv(index=False, lineterminator="\n")])
 
 
 def say(message: object) -> None:

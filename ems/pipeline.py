@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from . import __version__
 from .extract import Extractor
-from .io import duplicates, progress_bar, some
+from .io import progress_bar, some
 from .judge import MissingReplies
 from .match import Matcher
 from .metrics import check_alignment, ems_scores, reference_scores
@@ -78,9 +78,9 @@ class Evaluator(Generic[R]):
 
         A replay without some reply goes through all answers, then raises MissingReplies about all of them.
         """
-        if twice := duplicates([triplet.id for triplet in triplets]):
-            raise InputError(f"triplet ids must be unique; {twice[0]!r} occurs more than once")
         by_id = {triplet.id: triplet for triplet in triplets}
+        if len(by_id) < len(triplets):
+            raise InputError("triplet ids must be unique, and one occurs more than once")
         self._references = {}
         size = max([AT_ONCE, *(4 * getattr(judge, "workers", 0) for judge in self.judges)])
         missing: set[tuple[str, str, str]] = set()

@@ -41,7 +41,6 @@ def test_triplets_and_answers_of_json_lines(tmp_path):
     ("f.csv", "id,group,question,reference,context\na,g,q?,r,\nb,g,q?,r,\n"),
     ("f.CSV", "\ufeffid;group;question;reference\r\na;g;q?;r\r\nb;g;q?;r\r\n"),
     ("f.tsv", 'id\tgroup\tquestion\treference\na\tg\tq?\t"r"\nb\tg\tq?\tr\n'),
-    ("f.csv", "id,group,question,reference\ra,g,q?,r\rb,g,q?,r\r"),
 ])
 def test_forms_of_a_file(tmp_path, name, text):
     (tmp_path / name).write_text(text, encoding="utf-8", newline="")
@@ -83,30 +82,25 @@ def test_given_points_stand_in_place_of_the_reference(tmp_path):
 
 
 @pytest.mark.parametrize(("rows", "says"), [
-    ([], "f.jsonl is empty; rows with id, group, question, reference, context, points are needed"),
-    (["", " "], "is empty"),
-    (["[]"], "is empty"),
+    ([], "f.jsonl is empty; rows with id, group, question, reference"),
+    (["", " "], "is empty"), (["[]"], "is empty"),
     ([T, without(T, "question")], "line 2: 'question' is missing or empty; there are 'id', 'group', 'reference'"),
-    ([{**without(T, "question"), "Qestion": "q"}], "'group', 'reference', 'Qestion'; did you mean 'Qestion'?"),
     ([A], "line 1: 'id' is missing"),                                      # answers in place of triplets
     ([{**T, "reference": None}], "'reference' is missing or empty"),
     ([{**T, "reference": 3}], "line 1: 'reference': Input should be a valid string, got int '3'"),
-    ([{**T, "reference": ["r"]}], "'reference': Input should be a valid string, got list"),
     ([{**T, "reference": "\ud800"}], "line 1: a text holds half a surrogate pair"),
-    ([T, {**T, "id": "b"}, T], "line 3: 'a' stands already at"),
+    ([T, {**T, "id": "b"}, T], "line 3: a second row of 'a'"),
     ([{**T, "id": " "}], "'id' is missing or empty"),
     ([T, '{"id": "b", '], "line 2 is not JSON"),
     (["3"], "line 1: an object with named values is needed, got '3'"),
     ([json.dumps([T, 3])], "entry 1: an object with named values"),
-    (["[3"], "begins like a JSON array and is none"),
+    (["[3"], "line 1 is not JSON"),
     ([{**T, "points": []}, without({**T, "points": []}, "reference")], "line 2: 'reference' is missing"),
     ([{**T, "points": "one"}], "'points': Input should be a valid tuple, got str 'one'"),
     ([{**T, "points": ["one"]}], "'points.0': Input should be"),
     ([{**T, "points": [{"weight": 1}]}], "'points.0.text': Field required"),
-    ([{**T, "points": [{"text": " "}]}], "a point needs a text and a weight from 0 to 1e9; point 0 has ' ' and 1.0"),
-    ([{**T, "points": [{"text": "x"}, {"text": "y", "weight": -1}]}], "point 1 has 'y' and -1.0"),
-    ([{**T, "points": [{"text": "x", "weight": 1e300}]}], "point 0 has 'x' and 1e+300"),
-    ([{**T, "points": [{"text": "x", "weight": 0}]}], "one of the points needs a weight above 0"),
+    *(([{**T, "points": [{"text": "one"}, point]}], "line 1: each of the points needs a text and a weight from 0 to 1e9")
+      for point in ({"text": " "}, {"text": "y", "weight": -1}, {"text": "x", "weight": 1e300})),
 ])
 def test_bad_triplets_get_one_clear_line(tmp_path, rows, says):
     path = saved(tmp_path, *rows)
@@ -117,39 +111,23 @@ def test_bad_triplets_get_one_clear_line(tmp_path, rows, says):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(("rows", "says"), [
-    ([], "is empty; rows with triplet_id, model, answer are needed"),
-    ([A, A], "line 2: ('a', 'm') stands already at"),
-    ([{**A, "answer": 12}], "'answer': Input should be a valid string, got int '12'"),
-    ([{**A, "answer": None}], "'answer' is missing or empty"),
-    ([{**A, "model": ""}], "'model' is missing or empty"),
-    ([T], "'triplet_id' is missing or empty"),
+@pytest.mark.parametrize(("name", "text", "says"), [
+    ("a.jsonl", "", "is empty; rows with triplet_id, model, answer are needed"),
+    ("a.jsonl", f"{json.dumps(A)}\n{json.dumps(A)}", "line 2: a second row of ('a', 'm')"),
+    ("a.jsonl", json.dumps({**A, "answer": 12}), "'answer': Input should be a valid string, got int '12'"),
+    ("a.jsonl", json.dumps({**A, "answer": None}), "'answer' is missing or empty"),
+    ("a.jsonl", json.dumps({**A, "model": ""}), "'model' is missing or empty"),
+    ("a.csv", "triplet_id,model,answer\na,m,one, two\n", "line 2: more cells than the header has; quote texts that hold ','"),
+    ("a.csv", "triplet_id;model;answer\na;m\n", "line 2: 'answer' is missing or empty"),
+    ("a.csv", "triplet_id,model,answer,answer\na,m,x,y\n", "the header names a column more than once"),
+    ("a.csv", 'triplet_id,model,answer\na,m,"x\n', "is not CSV"),
+    ("a.csv", "", "is empty"),
 ])
-def test_bad_answers_get_one_clear_line(tmp_path, rows, says):
+def test_bad_answers_get_one_clear_line(tmp_path, name, text, says):
+    (tmp_path / name).write_text(text)
     with pytest.raises(InputError) as error:
-        load_answers(saved(tmp_path, *rows))
+        load_answers(tmp_path / name)
     assert says in str(error.value)
-
-
-@pytest.mark.parametrize(("text", "says"), [
-    ("triplet_id,model,answer\na,m,one, two\n", "line 2: more cells than the header has; quote texts that hold ','"),
-    ("triplet_id;model;answer\na;m\n", "line 2: 'answer' is missing or empty"),
-    ("triplet_id,model,answer,answer\na,m,x,y\n", "the header names 'answer' more than once"),
-    ('triplet_id,model,answer\na,m,"x\n', "is not CSV"),
-    ("triplet_id|model|answer\na|m|x\n", "'triplet_id' is missing"),
-    ("", "is empty"),
-])
-def test_bad_csv_gets_one_clear_line(tmp_path, text, says):
-    (tmp_path / "a.csv").write_text(text)
-    with pytest.raises(InputError) as error:
-        load_answers(tmp_path / "a.csv")
-    assert says in str(error.value)
-
-
-def test_a_spreadsheet_is_refused_with_the_way_out(tmp_path):
-    (tmp_path / "a.xlsx").write_bytes(b"PK")
-    with pytest.raises(InputError, match="save it as CSV"):
-        load_answers(tmp_path / "a.xlsx")
 
 
 def test_the_join_names_gaps_and_refuses_strangers():
@@ -157,7 +135,7 @@ def test_the_join_names_gaps_and_refuses_strangers():
     done = [Answer(i, "m", "x") for i in "abc"]
     assert check_join(triplets, done) == {}
     assert check_join(triplets, [*done, Answer("b", "n", "")]) == {"n": ["a", "c"]}
-    with pytest.raises(InputError, match=r"2 triplet ids .* not among the 3 triplets: 'x', 'y'; known ids look like 'a'"):
+    with pytest.raises(InputError, match=r"2 unknown triplets: 'x', 'y'; there are 3: 'a'"):
         check_join(triplets, [Answer("y", "m", ""), Answer("x", "m", ""), *done])
 
 
@@ -198,44 +176,20 @@ def test_results_are_read_one_at_a_time(tmp_path):
         next(results)
 
 
-@pytest.mark.parametrize(("change", "says"), [
-    ({"match": [0, -1]}, "line 1: 'match' needs an entry a point, 3, got 2"),
-    ({"match": [0, 5, None]}, "line 1: match[1] must"),
-    ({"match": [0, "one", None]}, "'match.1'"),
-    ({"score": [0.8, 2, None]}, "line 1: score[1] must"),
-    ({"ref_points": "abc"}, "'ref_points': Input should be a valid tuple"),
-    ({"ref_weights": [1.0]}, "line 1: 'ref_weights' needs an entry a point, 3, got 1"),
-    ({"triplet_id": None}, "'triplet_id': Input should be a valid string"),
-    ({"signature": "ems:0"}, "'signature': Input should be a valid dictionary"),
+@pytest.mark.parametrize(("rows", "says"), [
+    ([A], "line 1: not a result of ems evaluate, got"),
+    (["[]"], "not a result of ems evaluate, got '[]'"),
+    ([EMS.to_dict(), EMS.to_dict()], "line 2: a second result of ('EMS(LLM)', 't1', 'm')"),
+    *(([{**EMS.to_dict(), **change}], says) for change, says in (
+        ({"match": [0, -1]}, "line 1: match, score and ref_weights must"), ({"match": [0, 5, None]}, "line 1: match[1] must"),
+        ({"match": [0, "one", None]}, "'match.1'"), ({"score": [0.8, 2, None]}, "line 1: score[1] must"),
+        ({"ref_points": "abc"}, "'ref_points': Input should be a valid tuple"),
+        ({"triplet_id": None}, "'triplet_id': Input should be a valid string"),
+        ({"signature": "ems:0"}, "'signature': Input should be a valid dictionary"))),
 ])
-def test_what_is_no_result_gets_one_clear_line(tmp_path, change, says):
-    path = saved(tmp_path, {**EMS.to_dict(), **change})
+def test_what_is_no_result_gets_one_clear_line(tmp_path, rows, says):
+    path = saved(tmp_path, *rows)
     with pytest.raises(InputError) as error:
         load_results(path)
     assert says in str(error.value)
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(("change", "says"), [
-    ({"nearest": [2]}, "line 1: 'nearest' must have indices from -1 to 1, got 2"),
-    ({"nearest": [0, 1]}, "'nearest' needs an entry a point, 1, got 2"),
-    ({"contradicted": [-1]}, "'contradicted' must have indices from 0 to 0, got -1"),
-    ({"ans_score": [1.0]}, "'ans_score' needs an entry a point, 2, got 1"),
-    ({"ans_weights": [1.0]}, "'ans_weights' needs an entry a point, 2, got 1"),
-])
-def test_points_that_are_not_there_get_one_clear_line(tmp_path, change, says):
-    with pytest.raises(InputError) as error:
-        load_results(saved(tmp_path, {**COVERAGE.to_dict(), **change}))
-    assert says in str(error.value)
-
-
-@pytest.mark.parametrize(("rows", "says"), [
-    ([], "is empty; the results of ems evaluate, one a line, are needed"),
-    ([A], "line 1: not a result of ems evaluate, got"),
-    (["[]"], "not a result of ems evaluate, got '[]'"),
-    ([EMS.to_dict(), EMS.to_dict()], "line 2: EMS(LLM) of 't1' by 'm' stands already on line 1; keep one of them"),
-])
-def test_files_that_are_no_results(tmp_path, rows, says):
-    with pytest.raises(InputError) as error:
-        load_results(saved(tmp_path, *rows))
-    assert says in str(error.value)

@@ -82,7 +82,6 @@ def test_clusters_are_left_out_whole():
 
 @pytest.mark.parametrize(("rows", "value"), [
     ([("m", "a", "A", 0.3)], 0.3),                                                  # one answer
-    ([("m", "a", "A", 0.2), ("m", "b", "A", 0.4)], 0.3),                            # one company
     ([("m", str(i), str(i), 0.3) for i in range(5)], 0.3),                          # under six
     ([("m", "a", "A", 0.3), *(("m", str(i), str(i), NAN, NAN, NAN) for i in range(6))], 0.3),      # unscored ones
     ([("m", "a", "A", NAN, NAN, NAN)], NAN),
@@ -149,9 +148,8 @@ def test_a_cells_numbers_do_not_depend_on_what_else_is_in_the_frame_nor_on_the_o
 @pytest.mark.parametrize(("spoil", "says"), [
     (lambda v: v.drop(columns=["num", "units"]), "lacks 'num', 'units'"),
     (lambda v: v.iloc[:0], "no rows"),
-    (lambda v: v.assign(group=None), "column 'group' must be filled, got 4 empty cells"),
-    (lambda v: pd.concat([v, v.iloc[:1]]), "one row per metric, part, model and triplet, got 1 more"),
-    (lambda v: v.assign(group=["A", "B", "C", "D"]), "must lie in one group, 't-0' lies in 2"),
+    (lambda v: v.assign(group=None), "column 'group' must be filled"),
+    (lambda v: pd.concat([v, v.iloc[:1]]), r"more than one row for \('EMS\(LLM\)', 'F1', 'a', 't-0'\)"),
     (lambda v: v.assign(signature=["x", "y", "x", "x"]), "mixes settings: 'x', 'y'; summarise them apart"),
 ])
 def test_broken_frames_are_refused_in_one_line(spoil, says):
@@ -207,7 +205,7 @@ def test_beyond_2_to_the_14_patterns_are_drawn():
     assert p == stats.sign_flip_test(sums, seed=7)
     sizes = np.abs(np.array(list(itertools.product((1, -1), repeat=15))) @ sums)
     assert p == pytest.approx((sizes >= abs(sums.sum()) - 1e-12).mean(), abs=0.02)
-    assert stats.sign_flip_test([1.0] * 20, permutations=99) == pytest.approx(1 / 100, abs=0.01)      # never 0
+    assert stats.sign_flip_test([1.0] * 40) == 1 / 10_000                                              # never 0
 
 
 def test_triplets_are_joined_by_id_and_gaps_are_counted():
@@ -224,22 +222,16 @@ def test_triplets_are_joined_by_id_and_gaps_are_counted():
     assert math.isnan(apart.p_holm)
 
 
-def test_later_models_are_compared_with_earlier_ones_or_all_with_a_baseline():
+def test_later_models_are_compared_with_earlier_ones():
     values = family({"m-8B": [0.5] * 6, "m-70B": [0.7] * 6, "m-3B": [0.4] * 6})
     table = stats.paired_table(values)
     assert list(zip(table.a, table.b, strict=True)) == [("m-8B", "m-3B"), ("m-70B", "m-3B"), ("m-70B", "m-8B")]
     assert list(table.difference) == pytest.approx([0.1, 0.3, 0.2])
     assert list(table.p_holm) == [3 * 2 / 2**6] * 3
-    assert set(table.family) == {"3 tests of EMS(LLM) F1"}
     assert not table.clear.any()                                       # 0.094 with three tests
-    based = stats.paired_table(values, baseline="m-8B")
-    assert list(zip(based.a, based.b, strict=True)) == [("m-3B", "m-8B"), ("m-70B", "m-8B")]
     pair = stats.paired_table(values, models=["m-3B", "m-70B"]).iloc[0]
     assert (pair.p_holm, pair.clear) == (2 / 2**6, True)
     assert stats.paired_table(values, models=["m-3B"]).empty
-    for strange in ({"models": ["m-3B", "x"]}, {"baseline": "x"}):
-        with pytest.raises(InputError, match="no model 'x' among the values; there are 'm-3B', 'm-8B', 'm-70B'"):
-            stats.paired_table(values, **strange)
 
 
 def test_effect_sizes_by_hand():
@@ -282,9 +274,9 @@ def test_values_are_scipys_and_intervals_the_quantiles_over_drawn_clusters(measu
 
 def test_what_has_no_agreement():
     assert math.isnan(stats.spearman([0.1] * 8, range(8)))
-    assert math.isnan(stats.bootstrap(stats.spearman, ([NAN] * 8, range(8))).value)
+    assert math.isnan(stats.bootstrap(stats.spearman, ([NAN] * 8, range(8)), range(8)).value)
     assert math.isnan(stats.auc([0.1, 0.2], [1, 1]))
-    found = stats.bootstrap(stats.spearman, ([1, 2, 3, NAN], [1, 2, 3, 4]))
+    found = stats.bootstrap(stats.spearman, ([1, 2, 3, NAN], [1, 2, 3, 4]), "abcd")
     assert (found.value, found.n, found.left_out, found.ci_low) == pytest.approx((1, 3, 1, NAN), nan_ok=True)
     assert math.isnan(stats.bootstrap(stats.pearson, (range(30), range(30)), [i % 5 for i in range(30)], resamples=50).ci_low)
 
@@ -292,14 +284,3 @@ def test_what_has_no_agreement():
 def test_auc_counts_pairs():
     # positives 0.9 and 0.5 against negatives 0.5 and 0.1: 3 wins and a tie in 4 pairs
     assert stats.auc([0.9, 0.5, 0.5, 0.1], [True, True, False, False]) == (3 + 0.5) / 4
-    with pytest.raises(InputError, match="label must be 0 or 1"):
-        stats.auc([0.1, 0.2], [0, 2])
-
-
-def test_copies_of_rows_do_not_make_an_interval_narrow():
-    rng = np.random.default_rng(6)
-    x, y = np.repeat(rng.normal(size=20), 10), np.repeat(rng.normal(size=20), 10)
-    wide = stats.bootstrap(stats.spearman, (x, y), np.repeat(np.arange(20), 10), resamples=500)
-    narrow = stats.bootstrap(stats.spearman, (x, y), resamples=500)
-    assert wide.value == pytest.approx(narrow.value)
-    assert wide.ci_high - wide.ci_low > 2 * (narrow.ci_high - narrow.ci_low)
