@@ -69,7 +69,8 @@ def agreement_of_results(first: Iterable[EMSResult], other: Iterable[EMSResult])
 
     `answers` that both judged and that have points; `scored`, the share of their reference points that the
     other judge could score; `points` whose match both gave readably; `same choice`, the share of these with
-    the same match; `kappa` (Cohen's) of these choices, where chance is how often each names each index in an
+    the same match; `same partner`, that share among points for which either names a partner, where agreement
+    is hardest; `kappa` (Cohen's) of the choices, where chance is how often each names each index in an
     answer. Of points that both matched with the same answer point `score correlation` (Spearman) and `score
     difference` (mean of the other's less the first's). nan where nothing can be computed. InputError for an
     answer whose points differ.
@@ -84,14 +85,14 @@ def agreement_of_results(first: Iterable[EMSResult], other: Iterable[EMSResult])
             for point in zip(a.match, b.match, a.score, b.score, strict=True)]
     points = pd.DataFrame(rows, columns=["answer", "match", "other", "score", "other_score"], dtype=float)
     read = points.dropna(subset=["match", "other"])
-    same = read["match"] == read["other"]
+    same, partnered = read["match"] == read["other"], (read["match"] != -1) | (read["other"] != -1)
     by_chance = [(answer["match"].value_counts() * answer["other"].value_counts()).sum() / len(answer)
                  for _, answer in read.groupby("answer")]
     chance = sum(by_chance) / len(read) if len(read) else math.nan
     scores = read[same & (read["other"] != -1)].dropna()
     return {
         "answers": len(both), "scored": points["other_score"].notna().mean(), "points": len(read),
-        "same choice": same.mean(),
+        "same choice": same.mean(), "same partner": same[partnered].mean(),
         "kappa": (same.mean() - chance) / (1 - chance) if chance < 1 else math.nan,
         "score correlation": spearman(scores["score"], scores["other_score"]),
         "score difference": (scores["other_score"] - scores["score"]).mean()}

@@ -101,7 +101,7 @@ def test_two_judgements_by_hand():
     found = agreement_of_results(FIRST, OTHER)
     # Without the answer that has no points and the one that only the first judged: t1 and t2.
     assert (found["answers"], found["points"], found["scored"]) == (2, 5, 5 / 6)
-    assert found["same choice"] == 4 / 5
+    assert (found["same choice"], found["same partner"]) == (4 / 5, 3 / 4)          # of t1, the third point has none
     # By chance in t1: index 0 twice of four by three of four, 1 by none, -1 once by once; in t2 one of one by one of one.
     chance = (4 * (2 / 4 * 3 / 4 + 1 / 4 * 0 + 1 / 4 * 1 / 4) + 1 * 1) / 5
     assert found["kappa"] == pytest.approx((4 / 5 - chance) / (1 - chance))
