@@ -11,15 +11,19 @@ import random
 import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ems.baselines import bleu, rouge
 from ems.evaluators import build
 from ems.extract import Extractor
 from ems.frames import to_frame, values_frame
+from ems.judge import Judge
 from ems.local.sentences import SentenceExtractor
-from ems.stats import mean_over
+from ems.pipeline import Evaluator
+from ems.stats import mean_over, spearman
 from ems.types import Answer, EMSResult, InputError, Points, Triplet
 
 DOSES = (0.1, 0.25, 0.5, 0.75)
@@ -174,16 +178,44 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def values(triplets: Sequence[Triplet], doses: Sequence[float] = DOSES) -> pd.DataFrame:
-    """What metrics without a judge say of the `edited_answers` of these triplets, as a frame of values."""
-    answers = edited_answers(triplets, doses)
+def values(triplets: Sequence[Triplet], answers: Sequence[Answer], judge: Judge | None = None,
+           extract: Extractor | None = None) -> pd.DataFrame:
+    """What the metrics say of the answers, as a frame of values.
+
+    With a judge also EMS(LLM), joint, and the judge alone; with `extract`, whose points are then theirs,
+    coverage by the judge as well.
+    """
     reference = {t.id: t.reference for t in triplets}
     texts = [reference[a.triplet_id] for a in answers], [a.answer for a in answers]
     rouge_l = [f1 for _, _, f1 in rouge(*texts, ["rougeL"])["rougeL"]]
-    return pd.concat([values_frame(answers, bleu(*texts), "BLEU", "Score", {}, triplets),
-                      values_frame(answers, rouge_l, "ROUGE-L", "F1", {}, triplets),
-                      to_frame(build(None, "rouge").evaluate(triplets, answers), "EMS(ROUGE)"),
-                      to_frame(build(None, "local").evaluate(triplets, answers), "Coverage(local)")])
+    evaluators: dict[str, Evaluator[Any]] = {"EMS(ROUGE)": build(None, "rouge"), "Coverage(local)": build()}
+    if judge is not None:
+        evaluators["EMS(LLM)"] = build(judge, joint=True, extractor=extract)
+        evaluators["Judge alone"] = build(judge, "judge")
+    if judge is not None and extract is not None:
+        evaluators["Coverage(LLM)"] = build(judge, "coverage", extractor=extract)
+    frames = [values_frame(answers, bleu(*texts), "BLEU", "Score", {}, triplets),
+              values_frame(answers, rouge_l, "ROUGE-L", "F1", {}, triplets)]
+    frames += [to_frame(one.evaluate(triplets, answers), name) for name, one in evaluators.items()]
+    return pd.concat(frames, ignore_index=True)
+
+
+def rises(values: pd.DataFrame) -> pd.DataFrame:
+    """How each metric follows the `mixtures`: means by share replaced, and whether each step is a loss.
+
+    Columns: a mean (of F1 or Score) for each of `SHARES`; `steps`, the share of an answer's steps to more
+    replaced points at which its value falls (ties half); `spearman`, mean over answers of the correlation
+    with the share that was kept.
+    """
+    cell = values[values["part"].isin(["F1", "Score"])]
+    columns = [f"{share:.0%}" for share in SHARES]
+    rows = {}
+    for metric, one in cell.groupby("metric", sort=False):
+        table = one.pivot(index="triplet_id", columns="model", values="value")[columns]
+        falls = (1 - np.sign(np.diff(table.to_numpy(), axis=1))) / 2
+        follows = table.apply(lambda row: spearman(row.to_numpy(), range(len(row), 0, -1)), axis=1)
+        rows[metric] = {**table.mean(), "steps": falls.mean(), "spearman": follows.mean(), "n": len(table)}
+    return pd.DataFrame(rows).T.rename_axis("metric")
 
 
 def losses(values: pd.DataFrame) -> pd.DataFrame:

@@ -20,6 +20,7 @@ import pandas as pd
 import ems
 from ems.extract import Extractor, LLMExtractor
 from ems.frames import to_frame
+from ems.io import parse_jsonl, read_lines
 from ems.judge import Judge, Request, reply_schema
 from ems.judge.client import MissingReplies
 from ems.local.sentences import SentenceExtractor
@@ -40,6 +41,12 @@ PROMPTS = Path(__file__).parent / "prompts"
 PAIRS_SCHEMA = reply_schema("pairs", {"type": "array", "items": {"type": "integer"}})
 MAX_SCORE = 10
 JUDGED = "the judge's points"
+
+
+def as_prose(triplets: Sequence[Triplet], path: Path) -> list[Triplet]:
+    """The triplets with other references, from JSON lines of id and reference; those that the file has."""
+    prose = {row["id"]: row["reference"] for _, row in parse_jsonl(read_lines(path), path)}
+    return [replace(t, reference=prose[t.id]) for t in triplets if t.id in prose]
 
 
 class Sentences:

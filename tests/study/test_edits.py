@@ -1,5 +1,6 @@
 """Edits: each does what its name says, a larger dose holds the smaller one, and losses are counted by hand."""
 
+import itertools
 import re
 
 import pandas as pd
@@ -10,7 +11,7 @@ from study import edits
 
 from ems.frames import values_frame
 from ems.local.sentences import SentenceExtractor
-from ems.types import InputError, Triplet
+from ems.types import Answer, EMSResult, InputError, Triplet
 
 TEXT = ("Overview of the quarter:\n\nRevenue was $94.9 billion, up 6% on the year. Services reached $25 billion in India.\n\n"
         "- Gross margin: 46.2% for Apple, against 36.3% for Mac.\n- Management expects costs to rise by 250 million in December.\n"
@@ -64,3 +65,27 @@ def test_losses_by_hand():
     lost = edits.losses(values).set_index("edit")
     assert lost["part"].to_dict() == {"negate": "F1", "repeat points": "Precision"}       # what should notice it
     assert lost["loss"].to_dict() == lost["ci_low"].to_dict() == pytest.approx({"negate": 0.5, "repeat points": 0.4})
+
+
+def test_mixtures_replace_more_and_more_points_and_metrics_are_held_against_that_order():
+    best, worst = edits.BEST, edits.WORST
+    triplets = [Triplet(f"{g}{n}", g, "q", "Sales rose. Costs fell. Debt fell. Cash rose.") for g in "gh" for n in "12"]
+    good, bad = ("Sales rose.", "Costs fell.", "Debt fell.", "Cash rose."), ("It rained.", "It snowed.")
+    results = [EMSResult(t.id, model, (), points, ()) for t in triplets for model, points in ((best, good), (worst, bad))]
+    drawn, answers = edits.mixtures(triplets, results)
+    assert sorted(t.group for t in drawn) == ["g", "h"]                   # one question a group
+    lines = {a.model: a.answer.split("\n") for a in answers if a.triplet_id == drawn[0].id}
+    assert list(lines) == ["0%", "25%", "50%", "75%", "100%"]
+    kept = [set(good) & set(points) for points in lines.values()]
+    assert [len(points) for points in kept] == [4, 3, 2, 1, 0]
+    assert all(a > b for a, b in itertools.pairwise(kept))                # what a small share loses a larger one does, too
+    assert sorted(lines["100%"]) == sorted([*bad, *bad])                  # those of the other question as well
+    table = edits.rises(edits.values(drawn, answers))
+    assert table.loc["Coverage(local)", ["steps", "spearman", "n"]].to_list() == [1, pytest.approx(1), 2]
+    assert table.loc["Coverage(local)", "0%"] == pytest.approx(1)
+
+
+def test_lines_of_mixed_answers_are_points_and_other_texts_go_to_the_extractor():
+    extract = edits.Lines(SentenceExtractor(), [Answer("t", "0%", "Sales rose. Twice.\nCosts fell.")])
+    assert extract(["Cash rose. Debt fell.", "Sales rose. Twice.\nCosts fell."]) == [
+        ("Cash rose.", "Debt fell."), ("Sales rose. Twice.", "Costs fell.")]
