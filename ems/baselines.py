@@ -117,30 +117,27 @@ class RAGChecker(Evaluator[Claims]):
 
     def _labels(self, sides: Sequence[tuple[str, Points]]) -> list[Labels]:
         """What each text says of each claim; an empty text leaves every claim open, without a call."""
-        labels: list[list[str | None]] = [["Neutral"] * len(claims) for _, claims in sides]
-        calls, requests = [], []
-        for side, (text, claims) in zip(labels, sides, strict=True):
-            clean = harmless(text)
-            for start in range(0, len(claims) if clean else 0, CLAIMS_PER_CALL):
-                some = claims[start:start + CLAIMS_PER_CALL]
-                prompt = self.prompts.fill("entail_all", text=clean, claims=numbered(some))
-                requests.append(Request("entail", prompt, MAX_TOKENS + 8 * len(some), LABELS_SCHEMA,
-                                        assumed=partial(listed, "labels", ["Contradiction"] * len(some)),
-                                        read=partial(read_rows, key="labels", count=len(some), read=str)))
-                calls.append((side, start, len(some)))
-        read = partial(read_word, words=LABELS)
+        clean = [harmless(text) for text, _ in sides]
+        parts = [(i, claims[start:start + CLAIMS_PER_CALL]) for i, (_, claims) in enumerate(sides) if clean[i]
+                 for start in range(0, len(claims), CLAIMS_PER_CALL)]
+        requests = [Request(
+            "entail", self.prompts.fill("entail_all", text=clean[i], claims=numbered(some)),
+            MAX_TOKENS + 8 * len(some), LABELS_SCHEMA,
+            assumed=partial(listed, "labels", ["Contradiction"] * len(some)),
+            read=partial(read_rows, key="labels", count=len(some), read=str)) for i, some in parts]
         replies = self.stage.judge.ask(requests, "check claims")
-        for (side, start, count), reply in zip(calls, replies, strict=True):
-            rows = parsed_rows(reply, "labels", count, read, "entail", self.stage.failures)
-            side[start:start + count] = rows
-        return [tuple(side) for side in labels]
+        labels: list[Labels] = [() if text else ("Neutral",) * len(claims)
+                                for text, (_, claims) in zip(clean, sides, strict=True)]
+        read = partial(read_word, words=LABELS)
+        for (i, some), reply in zip(parts, replies, strict=True):
+            labels[i] += tuple(parsed_rows(reply, "labels", len(some), read, "entail", self.stage.failures))
+        return labels
 
 
 def _with_metrics(c: Claims) -> Claims:
     """The claims with their metrics, and how many of them are unscored; all are where a side has no list."""
-    sides = {"response": c.response_claims, "reference": c.gt_answer_claims}
-    if lost := " and the ".join(side for side, claims in sides.items() if claims is None):
-        return replace(c, unscored=c.units, reason=f"the claims of the {lost} could not be read")
+    if c.response_claims is None or c.gt_answer_claims is None:
+        return replace(c, unscored=c.units, reason="the claims of a side could not be read")
     precision, recall, harmonic = claim_scores(c.response_claims, c.gt_answer_claims, c.answer2response,
                                                c.response2answer)
     unscored = (c.answer2response + c.response2answer).count(None)

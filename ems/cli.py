@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import argparse
 import io
-import re
 import signal
 import sys
-import textwrap
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any
 
 from . import __version__
-from .io import meant, say
+from .io import say
 from .types import InputError
 
 STORE = "ems-replies.sqlite"
@@ -30,16 +28,13 @@ DRY_RUN: dict[str, Any] = {"action": "store_true", "help": "count calls, tokens 
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit status."""
+    """Run one command; returns the exit status. What argparse does not understand exits with status 2."""
     if isinstance(sys.stdout, io.TextIOWrapper):       # not every terminal has a dash or an arrow
         sys.stdout.reconfigure(errors="replace")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    args = _parsed(argv)
     try:
-        if args.run is None:
-            args.parser.print_help()
-            return 0
-        return getattr(import_module("ems.commands"), args.run)(args)
+        args = _parser().parse_args(argv)
+        return getattr(import_module("ems.commands"), args.command)(args)
     except InputError as error:
         say(f"ems: {error}")
         return 2
@@ -48,42 +43,28 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 128 + signal.SIGINT
 
 
-def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The options of the command `run` (None without one); exits with status 2 for what is not understood."""
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ems", description="Extract, match, and score: judge long answers about long texts.",
         epilog="`ems COMMAND -h` explains a command. Exit status: 0 done; 2 bad input; 3 done, but under "
                "95 % of the points or of the answers have a score.")
     parser.add_argument("--version", action="version", version=f"ems {__version__}")
-    parser.set_defaults(run=None, parser=parser)
-    commands = parser.add_subparsers(metavar="COMMAND", title="commands")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", required=True)
     for add in (_score, _evaluate, _report, _compare, _agree, _replies, _reproduce):
         add(commands)
-    args, unknown = parser.parse_known_args(argv)
-    if unknown:
-        options = re.findall(r"--[a-z][a-z-]*", args.parser.format_help())
-        nearest = meant(unknown[0].partition("=")[0], options)
-        args.parser.error(f"unrecognized arguments: {' '.join(unknown)}{nearest}")
-    return args
+    return parser
 
 
-def _command(commands: Any, name: str, about: str, *examples: str) -> Callable[..., Any]:
+def _command(commands: Any, name: str, about: str, example: str) -> Callable[..., Any]:
     """Add a command; returns what adds an argument to it."""
-    short = about[0].lower() + about.partition(":")[0][1:]
-    command = commands.add_parser(
-        name, help=short, description=textwrap.fill(about + ".", 100), allow_abbrev=False,
-        epilog="\n  ".join(["examples:", *examples]), formatter_class=argparse.RawDescriptionHelpFormatter)
-    command.set_defaults(run=name, parser=command)
+    command = commands.add_parser(name, help=about.partition(":")[0], description=about,
+                                  epilog=f"example: {example}", allow_abbrev=False)
     return command.add_argument
 
 
-# --- evaluation ---
-
-
 def _score(commands: Any) -> None:
-    add = _command(commands, "score", "One answer against one reference: two text files",
-                   "ems score --reference ref.txt --answer ans.txt",
-                   "ems score --reference ref.txt --answer ans.txt --judge gpt-4o --json")
+    add = _command(commands, "score", "One answer against one reference: two text files.",
+                   "ems score --reference ref.txt --answer ans.txt --judge gpt-4o")
     add("--reference", required=True, metavar="FILE", help="text of the reference, UTF-8")
     add("--answer", required=True, metavar="FILE", help="text of the answer, UTF-8")
     add("--question", default="", metavar="TEXT", help="what is answered: its words weigh less")
@@ -95,19 +76,14 @@ def _evaluate(commands: Any) -> None:
         commands, "evaluate", "Many answers: results a line, and a table of means. Files are JSON lines, a "
         "JSON array or CSV with a header. A triplet has id, question and reference (or points), and if you "
         "like group (what is not independent, such as a company) and context; an answer has triplet_id, "
-        "model and answer",
-        "ems evaluate triplets.jsonl answers.csv -o results.jsonl",
-        "ems evaluate triplets.jsonl answers.jsonl -o results.jsonl --judge gpt-4o --dry-run",
-        "ems evaluate t.csv a.csv -o r.jsonl --judge m --base-url http://localhost:8000/v1")
+        "model and answer.", "ems evaluate triplets.jsonl answers.csv -o results.jsonl")
     add("triplets", metavar="TRIPLETS", help="questions with references")
     add("answers", metavar="ANSWERS", help="the answers to score")
     add("-o", "--output", required=True, metavar="OUT.jsonl", help="file to write when all are scored")
     add("--cluster", **CLUSTER)
-    add("--dry-run", **DRY_RUN)
-    add("--support", choices=("llm", "numbers"),
-        help="check answer points against the context: by the judge, or which of their numbers it has")
-    add("--metric", metavar="IMPORT:PATH",
-        help="a metric of your own in place of all stages: from references and answers to values")
+    add("--dry-run", **DRY_RUN, default=argparse.SUPPRESS)
+    add("--support", choices=("llm", "numbers"), help="check points, or their numbers, against the context")
+    add("--metric", metavar="IMPORT:PATH", help="your own: a function from references and answers to values")
     add("--scheduler", metavar="ADDRESS", help="of a Dask cluster, for evaluation without a judge")
     _add_stages(add)
 
@@ -123,8 +99,7 @@ def _add_stages(add: Callable[..., Any]) -> None:
     add("--extractor", metavar="IMPORT:PATH", help="your own: a function from texts to lists of points")
     add("--matcher", metavar="IMPORT:PATH", help="your own: a function from pairs of lists to indices")
     add("--encoder", metavar="NAME", help="model for bertscore; default roberta-large")
-    add("--joint", action="store_true",
-        help="ask the judge about all points of an answer at once; default one by one, as the paper does")
+    add("--joint", action="store_true", help="ask the judge about all points of an answer at once")
     add("--max-score", type=int, metavar="N", help="the judge's best score; default 10")
     add("--prompts", metavar="SET", help="the judge's: kit (default), paper or a folder of templates")
     add("--base-url", metavar="URL", help="address of the judge's endpoint; default OPENAI_BASE_URL")
@@ -137,8 +112,7 @@ def _add_stages(add: Callable[..., Any]) -> None:
     add("--weights", metavar="REVISION", help="of the judge: a reply belongs to the weights it was made with")
     add("--seed", type=_or_none(int), metavar="N|none", help="sent with every question; default 7")
     add("--temperature", type=_or_none(float), metavar="T|none", help="sent with every question; default 0")
-    add("--thinking-tokens", type=int, metavar="N",
-        help="that a reply may take beyond its answer, for a model that thinks first; default 0")
+    add("--thinking-tokens", type=int, metavar="N", help="room for a model that thinks first; default 0")
     add("--prices", metavar="FILE", help="YAML: money for a million tokens as prompt, completion and cached")
     add("--spend-limit", type=float, metavar="MONEY", help="stop before the judge costs more")
 
@@ -149,12 +123,9 @@ def _or_none(kind: Callable[[str], float]) -> Callable[[str], float | None]:
     return number
 
 
-# --- results ---
-
-
 def _report(commands: Any) -> None:
     add = _command(commands, "report", "Results as one HTML file: a summary with intervals, a table of the "
-                   "answers, the points of each. It needs no server and no network",
+                   "answers, the points of each. It needs no server and no network.",
                    "ems report results.jsonl -o report.html")
     add("results", metavar="RESULTS", help="results of ems evaluate, or a run's alignments.jsonl")
     add("-o", "--output", required=True, metavar="FILE.html", help="file to write")
@@ -163,12 +134,10 @@ def _report(commands: Any) -> None:
 def _compare(commands: Any) -> None:
     add = _command(commands, "compare", "Two files of results: B less A on the same questions, by intervals "
                    "and a sign-flip test over groups, and what changed most. Joined by question and model; "
-                   "where A has one model, by question",
-                   "ems compare before.jsonl after.jsonl", "ems compare a.jsonl b.jsonl --metric 'EMS(LLM)'")
+                   "where A has one model, by question.", "ems compare before.jsonl after.jsonl")
     add("a", metavar="A", help="results to compare with")
     add("b", metavar="B", help="results that are compared: a positive difference is in their favour")
     add("--metric", metavar="NAME", help="which one, where a file holds several")
-    add("--top", type=int, default=5, metavar="N", help="changed answers and points to show; default 5")
     add("--cluster", **CLUSTER)
     add("--json", **JSON)
 
@@ -176,15 +145,14 @@ def _compare(commands: Any) -> None:
 def _agree(commands: Any) -> None:
     add = _command(commands, "agree", "Results beside your labels: how well metrics agree with them. LABELS "
                    "is CSV: triplet_id, model and label, or triplet_id, model_a, model_b and preference; "
-                   "if any, rater and group",
-                   "ems agree results.jsonl labels.csv", "ems agree local.jsonl judged.jsonl preferences.csv")
+                   "if any, rater and group.", "ems agree results.jsonl labels.csv")
     add("results", nargs="+", metavar="RESULTS", help="results of ems evaluate; several are compared")
     add("labels", metavar="LABELS", help="CSV file of labels or preferences")
 
 
 def _replies(commands: Any) -> None:
-    add = _command(commands, "replies", "Saved replies: to take elsewhere, or from a batch endpoint",
-                   "ems replies export --pending batch.jsonl", "ems replies import output.jsonl")
+    add = _command(commands, "replies", "Saved replies: to take elsewhere, or from a batch endpoint.",
+                   "ems replies export --pending batch.jsonl")
     add("action", choices=("export", "import"), help="write replies as JSON lines, or read them")
     add("file", metavar="FILE", help="file to write, or to read")
     add("--pending", action="store_true", help="export the requests that wait, for a batch endpoint")
@@ -194,16 +162,10 @@ def _replies(commands: Any) -> None:
 
 def _reproduce(commands: Any) -> None:
     add = _command(commands, "reproduce", "Run the notebooks of a profile: into runs/<profile>/. What has "
-                   "not changed is skipped. The default profile needs no key and no network",
-                   "ems reproduce --only 03,08", "ems reproduce --profile paper --dry-run",
-                   "ems reproduce -p RESAMPLES 500 -p JUDGE.mode live")
-    add("--profile", default="default", metavar="P", help="a name in profiles/, or a .yaml file")
+                   "not changed is skipped. The default profile needs no key and no network.",
+                   "ems reproduce --profile paper --dry-run")
+    add("--profile", default="default", metavar="P", help="a name in profiles/")
     add("--only", default="", metavar="03,08", help="these notebooks alone")
     add("-p", dest="parameters", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"),
         help="a notebook parameter, or a key of one (JUDGE.mode); its value as YAML")
-    add("--force", action="store_true", help="run again what has not changed")
     add("--dry-run", **DRY_RUN)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import re
-import sys
 import unicodedata
 from collections.abc import Sequence
 from functools import cache, lru_cache
@@ -22,11 +21,8 @@ OPTIONAL = frozenset("question context document versions_count max_score middle 
 
 
 def home() -> Path:
-    """The user's data folder: EMS_HOME, or `ems` in APPDATA (Windows), XDG_DATA_HOME or ~/.local/share."""
-    if named := os.environ.get("EMS_HOME"):
-        return Path(named)
-    usual = os.environ.get("APPDATA" if sys.platform == "win32" else "XDG_DATA_HOME")
-    return Path(usual or Path.home() / ".local" / "share", "ems")
+    """The user's data folder: EMS_HOME, or ~/.local/share/ems."""
+    return Path(os.environ.get("EMS_HOME") or Path.home() / ".local" / "share" / "ems")
 
 
 class Prompts:
@@ -48,7 +44,7 @@ class Prompts:
         if name == "kit":
             return cls()
         for folder in (home() / "prompts" / name, Path(name)):
-            if name and folder.is_dir():
+            if folder.is_dir():
                 return cls(folder)
         raise InputError(f"no prompt set {name!r} in {home() / 'prompts'}, and no folder of that name")
 

@@ -127,7 +127,7 @@ def test_claims_that_cannot_be_read_are_unscored_and_no_number(side):
     got, = checker.evaluate([TRIPLET], [Answer("t", "m", "Costs fell.")])
     assert all(isnan(value) for value in (got.precision, got.recall, got.f1))
     assert got.unscored == got.units >= 2
-    assert got.reason == f"the claims of the {'response and the reference' if side == 'both' else side} could not be read"
+    assert "could not be read" in got.reason
     assert checker.failures["claims: unreadable"] == (2 if side == "both" else 1)
 
 

@@ -5,7 +5,7 @@ from string import Template
 
 import pytest
 
-from ems.prompts import KIT, OPTIONAL, Prompts, home, numbered, quoted
+from ems.prompts import KIT, OPTIONAL, Prompts, numbered, quoted
 from ems.types import InputError
 
 
@@ -94,15 +94,6 @@ def test_sets_are_found_by_name(tmp_path, monkeypatch):
     assert Prompts.named("kit").name == "kit"
     assert Prompts.named("paper").folder == folder
     assert Prompts.named(str(folder_with(tmp_path))).name == "mine"
-    with pytest.raises(InputError, match="no prompt set ''"):
-        Prompts.named("")
-
-
-def test_the_users_folder_without_ems_home(tmp_path, monkeypatch):
-    monkeypatch.delenv("EMS_HOME", raising=False)
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    monkeypatch.setattr("sys.platform", "linux")
-    assert home() == tmp_path / "ems"
 
 
 def test_points_are_numbered_from_0_a_line_each():
