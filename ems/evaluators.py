@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import nan
 from typing import Any
 
-from .baselines import JudgeAlone, RAGChecker
+from .baselines import JudgeAlone, RAGChecker, score_result
 from .coverage import Coverage
 from .custom import as_stage
 from .extract import LLMExtractor
@@ -92,7 +91,5 @@ class OwnMetric(Evaluator[ScoreResult]):
     def batch(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]) -> list[ScoreResult]:
         asked = [triplets[answer.triplet_id] for answer in answers]
         values = self.metric([triplet.reference for triplet in asked], [answer.answer for answer in answers])
-        return [ScoreResult(a.triplet_id, a.model, nan if value is None else value, question=t.question,
-                            group=t.group, signature=self.signature, unscored=int(value is None),
-                            reason="the metric gave no value" if value is None else "")
-                for t, a, value in zip(asked, answers, values, strict=True)]
+        return [score_result(triplet, answer, value, self.signature)
+                for triplet, answer, value in zip(asked, answers, values, strict=True)]

@@ -93,14 +93,25 @@ class Evaluator(Generic[R]):
 
     def points_of(self, extractor: Extractor, triplets: Mapping[str, Triplet], answers: Sequence[Answer]
                   ) -> list[EMSResult]:
-        """Stage 1: results with the points of both sides; each answer and reference is extracted once."""
+        """Stage 1: results with the points of both sides; given points stand in place of a reference's.
+
+        Each answer and reference is extracted once.
+        """
         known, asked = self._references, [triplets[answer.triplet_id] for answer in answers]
         new = [t.reference for t in asked if not t.points and t.reference not in known]
         texts = list(dict.fromkeys([*new, *(answer.answer for answer in answers)]))
         points = dict(zip(texts, extractor(texts), strict=True))
         known |= {text: points[text] for text in new}
-        return [_with_points(triplet, answer, known.get(triplet.reference), points[answer.answer])
-                for triplet, answer in zip(asked, answers, strict=True)]
+        results = []
+        for t, answer in zip(asked, answers, strict=True):
+            ref, ans = tuple(point.text for point in t.points) or known[t.reference], points[answer.answer]
+            lost, nothing = ref is None or ans is None, (None,) * len(ref or ())
+            results.append(EMSResult(
+                t.id, answer.model, ref or (), ans or (), match=nothing, question=t.question, group=t.group,
+                ref_weights=tuple(point.weight for point in t.points),
+                unscored=max(1, len(nothing)) if lost else 0,
+                reason="the points of a side could not be read" if lost else ""))
+        return results
 
 
 class EMS(Evaluator[EMSResult]):
@@ -146,14 +157,3 @@ def rescored(results: Sequence[EMSResult], scorer: Scorer, pipeline: EMS) -> lis
 def is_lost(result: EMSResult | CoverageResult) -> bool:
     """Whether a side's points could not be read: it has none, and yet points are unscored."""
     return result.unscored > 0 and not (result.ref_points and result.ans_points)
-
-
-def _with_points(triplet: Triplet, answer: Answer, extracted: Points | None, ans: Points | None) -> EMSResult:
-    """A result after stage 1; given points stand in place of those of the reference."""
-    ref = tuple(point.text for point in triplet.points) or extracted
-    lost = ref is None or ans is None
-    return EMSResult(
-        answer.triplet_id, answer.model, ref or (), ans or (), match=(None,) * len(ref or ()),
-        ref_weights=tuple(point.weight for point in triplet.points), question=triplet.question,
-        group=triplet.group, unscored=max(1, len(ref or ())) if lost else 0,
-        reason="the points of a side could not be read" if lost else "")

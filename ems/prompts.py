@@ -16,7 +16,7 @@ from .io import read_text
 from .types import InputError
 
 KIT = Path(__file__).parent / "prompts"
-# Slots that a template may leave out, and that may be filled nevertheless.
+# Slots that a template may leave out.
 OPTIONAL = frozenset("question context document versions_count max_score middle low".split())
 
 
@@ -49,11 +49,8 @@ class Prompts:
         raise InputError(f"no prompt set {name!r} in {home() / 'prompts'}, and no folder of that name")
 
     def fill(self, task: str, **values: str) -> str:
-        """The prompt. KeyError for a slot without a value, ValueError for a value without a slot."""
-        template = self.template(task)
-        if spare := values.keys() - OPTIONAL - set(template.get_identifiers()):
-            raise ValueError(f"{task} has no slot for {sorted(spare)}")
-        return template.substitute(values).strip("\n")
+        """The prompt; KeyError for a slot without a value."""
+        return self.template(task).substitute(values).strip("\n")
 
     def signature(self, *tasks: str) -> str:
         """`kit#1a2b3c4d`: the set's name and a hash over its templates of these tasks.
@@ -75,8 +72,7 @@ class Prompts:
         kit, own = KIT / f"{task}.txt", self.folder / f"{task}.txt"
         path = own if own.is_file() else kit
         if not path.is_file():
-            tasks = ", ".join(sorted(file.stem for file in KIT.glob("*.txt")))
-            raise InputError(f"no {task}.txt in {self.folder}, and the kit has none either; it has {tasks}")
+            raise InputError(f"no {task}.txt in {self.folder}, and the kit has none either")
         template = Template(read_text(path))
         if not template.is_valid():
             raise InputError(f"{path}: write a dollar sign that begins no slot as $$")
