@@ -70,8 +70,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _command(commands: Any, run: Callable[..., int], about: str, example: str) -> Callable[..., Any]:
-    """Add a command named like the function that runs it; returns what adds an argument to it."""
+def _command(commands: Any, run: Callable[..., int], example: str) -> Callable[..., Any]:
+    """Add a command, named and described as the function that runs it; returns what adds an argument."""
+    about = str(run.__doc__)
     command = commands.add_parser(run.__name__, help=about.partition(":")[0], description=about,
                                   epilog=f"example: {example}", allow_abbrev=False)
     command.set_defaults(run=run)
@@ -79,8 +80,7 @@ def _command(commands: Any, run: Callable[..., int], about: str, example: str) -
 
 
 def _score(commands: Any) -> None:
-    add = _command(commands, score, "One answer against one reference: two text files.",
-                   "ems score --reference ref.txt --answer ans.txt --judge gpt-4o")
+    add = _command(commands, score, "ems score --reference ref.txt --answer ans.txt --judge gpt-4o")
     add("--reference", required=True, metavar="FILE", help="text of the reference, UTF-8")
     add("--answer", required=True, metavar="FILE", help="text of the answer, UTF-8")
     add("--question", default="", metavar="TEXT", help="what is answered: its words weigh less")
@@ -88,7 +88,7 @@ def _score(commands: Any) -> None:
 
 
 def score(args: argparse.Namespace) -> int:
-    """One answer against one reference."""
+    """One answer against one reference: two text files."""
     reference, answer = read_text(args.reference), read_text(args.answer)
     evaluator = build(_judge(args), args.scorer, **_stages(args))
     result = evaluator.score(reference, answer, args.question)
@@ -97,11 +97,7 @@ def score(args: argparse.Namespace) -> int:
 
 
 def _evaluate(commands: Any) -> None:
-    add = _command(
-        commands, evaluate, "Many answers: results a line, and a table of means. Files are JSON lines, a "
-        "JSON array or CSV with a header. A triplet has id, question and reference (or points), and if you "
-        "like group (what is not independent, such as a company) and context; an answer has triplet_id, "
-        "model and answer.", "ems evaluate triplets.jsonl answers.csv -o results.jsonl")
+    add = _command(commands, evaluate, "ems evaluate triplets.jsonl answers.csv -o results.jsonl")
     add("triplets", metavar="TRIPLETS", help="questions with references")
     add("answers", metavar="ANSWERS", help="the answers to score")
     add("-o", "--output", required=True, metavar="OUT.jsonl", help="file to write when all are scored")
@@ -149,7 +145,12 @@ def _or_none(kind: Callable[[str], float]) -> Callable[[str], float | None]:
 
 
 def evaluate(args: argparse.Namespace) -> int:
-    """Many answers: a table of means on the screen, and a line per answer in the output file."""
+    """Many answers: a table of means on the screen, and a line per answer in the output file.
+
+    Files are JSON lines, a JSON array or CSV with a header. A triplet has id, question and reference (or
+    points), and if you like context and group (what is not independent, such as a company); an answer has
+    triplet_id, model and answer.
+    """
     _keep(args.output, args.triplets, args.answers, args.store, *getattr(args, "recorded", []))
     judge = _judge(args)
     evaluator = OwnMetric(args.metric) if args.metric else build(judge, args.scorer, **_stages(args))
@@ -273,15 +274,13 @@ def _stages(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _report(commands: Any) -> None:
-    add = _command(commands, report, "Results as one HTML file: a summary with intervals, a table of the "
-                   "answers, the points of each. It needs no server and no network.",
-                   "ems report results.jsonl -o report.html")
+    add = _command(commands, report, "ems report results.jsonl -o report.html")
     add("results", metavar="RESULTS", help="results of ems evaluate, or a run's alignments.jsonl")
     add("-o", "--output", required=True, metavar="FILE.html", help="file to write")
 
 
 def report(args: argparse.Namespace) -> int:
-    """Results as one HTML file."""
+    """Results as one HTML file: a summary with intervals, and the points of each answer."""
     from .data import load_results
     from .report import save_report
 
@@ -291,9 +290,7 @@ def report(args: argparse.Namespace) -> int:
 
 
 def _compare(commands: Any) -> None:
-    add = _command(commands, compare, "Two files of results: B less A on the same questions, by intervals "
-                   "and a sign-flip test over groups, and what changed most. Joined by question and model; "
-                   "where A has one model, by question.", "ems compare before.jsonl after.jsonl")
+    add = _command(commands, compare, "ems compare before.jsonl after.jsonl")
     add("a", metavar="A", help="results to compare with")
     add("b", metavar="B", help="results that are compared: a positive difference is in their favour")
     add("--metric", metavar="NAME", help="which one, where a file holds several")
@@ -302,7 +299,10 @@ def _compare(commands: Any) -> None:
 
 
 def compare(args: argparse.Namespace) -> int:
-    """Two files of results: paired differences, and the answers and points that changed most."""
+    """Two files of results: B less A on the same questions, and the answers and points that changed most.
+
+    Joined by question and model; where A has one model, by question. With intervals and a sign-flip test.
+    """
     from . import compare as comparison
 
     tables = comparison.compare(args.a, args.b, metric=args.metric, cluster=args.cluster)
@@ -315,15 +315,17 @@ def compare(args: argparse.Namespace) -> int:
 
 
 def _agree(commands: Any) -> None:
-    add = _command(commands, agree, "Results beside your labels: how well metrics agree with them. LABELS "
-                   "is CSV: triplet_id, model and label, or triplet_id, model_a, model_b and preference; "
-                   "if any, rater and group.", "ems agree results.jsonl labels.csv")
+    add = _command(commands, agree, "ems agree results.jsonl labels.csv")
     add("results", nargs="+", metavar="RESULTS", help="results of ems evaluate; several are compared")
     add("labels", metavar="LABELS", help="CSV file of labels or preferences")
 
 
 def agree(args: argparse.Namespace) -> int:
-    """Results beside a user's own labels."""
+    """Results beside your labels: how well metrics agree with them.
+
+    LABELS has triplet_id, model and label, or triplet_id, model_a, model_b and preference; if any, rater and
+    group.
+    """
     from .labels import agreement_text
 
     print(agreement_text(args.results, args.labels))
@@ -331,8 +333,7 @@ def agree(args: argparse.Namespace) -> int:
 
 
 def _replies(commands: Any) -> None:
-    add = _command(commands, replies, "Saved replies: to take elsewhere, or from a batch endpoint.",
-                   "ems replies export --pending batch.jsonl")
+    add = _command(commands, replies, "ems replies export --pending batch.jsonl")
     add("action", choices=("export", "import"), help="write replies as JSON lines, or read them")
     add("file", metavar="FILE", help="file to write, or to read")
     add("--pending", action="store_true", help="export the requests that wait, for a batch endpoint")
@@ -340,7 +341,7 @@ def _replies(commands: Any) -> None:
 
 
 def replies(args: argparse.Namespace) -> int:
-    """Write saved replies, or the requests that wait for one, to a file; or read replies from one."""
+    """Saved replies: to take elsewhere, or from a batch endpoint."""
     from .judge.store import Replies
 
     if args.action == "export":
@@ -358,9 +359,7 @@ def replies(args: argparse.Namespace) -> int:
 
 
 def _reproduce(commands: Any) -> None:
-    add = _command(commands, reproduce, "Run the notebooks of a profile: into runs/<profile>/. What has "
-                   "not changed is skipped. The default profile needs no key and no network.",
-                   "ems reproduce --profile paper --dry-run")
+    add = _command(commands, reproduce, "ems reproduce --profile paper --dry-run")
     add("--profile", default="default", metavar="P", help="a name in profiles/")
     add("--only", default="", metavar="03,08", help="these notebooks alone")
     add("-p", dest="parameters", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"),
@@ -369,7 +368,7 @@ def _reproduce(commands: Any) -> None:
 
 
 def reproduce(args: argparse.Namespace) -> int:
-    """Run the notebooks of a profile, or say what their judges would ask and cost."""
+    """Run the notebooks of a profile: into runs/<profile>/. What has not changed is skipped."""
     from . import reproduce as runner
     from .judge.cost import plan_text
 

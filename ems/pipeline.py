@@ -79,8 +79,7 @@ class Evaluator(Generic[R]):
         with progress_bar("answers" if progress else "", length_hint(answers) or None) as bar:
             while batch := list(islice(source, AT_ONCE)):
                 if unknown := {answer.triplet_id for answer in batch} - by_id.keys():
-                    raise InputError(f"there are answers to unknown triplets, {some(sorted(unknown))}; known "
-                                     f"are {some(list(by_id))}")
+                    raise InputError(f"there are answers to unknown triplets: {some(sorted(unknown))}")
                 try:
                     yield from self.batch(by_id, batch)
                 except InputError as error:

@@ -36,17 +36,15 @@ class Prompts:
         self.name = "kit" if folder is None else self.folder.name
         self.template = cache(self._read)         # by task
         if not self.folder.is_dir():
-            raise InputError(f"{self.folder} is no folder; prompts are files such as match.txt in a folder")
+            raise InputError(f"no prompt set {str(folder)!r}: no such folder, nor one in {home()}/prompts")
 
     @classmethod
     def named(cls, name: str) -> Prompts:
         """The kit's set by "kit", a set in the user's data folder by its name, or any folder by its path."""
         if name == "kit":
             return cls()
-        for folder in (home() / "prompts" / name, Path(name)):
-            if folder.is_dir():
-                return cls(folder)
-        raise InputError(f"no prompt set {name!r} in {home() / 'prompts'}, and no folder of that name")
+        in_home = home() / "prompts" / name
+        return cls(in_home if in_home.is_dir() else name)
 
     def fill(self, task: str, **values: str) -> str:
         """The prompt; KeyError for a slot without a value."""

@@ -78,8 +78,7 @@ def parameters_of(root: Path, profile: Mapping[str, Parameters], given: Paramete
         _check([name.partition(".")[0] for name in block], allowed[where], f"{where}: no parameter")
     for stem, values in chosen.items():
         for block in (profile.get("common", {}), profile.get(stem, {}), given):
-            for name, value in block.items():
-                _set(values, name, value, stem)
+            _update(values, block, stem)
     return {path: chosen[path.stem] for path in paths}
 
 
@@ -89,17 +88,17 @@ def _check(names: Sequence[str], known: Any, what: str) -> None:
             raise InputError(f"{what} {name!r}{meant(name, known)}; there are {', '.join(sorted(known))}")
 
 
-def _set(values: dict[str, Any], name: str, value: Any, stem: str) -> None:
-    """Set a parameter, or one key of a mapping, if this notebook has it."""
-    name, _, key = name.partition(".")
-    if name not in values:
-        return
-    default = values[name]
-    if key:
-        value = {**default, key: value} if isinstance(default, dict) else {key: value}
-    if type(value) is not type(default) and default is not None:
-        raise InputError(f"{stem}.ipynb: {name} must be {type(default).__name__}, got {value!r:.60}")
-    values[name] = value
+def _update(values: dict[str, Any], block: Parameters, stem: str) -> None:
+    """Set those parameters of a block, or single keys of them, that this notebook has."""
+    for dotted, value in block.items():
+        name, _, key = dotted.partition(".")
+        if name in values:
+            default = values[name]
+            if key:
+                value = {**(default if isinstance(default, dict) else {}), key: value}
+            if type(value) is not type(default) and default is not None:
+                raise InputError(f"{stem}.ipynb: {name} must be {type(default).__name__}, got {value!r:.60}")
+            values[name] = value
 
 
 def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Parameters | None = None,
@@ -163,8 +162,8 @@ def _opened(profile: str, only: Sequence[str], given: Parameters, root: Path
     given = {"RUN": f"runs/{profile}", **given}
     values = parameters_of(root, settings, given)
     _check([number[:2] for number in only], [path.stem[:2] for path in values], "no notebook")
-    chosen = [path for path in values if path.name.startswith(tuple(only))] if only else [
-        path for path in values if not path.name.startswith(OPTIONAL) or path.stem in settings]
+    usual = [path for path in values if not path.name.startswith(OPTIONAL) or path.stem in settings]
+    chosen = [path for path in values if path.name.startswith(tuple(only))] if only else usual
     return root / given["RUN"], values, chosen
 
 

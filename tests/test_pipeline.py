@@ -115,15 +115,6 @@ def test_given_points_replace_the_reference_and_weigh_in_recall():
     assert result.precision == pytest.approx((0.8 + 0.0 + 1.0) / 3)
 
 
-def test_joint_asks_once_an_answer_and_gives_the_same():
-    judge = scripted(match=json.dumps({"matches": [0, 2]}), score=json.dumps({"scores": [8, 10]}))
-    joint = EMS(LLMExtractor(judge), LLMMatcher(judge, joint=True), LLMScorer(judge, joint=True))
-    result, single = joint.score(REFERENCE, ANSWER), pipeline(scripted()).score(REFERENCE, ANSWER)
-    assert len(judge.requests) == 2 + 1 + 1
-    assert (result.match, result.score, result.f1) == (single.match, single.score, single.f1)
-    assert result.signature != single.signature
-
-
 # --- another scorer on the same points and matches ---
 
 def test_another_scorer_asks_nobody_and_keeps_points_and_matches():

@@ -65,8 +65,6 @@ def test_what_a_folder_lacks_is_the_kits(tmp_path):
     assert mine.fill("rubric", claim="x") == "Is it so? x"           # a task of one's own
     with pytest.raises(InputError, match=r"no nonsense\.txt"):
         mine.template("nonsense")
-    with pytest.raises(InputError, match="no folder"):
-        Prompts(tmp_path / "absent")
 
 
 def test_a_signature_hashes_the_templates_and_says_whose_they_are(tmp_path):
