@@ -12,7 +12,7 @@ import inspect
 import os
 import pkgutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -48,8 +48,7 @@ def as_stage(given: Any, kind: str) -> Any:
     return signed
 
 
-def _entries(function: Callable[..., Any], kind: str, name: str, items: Sequence[Any], *answers: Any
-             ) -> list[Any]:
+def _entries(function: Any, kind: str, name: str, items: Sequence[Any], *answers: Any) -> list[Any]:
     """What a function returns, an entry for each input. InputError for another number of entries."""
     if kind == "scorer":
         values = iter(_entries(function, "metric", name, [pair for pairs in items for pair in pairs]))

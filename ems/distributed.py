@@ -40,8 +40,7 @@ def stream(address: str, triplets: Sequence[Triplet], answers: Sequence[Answer],
             try:
                 results = futures[0].result(QUIET)
             except TimeoutError:
-                workers = len(client.nthreads())
-                say(f"ems: nothing has come from {address} for {QUIET:.0f} s; it has {workers} workers")
+                say(f"ems: nothing came for {QUIET:.0f} s; {address} has {len(client.nthreads())} workers")
             except (ImportError, CancelledError, KilledWorker) as error:
                 raise InputError(f"{address} could not finish ({type(error).__name__}: {error}); every "
                                  "worker needs this version of ems-kit, and memory for it") from None

@@ -29,7 +29,6 @@ from .types import InputError
 
 FIRST_READER = "04"                     # it and all later notebooks read only files of those before it
 OPTIONAL = ("09", "10")                 # run only where a profile or --only names them
-PACKAGES = ("openai", "nltk", "rouge-score", "bert-score", "torch", "transformers", "numpy", "pandas")
 PRODUCTS = (".jsonl", ".csv", ".md", ".tex", ".png")
 Parameters = Mapping[str, Any]
 
@@ -113,7 +112,7 @@ def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Para
     last = json.loads(read_text(path)) if path.exists() else {"notebooks": {}, "files_sha256": {}}
     whole = all((folder / name).exists() for name in last["files_sha256"])
     manifest = {"profile": profile, "ems": __version__, "python": platform.python_version(),
-                "packages": {d.name: d.version for d in metadata.distributions() if d.name in PACKAGES},
+                "packages": {d.name: d.version for d in metadata.distributions()},
                 "sources_sha256": _hash(Path(__file__).parent, root / "notebooks" / "study", root / "data"),
                 "notebooks": last["notebooks"] if whole else {}}
     try:

@@ -160,12 +160,6 @@ class One:
         return [[1.0] * len(pairs) for pairs in groups]
 
 
-def test_own_stages_combine():
-    result = EMS(Words(), Same(), One()).score("a b c d", "b d x")
-    assert (result.recall, result.precision) == (2 / 4, 2 / 3)
-    assert result.signature == {"ems": result.signature["ems"], "extract": "words", "match": "same", "score": "one"}
-
-
 @pytest.mark.parametrize("match", [(0, 3), (0, -2), (0,)])
 def test_a_matcher_that_names_what_is_not_there_is_refused(match):
     class Matcher(Same):

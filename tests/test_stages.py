@@ -118,12 +118,6 @@ def test_joint_matches_that_cannot_be_read_are_unscored_and_counted(reply, match
     assert matcher.failures.total() == lost
 
 
-def test_a_single_match_that_cannot_be_read_is_unscored_alone():
-    matcher = LLMMatcher(ScriptedJudge("0", "2", None))
-    assert matcher([(REF, ANS)]) == [(0, None, None)]
-    assert matcher.failures == {"match: unreadable": 1, "match: no reply": 1}
-
-
 # --- score ---
 
 GROUPS = [[("a", "b"), ("c", "d")], [], [("e", "f")]]
