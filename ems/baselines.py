@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import nan
+from math import isnan, nan
 from types import SimpleNamespace
 
 from .extract import list_request, read_points, room
@@ -20,7 +20,7 @@ from .pipeline import Evaluator
 from .prompts import Prompts, harmless, numbered, quoted
 from .reading import parsed, parsed_rows, read_rows, read_score, read_word
 from .score import BLEU_SIGNATURE, MAX_TOKENS, bleu, rouge
-from .types import Answer, Points, Result, ScoreResult, Triplet
+from .types import Answer, Points, Result, ScoreResult, Signature, Triplet
 
 __all__ = ["BLEU_SIGNATURE", "Claims", "JudgeAlone", "RAGChecker", "bertscore", "bleu", "claim_scores",
            "rouge"]
@@ -33,6 +33,14 @@ Labels = tuple[str | None, ...]
 def bertscore(references: Sequence[str], answers: Sequence[str], encoder: Encoder) -> list[float]:
     """BERTScore F1 of each whole answer, cut at 512 tokens; `encoder.truncated` counts the cuts."""
     return encoder.bertscore(references, answers)[2]
+
+
+def score_result(triplet: Triplet, answer: Answer, value: float | None, signature: Signature) -> ScoreResult:
+    """One value of a whole answer; None is unscored, and nan the value of one whose reference is empty."""
+    reason = "no value could be read" if value is None else "the reference is empty" if isnan(value) else ""
+    return ScoreResult(answer.triplet_id, answer.model, nan if value is None else value, signature=signature,
+                       question=triplet.question, group=triplet.group, unscored=int(value is None),
+                       reason=reason)
 
 
 # --- RAGChecker (Ru et al., 2024): claims of both sides, each checked against the other text ---
@@ -93,16 +101,14 @@ class RAGChecker(Evaluator[Claims]):
         new = {t.id: (t.question, t.reference) for t, _ in asked if t.id not in known}
         claims = self._claims([*new.values(), *((t.question, a.answer) for t, a in asked)])
         known |= zip(new, claims, strict=False)
-        results = [Claims(a.triplet_id, a.model, response, known[t.id], (), (), question=t.question,
-                          group=t.group, signature=self.signature)
-                   for (t, a), response in zip(asked, claims[len(new):], strict=True)]
-        # What is checked against which text: of each answer its claims, then those of its reference.
-        sides: list[tuple[str, Points]] = []
-        for (t, a), c in zip(asked, results, strict=True):
-            sides += [(t.reference, c.response_claims or ()), (a.answer, c.gt_answer_claims or ())]
-        labels = iter(self._labels(sides))
-        return [_with_metrics(replace(c, answer2response=next(labels), response2answer=next(labels)))
-                for c in results]
+        own = claims[len(new):]
+        # What is checked against which text: the claims of each answer, then those of each reference.
+        labels = self._labels([*((t.reference, c or ()) for (t, _), c in zip(asked, own, strict=True)),
+                               *((a.answer, known[t.id] or ()) for t, a in asked)])
+        sides = zip(asked, own, labels[:len(asked)], labels[len(asked):], strict=True)
+        return [_with_metrics(Claims(a.triplet_id, a.model, c, known[t.id], said, back, question=t.question,
+                                     group=t.group, signature=self.signature))
+                for (t, a), c, said, back in sides]
 
     def _claims(self, texts: Sequence[tuple[str, str]]) -> list[Points | None]:
         """The claims of each (question, text); an empty text has none, without a call."""
@@ -117,30 +123,27 @@ class RAGChecker(Evaluator[Claims]):
 
     def _labels(self, sides: Sequence[tuple[str, Points]]) -> list[Labels]:
         """What each text says of each claim; an empty text leaves every claim open, without a call."""
-        labels: list[list[str | None]] = [["Neutral"] * len(claims) for _, claims in sides]
-        calls, requests = [], []
-        for side, (text, claims) in zip(labels, sides, strict=True):
-            clean = harmless(text)
-            for start in range(0, len(claims) if clean else 0, CLAIMS_PER_CALL):
-                some = claims[start:start + CLAIMS_PER_CALL]
-                prompt = self.prompts.fill("entail_all", text=clean, claims=numbered(some))
-                requests.append(Request("entail", prompt, MAX_TOKENS + 8 * len(some), LABELS_SCHEMA,
-                                        assumed=partial(listed, "labels", ["Contradiction"] * len(some)),
-                                        read=partial(read_rows, key="labels", count=len(some), read=str)))
-                calls.append((side, start, len(some)))
-        read = partial(read_word, words=LABELS)
+        clean = [harmless(text) for text, _ in sides]
+        parts = [(i, claims[start:start + CLAIMS_PER_CALL]) for i, (_, claims) in enumerate(sides) if clean[i]
+                 for start in range(0, len(claims), CLAIMS_PER_CALL)]
+        requests = [Request(
+            "entail", self.prompts.fill("entail_all", text=clean[i], claims=numbered(some)),
+            MAX_TOKENS + 8 * len(some), LABELS_SCHEMA,
+            assumed=partial(listed, "labels", ["Contradiction"] * len(some)),
+            read=partial(read_rows, key="labels", count=len(some), read=str)) for i, some in parts]
         replies = self.stage.judge.ask(requests, "check claims")
-        for (side, start, count), reply in zip(calls, replies, strict=True):
-            rows = parsed_rows(reply, "labels", count, read, "entail", self.stage.failures)
-            side[start:start + count] = rows
-        return [tuple(side) for side in labels]
+        labels: list[Labels] = [() if text else ("Neutral",) * len(claims)
+                                for text, (_, claims) in zip(clean, sides, strict=True)]
+        read = partial(read_word, words=LABELS)
+        for (i, some), reply in zip(parts, replies, strict=True):
+            labels[i] += tuple(parsed_rows(reply, "labels", len(some), read, "entail", self.stage.failures))
+        return labels
 
 
 def _with_metrics(c: Claims) -> Claims:
     """The claims with their metrics, and how many of them are unscored; all are where a side has no list."""
-    sides = {"response": c.response_claims, "reference": c.gt_answer_claims}
-    if lost := " and the ".join(side for side, claims in sides.items() if claims is None):
-        return replace(c, unscored=c.units, reason=f"the claims of the {lost} could not be read")
+    if c.response_claims is None or c.gt_answer_claims is None:
+        return replace(c, unscored=c.units, reason="the claims of a side could not be read")
     precision, recall, harmonic = claim_scores(c.response_claims, c.gt_answer_claims, c.answer2response,
                                                c.response2answer)
     unscored = (c.answer2response + c.response2answer).count(None)
@@ -166,24 +169,17 @@ class JudgeAlone(Evaluator[ScoreResult]):
 
     def batch(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]) -> list[ScoreResult]:
         """One value per answer."""
-        results, asked, requests = [], [], []
-        for i, answer in enumerate(answers):
-            triplet = triplets[answer.triplet_id]
-            reason = "" if triplet.reference.strip() else "the reference is empty"
-            results.append(ScoreResult(
-                answer.triplet_id, answer.model, nan if reason else 0.0, question=triplet.question,
-                group=triplet.group, signature=self.signature, reason=reason))
-            if answer.answer.strip() and not reason:
-                prompt = self.prompts.fill(
-                    "judge_alone", question=quoted(triplet.question), reference=harmless(triplet.reference),
-                    answer=harmless(answer.answer))
-                requests.append(Request("judge", prompt, MAX_TOKENS, assumed=partial(str, 100),
-                                        read=partial(read_score, max_score=100)))
-                asked.append(i)
-        for i, reply in zip(asked, self.stage.judge.ask(requests, "judge answers"), strict=True):
-            value = parsed(reply, partial(read_score, max_score=100), "judge", self.stage.failures)
-            if value is None:
-                results[i] = replace(results[i], value=nan, unscored=1, reason="the reply could not be read")
-            else:
-                results[i] = replace(results[i], value=value)
-        return results
+        asked = [(triplets[answer.triplet_id], answer) for answer in answers]
+        values: list[float | None] = [0.0 if triplet.reference.strip() else nan for triplet, _ in asked]
+        judged = [i for i, (t, a) in enumerate(asked) if t.reference.strip() and a.answer.strip()]
+        read = partial(read_score, max_score=100)
+        requests = [Request("judge", self._prompt(*asked[i]), MAX_TOKENS, read=read,
+                            assumed=partial(str, 100)) for i in judged]
+        for i, reply in zip(judged, self.stage.judge.ask(requests, "judge answers"), strict=True):
+            values[i] = parsed(reply, read, "judge", self.stage.failures)
+        return [score_result(*pair, value, self.signature)
+                for pair, value in zip(asked, values, strict=True)]
+
+    def _prompt(self, triplet: Triplet, answer: Answer) -> str:
+        return self.prompts.fill("judge_alone", question=quoted(triplet.question),
+                                 reference=harmless(triplet.reference), answer=harmless(answer.answer))

@@ -1,4 +1,4 @@
-"""The command line: what each command takes, and how it ends. `commands` has what each does.
+"""The command line: what each command takes, what it does, and how it ends. Heavy libraries are loaded late.
 
 Exit status: 0 done; 2 bad input, named in one line; 3 finished, but under 95 % of the points or of the
 answers have a score; 130 stopped by Ctrl-C or SIGTERM: the replies that came are saved, results not written.
@@ -8,20 +8,33 @@ from __future__ import annotations
 
 import argparse
 import io
-import re
+import json
+import math
 import signal
 import sys
-import textwrap
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from importlib import import_module
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from . import __version__
-from .io import meant, say
+from .evaluators import OwnMetric, build
+from .frames import COLUMNS, Row, metric_of, of_rows, values_of
+from .io import read_text, say, write_jsonl
+from .prompts import Prompts
 from .types import InputError
 
+if TYPE_CHECKING:
+    from .judge.client import LLMJudge
+
 STORE = "ems-replies.sqlite"
+ENOUGH = 0.95            # share of points, and of answers, that must have a score for exit status 0
+# Options as `build` takes them, as `LLMJudge.of` does, and others that are about a judge.
+OF_STAGES = ("extractor", "matcher", "encoder", "joint", "max_score", "prompts")
+OF_THE_JUDGE = ("base_url", "key_env", "workers", "timeout", "recorded", "mode", "weights", "seed",
+                "temperature", "thinking_tokens", "prices", "spend_limit")
+WITH_A_JUDGE = ("joint", "max_score", "prompts", "dry_run")
 # Options of several commands, and what argparse is told of them.
 JSON: dict[str, Any] = {"action": "store_true", "help": "JSON on standard output"}
 CLUSTER: dict[str, Any] = {"choices": ("group", "triplet_id"), "default": "group",
@@ -30,16 +43,13 @@ DRY_RUN: dict[str, Any] = {"action": "store_true", "help": "count calls, tokens 
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit status."""
+    """Run one command; returns the exit status. What argparse does not understand exits with status 2."""
     if isinstance(sys.stdout, io.TextIOWrapper):       # not every terminal has a dash or an arrow
         sys.stdout.reconfigure(errors="replace")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    args = _parsed(argv)
     try:
-        if args.run is None:
-            args.parser.print_help()
-            return 0
-        return getattr(import_module("ems.commands"), args.run)(args)
+        args = _parser().parse_args(argv)
+        return args.run(args)
     except InputError as error:
         say(f"ems: {error}")
         return 2
@@ -48,66 +58,53 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 128 + signal.SIGINT
 
 
-def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The options of the command `run` (None without one); exits with status 2 for what is not understood."""
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ems", description="Extract, match, and score: judge long answers about long texts.",
         epilog="`ems COMMAND -h` explains a command. Exit status: 0 done; 2 bad input; 3 done, but under "
                "95 % of the points or of the answers have a score.")
     parser.add_argument("--version", action="version", version=f"ems {__version__}")
-    parser.set_defaults(run=None, parser=parser)
-    commands = parser.add_subparsers(metavar="COMMAND", title="commands")
+    commands = parser.add_subparsers(metavar="COMMAND", title="commands", required=True, dest="command")
     for add in (_score, _evaluate, _report, _compare, _agree, _replies, _reproduce):
         add(commands)
-    args, unknown = parser.parse_known_args(argv)
-    if unknown:
-        options = re.findall(r"--[a-z][a-z-]*", args.parser.format_help())
-        nearest = meant(unknown[0].partition("=")[0], options)
-        args.parser.error(f"unrecognized arguments: {' '.join(unknown)}{nearest}")
-    return args
+    return parser
 
 
-def _command(commands: Any, name: str, about: str, *examples: str) -> Callable[..., Any]:
-    """Add a command; returns what adds an argument to it."""
-    short = about[0].lower() + about.partition(":")[0][1:]
-    command = commands.add_parser(
-        name, help=short, description=textwrap.fill(about + ".", 100), allow_abbrev=False,
-        epilog="\n  ".join(["examples:", *examples]), formatter_class=argparse.RawDescriptionHelpFormatter)
-    command.set_defaults(run=name, parser=command)
+def _command(commands: Any, run: Callable[..., int], example: str) -> Callable[..., Any]:
+    """Add a command, named and described as the function that runs it; returns what adds an argument."""
+    about = str(run.__doc__)
+    command = commands.add_parser(run.__name__, help=about.partition(":")[0], description=about,
+                                  epilog=f"example: {example}", allow_abbrev=False)
+    command.set_defaults(run=run)
     return command.add_argument
 
 
-# --- evaluation ---
-
-
 def _score(commands: Any) -> None:
-    add = _command(commands, "score", "One answer against one reference: two text files",
-                   "ems score --reference ref.txt --answer ans.txt",
-                   "ems score --reference ref.txt --answer ans.txt --judge gpt-4o --json")
+    add = _command(commands, score, "ems score --reference ref.txt --answer ans.txt --judge gpt-4o")
     add("--reference", required=True, metavar="FILE", help="text of the reference, UTF-8")
     add("--answer", required=True, metavar="FILE", help="text of the answer, UTF-8")
     add("--question", default="", metavar="TEXT", help="what is answered: its words weigh less")
     _add_stages(add)
 
 
+def score(args: argparse.Namespace) -> int:
+    """One answer against one reference: two text files."""
+    reference, answer = read_text(args.reference), read_text(args.answer)
+    evaluator = build(_judge(args), args.scorer, **_stages(args))
+    result = evaluator.score(reference, answer, args.question)
+    print(json.dumps({"metric": metric_of(result), **result.to_dict()}) if args.json else result)
+    return _status(list(values_of(result, "")), Counter([result.reason]), evaluator.failures)
+
+
 def _evaluate(commands: Any) -> None:
-    add = _command(
-        commands, "evaluate", "Many answers: results a line, and a table of means. Files are JSON lines, a "
-        "JSON array or CSV with a header. A triplet has id, question and reference (or points), and if you "
-        "like group (what is not independent, such as a company) and context; an answer has triplet_id, "
-        "model and answer",
-        "ems evaluate triplets.jsonl answers.csv -o results.jsonl",
-        "ems evaluate triplets.jsonl answers.jsonl -o results.jsonl --judge gpt-4o --dry-run",
-        "ems evaluate t.csv a.csv -o r.jsonl --judge m --base-url http://localhost:8000/v1")
+    add = _command(commands, evaluate, "ems evaluate triplets.jsonl answers.csv -o results.jsonl")
     add("triplets", metavar="TRIPLETS", help="questions with references")
     add("answers", metavar="ANSWERS", help="the answers to score")
     add("-o", "--output", required=True, metavar="OUT.jsonl", help="file to write when all are scored")
     add("--cluster", **CLUSTER)
-    add("--dry-run", **DRY_RUN)
-    add("--support", choices=("llm", "numbers"),
-        help="check answer points against the context: by the judge, or which of their numbers it has")
-    add("--metric", metavar="IMPORT:PATH",
-        help="a metric of your own in place of all stages: from references and answers to values")
+    add("--dry-run", **DRY_RUN, default=argparse.SUPPRESS)
+    add("--support", choices=("llm", "numbers"), help="check points, or their numbers, against the context")
+    add("--metric", metavar="IMPORT:PATH", help="your own: a function from references and answers to values")
     add("--scheduler", metavar="ADDRESS", help="of a Dask cluster, for evaluation without a judge")
     _add_stages(add)
 
@@ -123,8 +120,7 @@ def _add_stages(add: Callable[..., Any]) -> None:
     add("--extractor", metavar="IMPORT:PATH", help="your own: a function from texts to lists of points")
     add("--matcher", metavar="IMPORT:PATH", help="your own: a function from pairs of lists to indices")
     add("--encoder", metavar="NAME", help="model for bertscore; default roberta-large")
-    add("--joint", action="store_true",
-        help="ask the judge about all points of an answer at once; default one by one, as the paper does")
+    add("--joint", action="store_true", help="ask the judge about all points of an answer at once")
     add("--max-score", type=int, metavar="N", help="the judge's best score; default 10")
     add("--prompts", metavar="SET", help="the judge's: kit (default), paper or a folder of templates")
     add("--base-url", metavar="URL", help="address of the judge's endpoint; default OPENAI_BASE_URL")
@@ -136,8 +132,7 @@ def _add_stages(add: Callable[..., Any]) -> None:
     add("--weights", metavar="REVISION", help="of the judge: a reply belongs to the weights it was made with")
     add("--seed", type=_or_none(int), metavar="N|none", help="sent with every question; default 7")
     add("--temperature", type=_or_none(float), metavar="T|none", help="sent with every question; default 0")
-    add("--thinking-tokens", type=int, metavar="N",
-        help="that a reply may take beyond its answer, for a model that thinks first; default 0")
+    add("--thinking-tokens", type=int, metavar="N", help="room for a model that thinks first; default 0")
     add("--prices", metavar="FILE", help="YAML: money for a million tokens as prompt, completion and cached")
     add("--spend-limit", type=float, metavar="MONEY", help="stop before the judge costs more")
 
@@ -148,61 +143,247 @@ def _or_none(kind: Callable[[str], float]) -> Callable[[str], float | None]:
     return number
 
 
-# --- results ---
+def evaluate(args: argparse.Namespace) -> int:
+    """Many answers: a table of means on the screen, and a line per answer in the output file.
+
+    Files are JSON lines, a JSON array or CSV with a header. A triplet has id, question and reference (or
+    points), and if you like context and group (what is not independent, such as a company); an answer has
+    triplet_id, model and answer.
+    """
+    _keep(args.output, args.triplets, args.answers, args.store, *getattr(args, "recorded", []))
+    judge = _judge(args)
+    evaluator = OwnMetric(args.metric) if args.metric else build(judge, args.scorer, **_stages(args))
+    results = _results(args, judge, evaluator)
+    if judge is not None and "dry_run" in args:
+        from .judge.cost import plan_text
+
+        deque(results, 0)                 # counted by a judge that plans
+        print(plan_text({judge.name: judge.usage()}))
+        return 0
+    rows: list[Row] = []
+    reasons: Counter[str] = Counter()
+    def lines() -> Iterator[dict[str, Any]]:
+        for result in results:
+            rows.extend(values_of(result, metric_of(result)))
+            reasons[result.reason] += 1
+            yield {"metric": metric_of(result), **result.to_dict()}
+    write_jsonl(args.output, lines())
+    failures = evaluator.failures
+    del evaluator                         # with the points of all references: the table needs the room
+    _show(args, judge, rows, results if args.support else ())
+    return _status(rows, reasons, failures)
+
+
+def _results(args: argparse.Namespace, judge: LLMJudge | None, evaluator: Any) -> Any:
+    """The results one after the other, or as a list where their points are checked against the documents."""
+    from .data import check_join, load_answers, load_triplets
+    from .support.supporter import check_by_judge, check_numbers
+
+    if args.support and not hasattr(evaluator, "extractor"):
+        raise InputError("--support checks points, and this scorer or metric has none; leave it out")
+    if args.support == "llm" and judge is None:
+        raise InputError("--support llm asks a judge; name one, or give --support numbers")
+    triplets, answers = load_triplets(args.triplets), load_answers(args.answers)
+    for model, missing in check_join(triplets, answers).items():
+        say(f"ems: {model} left {len(missing)} of {len(triplets)} triplets unanswered, e.g. {missing[0]}")
+    if not args.scheduler:
+        results = evaluator.stream(triplets, answers, progress="dry_run" not in args)
+    elif judge is not None or args.metric:
+        raise InputError("--scheduler spreads stages without a judge; a judge scales by its endpoint: more "
+                         "--workers, or a batch endpoint (ems replies export --pending)")
+    else:
+        from .distributed import stream
+
+        results = stream(args.scheduler, triplets, answers, scorer=args.scorer, **_stages(args))
+    contexts = {triplet.id: triplet.context or "" for triplet in triplets}
+    if args.support == "numbers":
+        return check_numbers(list(results), contexts)
+    if judge is not None and args.support:
+        return check_by_judge(list(results), contexts, judge, _stages(args).get("prompts"))
+    return results
+
+
+def _show(args: argparse.Namespace, judge: LLMJudge | None, rows: Sequence[Row],
+          checked: Sequence[Any]) -> None:
+    """The means with their intervals; then what the documents say, and what the judge was asked."""
+    import pandas as pd
+
+    from .judge.cost import usage_table
+    from .stats import summarise
+    from .support.supporter import support_table
+    from .tables import as_text, percent, with_interval
+
+    summary = summarise(of_rows(rows), cluster=args.cluster)
+    if args.json:
+        print(summary.to_json(orient="records"))
+    else:
+        table = []
+        for (metric, model), parts in summary.groupby(["metric", "model"], sort=False):
+            cells = {row.part: with_interval(row) for row in parts.itertuples(index=False)}
+            table.append({"model": model, "metric": metric, **cells, "n": parts["n"].min(),
+                          "clusters": parts["clusters"].min(), "scored": percent(parts["coverage"].min())})
+        print(as_text(pd.DataFrame(table)))
+        if checked:
+            print(f"\nThe answers' points in the documents:\n{as_text(support_table(checked))}")
+    if judge is not None:
+        print(as_text(usage_table({judge.name: judge.usage()})), file=sys.stderr)
+
+
+def _status(rows: Sequence[Row], reasons: Counter[str], failures: Counter[str]) -> int:
+    """The exit status; on stderr the results' commonest reasons, and what is unscored where it is not 0."""
+    answers = [dict(zip(COLUMNS, row, strict=True)) for row in rows if row[1] in ("F1", "Score")]
+    units, unscored = (sum(answer[name] for answer in answers) for name in ("units", "unscored"))
+    lost = sum(math.isnan(answer["value"]) for answer in answers)
+    del reasons[""]
+    for reason, times in reasons.most_common(3):
+        say(f"ems: {times} of {len(answers)} answers: {reason}")
+    if lost < len(answers) and unscored <= (1 - ENOUGH) * units and lost <= (1 - ENOUGH) * len(answers):
+        return 0
+    say(f"ems: {unscored} of {units} points are unscored, {lost} of {len(answers)} answers altogether; the "
+        "values speak for the rest only")
+    for why, times in failures.most_common():
+        hint = "; a model that thinks first needs --thinking-tokens" if why.endswith(": length") else ""
+        say(f"ems: {times} replies could not be used, {why}{hint}")
+    return 3
+
+
+def _judge(args: argparse.Namespace) -> LLMJudge | None:
+    """The judge that the options name; None for none, and then InputError for options that are about one."""
+    if args.judge == "none":
+        if idle := [name for name in vars(args) if name in (*OF_THE_JUDGE, *WITH_A_JUDGE)]:
+            raise InputError(f"--{idle[0].replace('_', '-')} needs a judge; name one with --judge MODEL, or "
+                             "leave the option out")
+        return None
+    from .judge.client import LLMJudge
+    from .reproduce import parse_yaml
+
+    settings = {name: value for name, value in vars(args).items() if name in OF_THE_JUDGE}
+    if "prices" in settings:
+        settings["prices"] = parse_yaml(read_text(settings["prices"]), settings["prices"])
+    if "dry_run" in args:
+        settings["mode"] = "plan"
+    return LLMJudge.of({"mode": "live", "store": args.store, "model": args.judge} | settings, Path(), Path())
+
+
+def _stages(args: argparse.Namespace) -> dict[str, Any]:
+    stages = {name: value for name, value in vars(args).items() if name in OF_STAGES}
+    if "prompts" in stages:
+        stages["prompts"] = Prompts.named(stages["prompts"])
+    return stages
 
 
 def _report(commands: Any) -> None:
-    add = _command(commands, "report", "Results as one HTML file: a summary with intervals, a table of the "
-                   "answers, the points of each. It needs no server and no network",
-                   "ems report results.jsonl -o report.html")
+    add = _command(commands, report, "ems report results.jsonl -o report.html")
     add("results", metavar="RESULTS", help="results of ems evaluate, or a run's alignments.jsonl")
     add("-o", "--output", required=True, metavar="FILE.html", help="file to write")
 
 
+def report(args: argparse.Namespace) -> int:
+    """Results as one HTML file: a summary with intervals, and the points of each answer."""
+    from .data import load_results
+    from .report import save_report
+
+    _keep(args.output, args.results)
+    print(save_report(load_results(args.results), args.output))
+    return 0
+
+
 def _compare(commands: Any) -> None:
-    add = _command(commands, "compare", "Two files of results: B less A on the same questions, by intervals "
-                   "and a sign-flip test over groups, and what changed most. Joined by question and model; "
-                   "where A has one model, by question",
-                   "ems compare before.jsonl after.jsonl", "ems compare a.jsonl b.jsonl --metric 'EMS(LLM)'")
+    add = _command(commands, compare, "ems compare before.jsonl after.jsonl")
     add("a", metavar="A", help="results to compare with")
     add("b", metavar="B", help="results that are compared: a positive difference is in their favour")
     add("--metric", metavar="NAME", help="which one, where a file holds several")
-    add("--top", type=int, default=5, metavar="N", help="changed answers to show; default 5")
     add("--cluster", **CLUSTER)
     add("--json", **JSON)
 
 
+def compare(args: argparse.Namespace) -> int:
+    """Two files of results: B less A on the same questions, and the answers and points that changed most.
+
+    Joined by question and model; where A has one model, by question. With intervals and a sign-flip test.
+    """
+    from . import compare as comparison
+
+    tables = comparison.compare(args.a, args.b, metric=args.metric, cluster=args.cluster)
+    if args.json:
+        rows = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}
+        print(json.dumps(rows))
+    else:
+        print(comparison.text(tables))
+    return 0
+
+
 def _agree(commands: Any) -> None:
-    add = _command(commands, "agree", "Results beside your labels: how well metrics agree with them. LABELS "
-                   "is CSV: triplet_id, model and label, or triplet_id, model_a, model_b and preference; "
-                   "if any, rater and group",
-                   "ems agree results.jsonl labels.csv", "ems agree local.jsonl judged.jsonl preferences.csv")
+    add = _command(commands, agree, "ems agree results.jsonl labels.csv")
     add("results", nargs="+", metavar="RESULTS", help="results of ems evaluate; several are compared")
     add("labels", metavar="LABELS", help="CSV file of labels or preferences")
 
 
+def agree(args: argparse.Namespace) -> int:
+    """Results beside your labels: how well metrics agree with them.
+
+    LABELS is a file of triplet_id, model and label (0 or 1, or a grade).
+    """
+    from .labels import agreement_text
+
+    print(agreement_text(args.results, args.labels))
+    return 0
+
+
 def _replies(commands: Any) -> None:
-    add = _command(commands, "replies", "Saved replies: to take elsewhere, or from a batch endpoint",
-                   "ems replies export --pending batch.jsonl", "ems replies import output.jsonl")
+    add = _command(commands, replies, "ems replies export --pending batch.jsonl")
     add("action", choices=("export", "import"), help="write replies as JSON lines, or read them")
     add("file", metavar="FILE", help="file to write, or to read")
     add("--pending", action="store_true", help="export the requests that wait, for a batch endpoint")
-    add("--prompts", action="store_true", help="export the prompts as well")
     add("--store", default=STORE, metavar="FILE", help=f"default {STORE}")
 
 
+def replies(args: argparse.Namespace) -> int:
+    """Saved replies: to take elsewhere, or from a batch endpoint."""
+    from .judge.store import Replies
+
+    if args.action == "export":
+        _keep(args.file, args.store)
+        if not Path(args.store).exists():
+            raise InputError(f"{args.store}: no such store; --store names one that a run has made")
+    store = Replies(args.store)
+    if args.action == "import":
+        print(", ".join(f"{times} {what}" for what, times in store.import_file(args.file).items()))
+    elif args.pending:
+        print(f"{store.export_pending(args.file)} pending requests written to {args.file}")
+    else:
+        print(f"{store.export(args.file)} replies written to {args.file}")
+    return 0
+
+
 def _reproduce(commands: Any) -> None:
-    add = _command(commands, "reproduce", "Run the notebooks of a profile: into runs/<profile>/. What has "
-                   "not changed is skipped. The default profile needs no key and no network",
-                   "ems reproduce --only 03,08", "ems reproduce --profile paper --dry-run",
-                   "ems reproduce -p RESAMPLES 500 -p JUDGE.mode live")
-    add("--profile", default="default", metavar="P", help="a name in profiles/, or a .yaml file")
+    add = _command(commands, reproduce, "ems reproduce --profile paper --dry-run")
+    add("--profile", default="default", metavar="P", help="a name in profiles/")
     add("--only", default="", metavar="03,08", help="these notebooks alone")
     add("-p", dest="parameters", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"),
         help="a notebook parameter, or a key of one (JUDGE.mode); its value as YAML")
-    add("--force", action="store_true", help="run again what has not changed")
     add("--dry-run", **DRY_RUN)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def reproduce(args: argparse.Namespace) -> int:
+    """Run the notebooks of a profile: into runs/<profile>/. What has not changed is skipped."""
+    from . import reproduce as runner
+    from .judge.cost import plan_text
+
+    given = {name: runner.parse_yaml(value, f"-p {name}") for name, value in args.parameters}
+    only = args.only.split(",") if args.only else []
+    if args.dry_run:
+        print(plan_text(runner.plan(args.profile, only=only, given=given)))
+        return 0
+    table = runner.reproduce(args.profile, only=only, given=given) / "table1.md"
+    if table.exists() and not only:
+        print(read_text(table))
+    return 0
+
+
+def _keep(out: str, *read: str) -> None:
+    """InputError when what a command would write is a folder, or one of the files that it reads."""
+    if Path(out).is_dir():
+        raise InputError(f"{out} is a folder; name a file in it to write")
+    if Path(out).resolve() in [Path(path).resolve() for path in read]:
+        raise InputError(f"{out} is also read by this command and would be lost; name another file")

@@ -8,33 +8,26 @@ in [0, 1] for each; None means unscored.
 from __future__ import annotations
 
 import hashlib
-import importlib
 import inspect
 import os
+import pkgutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from .io import meant
 from .types import InputError
 
 
 def load(path: str) -> Any:
     """The object at an import path "module:name"; the working folder is searched first."""
-    module_name, _, name = path.partition(":")
-    if not (module_name and name):
-        raise InputError(f"an import path reads module:name, such as mymodule:jaccard, got {path!r}")
     sys.path.insert(0, os.getcwd())
     try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        raise InputError(f"{path}: no module {error.name!r} in {os.getcwd()} or installed") from None
+        return pkgutil.resolve_name(path)
+    except (ValueError, ImportError, AttributeError) as error:
+        raise InputError(f"{path!r} leads nowhere ({error}); an import path reads module:name") from error
     finally:
         sys.path.remove(os.getcwd())
-    if not hasattr(module, name):
-        raise InputError(f"{path}: {module_name} has no {name!r}{meant(name, vars(module))}")
-    return getattr(module, name)
 
 
 def as_stage(given: Any, kind: str) -> Any:
@@ -55,8 +48,7 @@ def as_stage(given: Any, kind: str) -> Any:
     return signed
 
 
-def _entries(function: Callable[..., Any], kind: str, name: str, items: Sequence[Any], *answers: Any
-             ) -> list[Any]:
+def _entries(function: Any, kind: str, name: str, items: Sequence[Any], *answers: Any) -> list[Any]:
     """What a function returns, an entry for each input. InputError for another number of entries."""
     if kind == "scorer":
         values = iter(_entries(function, "metric", name, [pair for pairs in items for pair in pairs]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import islice
 from typing import Any
 
 from .evaluators import build
@@ -23,39 +22,31 @@ def stream(address: str, triplets: Sequence[Triplet], answers: Sequence[Answer],
 
     InputError when dask is missing, nothing answers there, or the workers cannot do the work.
     """
-    build(None, **stages)              # says here, and not on a worker, what is wrong with the stages
     try:
-        from distributed import Client
+        from distributed import CancelledError, Client, KilledWorker
 
         client = Client(address, timeout=5, set_as_default=False)
     except (ImportError, OSError, ValueError) as error:
         raise InputError(f"no Dask scheduler at {address} ({error}); pip install -e '.[dask]', start 'dask "
                          "scheduler' and give its address, such as tcp://host:8786") from None
-    by_id, rest, waiting = {triplet.id: triplet for triplet in triplets}, iter(answers), deque[Any]()
+    by_id = {triplet.id: triplet for triplet in triplets}
+    futures: deque[Any] = deque()
     with client:
-        while True:
-            most = 4 * max(1, sum(client.nthreads().values()))       # enough for all, with flat memory
-            while len(waiting) < most and (chunk := list(islice(rest, CHUNK))):
-                needed = [by_id[id_] for id_ in dict.fromkeys(answer.triplet_id for answer in chunk)]
-                waiting.append(client.submit(_evaluate, needed, chunk, stages, pure=False))
-            if not waiting:
-                return
-            yield from _received(client, waiting.popleft())
-
-
-def _received(client: Any, future: Any) -> list[Result]:
-    from distributed import CancelledError, KilledWorker
-
-    address = client.scheduler.address
-    while True:
-        try:
-            return future.result(QUIET)
-        except TimeoutError:
-            workers = len(client.nthreads())
-            say(f"ems: nothing has come from {address} for {QUIET:.0f} s; it has {workers} workers")
-        except (ImportError, CancelledError, KilledWorker) as error:
-            raise InputError(f"{address} could not finish ({type(error).__name__}: {error}); every worker "
-                             "needs this version of ems-kit, and memory for it") from None
+        for start in range(0, len(answers), CHUNK):
+            chunk = answers[start:start + CHUNK]
+            needed = {answer.triplet_id: by_id[answer.triplet_id] for answer in chunk}
+            futures.append(client.submit(_evaluate, list(needed.values()), chunk, stages, pure=False))
+        while futures:
+            try:
+                results = futures[0].result(QUIET)
+            except TimeoutError:
+                say(f"ems: nothing came for {QUIET:.0f} s; {address} has {len(client.nthreads())} workers")
+            except (ImportError, CancelledError, KilledWorker) as error:
+                raise InputError(f"{address} could not finish ({type(error).__name__}: {error}); every "
+                                 "worker needs this version of ems-kit, and memory for it") from None
+            else:
+                futures.popleft()
+                yield from results
 
 
 def _evaluate(triplets: Sequence[Triplet], answers: Sequence[Answer], stages: dict[str, Any]) -> list[Result]:

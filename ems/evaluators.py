@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import nan
 from typing import Any
 
-from .baselines import JudgeAlone, RAGChecker
+from .baselines import JudgeAlone, RAGChecker, score_result
 from .coverage import Coverage
 from .custom import as_stage
 from .extract import LLMExtractor
@@ -22,6 +21,7 @@ from .types import Answer, InputError, Result, ScoreResult, Triplet
 
 JUDGED = ("llm", "coverage", "judge", "ragchecker")        # scorers that ask a judge
 SCORERS = (*JUDGED, "rouge", "bleu", "bertscore", "local")
+WHOLE: dict[Any, Any] = {"judge": JudgeAlone, "ragchecker": RAGChecker}    # without stages
 
 
 def score_answer(reference: str, answer: str, *, judge: Any = None, scorer: Any = None, question: str = ""
@@ -34,7 +34,7 @@ def score_answer(reference: str, answer: str, *, judge: Any = None, scorer: Any 
 
 
 def build(judge: Any = None, scorer: Any = None, *, joint: bool = False, extractor: Any = None,
-          matcher: Any = None, prompts: Prompts | None = None, encoder: Encoder | None = None,
+          matcher: Any = None, prompts: Prompts | None = None, encoder: Encoder | str = "roberta-large",
           max_score: int = 10) -> Evaluator[Any]:
     """The evaluator with this judge and this scorer.
 
@@ -45,17 +45,15 @@ def build(judge: Any = None, scorer: Any = None, *, joint: bool = False, extract
     joint       asks about all points of an answer in one call; else one call a point, as the paper does.
     extractor   and `matcher` are functions of your own or import paths. By default the judge does both;
                 without a judge points are sentences, matched by their words.
-    encoder     of "bertscore"; default roberta-large.
+    encoder     of "bertscore", or its name.
     max_score   top of the judge's scale.
 
     InputError for an unknown scorer, one that lacks a judge, or a stage that it does not have.
     """
     scorer = scorer or ("local" if judge is None else "llm")
     _check(judge, scorer, extractor, matcher)
-    if scorer == "judge":
-        return JudgeAlone(judge, prompts)
-    if scorer == "ragchecker":
-        return RAGChecker(judge, prompts)
+    if scorer in WHOLE:
+        return WHOLE[scorer](judge, prompts)
     cut = SentenceExtractor() if judge is None or scorer == "local" else LLMExtractor(judge, prompts)
     extract = as_stage(extractor or cut, "extractor")
     if scorer in ("local", "coverage"):
@@ -64,7 +62,8 @@ def build(judge: Any = None, scorer: Any = None, *, joint: bool = False, extract
     match = as_stage(matcher or default, "matcher")
     scorers: dict[Any, Callable[[], Scorer]] = {
         "llm": lambda: LLMScorer(judge, prompts, max_score=max_score, joint=joint), "rouge": rouge_scorer,
-        "bleu": bleu_scorer, "bertscore": lambda: bert_scorer(encoder or Encoder())}
+        "bleu": bleu_scorer,
+        "bertscore": lambda: bert_scorer(Encoder(encoder) if isinstance(encoder, str) else encoder)}
     return EMS(extract, match, scorers[scorer]() if scorer in scorers else as_stage(scorer, "scorer"))
 
 
@@ -75,9 +74,7 @@ def _check(judge: Any, scorer: Any, extractor: Any, matcher: Any) -> None:
                          f"{scorer!r}{meant(scorer, SCORERS)}")
     if scorer in JUDGED and judge is None:
         raise InputError(f"the {scorer} scorer needs a judge; name one, or take rouge, bleu or local")
-    has_points = scorer not in ("judge", "ragchecker")
-    has_pairs = has_points and scorer not in ("coverage", "local")
-    if (extractor is not None and not has_points) or (matcher is not None and not has_pairs):
+    if (extractor and scorer in WHOLE) or (matcher and scorer in (*WHOLE, "coverage", "local")):
         raise InputError(f"the {scorer} scorer has no use for this extractor or matcher; leave it out")
 
 
@@ -94,7 +91,5 @@ class OwnMetric(Evaluator[ScoreResult]):
     def batch(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]) -> list[ScoreResult]:
         asked = [triplets[answer.triplet_id] for answer in answers]
         values = self.metric([triplet.reference for triplet in asked], [answer.answer for answer in answers])
-        return [ScoreResult(a.triplet_id, a.model, nan if value is None else value, question=t.question,
-                            group=t.group, signature=self.signature, unscored=int(value is None),
-                            reason="the metric gave no value" if value is None else "")
-                for t, a, value in zip(asked, answers, values, strict=True)]
+        return [score_result(triplet, answer, value, self.signature)
+                for triplet, answer, value in zip(asked, answers, values, strict=True)]

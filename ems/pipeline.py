@@ -16,10 +16,10 @@ from .judge import MissingReplies
 from .match import Matcher
 from .metrics import check_alignment, ems_scores, reference_scores
 from .score import Scorer
-from .types import Answer, CoverageResult, EMSResult, InputError, Points, Result, Signature, Triplet
+from .types import Answer, CoverageResult, EMSResult, InputError, Points, Result, Signature, Triplet, rendered
 
 R = TypeVar("R", bound=Result)
-AT_ONCE = 128                 # answers in a batch, at least: enough requests to keep a judge's workers busy
+AT_ONCE = 512                 # answers in a batch: enough requests to keep a judge's workers busy
 
 
 class Evaluator(Generic[R]):
@@ -39,19 +39,12 @@ class Evaluator(Generic[R]):
     @property
     def signature(self) -> Signature:
         """Everything that can change a value: version, stages, and the settings of the judge or judges."""
-        stages = {name: stage.signature for name, stage in self.stages.items()}
-        judged = {name: one.judge.signature for name, one in self.stages.items() if hasattr(one, "judge")}
-        settings = {name: ", ".join(map("=".join, judge.items())) for name, judge in judged.items()}
-        if len(set(settings.values())) > 1:
-            by_stage = "; ".join(f"{name} by {judge}" for name, judge in settings.items())
-            return {"ems": __version__, **stages, "judge": by_stage}
-        return {"ems": __version__, **stages, **next(iter(judged.values()), {})}
-
-    @property
-    def judges(self) -> list[Any]:
-        """The distinct judges of the stages."""
-        judges = [stage.judge for stage in self.stages.values() if hasattr(stage, "judge")]
-        return list({id(judge): judge for judge in judges}.values())
+        signed = {"ems": __version__, **{name: stage.signature for name, stage in self.stages.items()}}
+        judges = {name: one.judge.signature for name, one in self.stages.items() if hasattr(one, "judge")}
+        first: Signature = next(iter(judges.values()), {})
+        if all(judge == first for judge in judges.values()):
+            return {**signed, **first}
+        return {**signed, "judge": "; ".join(f"{name} by {rendered(one)}" for name, one in judges.items())}
 
     @property
     def failures(self) -> Counter[str]:
@@ -82,14 +75,12 @@ class Evaluator(Generic[R]):
         if len(by_id) < len(triplets):
             raise InputError("triplet ids must be unique, and one occurs more than once")
         self._references = {}
-        size = max([AT_ONCE, *(4 * getattr(judge, "workers", 0) for judge in self.judges)])
         missing: set[tuple[str, str, str]] = set()
         source = iter(answers)
         with progress_bar("answers" if progress else "", length_hint(answers) or None) as bar:
-            while batch := list(islice(source, size)):
+            while batch := list(islice(source, AT_ONCE)):
                 if unknown := {answer.triplet_id for answer in batch} - by_id.keys():
-                    raise InputError(f"there are answers to unknown triplets, {some(sorted(unknown))}; the "
-                                     f"{len(by_id)} triplets have ids such as {some(list(by_id))}")
+                    raise InputError(f"there are answers to unknown triplets: {some(sorted(unknown))}")
                 try:
                     yield from self.batch(by_id, batch)
                 except MissingReplies as error:
@@ -100,14 +91,25 @@ class Evaluator(Generic[R]):
 
     def points_of(self, extractor: Extractor, triplets: Mapping[str, Triplet], answers: Sequence[Answer]
                   ) -> list[EMSResult]:
-        """Stage 1: results with the points of both sides; each answer and reference is extracted once."""
+        """Stage 1: results with the points of both sides; given points stand in place of a reference's.
+
+        Each answer and reference is extracted once.
+        """
         known, asked = self._references, [triplets[answer.triplet_id] for answer in answers]
         new = [t.reference for t in asked if not t.points and t.reference not in known]
         texts = list(dict.fromkeys([*new, *(answer.answer for answer in answers)]))
         points = dict(zip(texts, extractor(texts), strict=True))
         known |= {text: points[text] for text in new}
-        return [_with_points(triplet, answer, known.get(triplet.reference), points[answer.answer])
-                for triplet, answer in zip(asked, answers, strict=True)]
+        results = []
+        for t, answer in zip(asked, answers, strict=True):
+            ref, ans = tuple(point.text for point in t.points) or known[t.reference], points[answer.answer]
+            lost, nothing = ref is None or ans is None, (None,) * len(ref or ())
+            results.append(EMSResult(
+                t.id, answer.model, ref or (), ans or (), match=nothing, question=t.question, group=t.group,
+                ref_weights=tuple(point.weight for point in t.points),
+                unscored=max(1, len(nothing)) if lost else 0,
+                reason="the points of a side could not be read" if lost else ""))
+        return results
 
 
 class EMS(Evaluator[EMSResult]):
@@ -128,14 +130,14 @@ class EMS(Evaluator[EMSResult]):
         return self.scored(results)
 
     def scored(self, results: Sequence[EMSResult]) -> list[EMSResult]:
-        """Stage 3 on given points and matches, and the metrics; earlier scores are replaced."""
+        """Stage 3 on given points and matches, and the metrics; earlier scores go, and labels of support."""
         pairs = [[(r.ref_points[i], r.ans_points[j]) for i, j in enumerate(r.match) if j not in (None, -1)]
                  for r in results]
         signature, scored = self.signature, []
         for r, scores in zip(results, self.scorer(pairs), strict=True):
             values = iter(scores)
             given = [None if j in (None, -1) else next(values) for j in r.match]
-            new = replace(r, score=reference_scores(r.match, given), signature=signature)
+            new = replace(r, score=reference_scores(r.match, given), signature=signature, support=())
             if not is_lost(r):
                 new = replace(new, **asdict(ems_scores(r.match, new.score, len(r.ans_points), r.ref_weights)))
             scored.append(new)
@@ -145,25 +147,11 @@ class EMS(Evaluator[EMSResult]):
 def rescored(results: Sequence[EMSResult], scorer: Scorer, pipeline: EMS) -> list[EMSResult]:
     """The same points and matches with another scorer: EMS(ROUGE) differs from EMS(LLM) in nothing else.
 
-    `pipeline` has the stages that made the points and matches. Support in the results stays, and is signed.
+    `pipeline` has the stages that made the points and matches.
     """
-    own = pipeline.signature
-    again = EMS(pipeline.extractor, pipeline.matcher, scorer).scored(results)
-    return [replace(new, signature=new.signature | {k: v for k, v in old.signature.items() if k not in own})
-            for old, new in zip(results, again, strict=True)]
+    return EMS(pipeline.extractor, pipeline.matcher, scorer).scored(results)
 
 
 def is_lost(result: EMSResult | CoverageResult) -> bool:
     """Whether a side's points could not be read: it has none, and yet points are unscored."""
     return result.unscored > 0 and not (result.ref_points and result.ans_points)
-
-
-def _with_points(triplet: Triplet, answer: Answer, extracted: Points | None, ans: Points | None) -> EMSResult:
-    """A result after stage 1; given points stand in place of those of the reference."""
-    ref = tuple(point.text for point in triplet.points) or extracted
-    lost = " and the ".join(side for side, points in (("reference", ref), ("answer", ans)) if points is None)
-    return EMSResult(
-        answer.triplet_id, answer.model, ref or (), ans or (), match=(None,) * len(ref or ()),
-        ref_weights=tuple(point.weight for point in triplet.points), question=triplet.question,
-        group=triplet.group, unscored=max(1, len(ref or ())) if lost else 0,
-        reason=f"the points of the {lost} could not be read" if lost else "")

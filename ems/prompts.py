@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import re
-import sys
 import unicodedata
 from collections.abc import Sequence
 from functools import cache, lru_cache
@@ -17,16 +16,13 @@ from .io import read_text
 from .types import InputError
 
 KIT = Path(__file__).parent / "prompts"
-# Slots that a template may leave out, and that may be filled nevertheless.
+# Slots that a template may leave out.
 OPTIONAL = frozenset("question context document versions_count max_score middle low".split())
 
 
 def home() -> Path:
-    """The user's data folder: EMS_HOME, or `ems` in APPDATA (Windows), XDG_DATA_HOME or ~/.local/share."""
-    if named := os.environ.get("EMS_HOME"):
-        return Path(named)
-    usual = os.environ.get("APPDATA" if sys.platform == "win32" else "XDG_DATA_HOME")
-    return Path(usual or Path.home() / ".local" / "share", "ems")
+    """The user's data folder: EMS_HOME, or ~/.local/share/ems."""
+    return Path(os.environ.get("EMS_HOME") or Path.home() / ".local" / "share" / "ems")
 
 
 class Prompts:
@@ -40,24 +36,19 @@ class Prompts:
         self.name = "kit" if folder is None else self.folder.name
         self.template = cache(self._read)         # by task
         if not self.folder.is_dir():
-            raise InputError(f"{self.folder} is no folder; prompts are files such as match.txt in a folder")
+            raise InputError(f"no prompt set {str(folder)!r}: no such folder, nor one in {home()}/prompts")
 
     @classmethod
     def named(cls, name: str) -> Prompts:
         """The kit's set by "kit", a set in the user's data folder by its name, or any folder by its path."""
         if name == "kit":
             return cls()
-        for folder in (home() / "prompts" / name, Path(name)):
-            if name and folder.is_dir():
-                return cls(folder)
-        raise InputError(f"no prompt set {name!r} in {home() / 'prompts'}, and no folder of that name")
+        in_home = home() / "prompts" / name
+        return cls(in_home if in_home.is_dir() else name)
 
     def fill(self, task: str, **values: str) -> str:
-        """The prompt. KeyError for a slot without a value, ValueError for a value without a slot."""
-        template = self.template(task)
-        if spare := values.keys() - OPTIONAL - set(template.get_identifiers()):
-            raise ValueError(f"{task} has no slot for {sorted(spare)}")
-        return template.substitute(values).strip("\n")
+        """The prompt; KeyError for a slot without a value."""
+        return self.template(task).substitute(values).strip("\n")
 
     def signature(self, *tasks: str) -> str:
         """`kit#1a2b3c4d`: the set's name and a hash over its templates of these tasks.
@@ -79,8 +70,7 @@ class Prompts:
         kit, own = KIT / f"{task}.txt", self.folder / f"{task}.txt"
         path = own if own.is_file() else kit
         if not path.is_file():
-            tasks = ", ".join(sorted(file.stem for file in KIT.glob("*.txt")))
-            raise InputError(f"no {task}.txt in {self.folder}, and the kit has none either; it has {tasks}")
+            raise InputError(f"no {task}.txt in {self.folder}, and the kit has none either")
         template = Template(read_text(path))
         if not template.is_valid():
             raise InputError(f"{path}: write a dollar sign that begins no slot as $$")

@@ -28,37 +28,27 @@ from .judge.cost import Usage
 from .prompts import home
 from .types import InputError
 
-# Whose files a notebook reads; of the others each reads those of all three.
-NEEDS = {"01": (), "02": ("01",), "03": ("01",), "06": (), "09": (), "10": ()}
-ALL = ("01", "02", "03")
+SECOND, FIRST_READER = "02", "04"       # 02 and 03 read files of 01; 04 and later ones, files of 01 to 03
 OPTIONAL = ("09", "10")                 # run only where a profile or --only names them
-PACKAGES = ("openai", "nltk", "rouge-score", "bert-score", "torch", "transformers", "numpy", "pandas")
 PRODUCTS = (".jsonl", ".csv", ".md", ".tex", ".png")
 Parameters = Mapping[str, Any]
 
 
-# --- profiles and parameters ---
+def parse_yaml(text: str, where: str | Path) -> Any:
+    """A YAML document; InputError, which says where it stands, for what is none."""
+    import yaml
 
-def project_root(start: Path | None = None) -> Path:
-    """The nearest folder with notebooks/ and profiles/: `start` (the working directory) or one above it."""
-    start = (start or Path.cwd()).resolve()
-    for folder in (start, *start.parents):
-        if (folder / "notebooks").is_dir() and (folder / "profiles").is_dir():
-            return folder
-    raise InputError(f"no notebooks/ and profiles/ in {start} or above; run this in a clone of the project")
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InputError(f"{where} is not YAML: {error}") from None
 
 
 def load_profile(root: Path, name: str) -> dict[str, dict[str, Any]]:
-    """Parameters by notebook (and `common`) of a profile, by its name or the path of a .yaml file."""
-    import yaml
-
-    path = Path(name) if name.endswith(".yaml") else root / "profiles" / f"{name}.yaml"
-    if not path.is_file():
-        _check([name], sorted(p.stem for p in path.parent.glob("*.yaml")), "no profile")
-    try:
-        profile = yaml.safe_load(read_text(path)) or {}
-    except yaml.YAMLError as error:
-        raise InputError(f"{path} is not YAML: {error}") from None
+    """Parameters by notebook (and `common`) of a profile."""
+    path = root / "profiles" / f"{name}.yaml"
+    _check([name], [p.stem for p in path.parent.glob("*.yaml")], "no profile")
+    profile = parse_yaml(read_text(path), path) or {}
     if not isinstance(profile, dict) or not all(isinstance(block, dict) for block in profile.values()):
         raise InputError(f"{path} must map notebook names (and common) to parameters")
     return profile
@@ -88,8 +78,7 @@ def parameters_of(root: Path, profile: Mapping[str, Parameters], given: Paramete
         _check([name.partition(".")[0] for name in block], allowed[where], f"{where}: no parameter")
     for stem, values in chosen.items():
         for block in (profile.get("common", {}), profile.get(stem, {}), given):
-            for name, value in block.items():
-                _set(values, name, value, stem)
+            _update(values, block, stem)
     return {path: chosen[path.stem] for path in paths}
 
 
@@ -99,109 +88,123 @@ def _check(names: Sequence[str], known: Any, what: str) -> None:
             raise InputError(f"{what} {name!r}{meant(name, known)}; there are {', '.join(sorted(known))}")
 
 
-def _set(values: dict[str, Any], name: str, value: Any, stem: str) -> None:
-    """Set a parameter, or one key of a mapping, if this notebook has it."""
-    name, _, key = name.partition(".")
-    if name not in values:
-        return
-    default = values[name]
-    if key:
-        value = {**default, key: value} if isinstance(default, dict) else {key: value}
-    if type(value) is not type(default) and default is not None:
-        raise InputError(f"{stem}.ipynb: {name} must be {type(default).__name__} like {default!r:.60}, got "
-                         f"{value!r:.60}")
-    values[name] = value
+def _update(values: dict[str, Any], block: Parameters, stem: str) -> None:
+    """Set those parameters of a block, or single keys of them, that this notebook has."""
+    for dotted, value in block.items():
+        name, _, key = dotted.partition(".")
+        if name in values:
+            default = values[name]
+            if key:
+                value = {**(default if isinstance(default, dict) else {}), key: value}
+            if type(value) is not type(default) and default is not None:
+                raise InputError(f"{stem}.ipynb: {name} must be {type(default).__name__}, got {value!r:.60}")
+            values[name] = value
 
-
-# --- a run ---
 
 def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Parameters | None = None,
-              force: bool = False, root: Path | None = None) -> Path:
+              root: Path = Path()) -> Path:
     """Run a profile; returns its folder, with executed copies in `notebooks/`. InputError for a failed cell.
 
-    Two notebooks run at a time where neither needs the other's files; one where a model may be asked. The
-    same call goes on after a failure. The whole default profile as it is refreshes figures/ of the project.
+    `root` is the project's folder. The same call goes on after a failure. The whole default profile as it is
+    refreshes figures/ of the project.
     """
-    began = time.time()
-    root, folder, values, chosen = _opened(profile, only, given or {}, root)
-    manifest = _manifest(profile, root, folder)
-    live = any(_is_live(values[path]) for path in chosen)
-    if not live:
-        os.environ.setdefault("OMP_NUM_THREADS", "1")   # two kernels with a core each
+    folder, values, chosen = _opened(profile, only, given or {}, root)
+    path = folder / "manifest.json"
+    last = json.loads(read_text(path)) if path.exists() else {"notebooks": {}, "files_sha256": {}}
+    whole = all((folder / name).exists() for name in last["files_sha256"])
+    manifest = {"profile": profile, "ems": __version__, "python": platform.python_version(),
+                "packages": {d.name: d.version for d in metadata.distributions()},
+                "sources_sha256": _hash(Path(__file__).parent, root / "notebooks" / "study", root / "data"),
+                "notebooks": last["notebooks"] if whole else {}}
     try:
-        with ThreadPool(1 if live else 2) as pool:      # its threads, and with them the kernels, end with it
-            running: dict[Path, Any] = {}
-            for path in sorted(chosen, key=lambda path: _needs(path.stem) == ALL):
-                for earlier, task in running.items():
-                    if earlier.name.startswith(_needs(path.stem)):
-                        task.get()
-                running[path] = pool.apply_async(_run, (path, values[path], root, folder, manifest, force))
-            for task in running.values():
-                task.get()
+        for wave in ("01", SECOND), (SECOND, FIRST_READER), (FIRST_READER, "99"):
+            _run([path for path in chosen if wave[0] <= path.stem < wave[1]], values, root, folder, manifest)
     finally:
         files = [p for p in sorted(folder.rglob("*")) if p.suffix in PRODUCTS]
         manifest["files_sha256"] = {str(p.relative_to(folder)): _hash(p) for p in files}
-        write_json(folder / "manifest.json", {**manifest, "seconds": round(time.time() - began, 1)})
+        write_json(path, manifest)
     if profile == "default" and not only and not given:
         shutil.copytree(folder / "figures", root / "figures", dirs_exist_ok=True)
-    say(f"done in {time.time() - began:.0f} s: {os.path.relpath(folder)}")
+    say(f"done: {folder}")
     return folder
 
 
 def plan(profile: str = "default", *, only: Sequence[str] = (), given: Parameters | None = None,
-         root: Path | None = None) -> dict[str, dict[str, Usage]]:
+         root: Path = Path()) -> dict[str, dict[str, Usage]]:
     """What the models of a run would be asked, as its notebooks count it: by model and notebook, and task.
 
     Notebook 1 and those that may ask run in a folder that is deleted, with judges that plan: replies that the
     run's store and the recordings hold are not counted, all others are assumed.
     """
-    _, folder, values, chosen = _opened(profile, only, given or {}, root)
+    folder, values, chosen = _opened(profile, only, given or {}, root)
     asking = [path for path in chosen if _is_live(values[path])]
-    usages = {}
     with tempfile.TemporaryDirectory() as scratch:
-        for path in values if asking else ():
-            if path not in asking and not path.name.startswith("01"):
-                continue
+        for path in [path for path in values if asking and (path in asking or path.name.startswith("01"))]:
             planned = {**deepcopy(values[path]), "RUN": scratch}
             if "ENCODER" in planned:
                 planned["ENCODER"] = "all-MiniLM-L6-v2"      # the one that needs no network
-            for model in _models(planned):
-                model |= {"store": str(folder / "replies.sqlite"), **model, "mode": "plan"}
+            for model in _parts(planned):
+                if isinstance(model, dict) and model.get("model"):
+                    model |= {"store": str(folder / "replies.sqlite"), **model, "mode": "plan"}
             say(f"{path.stem}, counted ...")
             _execute(path, Path(scratch, path.name), planned)
-            for file in Path(scratch).glob("usage_*.json"):
-                for name, tasks in json.loads(read_text(file)).items():
-                    usages[f"{name} ({path.stem})"] = {task: Usage(**used) for task, used in tasks.items()}
-                file.unlink()
-    return usages
+        return {f"{model} ({file.stem})": {task: Usage(**used) for task, used in tasks.items()}
+                for file in sorted(Path(scratch).glob("usage_*.json"))
+                for model, tasks in json.loads(read_text(file)).items()}
 
 
-def _opened(profile: str, only: Sequence[str], given: Parameters, root: Path | None
-            ) -> tuple[Path, Path, dict[Path, dict[str, Any]], list[Path]]:
-    """The project's folder, the run's, the parameters of every notebook, and the notebooks of the run."""
-    root = project_root(root)
+def _opened(profile: str, only: Sequence[str], given: Parameters, root: Path
+            ) -> tuple[Path, dict[Path, dict[str, Any]], list[Path]]:
+    """The run's folder, the parameters of every notebook, and the notebooks of the run."""
+    if not (root / "notebooks").is_dir():
+        raise InputError(f"no notebooks/ in {root.resolve()}; run this in a clone of the project")
     settings = load_profile(root, profile)
-    place = {"RUN": f"runs/{Path(profile).stem}", **settings.get("common", {}), **given}["RUN"]
-    values = parameters_of(root, settings, {**given, "RUN": place})
+    given = {"RUN": f"runs/{profile}", **given}
+    values = parameters_of(root, settings, given)
     _check([number[:2] for number in only], [path.stem[:2] for path in values], "no notebook")
-    chosen = [path for path in values if path.name.startswith(tuple(only))] if only else [
-        path for path in values if not path.name.startswith(OPTIONAL) or path.stem in settings]
-    return root, root / place, values, chosen
+    usual = [path for path in values if not path.name.startswith(OPTIONAL) or path.stem in settings]
+    chosen = [path for path in values if path.name.startswith(tuple(only))] if only else usual
+    return root / given["RUN"], values, chosen
 
 
-def _manifest(profile: str, root: Path, folder: Path) -> dict[str, Any]:
-    """What the run is made with, and the notebooks that earlier calls ran, if all their files are there."""
-    path = folder / "manifest.json"
-    last = json.loads(read_text(path)) if path.exists() else {"notebooks": {}, "files_sha256": {}}
-    whole = all((folder / name).exists() for name in last["files_sha256"])
-    return {"profile": profile, "ems": __version__, "python": platform.python_version(),
-            "packages": {d.name: d.version for d in metadata.distributions() if d.name in PACKAGES},
-            "sources_sha256": _hash(Path(__file__).parent, root / "notebooks" / "study", root / "data"),
-            "notebooks": last["notebooks"] if whole else {}}
+def _run(wave: Sequence[Path], values: Mapping[Path, Parameters], root: Path, folder: Path,
+         manifest: dict[str, Any]) -> None:
+    """Run notebooks that do not read each other's files, two at a time, and note them in the manifest."""
+    notes = manifest["notebooks"]
+    due = {path: note for path in wave if (note := _due(path, values[path], root, manifest))}
+    os.environ.setdefault("OMP_NUM_THREADS", "1")            # two kernels with a core each
+    with ThreadPool(2) as pool:                              # Ctrl-C ends its threads, and so the kernels
+        tasks = {path: pool.apply_async(_execute, (path, folder / "notebooks" / path.name, values[path]))
+                 for path in due}
+        for task in tasks.values():
+            task.wait()
+    for path, task in tasks.items():
+        if task.successful():
+            notes[path.stem] = {**due[path], "finished": time.time()}
+    for task in tasks.values():
+        task.get()                      # raises what went wrong, when what went well is noted
 
 
-def _needs(stem: str) -> tuple[str, ...]:
-    return NEEDS.get(stem[:2], ALL)
+def _due(path: Path, values: Parameters, root: Path, manifest: dict[str, Any]) -> dict[str, Any]:
+    """What a notebook's run depends on; empty where all is as it was then, and it need not run again.
+
+    That is the package, the data, its file, its parameters, files that these name, and the runs that it may
+    read. One that may ask a model always runs: what was asked before is in the store.
+    """
+    notes = manifest["notebooks"]
+    named = [part for part in _parts({**values, "RUN": ""}) if part and isinstance(part, str)]
+    places = [place / name for name in named for place in (root, home() / "prompts")]
+    first = SECOND if path.stem < FIRST_READER else FIRST_READER
+    before = [notes[stem]["finished"] for stem in sorted(notes) if stem < min(path.stem, first)]
+    note = {"parameters": values, "sources_sha256": manifest["sources_sha256"], "before": before,
+            "files_sha256": _hash(path, *places), "mirror": os.environ.get("EMS_DATA_MIRROR")}
+    last = notes.pop(path.stem, {})
+    if last == {**last, **note} and not _is_live(values):
+        say(f"{path.stem}: unchanged, skipped")
+        notes[path.stem] = last
+        return {}
+    say(f"{path.stem} ...")
+    return note
 
 
 def _parts(value: Any) -> list[Any]:
@@ -210,49 +213,17 @@ def _parts(value: Any) -> list[Any]:
     return [value, *(part for entry in held for part in _parts(entry))]
 
 
-def _models(values: Parameters) -> list[dict[str, Any]]:
-    return [part for part in _parts(values) if isinstance(part, dict) and part.get("model")]
-
-
 def _is_live(values: Parameters) -> bool:
     """Whether a notebook may ask a model."""
     return any(part.get("mode", "replay") != "replay" for part in _parts(values) if isinstance(part, dict))
 
 
-def _run(path: Path, values: Parameters, root: Path, folder: Path, manifest: dict[str, Any],
-         force: bool) -> None:
-    """Run a notebook and note it in the manifest, unless all that it depends on is as it was then.
-
-    One that may ask a model always runs: what was asked before is in the run's store.
-    """
-    notes = manifest["notebooks"]
-    texts = [part for part in _parts({**values, "RUN": ""}) if part and isinstance(part, str)]
-    files = _hash(path, *(place / text for text in texts for place in (root, home() / "prompts")))
-    before = [notes[stem]["finished"] for stem in sorted(notes) if stem.startswith(_needs(path.stem))]
-    mirror = os.environ.get("EMS_DATA_MIRROR")
-    depends_on = json.dumps([manifest["sources_sha256"], files, values, before, mirror], sort_keys=True)
-    fingerprint = hashlib.sha256(depends_on.encode()).hexdigest()
-    if notes.get(path.stem, {}).get("fingerprint") == fingerprint and not force and not _is_live(values):
-        say(f"{path.stem}: unchanged, skipped")
-        return
-    notes.pop(path.stem, None)
-    say(f"{path.stem} ...")
-    began = time.time()
-    _execute(path, folder / "notebooks" / path.name, values)
-    seconds = round(time.time() - began, 1)
-    notes[path.stem] = {"fingerprint": fingerprint, "finished": time.time(), "parameters": values,
-                        "seconds": seconds}
-    say(f"{path.stem}: {seconds} s")
-
-
 def _execute(path: Path, target: Path, values: Parameters) -> None:
     """Run one notebook in its folder and keep the executed copy; InputError names the cell that failed."""
-    try:
-        from nbclient.exceptions import DeadKernelError
-        from papermill import execute_notebook
-        from papermill.exceptions import PapermillExecutionError
-    except ImportError:
-        raise InputError("ems reproduce needs papermill: pip install -e '.[notebooks]'") from None
+    from nbclient.exceptions import DeadKernelError
+    from papermill import execute_notebook
+    from papermill.exceptions import PapermillExecutionError
+
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         execute_notebook(str(path), str(target), parameters=dict(values), kernel_name="python3",

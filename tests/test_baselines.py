@@ -11,7 +11,6 @@ from doubles import ScriptedJudge
 from ems.baselines import CLAIMS_PER_CALL, JudgeAlone, RAGChecker, claim_scores
 from ems.judge.client import LLMJudge
 from ems.pipeline import AT_ONCE
-from ems.prompts import Prompts
 from ems.types import Answer, Triplet
 
 TRIPLET = Triplet("t", "g", "How did it go?", "Revenue was $5 billion.")
@@ -127,14 +126,8 @@ def test_claims_that_cannot_be_read_are_unscored_and_no_number(side):
     got, = checker.evaluate([TRIPLET], [Answer("t", "m", "Costs fell.")])
     assert all(isnan(value) for value in (got.precision, got.recall, got.f1))
     assert got.unscored == got.units >= 2
-    assert got.reason == f"the claims of the {'response and the reference' if side == 'both' else side} could not be read"
+    assert "could not be read" in got.reason
     assert checker.failures["claims: unreadable"] == (2 if side == "both" else 1)
-
-
-def test_ragchecker_is_signed_with_its_prompts_and_its_judge():
-    signature = RAGChecker(ScriptedJudge()).signature
-    assert signature["judge"] == "scripted"
-    assert signature["ragchecker"] == Prompts().signature("claims", "entail_all")
 
 
 # --- the judge alone ---

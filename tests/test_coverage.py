@@ -94,15 +94,14 @@ def test_another_scale_and_given_weights():
 # --- by words ---
 
 def test_words_and_numbers_decide_without_a_judge():
-    coverage = Coverage(Lines())
-    result = coverage.score(REFERENCE, ANSWER)
+    result = Coverage(Lines()).score(REFERENCE, ANSWER)
     assert result.ref_score == (1.0, 0.0)
     assert result.ans_score == (1.0, 0.0)
     assert result.nearest == (0, -1)
     weight, other = result.ref_weights
     assert result.recall == pytest.approx(weight / (weight + other))
     assert weight > other                     # it has a number
-    assert (result.unscored, result.reason, coverage.judges) == (0, "", [])
+    assert (result.unscored, result.reason) == (0, "")
     assert "judge" not in result.signature
 
 
@@ -152,7 +151,7 @@ def test_an_empty_side_costs_no_call(make):
 def test_a_side_that_could_not_be_read_is_unscored_and_said(make):
     answer, reference = make().score(REFERENCE, "unreadable"), make().score("unreadable", ANSWER)
     assert (answer.ref_points, answer.ref_score, answer.unscored) == (("Revenue rose 6%.", "Margin fell."), (None, None), 2)
-    assert answer.reason == "the points of the answer could not be read"
+    assert "could not be read" in answer.reason
     assert (reference.ans_score, reference.unscored) == ((None, None), 1)
     assert all(isnan(value) for r in (answer, reference) for value in (r.recall, r.precision, r.f1))
     assert is_lost(answer)

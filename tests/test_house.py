@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 # Each layer imports from those above it, and modules of its own where that makes no circle. `judge` is its records.
 LAYERS = ["__init__ types io", "prompts reading metrics view custom judge", "judge.*", "extract match score local.* support.*",
           "pipeline", "coverage baselines", "evaluators", "data frames stats compare tables report labels distributed",
-          "reproduce commands cli __main__"]
+          "reproduce cli __main__"]
 ALLOWED = {("types", "view")}            # a result shows itself
 
 

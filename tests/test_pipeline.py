@@ -78,23 +78,19 @@ def test_a_reply_that_cannot_be_read_leaves_its_point_unscored(task, replies, ma
     assert sum(evaluator.failures.values()) == 1
 
 
-@pytest.mark.parametrize(("lost", "reason", "unscored"), [
-    ([ANSWER], "the points of the answer could not be read", 2),
-    ([REFERENCE], "the points of the reference could not be read", 1),
-    ([REFERENCE, ANSWER], "the points of the reference and the answer could not be read", 1)])
-def test_points_that_cannot_be_read_give_nan_and_say_whose(lost, reason, unscored):
+@pytest.mark.parametrize(("lost", "unscored"), [([ANSWER], 2), ([REFERENCE], 1), ([REFERENCE, ANSWER], 1)])
+def test_points_that_cannot_be_read_give_nan(lost, unscored):
     def reply(request):
         text = request.prompt.rpartition("<text>\n")[2].partition("\n</text>")[0]
         return "I would rather not." if text in lost else extracted(request)
     evaluator = pipeline(scripted(extract=reply))
     result = evaluator.score(REFERENCE, ANSWER)
-    assert isnan(result.recall)
-    assert isnan(result.f1)
-    assert (result.unscored, result.reason) == (unscored, reason)
     assert is_lost(result)
-    again, = rescored([result], rouge_scorer(), evaluator)
-    assert isnan(again.f1)
-    assert (again.unscored, again.reason, again.score) == (unscored, reason, (None,) * len(result.ref_points))
+    for one in (result, *rescored([result], rouge_scorer(), evaluator)):
+        assert isnan(one.recall)
+        assert isnan(one.f1)
+        assert (one.unscored, one.score) == (unscored, (None,) * len(result.ref_points))
+        assert "could not be read" in one.reason
 
 
 def test_an_empty_answer_scores_zero_and_an_empty_reference_is_nan():
@@ -120,32 +116,20 @@ def test_given_points_replace_the_reference_and_weigh_in_recall():
     assert result.precision == pytest.approx((0.8 + 0.0 + 1.0) / 3)
 
 
-def test_joint_asks_once_an_answer_and_gives_the_same():
-    judge = scripted(match=json.dumps({"matches": [0, 2]}), score=json.dumps({"scores": [8, 10]}))
-    joint = EMS(LLMExtractor(judge), LLMMatcher(judge, joint=True), LLMScorer(judge, joint=True))
-    result, single = joint.score(REFERENCE, ANSWER), pipeline(scripted()).score(REFERENCE, ANSWER)
-    assert len(judge.requests) == 2 + 1 + 1
-    assert (result.match, result.score, result.f1) == (single.match, single.score, single.f1)
-    assert result.signature != single.signature
-
-
 # --- another scorer on the same points and matches ---
 
-def test_another_scorer_asks_nobody_and_keeps_points_matches_and_support():
+def test_another_scorer_asks_nobody_and_keeps_points_and_matches():
     judge = scripted()
     evaluator = pipeline(judge)
     result = evaluator.score(REFERENCE, ANSWER)
-    checked = replace(result, support=(Support("supported"), Support("silent"), Support("supported")),
-                      signature={**result.signature, "support": "llm:kit"})
+    checked = replace(result, support=(Support("supported"),) * 3, signature={**result.signature, "support": "llm:kit"})
     asked = len(judge.requests)
     again, = rescored([checked], rouge_scorer(), evaluator)
     assert len(judge.requests) == asked
-    assert (again.match, again.support) == (checked.match, checked.support)
+    assert (again.match, again.support) == (checked.match, ())
     assert again.score[1] == 1.0                                           # the same sentence
     assert again.signature["score"].startswith("rouge:")
-    assert again.signature["support"] == "llm:kit"
-    assert {**again.signature, "score": ""} == {**checked.signature, "score": ""}
-    assert "support" not in rescored([result], rouge_scorer(), evaluator)[0].signature
+    assert {**again.signature, "score": ""} == {**result.signature, "score": ""}
 
 
 # --- many answers ---
@@ -175,12 +159,6 @@ class One:
 
     def __call__(self, groups):
         return [[1.0] * len(pairs) for pairs in groups]
-
-
-def test_own_stages_combine():
-    result = EMS(Words(), Same(), One()).score("a b c d", "b d x")
-    assert (result.recall, result.precision) == (2 / 4, 2 / 3)
-    assert result.signature == {"ems": result.signature["ems"], "extract": "words", "match": "same", "score": "one"}
 
 
 @pytest.mark.parametrize("match", [(0, 3), (0, -2), (0,)])
@@ -221,14 +199,6 @@ def test_answers_stream_in_batches_and_a_reference_is_extracted_once():
     assert results == EMS(Words(), Same(), One()).evaluate(triplets, answers)
 
 
-def test_more_workers_get_larger_batches():
-    words, judge = Words(), ScriptedJudge()
-    words.judge, judge.workers = judge, AT_ONCE
-    stream = EMS(words, Same(), One()).stream([TRIPLET], (Answer("t", str(i), str(i)) for i in range(9 * AT_ONCE)))
-    next(stream)
-    assert len(words.seen) == 4 * AT_ONCE + 1
-
-
 def test_unknown_and_repeated_ids_are_refused():
     evaluator = EMS(Words(), Same(), One())
     with pytest.raises(InputError, match="'z'"):
@@ -253,12 +223,10 @@ def test_the_signature_says_which_of_several_judges_does_what():
     def signature(extract, match, score):
         return EMS(LLMExtractor(extract), LLMMatcher(match), LLMScorer(score)).signature
     assert signature(one, one, one)["judge"] == "one"
-    several = [signature(*judges)["judge"] for judges in ((one, two, two), (one, one, two), (one, two, one))]
-    assert len(set(several)) == 3
-    assert several[0] == "extract by judge=one; match by judge=two; score by judge=two"
+    assert len({signature(*judges)["judge"] for judges in ((one, two, two), (one, one, two), (one, two, one))}) == 3
     cold = [LLMJudge("m", store=Replies(), temperature=t) for t in (0.0, 0.0, 1.0)]
     assert signature(*cold[:2], cold[1])["temperature"] == "0.0"           # two judges alike are one
-    assert "score by judge=m, temperature=1.0" in signature(*cold)["judge"]
+    assert "temperature:1.0" in signature(*cold)["judge"]
 
 
 # --- arithmetic ---
