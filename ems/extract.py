@@ -21,7 +21,7 @@ LEAST_BLOCKS = 3         # with fewer there is no body between an opening and a 
 # What a sentence seldom exceeds. Where a server keeps to the schema, it stops a judge that repeats itself.
 PER_SENTENCE = {"points": 2, "claims": 3}
 _SENTENCE_END = re.compile(r"[.!?;]\s|[。！？；]|\n")
-_OTHER_SCRIPT = re.compile("[\u0370-\u1fff\u2c00-\U0010ffff]")        # not Latin, no punctuation
+OTHER_SCRIPT = re.compile("[\u0370-\u1fff\u2c00-\U0010ffff]")        # not Latin, no punctuation
 
 
 class Extractor(Protocol):
@@ -85,7 +85,7 @@ def read_points(reply: Record, task: str, key: str, failures: Counter[str]) -> P
 
 def room(text: str) -> int:
     """Tokens of a reply that lists what `text` says: twice what Latin letters take, more in other scripts."""
-    return 256 + len(text) // 2 + 2 * len(_OTHER_SCRIPT.findall(text))
+    return 256 + len(text) // 2 + 2 * len(OTHER_SCRIPT.findall(text))
 
 
 def blocks_of(text: str) -> list[str]:
