@@ -1,6 +1,6 @@
 """Reading a judge's replies. One that is ambiguous, cut off or off the menu gives None, never a guess.
 
-Read are JSON (also in a code fence), bulleted lists, and a number or a word on the last line.
+Read are JSON and Python's lists (also in a code fence), and a number or a word on the last line.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from .judge import Record
+from .judge import Record, encodable
 
 T = TypeVar("T")
 
@@ -19,7 +19,6 @@ _THOUGHT = re.compile(
     r"\A(?:\s*<think(?:ing)?>.*?</think(?:ing)?>|.*</think(?:ing)?>[ \t]*(?:\n|\Z))", re.S | re.I)
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[\w+-]*[ \t]*$", re.M)
 _MINUS = str.maketrans("−－﹣", "---")
-_ITEM = re.compile(r"^\s*(?:[-*•–]|\(?\d{1,3}[.):])\s+(?=\S)")
 # A bracket that begins JSON, and no remark: known by what follows it, or because the text ends there.
 _OPENING = re.compile(r"[\[{](?=\s*(?:[\"'\[{\]}\d-]|\Z))")
 _JSON = json.JSONDecoder(strict=False)
@@ -53,17 +52,14 @@ def parsed_rows(record: Record, key: str, count: int, read: Callable[[str], T | 
 
 
 def read_list(text: str, key: str) -> list[str] | None:
-    """The strings of a list: `{key: [...]}`, a bare list, or bulleted or numbered lines; [] is an answer.
+    """The strings of a list, `{key: [...]}` or bare, without empty ones; a list of none is an answer.
 
-    Nested lists are flattened. None for no list, for several different ones, and for one that is cut off or
-    holds anything else.
+    None for no list of strings, for several different ones, and for one that is cut off.
     """
-    text = _bare(text)
-    lists = [] if _ITEM.match(text) else _lists(text, key)
-    if lists is None:
-        return None
-    texts = [points for points in map(_flat_texts, lists) if points is not None]
-    return _only(texts) if texts else _bulleted(text)
+    lists = [entries for entries in _lists(_bare(text), key) or ()
+             if all(isinstance(entry, str) for entry in entries)]
+    strings = _only(lists)
+    return None if strings is None else [encodable(string).strip() for string in strings if string.strip()]
 
 
 def read_rows(text: str, key: str, count: int, read: Callable[[str], T | None]) -> list[T | None] | None:
@@ -144,28 +140,6 @@ def _lists(text: str, key: str) -> list[list[Any]] | None:
 def _only(values: list[T] | None) -> T | None:
     """The value that all are; None where they differ, or there is none."""
     return values[0] if values and all(value == values[0] for value in values) else None
-
-
-def _flat_texts(data: Any) -> list[str] | None:
-    """The strings of a list, nested lists flattened; None when anything in it is neither."""
-    if isinstance(data, str):
-        clean = re.sub("[\ud800-\udfff]", "\ufffd", data).strip()      # no file holds half a surrogate pair
-        return [clean] if clean else []
-    if not isinstance(data, list):
-        return None
-    parts = [_flat_texts(entry) for entry in data]
-    return None if None in parts else [text for part in parts for text in part or ()]
-
-
-def _bulleted(text: str) -> list[str] | None:
-    """A bulleted or numbered list, an entry a line; one line may stand before it and one after it."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    items = [line for line in lines if _ITEM.match(line)]
-    first = lines.index(items[0]) if items else 0
-    after = len(lines) - first - len(items)
-    if not items or lines[first:first + len(items)] != items or first > 1 or after > 1:
-        return None                # prose in between: it is not clear to which entry it belongs
-    return _flat_texts([_ITEM.sub("", item).strip().strip('"') for item in items])
 
 
 def _whole(value: Any) -> int | None:
