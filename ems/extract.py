@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -73,8 +73,8 @@ def list_request(prompts: Prompts, task: str, key: str, text: str, tokens: int, 
     asks_for_json = "JSON" in prompts.template(task).template   # with another form goes no schema
     schema = reply_schema(key, {"type": "string"}, maxItems=most) if asks_for_json else None
     return Request(task, prompts.fill(task, answer=text, **slots), tokens, schema,
-                   read=partial(read_list, key=key),
-                   assumed=lambda: listed(key, [f"{i} {share}" for i in range(most)]))
+                   assumed=lambda: listed(key, [f"{i} {share}" for i in range(most)]),
+                   read=partial(read_list, key=key))
 
 
 def read_points(reply: Record, task: str, key: str, failures: Counter[str]) -> Points | None:
@@ -90,12 +90,12 @@ def room(text: str) -> int:
 
 def blocks_of(text: str) -> list[str]:
     """Paragraphs of a text as they stand in it, a heading with what follows; its lines if those are few."""
-    parts = [part.strip() for part in re.split(r"\n\s*\n", text) if part.strip()]
-    if len(parts) < LEAST_BLOCKS:
-        parts = [line.strip() for line in text.splitlines() if line.strip()]
+    parts = re.split(r"\n\s*\n", text)
+    if sum(bool(part.strip()) for part in parts) < LEAST_BLOCKS:
+        parts = text.splitlines()
     blocks: list[str] = []
     start = end = 0
-    for part in parts:
+    for part in filter(None, map(str.strip, parts)):
         if not (blocks and _is_heading(blocks[-1])):
             start = text.index(part, end)
             blocks.append("")
@@ -104,12 +104,12 @@ def blocks_of(text: str) -> list[str]:
     return blocks
 
 
-def without_summaries(text: str, blocks: Sequence[str], named: Sequence[int]) -> str:
+def without_summaries(text: str, blocks: Sequence[str], named: Collection[int]) -> str:
     """A text less those of its blocks (`blocks_of`) that are named and lie at either end.
 
     A named block in the middle stays. If every block is named all stay: a text cannot be only its summary.
     """
-    kept = sorted(set(range(len(blocks))) - set(named))
+    kept = [i for i in range(len(blocks)) if i not in named]
     if not kept or kept[-1] - kept[0] == len(blocks) - 1:
         return text
     for block in blocks[:kept[0]]:

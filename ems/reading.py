@@ -1,6 +1,6 @@
 """Reading a judge's replies. One that is ambiguous, cut off or off the menu gives None, never a guess.
 
-Read are JSON and Python's lists (also in a code fence), and a number or a word on the last line.
+Read are JSON (also in a code fence), bulleted lists, and a number or a word on the last line.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable
+from itertools import groupby
 from typing import Any, TypeVar
 
 from .judge import Record, encodable
@@ -19,6 +20,7 @@ _THOUGHT = re.compile(
     r"\A(?:\s*<think(?:ing)?>.*?</think(?:ing)?>|.*</think(?:ing)?>[ \t]*(?:\n|\Z))", re.S | re.I)
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[\w+-]*[ \t]*$", re.M)
 _MINUS = str.maketrans("−－﹣", "---")
+_ITEM = re.compile(r"^\s*(?:[-*•–]|\(?\d{1,3}[.):])\s+(?=\S)")
 # A bracket that begins JSON, and no remark: known by what follows it, or because the text ends there.
 _OPENING = re.compile(r"[\[{](?=\s*(?:[\"'\[{\]}\d-]|\Z))")
 _JSON = json.JSONDecoder(strict=False)
@@ -52,13 +54,16 @@ def parsed_rows(record: Record, key: str, count: int, read: Callable[[str], T | 
 
 
 def read_list(text: str, key: str) -> list[str] | None:
-    """The strings of a list, `{key: [...]}` or bare, without empty ones; a list of none is an answer.
+    """The strings of a list: `{key: [...]}`, a bare list, or bulleted or numbered lines; [] is an answer.
 
     None for no list of strings, for several different ones, and for one that is cut off.
     """
-    lists = [entries for entries in _lists(_bare(text), key) or ()
-             if all(isinstance(entry, str) for entry in entries)]
-    strings = _only(lists)
+    text = _bare(text)
+    lists = [] if _ITEM.match(text) else _lists(text, key)
+    if lists is None:
+        return None
+    texts = [entries for entries in lists if all(isinstance(entry, str) for entry in entries)]
+    strings = _only(texts) if texts else _bulleted(text)
     return None if strings is None else [encodable(string).strip() for string in strings if string.strip()]
 
 
@@ -140,6 +145,16 @@ def _lists(text: str, key: str) -> list[list[Any]] | None:
 def _only(values: list[T] | None) -> T | None:
     """The value that all are; None where they differ, or there is none."""
     return values[0] if values and all(value == values[0] for value in values) else None
+
+
+def _bulleted(text: str) -> list[str] | None:
+    """A bulleted or numbered list, an entry a line; one line may stand before it and one after it."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    runs = [(is_item, list(run)) for is_item, run in groupby(lines, lambda line: bool(_ITEM.match(line)))]
+    items = [run for is_item, run in runs if is_item]
+    if len(items) != 1 or any(len(run) > 1 for is_item, run in runs if not is_item):
+        return None                # prose in between: it is not clear to which entry it belongs
+    return [_ITEM.sub("", item).strip().strip('"') for item in items[0]]
 
 
 def _whole(value: Any) -> int | None:

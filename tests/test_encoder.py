@@ -117,6 +117,6 @@ def test_an_encoder_is_signed_with_its_weights_and_its_layer(tmp_path):
 def test_an_encoder_that_cannot_be_had_says_what_to_do(monkeypatch):
     with pytest.raises(InputError, match="layers=N"):
         Encoder("no/such-model")
-    monkeypatch.setitem(module.PACKAGED, "absent", ("absent_package", "model", 6))
+    monkeypatch.setitem(module.PACKAGED, "roberta-base", "absent_package")
     with pytest.raises(InputError, match="pip install absent-package"):
-        Encoder("absent")
+        Encoder("roberta-base")

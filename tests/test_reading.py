@@ -32,6 +32,8 @@ AB = ["a", "b"]
     ('Here are the points [as asked]:\n```json\n["a", "b"]\n```\nLet me know!', AB),
     ("['it\\'s a', \"b\",]", ["it's a", "b"]),                # as Python writes it
     ('["a\nb"]', ["a\nb"]),
+    ("1. a [3]\n2. b", ["a [3]", "b"]),
+    ("下面是要点：\n• 一\n• 二\n完。", ["一", "二"]),
     ('{"points": ["a", "", "b"]}', AB),
     ('Maybe ["x"]?\n</think>\n\n["a", "b"]', AB),
     ('["x"] is a draft. {"points": ["a", "b"]}', AB),         # the key that was asked for decides
@@ -48,7 +50,7 @@ AB = ["a", "b"]
     ('["a", 3]', None),
     ('["a"] or rather ["b"]', None),                          # two lists that differ
     ("['a' 'b', 'c']", None),                                 # a missing comma joins no points
-    ("1. a\n2. b", None),                                     # not the form that was asked for
+    ("- a\nwhich means\n- b", None),                          # prose within: whose is it?
     ("[" * 3000 + "]" * 3000, None),
     ('["a", ' + "9" * 6000 + "]", None),
 ])
