@@ -33,10 +33,7 @@ class Extractor(Protocol):
 
 
 class LLMExtractor:
-    """Points written by a judge: one call to find opening and closing summaries, one to list the points.
-
-    A text of fewer than three blocks has no summary; an empty one has no points and costs no call.
-    """
+    """Points by a judge: one call to find summaries in a text of three blocks or more, one to list points."""
 
     def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None):
         self.judge, self.prompts = as_judge(judge), prompts or Prompts()
@@ -122,5 +119,5 @@ def without_summaries(text: str, blocks: Sequence[str], named: Collection[int]) 
 def _is_heading(block: str) -> bool:
     """A block that only names what follows: one short line, marked or without an end of sentence."""
     marked = re.match(r"#{1,6}\s|\*\*[^*]+\*\*:?$", block)
-    short = len(block) <= 60 and not re.search(r"[.!?;。,]$|^[-*•\d]", block)
-    return "\n" not in block and bool(marked or short)
+    is_short = len(block) <= 60 and not re.search(r"[.!?;。,]$|^[-*•\d]", block)
+    return "\n" not in block and bool(marked or is_short)
