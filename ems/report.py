@@ -131,8 +131,8 @@ def _payload(results: Results) -> dict[str, Any]:
                 "question": _place(questions, question),
                 "values": {name: drawn[name] for name in PARTS.values() if name in drawn},
                 "unscored": result.unscored, "sums": arithmetic(drawn),
-                "rows": [[row.ref, row.ans, row.word, row.score and round(row.score, 3), round(row.weight, 3),
-                          row.is_hint] for row in alignment_rows(drawn)],
+                "rows": [row._replace(score=row.score and round(row.score, 3), weight=round(row.weight, 3))
+                         for row in alignment_rows(drawn)],
                 "ref": [_place(texts, visible(point)) for point in drawn.get("ref_points", ())],
                 "ans": [_place(texts, visible(point)) for point in drawn.get("ans_points", ())],
                 "support": [[support["label"], _place(texts, support_line(drawn, j))]

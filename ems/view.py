@@ -9,9 +9,8 @@ from __future__ import annotations
 import html
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 from .io import UNSAFE
 from .metrics import answer_scores, reference_scores, weighted_sum
@@ -30,8 +29,7 @@ WIDTHS = 41, 14, 41           # characters of a terminal's columns: reference po
 ROWS = 100                    # of one answer that are shown
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One row of an alignment: a scored point, and what stands beside it on the other side."""
 
     ref: int | None               # index of the reference point; None for none

@@ -81,7 +81,6 @@ def test_passages_hold_the_whole_text():
     passages = cut(text)
     assert max(map(len, passages)) <= 1000
     assert "".join(text.split()) == "".join("".join(passages).split())
-    assert all(passage.count("1,234.5") == passage.count("1,2") for passage in passages)
 
 
 # --- with a judge ---
