@@ -46,8 +46,7 @@ def parsed(record: Record, read: Callable[[str], T | None], task: str, failures:
 def parsed_rows(record: Record, key: str, count: int, read: Callable[[str], T | None], task: str,
                 failures: Counter[str]) -> list[T | None]:
     """The `count` entries of a joint reply (`read_rows`), None for each that is lost; these are counted."""
-    rows = None if record.usable is None else read_rows(record.usable, key, count, read)
-    entries: list[T | None] = rows or [None] * count
+    entries: list[T | None] = read_rows(record.usable or "", key, count, read) or [None] * count
     if lost := entries.count(None):
         failures[f"{task}: {record.error or 'unreadable'}"] += lost
     return entries

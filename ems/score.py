@@ -82,7 +82,7 @@ def scores_request(prompt: str, count: int, max_score: int) -> Request:
 
 
 class PairScorer:
-    """A scorer that asks no judge: `score` gives the values of reference points and answer points."""
+    """A scorer without a judge: `score` takes reference points and answer points, and gives their values."""
 
     def __init__(self, signature: str, score: Callable[[list[str], list[str]], Sequence[float]]):
         self.signature, self._score = signature, score

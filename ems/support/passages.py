@@ -53,7 +53,7 @@ class Passages:
             idf = math.log(1 + (len(self.texts) - len(holders) + 0.5) / (len(holders) + 0.5))
             for i, n in holders:
                 scores[i] += idf * (K1 + 1) * n / (n + self._norms[i])
-        return dict(scores)
+        return scores
 
     def top(self, text: str, k: int) -> list[int]:
         """Indices of the `k` best passages, the best first; of two equal ones the earlier. May be fewer."""
@@ -70,8 +70,8 @@ def passages_of(context: str | tuple[str, ...]) -> Passages:
 def cut(text: str) -> list[str]:
     """The passages of a text, each of about `SIZE` characters.
 
-    A text is cut at empty lines, and short paragraphs are joined. A long paragraph is cut at a line's end, a
-    sentence's end or a space; a word or a number is cut only when it is longer than a passage.
+    A text is cut at empty lines; a long paragraph at a line's end, a sentence's end or a space, within a word
+    or a number only when that is longer than a passage. Short pieces are joined.
     """
     passages: list[str] = []
     for block in re.split(r"\n\s*\n", text):
