@@ -139,15 +139,15 @@ def as_text(result: Mapping[str, Any]) -> str:
     A point in brackets is only most like the point beside it; it made no score.
     """
     above, rows, below = _shown(result)
-    lines = _wrapped(above, 100)
+    lines = _wrapped(above)
     for cells in (["reference", "score", "answer"], *(cells for _, cells in rows)):
         columns = [_wrapped(cell.split("\n"), width) for cell, width in zip(cells, WIDTHS, strict=True)]
         lines += [f"{left:<43}{score:<16}{right}".rstrip()
                   for left, score, right in zip_longest(*columns, fillvalue="")]
-    return "\n".join([*lines, "-" * 100, *_wrapped(below, 100)]) + "\n"
+    return "\n".join([*lines, "-" * 100, *_wrapped(below)]) + "\n"
 
 
-def _wrapped(lines: Iterable[str], width: int) -> list[str]:
+def _wrapped(lines: Iterable[str], width: int = 100) -> list[str]:
     return [piece for line in lines for piece in textwrap.wrap(line, width)]
 
 

@@ -104,7 +104,7 @@ class Side:
         self.shares = {term: _weight(term) / count for term, count in self.counts.items()}
         for term in self.held_by(asked) if asked else ():
             self.shares[term] *= ASKED
-        self.weights = tuple(sum(map(self.shares.__getitem__, terms)) or EMPTY for terms in self.points)
+        self.weights = tuple(sum(self.shares[term] for term in terms) or EMPTY for terms in self.points)
 
     def scores(self, held: Collection[Term]) -> tuple[float, ...]:
         """The share of each point's weight that is `held`, in [0, 1]."""
@@ -144,9 +144,9 @@ def _nearest(ref: Side, ans: Side, same: Mapping[Term, set[Term]], least: float 
     for terms, weight in zip(ref.points, ref.weights, strict=True):
         held = {-1: 0.0}
         for term in terms:
-            if term in places and len(places[term]) <= CROWD:
-                for i in places[term]:
-                    held[i] = held.get(i, 0.0) + ref.shares[term]
+            found = places.get(term, set())
+            for i in found if len(found) <= CROWD else ():
+                held[i] = held.get(i, 0.0) + ref.shares[term]
         best = max(held, key=lambda i: (held[i], -i))
         nearest.append(best if held[best] / weight >= least else -1)
     return tuple(nearest)
