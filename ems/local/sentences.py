@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ..extract import blocks_of, without_summaries
 from ..types import InputError, Points
-from .words import Side, read
+from .words import Side
 
 UNITS = ("sentence", "paragraph")
 # Abbreviations whose period does not end a sentence, in lower case.
@@ -16,6 +16,7 @@ _ABBREVIATIONS = frozenset("""
     sep sept oct nov dec jr lt ltd mr mrs ms nos para pp prof rep rev sen sr st u.k u.s u.s.a vol vs
     """.split())
 _CITATION = r"\[\d+(?:[,;–-]\s*\d+)*\]"
+_CITED = re.compile(_CITATION)
 # A run of stops with its quotes and citations, before a space; or a stop of a script without spaces. That a
 # pattern begins with a look at one letter makes the search for it several times faster.
 _STOP = re.compile(rf"(?=[.!?。！？；])(?:(?<![.!?])[.!?]++[\"'”’)\]*_]*(?:\s*{_CITATION})*(?=\s+\S)"
@@ -35,7 +36,7 @@ class SentenceExtractor:
     """Points cut out by rules: sentences, or paragraphs. Needs no judge.
 
     List entries and table rows are paragraphs, headings are dropped, repetitions stay. Summaries are removed
-    first (`remove_summaries`) unless `keep_summaries`. A part without a word or a number is no point.
+    first (`remove_summaries`) unless `keep_summaries`. A part of citations alone is no point.
     InputError for another unit.
     """
 
@@ -53,7 +54,8 @@ class SentenceExtractor:
         parts = paragraphs(text)
         if self.unit == "sentence":
             parts = [sentence for paragraph in parts for sentence in sentences(paragraph)]
-        return tuple(_BULLET.sub("", part.strip()) for part in parts if read(part))
+        parts = [part.strip() for part in parts if re.search(r"\w", _CITED.sub("", part))]
+        return tuple(_BULLET.sub("", part) for part in parts)
 
 
 def paragraphs(text: str) -> list[str]:
