@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 from .extract import Extractor
 from .judge import Judge, Request, as_judge
-from .local.words import SIGNATURE, cover
+from .local.words import SIGNATURE, cover, unread_scripts
 from .metrics import coverage_scores
 from .pipeline import Evaluator, is_lost
 from .prompts import Prompts, harmless, numbered, quoted
@@ -119,7 +119,7 @@ def covered(results: Sequence[EMSResult], coverage: Coverage, triplets: Iterable
 
 def _by_words(r: CoverageResult) -> CoverageResult:
     found = cover(r.ref_points, r.ans_points, r.question)
-    scripts = ", ".join(found.unread_scripts)
+    scripts = ", ".join(unread_scripts(" ".join(r.ref_points + r.ans_points)))
     return replace(r, ref_score=found.ref_score, ans_score=found.ans_score, nearest=found.nearest,
                    ref_weights=r.ref_weights or found.ref_weights, ans_weights=found.ans_weights,
                    reason=f"the local evaluator does not read this script: {scripts}" if scripts else "")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -21,7 +21,7 @@ LEAST_BLOCKS = 3         # with fewer there is no body between an opening and a 
 # What a sentence seldom exceeds. Where a server keeps to the schema, it stops a judge that repeats itself.
 PER_SENTENCE = {"points": 2, "claims": 3}
 _SENTENCE_END = re.compile(r"[.!?;]\s|[。！？；]|\n")
-_OTHER_SCRIPT = re.compile("[\u0370-\u1fff\u2c00-\U0010ffff]")        # not Latin, no punctuation
+OTHER_SCRIPT = re.compile("[\u0370-\u1fff\u2c00-\U0010ffff]")        # not Latin, no punctuation
 
 
 class Extractor(Protocol):
@@ -33,10 +33,7 @@ class Extractor(Protocol):
 
 
 class LLMExtractor:
-    """Points written by a judge: one call to find opening and closing summaries, one to list the points.
-
-    A text of fewer than three blocks has no summary; an empty one has no points and costs no call.
-    """
+    """Points by a judge: one call to find summaries in a text of three blocks or more, one to list points."""
 
     def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None):
         self.judge, self.prompts = as_judge(judge), prompts or Prompts()
@@ -73,8 +70,8 @@ def list_request(prompts: Prompts, task: str, key: str, text: str, tokens: int, 
     asks_for_json = "JSON" in prompts.template(task).template   # with another form goes no schema
     schema = reply_schema(key, {"type": "string"}, maxItems=most) if asks_for_json else None
     return Request(task, prompts.fill(task, answer=text, **slots), tokens, schema,
-                   read=partial(read_list, key=key),
-                   assumed=lambda: listed(key, [f"{i} {share}" for i in range(most)]))
+                   assumed=lambda: listed(key, [f"{i} {share}" for i in range(most)]),
+                   read=partial(read_list, key=key))
 
 
 def read_points(reply: Record, task: str, key: str, failures: Counter[str]) -> Points | None:
@@ -85,17 +82,17 @@ def read_points(reply: Record, task: str, key: str, failures: Counter[str]) -> P
 
 def room(text: str) -> int:
     """Tokens of a reply that lists what `text` says: twice what Latin letters take, more in other scripts."""
-    return 256 + len(text) // 2 + 2 * len(_OTHER_SCRIPT.findall(text))
+    return 256 + len(text) // 2 + 2 * len(OTHER_SCRIPT.findall(text))
 
 
 def blocks_of(text: str) -> list[str]:
     """Paragraphs of a text as they stand in it, a heading with what follows; its lines if those are few."""
-    parts = [part.strip() for part in re.split(r"\n\s*\n", text) if part.strip()]
-    if len(parts) < LEAST_BLOCKS:
-        parts = [line.strip() for line in text.splitlines() if line.strip()]
+    parts = re.split(r"\n\s*\n", text)
+    if sum(bool(part.strip()) for part in parts) < LEAST_BLOCKS:
+        parts = text.splitlines()
     blocks: list[str] = []
     start = end = 0
-    for part in parts:
+    for part in filter(None, map(str.strip, parts)):
         if not (blocks and _is_heading(blocks[-1])):
             start = text.index(part, end)
             blocks.append("")
@@ -104,12 +101,12 @@ def blocks_of(text: str) -> list[str]:
     return blocks
 
 
-def without_summaries(text: str, blocks: Sequence[str], named: Sequence[int]) -> str:
+def without_summaries(text: str, blocks: Sequence[str], named: Collection[int]) -> str:
     """A text less those of its blocks (`blocks_of`) that are named and lie at either end.
 
     A named block in the middle stays. If every block is named all stay: a text cannot be only its summary.
     """
-    kept = sorted(set(range(len(blocks))) - set(named))
+    kept = [i for i in range(len(blocks)) if i not in named]
     if not kept or kept[-1] - kept[0] == len(blocks) - 1:
         return text
     for block in blocks[:kept[0]]:
@@ -122,5 +119,5 @@ def without_summaries(text: str, blocks: Sequence[str], named: Sequence[int]) ->
 def _is_heading(block: str) -> bool:
     """A block that only names what follows: one short line, marked or without an end of sentence."""
     marked = re.match(r"#{1,6}\s|\*\*[^*]+\*\*:?$", block)
-    short = len(block) <= 60 and not re.search(r"[.!?;。,]$|^[-*•\d]", block)
-    return "\n" not in block and bool(marked or short)
+    is_short = len(block) <= 60 and not re.search(r"[.!?;。,]$|^[-*•\d]", block)
+    return "\n" not in block and bool(marked or is_short)

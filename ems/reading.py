@@ -9,9 +9,10 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable
+from itertools import groupby
 from typing import Any, TypeVar
 
-from .judge import Record
+from .judge import Record, encodable
 
 T = TypeVar("T")
 
@@ -45,8 +46,7 @@ def parsed(record: Record, read: Callable[[str], T | None], task: str, failures:
 def parsed_rows(record: Record, key: str, count: int, read: Callable[[str], T | None], task: str,
                 failures: Counter[str]) -> list[T | None]:
     """The `count` entries of a joint reply (`read_rows`), None for each that is lost; these are counted."""
-    rows = None if record.usable is None else read_rows(record.usable, key, count, read)
-    entries: list[T | None] = rows or [None] * count
+    entries: list[T | None] = read_rows(record.usable or "", key, count, read) or [None] * count
     if lost := entries.count(None):
         failures[f"{task}: {record.error or 'unreadable'}"] += lost
     return entries
@@ -55,15 +55,15 @@ def parsed_rows(record: Record, key: str, count: int, read: Callable[[str], T | 
 def read_list(text: str, key: str) -> list[str] | None:
     """The strings of a list: `{key: [...]}`, a bare list, or bulleted or numbered lines; [] is an answer.
 
-    Nested lists are flattened. None for no list, for several different ones, and for one that is cut off or
-    holds anything else.
+    None for no list of strings, for several different ones, and for one that is cut off.
     """
     text = _bare(text)
     lists = [] if _ITEM.match(text) else _lists(text, key)
     if lists is None:
         return None
-    texts = [points for points in map(_flat_texts, lists) if points is not None]
-    return _only(texts) if texts else _bulleted(text)
+    texts = [entries for entries in lists if all(isinstance(entry, str) for entry in entries)]
+    strings = _only(texts) if texts else _bulleted(text)
+    return None if strings is None else [encodable(string).strip() for string in strings if string.strip()]
 
 
 def read_rows(text: str, key: str, count: int, read: Callable[[str], T | None]) -> list[T | None] | None:
@@ -146,26 +146,14 @@ def _only(values: list[T] | None) -> T | None:
     return values[0] if values and all(value == values[0] for value in values) else None
 
 
-def _flat_texts(data: Any) -> list[str] | None:
-    """The strings of a list, nested lists flattened; None when anything in it is neither."""
-    if isinstance(data, str):
-        clean = re.sub("[\ud800-\udfff]", "\ufffd", data).strip()      # no file holds half a surrogate pair
-        return [clean] if clean else []
-    if not isinstance(data, list):
-        return None
-    parts = [_flat_texts(entry) for entry in data]
-    return None if None in parts else [text for part in parts for text in part or ()]
-
-
 def _bulleted(text: str) -> list[str] | None:
     """A bulleted or numbered list, an entry a line; one line may stand before it and one after it."""
     lines = [line for line in text.splitlines() if line.strip()]
-    items = [line for line in lines if _ITEM.match(line)]
-    first = lines.index(items[0]) if items else 0
-    after = len(lines) - first - len(items)
-    if not items or lines[first:first + len(items)] != items or first > 1 or after > 1:
+    runs = [(is_item, list(run)) for is_item, run in groupby(lines, lambda line: bool(_ITEM.match(line)))]
+    items = [run for is_item, run in runs if is_item]
+    if len(items) != 1 or any(len(run) > 1 for is_item, run in runs if not is_item):
         return None                # prose in between: it is not clear to which entry it belongs
-    return _flat_texts([_ITEM.sub("", item).strip().strip('"') for item in items])
+    return [_ITEM.sub("", item).strip().strip('"') for item in items[0]]
 
 
 def _whole(value: Any) -> int | None:

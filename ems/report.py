@@ -1,9 +1,8 @@
 """`save_report`: results as one HTML file that needs no server and no network, to read, filter and send.
 
-The summaries are plain HTML; the tables of answers and of missed points are drawn by a script in the page,
-from packed data (JSON, gzip, base64). The page may load nothing and run nothing but its own script: its
-content security policy says so. Texts from outside are cleaned here (`visible`), escaped in the HTML, and set
-only as text by the script.
+The summaries are plain HTML; the tables of answers and of missed points are drawn by the page's own script,
+from packed data. The page may load or run nothing else: its content security policy says so. Texts from
+outside are cleaned here (`visible`), escaped in the HTML, and set only as text by the script.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import hashlib
 import html
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from string import Template
@@ -44,8 +43,8 @@ def save_report(results: Results, path: str | Path, triplets: Sequence[Triplet] 
     Questions and groups are the results' own, or those of `triplets`. Equal input makes an equal file.
     InputError without results, and for a model with results of several settings under one metric.
     """
-    known = {triplet.id: triplet for triplet in triplets or ()}
-    results = {metric: [_with_question(result, known) for result in rows]
+    known = {t.id: {"question": t.question, "group": t.group} for t in triplets or ()}
+    results = {metric: [replace(result, **known.get(result.triplet_id, {})) for result in rows]
                for metric, rows in results.items() if rows}
     if not results:
         raise InputError("there are no results to report; give those of ems evaluate")
@@ -55,14 +54,9 @@ def save_report(results: Results, path: str | Path, triplets: Sequence[Triplet] 
                            for name in ("report.html", "report.css", "report.js"))
     return write_file(path, [Template(page).substitute(
         style=style, style_hash=_hash(style), script=script, script_hash=_hash(script),
-        lead=_lead(results), summary=_summary(summary), clusters=summary["clusters"].max(),
-        least=MIN_CLUSTERS, words=_words(results), support=_support(results), settings=_settings(results),
+        summary=_summary(summary), clusters=summary["clusters"].max(), least=MIN_CLUSTERS,
+        words=_words(results), support=_support(results), settings=_settings(results),
         data=base64.b64encode(data).decode())])
-
-
-def _with_question(result: Any, known: Mapping[str, Triplet]) -> Any:
-    triplet = known.get(result.triplet_id)
-    return replace(result, question=triplet.question, group=triplet.group) if triplet else result
 
 
 def _hash(source: str) -> str:
@@ -72,45 +66,35 @@ def _hash(source: str) -> str:
 
 # --- the part that is plain HTML ---
 
-def _lead(results: Results) -> str:
-    every = {(result.triplet_id, result.model) for rows in results.values() for result in rows}
-    questions, models = (len(set(names)) for names in zip(*every, strict=True))
-    return f"answers: {len(every):,} · models: {models:,} · questions: {questions:,}"
-
-
-def _table(titles: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table from rows of a model, a metric, and cells that are HTML."""
-    head = "".join(f"<th>{title}</th>" for title in ["Model", *titles])
-    body = ""
-    for model, metric, *cells in rows:
-        model, metric = (html.escape(shortened(name)) for name in (model, metric))
-        values = "".join(f"<td>{cell}</td>" for cell in cells)
-        body += f'<tr><th scope="row">{model}<small>{metric}</small></th>{values}</tr>'
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+def _table(table: pd.DataFrame) -> str:
+    """A table whose cells are texts, escaped and without a style of its own."""
+    page = table.to_html(index=False, border=0).replace(' style="text-align: right;"', "")
+    return f'<div class="wide">{page}</div>'
 
 
 def _summary(summary: pd.DataFrame) -> str:
     """A row a metric and model: each value with its interval."""
-    parts = [part for part in PARTS if part in set(summary["part"])]
     rows = []
     for (metric, model), own in summary.groupby(["metric", "model"], sort=False):
-        cells = {cell.part: cell for cell in own.itertuples(index=False)}
+        values = {cell.part: with_interval(cell) for cell in own.itertuples(index=False)}
         judged = percent(own["coverage"].min()) + (" †" if own["flagged"].any() else "")
-        values = [with_interval(cells.get(part)) for part in parts]
-        rows.append([model, metric, *values, str(own["n"].min()), judged])
-    return _table([*parts, "n", "Judged"], rows)
+        rows.append({"Model": shortened(model), "Metric": shortened(metric), **values,
+                     "n": own["n"].min(), "Judged": judged})
+    parts = [part for part in PARTS if part in set(summary["part"])]
+    return _table(pd.DataFrame(rows, columns=["Model", "Metric", *parts, "n", "Judged"]).fillna("–"))
 
 
 def _words(results: Results) -> str:
     """From which scores on a point is called covered or missing, and how often that is right."""
-    notes = []
+    notes = ""
     for metric, rows in results.items():
         if hasattr(rows[0], "ref_points"):
             kind = scored_by(rows[0].to_dict())
-            (covered, missing), right = LIMITS[kind], RIGHT[kind]
-            notes.append(f"{shortened(metric)}: covered from {covered:g} on ({right[0]} %), in part between "
-                         f"({right[1]} %), missing up to {missing:g} ({right[2]} %).")
-    return "".join(f"<p>{html.escape(note)}</p>" for note in notes)
+            (least, most), (covered, in_part, missing) = LIMITS[kind], RIGHT[kind]
+            name = html.escape(shortened(metric))
+            notes += (f"<p>{name}: covered from {least:g} on ({covered} %), in part "
+                      f"between ({in_part} %), missing up to {most:g} ({missing} %).</p>")
+    return notes
 
 
 def _support(results: Results) -> str:
@@ -119,11 +103,10 @@ def _support(results: Results) -> str:
     tables = [support_table(rows).assign(metric=metric) for metric, rows in checked.items() if rows]
     if not tables:
         return ""
-    table = pd.concat(tables).set_index(["model", "metric"]).astype(object)
-    rows = []
-    for names, row in zip(table.index, table.fillna(math.nan).to_numpy(), strict=True):
-        rows.append([*names, *(f"{value:,}" if isinstance(value, int) else percent(value) for value in row)])
-    return f"<section><h2>The answers’ points in the documents</h2>{_table(table.columns, rows)}</section>"
+    table = pd.concat(tables).set_index(["model", "metric"]).astype(object).fillna(math.nan)
+    shown = table.map(lambda value: f"{value:,}" if isinstance(value, int) else percent(value)).reset_index()
+    shown[["model", "metric"]] = shown[["model", "metric"]].map(shortened)
+    return f"<section><h2>The answers’ points in the documents</h2>{_table(shown)}</section>"
 
 
 def _settings(results: Results) -> str:
@@ -134,36 +117,30 @@ def _settings(results: Results) -> str:
 # --- the part that the script draws ---
 
 def _payload(results: Results) -> dict[str, Any]:
-    """What report.js reads: each text and each list of points once, by its place, and each answer's rows."""
+    """What report.js reads: names and texts once, elsewhere their places; each answer with its rows."""
     texts: dict[str, int] = {}
-    lists: dict[tuple[int, ...], int] = {}
     models: dict[str, int] = {}
     questions: dict[tuple[str, str, str], int] = {}
     answers = []
     for metric, rows in enumerate(results.values()):
         for result in rows:
             drawn = result.to_dict()
-            sides = [tuple(_place(texts, point) for point in drawn.get(side, ()))
-                     for side in ("ref_points", "ans_points")]
+            question = shortened(result.triplet_id), visible(result.group, 200), visible(result.question)
             answers.append({
                 "metric": metric, "model": _place(models, shortened(result.model)),
-                "question": _place(questions, (shortened(result.triplet_id), visible(result.group, 200),
-                                               visible(result.question, 2000))),
+                "question": _place(questions, question),
                 "values": {name: drawn[name] for name in PARTS.values() if name in drawn},
-                "unscored": result.unscored, "sums": arithmetic(drawn), "rows": _rows(drawn),
-                "ref": _place(lists, sides[0]), "ans": _place(lists, sides[1]),
+                "unscored": result.unscored, "sums": arithmetic(drawn),
+                "rows": [row._replace(score=row.score and round(row.score, 3), weight=round(row.weight, 3))
+                         for row in alignment_rows(drawn)],
+                "ref": [_place(texts, visible(point)) for point in drawn.get("ref_points", ())],
+                "ans": [_place(texts, visible(point)) for point in drawn.get("ans_points", ())],
                 "support": [[support["label"], _place(texts, support_line(drawn, j))]
                             for j, support in enumerate(drawn.get("support", ()))]})
     parts = [[name for name in PARTS.values() if hasattr(rows[0], name)] for rows in results.values()]
     return {"metrics": [shortened(metric) for metric in results], "parts": parts, "models": list(models),
-            "questions": list(questions), "texts": [visible(text) for text in texts], "lists": list(lists),
-            "answers": answers}
+            "questions": list(questions), "texts": list(texts), "answers": answers}
 
 
 def _place(table: dict[Any, int], value: Any) -> int:
     return table.setdefault(value, len(table))
-
-
-def _rows(drawn: Mapping[str, Any]) -> list[list[Any]]:
-    return [[row.ref, row.ans, row.word, None if row.score is None else round(row.score, 3),
-             round(row.weight, 3), row.is_hint] for row in alignment_rows(drawn)]

@@ -31,9 +31,8 @@ class Scorer(Protocol):
 class LLMScorer:
     """A whole number 0 .. `max_score` from the judge, divided by `max_score` (10 in the paper's examples).
 
-    It is asked once per pair, as in the paper; with `joint` once per answer, about all its pairs together. An
-    unreadable score is None; a joint reply without exactly one number a pair leaves them all None. `failures`
-    counts them.
+    It is asked once per pair, as in the paper; with `joint` once per answer, about all its pairs together.
+    Unreadable scores are None, and `failures` counts them.
     """
 
     def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *,
@@ -45,16 +44,15 @@ class LLMScorer:
         self.signature = f"llm:{template},max={max_score}" + (",joint" if joint else "")
 
     def __call__(self, groups: Sequence[Sequence[Pair]]) -> list[list[float | None]]:
-        if self.joint:
-            requests = [self._joint_request(pairs) for pairs in groups if pairs]
-        else:
-            requests = [self._request(pair) for pairs in groups for pair in pairs]
-        replies = iter(self.judge.ask(requests, "score pairs"))
         read = partial(read_score, max_score=self.max_score)
-        if self.joint:
-            return [parsed_rows(next(replies), "scores", len(pairs), read, "score", self.failures)
-                    if pairs else [] for pairs in groups]
-        return [[parsed(next(replies), read, "score", self.failures) for _ in pairs] for pairs in groups]
+        if not self.joint:
+            requests = [self._request(pair) for pairs in groups for pair in pairs]
+            replies = iter(self.judge.ask(requests, "score pairs"))
+            return [[parsed(next(replies), read, "score", self.failures) for _ in pairs] for pairs in groups]
+        requests = [self._joint_request(pairs) for pairs in groups if pairs]
+        replies = iter(self.judge.ask(requests, "score pairs"))
+        return [parsed_rows(next(replies), "scores", len(pairs), read, "score", self.failures)
+                if pairs else [] for pairs in groups]
 
     def _request(self, pair: Pair) -> Request:
         reference, answer = map(quoted, pair)
@@ -72,8 +70,8 @@ def scale(max_score: int) -> dict[str, str]:
     """What a scoring prompt says of its scale. InputError for a top that is not 1 to a million."""
     if not 1 <= max_score <= 10**6:
         raise InputError(f"max_score must be 1 to a million, got {max_score}")
-    middle, low = round(max_score / 2), round(max_score / 10)
-    return {"max_score": str(max_score), "middle": str(middle), "low": str(low)}
+    values = {"max_score": max_score, "middle": round(max_score / 2), "low": round(max_score / 10)}
+    return {name: str(value) for name, value in values.items()}
 
 
 def scores_request(prompt: str, count: int, max_score: int) -> Request:
@@ -84,7 +82,7 @@ def scores_request(prompt: str, count: int, max_score: int) -> Request:
 
 
 class PairScorer:
-    """A scorer that asks no judge: `score` gives the values of reference points and answer points."""
+    """A scorer without a judge: `score` takes reference points and answer points, and gives their values."""
 
     def __init__(self, signature: str, score: Callable[[list[str], list[str]], Sequence[float]]):
         self.signature, self._score = signature, score
@@ -115,8 +113,7 @@ def bert_scorer(encoder: Any) -> PairScorer:
 def bleu(references: Sequence[str], answers: Sequence[str]) -> list[float]:
     """Sentence BLEU of each answer against its reference, in [0, 1]; 0 when either is empty.
 
-    NLTK's, up to 4-grams, uniform weights, smoothing method 1, on lower-cased words, numbers and signs. The
-    paper names no settings.
+    NLTK's, up to 4-grams, smoothing method 1, on lower-cased words and signs; the paper names no settings.
     """
     from nltk.tokenize import wordpunct_tokenize
     from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
@@ -140,23 +137,22 @@ def rouge(references: Sequence[str], answers: Sequence[str], kinds: Sequence[str
     from rouge_score.tokenize import tokenize
 
     stemmer = SimpleNamespace(stem=lru_cache(1 << 16)(PorterStemmer().stem))    # stem a word once
-    words = lru_cache(4096)(partial(tokenize, stemmer=stemmer))
-    tokenizer = SimpleNamespace(tokenize=words)
-    ngrams = RougeScorer([kind for kind in kinds if kind != "rougeL"], tokenizer=tokenizer)
+    words = partial(tokenize, stemmer=stemmer)
+    ngrams = RougeScorer(sorted({*kinds} - {"rougeL"}), tokenizer=SimpleNamespace(tokenize=words))
     scored: dict[str, list[tuple[float, float, float]]] = {kind: [] for kind in kinds}
     for reference, answer in zip(references, answers, strict=True):
         scores = ngrams.score(reference, answer)
         if "rougeL" in kinds:
             scores["rougeL"] = _rouge_l(words(reference), words(answer))
         for kind in kinds:
-            scored[kind].append((scores[kind].precision, scores[kind].recall, scores[kind].fmeasure))
+            scored[kind].append(scores[kind])
     return scored
 
 
-def _rouge_l(reference: list[str], answer: list[str]) -> Any:
+def _rouge_l(reference: list[str], answer: list[str]) -> tuple[float, float, float]:
     from rapidfuzz.distance import LCSseq
-    from rouge_score.scoring import Score, fmeasure
+    from rouge_score.scoring import fmeasure
 
     length = LCSseq.similarity(reference, answer)
     precision, recall = length / max(1, len(answer)), length / max(1, len(reference))
-    return Score(precision, recall, fmeasure(precision, recall))
+    return precision, recall, fmeasure(precision, recall)

@@ -18,9 +18,6 @@ class InputError(ValueError):
     """Bad input: says what, what was allowed, what came and what to do. The command line exits 2 on it."""
 
 
-# --- what is evaluated ---
-
-
 @dataclass(frozen=True, slots=True)
 class GivenPoint:
     """A reference point written by someone, in place of the reference: stage 1 skips it."""
@@ -31,10 +28,7 @@ class GivenPoint:
 
 @dataclass(frozen=True, slots=True)
 class Triplet:
-    """One long question-context-answer triplet (paper, section 3.1).
-
-    With `points` the reference is not extracted; it may then be empty.
-    """
+    """One long question-context-answer triplet (paper, section 3.1). With `points` no reference is needed."""
 
     id: str                       # unique within a data set
     group: str                    # what observations are clustered by: the company, or the claim's document
@@ -51,9 +45,6 @@ class Answer:
     triplet_id: str
     model: str
     answer: str
-
-
-# --- what comes out ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +77,7 @@ class Result:
 
 @dataclass(frozen=True)
 class EMSResult(Result):
-    """One answer's alignment (paper, eq. 4-9): both sides' points, who matched whom, how well, the metrics.
-
-    Metrics lie in [0, 1]; nan when there is nothing to divide by or nothing could be scored.
-    """
+    """One answer's alignment (eq. 4-9): points, who matched whom, how well; metrics in [0, 1], or nan."""
 
     ref_points: Points
     ans_points: Points

@@ -7,32 +7,29 @@ terminal or a browser is replaced or escaped.
 from __future__ import annotations
 
 import html
-import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 from .io import UNSAFE
 from .metrics import answer_scores, reference_scores, weighted_sum
 from .types import Scores, rendered
 
 # What a score says of a point. Only a reference point is "missing" or "contradicted".
-COVERED, IN_PART, MISSING, EXTRA = "covered", "in part", "missing", "not in the reference"
-CONTRADICTED, UNSCORED = "contradicted", "unscored"
+COVERED, IN_PART, MISSING, CONTRADICTED = "covered", "in part", "missing", "contradicted"
+EXTRA, UNSCORED = "not in the reference", "unscored"
 # By what made the scores: the score from which on a point is "covered", and up to which it is "missing".
 LIMITS = {"pairs": (0.5, 0.0), "judge": (0.5, 0.2), "words": (0.6, 0.2)}
 # The edge of each word's cells: Okabe and Ito's colours, which every colour vision tells apart.
 EDGES = {COVERED: "4px solid #0072B2", IN_PART: "4px dashed #0072B2", MISSING: "5px double #D55E00",
          CONTRADICTED: "8px solid #D55E00", EXTRA: "5px dotted #CC79A7", UNSCORED: "4px dashed #888888"}
 LAYOUT = "text-align:left;vertical-align:top;overflow-wrap:anywhere;padding:2px 8px"
-HINT = "opacity:.7;font-style:italic"
-WIDTHS = 41, 14, 41                # characters of a terminal's columns: reference point, score, answer point
+WIDTHS = 41, 14, 41           # characters of a terminal's columns: reference point, score, answer point
+ROWS = 100                    # of one answer that are shown
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One row of an alignment: a scored point, and what stands beside it on the other side."""
 
     ref: int | None               # index of the reference point; None for none
@@ -45,9 +42,8 @@ class Row:
 
 def visible(text: str, limit: int = 10_000) -> str:
     """One line that is safe to show: one space for a run of white space, U+FFFD for control characters."""
-    line = UNSAFE.sub("\ufffd", re.sub(r"\s+", " ", text[:2 * limit])).strip()
-    is_cut = len(line) > limit or len(text) > 2 * limit
-    return line[:limit - 1].rstrip() + "…" if is_cut else line
+    line = UNSAFE.sub("\ufffd", " ".join(text.split()))
+    return line if len(line) <= limit else line[:limit - 1].rstrip() + "…"
 
 
 def side_scores(result: Mapping[str, Any]) -> tuple[Scores, Scores]:
@@ -94,12 +90,9 @@ def support_line(result: Mapping[str, Any], point: int | None) -> str:
     if point is None or not result.get("support"):
         return ""
     support = result["support"][point]
-    line = f"document: {support['label'] or support['reason']}"
-    if support["missing"]:
-        line += "; not found: " + ", ".join(support["missing"])
-    if support["quote"]:
-        line += f"; passage {support['passage']}: {support['quote']}"
-    return visible(line, 250)
+    missing = "; not found: " + ", ".join(support["missing"]) if support["missing"] else ""
+    quote = f"; passage {support['passage']}: {support['quote']}" if support["quote"] else ""
+    return visible(f"document: {support['label'] or support['reason']}{missing}{quote}", 250)
 
 
 def arithmetic(result: Mapping[str, Any]) -> list[str]:
@@ -118,21 +111,21 @@ def arithmetic(result: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _shown(result: Mapping[str, Any], limit: int) -> tuple[list[str], list[tuple[Row, list[str]]], list[str]]:
-    """What both forms show: lines above, the rows with the three texts of each, lines below."""
-    above = [f"{visible(result['model'], 45)} on {visible(result['triplet_id'], 45)}"]
-    above += [visible(result["question"], 300)] if result["question"] else []
+def _shown(result: Mapping[str, Any]) -> tuple[list[str], list[tuple[Row, list[str]]], list[str]]:
+    """What both forms show: lines above, the first rows with the three texts of each, lines below."""
+    above = [f"{visible(result['model'], 45)} on {visible(result['triplet_id'], 45)}",
+             visible(result["question"], 300)]
     rows = list(alignment_rows(result))
-    more = [f"… and {len(rows) - limit} more rows"] if len(rows) > limit else []
+    more = [f"… and {len(rows) - ROWS} more rows"] if len(rows) > ROWS else []
     below = [*more, *arithmetic(result), visible(rendered(result["signature"]))]
-    return above, [(row, _cells(result, row)) for row in rows[:limit]], below
+    return above, [(row, _cells(result, row)) for row in rows[:ROWS]], below
 
 
 def _cells(result: Mapping[str, Any], row: Row) -> list[str]:
+    left, right = (f"{index}: {visible(result[side][index], 600)}" if index is not None else "–"
+                   for side, index in (("ref_points", row.ref), ("ans_points", row.ans)))
     score = f" {row.score:.2f}" if row.score else ""
     weight = f"\nweight {row.weight:.2g}" if row.weight != 1 else ""
-    left = "–" if row.ref is None else f"{row.ref}: {visible(result['ref_points'][row.ref], 600)}"
-    right = "–" if row.ans is None else f"{row.ans}: {visible(result['ans_points'][row.ans], 600)}"
     if row.is_hint and row.ans is not None:
         right = f"(nearest: {visible(right, 90)})"
     else:
@@ -140,39 +133,37 @@ def _cells(result: Mapping[str, Any], row: Row) -> list[str]:
     return [left, row.word + score + weight, right]
 
 
-def as_text(result: Mapping[str, Any], limit: int = 60) -> str:
-    """One answer's alignment (at most `limit` rows) for a terminal of 100 columns, then its arithmetic.
+def as_text(result: Mapping[str, Any]) -> str:
+    """One answer's alignment for a terminal of 100 columns, then its arithmetic.
 
     A point in brackets is only most like the point beside it; it made no score.
     """
-    above, rows, below = _shown(result, limit)
-    lines = _wrapped(above, 100)
-    for _, cells in [(None, ["reference", "score", "answer"]), *rows]:
+    above, rows, below = _shown(result)
+    lines = _wrapped(above)
+    for cells in (["reference", "score", "answer"], *(cells for _, cells in rows)):
         columns = [_wrapped(cell.split("\n"), width) for cell, width in zip(cells, WIDTHS, strict=True)]
-        for pieces in zip_longest(*columns, fillvalue=""):
-            padded = (f"{piece:<{width}}" for piece, width in zip(pieces, WIDTHS, strict=True))
-            lines.append("  ".join(padded).rstrip())
-    return "\n".join([*lines, "-" * 100, *_wrapped(below, 100)]) + "\n"
+        lines += [f"{left:<43}{score:<16}{right}".rstrip()
+                  for left, score, right in zip_longest(*columns, fillvalue="")]
+    return "\n".join([*lines, "-" * 100, *_wrapped(below)]) + "\n"
 
 
-def _wrapped(lines: Iterable[str], width: int) -> list[str]:
+def _wrapped(lines: Iterable[str], width: int = 100) -> list[str]:
     return [piece for line in lines for piece in textwrap.wrap(line, width)]
 
 
-def as_html(result: Mapping[str, Any], limit: int = 200) -> str:
-    """The same as HTML without script or link, for light and dark themes; a higher score is a darker blue."""
-    above, rows, below = _shown(result, limit)
-    head, foot = ("<br>".join(html.escape(line) for line in lines) for lines in (above, below))
+def as_html(result: Mapping[str, Any]) -> str:
+    """The same as HTML without script or link, for light and dark themes."""
+    above, rows, below = _shown(result)
+    head, foot = ("<br>".join(map(html.escape, lines)) for lines in (above, below))
     body = ""
     for row, cells in rows:
         edge = EDGES[row.word]
-        opacity = 20 + int(70 * (row.score or 0)) if row.word in (COVERED, IN_PART) else 25       # of 255
-        own = f"border-left:{edge};background:{edge[-7:]}{opacity:02x}"
-        columns = ""
-        for cell, style in zip(cells, (own, own, HINT if row.is_hint else own), strict=True):
-            text = html.escape(cell.strip()).replace("\n", "<br>")
-            columns += f'<td style="{LAYOUT};{style}">{text}</td>'
-        body += f"<tr>{columns}</tr>"
+        styles = [f"{LAYOUT};border-left:{edge};background:{edge[-7:]}30"] * 3
+        if row.is_hint:
+            styles[2] = f"{LAYOUT};opacity:.7;font-style:italic"
+        texts = [html.escape(cell.strip()).replace("\n", "<br>") for cell in cells]
+        columns = (f'<td style="{style}">{text}</td>' for style, text in zip(styles, texts, strict=True))
+        body += f"<tr>{''.join(columns)}</tr>"
     return (f'<div style="max-width:1100px"><p>{head}</p><table style="width:100%;table-layout:fixed;'
             f'border-collapse:separate;border-spacing:0 4px"><col><col style="width:9em"><col>'
             f"<tbody>{body}</tbody></table><p>{foot}</p></div>")

@@ -65,8 +65,7 @@ def prompts_with(text):
     fill = Prompts().fill
     block, line, lines = harmless(text), quoted(text), numbered(["a", text])
     return [*judge.seen, fill("extract", answer=block), fill("summary", blocks=lines), fill("claims", question=line, answer=block),
-            fill("entail_all", text=block, claims=lines),
-            fill("support", passages=block, points=lines),
+            fill("entail_all", text=block, claims=lines), fill("support", passages=block, points=lines),
             fill("sides", others=lines, points=lines, max_score="10", middle="5", low="1"),
             fill("judge_alone", question=line, reference=block, answer=block)]
 
@@ -100,20 +99,15 @@ def words(text):
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_the_prompts_keep_their_shape(name):
-    benign = [shape(prompt) for prompt in prompts_with(BENIGN)]
-    attacked = prompts_with(BEFORE + ATTACKS[name] + AFTER)
+def test_the_prompts_keep_their_shape_and_the_answer_its_words(name):
+    text = BEFORE + ATTACKS[name] + AFTER
+    benign, attacked = [shape(prompt) for prompt in prompts_with(BENIGN)], prompts_with(text)
     assert [shape(prompt) for prompt in attacked] == benign
     for prompt, expected in zip(attacked, benign, strict=True):
         tags = sum(line in ("<text>", "</text>") for line in expected)
         assert len(re.findall(r"<[\s/\\]*text\b", as_seen(prompt))) == tags
         assert {c for c in prompt if not c.isprintable()} <= {"\n", "\t", "\u3000", "\xa0"}
         prompt.encode()
-
-
-@pytest.mark.parametrize("name", ATTACKS)
-def test_words_and_figures_stay_and_special_tokens_go(name):
-    text = BEFORE + ATTACKS[name] + AFTER
     assert words(harmless(text)) == words(text)
     assert words(json.loads(quoted(text))) == words(text)
     special = r"<\||\|>|</?s>|\[/?INST\]|<(start|end)_of_turn>|<(eos|unk|think|mask|tool_call)>|<｜|<0x"

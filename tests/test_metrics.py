@@ -24,20 +24,15 @@ def test_several_reference_points_may_share_one_answer_point():
     assert got.f1 == 2 * 0.5 * 0.625 / (0.5 + 0.625)
 
 
-def test_an_answer_point_that_nobody_chose_costs_precision_alone():
-    got = ems_scores([0], [1.0], 4)
-    assert (got.recall, got.precision) == (1.0, 1 / 4)
-
-
 def test_an_unmatched_point_scores_zero_whatever_stands_as_its_score():
     assert ems_scores([-1, 0], [0.9, 0.5], 1).recall == (0 + 0.5) / 2
 
 
 @pytest.mark.parametrize(("match", "score", "n", "expected", "reason"), [
+    ([0], [1.0], 4, (1.0, 1 / 4, 0.4, 0), ""),                             # answer points that nobody chose
     ([-1, -1], [0.0, 0.0], 3, (0.0, 0.0, 0.0, 0), ""),                     # nothing matched
     ([-1, -1], [0.0, 0.0], 0, (0.0, 0.0, 0.0, 0), ""),                     # a refusal
     ([], [], 3, (nan, nan, nan, 0), "the reference has no points"),
-    ([], [], 0, (nan, nan, nan, 0), "the reference has no points"),
     # Whether anybody chose either answer point is not known, or only that some choice could not be scored.
     ([None, None], [None, None], 2, (nan, nan, nan, 2), "no point could be scored"),
     ([0, 1], [None, None], 3, (nan, nan, nan, 2), "no point could be scored"),

@@ -24,6 +24,7 @@ from ems.reading import (
 DATA = Path(__file__).parent.parent / "data"
 LABELS = ("Entailment", "Neutral", "Contradiction")
 AB = ["a", "b"]
+ODD = ['quo"te', "brack]et", "{curly", "line\nbreak", "emoji 🚀", "-1", "1. one", "```", "’”"]
 
 
 @pytest.mark.parametrize(("reply", "points"), [
@@ -34,11 +35,12 @@ AB = ["a", "b"]
     ('["a\nb"]', ["a\nb"]),
     ("1. a [3]\n2. b", ["a [3]", "b"]),
     ("下面是要点：\n• 一\n• 二\n完。", ["一", "二"]),
-    ('{"points": [["a", ["b", ""]]]}', AB),                   # nested: flattened in order
+    ('{"points": ["a", "", "b"]}', AB),
     ('Maybe ["x"]?\n</think>\n\n["a", "b"]', AB),
     ('["x"] is a draft. {"points": ["a", "b"]}', AB),         # the key that was asked for decides
     ('{"points": ["a", "```[\\"x\\"]```"]}', ["a", '```["x"]```']),
-    ('{"points": ["\\ud83d half"]}', ["\ufffd half"]),        # half a character cannot be written to a file
+    ('{"points": ["\\ud83d half"]}', ["? half"]),             # half a character cannot be written to a file
+    (json.dumps({"points": ODD}), ODD),
     ('{"points": []}', []),                                   # an answer: no points
     # no list, no guess
     ("I'm sorry, but I can't help with that.", None),
@@ -128,11 +130,6 @@ def test_what_cannot_be_read_is_counted_by_task_and_reason():
     joint = [Record("", "match", "m", '{"matches": [0, 9]}'), Record("", "match", "m", "", failure="timeout")]
     assert [parsed_rows(reply, "matches", 2, index, "match", failures) for reply in joint] == [[0, None], [None, None]]
     assert failures == {"match: unreadable": 2, "match: length": 1, "match: timeout": 3}
-
-
-def test_any_list_of_strings_survives_json():
-    points = ['quo"te', "brack]et", "{curly", "line\nbreak", "emoji 🚀", "-1", "1. one", "```", "’”"]
-    assert read_list(json.dumps({"points": points}), "points") == points
 
 
 @pytest.mark.parametrize("reply", [

@@ -9,7 +9,6 @@ import math
 import re
 import shutil
 import subprocess
-from html.parser import HTMLParser
 
 import pytest
 
@@ -49,19 +48,6 @@ def visible_text(page):
     return re.sub(r"\s+", " ", re.sub("<[^>]+>", " ", page[page.index("<main>"):page.index('id="data"')]))
 
 
-class Page(HTMLParser):
-    """Collects the tags and attributes of a page."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.tags, self.attributes = [], []
-        self.feed(page)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.attributes += attrs
-
-
 # --- what the page holds ---
 
 def test_every_answer_is_there_with_its_rows_and_a_text_only_once(page_of):
@@ -75,7 +61,6 @@ def test_every_answer_is_there_with_its_rows_and_a_text_only_once(page_of):
     assert (first["values"]["recall"], first["unscored"]) == (0.4, 1)
     assert first["support"][0] == ["contradicted", data["texts"].index("document: contradicted; passage 4: Revenue fell.")]
     assert data["texts"].count("Revenue rose 6%.") == 1
-    assert first["ref"] == second["ref"]
 
 
 def test_the_summary_needs_no_script(page_of):
@@ -131,10 +116,9 @@ def hostile():
 
 def test_hostile_texts_stay_text_and_nothing_is_loaded(page_of):
     page = page_of({HOSTILE: [hostile()]})
-    seen = Page(page)
-    assert seen.tags.count("script") == 2                          # the data and the page's own
-    assert "img" not in seen.tags
-    assert not [name for name, _ in seen.attributes if name.startswith("on") or name in ("src", "href", "style")]
+    assert page.count("<script") == page.count("</script>") == 2   # the data and the page's own
+    assert "<img" not in page
+    assert not re.search(r"<[^>]*\s(on\w+|src|href|style)=", page)
     everything = page + json.dumps(packed(page), ensure_ascii=False)
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u202e]", everything)
 
@@ -184,13 +168,14 @@ def test_a_browser_draws_the_worst_answer_first_and_opens_the_one_in_its_address
 def test_the_page_says_how_often_the_words_without_a_judge_are_right(mirror):
     with open(mirror / "kqa/dataset/NLI_medical_annotator.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    claims = {question: [row for row in rows if row["Question"] == question] for question in dict.fromkeys(
-        row["Question"] for row in rows)}
-    triplets = {question: Triplet(question, question, question, "", points=tuple(GivenPoint(row["claim"]) for row in of))
-                for question, of in claims.items()}
+    claims = {}
+    for row in rows:
+        claims.setdefault(row["Question"], []).append(row)
+    triplets = [Triplet(question, question, question, "", points=tuple(GivenPoint(row["claim"]) for row in of))
+                for question, of in claims.items()]
     answers = [Answer(question, "m", of[0]["answer"]) for question, of in claims.items()]
     found = {"covered": [], "in part": [], "missing": []}
-    for scored in Coverage(SentenceExtractor()).evaluate(list(triplets.values()), answers):
+    for scored in Coverage(SentenceExtractor()).evaluate(triplets, answers):
         for row in alignment_rows(scored.to_dict()):
             if row.ref is not None:
                 found[row.word].append(claims[scored.triplet_id][row.ref]["majority_label"] == "Entailment")

@@ -6,27 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ems.local.words import (
-    ASKED,
-    NUMBER,
-    UNKNOWN,
-    Number,
-    WordMatcher,
-    _rarity,
-    cover,
-    read,
-    stem,
-    unread_scripts,
-)
+from ems.local.words import ASKED, NUMBER, Number, WordMatcher, _weight, cover, read, stem, unread_scripts
 from ems.metrics import coverage_scores
 
 
 def weight(word):
-    return _rarity().get(stem(word), UNKNOWN)
-
-
-def numbers(text):
-    return [term.value for term in read(text) if isinstance(term, Number)]
+    return _weight(stem(word))
 
 
 @pytest.mark.parametrize(("text", "values"), [
@@ -40,7 +25,7 @@ def numbers(text):
     ("737s and 5mg", []),
 ])
 def test_numbers_as_they_are_printed(text, values):
-    assert numbers(text) == pytest.approx(values)
+    assert [term.value for term in read(text) if isinstance(term, Number)] == pytest.approx(values)
 
 
 @pytest.mark.parametrize(("one", "other", "same"), [
@@ -89,16 +74,14 @@ def test_the_points_of_a_text_sum_to_the_text(sentences):
 
 
 def test_scripts_that_are_not_read_are_named():
-    assert unread_scripts("Doanh thu tăng 6%") == ()
-    assert cover(("Выручка выросла на 6%",), ("Revenue rose 6%",)).unread_scripts == ("CYRILLIC",)
+    assert unread_scripts("Doanh thu tăng 6%") == []
+    assert unread_scripts("Выручка выросла на 6%") == ["CYRILLIC"]
 
 
 def test_the_matcher_takes_the_best_point_or_none():
     ref = ("Gross margin was 46.2%.", "The board met in Boston.")
     ans = ("Sales fell.", "Margin, gross: 46.2%.")
     assert WordMatcher()([(ref, ans), (ref, ())]) == [(1, -1), (-1, -1)]
-    with pytest.raises(ValueError, match="threshold"):
-        WordMatcher(0)
 
 
 @pytest.mark.slow

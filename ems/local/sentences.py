@@ -11,21 +11,17 @@ from .words import Side
 
 UNITS = ("sentence", "paragraph")
 # Abbreviations whose period does not end a sentence, in lower case.
-_ABBREVIATIONS = frozenset(
-    """
+_ABBREVIATIONS = frozenset("""
     approx assn ave bros ca cf co col corp dept dr e.g eq est fig figs gen gov i.e inc jan feb apr jun jul aug
     sep sept oct nov dec jr lt ltd mr mrs ms nos para pp prof rep rev sen sr st u.k u.s u.s.a vol vs
-    """.split()
-)
+    """.split())
 _CITATION = r"\[\d+(?:[,;–-]\s*\d+)*\]"
-_ONLY_CITATIONS = re.compile(rf"(?:\s*{_CITATION})+\s*")
+_CITED = re.compile(_CITATION)
 # A run of stops with its quotes and citations, before a space; or a stop of a script without spaces. That a
 # pattern begins with a look at one letter makes the search for it several times faster.
 _STOP = re.compile(rf"(?=[.!?。！？；])(?:(?<![.!?])[.!?]++[\"'”’)\]*_]*(?:\s*{_CITATION})*(?=\s+\S)"
                    r"|[。！？；]+[”」』）]*)")
 _BULLET = re.compile(r"^(?:[-*•–·▪>]+|\(?(?:\d{1,3}|[ivx]{1,4})[.)]|\(?[a-zA-Z]\))\s+")
-_WORD = re.compile(r"\w")
-_TABLE_RULE = re.compile(r"[\s:|-]+")
 _MARKUP = re.compile(r"(?=[*_`<(#>])(?:\*\*|__|`+|<\|[^|>]*\|>|(?<=\])\([^()\s]*\)|^#{1,6}\s+|^>\s+)")
 _HEADED = (r"[#*\s]*(?:(?:executive|final) )?(?:summary|overview|introduction|conclusions?|in brief"
            r"|at a glance|tl;?dr|(?:final|closing) thoughts|key takeaways?)\**\s*(?:[:\n]|\*\*|$)")
@@ -39,35 +35,27 @@ _CLOSING_SENTENCE = re.compile(rf"[.!?]\s++(?={_CONCLUDES})", re.IGNORECASE)
 class SentenceExtractor:
     """Points cut out by rules: sentences, or paragraphs. Needs no judge.
 
-    `sentences` says how many sentences of one paragraph make a point. List entries and table rows are
-    paragraphs, headings are dropped, repetitions stay. Summaries are removed first (`remove_summaries`)
-    unless `keep_summaries`. An empty text has no points. InputError for another unit or no sentence.
+    List entries and table rows are paragraphs, headings are dropped, repetitions stay. Summaries are removed
+    first (`remove_summaries`) unless `keep_summaries`. A part of citations alone is no point.
+    InputError for another unit.
     """
 
-    def __init__(self, unit: str = "sentence", keep_summaries: bool = False, sentences: int = 1):
+    def __init__(self, unit: str = "sentence", keep_summaries: bool = False):
         if unit not in UNITS:
             raise InputError(f"unit must be one of {', '.join(UNITS)}, got {unit!r}")
-        if sentences < 1:
-            raise InputError(f"sentences, how many make a point, must be 1 or more, got {sentences}")
-        self.unit, self.keep_summaries, self.sentences = unit, keep_summaries, sentences
-        several = f"x{sentences}" if sentences > 1 else ""
-        self.signature = f"rules:{unit}{several}{',summaries kept' if keep_summaries else ''}"
+        self.unit, self.keep_summaries = unit, keep_summaries
+        self.signature = f"rules:{unit}{',summaries kept' if keep_summaries else ''}"
 
     def __call__(self, texts: Sequence[str]) -> list[Points | None]:
         """The points of each text; never None."""
         return [self._points(text if self.keep_summaries else remove_summaries(text)) for text in texts]
 
     def _points(self, text: str) -> Points:
-        points: list[str] = []
-        for paragraph in paragraphs(text):
-            parts = [paragraph] if self.unit == "paragraph" else sentences(paragraph)
-            parts = [_BULLET.sub("", part.strip()) for part in parts if _says_something(part)]
-            points += [" ".join(parts[i:i + self.sentences]) for i in range(0, len(parts), self.sentences)]
-        return tuple(points)
-
-
-def _says_something(part: str) -> bool:
-    return bool(_WORD.search(part)) and not _ONLY_CITATIONS.fullmatch(part)
+        parts = paragraphs(text)
+        if self.unit == "sentence":
+            parts = [sentence for paragraph in parts for sentence in sentences(paragraph)]
+        parts = [part.strip() for part in parts if re.search(r"\w", _CITED.sub("", part))]
+        return tuple(_BULLET.sub("", part) for part in parts)
 
 
 def paragraphs(text: str) -> list[str]:
@@ -84,23 +72,21 @@ def paragraphs(text: str) -> list[str]:
         line = _MARKUP.sub("", raw.strip()).strip()
         if line.count("|") >= 2:
             cells = [cell.strip() for cell in line.strip("|").split("|")]
-            if not _TABLE_RULE.fullmatch(line):
+            if not re.fullmatch(r"[\s:|-]+", line):
                 found.append([_row(columns, cells) if columns else " ; ".join(cells)])
                 columns = columns or []
             elif columns == []:
                 columns = found.pop()[0].split(" ; ")
             continue
         columns = None
-        if not _WORD.search(line):
-            continue
         if _is_heading(raw.strip()):
             headings.append(line)
-            continue
-        open_paragraph = True
-        if was_open and not _BULLET.match(line) and (len(found[-1][-1]) > 60 or not line[0].isupper()):
-            found[-1].append(line)
-        else:
-            found.append([_BULLET.sub("", line)])
+        elif re.search(r"\w", line):
+            open_paragraph = True
+            if was_open and not _BULLET.match(line) and (len(found[-1][-1]) > 60 or not line[0].isupper()):
+                found[-1].append(line)
+            else:
+                found.append([_BULLET.sub("", line)])
     return [" ".join(lines) for lines in found] or headings
 
 
@@ -149,8 +135,8 @@ def remove_summaries(text: str) -> str:
     It stays when it is over a third of the text or has a number that the rest lacks.
     """
     blocks = blocks_of(text)
-    opening = _summaries(blocks, _OPENING, 3)
-    closing = _summaries(blocks[opening:][::-1], _CLOSING, 2)
+    opening = _summaries(blocks, _OPENING)
+    closing = _summaries(blocks[opening:][::-1], _CLOSING)
     named = [*range(opening), *range(len(blocks) - closing, len(blocks))]
     body = without_summaries(text, blocks, named)
     ends = [begins.end() for begins in _CLOSING_SENTENCE.finditer(body)]
@@ -161,10 +147,10 @@ def remove_summaries(text: str) -> str:
     return body
 
 
-def _summaries(blocks: Sequence[str], sign: re.Pattern[str], least: int) -> int:
-    """How many of the first two blocks are summaries, each of the blocks after it; `least` is with these."""
+def _summaries(blocks: Sequence[str], sign: re.Pattern[str]) -> int:
+    """How many of the first two blocks are summaries, each of the blocks after it."""
     n = 0
-    while n < 2 and len(blocks) - n >= least and _is_summary(blocks[n], blocks[n + 1:], sign):
+    while n < min(2, len(blocks)) and _is_summary(blocks[n], blocks[n + 1:], sign):
         n += 1
     return n
 

@@ -13,25 +13,25 @@ import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from ..types import InputError, Match, Points
+from ..extract import OTHER_SCRIPT
+from ..types import Match, Points
 
 NUMBER = 5.0           # weight of a number
 ASKED = 0.3            # share of its weight that a word or number of the question keeps
 EMPTY = 0.1            # weight of a point without words and numbers; its score is 0
 THRESHOLD = 0.25       # of WordMatcher, chosen by a judge's matches: docs/local-evaluator.md
 CROWD = 50             # what more points than this have in common does not tell which of them is nearest
-UNREAD = 0.1           # share of a text's letters from which on their script is named as unread
+UNREAD = 0.1           # share of a text that a script other than Latin must reach to be named as unread
 UNKNOWN = 8.0          # weight of a stem that the table lacks: a little above its rarest
 SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "m": 1e6,
           "billion": 1e9, "bn": 1e9, "b": 1e9, "trillion": 1e12, "tn": 1e12, "t": 1e12}
 FACTORS = (1e3, 1e6, 1e9)      # what a number without a scale word may lack, as in a table "in millions"
-_FACTORS = {(False, True): (1.0, *FACTORS), (True, False): (1.0, *(1 / factor for factor in FACTORS))}
 TABLE = Path(__file__).with_name("rarity.txt")
 _LATIN, _UNSPACED = "A-Za-zÀ-ɏ", "぀-ヿ㐀-鿿"      # in a script without spaces each letter is a word
 _DIGITS = r"(?>\d{1,3}(?:,\d{3})++)(?!\d)(?:\.\d++)?+|\d++(?:\.\d++|,\d\d?(?![\d,]))?+"
@@ -42,9 +42,12 @@ _TOKEN = re.compile(
     rf"|[$€£¥]?(?:{_DIGITS})(?:(?:{_SCALE})(?![{_LATIN}\d]))?+(?![{_LATIN}])"   # a number
     r"|[^\W_]++")                                                            # a name: "5mg"
 _AMOUNT = re.compile(rf"[$€£¥]?(?P<digits>{_DIGITS})(?P<scale>(?:{_SCALE})?)")
-_OTHER_SCRIPT = re.compile("[\u0370-\u1fff\u2c00-\U0010ffff]")       # not Latin, no punctuation
 _PLURAL = re.compile(r"(?<=...)(?<![su])s$")
 _ENDING = re.compile(r"(?<=...)(?:ation|ment|ing|ied?|ed|ly|e|(?<![aeiou])y)$")
+# The table, the constants and the patterns; the last number is raised when other code changes a value.
+_RULES = (NUMBER, ASKED, EMPTY, UNKNOWN, CROWD, SCALES, FACTORS, _TOKEN.pattern, _PLURAL.pattern,
+          _ENDING.pattern, 1)
+SIGNATURE = "words#" + hashlib.sha256(TABLE.read_bytes() + repr(_RULES).encode()).hexdigest()[:8]
 
 
 class Number(NamedTuple):
@@ -66,7 +69,6 @@ class Cover(NamedTuple):
     ref_weights: tuple[float, ...]     # positive; the mean of the scores with them is the text's coverage
     ans_weights: tuple[float, ...]
     nearest: Match                     # per reference point the answer point that holds most of it, or -1
-    unread_scripts: tuple[str, ...]    # of either text: see `unread_scripts`
 
 
 def cover(ref_points: Points, ans_points: Points, question: str = "") -> Cover:
@@ -74,31 +76,19 @@ def cover(ref_points: Points, ans_points: Points, question: str = "") -> Cover:
     asked = Side((question,))
     ref, ans = Side(ref_points, asked), Side(ans_points, asked)
     same = ref.held_by(ans)
-    nearest = tuple(index for index, _ in _nearest(ref, ans, same))
-    unread = {*unread_scripts(" ".join(ref_points)), *unread_scripts(" ".join(ans_points))}
-    return Cover(ref.scores(same), ans.scores({term for found in same.values() for term in found}),
-                 ref.weights, ans.weights, nearest, tuple(sorted(unread)))
+    return Cover(ref.scores(same), ans.scores(set().union(*same.values())), ref.weights, ans.weights,
+                 _nearest(ref, ans, same))
 
 
 class WordMatcher:
-    """Matches each reference point with the answer point that holds most of its weight.
+    """Matches each reference point with the answer point that holds most of its weight, a quarter or more."""
 
-    -1 where no answer point holds the share `threshold`, in (0, 1]. InputError for another threshold.
-    """
-
-    def __init__(self, threshold: float = THRESHOLD):
-        if not 0 < threshold <= 1:
-            raise InputError(f"threshold must be above 0 and at most 1, got {threshold}")
-        self.threshold = threshold
-        self.signature = f"{SIGNATURE},threshold={threshold}"
+    signature = f"{SIGNATURE},threshold={THRESHOLD}"
 
     def __call__(self, pairs: Sequence[tuple[Points, Points]]) -> list[Match]:
         """The match of each pair of reference points and answer points."""
-        matches: list[Match] = []
-        for ref, ans in ((Side(ref), Side(ans)) for ref, ans in pairs):
-            nearest = _nearest(ref, ans, ref.held_by(ans))
-            matches.append(tuple(index if share >= self.threshold else -1 for index, share in nearest))
-        return matches
+        sides = ((Side(ref), Side(ans)) for ref, ans in pairs)
+        return [_nearest(ref, ans, ref.held_by(ans), THRESHOLD) for ref, ans in sides]
 
 
 class Side:
@@ -111,59 +101,55 @@ class Side:
         self.groups: dict[tuple[float, bool], list[float]] = {}      # values in order, by rounding and scaled
         for value, rounding, scaled in sorted(self.numbers):
             self.groups.setdefault((rounding, scaled), []).append(value)
-        rarity = _rarity()
-        self.shares = {term: rarity.get(term, UNKNOWN) / count for term, count in self.counts.items()}
-        self.shares |= {number: NUMBER / self.counts[number] for number in self.numbers}
+        self.shares = {term: _weight(term) / count for term, count in self.counts.items()}
         for term in self.held_by(asked) if asked else ():
             self.shares[term] *= ASKED
-        self.weights = tuple(sum(map(self.shares.__getitem__, terms)) or EMPTY for terms in self.points)
+        self.weights = tuple(sum(self.shares[term] for term in terms) or EMPTY for terms in self.points)
 
     def scores(self, held: Collection[Term]) -> tuple[float, ...]:
         """The share of each point's weight that is `held`, in [0, 1]."""
         return tuple(min(1.0, sum(self.shares[term] for term in terms if term in held) / weight)
                      for terms, weight in zip(self.points, self.weights, strict=True))
 
-    def held_by(self, other: Side) -> dict[Term, list[Term]]:
-        """The words and numbers that another text has as well, and for each what is the same there."""
-        same: dict[Term, list[Term]] = {term: [term] for term in self.counts.keys() & other.counts.keys()}
+    def held_by(self, other: Side) -> dict[Term, set[Term]]:
+        """The words and numbers that another text has as well, and for each what is the same there.
+
+        Two numbers are the same where one lies in the other's printed rounding. Where only one of them has a
+        scale word, the other may lack a thousand, a million or a billion.
+        """
+        same: dict[Term, set[Term]] = {term: {term} for term in self.counts.keys() & other.counts.keys()}
         for number in self.numbers:
-            if found := other.equal(number):
-                same[number] = found
+            for (rounding, scaled), values in other.groups.items():
+                for lacking in (1.0, *FACTORS) if scaled != number.scaled else (1.0,):
+                    factor = lacking if scaled else 1 / lacking
+                    value = number.value * factor
+                    within = max(rounding, number.rounding * factor) + 1e-9 * value
+                    found = values[bisect_left(values, value - within):bisect_right(values, value + within)]
+                    if found:
+                        same.setdefault(number, set()).update(Number(v, rounding, scaled) for v in found)
         return same
 
-    def equal(self, number: Number) -> list[Term]:
-        """The numbers of this text that may be the same: one of the two lies in the other's printed rounding.
 
-        Where only one of them has a scale word, the other may lack a thousand, a million or a billion.
-        """
-        found: list[Term] = []
-        for (rounding, scaled), values in self.groups.items():
-            for factor in _FACTORS.get((number.scaled, scaled), (1.0,)):
-                value = number.value * factor
-                within = max(rounding, number.rounding * factor) + 1e-9 * value
-                first, last = bisect_left(values, value - within), bisect_right(values, value + within)
-                found += [Number(other, rounding, scaled) for other in values[first:last]]
-        return found
+def _nearest(ref: Side, ans: Side, same: Mapping[Term, set[Term]], least: float = 0.0) -> Match:
+    """Per reference point the answer point that holds most of its weight, and at least this share of it.
 
-
-def _nearest(ref: Side, ans: Side, same: Mapping[Term, list[Term]]) -> Iterator[tuple[int, float]]:
-    """Per reference point, the answer point that holds most of its weight, and the share that it holds.
-
-    (-1, 0) for a point of which no answer point holds anything. Ties go to the earlier point.
+    -1 where there is none. Ties go to the earlier point.
     """
     holders = defaultdict(list)
     for i, terms in enumerate(ans.points):
         for term in terms:
             holders[term].append(i)
     places = {term: {i for other in found for i in holders[other]} for term, found in same.items()}
+    nearest = []
     for terms, weight in zip(ref.points, ref.weights, strict=True):
         held = {-1: 0.0}
         for term in terms:
-            if term in places and len(places[term]) <= CROWD:
-                for i in places[term]:
-                    held[i] = held.get(i, 0.0) + ref.shares[term]
-        index = max(held, key=lambda i: (held[i], -i))
-        yield index, held[index] / weight
+            found = places.get(term, set())
+            for i in found if len(found) <= CROWD else ():
+                held[i] = held.get(i, 0.0) + ref.shares[term]
+        best = max(held, key=lambda i: (held[i], -i))
+        nearest.append(best if held[best] / weight >= least else -1)
+    return tuple(nearest)
 
 
 # --- words and numbers of a text
@@ -196,33 +182,19 @@ def stem(word: str) -> str:
     return stemmed[:-1] if doubled and stemmed != singular else stemmed
 
 
+def _weight(term: Term) -> float:
+    return NUMBER if isinstance(term, Number) else _rarity().get(term, UNKNOWN)
+
+
 @cache
-def _rarity() -> dict[Term, float]:
+def _rarity() -> dict[str, float]:
     """Weight by stem. A line of the table is a weight and the stems that have it."""
-    table: dict[Term, float] = {}
-    for line in TABLE.read_text(encoding="utf-8").splitlines():
-        if not line.startswith("#"):
-            number, *stems = line.split()
-            table |= dict.fromkeys(stems, float(number))
-    return table
+    rows = [line.split() for line in TABLE.read_text(encoding="utf-8").splitlines() if line[0] != "#"]
+    return {stem: float(weight) for weight, *stems in rows for stem in stems}
 
 
-def unread_scripts(text: str) -> tuple[str, ...]:
-    """Unicode's names of the scripts other than Latin to which a tenth of a text's letters or more belong.
-
-    Their words and numbers are compared as they stand, but the table does not know which words are rare.
-    """
-    if not _OTHER_SCRIPT.search(text):
-        return ()
-    letters: Counter[str] = Counter()
-    for letter, times in Counter(text).items():
-        if letter.isalpha():
-            letters[unicodedata.name(letter, "UNKNOWN").split()[0]] += times
-    return tuple(script for script, n in letters.items()
-                 if script != "LATIN" and n >= UNREAD * letters.total())
-
-
-# The table, the constants and the patterns; the last number is raised when other code changes a value.
-_RULES = (NUMBER, ASKED, EMPTY, UNKNOWN, CROWD, SCALES, FACTORS, _TOKEN.pattern, _PLURAL.pattern,
-          _ENDING.pattern, 1)
-SIGNATURE = "words#" + hashlib.sha256(TABLE.read_bytes() + repr(_RULES).encode()).hexdigest()[:8]
+def unread_scripts(text: str) -> list[str]:
+    """The scripts other than Latin that a tenth of a text is in; of their words the table has none."""
+    names = (unicodedata.name(letter, "UNKNOWN") for letter in OTHER_SCRIPT.findall(text) if letter.isalpha())
+    scripts = Counter(name.split()[0] for name in names)
+    return [script for script, n in scripts.items() if n >= UNREAD * len(text)]

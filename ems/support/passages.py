@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from heapq import nsmallest
 from string import ascii_letters, digits
 
 from ..types import InputError
@@ -35,12 +36,12 @@ class Passages:
         if not any(re.search(r"\w", text) for text in texts):
             raise InputError("the document is empty; give the text that answers are to be checked against")
         self.texts = tuple(texts)
-        counts = [Counter(terms(text)) for text in texts]
+        words = [terms(text) for text in texts]
         self._holders: dict[str, list[tuple[int, int]]] = defaultdict(list)      # term -> (passage, count)
-        for i, count in enumerate(counts):
-            for term, n in count.items():
+        for i, own in enumerate(words):
+            for term, n in Counter(own).items():
                 self._holders[term].append((i, n))
-        lengths = [count.total() for count in counts]
+        lengths = [len(own) for own in words]
         mean = sum(lengths) / len(lengths) or 1.0
         self._norms = [K1 * (1 - B + B * length / mean) for length in lengths]
 
@@ -52,12 +53,12 @@ class Passages:
             idf = math.log(1 + (len(self.texts) - len(holders) + 0.5) / (len(holders) + 0.5))
             for i, n in holders:
                 scores[i] += idf * (K1 + 1) * n / (n + self._norms[i])
-        return dict(scores)
+        return scores
 
     def top(self, text: str, k: int) -> list[int]:
         """Indices of the `k` best passages, the best first; of two equal ones the earlier. May be fewer."""
         scores = self.scores(text)
-        return sorted(scores, key=lambda i: (-scores[i], i))[:k]
+        return nsmallest(k, scores, key=lambda i: (-scores[i], i))
 
 
 @lru_cache(maxsize=64)
@@ -66,47 +67,40 @@ def passages_of(context: str | tuple[str, ...]) -> Passages:
     return Passages(cut(context) if isinstance(context, str) else context)
 
 
-def cut(text: str, size: int = SIZE) -> list[str]:
-    """The passages of a text, each of about `size` characters.
+def cut(text: str) -> list[str]:
+    """The passages of a text, each of about `SIZE` characters.
 
-    A text is cut at empty lines, and short paragraphs are joined. A long paragraph is cut at a line's end, a
-    sentence's end or a space; a word or a number is cut only when it is longer than a passage.
+    A text is cut at empty lines; a long paragraph at a line's end, a sentence's end or a space, within a word
+    or a number only when that is longer than a passage. Short pieces are joined.
     """
     passages: list[str] = []
     for block in re.split(r"\n\s*\n", text):
-        for piece in _pieces(block.strip(), size):
-            if passages and len(passages[-1]) + len(piece) < size:
+        for piece in _pieces(block.strip()):
+            if passages and len(passages[-1]) + len(piece) < SIZE:
                 passages[-1] += "\n" + piece
             else:
                 passages.append(piece)
     return passages
 
 
-def _pieces(block: str, size: int) -> list[str]:
-    pieces, start = [], 0
-    while len(block) - start > size:
-        window = block[start:start + size]
+def _pieces(block: str) -> Iterator[str]:
+    while len(block) > SIZE:
+        window = block[:SIZE]
         ends = (window.rfind("\n"), window.rfind(". ") + 1, window.rfind(" "))
-        far_enough = [end for end in ends if end > size // 2]
-        before_last_word = len(window.rstrip(_IN_WORD))
-        end = far_enough[0] if far_enough else before_last_word or size
-        pieces.append(block[start:start + end].strip())
-        start += end
-    rest = block[start:].strip()
-    return [*pieces, rest] if rest else pieces
+        before_last_word = len(window.rstrip(_IN_WORD)) or SIZE
+        end = next((end for end in ends if end > SIZE // 2), before_last_word)
+        yield block[:end].strip()
+        block = block[end:]
+    if block.strip():
+        yield block.strip()
 
 
 def terms(text: str) -> list[str]:
     """The words of a text for retrieval: stems, then every number as one word without its commas."""
-    numbers = [number.replace(",", "") for number in _NUMBER.findall(text)]
     stems: list[str] = []
-    for match in _WORD.finditer(_NUMBER.sub(" ", text)):
-        word = match[0].lower()
-        if _UNSPACED.search(word):
-            stems.extend(word)
-        else:
-            stems.append(stem(re.sub("['’]s?$|['’]", "", word)))
-    return stems + numbers
+    for word in map(str.lower, _WORD.findall(_NUMBER.sub(" ", text))):
+        stems += word if _UNSPACED.search(word) else [stem(re.sub("['’]s?$|['’]", "", word))]
+    return stems + [number.replace(",", "") for number in _NUMBER.findall(text)]
 
 
 @lru_cache(maxsize=50_000)

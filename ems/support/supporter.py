@@ -34,12 +34,6 @@ PRECISE = 0.005            # rounding, as a share of a number, of one with three
 NO_NUMBER = "no number to check"
 
 
-def support_signature(judge: Judge, prompts: Prompts, k: int) -> str:
-    """How a judge checks points: the prompt, passages per point, points per call, the judge's settings."""
-    settings = [f"{name}={value}" for name, value in judge.signature.items()]
-    return ",".join([prompts.signature("support"), f"k={k}", f"points={POINTS_PER_CALL}", *settings])
-
-
 def check_by_judge(results: Sequence[R], contexts: Contexts, judge: Judge | Callable[[str], str],
                    prompts: Prompts | None = None, k: int = 3) -> list[R]:
     """The results with what a judge says of every answer point, and "support" in their signatures.
@@ -47,12 +41,10 @@ def check_by_judge(results: Sequence[R], contexts: Contexts, judge: Judge | Call
     Up to ten points of an answer are asked at once, with the `k` passages nearest to each of them; a point
     that an answer repeats is asked once. A point that shares no word with the document is silent without a
     call. A point whose label could not be read has none, and the reason. InputError for a result whose
-    triplet has no context, or one without words, and for k under 1.
+    triplet has no context, or one without words.
     """
-    if k < 1:
-        raise InputError(f"k, the number of passages per point, must be 1 or more, got {k}")
     judge, prompts = as_judge(judge), prompts or Prompts()
-    asked = []                 # per request: whose answer it is, its document, its points with their passages
+    asked = []                 # per request: which answer, its document, points with their passages
     for answer, result in enumerate(results):
         document = passages_of(_context(contexts, result.triplet_id))
         nearest = {point: document.top(point, k) for point in result.ans_points}
@@ -68,7 +60,9 @@ def check_by_judge(results: Sequence[R], contexts: Contexts, judge: Judge | Call
             reason = "" if label else f"no label: {reply.error or 'unreadable'}"
             quote = document.texts[top[0]][:QUOTE]
             found[answer][point] = Support(SAID.get(label or ""), top[0], quote, reason=reason)
-    signature = support_signature(judge, prompts, k)
+    settings: dict[str, object] = {"k": k, "points": POINTS_PER_CALL, **judge.signature}
+    named: list[str] = [f"{name}={value}" for name, value in settings.items()]
+    signature = ",".join([prompts.signature("support"), *named])
     return [_with_support(result, [of_point[point] for point in result.ans_points], signature)
             for result, of_point in zip(results, found, strict=True)]
 
@@ -87,18 +81,17 @@ def check_numbers(results: Sequence[R], contexts: Contexts) -> list[R]:
     A number is found when an equal one stands anywhere in the document. That says nothing of what the numbers
     are about, so that no point gets a label; `reason` counts those found. InputError as `check_by_judge`.
     """
-    checked = []
-    for result in results:
-        document = _numbers_of(_context(contexts, result.triplet_id))
-        supports = []
-        for point in result.ans_points:
-            numbers = _numbers_of(point)
-            missing = [number for number in numbers if not any(_is_same(number, other) for other in document)]
-            found = f"{len(numbers) - len(missing)} of {len(numbers)} numbers found"
-            supports.append(Support(None, missing=tuple(f"{number.value:,.12g}" for number in missing),
-                                    reason=found if numbers else NO_NUMBER))
-        checked.append(_with_support(result, supports, NUMBERS))
-    return checked
+    documents = [_numbers_of(_context(contexts, result.triplet_id)) for result in results]
+    return [_with_support(result, [_numbers_in(document, point) for point in result.ans_points], NUMBERS)
+            for result, document in zip(results, documents, strict=True)]
+
+
+def _numbers_in(document: Sequence[Number], point: str) -> Support:
+    numbers = _numbers_of(point)
+    lacking = [number for number in numbers if not any(_is_same(number, other) for other in document)]
+    missing = tuple(f"{number.value:,.12g}" for number in lacking)
+    found = f"{len(numbers) - len(missing)} of {len(numbers)} numbers found"
+    return Support(None, missing=missing, reason=found if numbers else NO_NUMBER)
 
 
 @lru_cache(maxsize=1024)
@@ -124,8 +117,7 @@ def _is_same(a: Number, b: Number) -> bool:
 
 def _context(contexts: Contexts, triplet_id: str) -> str | tuple[str, ...]:
     context = contexts.get(triplet_id) or ""
-    text = context if isinstance(context, str) else "".join(context)
-    if not text.strip():
+    if not "".join(context).strip():
         raise InputError(f"triplet {triplet_id!r} has no context, and checking points against the document "
                          "needs one; put the document's text into its 'context', or ask for no support")
     return context if isinstance(context, str) else tuple(context)

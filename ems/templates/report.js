@@ -80,7 +80,7 @@ function drawMissed() {
   const points = new Map();             // by question and text: by how many answers a point is missed, and scored
   for (const answer of found()) {
     for (const row of answer.rows.filter(([ref, , word]) => ref !== null && word !== "unscored")) {
-      const text = report.lists[answer.ref][row[0]], key = `${answer.question} ${text}`;
+      const text = answer.ref[row[0]], key = `${answer.question} ${text}`;
       const point = points.get(key) ?? { question: report.questions[answer.question][0], text, missed: 0, scored: 0 };
       point.scored += 1;
       point.missed += isMissed(row);
@@ -123,7 +123,7 @@ function answerRow(answer) {
     bar.style.setProperty("--share", value ?? 0);
     return put(make("td", `number${onlyWide(i, all)}`, value === null ? "–" : value.toFixed(3)), bar);
   });
-  const points = report.lists[answer.ref].length;
+  const points = answer.ref.length;
   const missed = make("td", "number wide-only", points ? `${answer.missed} of ${points}` : "–");
   if (answer.unscored) missed.append(make("small", "", `${answer.unscored} unscored`));
   const asked = put(make("span", "question"), make("small", "", id), text);
@@ -167,7 +167,7 @@ function pointRow(answer, [ref, ans, word, score, weight, isHint]) {
 function point(index, list, isHint) {
   if (index === null) return make("td", "hint", "–");
   const at = make("span", "at", isHint ? `nearest: ${index}` : index);
-  return put(make("td", isHint ? "hint" : "own"), at, report.texts[report.lists[list][index]]);
+  return put(make("td", isHint ? "hint" : "own"), at, report.texts[list[index]]);
 }
 
 // ---- filters and addresses
