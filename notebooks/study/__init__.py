@@ -78,12 +78,29 @@ def alignments_of(run: Path, judge: LLMJudge | None) -> list[EMSResult]:
     return ems.build(judge, joint=judge is not None).evaluate(triplets_of(run), answers_of(run))
 
 
-def sample(answers: Sequence[Answer], per_model: int) -> list[Answer]:
-    """So many answers of each model, drawn by hash: always the same ones."""
+def sample(answers: Sequence[Answer], number: int | Mapping[str, int]) -> list[Answer]:
+    """So many answers of each model, drawn by hash. A mapping names models, and "" for all others."""
     drawn: dict[str, list[Answer]] = {}
     for answer in sorted(answers, key=_hash):
         drawn.setdefault(answer.model, []).append(answer)
-    return [answer for model in sorted(drawn) for answer in drawn[model][:per_model]]
+    counts = {"": number} if isinstance(number, int) else {"": 0, **number}
+    return [answer for model in sorted(drawn) for answer in drawn[model][:counts.get(model, counts[""])]]
+
+
+def judge_variance(first: Sequence[EMSResult], again: Sequence[EMSResult]) -> pd.DataFrame:
+    """How much of the spread of F1 is the judge's, by model, from a second judgement of the same answers.
+
+    Columns: n answers, their mean F1 in both judgements, `sd` of one judgement of an answer (that of the
+    differences over the root of 2), and `share`, its square in the variance between answers.
+    """
+    frames = [ems.to_frame(results).query("part == 'F1'") for results in (first, again)]
+    both = frames[0].merge(frames[1], on=["model", "triplet_id"], suffixes=("", "_again"))
+    rows = []
+    for model, of in both.groupby("model"):
+        sd = (of["value_again"] - of["value"]).std() / 2**0.5
+        rows.append({"model": model, "n": len(of), "first": of["value"].mean(),
+                     "again": of["value_again"].mean(), "sd": sd, "share": sd**2 / of["value"].var()})
+    return pd.DataFrame(rows).set_index("model")
 
 
 def _hash(answer: Answer) -> bytes:
