@@ -105,11 +105,10 @@ _LABEL = re.compile(
 
 
 def harmless(text: str) -> str:
-    """A text from outside, safe between a prompt's tags; ordinary text comes out as it went in.
+    """A text from outside, safe between a prompt's tags; ordinary text, and a safe one, stay as they are.
 
     Control and invisible characters go, long runs of blanks and of empty lines shrink. What could pass for
-    our `<text>` tag (in any case, spacing or script), or for a special token of a chat template, loses its
-    bracket; a line that is only a prompt's label gets some. A second time changes nothing more.
+    our `<text>` tag, or for a special token of a chat template, loses its bracket; a label gets some.
     """
     text = _HIDDEN.sub("", _LINE_END.sub("\n", text))
     text = re.sub(f"[{_BAR}][{_CLOSE}]", " )", re.sub(f"[<＜﹤][{_BAR}]", "( ", text))

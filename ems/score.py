@@ -31,8 +31,7 @@ class Scorer(Protocol):
 class LLMScorer:
     """A whole number 0 .. `max_score` from the judge, divided by `max_score` (10 in the paper's examples).
 
-    It is asked once per pair, as in the paper; with `joint` once per answer, about all its pairs together.
-    Unreadable scores are None, and `failures` counts them.
+    It is asked once per pair, as in the paper; with `joint` once per answer. `failures` counts what is None.
     """
 
     def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *,
@@ -50,13 +49,12 @@ class LLMScorer:
             replies = iter(self.judge.ask(requests, "score pairs"))
             return [parsed_rows(next(replies), "scores", len(pairs), read, "score", self.failures)
                     if pairs else [] for pairs in groups]
-        requests = [Request("score", self._prompt(*pair), MAX_TOKENS, assumed=partial(str, self.max_score),
-                            read=read) for pairs in groups for pair in pairs]
+        prompts = [self.prompts.fill("score", reference=quoted(ref), candidate=quoted(ans), **self.scale)
+                   for pairs in groups for ref, ans in pairs]
+        requests = [Request("score", prompt, MAX_TOKENS, assumed=partial(str, self.max_score), read=read)
+                    for prompt in prompts]
         replies = iter(self.judge.ask(requests, "score pairs"))
         return [[parsed(next(replies), read, "score", self.failures) for _ in pairs] for pairs in groups]
-
-    def _prompt(self, reference: str, answer: str) -> str:
-        return self.prompts.fill("score", reference=quoted(reference), candidate=quoted(answer), **self.scale)
 
     def _joint_request(self, pairs: Sequence[Pair]) -> Request:
         lines = [f"{i}: {quoted(ref)}\n   {quoted(ans)}" for i, (ref, ans) in enumerate(pairs)]
@@ -144,8 +142,8 @@ def rouge(references: Sequence[str], answers: Sequence[str], kinds: Sequence[str
         ref, ans = words(reference), words(answer)
         length = LCSseq.similarity(ref, ans)
         precision, recall = length / max(1, len(ans)), length / max(1, len(ref))
-        scores = {**ngrams.score(reference, answer),
-                  "rougeL": (precision, recall, fmeasure(precision, recall))}
+        scores = ngrams.score(reference, answer)
+        scores["rougeL"] = precision, recall, fmeasure(precision, recall)
         for kind in kinds:
             scored[kind].append(scores[kind])
     return scored

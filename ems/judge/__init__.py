@@ -1,7 +1,4 @@
-"""Asking a model: what a question and a reply are, and what a judge is.
-
-A request's way: `LLMJudge.ask` (client), the store, the budget (cost), the official client, the store again.
-"""
+"""Asking a model: what a question and a reply are, and what a judge is."""
 
 from __future__ import annotations
 
@@ -138,8 +135,7 @@ def encodable(text: str) -> str:
 def read_choice(body: Any) -> dict[str, Any]:
     """Text, ending and token counts of a chat completion, as `Record` names them.
 
-    A message without text is a reply when the server says why it ended. ValueError "wrong shape" when this is
-    no chat completion, "broken off" when the server reports an error within the reply.
+    ValueError: "wrong shape" (no text, and no reason why it ended), "broken off" (an error within the reply).
     """
     try:
         choice = body["choices"][0]

@@ -68,14 +68,14 @@ class Failed(Exception):
 class Pace:
     """When a call may go out, and when a run has to end (JudgeUnavailable); for all threads of a judge.
 
-    While replies come, at most `window` calls are under way: 32 at first, a twentieth more after each full
-    window of replies, up to `workers`; a fifth fewer when the server is busy. From an error on until a reply
-    comes, one call goes out at a time, after waits that double.
+    While replies come, at most `window` calls are under way: 32 at first, one more for twenty replies, up to
+    `workers`; a fifth fewer when the server is busy. From an error on until a reply comes, one call goes out
+    at a time, after waits that double.
     """
 
     def __init__(self, workers: int):
         self.workers, self.window = workers, float(min(32, workers))
-        self.under_way = self.replies = 0
+        self.under_way = 0
         self.ever = False                           # a reply has come from this endpoint
         self.failing: set[str] = set()              # keys of requests that failed since the last reply
         self.useless: Counter[str] = Counter()      # replies in a row that cannot be used, by reason
@@ -95,9 +95,7 @@ class Pace:
         """A reply has come; `unusable` says why it cannot be used."""
         self.ever, self.errors, self.not_before = True, 0, 0.0
         self.failing.clear()
-        self.replies += 1
-        if self.replies >= self.window:
-            self.replies, self.window = 0, min(self.workers, self.window * 1.05)
+        self.window = min(self.workers, self.window + 0.05)
         if unusable:
             self._useless(unusable)
         else:
@@ -113,7 +111,7 @@ class Pace:
         self.last = failed
         self.failing.add(key)
         if re.match("http (429|5)", failed.reason) and now - self.shrunk > 15:
-            self.shrunk, self.replies, self.window = now, 0, max(1.0, self.window * 0.8)
+            self.shrunk, self.window = now, max(1.0, self.window * 0.8)
         if now < self.not_before:
             return                                  # of a call sent before
         self.not_before = now + max(failed.after, WAIT * 2 ** min(self.errors, ERRORS))
@@ -138,15 +136,14 @@ class LLMJudge:
     """A model behind an OpenAI-compatible endpoint, with a store of its replies.
 
     mode       "live" asks for what the store lacks; "replay" never touches the network; "plan" asks nothing:
-               it assumes the longest replies and counts calls and tokens at most, for a dry run.
+               a dry run, which assumes the longest replies and counts calls and tokens at most.
     base_url   and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY. An address needs no key.
     workers    calls under way at most, over all threads that use this judge.
-    timeout    seconds for one reply, its repeated calls and waits included; past it that reply has failed.
+    timeout    seconds from a request's first call on; past it no call is repeated and none waited for.
     thinking_tokens   added to the limit of each reply, for a model that thinks before it answers.
     weights    revision of the model's weights, if declared; a part of a reply's key, like the decoding.
     prices     money for a million tokens: {"prompt": 2.5, "cached": 1.25, "completion": 10}.
-    spend_limit   money that this judge may spend, in the currency of the prices; 0 = no limit. A call is sent
-               only if all calls under way and this one stay within it at their largest.
+    spend_limit   money, 0 = no limit: no call is sent that may exceed it, with all calls under way.
     sample     is added to that of each request: a judge with sample 1 asks all again, with another seed.
     """
 
@@ -470,7 +467,7 @@ class LLMJudge:
             saved = self.store.put(record)
             self._saved += 1
             readable = request.read is None or request.read(record.text) is not None
-            self._pace.reply(record.error or "unreadable" * (not readable))
+            self._pace.reply(record.error or ("" if readable else "unreadable"))
         return saved
 
     def _kept(self) -> str:

@@ -1,8 +1,7 @@
 """The store of judge replies: record, replay, export, import; and the requests that wait for a reply.
 
 A reply costs money and time, so it is committed as soon as it arrives, in an SQLite file that survives a
-killed process and several processes at once. Its key is a hash of everything that can change it. The same
-replies travel as recordings, JSON lines that a person can read and a repository can keep.
+killed process. The same replies travel as recordings, JSON lines that a repository can keep.
 """
 
 from __future__ import annotations
@@ -46,8 +45,7 @@ class Replies:
     """Saved replies by key: an SQLite file, with recorded JSON-lines files (`.jsonl`) behind it.
 
     `path` None keeps everything in memory. A JSON-lines `path` opens that recording alone, read-only.
-    Threads, and processes on one local disk, may share an SQLite file: of two replies to one question, all
-    use the one saved first. InputError where a file cannot be read or written.
+    Threads and processes may share an SQLite file on a local disk: all use the reply that was saved first.
     """
 
     def __init__(self, path: str | Path | None = None, recorded: Sequence[str | Path] = ()):
