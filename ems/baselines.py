@@ -6,20 +6,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import isnan, nan
 from types import SimpleNamespace
 
-from .extract import list_request, read_points, room
-from .judge import Judge, Request, as_judge, listed, reply_schema
+from .extract import ask_lists, list_request, room
+from .judge import Judge, Request, as_judge, reply_schema
 from .local.encoder import Encoder
 from .metrics import f1
 from .pipeline import Evaluator
 from .prompts import Prompts, harmless, numbered, quoted
-from .reading import parsed, parsed_rows, read_rows, read_score, read_word
-from .score import BLEU_SIGNATURE, MAX_TOKENS, bleu, rouge
+from .reading import parsed, parsed_rows, read_score, read_word
+from .score import BLEU_SIGNATURE, MAX_TOKENS, bleu, rouge, rows_request
 from .types import Answer, Points, Result, ScoreResult, Signature, Triplet
 
 __all__ = ["BLEU_SIGNATURE", "Claims", "JudgeAlone", "RAGChecker", "bertscore", "bleu", "claim_scores",
@@ -96,58 +96,50 @@ class RAGChecker(Evaluator[Claims]):
         super().__init__(ragchecker=self.stage)
 
     def batch(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]) -> list[Claims]:
-        """List the claims of both sides, those of a reference once, and check them."""
-        known, asked = self._references, [(triplets[answer.triplet_id], answer) for answer in answers]
-        new = {t.id: (t.question, t.reference) for t, _ in asked if t.id not in known}
-        claims = self._claims([*new.values(), *((t.question, a.answer) for t, a in asked)])
-        known |= zip(new, claims, strict=False)
-        own = claims[len(new):]
-        # What is checked against which text: the claims of each answer, then those of each reference.
-        labels = self._labels([*((t.reference, c or ()) for (t, _), c in zip(asked, own, strict=True)),
-                               *((a.answer, known[t.id] or ()) for t, a in asked)])
-        sides = zip(asked, own, labels[:len(asked)], labels[len(asked):], strict=True)
-        return [_with_metrics(Claims(a.triplet_id, a.model, c, known[t.id], said, back, question=t.question,
-                                     group=t.group, signature=self.signature))
-                for (t, a), c, said, back in sides]
+        """List the claims of both sides, those of equal texts once, and check them."""
+        asked = [(triplets[answer.triplet_id], answer) for answer in answers]
+        claims = self._claims((t.question, text) for t, a in asked for text in (t.reference, a.answer))
+        own = [claims[t.question, a.answer] for t, a in asked]
+        ref = [claims[t.question, t.reference] for t, _ in asked]
+        said = self._labels([t.reference for t, _ in asked], own)
+        back = self._labels([a.answer for _, a in asked], ref)
+        sides = zip(asked, own, ref, said, back, strict=True)
+        return [_with_metrics(Claims(a.triplet_id, a.model, o, r, s, b, question=t.question, group=t.group,
+                                     signature=self.signature)) for (t, a), o, r, s, b in sides]
 
-    def _claims(self, texts: Sequence[tuple[str, str]]) -> list[Points | None]:
-        """The claims of each (question, text); an empty text has none, without a call."""
-        clean = [harmless(text) for _, text in texts]
-        asked = [i for i, text in enumerate(clean) if text]
-        requests = [list_request(self.prompts, "claims", "claims", clean[i], 2 * room(clean[i]),
-                                 question=quoted(texts[i][0])) for i in asked]
-        claims: list[Points | None] = [()] * len(texts)
-        for i, reply in zip(asked, self.stage.judge.ask(requests, "list claims"), strict=True):
-            claims[i] = read_points(reply, "claims", "claims", self.stage.failures)
-        return claims
+    def _claims(self, texts: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Points | None]:
+        """The claims of each different (question, text); an empty text has none, without a call."""
+        clean = {(question, text): harmless(text) for question, text in texts}
+        requests = {pair: list_request(self.prompts, "claims", "claims", text, 2 * room(text),
+                                       question=quoted(pair[0])) for pair, text in clean.items() if text}
+        found = ask_lists(self.stage.judge, requests, "claims", self.stage.failures)
+        return {pair: found.get(pair, ()) for pair in clean}
 
-    def _labels(self, sides: Sequence[tuple[str, Points]]) -> list[Labels]:
-        """What each text says of each claim; an empty text leaves every claim open, without a call."""
-        clean = [harmless(text) for text, _ in sides]
-        parts = [(i, claims[start:start + CLAIMS_PER_CALL]) for i, (_, claims) in enumerate(sides) if clean[i]
-                 for start in range(0, len(claims), CLAIMS_PER_CALL)]
-        requests = [Request(
-            "entail", self.prompts.fill("entail_all", text=clean[i], claims=numbered(some)),
-            MAX_TOKENS + 8 * len(some), LABELS_SCHEMA,
-            assumed=partial(listed, "labels", ["Contradiction"] * len(some)),
-            read=partial(read_rows, key="labels", count=len(some), read=str)) for i, some in parts]
-        replies = self.stage.judge.ask(requests, "check claims")
-        labels: list[Labels] = [() if text else ("Neutral",) * len(claims)
-                                for text, (_, claims) in zip(clean, sides, strict=True)]
+    def _labels(self, texts: Sequence[str], claims: Sequence[Points | None]) -> list[Labels]:
+        """What each text says of each of its claims; an empty text leaves all open, without a call."""
+        clean = [harmless(text) for text in texts]
+        labels: list[Labels] = [() if text else ("Neutral",) * len(some or ())
+                                for text, some in zip(clean, claims, strict=True)]
+        parts = [(i, some[start:start + CLAIMS_PER_CALL])
+                 for i, some in enumerate(claims) if some and clean[i]
+                 for start in range(0, len(some), CLAIMS_PER_CALL)]
+        prompts = [self.prompts.fill("entail_all", text=clean[i], claims=numbered(some)) for i, some in parts]
+        requests = [rows_request("entail", prompt, LABELS_SCHEMA, LABELS[-1:] * len(some))
+                    for prompt, (_, some) in zip(prompts, parts, strict=True)]
         read = partial(read_word, words=LABELS)
-        for (i, some), reply in zip(parts, replies, strict=True):
+        for (i, some), reply in zip(parts, self.stage.judge.ask(requests, "check claims"), strict=True):
             labels[i] += tuple(parsed_rows(reply, "labels", len(some), read, "entail", self.stage.failures))
         return labels
 
 
 def _with_metrics(c: Claims) -> Claims:
     """The claims with their metrics, and how many of them are unscored; all are where a side has no list."""
-    if c.response_claims is None or c.gt_answer_claims is None:
+    sides = (c.response_claims, c.gt_answer_claims)
+    if None in sides:
         return replace(c, unscored=c.units, reason="the claims of a side could not be read")
-    precision, recall, harmonic = claim_scores(c.response_claims, c.gt_answer_claims, c.answer2response,
-                                               c.response2answer)
+    precision, recall, harmonic = claim_scores(*sides, c.answer2response, c.response2answer)
     unscored = (c.answer2response + c.response2answer).count(None)
-    reason = f"{unscored} of {c.units} claims unscored" if unscored else ""
+    reason = f"{unscored} claims unscored" if unscored else ""
     return replace(c, precision=precision, recall=recall, f1=harmonic, unscored=unscored,
                    reason=reason if c.gt_answer_claims else "the reference has no claims")
 
@@ -172,14 +164,13 @@ class JudgeAlone(Evaluator[ScoreResult]):
         asked = [(triplets[answer.triplet_id], answer) for answer in answers]
         values: list[float | None] = [0.0 if triplet.reference.strip() else nan for triplet, _ in asked]
         judged = [i for i, (t, a) in enumerate(asked) if t.reference.strip() and a.answer.strip()]
+        prompts = [self.prompts.fill("judge_alone", question=quoted(t.question),
+                                     reference=harmless(t.reference), answer=harmless(a.answer))
+                   for t, a in (asked[i] for i in judged)]
         read = partial(read_score, max_score=100)
-        requests = [Request("judge", self._prompt(*asked[i]), MAX_TOKENS, read=read,
-                            assumed=partial(str, 100)) for i in judged]
+        requests = [Request("judge", prompt, MAX_TOKENS, assumed=partial(str, 100), read=read)
+                    for prompt in prompts]
         for i, reply in zip(judged, self.stage.judge.ask(requests, "judge answers"), strict=True):
             values[i] = parsed(reply, read, "judge", self.stage.failures)
         return [score_result(*pair, value, self.signature)
                 for pair, value in zip(asked, values, strict=True)]
-
-    def _prompt(self, triplet: Triplet, answer: Answer) -> str:
-        return self.prompts.fill("judge_alone", question=quoted(triplet.question),
-                                 reference=harmless(triplet.reference), answer=harmless(answer.answer))

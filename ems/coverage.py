@@ -19,7 +19,7 @@ from .metrics import coverage_scores
 from .pipeline import Evaluator, is_lost
 from .prompts import Prompts, harmless, numbered, quoted
 from .reading import parsed, read_numbers, read_rows, read_score
-from .score import MAX_TOKENS, SCORES_SCHEMA, scale, scores_request
+from .score import MAX_TOKENS, SCORES_SCHEMA, rows_request, scale
 from .types import Answer, CoverageResult, EMSResult, Points, Scores, Triplet
 
 NUMBERS = SCORES_SCHEMA["properties"]["scores"]
@@ -83,7 +83,7 @@ class Coverage(Evaluator[CoverageResult]):
     def _request(self, points: Points, other: str) -> Request:
         if not self.contradictions:
             prompt = self.prompts.fill("sides", points=numbered(points), others=other, **self.scale)
-            return scores_request(prompt, len(points), self.max_score)
+            return rows_request("score", prompt, SCORES_SCHEMA, [self.max_score] * len(points))
         prompt = self.prompts.fill("coverage", points=numbered(points), text=other, **self.scale)
         assumed = json.dumps({"scores": [self.max_score] * len(points), "contradicted": []})
         return Request("coverage", prompt, MAX_TOKENS + 12 * len(points), COVERAGE_SCHEMA,

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from .judge import Judge, Record, Request, as_judge, listed, reply_schema
+from .judge import Judge, Request, as_judge, listed, reply_schema
 from .prompts import Prompts, harmless, numbered
 from .reading import parsed, read_list, read_numbers
 from .types import Points
 
+K = TypeVar("K")
 BLOCKS_SCHEMA = reply_schema("blocks", {"type": "integer"})
 LEAST_BLOCKS = 3         # with fewer there is no body between an opening and a closing
 # What a sentence seldom exceeds. Where a server keeps to the schema, it stops a judge that repeats itself.
@@ -42,25 +43,23 @@ class LLMExtractor:
 
     def __call__(self, texts: Sequence[str]) -> list[Points | None]:
         bodies = self._without_summaries([harmless(text) for text in texts])
-        asked = [body for body in bodies if body]
-        requests = [list_request(self.prompts, "extract", "points", body, room(body)) for body in asked]
-        points: dict[str | None, Points | None] = {None: None, "": ()}
-        for body, reply in zip(asked, self.judge.ask(requests, "extract points"), strict=True):
-            points[body] = read_points(reply, "extract", "points", self.failures)
-        return [points[body] for body in bodies]
+        requests = {body: list_request(self.prompts, "extract", "points", body, room(body))
+                    for body in bodies if body}
+        points = ask_lists(self.judge, requests, "points", self.failures)
+        return [None if body is None else points.get(body, ()) for body in bodies]
 
     def _without_summaries(self, texts: Sequence[str]) -> list[str | None]:
         """Each text without the blocks at its ends that the judge names; None where that is unreadable."""
-        blocks = [blocks_of(text) for text in texts]
-        asked = [i for i, parts in enumerate(blocks) if len(parts) >= LEAST_BLOCKS]
-        prompts = [self.prompts.fill("summary", blocks=numbered(blocks[i])) for i in asked]
-        requests = [Request("summary", prompt, 256, BLOCKS_SCHEMA) for prompt in prompts]
-        bodies: list[str | None] = [*texts]
-        for i, reply in zip(asked, self.judge.ask(requests, "remove summaries"), strict=True):
-            read = partial(read_numbers, key="blocks", count=len(blocks[i]))
+        asked = {text: blocks for text in texts if len(blocks := blocks_of(text)) >= LEAST_BLOCKS}
+        prompts = [self.prompts.fill("summary", blocks=numbered(blocks)) for blocks in asked.values()]
+        replies = self.judge.ask([Request("summary", prompt, 256, BLOCKS_SCHEMA) for prompt in prompts],
+                                 "remove summaries")
+        bodies: dict[str, str | None] = {}
+        for (text, blocks), reply in zip(asked.items(), replies, strict=True):
+            read = partial(read_numbers, key="blocks", count=len(blocks))
             named = parsed(reply, read, "summary", self.failures)
-            bodies[i] = None if named is None else without_summaries(texts[i], blocks[i], named)
-        return bodies
+            bodies[text] = None if named is None else without_summaries(text, blocks, named)
+        return [bodies.get(text, text) for text in texts]
 
 
 def list_request(prompts: Prompts, task: str, key: str, text: str, tokens: int, **slots: str) -> Request:
@@ -74,10 +73,13 @@ def list_request(prompts: Prompts, task: str, key: str, text: str, tokens: int, 
                    read=partial(read_list, key=key))
 
 
-def read_points(reply: Record, task: str, key: str, failures: Counter[str]) -> Points | None:
-    """The strings of a listing reply; None, counted in `failures`, where it cannot be read."""
-    entries = parsed(reply, partial(read_list, key=key), task, failures)
-    return None if entries is None else tuple(entries)
+def ask_lists(judge: Judge, requests: Mapping[K, Request], key: str, failures: Counter[str]
+              ) -> dict[K, Points | None]:
+    """The strings that each `list_request` is answered with; None, counted in `failures`, if unreadable."""
+    replies = judge.ask(list(requests.values()), f"list {key}")
+    lists = [parsed(reply, partial(read_list, key=key), reply.task, failures) for reply in replies]
+    return {name: None if entries is None else tuple(entries)
+            for name, entries in zip(requests, lists, strict=True)}
 
 
 def room(text: str) -> int:
@@ -107,7 +109,7 @@ def without_summaries(text: str, blocks: Sequence[str], named: Collection[int]) 
     A named block in the middle stays. If every block is named all stay: a text cannot be only its summary.
     """
     kept = [i for i in range(len(blocks)) if i not in named]
-    if not kept or kept[-1] - kept[0] == len(blocks) - 1:
+    if not kept:
         return text
     for block in blocks[:kept[0]]:
         text = text.strip().removeprefix(block)

@@ -16,7 +16,7 @@ from .judge import MissingReplies
 from .match import Matcher
 from .metrics import check_alignment, ems_scores, reference_scores
 from .score import Scorer
-from .types import Answer, CoverageResult, EMSResult, InputError, Points, Result, Signature, Triplet, rendered
+from .types import Answer, CoverageResult, EMSResult, InputError, Result, Signature, Triplet, rendered
 
 R = TypeVar("R", bound=Result)
 AT_ONCE = 512                 # answers in a batch: enough requests to keep a judge's workers busy
@@ -30,7 +30,6 @@ class Evaluator(Generic[R]):
 
     def __init__(self, **stages: Any):
         self.stages = stages                                  # by the name that the signature gives them
-        self._references: dict[str, Points | None] = {}       # points of the references met so far, by text
 
     def batch(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]) -> list[R]:
         """One result per answer, in their order; `triplets` is by id and has those of the answers."""
@@ -59,10 +58,7 @@ class Evaluator(Generic[R]):
 
     def evaluate(self, triplets: Sequence[Triplet], answers: Iterable[Answer], progress: bool = False
                  ) -> list[R]:
-        """One result per answer, in their order, joined to the triplets by id.
-
-        InputError for an answer to an unknown triplet, and for a triplet id that occurs twice.
-        """
+        """One result per answer, in order. InputError for an unknown triplet, and one that occurs twice."""
         return list(self.stream(triplets, answers, progress))
 
     def stream(self, triplets: Sequence[Triplet], answers: Iterable[Answer], progress: bool = False
@@ -74,7 +70,6 @@ class Evaluator(Generic[R]):
         by_id = {triplet.id: triplet for triplet in triplets}
         if len(by_id) < len(triplets):
             raise InputError("triplet ids must be unique, and one occurs more than once")
-        self._references = {}
         missing: set[tuple[str, str, str]] = set()
         source = iter(answers)
         with progress_bar("answers" if progress else "", length_hint(answers) or None) as bar:
@@ -91,18 +86,15 @@ class Evaluator(Generic[R]):
 
     def points_of(self, extractor: Extractor, triplets: Mapping[str, Triplet], answers: Sequence[Answer]
                   ) -> list[EMSResult]:
-        """Stage 1: results with the points of both sides; given points stand in place of a reference's.
-
-        Each answer and reference is extracted once.
-        """
-        known, asked = self._references, [triplets[answer.triplet_id] for answer in answers]
-        new = [t.reference for t in asked if not t.points and t.reference not in known]
-        texts = list(dict.fromkeys([*new, *(answer.answer for answer in answers)]))
+        """Stage 1: results with the points of both sides; given points stand in place of a reference's."""
+        asked = [triplets[answer.triplet_id] for answer in answers]
+        references = [t.reference for t in asked if not t.points]
+        texts = list(dict.fromkeys([*references, *(answer.answer for answer in answers)]))
         points = dict(zip(texts, extractor(texts), strict=True))
-        known |= {text: points[text] for text in new}
         results = []
         for t, answer in zip(asked, answers, strict=True):
-            ref, ans = tuple(point.text for point in t.points) or known[t.reference], points[answer.answer]
+            ref = tuple(point.text for point in t.points) or points[t.reference]
+            ans = points[answer.answer]
             lost, nothing = ref is None or ans is None, (None,) * len(ref or ())
             results.append(EMSResult(
                 t.id, answer.model, ref or (), ans or (), match=nothing, question=t.question, group=t.group,

@@ -26,10 +26,7 @@ def home() -> Path:
 
 
 class Prompts:
-    """A set of templates, one text file a task: the kit's, or a folder's where it has a file of that name.
-
-    A folder's template has the slots of the kit's; those of `OPTIONAL` it may leave out.
-    """
+    """A set of templates, one text file a task: the kit's, or a folder's where it has a file of that name."""
 
     def __init__(self, folder: str | Path | None = None):
         self.folder = KIT if folder is None else Path(folder)
@@ -68,17 +65,14 @@ class Prompts:
     def _read(self, task: str) -> Template:
         """The template of a task. InputError when there is none, or when its slots are not the kit's."""
         kit, own = KIT / f"{task}.txt", self.folder / f"{task}.txt"
-        path = own if own.is_file() else kit
-        if not path.is_file():
-            raise InputError(f"no {task}.txt in {self.folder}, and the kit has none either")
+        path = own if own.is_file() else kit            # InputError when there is neither
         template = Template(read_text(path))
         if not template.is_valid():
             raise InputError(f"{path}: write a dollar sign that begins no slot as $$")
         slots = set(template.get_identifiers())
         expected = set(Template(read_text(kit)).get_identifiers()) if kit.is_file() else slots
         if wrong := (slots ^ expected) - OPTIONAL:
-            raise InputError(f"{path} lacks or has too many slots: {sorted(wrong)}; {task} is filled with "
-                             f"{', '.join(f'${slot}' for slot in sorted(expected))}")
+            raise InputError(f"{path} lacks slots or has unknown ones: {sorted(wrong)}")
         return template
 
 
@@ -111,11 +105,10 @@ _LABEL = re.compile(
 
 
 def harmless(text: str) -> str:
-    """A text from outside, safe between a prompt's tags; ordinary text comes out as it went in.
+    """A text from outside, safe between a prompt's tags; ordinary text, and a safe one, stay as they are.
 
     Control and invisible characters go, long runs of blanks and of empty lines shrink. What could pass for
-    our `<text>` tag (in any case, spacing or script), or for a special token of a chat template, loses its
-    bracket; a line that is only a prompt's label gets some. A second time changes nothing more.
+    our `<text>` tag, or for a special token of a chat template, loses its bracket; a label gets some.
     """
     text = _HIDDEN.sub("", _LINE_END.sub("\n", text))
     text = re.sub(f"[{_BAR}][{_CLOSE}]", " )", re.sub(f"[<＜﹤][{_BAR}]", "( ", text))

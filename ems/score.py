@@ -31,8 +31,7 @@ class Scorer(Protocol):
 class LLMScorer:
     """A whole number 0 .. `max_score` from the judge, divided by `max_score` (10 in the paper's examples).
 
-    It is asked once per pair, as in the paper; with `joint` once per answer, about all its pairs together.
-    Unreadable scores are None, and `failures` counts them.
+    It is asked once per pair, as in the paper; with `joint` once per answer. `failures` counts what is None.
     """
 
     def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *,
@@ -45,25 +44,22 @@ class LLMScorer:
 
     def __call__(self, groups: Sequence[Sequence[Pair]]) -> list[list[float | None]]:
         read = partial(read_score, max_score=self.max_score)
-        if not self.joint:
-            requests = [self._request(pair) for pairs in groups for pair in pairs]
+        if self.joint:
+            requests = [self._joint_request(pairs) for pairs in groups if pairs]
             replies = iter(self.judge.ask(requests, "score pairs"))
-            return [[parsed(next(replies), read, "score", self.failures) for _ in pairs] for pairs in groups]
-        requests = [self._joint_request(pairs) for pairs in groups if pairs]
+            return [parsed_rows(next(replies), "scores", len(pairs), read, "score", self.failures)
+                    if pairs else [] for pairs in groups]
+        prompts = [self.prompts.fill("score", reference=quoted(ref), candidate=quoted(ans), **self.scale)
+                   for pairs in groups for ref, ans in pairs]
+        requests = [Request("score", prompt, MAX_TOKENS, assumed=partial(str, self.max_score), read=read)
+                    for prompt in prompts]
         replies = iter(self.judge.ask(requests, "score pairs"))
-        return [parsed_rows(next(replies), "scores", len(pairs), read, "score", self.failures)
-                if pairs else [] for pairs in groups]
-
-    def _request(self, pair: Pair) -> Request:
-        reference, answer = map(quoted, pair)
-        prompt = self.prompts.fill("score", reference=reference, candidate=answer, **self.scale)
-        return Request("score", prompt, MAX_TOKENS, assumed=partial(str, self.max_score),
-                       read=partial(read_score, max_score=self.max_score))
+        return [[parsed(next(replies), read, "score", self.failures) for _ in pairs] for pairs in groups]
 
     def _joint_request(self, pairs: Sequence[Pair]) -> Request:
         lines = [f"{i}: {quoted(ref)}\n   {quoted(ans)}" for i, (ref, ans) in enumerate(pairs)]
         prompt = self.prompts.fill("score_all", pairs="\n".join(lines), **self.scale)
-        return scores_request(prompt, len(pairs), self.max_score)
+        return rows_request("score", prompt, SCORES_SCHEMA, [self.max_score] * len(pairs))
 
 
 def scale(max_score: int) -> dict[str, str]:
@@ -74,11 +70,11 @@ def scale(max_score: int) -> dict[str, str]:
     return {name: str(value) for name, value in values.items()}
 
 
-def scores_request(prompt: str, count: int, max_score: int) -> Request:
-    """A question to which the judge replies with a list of `count` scores."""
-    return Request("score", prompt, MAX_TOKENS + 8 * count, SCORES_SCHEMA,
-                   assumed=partial(listed, "scores", [max_score] * count),
-                   read=partial(read_rows, key="scores", count=count, read=str))
+def rows_request(task: str, prompt: str, schema: dict[str, Any], longest: Sequence[Any]) -> Request:
+    """A question to which the judge replies with a list; `longest` is the longest one that could be read."""
+    key, count = schema["required"][0], len(longest)
+    return Request(task, prompt, MAX_TOKENS + 8 * count, schema, assumed=partial(listed, key, longest),
+                   read=partial(read_rows, key=key, count=count, read=str))
 
 
 class PairScorer:
@@ -133,7 +129,9 @@ def rouge(references: Sequence[str], answers: Sequence[str], kinds: Sequence[str
     rouge-score's definition and values; its longest common subsequence, a loop in Python, is rapidfuzz's.
     """
     from nltk.stem.porter import PorterStemmer
+    from rapidfuzz.distance import LCSseq
     from rouge_score.rouge_scorer import RougeScorer
+    from rouge_score.scoring import fmeasure
     from rouge_score.tokenize import tokenize
 
     stemmer = SimpleNamespace(stem=lru_cache(1 << 16)(PorterStemmer().stem))    # stem a word once
@@ -141,18 +139,11 @@ def rouge(references: Sequence[str], answers: Sequence[str], kinds: Sequence[str
     ngrams = RougeScorer(sorted({*kinds} - {"rougeL"}), tokenizer=SimpleNamespace(tokenize=words))
     scored: dict[str, list[tuple[float, float, float]]] = {kind: [] for kind in kinds}
     for reference, answer in zip(references, answers, strict=True):
+        ref, ans = words(reference), words(answer)
+        length = LCSseq.similarity(ref, ans)
+        precision, recall = length / max(1, len(ans)), length / max(1, len(ref))
         scores = ngrams.score(reference, answer)
-        if "rougeL" in kinds:
-            scores["rougeL"] = _rouge_l(words(reference), words(answer))
+        scores["rougeL"] = precision, recall, fmeasure(precision, recall)
         for kind in kinds:
             scored[kind].append(scores[kind])
     return scored
-
-
-def _rouge_l(reference: list[str], answer: list[str]) -> tuple[float, float, float]:
-    from rapidfuzz.distance import LCSseq
-    from rouge_score.scoring import fmeasure
-
-    length = LCSseq.similarity(reference, answer)
-    precision, recall = length / max(1, len(answer)), length / max(1, len(reference))
-    return precision, recall, fmeasure(precision, recall)

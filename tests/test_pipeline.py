@@ -179,7 +179,7 @@ def test_results_keep_the_order_of_the_answers_and_join_by_id():
         ("b", "m", "h", 1.0), ("a", "m", "g", 0.5), ("b", "n", "h", 0.0)]
 
 
-def test_answers_stream_in_batches_and_a_reference_is_extracted_once():
+def test_answers_stream_in_batches_and_a_reference_is_extracted_once_in_each():
     triplets = [Triplet(f"t{i}", "g", "q", f"word{i} and more") for i in range(3)]
     answers = [Answer(f"t{i % 3}", f"m{i}", f"answer number{i // 2} word0") for i in range(2 * AT_ONCE + 44)]
     taken = []
@@ -194,8 +194,8 @@ def test_answers_stream_in_batches_and_a_reference_is_extracted_once():
     assert len(taken) == AT_ONCE
     results += stream
     assert [r.model for r in results] == [a.model for a in answers]
-    assert [words.seen.count(t.reference) for t in triplets] == [1, 1, 1]
-    assert len(words.seen) == 3 + len({a.answer for a in answers})         # the same text once
+    assert [words.seen.count(t.reference) for t in triplets] == [3, 3, 3]
+    assert len(words.seen) == 3 * 3 + len({a.answer for a in answers})     # the same text once
     assert results == EMS(Words(), Same(), One()).evaluate(triplets, answers)
 
 

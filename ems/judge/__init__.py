@@ -1,7 +1,4 @@
-"""Asking a model: what a question and a reply are, and what a judge is.
-
-A request's way: `LLMJudge.ask` (client), the store, the budget (cost), the official client, the store again.
-"""
+"""Asking a model: what a question and a reply are, and what a judge is."""
 
 from __future__ import annotations
 
@@ -89,14 +86,14 @@ class MissingReplies(InputError):
     def __init__(self, missing: set[tuple[str, str, str]]):
         self.missing = missing
         models = " and ".join(sorted({model for model, *_ in missing}))
-        counts = Counter(task for _, task, _ in sorted(missing))
-        tasks = ", ".join(f"{times} {task}" for task, times in counts.items())
+        counts = sorted(Counter(task for _, task, _ in missing).items())
+        tasks = ", ".join(f"{times} {task}" for task, times in counts)
         super().__init__(f"{len(missing)} replies of {models} are not saved ({tasks}); ask for them in mode "
                          "'live', or in a batch (ems replies export --pending)")
 
 
 class FunctionJudge:
-    """A plain function from prompt to reply, as a judge. Its exceptions pass through."""
+    """A plain function from prompt to reply, as a judge. What it returns that is not text is no reply."""
 
     def __init__(self, function: Callable[[str], str]):
         self.function = function
@@ -104,10 +101,9 @@ class FunctionJudge:
         self.signature = {"judge": self.name}
 
     def ask(self, requests: Sequence[Request], progress: str = "") -> list[Record]:
-        """Ask one after the other. What is not text is no reply."""
-        texts = [self.function(request.prompt) for request in requests]
-        return [Record("", request.task, self.name, text, failure="" if isinstance(text, str) else "not text")
-                for request, text in zip(requests, texts, strict=True)]
+        texts = [(request.task, self.function(request.prompt)) for request in requests]
+        return [Record("", task, self.name, text, failure="" if isinstance(text, str) else "not text")
+                for task, text in texts]
 
 
 def as_judge(judge: Judge | Callable[[str], str]) -> Judge:
@@ -127,7 +123,7 @@ def reply_schema(key: str, entry: Mapping[str, Any], **limits: int) -> dict[str,
 
 
 def listed(key: str, entries: Sequence[Any]) -> str:
-    """A joint reply `{key: [...]}`, as a dry run assumes it."""
+    """A reply `{key: [...]}`, as a dry run assumes it."""
     return json.dumps({key: list(entries)})
 
 
@@ -139,8 +135,7 @@ def encodable(text: str) -> str:
 def read_choice(body: Any) -> dict[str, Any]:
     """Text, ending and token counts of a chat completion, as `Record` names them.
 
-    A message without text is a reply when the server says why it ended. ValueError "wrong shape" when this is
-    no chat completion, "broken off" when the server reports an error within the reply.
+    ValueError: "wrong shape" (no text, and no reason why it ended), "broken off" (an error within the reply).
     """
     try:
         choice = body["choices"][0]
@@ -150,16 +145,16 @@ def read_choice(body: Any) -> dict[str, Any]:
         raise ValueError("wrong shape") from None
     if isinstance(text, list):           # some servers send a list of parts
         text = "".join(str(part.get("text") or "") for part in text if isinstance(part, dict))
-    ending = ENDINGS.get(str(finish).lower(), "")
+    ending = ENDINGS.get(str(finish).lower(), "stop")
     if broken or ending == "broken off":
         raise ValueError("broken off")
     if refusal and not text:
         text, ending = str(refusal), "refusal"
-    if text is None and finish:
-        text, ending = "", ending or "no text"
+    elif text is None and finish:
+        text, ending = "", "no text" if ending == "stop" else ending
     if not isinstance(text, str):
         raise ValueError("wrong shape")
-    return {"text": encodable(text), "finish_reason": ending or "stop", **read_usage(body)}
+    return {"text": encodable(text), "finish_reason": ending, **read_usage(body)}
 
 
 def read_usage(body: Any) -> dict[str, int]:
@@ -168,9 +163,9 @@ def read_usage(body: Any) -> dict[str, int]:
     usage = usage if isinstance(usage, dict) else {}
     details = usage.get("prompt_tokens_details")
     given = {**usage, **(details if isinstance(details, dict) else {})}
-    counts = Counter({name: n for name, n in given.items() if isinstance(n, int) and n > 0})
-    prompt, completion = counts["prompt_tokens"], counts["completion_tokens"]
-    if prompt:      # some servers count a model's reasoning in the total alone: it is paid for
-        completion = max(completion, counts["total_tokens"] - prompt)
-    return {"prompt_tokens": prompt, "completion_tokens": completion,
-            "cached_tokens": counts["cached_tokens"]}
+    names = ("prompt_tokens", "completion_tokens", "cached_tokens", "total_tokens")
+    counts = {name: max(0, n) if isinstance(n := given.get(name), int) else 0 for name in names}
+    total = counts.pop("total_tokens")
+    if prompt := counts["prompt_tokens"]:     # reasoning may stand in the total alone: it is paid for
+        counts["completion_tokens"] = max(counts["completion_tokens"], total - prompt)
+    return counts

@@ -1,8 +1,7 @@
 """A judge for real: LLMJudge asks an OpenAI-compatible endpoint, or replays saved replies.
 
-One request's way: `ask` looks into the store. What is missing goes to `_ask_live`, where at most `workers`
-coroutines take one request after the other: `_reply` waits for its turn, `_call` sends it, `_received` saves
-the reply. When a call may go out, and when a run has to end, stands in `Pace` alone.
+`ask` looks into the store. What is missing goes to `_ask_live`, where at most `workers` coroutines take one
+request after the other: `_reply` waits for its turn, `_call` sends it, `_received` saves the reply.
 """
 
 from __future__ import annotations
@@ -44,9 +43,8 @@ ABOUT_VALUE = re.compile(r"too (large|long|many)|exceed|maximum|at (most|least)|
 ABOUT_LENGTH = re.compile(r"context.?(length|window|size)|(prompt|input).{0,60}(too l|exceed)", re.I)
 TOO_LONG = "too long for the judge"
 WAIT = 0.5               # seconds before a call is repeated; the second time twice as long, and so on
-ERRORS = 6               # one after the other, which end a run; and repeated calls for one request
+ERRORS = 6               # in a row, of as many requests, end a run; and repeated calls for one request
 USELESS = 32             # replies in a row that cannot be used, which end a run
-FEW = 8                  # requests: fewer may fail one after the other for a reason of their own
 QUIET = 10.0             # seconds without any answer, after which a person is told
 
 
@@ -68,17 +66,16 @@ class Failed(Exception):
 
 
 class Pace:
-    """When a call may go out, and when a run has to end; for all threads that use a judge.
+    """When a call may go out, and when a run has to end (JudgeUnavailable); for all threads of a judge.
 
-    While replies come, at most `window` calls are under way: 32 at first, a twentieth more after each full
-    window of replies, up to `workers`; a fifth fewer when the server is busy. From an error on until a reply
-    comes, one call goes out at a time, after waits that double. `reply` and `failed` note how a call ended,
-    and raise JudgeUnavailable when the run has to end.
+    While replies come, at most `window` calls are under way: 32 at first, one more for twenty replies, up to
+    `workers`; a fifth fewer when the server is busy. From an error on until a reply comes, one call goes out
+    at a time, after waits that double.
     """
 
     def __init__(self, workers: int):
         self.workers, self.window = workers, float(min(32, workers))
-        self.under_way = self.replies = 0
+        self.under_way = 0
         self.ever = False                           # a reply has come from this endpoint
         self.failing: set[str] = set()              # keys of requests that failed since the last reply
         self.useless: Counter[str] = Counter()      # replies in a row that cannot be used, by reason
@@ -98,9 +95,7 @@ class Pace:
         """A reply has come; `unusable` says why it cannot be used."""
         self.ever, self.errors, self.not_before = True, 0, 0.0
         self.failing.clear()
-        self.replies += 1
-        if self.replies >= self.window:
-            self.replies, self.window = 0, min(self.workers, self.window * 1.05)
+        self.window = min(self.workers, self.window + 0.05)
         if unusable:
             self._useless(unusable)
         else:
@@ -116,7 +111,7 @@ class Pace:
         self.last = failed
         self.failing.add(key)
         if re.match("http (429|5)", failed.reason) and now - self.shrunk > 15:
-            self.shrunk, self.replies, self.window = now, 0, max(1.0, self.window * 0.8)
+            self.shrunk, self.window = now, max(1.0, self.window * 0.8)
         if now < self.not_before:
             return                                  # of a call sent before
         self.not_before = now + max(failed.after, WAIT * 2 ** min(self.errors, ERRORS))
@@ -124,7 +119,7 @@ class Pace:
         if self.under_way or self.errors < (ERRORS if self.ever or failed.reason != "unreachable" else 3):
             return
         self.not_before, failed.again = 0.0, False
-        if not self.ever or len(self.failing) >= FEW:
+        if not self.ever or len(self.failing) >= ERRORS:
             raise JudgeUnavailable(f"nothing but errors, the last {failed}")
 
     def _useless(self, reason: str) -> None:
@@ -141,16 +136,14 @@ class LLMJudge:
     """A model behind an OpenAI-compatible endpoint, with a store of its replies.
 
     mode       "live" asks for what the store lacks; "replay" never touches the network; "plan" asks nothing:
-               it assumes the longest replies and counts calls and tokens at most, for a dry run.
+               a dry run, which assumes the longest replies and counts calls and tokens at most.
     base_url   and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY. An address needs no key.
     workers    calls under way at most, over all threads that use this judge.
-    timeout    seconds for one reply, its repeated calls and waits included; past it that reply has failed.
-    thinking_tokens   that a reply may take beyond what its task needs: a model that thinks before it answers
-               needs them. They enter the reply's key.
-    weights    revision of the model's weights, if declared: it enters the reply's key, like the decoding.
+    timeout    seconds from a request's first call on; past it no call is repeated and none waited for.
+    thinking_tokens   added to the limit of each reply, for a model that thinks before it answers.
+    weights    revision of the model's weights, if declared; a part of a reply's key, like the decoding.
     prices     money for a million tokens: {"prompt": 2.5, "cached": 1.25, "completion": 10}.
-    spend_limit   money that this judge may spend, in the currency of the prices; 0 = no limit. A call is sent
-               only if all calls under way and this one stay within it at their largest.
+    spend_limit   money, 0 = no limit: no call is sent that may exceed it, with all calls under way.
     sample     is added to that of each request: a judge with sample 1 asks all again, with another seed.
     """
 
@@ -233,27 +226,25 @@ class LLMJudge:
         return reply_key(model=self.model, **self.decoding, prompt=encodable(request.prompt),
                          schema=request.schema, max_tokens=request.max_tokens, sample=request.sample)
 
-    # --- asking ---
-
     def ask(self, requests: Sequence[Request], progress: str = "") -> list[Record]:
         """One reply per request, in order. Equal ones are asked once, and each reply is saved as it comes.
 
         A request that fails for itself gives a record with a `failure`. JudgeUnavailable when asking on is
-        pointless, MissingReplies in replay, InputError when replies cannot be saved; what came stays saved.
+        pointless, MissingReplies in replay, InputError when replies cannot be saved.
         """
         keys = [self.key(request) for request in requests]
         wanted = dict(zip(keys, map(self._granted, requests), strict=True))
         records = self.store.get_many(wanted)
         stored = set(records)
         missing = {key: request for key, request in wanted.items() if key not in records}
-        if missing and self.mode == "replay":
+        if self.mode == "plan":
+            records.update({key: self._assumed(key, request) for key, request in missing.items()})
+        elif missing and self.mode == "live":
+            self._ask_live(missing, records, progress)
+        elif missing:
             if not self.store.read_only:
                 self.store.add_pending((key, r.task, r.label, self._body(r)) for key, r in missing.items())
             raise MissingReplies({(self.model, request.task, key) for key, request in missing.items()})
-        if missing and self.mode == "plan":
-            records.update({key: self._assumed(key, request) for key, request in missing.items()})
-        elif missing:
-            self._ask_live(missing, records, progress)
         with self._lock:
             for key, request in zip(keys, requests, strict=True):
                 used = self._count(request.task, requests=1, stored=key in stored)
@@ -289,12 +280,12 @@ class LLMJudge:
 
     def _ask_live(self, missing: Mapping[str, Request], records: dict[str, Record], progress: str) -> None:
         """Add the missing replies to `records`."""
-        client, stop = self._client(), threading.Event()
+        stop = threading.Event()
         self.store.add_pending([])                  # InputError for a store that takes no write
         self._pace.moved = time.monotonic()
         bar = progress_bar(progress, len(records) + len(missing), "reply")
         with ThreadPoolExecutor(1) as thread, bar:
-            asking = thread.submit(asyncio.run, self._ask_all(client, missing, records, stop, bar))
+            asking = thread.submit(asyncio.run, self._ask_all(missing, records, stop, bar))
             try:
                 asking.result()
             except JudgeUnavailable as error:
@@ -306,8 +297,8 @@ class LLMJudge:
             finally:
                 self.store.checkpoint()
 
-    async def _ask_all(self, client: openai.AsyncOpenAI, missing: Mapping[str, Request],
-                       records: dict[str, Record], stop: threading.Event, bar: Any) -> None:
+    async def _ask_all(self, missing: Mapping[str, Request], records: dict[str, Record],
+                       stop: threading.Event, bar: Any) -> None:
         """Ask until all have come, or `stop` is set. An error sets it; calls under way still count."""
         queue, errors, pace = iter(missing.items()), list[Exception](), self._pace
 
@@ -319,7 +310,7 @@ class LLMJudge:
                 errors.append(error)
                 stop.set()
 
-        async with client:
+        async with self._client() as client:
             tasks = [asyncio.create_task(work()) for _ in range(min(self.workers, len(missing)))]
             while not (stop.is_set() or all(task.done() for task in tasks)):
                 await asyncio.wait(tasks, timeout=0.1)
@@ -340,29 +331,24 @@ class LLMJudge:
         """Ask until there is a reply, or this request has failed. InputError when the run has to end."""
         if saved := self.store.get(key):
             return saved                            # another thread or process was faster
-        tries = 0
-        try:
-            async with asyncio.timeout(None) as limit:
-                while True:
-                    try:
-                        async with self._turn(request, stop):
-                            if limit.when() is None:            # time counts from the first call on
-                                limit.reschedule(asyncio.get_running_loop().time() + self.timeout)
-                            return self._received(await self._call(client, key, request), request)
-                    except Failed as error:
-                        failed = error
-                    with self._lock:
-                        self._pace.failed(failed, key)
-                    if not failed.again or tries == ERRORS:
-                        break
-                    # Not all that failed together are to come back together.
-                    await asyncio.sleep(failed.after + random.uniform(1.0, 2.0) * WAIT * 2**tries)
-                    tries += not failed.after
-        except TimeoutError:
-            failed = Failed("timeout", again=False)
+        tries, end = 0, math.inf
+        while True:
+            try:
+                async with self._turn(request, stop):
+                    end = min(end, asyncio.get_running_loop().time() + self.timeout)    # from the first call
+                    async with asyncio.timeout_at(end):
+                        return self._received(await self._call(client, key, request), request)
+            except Failed as error:
+                failed = error
+            except TimeoutError:
+                failed = Failed("timeout", again=False)
             with self._lock:
                 self._pace.failed(failed, key)
-        return Record(key, request.task, self.model, "", failure=failed.reason)
+            if not failed.again or tries == ERRORS:
+                return Record(key, request.task, self.model, "", failure=failed.reason)
+            # Not all that failed together are to come back together.
+            await asyncio.sleep(failed.after + random.uniform(1.0, 2.0) * WAIT * 2**tries)
+            tries += not failed.after
 
     @asynccontextmanager
     async def _turn(self, request: Request, stop: threading.Event) -> AsyncIterator[None]:
@@ -481,7 +467,7 @@ class LLMJudge:
             saved = self.store.put(record)
             self._saved += 1
             readable = request.read is None or request.read(record.text) is not None
-            self._pace.reply(record.error or "unreadable" * (not readable))
+            self._pace.reply(record.error or ("" if readable else "unreadable"))
         return saved
 
     def _kept(self) -> str:
@@ -500,8 +486,7 @@ class LLMJudge:
         if (needed and not key) or not (key.isascii() and key.isprintable()):
             raise JudgeUnavailable("no key that can be sent: set OPENAI_API_KEY, or OPENAI_BASE_URL for a "
                                    "local server")
-        # No limit on single reads: it would not bound a reply that trickles in; `_reply` limits the whole. A
-        # redirect is not followed: it would take the prompts to another address.
+        # `_reply` limits the time of the whole. A redirect would take the prompts to another address.
         return openai.AsyncOpenAI(api_key=key or "none", base_url=self._base_url, max_retries=0,
                                   timeout=openai.Timeout(None, connect=5.0),
                                   http_client=openai.DefaultAsyncHttpxClient(follow_redirects=False))

@@ -1,8 +1,7 @@
 """The store of judge replies: record, replay, export, import; and the requests that wait for a reply.
 
 A reply costs money and time, so it is committed as soon as it arrives, in an SQLite file that survives a
-killed process and several processes at once. Its key is a hash of everything that can change it. The same
-replies travel as recordings, JSON lines that a person can read and a repository can keep.
+killed process. The same replies travel as recordings, JSON lines that a repository can keep.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import sqlite3
 import threading
 import time
 import zlib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields
@@ -47,8 +45,7 @@ class Replies:
     """Saved replies by key: an SQLite file, with recorded JSON-lines files (`.jsonl`) behind it.
 
     `path` None keeps everything in memory. A JSON-lines `path` opens that recording alone, read-only.
-    Threads, and processes on one local disk, may share an SQLite file: of two replies to one question, all
-    use the one saved first. InputError where a file cannot be read or written.
+    Threads and processes may share an SQLite file on a local disk: all use the reply that was saved first.
     """
 
     def __init__(self, path: str | Path | None = None, recorded: Sequence[str | Path] = ()):
@@ -66,8 +63,6 @@ class Replies:
 
     def __len__(self) -> int:
         return len(self._recorded.keys() | {key for key, in self._read("SELECT key FROM replies")})
-
-    # --- single replies ---
 
     def get(self, key: str) -> Record | None:
         """The saved reply, or None."""
@@ -94,26 +89,18 @@ class Replies:
         saved = {key: self._unpacked(key, data) for key, data in self._read("SELECT key, data FROM replies")}
         return sorted((self._recorded | saved).values(), key=lambda r: (r.model, r.task, r.key))
 
-    # --- the disk ---
-
     def check_room(self) -> None:
         """InputError when the disk is nearly full. It takes microseconds: asked before every call."""
         if self.path is not None and shutil.disk_usage(self.path.parent).free < ROOM:
-            raise InputError(f"{self.path}: less than {ROOM >> 20} MB are free on its disk, and replies on "
-                             "their way might be lost; make room and run the same command again")
+            raise self._unwritable(f"less than {ROOM >> 20} MB are free")
 
     def checkpoint(self) -> None:
         """Move all from the write-ahead log into the main file, so that a copy of it alone is whole."""
         with self._lock, suppress(sqlite3.Error):       # on a full disk the log keeps it
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
-    # --- files ---
-
     def export(self, path: str | Path, *, prompts: bool = False) -> int:
-        """Write the replies as JSON lines, the whole file or nothing; returns how many.
-
-        The order is fixed: the same replies make the same file. Prompts stay out unless asked for.
-        """
+        """Write the replies as JSON lines in a fixed order, the whole file or nothing; returns how many."""
         names = [name for name in SAVED if prompts or name != "prompt"]
         rows = [{name: getattr(record, name) for name in names} for record in self.records()]
         write_jsonl(path, rows)
@@ -125,11 +112,11 @@ class Replies:
         "imported" is new, "duplicate" was saved before; "unused" is a batch result that failed, or for which
         nobody waits. InputError for any other line, and when another reply is saved under a key.
         """
-        counts = Counter(imported=0, duplicate=0, unused=0)
+        counts = {"imported": 0, "duplicate": 0, "unused": 0}
         with self._writing():
             for place, line in _lines(path):
-                result = isinstance(line, dict) and "custom_id" in line
-                record = self._of_batch(line) if result else _record(line, place)
+                is_result = isinstance(line, dict) and "custom_id" in line
+                record = self._of_batch(line) if is_result else _record(line, place)
                 if record is None:
                     counts["unused"] += 1
                     continue
@@ -138,12 +125,10 @@ class Replies:
                 if (saved or self.put(record)).text != record.text:
                     raise InputError(f"{place}: another reply is saved for {record.key[:12]} ({record.task}, "
                                      f"{record.model}); import into a fresh store to keep both")
-        return dict(counts)
-
-    # --- requests that wait for a reply: the way to a batch endpoint ---
+        return counts
 
     def add_pending(self, wanted: Iterable[tuple[str, str, str, Mapping[str, Any]]]) -> None:
-        """Note requests without a reply: (key, task, label, body of the chat completion)."""
+        """Note requests that wait for a reply: (key, task, label, body of the chat completion)."""
         with self._writing():
             self._db.executemany("INSERT OR REPLACE INTO pending VALUES (?, ?, ?, ?)", (
                 (key, encodable(task), encodable(label), zlib.compress(json.dumps(body).encode()))
@@ -167,8 +152,6 @@ class Replies:
                 return Record(key, task, asked["model"], label=label, prompt=asked["messages"][-1]["content"],
                               date=utc(), sent={"batch": True}, **choice)
         return None
-
-    # --- underneath ---
 
     def _unpacked(self, key: str, data: bytes) -> Record:
         try:
@@ -199,8 +182,11 @@ class Replies:
                     self._db.execute("BEGIN IMMEDIATE")
                     yield
             except sqlite3.Error as error:
-                raise InputError(f"{self.path}: cannot be written ({error}); the replies saved before are "
-                                 "intact: make room and run the same command again") from None
+                raise self._unwritable(error) from None
+
+    def _unwritable(self, why: object) -> InputError:
+        return InputError(f"{self.path}: cannot be written ({why}); what was saved before is intact: make "
+                          "room and run the same command again")
 
 
 def _opened(path: Path | str) -> sqlite3.Connection:
