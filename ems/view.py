@@ -113,11 +113,11 @@ def arithmetic(result: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _around(result: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """The lines above the rows, and those below."""
+def _head(result: Mapping[str, Any]) -> list[str]:
+    """The lines above the rows: whose answer it is, its values and how they were made."""
     name = f"{visible(result['model'], 45)} on {visible(result['triplet_id'], 45)}"
-    below = [*arithmetic(result), visible(rendered(result["signature"]))]
-    return [name, visible(result["question"], 300)], below
+    signature = visible(rendered(result["signature"]))
+    return [name, visible(result["question"], 300), *arithmetic(result), signature]
 
 
 def _cells(result: Mapping[str, Any], row: Row) -> tuple[str, str, str]:
@@ -132,14 +132,13 @@ def _cells(result: Mapping[str, Any], row: Row) -> tuple[str, str, str]:
 
 
 def as_text(result: Mapping[str, Any]) -> str:
-    """One answer's alignment for a terminal of 100 columns, then its arithmetic."""
-    above, below = _around(result)
-    lines = _wrapped(above)
+    """One answer's values and its alignment for a terminal of 100 columns."""
+    lines = [*_wrapped(_head(result)), "-" * 100]
     for cells in [HEADS, *(_cells(result, row) for row in alignment_rows(result))]:
         columns = [_wrapped(cell.split("\n"), width) for cell, width in zip(cells, WIDTHS, strict=True)]
         lines += [f"{left:<43}{score:<16}{right}".rstrip()
                   for left, score, right in zip_longest(*columns, fillvalue="")]
-    return "\n".join([*lines, "-" * 100, *_wrapped(below)]) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def _wrapped(lines: Iterable[str], width: int = 100) -> list[str]:
@@ -148,17 +147,15 @@ def _wrapped(lines: Iterable[str], width: int = 100) -> list[str]:
 
 def as_html(result: Mapping[str, Any]) -> str:
     """The same as HTML without script or link, for light and dark themes."""
-    above, below = _around(result)
     body = ""
     for row in alignment_rows(result):
         edge = EDGES[row.word]
         style = f"{LAYOUT};border-left:{edge};background:{edge[-7:]}30"
         columns = (f'<td style="{style}">{_escaped(cell)}</td>' for cell in _cells(result, row))
         body += f"<tr>{''.join(columns)}</tr>"
-    return (f'<div style="max-width:1100px"><p>{_escaped(*above)}</p><table style="width:100%;'
-            f'table-layout:fixed;border-collapse:separate;border-spacing:0 4px">'
-            f'<col><col style="width:9em"><col>'
-            f"<tbody>{body}</tbody></table><p>{_escaped(*below)}</p></div>")
+    return (f'<div style="max-width:1100px"><p>{_escaped(*_head(result))}</p><table style="width:100%;'
+            'table-layout:fixed;border-collapse:separate;border-spacing:0 4px">'
+            f'<col><col style="width:9em"><col><tbody>{body}</tbody></table></div>')
 
 
 def _escaped(*lines: str) -> str:
