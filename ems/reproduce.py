@@ -18,6 +18,7 @@ import time
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from importlib import metadata
+from itertools import groupby
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,6 @@ from .judge.cost import Usage
 from .prompts import home
 from .types import InputError
 
-SECOND, FIRST_READER = "02", "04"       # 02 and 03 read files of 01; 04 and later ones, files of 01 to 03
 OPTIONAL = ("09", "10")                 # run only where a profile or --only names them
 PRODUCTS = (".jsonl", ".csv", ".md", ".tex", ".png")
 Parameters = Mapping[str, Any]
@@ -116,9 +116,11 @@ def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Para
                 "packages": {d.name: d.version for d in metadata.distributions()},
                 "sources_sha256": _hash(Path(__file__).parent, root / "notebooks" / "study", root / "data"),
                 "notebooks": last["notebooks"] if whole else {}}
+    os.environ.setdefault("OMP_NUM_THREADS", "1")            # two kernels with a core each
     try:
-        for wave in ("01", SECOND), (SECOND, FIRST_READER), (FIRST_READER, "99"):
-            _run([path for path in chosen if wave[0] <= path.stem < wave[1]], values, root, folder, manifest)
+        for _, wave in groupby(chosen, _wave):
+            with ThreadPool(2) as pool:                      # Ctrl-C ends its threads, and so the kernels
+                pool.starmap(_run, [(path, values[path], root, folder, manifest) for path in wave], 1)
     finally:
         files = [p for p in sorted(folder.rglob("*")) if p.suffix in PRODUCTS]
         manifest["files_sha256"] = {str(p.relative_to(folder)): _hash(p) for p in files}
@@ -131,7 +133,7 @@ def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Para
 
 def plan(profile: str = "default", *, only: Sequence[str] = (), given: Parameters | None = None,
          root: Path = Path()) -> dict[str, dict[str, Usage]]:
-    """What the models of a run would be asked, as its notebooks count it: by model and notebook, and task.
+    """What the models of a run would be asked, by model and notebook, and by task.
 
     Notebook 1 and those that may ask run in a folder that is deleted, with judges that plan: replies that the
     run's store and the recordings hold are not counted, all others are assumed.
@@ -139,7 +141,7 @@ def plan(profile: str = "default", *, only: Sequence[str] = (), given: Parameter
     folder, values, chosen = _opened(profile, only, given or {}, root)
     asking = [path for path in chosen if _is_live(values[path])]
     with tempfile.TemporaryDirectory() as scratch:
-        for path in [path for path in values if asking and (path in asking or path.name.startswith("01"))]:
+        for path in dict.fromkeys([next(iter(values)), *asking]) if asking else ():
             planned = {**deepcopy(values[path]), "RUN": scratch}
             if "ENCODER" in planned:
                 planned["ENCODER"] = "all-MiniLM-L6-v2"      # the one that needs no network
@@ -167,26 +169,13 @@ def _opened(profile: str, only: Sequence[str], given: Parameters, root: Path
     return root / given["RUN"], values, chosen
 
 
-def _run(wave: Sequence[Path], values: Mapping[Path, Parameters], root: Path, folder: Path,
-         manifest: dict[str, Any]) -> None:
-    """Run notebooks that do not read each other's files, two at a time, and note them in the manifest."""
-    notes = manifest["notebooks"]
-    due = {path: note for path in wave if (note := _due(path, values[path], root, manifest))}
-    os.environ.setdefault("OMP_NUM_THREADS", "1")            # two kernels with a core each
-    with ThreadPool(2) as pool:                              # Ctrl-C ends its threads, and so the kernels
-        tasks = {path: pool.apply_async(_execute, (path, folder / "notebooks" / path.name, values[path]))
-                 for path in due}
-        for task in tasks.values():
-            task.wait()
-    for path, task in tasks.items():
-        if task.successful():
-            notes[path.stem] = {**due[path], "finished": time.time()}
-    for task in tasks.values():
-        task.get()                      # raises what went wrong, when what went well is noted
+def _wave(path: Path) -> int:
+    """Notebooks of one wave run beside each other, and may read the files of those of earlier waves."""
+    return {"01": 0, "02": 1, "03": 1}.get(path.stem[:2], 2)
 
 
-def _due(path: Path, values: Parameters, root: Path, manifest: dict[str, Any]) -> dict[str, Any]:
-    """What a notebook's run depends on; empty where all is as it was then, and it need not run again.
+def _run(path: Path, values: Parameters, root: Path, folder: Path, manifest: dict[str, Any]) -> None:
+    """Run a notebook, and note what its run depended on; not where all of that is as it was.
 
     That is the package, the data, its file, its parameters, files that these name, and the runs that it may
     read. One that may ask a model always runs: what was asked before is in the store.
@@ -194,17 +183,17 @@ def _due(path: Path, values: Parameters, root: Path, manifest: dict[str, Any]) -
     notes = manifest["notebooks"]
     named = [part for part in _parts({**values, "RUN": ""}) if part and isinstance(part, str)]
     places = [place / name for name in named for place in (root, home() / "prompts")]
-    first = SECOND if path.stem < FIRST_READER else FIRST_READER
-    before = [notes[stem]["finished"] for stem in sorted(notes) if stem < min(path.stem, first)]
+    before = {stem: notes[stem]["finished"] for stem in sorted(notes) if _wave(Path(stem)) < _wave(path)}
     note = {"parameters": values, "sources_sha256": manifest["sources_sha256"], "before": before,
             "files_sha256": _hash(path, *places), "mirror": os.environ.get("EMS_DATA_MIRROR")}
-    last = notes.pop(path.stem, {})
+    last = notes.get(path.stem, {})
     if last == {**last, **note} and not _is_live(values):
         say(f"{path.stem}: unchanged, skipped")
-        notes[path.stem] = last
-        return {}
+        return
+    notes.pop(path.stem, None)
     say(f"{path.stem} ...")
-    return note
+    _execute(path, folder / "notebooks" / path.name, values)
+    notes[path.stem] = {**note, "finished": time.time()}
 
 
 def _parts(value: Any) -> list[Any]:

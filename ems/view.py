@@ -16,27 +16,27 @@ from .io import UNSAFE
 from .metrics import answer_scores, reference_scores, weighted_sum
 from .types import Scores, rendered
 
-# What a score says of a point. Only a reference point is "missing" or "contradicted".
+# What a score says of a point; "missing" is said of a reference point, "not in the reference" of the others.
 COVERED, IN_PART, MISSING, CONTRADICTED = "covered", "in part", "missing", "contradicted"
 EXTRA, UNSCORED = "not in the reference", "unscored"
-# By what made the scores: the score from which on a point is "covered", and up to which it is "missing".
+# By what made the scores: from which score on a point is "covered", and up to which "missing".
 LIMITS = {"pairs": (0.5, 0.0), "judge": (0.5, 0.2), "words": (0.6, 0.2)}
 # The edge of each word's cells: Okabe and Ito's colours, which every colour vision tells apart.
 EDGES = {COVERED: "4px solid #0072B2", IN_PART: "4px dashed #0072B2", MISSING: "5px double #D55E00",
          CONTRADICTED: "8px solid #D55E00", EXTRA: "5px dotted #CC79A7", UNSCORED: "4px dashed #888888"}
 LAYOUT = "text-align:left;vertical-align:top;overflow-wrap:anywhere;padding:2px 8px"
-WIDTHS = 41, 14, 41           # characters of a terminal's columns: reference point, score, answer point
-ROWS = 100                    # of one answer that are shown
+HEADS = "reference", "score", "answer"
+WIDTHS = 41, 14, 41           # characters of a terminal's columns
 
 
 class Row(NamedTuple):
-    """One row of an alignment: a scored point, and what stands beside it on the other side."""
+    """A scored point, and what stands beside it on the other side."""
 
     ref: int | None               # index of the reference point; None for none
     ans: int | None               # index of the answer point; None for none
     word: str                     # what the score says: one of the words above
     score: float | None           # in [0, 1], as it enters the metric; None = unscored
-    weight: float = 1.0           # of the scored point in the metric
+    weight: float                 # of the scored point in the metric
     is_hint: bool = False         # the answer point is only most like the reference point: it made no score
 
 
@@ -59,16 +59,18 @@ def alignment_rows(result: Mapping[str, Any]) -> Iterator[Row]:
     of a CoverageResult all. No rows for a result without points.
     """
     s_ref, s_ans = side_scores(result)
-    is_paired, contradicted = "match" in result, result.get("contradicted", ())
-    beside = result.get("match" if is_paired else "nearest") or [None] * len(s_ref)
+    is_paired = "match" in result
+    beside = result.get("match" if is_paired else "nearest") or [-1] * len(s_ref)
     ref_weights = result.get("ref_weights") or [1.0] * len(s_ref)
     ans_weights = result.get("ans_weights") or [1.0] * len(s_ans)
     for i, j in enumerate(beside):
-        word = CONTRADICTED if i in contradicted else _word(result, s_ref[i], MISSING)
-        yield Row(i, None if j == -1 else j, word, s_ref[i], ref_weights[i], is_hint=not is_paired)
+        word = CONTRADICTED if i in result.get("contradicted", ()) else _word(result, s_ref[i], MISSING)
+        ans = None if j == -1 else j
+        yield Row(i, ans, word, s_ref[i], ref_weights[i], is_hint=not is_paired and ans is not None)
     for j, score in enumerate(s_ans):
         if not is_paired or j not in beside:
-            yield Row(None, j, _word(result, score, EXTRA), score, ans_weights[j])
+            word = CONTRADICTED if j in result.get("ans_contradicted", ()) else _word(result, score, EXTRA)
+            yield Row(None, j, word, score, ans_weights[j])
 
 
 def scored_by(result: Mapping[str, Any]) -> str:
@@ -111,40 +113,32 @@ def arithmetic(result: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _shown(result: Mapping[str, Any]) -> tuple[list[str], list[tuple[Row, list[str]]], list[str]]:
-    """What both forms show: lines above, the first rows with the three texts of each, lines below."""
-    above = [f"{visible(result['model'], 45)} on {visible(result['triplet_id'], 45)}",
-             visible(result["question"], 300)]
-    rows = list(alignment_rows(result))
-    more = [f"… and {len(rows) - ROWS} more rows"] if len(rows) > ROWS else []
-    below = [*more, *arithmetic(result), visible(rendered(result["signature"]))]
-    return above, [(row, _cells(result, row)) for row in rows[:ROWS]], below
+def _head(result: Mapping[str, Any]) -> list[str]:
+    """The lines above the rows: whose answer it is, its values and how they were made."""
+    name = f"{visible(result['model'], 45)} on {visible(result['triplet_id'], 45)}"
+    signature = visible(rendered(result["signature"]))
+    return [name, visible(result["question"], 300), *arithmetic(result), signature]
 
 
-def _cells(result: Mapping[str, Any], row: Row) -> list[str]:
+def _cells(result: Mapping[str, Any], row: Row) -> tuple[str, str, str]:
+    """The three texts of a row."""
     left, right = (f"{index}: {visible(result[side][index], 600)}" if index is not None else "–"
                    for side, index in (("ref_points", row.ref), ("ans_points", row.ans)))
     score = f" {row.score:.2f}" if row.score else ""
     weight = f"\nweight {row.weight:.2g}" if row.weight != 1 else ""
-    if row.is_hint and row.ans is not None:
-        right = f"(nearest: {visible(right, 90)})"
-    else:
-        right += "\n" + support_line(result, row.ans)
-    return [left, row.word + score + weight, right]
+    if row.is_hint:
+        return left, row.word + score + weight, f"(nearest: {visible(right, 90)})"
+    return left, row.word + score + weight, f"{right}\n{support_line(result, row.ans)}".strip()
 
 
 def as_text(result: Mapping[str, Any]) -> str:
-    """One answer's alignment for a terminal of 100 columns, then its arithmetic.
-
-    A point in brackets is only most like the point beside it; it made no score.
-    """
-    above, rows, below = _shown(result)
-    lines = _wrapped(above)
-    for cells in (["reference", "score", "answer"], *(cells for _, cells in rows)):
+    """One answer's values and its alignment for a terminal of 100 columns."""
+    lines = [*_wrapped(_head(result)), "-" * 100]
+    for cells in [HEADS, *(_cells(result, row) for row in alignment_rows(result))]:
         columns = [_wrapped(cell.split("\n"), width) for cell, width in zip(cells, WIDTHS, strict=True)]
         lines += [f"{left:<43}{score:<16}{right}".rstrip()
                   for left, score, right in zip_longest(*columns, fillvalue="")]
-    return "\n".join([*lines, "-" * 100, *_wrapped(below)]) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def _wrapped(lines: Iterable[str], width: int = 100) -> list[str]:
@@ -153,17 +147,16 @@ def _wrapped(lines: Iterable[str], width: int = 100) -> list[str]:
 
 def as_html(result: Mapping[str, Any]) -> str:
     """The same as HTML without script or link, for light and dark themes."""
-    above, rows, below = _shown(result)
-    head, foot = ("<br>".join(map(html.escape, lines)) for lines in (above, below))
     body = ""
-    for row, cells in rows:
+    for row in alignment_rows(result):
         edge = EDGES[row.word]
-        styles = [f"{LAYOUT};border-left:{edge};background:{edge[-7:]}30"] * 3
-        if row.is_hint:
-            styles[2] = f"{LAYOUT};opacity:.7;font-style:italic"
-        texts = [html.escape(cell.strip()).replace("\n", "<br>") for cell in cells]
-        columns = (f'<td style="{style}">{text}</td>' for style, text in zip(styles, texts, strict=True))
+        style = f"{LAYOUT};border-left:{edge};background:{edge[-7:]}30"
+        columns = (f'<td style="{style}">{_escaped(cell)}</td>' for cell in _cells(result, row))
         body += f"<tr>{''.join(columns)}</tr>"
-    return (f'<div style="max-width:1100px"><p>{head}</p><table style="width:100%;table-layout:fixed;'
-            f'border-collapse:separate;border-spacing:0 4px"><col><col style="width:9em"><col>'
-            f"<tbody>{body}</tbody></table><p>{foot}</p></div>")
+    return (f'<div style="max-width:1100px"><p>{_escaped(*_head(result))}</p><table style="width:100%;'
+            'table-layout:fixed;border-collapse:separate;border-spacing:0 4px">'
+            f'<col><col style="width:9em"><col><tbody>{body}</tbody></table></div>')
+
+
+def _escaped(*lines: str) -> str:
+    return html.escape("\n".join(lines)).replace("\n", "<br>")

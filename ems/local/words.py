@@ -27,7 +27,6 @@ ASKED = 0.3            # share of its weight that a word or number of the questi
 EMPTY = 0.1            # weight of a point without words and numbers; its score is 0
 THRESHOLD = 0.25       # of WordMatcher, chosen by a judge's matches: docs/local-evaluator.md
 CROWD = 50             # what more points than this have in common does not tell which of them is nearest
-UNREAD = 0.1           # share of a text that a script other than Latin must reach to be named as unread
 UNKNOWN = 8.0          # weight of a stem that the table lacks: a little above its rarest
 SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "m": 1e6,
           "billion": 1e9, "bn": 1e9, "b": 1e9, "trillion": 1e12, "tn": 1e12, "t": 1e12}
@@ -195,6 +194,6 @@ def _rarity() -> dict[str, float]:
 
 def unread_scripts(text: str) -> list[str]:
     """The scripts other than Latin that a tenth of a text is in; of their words the table has none."""
-    names = (unicodedata.name(letter, "UNKNOWN") for letter in OTHER_SCRIPT.findall(text) if letter.isalpha())
-    scripts = Counter(name.split()[0] for name in names)
-    return [script for script, n in scripts.items() if n >= UNREAD * len(text)]
+    letters = filter(str.isalpha, OTHER_SCRIPT.findall(text))
+    scripts = Counter(unicodedata.name(letter, "UNKNOWN").split()[0] for letter in letters)
+    return [script for script, n in scripts.items() if 10 * n >= len(text)]

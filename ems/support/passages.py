@@ -12,15 +12,14 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from heapq import nsmallest
 from string import ascii_letters, digits
 
 from ..types import InputError
 
 SIZE = 1000                # characters of a passage, about
 K1, B = 1.2, 0.75          # the usual values of BM25: how soon repetition saturates, how much length counts
-_IN_WORD = f"{ascii_letters}{digits}.,"            # what a word or a number is written in
 _NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
+_PLURAL = re.compile(r"(?<=...)(?:ies|(?<=...ss)es|(?<![sui])s)$")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 # Scripts written without spaces: each character is a word.
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
@@ -33,17 +32,21 @@ class Passages:
     """
 
     def __init__(self, texts: Sequence[str]):
-        if not any(re.search(r"\w", text) for text in texts):
-            raise InputError("the document is empty; give the text that answers are to be checked against")
         self.texts = tuple(texts)
         words = [terms(text) for text in texts]
+        if not any(words):
+            raise InputError("the document is empty; give the text that answers are to be checked against")
         self._holders: dict[str, list[tuple[int, int]]] = defaultdict(list)      # term -> (passage, count)
         for i, own in enumerate(words):
             for term, n in Counter(own).items():
                 self._holders[term].append((i, n))
-        lengths = [len(own) for own in words]
-        mean = sum(lengths) / len(lengths) or 1.0
-        self._norms = [K1 * (1 - B + B * length / mean) for length in lengths]
+        mean = sum(map(len, words)) / len(words)
+        self._norms = [K1 * (1 - B + B * len(own) / mean) for own in words]
+
+    def top(self, text: str, k: int) -> list[int]:
+        """Indices of the `k` best passages, the best first; of two equal ones the earlier. May be fewer."""
+        scores = self.scores(text)
+        return sorted(scores, key=lambda i: (-scores[i], i))[:k]
 
     def scores(self, text: str) -> dict[int, float]:
         """The score of every passage that shares a word with `text`, by index; positive."""
@@ -54,11 +57,6 @@ class Passages:
             for i, n in holders:
                 scores[i] += idf * (K1 + 1) * n / (n + self._norms[i])
         return scores
-
-    def top(self, text: str, k: int) -> list[int]:
-        """Indices of the `k` best passages, the best first; of two equal ones the earlier. May be fewer."""
-        scores = self.scores(text)
-        return nsmallest(k, scores, key=lambda i: (-scores[i], i))
 
 
 @lru_cache(maxsize=64)
@@ -74,12 +72,11 @@ def cut(text: str) -> list[str]:
     or a number only when that is longer than a passage. Short pieces are joined.
     """
     passages: list[str] = []
-    for block in re.split(r"\n\s*\n", text):
-        for piece in _pieces(block.strip()):
-            if passages and len(passages[-1]) + len(piece) < SIZE:
-                passages[-1] += "\n" + piece
-            else:
-                passages.append(piece)
+    for piece in (piece for block in re.split(r"\n\s*\n", text) for piece in _pieces(block.strip())):
+        if passages and len(passages[-1]) + len(piece) < SIZE:
+            passages[-1] += "\n" + piece
+        else:
+            passages.append(piece)
     return passages
 
 
@@ -87,7 +84,7 @@ def _pieces(block: str) -> Iterator[str]:
     while len(block) > SIZE:
         window = block[:SIZE]
         ends = (window.rfind("\n"), window.rfind(". ") + 1, window.rfind(" "))
-        before_last_word = len(window.rstrip(_IN_WORD)) or SIZE
+        before_last_word = len(window.rstrip(f"{ascii_letters}{digits}.,")) or SIZE
         end = next((end for end in ends if end > SIZE // 2), before_last_word)
         yield block[:end].strip()
         block = block[end:]
@@ -106,13 +103,10 @@ def terms(text: str) -> list[str]:
 @lru_cache(maxsize=50_000)
 def stem(word: str) -> str:
     """A light English stemmer: plurals, -ing, -ed, -ly and a final e go; short words stay whole."""
-    for ending, rest in (("ies", "y"), ("sses", "ss"), ("s", "")):
-        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith(("ss", "us", "is")):
-            word = word[:len(word) - len(ending)] + rest
-            break
+    word = _PLURAL.sub(lambda ending: "y" if ending[0] == "ies" else "", word)
     for ending in ("ingly", "edly", "ing", "ed", "ly"):
-        shorter = word[:-len(ending)]
-        if word.endswith(ending) and len(shorter) >= 3 and re.search("[aeiouy]", shorter):
+        shorter = word.removesuffix(ending)
+        if shorter != word and len(shorter) >= 3 and re.search("[aeiouy]", shorter):
             doubled = shorter[-1] == shorter[-2] and shorter[-1] not in "lsz"
             word = shorter[:-1] if doubled else shorter
             break

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 R = TypeVar("R", EMSResult, CoverageResult)
 Contexts = Mapping[str, str | Sequence[str]]      # by triplet id: a document's text, or its passages
 SAID = {"Entailment": "supported", "Neutral": "silent", "Contradiction": "contradicted"}     # a judge's words
-LABELS = ("supported", "contradicted", "silent")
+SHARES = ["supported", "contradicted", "silent", "supported but unmatched"]      # of the points with a label
+COUNTS = ["points", "unscored", "numbers", "missing"]
 SCHEMA = reply_schema("labels", {"type": "string", "enum": list(SAID)})
 POINTS_PER_CALL = 10       # of one answer
 QUOTE = 300                # characters of a quoted passage
 NUMBERS = "numbers"        # the signature of the check by numbers
 PRECISE = 0.005            # rounding, as a share of a number, of one with three digits or more
-NO_NUMBER = "no number to check"
 
 
 def check_by_judge(results: Sequence[R], contexts: Contexts, judge: Judge | Callable[[str], str],
@@ -44,35 +44,32 @@ def check_by_judge(results: Sequence[R], contexts: Contexts, judge: Judge | Call
     triplet has no context, or one without words.
     """
     judge, prompts = as_judge(judge), prompts or Prompts()
-    asked = []                 # per request: which answer, its document, points with their passages
-    for answer, result in enumerate(results):
-        document = passages_of(_context(contexts, result.triplet_id))
-        nearest = {point: document.top(point, k) for point in result.ans_points}
-        points = [point for point, top in nearest.items() if top]
-        for start in range(0, len(points), POINTS_PER_CALL):
-            part = {point: nearest[point] for point in points[start:start + POINTS_PER_CALL]}
-            asked.append((answer, document, part))
-    replies = judge.ask([_request(prompts, document, part) for _, document, part in asked], "check points")
     found = [dict.fromkeys(result.ans_points, Support("silent")) for result in results]
-    for (answer, document, part), reply in zip(asked, replies, strict=True):
+    asked = []                 # per request: what is found of its answer, its document, points with passages
+    for result, of_point in zip(results, found, strict=True):
+        document = passages_of(_context(contexts, result.triplet_id))
+        nearest = [(point, top) for point in of_point if (top := document.top(point, k))]
+        asked += [(of_point, document, nearest[start:start + POINTS_PER_CALL])
+                  for start in range(0, len(nearest), POINTS_PER_CALL)]
+    replies = judge.ask([_request(prompts, document, part) for _, document, part in asked], "check points")
+    for (of_point, document, part), reply in zip(asked, replies, strict=True):
         labels = read_rows(reply.usable or "", "labels", len(part), partial(read_word, words=tuple(SAID)))
-        for (point, top), label in zip(part.items(), labels or [None] * len(part), strict=True):
+        for (point, top), label in zip(part, labels or [None] * len(part), strict=True):
             reason = "" if label else f"no label: {reply.error or 'unreadable'}"
             quote = document.texts[top[0]][:QUOTE]
-            found[answer][point] = Support(SAID.get(label or ""), top[0], quote, reason=reason)
-    settings: dict[str, object] = {"k": k, "points": POINTS_PER_CALL, **judge.signature}
-    named: list[str] = [f"{name}={value}" for name, value in settings.items()]
-    signature = ",".join([prompts.signature("support"), *named])
+            of_point[point] = Support(SAID.get(label or ""), top[0], quote, reason=reason)
+    named: list[str] = [f"{name}={value}" for name, value in judge.signature.items()]
+    signature = ",".join([prompts.signature("support"), f"k={k}", f"points={POINTS_PER_CALL}", *named])
     return [_with_support(result, [of_point[point] for point in result.ans_points], signature)
             for result, of_point in zip(results, found, strict=True)]
 
 
-def _request(prompts: Prompts, document: Passages, points: Mapping[str, Sequence[int]]) -> Request:
-    shown = sorted({passage for top in points.values() for passage in top})
+def _request(prompts: Prompts, document: Passages, part: Sequence[tuple[str, list[int]]]) -> Request:
+    shown = sorted({passage for _, top in part for passage in top})
     text = "\n\n".join(harmless(document.texts[passage]) for passage in shown)
-    prompt = prompts.fill("support", passages=text, points=numbered(list(points)))
-    longest = partial(listed, "labels", ["Contradiction"] * len(points))
-    return Request("support", prompt, 32 + 8 * len(points), SCHEMA, assumed=longest)
+    prompt = prompts.fill("support", passages=text, points=numbered([point for point, _ in part]))
+    longest = partial(listed, "labels", ["Contradiction"] * len(part))
+    return Request("support", prompt, 32 + 8 * len(part), SCHEMA, assumed=longest)
 
 
 def check_numbers(results: Sequence[R], contexts: Contexts) -> list[R]:
@@ -89,16 +86,15 @@ def check_numbers(results: Sequence[R], contexts: Contexts) -> list[R]:
 def _numbers_in(document: Sequence[Number], point: str) -> Support:
     numbers = _numbers_of(point)
     lacking = [number for number in numbers if not any(_is_same(number, other) for other in document)]
-    missing = tuple(f"{number.value:,.12g}" for number in lacking)
-    found = f"{len(numbers) - len(missing)} of {len(numbers)} numbers found"
-    return Support(None, missing=missing, reason=found if numbers else NO_NUMBER)
+    return Support(None, missing=tuple(f"{number.value:,.12g}" for number in lacking),
+                   reason=f"{len(numbers) - len(lacking)} of {len(numbers)} numbers found")
 
 
 @lru_cache(maxsize=1024)
 def _numbers_of(text: str | tuple[str, ...]) -> tuple[Number, ...]:
     """The different numbers of a point or of a document, in order."""
-    terms = read(text if isinstance(text, str) else "\n\n".join(text))
-    return tuple(dict.fromkeys(term for term in terms if isinstance(term, Number)))
+    terms = dict.fromkeys(read(text if isinstance(text, str) else "\n\n".join(text)))
+    return tuple(term for term in terms if isinstance(term, Number))
 
 
 def _is_same(a: Number, b: Number) -> bool:
@@ -136,8 +132,6 @@ def support_table(results: Sequence[R]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    shares: list[str] = [*LABELS, "supported but unmatched"]
-    columns: list[str] = ["points", "unscored", *shares, "numbers", "missing"]
     rows = []
     for result in results:
         extra = {row.ans for row in alignment_rows(result.to_dict()) if row.word == EXTRA}
@@ -145,14 +139,13 @@ def support_table(results: Sequence[R]) -> pd.DataFrame:
             row: dict[str, object] = {"model": result.model, "points": 1}
             if result.signature.get("support") == NUMBERS:
                 row |= {"numbers": len(_numbers_of(point)), "missing": len(support.missing)}
+            elif support.label is None:
+                row |= {"unscored": 1}
             else:
-                row |= {label: support.label == label for label in LABELS}
-                row["unscored"] = support.label is None
-                row["supported but unmatched"] = support.label == "supported" and j in extra
+                said = {support.label, f"{support.label} but unmatched" if j in extra else ""}
+                row |= {"unscored": 0, **{share: share in said for share in SHARES}}
             rows.append(row)
-    table = pd.DataFrame(rows, columns=["model", *columns]).groupby("model", sort=False)[columns]
-    counts = table.sum(min_count=1).astype(float)
-    counts[shares] = counts[shares].div(counts["points"] - counts["unscored"], axis=0)
-    counts["numbers found"] = 1 - counts.pop("missing") / counts["numbers"]
-    counts = counts.astype({"points": "Int64", "unscored": "Int64", "numbers": "Int64"})
-    return counts.dropna(axis=1, how="all").reset_index()
+    table = pd.DataFrame(rows, columns=["model", *COUNTS, *SHARES]).groupby("model", sort=False)
+    counts = table[COUNTS].sum(min_count=1).astype("Int64")
+    counts["numbers found"] = (1 - counts.pop("missing") / counts["numbers"]).astype(float)
+    return counts.join(table[SHARES].mean().astype(float)).dropna(axis=1, how="all").reset_index()
