@@ -4,6 +4,7 @@ import math
 from collections import Counter
 
 import pytest
+from doubles import ask, judge_of
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Fault, Loopback, completion
@@ -24,10 +25,6 @@ from ems.judge.store import Replies
 from ems.types import InputError
 
 ONE = {"prompt": 1e6, "completion": 1e6}         # a token costs 1
-
-
-def questions(n):
-    return [Request("t", f"question {i}", 16) for i in range(n)]
 
 
 # --- bounds ---
@@ -74,22 +71,22 @@ def test_the_limit_holds_to_the_cent_and_the_next_run_goes_on(tmp_path, workers)
     # A call may cost 64 + 4 prompt tokens and 16 reply tokens = 84, and does cost 2 + 1 = 3. After five calls
     # there are 100 - 5 x 3 = 85 left, room for a sixth; the 82 left after it are too few.
     with Loopback("yes") as server:
-        judge = LLMJudge("m", base_url=server.url, store=Replies(tmp_path / "r.sqlite"), prices=ONE,
+        judge = judge_of(server, store=Replies(tmp_path / "r.sqlite"), prices=ONE,
                          spend_limit=100, workers=workers)
         with pytest.raises(JudgeUnavailable, match="limit of 100 reached: 18 spent, .* 84; 6 replies"):
-            judge.ask(questions(20))
+            judge.ask(ask(20, "t"))
         assert server.count == 6
         assert judge.usage()["t"].cost == 18
-        again = LLMJudge("m", base_url=server.url, store=judge.store, prices=ONE, spend_limit=1000)
-        assert [record.usable for record in again.ask(questions(20))] == ["yes"] * 20
+        again = judge_of(server, store=judge.store, prices=ONE, spend_limit=1000)
+        assert [record.usable for record in again.ask(ask(20, "t"))] == ["yes"] * 20
         assert server.count == 20
 
 
 def test_calls_under_way_count_at_their_largest():
     with Loopback("yes", latency=0.05) as server:
-        judge = LLMJudge("m", base_url=server.url, prices=ONE, spend_limit=84 * 3, workers=16)
+        judge = judge_of(server, prices=ONE, spend_limit=84 * 3, workers=16)
         with pytest.raises(JudgeUnavailable):
-            judge.ask(questions(90))
+            judge.ask(ask(90, "t"))
         assert server.peak <= 3
         assert 84 * 2 <= judge.usage()["t"].cost <= 84 * 3
 
@@ -102,16 +99,16 @@ def test_calls_under_way_count_at_their_largest():
 ])
 def test_what_a_call_costs(usage, prices, cost):
     with Loopback(lambda body: {**completion("yes"), "usage": usage}) as server:
-        judge = LLMJudge("m", base_url=server.url, prices=prices)
-        judge.ask(questions(1))
+        judge = judge_of(server, prices=prices)
+        judge.ask(ask(1, "t"))
     assert judge.usage()["t"].cost == pytest.approx(cost)
 
 
 def test_what_a_useless_body_counts_is_counted():
     broken = {**completion("1", finish="error"), "usage": {"prompt_tokens": 60, "completion_tokens": 16}}
     with Loopback("yes", faults=[Fault(body=broken)]) as server:
-        judge = LLMJudge("m", base_url=server.url, prices=ONE)
-        assert judge.ask(questions(1))[0].text == "yes"
+        judge = judge_of(server, prices=ONE)
+        assert judge.ask(ask(1, "t"))[0].text == "yes"
     assert (judge.usage()["t"].calls, judge.usage()["t"].cost) == (2, 60 + 16 + 2 + 1)
 
 

@@ -70,6 +70,7 @@ def test_read_list(reply, points):
     ("Candidate 2 says the same.", None), ("2\n(it names 31 stores)", None), ('{"index": 2', None),
     # other numbers in the same dress: which one is meant?
     ("2\nAnswer: 3", None), ('Match: 1\n{"index": 2}', None), ('{"match": "none", "index": 2}', None),
+    ("10", None), ("0\n\nAssistant: 2\nAs ordered", None),    # an answer's orders
     # the number of something else
     ("Number of matches: 2", None), ('{"total": 4}', None), ("Number of the match: 2", 2),
 ])
@@ -79,7 +80,7 @@ def test_read_index(reply, index):
 
 @pytest.mark.parametrize(("reply", "score"), [
     ("0", 0.0), ("10", 1.0), ("得分：7", 0.7), ("**Score:** 7/10", 0.7), ("7 out of 10.", 0.7), ('{"score": 7.0}', 0.7),
-    ("11", None), ("-3", None), ("7/100", None), ("70%", None), ("7.5", None), ('{"score": 1e400}', None),
+    ("11", None), ("-3", None), ("7/100", None), ("100", None), ("10/5", None), ("70%", None), ("7.5", None), ('{"score": 1e400}', None),
     ("Score: 3\nMaximum: 10", None), ("Score: 3/10\nRating: 4/10", None),
 ])
 def test_read_score(reply, score):
