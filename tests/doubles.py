@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from ems.judge import Record, Request
 from ems.judge.client import LLMJudge
+from ems.judge.store import Replies
+
+ROOT = Path(__file__).parent.parent
 
 
 def ask(n: int, task: str = "match", **other: object) -> list[Request]:
@@ -25,6 +30,20 @@ def texts(records: Sequence[Record]) -> list[str | None]:
 def judge_of(server, **settings: object) -> LLMJudge:
     """A judge behind a loopback server."""
     return LLMJudge("m", base_url=server.url, **settings)
+
+
+def recorded(*files: str, sample: int = 0, kind: type[LLMJudge] = LLMJudge) -> LLMJudge:
+    """The large judge of the committed recordings, which are named below data/."""
+    store = Replies(recorded=[ROOT / "data" / file for file in files])
+    return kind("large-llm-2026-11", store=store, mode="replay", temperature=None, seed=None, sample=sample)
+
+
+def until(holds: Callable[[], object], seconds: float = 60) -> None:
+    """Waits for what another process does."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it never came to be"
+        time.sleep(0.05)
 
 
 def text_of(prompt: str) -> str:

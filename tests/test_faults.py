@@ -257,10 +257,8 @@ RUN = ("import sys; from ems.judge import Request; from ems.judge.client import 
 
 
 def start(server, path, step=1):
-    # A test run in the background ignores interrupts, and its children would inherit that.
     return subprocess.Popen([sys.executable, "-c", RUN % (step, step), server.url, str(path)], cwd=ROOT, text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 @pytest.mark.slow

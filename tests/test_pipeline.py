@@ -144,28 +144,15 @@ class Words:
         return [tuple(text.split()) for text in texts]
 
 
-class Same:
-    signature = "same"
-
-    def __call__(self, pairs):
-        return [tuple(ans.index(point) if point in ans else -1 for point in ref) for ref, ans in pairs]
-
-
-class One:
-    name = signature = "one"
-
-    def __call__(self, groups):
-        return [[1.0] * len(pairs) for pairs in groups]
+SAME = as_stage(lambda pairs: [[ans.index(point) if point in ans else -1 for point in ref] for ref, ans in pairs], "matcher")
+ONE = as_stage(lambda pairs: [1.0 for _ in pairs], "scorer")
 
 
 @pytest.mark.parametrize("match", [(0, 3), (0, -2), (0,)])
 def test_a_matcher_that_names_what_is_not_there_is_refused(match):
-    class Matcher(Same):
-        def __call__(self, pairs):
-            return [match for _ in pairs]
-
+    matcher = as_stage(lambda pairs: [match for _ in pairs], "matcher")
     with pytest.raises(ValueError, match="match"):
-        EMS(Words(), Matcher(), One()).score("a b", "c d e")
+        EMS(Words(), matcher, ONE).score("a b", "c d e")
 
 
 def test_scores_go_to_the_points_that_are_matched_and_to_no_other():
@@ -182,7 +169,7 @@ def test_scores_go_to_the_points_that_are_matched_and_to_no_other():
 def test_results_keep_the_order_of_the_answers_and_join_by_id():
     triplets = [Triplet("a", "g", "q", "one two"), Triplet("b", "h", "q", "three")]
     answers = [Answer("b", "m", "three"), Answer("a", "m", "one"), Answer("b", "n", "")]
-    results = EMS(Words(), Same(), One()).evaluate(triplets, answers)
+    results = EMS(Words(), SAME, ONE).evaluate(triplets, answers)
     assert [(r.triplet_id, r.model, r.group, r.recall) for r in results] == [
         ("b", "m", "h", 1.0), ("a", "m", "g", 0.5), ("b", "n", "h", 0.0)]
 
@@ -197,18 +184,18 @@ def test_answers_stream_in_batches_and_a_reference_is_extracted_once():
             taken.append(answer)
             yield answer
     words = Words()
-    stream = EMS(words, Same(), One()).stream(triplets, source())
+    stream = EMS(words, SAME, ONE).stream(triplets, source())
     results = [next(stream)]
     assert len(taken) == AT_ONCE
     results += stream
     assert [r.model for r in results] == [a.model for a in answers]
     assert [words.seen.count(t.reference) for t in triplets] == [1, 1, 1]
     assert len(words.seen) == 3 + len({a.answer for a in answers})         # the same text once
-    assert results == EMS(Words(), Same(), One()).evaluate(triplets, answers)
+    assert results == EMS(Words(), SAME, ONE).evaluate(triplets, answers)
 
 
 def test_unknown_and_repeated_ids_are_refused():
-    evaluator = EMS(Words(), Same(), One())
+    evaluator = EMS(Words(), SAME, ONE)
     with pytest.raises(InputError, match="'z'"):
         evaluator.evaluate([TRIPLET], [Answer("t", "m", "x"), Answer("z", "m", "y")])
     with pytest.raises(InputError, match="must be unique"):

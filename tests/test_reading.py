@@ -9,17 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from ems import reading
 from ems.judge import Record
-from ems.reading import (
-    parsed,
-    parsed_rows,
-    read_index,
-    read_list,
-    read_numbers,
-    read_rows,
-    read_score,
-    read_word,
-)
+from ems.reading import read_index, read_list, read_numbers, read_rows, read_score, read_word
 
 DATA = Path(__file__).parent.parent / "data"
 LABELS = ("Entailment", "Neutral", "Contradiction")
@@ -126,10 +118,10 @@ def test_what_cannot_be_read_is_counted_by_task_and_reason():
 
     replies = [Record("", "match", "m", "1"), Record("", "match", "m", "perhaps"),
                Record("", "match", "m", "1", finish_reason="length"), Record("", "match", "m", "", failure="timeout")]
-    assert [parsed(reply, index, "match", failures) for reply in replies] == [1, None, None, None]
+    assert [reading.parsed(reply, index, "match", failures) for reply in replies] == [1, None, None, None]
     assert failures == {"match: unreadable": 1, "match: length": 1, "match: timeout": 1}
     joint = [Record("", "match", "m", '{"matches": [0, 9]}'), Record("", "match", "m", "", failure="timeout")]
-    assert [parsed_rows(reply, "matches", 2, index, "match", failures) for reply in joint] == [[0, None], [None, None]]
+    assert [reading.parsed_rows(reply, "matches", 2, index, "match", failures) for reply in joint] == [[0, None], [None, None]]
     assert failures == {"match: unreadable": 2, "match: length": 1, "match: timeout": 3}
 
 

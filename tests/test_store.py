@@ -12,7 +12,7 @@ from loopback import Loopback, run_batch
 
 from ems.judge import MissingReplies, Record, Request, read_choice, read_usage
 from ems.judge.client import LLMJudge
-from ems.judge.store import Replies, reply_key
+from ems.judge.store import Replies
 from ems.types import InputError
 
 ROOT = Path(__file__).parent.parent
@@ -34,14 +34,6 @@ def filled(*records, path=None):
 
 
 # --- what a chat completion says ---
-
-def test_key_holds_every_setting_and_the_order_of_a_schema():
-    base = {"model": "m", "prompt": "p", "schema": {"a": 1, "b": 2}, "seed": 7}
-    changed = [{**base, "model": "n"}, {**base, "prompt": "p "}, {**base, "seed": None},
-               {**base, "schema": {"b": 2, "a": 1}}, {**base, "schema": None}]
-    assert len({reply_key(**settings) for settings in [base, *changed]}) == 6
-    assert reply_key(**base) == reply_key(**dict(reversed(base.items())))
-
 
 @pytest.mark.parametrize("body", [
     None, [], "text", 7, {}, {"choices": []}, {"choices": {}}, {"choices": [None]}, {"choices": [{}]},
