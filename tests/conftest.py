@@ -13,6 +13,13 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path[:0] = [str(ROOT / "notebooks"), str(ROOT / "tests")]      # `import study`, as notebooks do; test doubles
 
 
+@pytest.fixture(autouse=True)
+def _no_keys(monkeypatch):
+    """No test finds the key or the address of whoever runs it."""
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
 @pytest.fixture(scope="session")
 def mirror() -> Path:
     """Public data sets, where EMS_DATA_MIRROR names them; tests that need them are skipped without."""

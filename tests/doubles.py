@@ -1,10 +1,55 @@
-"""A stand-in for a judge."""
+"""A stand-in for a judge, and what tests of judges share."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from ems.judge import Record, Request
+from ems.judge.client import LLMJudge
+from ems.judge.store import Replies
+
+ROOT = Path(__file__).parent.parent
+
+
+def ask(n: int, task: str = "match", **other: object) -> list[Request]:
+    """Requests with the prompts "question 0", "question 1", and so on."""
+    return [Request(task, f"question {i}", 16, **other) for i in range(n)]
+
+
+def echo(body: dict) -> str:
+    """What a server that repeats the prompt replies."""
+    return "re: " + body["messages"][-1]["content"]
+
+
+def texts(records: Sequence[Record]) -> list[str | None]:
+    return [record.usable for record in records]
+
+
+def judge_of(server, **settings: object) -> LLMJudge:
+    """A judge behind a loopback server."""
+    return LLMJudge("m", base_url=server.url, **settings)
+
+
+def recorded(*files: str, sample: int = 0, kind: type[LLMJudge] = LLMJudge) -> LLMJudge:
+    """The large judge of the committed recordings, which are named below data/."""
+    store = Replies(recorded=[ROOT / "data" / file for file in files])
+    return kind("large-llm-2026-11", store=store, mode="replay", temperature=None, seed=None, sample=sample)
+
+
+def until(holds: Callable[[], object], seconds: float = 60) -> None:
+    """Waits for what another process does."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it never came to be"
+        time.sleep(0.05)
+
+
+def text_of(prompt: str) -> str:
+    """The text between the last tags of a prompt."""
+    return prompt.rpartition("<text>\n")[2].partition("\n</text>")[0]
+
 
 Said = str | Record | None
 

@@ -100,10 +100,6 @@ class Loopback:
         """Requests so far."""
         return len(self.bodies)
 
-    @property
-    def prompts(self) -> list[str]:
-        return [body["messages"][-1]["content"] for body in self.bodies]
-
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         server = self._loop.run_until_complete(

@@ -17,11 +17,6 @@ def mine(tmp_path, monkeypatch):
     return name
 
 
-def test_an_import_path_is_found_in_the_working_folder(mine):
-    assert load(f"{mine}:share")(["a"], ["b"]) == [0.25]
-    assert load("ems.types:InputError") is InputError
-
-
 @pytest.mark.parametrize(("path", "says"), [
     ("jaccard", "jaccard"), (":jaccard", ":jaccard"), ("../x:y", "../x:y"), ("no_such_module:jaccard", "no_such_module"),
     ("{mine}:shar", "no attribute 'shar'"), ("needs_more:f", "absent_package_of_mine")])
@@ -40,26 +35,13 @@ def test_a_function_is_signed_with_its_name_and_its_source(mine, tmp_path):
     other = as_stage(f"{mine}2:share", "metric")
     assert one.signature.partition(":")[2] != other.signature.partition(":")[2]
     assert as_stage(max, "scorer").signature == "builtins.max:source unknown"
+    assert as_stage(one, "metric") is one                       # what has a signature is a stage already
 
     class Half:
         def __call__(self, pairs):
             return [0.5 for _ in pairs]
 
     assert "Half:" in as_stage(Half(), "scorer").signature
-
-
-def test_what_has_a_signature_is_a_stage_already():
-    class Stage:
-        signature = "mine:v1"
-
-    stage = Stage()
-    assert as_stage(stage, "matcher") is stage
-
-
-@pytest.mark.parametrize("given", [3, None, ["f"]])
-def test_what_cannot_be_called_is_no_stage(given):
-    with pytest.raises(InputError, match="a matcher is a function or an import path"):
-        as_stage(given, "matcher")
 
 
 @pytest.mark.parametrize(("kind", "entry", "read"), [

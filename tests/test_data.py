@@ -27,7 +27,6 @@ def without(row, key):
 
 # --- what is read
 
-
 def test_triplets_and_answers_of_json_lines(tmp_path):
     odd = "one\u2028two\x85three"                        # no line ends, for JSON lines
     path = saved(tmp_path, {**T, "reference": odd, "source": 7}, "", {**without(T, "group"), "id": "b", "context": "c"})
@@ -80,7 +79,6 @@ def test_given_points_stand_in_place_of_the_reference(tmp_path):
 
 # --- what is not
 
-
 @pytest.mark.parametrize(("rows", "says"), [
     ([], "f.jsonl is empty; rows with id, group, question, reference"),
     (["", " "], "is empty"), (["[]"], "is empty"),
@@ -92,7 +90,6 @@ def test_given_points_stand_in_place_of_the_reference(tmp_path):
     ([T, {**T, "id": "b"}, T], "line 3: a second row of 'a'"),
     ([{**T, "id": " "}], "'id' is missing or empty"),
     ([T, '{"id": "b", '], "line 2 is not JSON"),
-    (["3"], "line 1: an object with named values is needed, got '3'"),
     ([json.dumps([T, 3])], "entry 1: an object with named values"),
     (["[3"], "line 1 is not JSON"),
     ([{**T, "points": []}, without({**T, "points": []}, "reference")], "line 2: 'reference' is missing"),
@@ -114,14 +111,11 @@ def test_bad_triplets_get_one_clear_line(tmp_path, rows, says):
 @pytest.mark.parametrize(("name", "text", "says"), [
     ("a.jsonl", "", "is empty; rows with triplet_id, model, answer are needed"),
     ("a.jsonl", f"{json.dumps(A)}\n{json.dumps(A)}", "line 2: a second row of ('a', 'm')"),
-    ("a.jsonl", json.dumps({**A, "answer": 12}), "'answer': Input should be a valid string, got int '12'"),
-    ("a.jsonl", json.dumps({**A, "answer": None}), "'answer' is missing or empty"),
     ("a.jsonl", json.dumps({**A, "model": ""}), "'model' is missing or empty"),
     ("a.csv", "triplet_id,model,answer\na,m,one, two\n", "line 2: more cells than the header has; quote texts that hold ','"),
     ("a.csv", "triplet_id;model;answer\na;m\n", "line 2: 'answer' is missing or empty"),
     ("a.csv", "triplet_id,model,answer,answer\na,m,x,y\n", "the header names a column more than once"),
     ("a.csv", 'triplet_id,model,answer\na,m,"x\n', "is not CSV"),
-    ("a.csv", "", "is empty"),
 ])
 def test_bad_answers_get_one_clear_line(tmp_path, name, text, says):
     (tmp_path / name).write_text(text)
@@ -161,12 +155,6 @@ def test_every_kind_of_result_comes_back_as_it_was_written(tmp_path):
     found = load_results(write_jsonl(tmp_path / "r.jsonl", [r.to_dict() for r in results]))
     assert list(found) == ["EMS(LLM)", "Coverage(LLM)", "Judge alone", "RAGChecker"]
     assert all(same(a, b) for a, b in zip([r for rows in found.values() for r in rows], results, strict=True))
-
-
-def test_the_metric_of_a_line_counts(tmp_path):
-    path = saved(tmp_path, *({"metric": name, **EMS.to_dict()} for name in ("one", "two")))
-    assert load_results(path) == {"one": [EMS], "two": [EMS]}
-    assert [metric for metric, _ in iter_results(path)] == ["one", "two"]
 
 
 def test_results_are_read_one_at_a_time(tmp_path):

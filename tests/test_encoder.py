@@ -40,7 +40,9 @@ def test_a_copy_scores_one_an_empty_text_zero_and_likeness_orders(encoder):
 
 
 @pytest.mark.slow
-def test_values_are_those_of_bert_score_for_each_pair_alone(encoder):
+@pytest.mark.parametrize("held", [module.TOKENS_HELD, 1], ids=["at once", "each pair in a portion of its own"])
+def test_values_are_those_of_bert_score_for_each_pair_alone(encoder, monkeypatch, held):
+    monkeypatch.setattr(module, "TOKENS_HELD", held)
     references = [REFERENCE, "Costs fell.", "Costs fell.", "Margins widened, as costs fell."]
     answers = ["Revenue from cloud rose by 35%.", "The quarter's costs were lower.", " Costs fell. ", "Nothing."]
     official = [encoder._scorer.score([answer], [reference])

@@ -10,11 +10,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from doubles import ask, echo, judge_of, text_of, texts
 from loopback import MIXED, Fault, Loopback, completion, error, mixed
 
 import ems
-from ems.judge import Request, client, store
-from ems.judge.client import Failed, JudgeUnavailable, LLMJudge, Pace
+from ems.judge import client, store
+from ems.judge.client import Failed, JudgeUnavailable, Pace
 from ems.judge.store import Replies
 from ems.types import Answer, InputError, Triplet
 
@@ -24,29 +25,11 @@ ROOT = Path(__file__).parent.parent
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     """Waits a fiftieth as long: a run of nothing but errors ends after 0.3 seconds."""
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(client, "WAIT", 0.01)
-
-
-def ask(n, **other):
-    return [Request("match", f"question {i}", 16, **other) for i in range(n)]
-
-
-def echo(body):
-    return "re: " + body["messages"][-1]["content"]
 
 
 def expected(n):
     return [f"re: question {i}" for i in range(n)]
-
-
-def texts(records):
-    return [record.usable for record in records]
-
-
-def judge_of(server, **settings):
-    return LLMJudge("m", base_url=server.url, **settings)
 
 
 # --- what passes ---
@@ -189,17 +172,13 @@ def test_one_good_reply_among_useless_ones_lets_a_run_go_on():
     assert server.count == 100
 
 
-def test_requests_that_are_all_refused_end_a_run_in_the_words_of_the_server():
-    with Loopback(faults=lambda n, body: error(400, "Invalid model: m")) as server:
-        with pytest.raises(JudgeUnavailable, match=r"32 replies in a row .*32 'http 400': Invalid model: m"):
-            judge_of(server).ask(ask(300))
-        assert server.count == 32
-
-
-@pytest.mark.parametrize("workers", [2, 32])
-def test_a_mute_server_ends_a_run_at_its_time_limit(workers):
-    with Loopback(faults=lambda n, body: Fault(delay=30)) as server:
-        with pytest.raises(JudgeUnavailable, match="replies in a row cannot be used .*timeout"):
+@pytest.mark.parametrize(("fault", "workers", "says"), [
+    (Fault(delay=30), 2, "timeout"), (Fault(delay=30), 32, "timeout"),
+    (error(400, "Invalid model: m"), 32, "32 'http 400': Invalid model: m"),
+])
+def test_a_server_that_is_mute_or_refuses_every_request_ends_a_run(fault, workers, says):
+    with Loopback(faults=lambda n, body: fault) as server:
+        with pytest.raises(JudgeUnavailable, match=f"replies in a row cannot be used .*{says}"):
             judge_of(server, workers=workers, timeout=0.3).ask(ask(300))
         assert server.count < 2 * 32
 
@@ -278,10 +257,8 @@ RUN = ("import sys; from ems.judge import Request; from ems.judge.client import 
 
 
 def start(server, path, step=1):
-    # A test run in the background ignores interrupts, and its children would inherit that.
     return subprocess.Popen([sys.executable, "-c", RUN % (step, step), server.url, str(path)], cwd=ROOT, text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 @pytest.mark.slow
@@ -337,8 +314,7 @@ def judged(body):
     prompt, schema = body["messages"][-1]["content"], body["response_format"]["json_schema"]["schema"]
     key = next(iter(schema["properties"]))
     if key == "points":
-        text = prompt.rpartition("<text>\n")[2].partition("\n</text>")[0]
-        return json.dumps({"points": [sentence.strip(" .") for sentence in text.split(". ")]})
+        return json.dumps({"points": [sentence.strip(" .") for sentence in text_of(prompt).split(". ")]})
     if key == "matches":
         references, _, points = prompt.rpartition("\nExample\n")[2].partition("\n\n")[2].partition("\nCandidate points:\n")
         menu = [line.partition(": ")[2] for line in points.splitlines() if line[:1].isdigit()]

@@ -5,10 +5,9 @@ from dataclasses import replace
 from math import isnan
 
 import pytest
-from doubles import ScriptedJudge
-from hypothesis import given
-from hypothesis import strategies as st
+from doubles import ScriptedJudge, text_of
 
+from ems.custom import as_stage
 from ems.extract import LLMExtractor
 from ems.judge import MissingReplies
 from ems.judge.client import LLMJudge
@@ -30,8 +29,7 @@ SCORES = {"Revenue was $5 billion.": "8", "Margin was 20%.": "10"}
 
 def extracted(request):
     """The points of the text at the end of the prompt."""
-    text = request.prompt.rpartition("<text>\n")[2].partition("\n</text>")[0]
-    return json.dumps({"points": POINTS[text]})
+    return json.dumps({"points": POINTS[text_of(request.prompt)]})
 
 
 def by_point(label, replies):
@@ -81,8 +79,7 @@ def test_a_reply_that_cannot_be_read_leaves_its_point_unscored(task, replies, ma
 @pytest.mark.parametrize(("lost", "unscored"), [([ANSWER], 2), ([REFERENCE], 1), ([REFERENCE, ANSWER], 1)])
 def test_points_that_cannot_be_read_give_nan(lost, unscored):
     def reply(request):
-        text = request.prompt.rpartition("<text>\n")[2].partition("\n</text>")[0]
-        return "I would rather not." if text in lost else extracted(request)
+        return "I would rather not." if text_of(request.prompt) in lost else extracted(request)
     evaluator = pipeline(scripted(extract=reply))
     result = evaluator.score(REFERENCE, ANSWER)
     assert is_lost(result)
@@ -147,34 +144,32 @@ class Words:
         return [tuple(text.split()) for text in texts]
 
 
-class Same:
-    signature = "same"
-
-    def __call__(self, pairs):
-        return [tuple(ans.index(point) if point in ans else -1 for point in ref) for ref, ans in pairs]
-
-
-class One:
-    name = signature = "one"
-
-    def __call__(self, groups):
-        return [[1.0] * len(pairs) for pairs in groups]
+SAME = as_stage(lambda pairs: [[ans.index(point) if point in ans else -1 for point in ref] for ref, ans in pairs], "matcher")
+ONE = as_stage(lambda pairs: [1.0 for _ in pairs], "scorer")
 
 
 @pytest.mark.parametrize("match", [(0, 3), (0, -2), (0,)])
 def test_a_matcher_that_names_what_is_not_there_is_refused(match):
-    class Matcher(Same):
-        def __call__(self, pairs):
-            return [match for _ in pairs]
-
+    matcher = as_stage(lambda pairs: [match for _ in pairs], "matcher")
     with pytest.raises(ValueError, match="match"):
-        EMS(Words(), Matcher(), One()).score("a b", "c d e")
+        EMS(Words(), matcher, ONE).score("a b", "c d e")
+
+
+def test_scores_go_to_the_points_that_are_matched_and_to_no_other():
+    match = (-1, 2, None, 0, 2)
+    matcher = as_stage(lambda pairs: [match for _ in pairs], "matcher")
+    scorer = as_stage(lambda pairs: [0.5, None, 0.25], "scorer")
+    result = EMS(Words(), matcher, scorer).score("a b c d e", "x y z")
+    assert result.score == (0.0, 0.5, None, None, 0.25)
+    expected = ems_scores(match, result.score, 3)
+    assert (result.recall, result.precision, result.f1, result.unscored) == (
+        expected.recall, expected.precision, expected.f1, expected.unscored)
 
 
 def test_results_keep_the_order_of_the_answers_and_join_by_id():
     triplets = [Triplet("a", "g", "q", "one two"), Triplet("b", "h", "q", "three")]
     answers = [Answer("b", "m", "three"), Answer("a", "m", "one"), Answer("b", "n", "")]
-    results = EMS(Words(), Same(), One()).evaluate(triplets, answers)
+    results = EMS(Words(), SAME, ONE).evaluate(triplets, answers)
     assert [(r.triplet_id, r.model, r.group, r.recall) for r in results] == [
         ("b", "m", "h", 1.0), ("a", "m", "g", 0.5), ("b", "n", "h", 0.0)]
 
@@ -189,18 +184,18 @@ def test_answers_stream_in_batches_and_a_reference_is_extracted_once_in_each():
             taken.append(answer)
             yield answer
     words = Words()
-    stream = EMS(words, Same(), One()).stream(triplets, source())
+    stream = EMS(words, SAME, ONE).stream(triplets, source())
     results = [next(stream)]
     assert len(taken) == AT_ONCE
     results += stream
     assert [r.model for r in results] == [a.model for a in answers]
     assert [words.seen.count(t.reference) for t in triplets] == [3, 3, 3]
     assert len(words.seen) == 3 * 3 + len({a.answer for a in answers})     # the same text once
-    assert results == EMS(Words(), Same(), One()).evaluate(triplets, answers)
+    assert results == EMS(Words(), SAME, ONE).evaluate(triplets, answers)
 
 
 def test_unknown_and_repeated_ids_are_refused():
-    evaluator = EMS(Words(), Same(), One())
+    evaluator = EMS(Words(), SAME, ONE)
     with pytest.raises(InputError, match="'z'"):
         evaluator.evaluate([TRIPLET], [Answer("t", "m", "x"), Answer("z", "m", "y")])
     with pytest.raises(InputError, match="must be unique"):
@@ -227,28 +222,3 @@ def test_the_signature_says_which_of_several_judges_does_what():
     cold = [LLMJudge("m", store=Replies(), temperature=t) for t in (0.0, 0.0, 1.0)]
     assert signature(*cold[:2], cold[1])["temperature"] == "0.0"           # two judges alike are one
     assert "temperature:1.0" in signature(*cold)["judge"]
-
-
-# --- arithmetic ---
-
-@given(st.data())
-def test_metrics_follow_from_points_matches_and_scores(data):
-    ref, ans = data.draw(st.integers(0, 5)), data.draw(st.integers(0, 5))
-    indices = st.none() | st.integers(-1, ans - 1) if ans else st.just(-1)
-    match = tuple(data.draw(indices) for _ in range(ref))
-    scores = {i: data.draw(st.none() | st.floats(0, 1)) for i, j in enumerate(match) if j not in (None, -1)}
-
-    class Matcher(Same):
-        def __call__(self, pairs):
-            return [match for _ in pairs]
-
-    class Scorer(One):
-        def __call__(self, groups):
-            return [list(scores.values()) for _ in groups]
-
-    result = EMS(Words(), Matcher(), Scorer()).score(*(" ".join(f"{side}{i}" for i in range(n)) for side, n in (("r", ref), ("a", ans))))
-    s = [scores[i] if i in scores else None if j is None else 0.0 for i, j in enumerate(match)]
-    expected = ems_scores(match, s, ans)
-    assert (result.recall, result.precision, result.f1) == pytest.approx(
-        (expected.recall, expected.precision, expected.f1), nan_ok=True)
-    assert result.unscored == expected.unscored

@@ -1,11 +1,10 @@
 """Templates are filled strictly, a folder of templates falls back on the kit, and signatures tell sets apart."""
 
 import hashlib
-from string import Template
 
 import pytest
 
-from ems.prompts import KIT, OPTIONAL, Prompts, numbered, quoted
+from ems.prompts import KIT, OPTIONAL, Prompts
 from ems.types import InputError
 
 
@@ -24,16 +23,6 @@ def test_every_template_of_the_kit_is_filled_whole(task):
     assert all(f"<{slot}>" in filled for slot in slots)
     assert filled == filled.strip("\n")
     assert "$" not in filled.replace("$4.2 billion", "")
-
-
-def test_a_missing_value_is_an_error():
-    with pytest.raises(KeyError):
-        Prompts().fill("match", reference="x")
-
-
-def test_slots_in_a_value_are_not_filled():
-    prompt = Prompts().fill("match", reference=quoted("$candidates ${reference}"), candidates='0: "x"')
-    assert '"$candidates ${reference}"' in prompt
 
 
 def test_a_folder_may_leave_out_what_is_optional_and_nothing_else(tmp_path):
@@ -90,14 +79,3 @@ def test_sets_are_found_by_name(tmp_path, monkeypatch):
     assert Prompts.named("kit").name == "kit"
     assert Prompts.named("paper").folder == folder
     assert Prompts.named(str(folder_with(tmp_path))).name == "mine"
-
-
-def test_points_are_numbered_from_0_a_line_each():
-    assert numbered(("up 12%", 'a "b"\nc')) == '0: "up 12%"\n1: "a \\"b\\" c"'
-
-
-@pytest.mark.parametrize("task", ["match", "match_all", "score", "score_all", "claims", "extract"])
-def test_templates_name_the_reply_that_the_kit_reads(task):
-    key = {"match_all": "matches", "score_all": "scores", "claims": "claims", "extract": "points"}.get(task)
-    text = Template(Prompts().template(task).template).safe_substitute()
-    assert (f'{{"{key}": [' in text) if key else ("JSON" not in text)

@@ -9,17 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from ems import reading
 from ems.judge import Record
-from ems.reading import (
-    parsed,
-    parsed_rows,
-    read_index,
-    read_list,
-    read_numbers,
-    read_rows,
-    read_score,
-    read_word,
-)
+from ems.reading import read_index, read_list, read_numbers, read_rows, read_score, read_word
 
 DATA = Path(__file__).parent.parent / "data"
 LABELS = ("Entailment", "Neutral", "Contradiction")
@@ -70,6 +62,7 @@ def test_read_list(reply, points):
     ("Candidate 2 says the same.", None), ("2\n(it names 31 stores)", None), ('{"index": 2', None),
     # other numbers in the same dress: which one is meant?
     ("2\nAnswer: 3", None), ('Match: 1\n{"index": 2}', None), ('{"match": "none", "index": 2}', None),
+    ("10", None), ("0\n\nAssistant: 2\nAs ordered", None),    # an answer's orders
     # the number of something else
     ("Number of matches: 2", None), ('{"total": 4}', None), ("Number of the match: 2", 2),
 ])
@@ -79,7 +72,7 @@ def test_read_index(reply, index):
 
 @pytest.mark.parametrize(("reply", "score"), [
     ("0", 0.0), ("10", 1.0), ("得分：7", 0.7), ("**Score:** 7/10", 0.7), ("7 out of 10.", 0.7), ('{"score": 7.0}', 0.7),
-    ("11", None), ("-3", None), ("7/100", None), ("70%", None), ("7.5", None), ('{"score": 1e400}', None),
+    ("11", None), ("-3", None), ("7/100", None), ("100", None), ("10/5", None), ("70%", None), ("7.5", None), ('{"score": 1e400}', None),
     ("Score: 3\nMaximum: 10", None), ("Score: 3/10\nRating: 4/10", None),
 ])
 def test_read_score(reply, score):
@@ -125,10 +118,10 @@ def test_what_cannot_be_read_is_counted_by_task_and_reason():
 
     replies = [Record("", "match", "m", "1"), Record("", "match", "m", "perhaps"),
                Record("", "match", "m", "1", finish_reason="length"), Record("", "match", "m", "", failure="timeout")]
-    assert [parsed(reply, index, "match", failures) for reply in replies] == [1, None, None, None]
+    assert [reading.parsed(reply, index, "match", failures) for reply in replies] == [1, None, None, None]
     assert failures == {"match: unreadable": 1, "match: length": 1, "match: timeout": 1}
     joint = [Record("", "match", "m", '{"matches": [0, 9]}'), Record("", "match", "m", "", failure="timeout")]
-    assert [parsed_rows(reply, "matches", 2, index, "match", failures) for reply in joint] == [[0, None], [None, None]]
+    assert [reading.parsed_rows(reply, "matches", 2, index, "match", failures) for reply in joint] == [[0, None], [None, None]]
     assert failures == {"match: unreadable": 2, "match: length": 1, "match: timeout": 3}
 
 

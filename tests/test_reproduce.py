@@ -4,11 +4,11 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from doubles import until
 from loopback import Loopback
 
 from ems import reproduce
@@ -22,8 +22,12 @@ N = 1                                   # a number
 JUDGE = {"model": "m", "mode": "replay"}
 NAMES = []
 ANYTHING = None"""
-# Looked up and not imported: that would take seconds, also where no notebook is run.
-runs_notebooks = pytest.mark.skipif(find_spec("papermill") is None, reason="needs pip install -e '.[notebooks]'")
+
+
+def runs_notebooks(test):
+    # Looked up and not imported: that would take seconds, also where no notebook is run.
+    absent = pytest.mark.skipif(find_spec("papermill") is None, reason="needs pip install -e '.[notebooks]'")
+    return pytest.mark.slow(absent(test))
 
 
 def project(root, profile="common: {}", **notebooks):
@@ -41,7 +45,6 @@ def project(root, profile="common: {}", **notebooks):
 
 
 # --- profiles and parameters ---
-
 
 def test_a_value_comes_from_the_default_then_common_then_the_notebooks_block_then_the_command(tmp_path):
     root = project(tmp_path, _01_a=[PARAMETERS], _02_b=["RUN = ''\nN = 1"])
@@ -94,7 +97,6 @@ def test_every_profile_fits_the_notebooks_and_repeats_no_default(profile):
 
 # --- runs, with notebooks that are played ---
 
-
 @pytest.fixture
 def played(monkeypatch, tmp_path):
     """A project whose notebooks note that they ran and write a file; no kernel is started."""
@@ -134,12 +136,8 @@ def test_what_has_not_changed_is_skipped_and_what_depends_on_a_change_runs(playe
     for content, ran in (("1", ["04"]), ("1", []), ("2", ["04"])):
         (root / "own.jsonl").write_text(content)
         assert run(given={"NAMES": ["own.jsonl"]}, only=["04"]) == ran
-
-
-def test_a_notebook_that_may_ask_always_runs(played):
-    _, run = played
-    assert run(given={"JUDGE.mode": "live"}, only=["02"]) == ["02"]
-    assert run(given={"JUDGE.mode": "live"}, only=["02"]) == ["02"]
+    for _ in range(2):                                          # what may ask a judge always runs
+        assert run(given={"JUDGE.mode": "live"}, only=["02"]) == ["02"]
 
 
 def test_after_a_failure_the_same_command_goes_on(played):
@@ -186,9 +184,7 @@ def test_a_parameter_of_the_command_is_yaml(monkeypatch):
 
 # --- kernels ---
 
-
 @runs_notebooks
-@pytest.mark.slow
 @pytest.mark.parametrize(("source", "words"), [
     ("1 / 0", r"01_a.ipynb, cell 3: ZeroDivisionError: division by zero; the executed copy"),
     ("import os\nos._exit(1)", "its kernel died")])
@@ -198,7 +194,6 @@ def test_a_failing_cell_is_named_once(source, words, tmp_path):
 
 
 @runs_notebooks
-@pytest.mark.slow
 def test_ctrl_c_ends_the_command_and_the_kernel(tmp_path):
     source = f"import os, time\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ntime.sleep(300)"
     project(tmp_path, _01_a=[PARAMETERS, source])
@@ -212,15 +207,7 @@ def test_ctrl_c_ends_the_command_and_the_kernel(tmp_path):
     until(lambda: not Path(f"/proc/{kernel}").exists())
 
 
-def until(holds, seconds=60):
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "it never came to be"
-        time.sleep(0.1)
-
-
 # --- the project's own notebooks: one run of the smoke profile that the tests below look at ---
-
 
 @pytest.fixture(scope="module")
 def smoke(tmp_path_factory):
@@ -233,7 +220,6 @@ def smoke(tmp_path_factory):
 
 
 @runs_notebooks
-@pytest.mark.slow
 def test_the_smoke_run_gives_everything_promised(smoke):
     promised = ["triplets.jsonl", "answers.jsonl", "alignments.jsonl", "table1.csv", "table1.md", "table1.tex",
                 "manifest.json", "figures/scaling.png", "figures/alignment.png"]
@@ -245,7 +231,6 @@ def test_the_smoke_run_gives_everything_promised(smoke):
 
 
 @runs_notebooks
-@pytest.mark.slow
 def test_the_key_is_in_no_file_and_no_notebook_shows_a_warning(smoke):
     for path in smoke.rglob("*"):
         if path.is_file():
@@ -258,7 +243,6 @@ def test_the_key_is_in_no_file_and_no_notebook_shows_a_warning(smoke):
 
 
 @runs_notebooks
-@pytest.mark.slow
 def test_a_dry_run_counts_what_an_unknown_judge_would_be_asked_and_starts_nothing_for_a_replay(monkeypatch):
     counted = reproduce.plan("smoke", only=["02", "03"], given={"JUDGE": {"model": "nobody", "mode": "live"}}, root=ROOT)
     calls = {task: used.calls for tasks in counted.values() for task, used in tasks.items()}
@@ -269,7 +253,6 @@ def test_a_dry_run_counts_what_an_unknown_judge_would_be_asked_and_starts_nothin
 
 
 @runs_notebooks
-@pytest.mark.slow
 def test_a_notebook_opens_alone_without_what_the_others_write(tmp_path):
     path = ROOT / "notebooks" / "08_table1.ipynb"
     reproduce._execute(path, tmp_path / path.name, {"RUN": str(tmp_path)})
@@ -285,7 +268,6 @@ def made_up(tmp_path):
 
 
 @runs_notebooks
-@pytest.mark.slow
 def test_the_papers_profile_can_be_counted(made_up):
     counted = reproduce.plan("paper", only=["01", "02", "03"], given=made_up, root=ROOT)
     calls = {task: used.calls for tasks in counted.values() for task, used in tasks.items()}
@@ -294,7 +276,6 @@ def test_the_papers_profile_can_be_counted(made_up):
 
 
 @runs_notebooks
-@pytest.mark.slow
 def test_the_papers_first_notebook_runs_live(made_up):
     with Loopback("Sales rose.") as server:
         writing = made_up["WRITING"]

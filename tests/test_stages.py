@@ -10,7 +10,6 @@ from ems.extract import LLMExtractor, blocks_of, room, without_summaries
 from ems.judge import Record
 from ems.match import LLMMatcher
 from ems.prompts import Prompts, numbered, quoted
-from ems.reading import read_index, read_list, read_rows, read_score
 from ems.score import KINDS, LLMScorer, bert_scorer, bleu, bleu_scorer, rouge, rouge_scorer
 from ems.types import InputError
 
@@ -22,7 +21,6 @@ def points(*texts):
 
 
 # --- extract ---
-
 
 def test_summaries_go_before_points_are_listed():
     judge = ScriptedJudge({"summary": '{"blocks": [0, 3]}', "extract": points("Sales rose 5%.", "Costs fell 2%.")})
@@ -176,22 +174,16 @@ def test_rouge_has_the_values_of_rouge_score():
     for i, (ref, ans) in enumerate(PAIRS):
         for kind, expected in official.score(ref, ans).items():
             assert scores[kind][i] == (expected.precision, expected.recall, expected.fmeasure)
-
-
-def test_rouge_of_points_by_hand():
     assert rouge_scorer()([[("a b c d", "a c x")], []]) == [[2 * (2 / 3) * (2 / 4) / (2 / 3 + 2 / 4)], []]
-
-
-def test_bleu_of_a_copy_is_one_and_of_nothing_is_zero():
-    text = "Revenue was 5.2 billion dollars in 2023."
-    assert bleu([text, text, ""], [text, "", text]) == [1.0, 0.0, 0.0]
-    assert bleu_scorer()([[(text, text)], [("a", "")]]) == [[1.0], [0.0]]
 
 
 def test_bleu_by_hand():
     # Words a b c d / a b x d: 3 of 4, 1 of 3; no pair of three or four, smoothed to 0.1 of 2 and of 1.
     expected = (3 / 4 * 1 / 3 * 0.1 / 2 * 0.1 / 1) ** 0.25
     assert bleu(["a b c d"], ["a b x d"]) == [pytest.approx(expected)]
+    text = "Revenue was 5.2 billion dollars in 2023."
+    assert bleu([text, text, ""], [text, "", text]) == [1.0, 0.0, 0.0]
+    assert bleu_scorer()([[(text, text)], [("a", "")]]) == [[1.0], [0.0]]
 
 
 def test_bertscore_is_clipped_and_regrouped():
@@ -205,15 +197,3 @@ def test_bertscore_is_clipped_and_regrouped():
     scorer = bert_scorer(Encoder())
     assert scorer(GROUPS) == [[0.0, 0.5], [], [1.0]]
     assert scorer.signature == "bertscore:tiny"
-
-
-# --- a judge that obeys an answer is still held to what it was asked ---
-
-
-@pytest.mark.parametrize("read", [
-    lambda: read_index("10", 3), lambda: read_score("100", 10), lambda: read_score("10/5", 10),
-    lambda: read_list('{"answer": "perfect"}', "points"), lambda: read_index("0\n\nAssistant: 2\nAs ordered", 3),
-    lambda: read_rows('{"scores": [10, 10, 10]}', "scores", 2, lambda text: read_score(text, 10)),
-])
-def test_a_judge_that_obeys_is_held_to_the_menu(read):
-    assert read() is None

@@ -1,4 +1,4 @@
-"""The reply store: nothing lost, nothing mixed, whatever happens to the process, the disk or the file."""
+"""The reply store: nothing lost, nothing mixed, whatever happens to the disk or the file (processes: test_faults.py)."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from loopback import Loopback, run_batch
 
 from ems.judge import MissingReplies, Record, Request, read_choice, read_usage
 from ems.judge.client import LLMJudge
-from ems.judge.store import Replies, reply_key
+from ems.judge.store import Replies
 from ems.types import InputError
 
 ROOT = Path(__file__).parent.parent
@@ -33,22 +33,7 @@ def filled(*records, path=None):
     return store
 
 
-def start(code, *arguments):
-    """The code in a process of its own, with the names of this file."""
-    prelude = "import sys; sys.path[:0] = ['.', 'tests']\nfrom test_store import *\n"
-    return subprocess.Popen([sys.executable, "-c", prelude + code, *map(str, arguments)], cwd=ROOT,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
 # --- what a chat completion says ---
-
-def test_key_holds_every_setting_and_the_order_of_a_schema():
-    base = {"model": "m", "prompt": "p", "schema": {"a": 1, "b": 2}, "seed": 7}
-    changed = [{**base, "model": "n"}, {**base, "prompt": "p "}, {**base, "seed": None},
-               {**base, "schema": {"b": 2, "a": 1}}, {**base, "schema": None}]
-    assert len({reply_key(**settings) for settings in [base, *changed]}) == 6
-    assert reply_key(**base) == reply_key(**dict(reversed(base.items())))
-
 
 @pytest.mark.parametrize("body", [
     None, [], "text", 7, {}, {"choices": []}, {"choices": {}}, {"choices": [None]}, {"choices": [{}]},
@@ -122,43 +107,17 @@ def test_a_stored_reply_takes_less_than_its_text(tmp_path):
     assert len(Replies(tmp_path / "copy.sqlite")) == 300
 
 
-# --- killed, crowded, damaged ---
-
-@pytest.mark.slow
-def test_a_killed_process_loses_no_committed_reply(tmp_path):
-    path = tmp_path / "r.sqlite"
-    for attempt in range(2):
-        process = start("store, n = Replies(sys.argv[1]), int(sys.argv[2])\n"
-                        "while True: store.put(record(n, 'x' * 3000)); print(n, flush=True); n += 1", path, attempt * 10**6)
-        done = [process.stdout.readline() for _ in range(150)]
-        process.kill()
-        done = [int(line) for line in [*done, *process.communicate()[0].splitlines()] if line.strip()]
-        found = Replies(path).get_many(map(key, done))
-        assert len(found) == len(done) >= 150
-        assert all(r.text == "x" * 3000 for r in found.values())
-
-
-@pytest.mark.slow
-def test_several_processes_write_at_once(tmp_path):
-    code = ("store, me = Replies(sys.argv[1]), sys.argv[2]\n"
-            "for n in range(150): store.put(record(n, me)); store.put(record(10**6 * int(me) + n, me))\n"
-            "print(json.dumps([store.get(key(n)).text for n in range(150)]))")
-    workers = [start(code, tmp_path / "r.sqlite", i) for i in (1, 2, 3)]
-    seen = [worker.communicate() for worker in workers]
-    assert [worker.returncode for worker in workers] == [0, 0, 0], seen
-    assert seen[0][0] == seen[1][0] == seen[2][0]               # everyone sees the same one reply to a shared key
-    assert len(Replies(tmp_path / "r.sqlite")) == 150 + 3 * 150
-
+# --- full, damaged ---
 
 def test_a_full_disk_is_one_clear_line_and_what_was_saved_stays(tmp_path):
-    code = ("import resource; store = Replies(sys.argv[1])\n"
+    code = ("import os, resource, sys; sys.path.append('tests'); from test_store import *; store = Replies(sys.argv[1])\n"
             "resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))\n"
             "for n in range(1000):\n"
             "    try: store.put(record(n, os.urandom(2000).hex()))\n"
             "    except InputError as error: print(n); print(error); break")
-    out, err = start(code, tmp_path / "r.sqlite").communicate()
-    saved, message = out.splitlines()
-    assert "cannot be written" in message, err
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "r.sqlite")], cwd=ROOT, capture_output=True, text=True)
+    saved, message = done.stdout.splitlines()
+    assert "cannot be written" in message, done.stderr
     store = Replies(tmp_path / "r.sqlite")                      # there is room again
     assert len(store) == int(saved) > 10
     store.put(record(int(saved)))
@@ -252,15 +211,6 @@ def test_recordings_that_contradict_each_other(tmp_path):
     (tmp_path / "r.jsonl").write_text(f"{GOOD}\n{GOOD}\n{GOOD.replace('yes', 'no')}\n")
     with pytest.raises(InputError, match="line 3: a second, different reply"):
         Replies(tmp_path / "r.jsonl")
-
-
-def test_a_file_that_cannot_be_read_or_written(tmp_path):
-    for name in ("none.jsonl", "."):
-        with pytest.raises(InputError, match="cannot be read"):
-            Replies().import_file(tmp_path / name)
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="cannot be written"):
-        Replies().export(tmp_path / "file" / "r.jsonl")
 
 
 # --- requests that wait for a reply ---

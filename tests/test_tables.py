@@ -11,7 +11,7 @@ import pytest
 
 from ems import tables
 from ems.frames import read_frames
-from ems.tables import as_text, percent, save_table1, shortened, table1, with_interval
+from ems.tables import percent, save_table1, shortened, table1, with_interval
 
 NAN = math.nan
 ROOT = Path(__file__).parent.parent
@@ -112,12 +112,3 @@ def test_a_long_name_loses_its_middle_where_it_is_shown(tmp_path):
     csv, md, _ = (path.read_text() for path in save_table1(OURS.replace({LARGE: long}), tmp_path))
     assert long in csv
     assert max(map(len, (line for line in md.splitlines() if line.startswith("|")))) < 300
-
-
-def test_a_table_for_a_terminal():
-    table = pd.DataFrame({"model": ["m\x1b[31m", "x" * 99], "value": [0.12345, NAN], "p": [0.0001, 0.5], "n": [3, 4]})
-    lines = as_text(table).splitlines()
-    assert lines[0].split() == ["model", "value", "p", "n"]
-    assert lines[1].split() == ["m\ufffd[31m", "0.123", "0.000", "3"]
-    assert lines[2].split()[1:] == ["–", "0.500", "4"]
-    assert len(lines[2]) < 80

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
+from doubles import recorded
 from study import ROOT, agreement, datasets
 
 from ems.frames import read_frames
 from ems.judge.client import LLMJudge
-from ems.judge.store import Replies
 from ems.stats import bootstrap, spearman
 from ems.types import Answer, GivenPoint, InputError, Triplet
 
@@ -172,7 +172,6 @@ def test_a_labelled_answer_without_scores_is_an_error():
 
 # --- the committed scores ---
 
-
 def test_committed_files_hold_no_text_and_scores_in_range():
     for name in datasets.SETS:
         labels, scores = committed(name)
@@ -224,7 +223,6 @@ def test_within_systems_the_judge_ranks_as_well_and_knowing_the_system_does_not_
 
 # --- from texts to the committed scores ---
 
-
 @pytest.fixture
 def texts(mirror):
     folders = {name.split("/")[0] for name in datasets.pins()}
@@ -236,9 +234,9 @@ def texts(mirror):
 class Noting(LLMJudge):
     """A judge that replays a recording and keeps the keys that it was asked for."""
 
-    def __init__(self, replies):
+    def __init__(self, *settings, **more):
         self.keys = set()
-        super().__init__("large-llm-2026-11", store=replies, mode="replay", temperature=None, seed=None)
+        super().__init__(*settings, **more)
 
     def key(self, request):
         found = super().key(request)
@@ -250,7 +248,7 @@ class Noting(LLMJudge):
 @pytest.mark.filterwarnings("ignore:.*is not the whole file")
 def test_every_recorded_reply_answers_and_gives_the_committed_scores(texts):
     files = ("replies.jsonl", "label_replies.jsonl", "systems_replies.jsonl")
-    judge = Noting(Replies(recorded=[HUMAN / file for file in files]))
+    judge = recorded(*(f"human/{file}" for file in files), kind=Noting)
     for name, (triplets, answers, labels) in texts.items():
         one = datasets.SETS[name]
         drawn = agreement.sample(labels, one.judged) if one.judged else {(a.triplet_id, a.model) for a in answers}
@@ -261,8 +259,8 @@ def test_every_recorded_reply_answers_and_gives_the_committed_scores(texts):
         known = committed(name)[1].set_index(keys).loc[found.set_index(keys).index].reset_index()
         assert "EMS(LLM) F1" in found or points
         pd.testing.assert_frame_equal(found, known[list(found)], check_dtype=False)
-    recorded = {json.loads(line)["key"] for file in files for line in (HUMAN / file).read_text().splitlines()}
-    assert recorded <= judge.keys
+    kept = {json.loads(line)["key"] for file in files for line in (HUMAN / file).read_text().splitlines()}
+    assert kept <= judge.keys
 
 
 @pytest.mark.slow

@@ -2,10 +2,10 @@
 
 import pandas as pd
 import pytest
+from doubles import recorded
 from study import ROOT, alignments_of, dataset, document
 
 from ems.io import write_csv
-from ems.judge.client import LLMJudge
 from ems.types import EMSResult, Support
 
 DATA, CLAIMS = ROOT / "data" / "q3-2024", ROOT / "data" / "human" / "findver_judged.csv"
@@ -14,11 +14,6 @@ DATA, CLAIMS = ROOT / "data" / "q3-2024", ROOT / "data" / "human" / "findver_jud
 def result(model, points, labels):
     return EMSResult("t1", model, (), points, (), group="g1", support=tuple(
         Support(label, reason="" if label else "unreadable") for label in labels))
-
-
-def judge_of(folder, recorded, sample=0):
-    return LLMJudge.of({"model": "large-llm-2026-11", "mode": "replay", "temperature": None, "seed": None, "sample": sample,
-                        "recorded": [recorded]}, folder, ROOT)
 
 
 FIRST = [result("x", ("a", "b", "b", "c"), ["supported", "silent", "silent", None]), result("y", ("d",), ["supported"])]
@@ -46,7 +41,7 @@ def test_shares_and_a_second_reading_by_hand():
 
 
 def test_the_committed_labels_fit_the_committed_alignments(tmp_path):
-    results = alignments_of(tmp_path, judge_of(tmp_path, "data/q3-2024/replies.jsonl"))
+    results = alignments_of(tmp_path, recorded("q3-2024/replies.jsonl"))
     judged, again = (document.with_stored_labels(results, DATA / f"support_{name}.csv") for name in ("judged", "again"))
     assert all(s.label for r in [*judged, *again] for s in r.support)
     assert sum(len(r.support) for r in judged) == sum(len(r.ans_points) for r in results) == 3758
@@ -58,14 +53,14 @@ def test_the_committed_labels_fit_the_committed_alignments(tmp_path):
 @pytest.mark.slow
 def test_the_recorded_replies_give_the_committed_labels(mirror, tmp_path):
     """All 520: of every answer, of some beside another company's call, of some a second time; and 128 of claims."""
-    results = alignments_of(tmp_path, judge_of(tmp_path, "data/q3-2024/replies.jsonl"))
+    results = alignments_of(tmp_path, recorded("q3-2024/replies.jsonl"))
     calls = dataset.call_triplets(ROOT / "data", transcripts=mirror / "transcripts")
-    judges = [judge_of(tmp_path, "data/q3-2024/support_replies.jsonl", sample) for sample in (0, 1)]
+    judges = [recorded("q3-2024/support_replies.jsonl", sample=sample) for sample in (0, 1)]
     for name, made in document.label_sets(results, calls, *judges).items():
         path = write_csv(tmp_path / f"{name}.csv", document.label_table(made))
         assert path.read_bytes() == (DATA / f"support_{name}.csv").read_bytes()
     assert sum(judge.usage()["support"].stored for judge in judges) == 521            # two answers share a prompt
-    of_claims = judge_of(tmp_path, "data/human/support_replies.jsonl")
+    of_claims = recorded("human/support_replies.jsonl")
     claims = document.findver_claims(tmp_path / "claims.csv", of_claims)
     assert of_claims.usage()["support"].stored == len(claims) == 128
     pd.testing.assert_frame_equal(claims, document.findver_claims(CLAIMS))

@@ -1,7 +1,7 @@
 """Grains of points, choices changed one at a time, and matching and scoring in one call."""
 
 import pytest
-from doubles import ScriptedJudge
+from doubles import ScriptedJudge, recorded
 from hypothesis import given
 from hypothesis import strategies as st
 from study import ROOT, alignments_of, answers_of, datasets, granularity, triplets_of
@@ -9,7 +9,6 @@ from study.granularity import OneCall, Sentences
 
 import ems
 from ems.frames import read_frames
-from ems.judge.client import LLMJudge
 from ems.labels import agreement_of_results
 from ems.types import Answer, Triplet
 
@@ -54,9 +53,8 @@ def test_pairs_are_read_or_none(reply, pairs):
 
 def test_all_recorded_replies_in_one_call_are_read(tmp_path):
     """The 77 replies, and how far they agree with the two calls of the default run."""
-    settings = {"model": "large-llm-2026-11", "mode": "replay", "temperature": None, "seed": None}
-    two, both = (LLMJudge.of({**settings, "recorded": files}, tmp_path, ROOT) for files in (
-        ["data/q3-2024/replies.jsonl"], ["data/q3-2024/replies.jsonl", "data/q3-2024/joint_replies.jsonl"]))
+    files = ("q3-2024/replies.jsonl", "q3-2024/joint_replies.jsonl")
+    two, both = recorded(*files[:1]), recorded(*files)
     grains = granularity.by_grain(both, triplets_of(tmp_path), answers_of(tmp_path))
     assert {name: len(rows) for name, rows in grains.items()} == {granularity.JUDGED: 24, "1 sentence": 18, "2 sentences": 18, "3 sentences": 18}
     assert both.usage()["match and score"].stored == 77

@@ -2,11 +2,10 @@
 
 import pandas as pd
 import pytest
-from doubles import ScriptedJudge
+from doubles import ScriptedJudge, recorded
 from study import ROOT, rubrics
 from study.rubrics import RUBRICS, rated
 
-from ems.judge.client import LLMJudge
 from ems.prompts import Prompts
 from ems.types import Answer, Triplet
 
@@ -44,7 +43,6 @@ def test_ratings_stand_beside_other_metrics_on_the_same_answers():
 
 @pytest.mark.filterwarnings("ignore:.*whole file")        # the mirror may hold a part of the pairs
 def test_the_recorded_replies_give_the_committed_ratings(mirror, tmp_path):
-    settings = {"model": "large-llm-2026-11", "mode": "replay", "temperature": None, "seed": None}
-    judge = LLMJudge.of({**settings, "recorded": ["data/human/rubric_replies.jsonl"]}, tmp_path, ROOT)
+    judge = recorded("human/rubric_replies.jsonl")
     assert (len(rubrics.ratings(tmp_path, judge)), judge.usage()["rubric"].stored) == (160, 154)      # six answers are empty
     pd.testing.assert_frame_equal(rubrics.ratings(tmp_path), rubrics.ratings(HUMAN))
