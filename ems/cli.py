@@ -298,10 +298,7 @@ def _compare(commands: Any) -> None:
 
 
 def compare(args: argparse.Namespace) -> int:
-    """Two files of results: B less A on the same questions, and the answers and points that changed most.
-
-    Joined by question and model; where A has one model, by question. With intervals and a sign-flip test.
-    """
+    """Two files of results: B less A on the same questions, joined by model as well where A has several."""
     from . import compare as comparison
 
     tables = comparison.compare(args.a, args.b, metric=args.metric, cluster=args.cluster)
@@ -316,7 +313,7 @@ def compare(args: argparse.Namespace) -> int:
 def _agree(commands: Any) -> None:
     add = _command(commands, agree, "ems agree results.jsonl labels.csv")
     add("results", nargs="+", metavar="RESULTS", help="results of ems evaluate; several are compared")
-    add("labels", metavar="LABELS", help="CSV file of labels or preferences")
+    add("labels", metavar="LABELS", help="CSV file of labels")
 
 
 def agree(args: argparse.Namespace) -> int:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import math
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .io import read_text
 from .metrics import answer_scores, reference_scores, weighted_sum
-from .types import Answer, CoverageResult, EMSResult, Result, ScoreResult, Signature, Triplet, rendered
+from .types import CoverageResult, EMSResult, Result, ScoreResult, rendered
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,29 +84,11 @@ def _sums(result: Any) -> list[tuple[float, float]]:
             for labels in (result.answer2response, result.response2answer)]
 
 
-def values_frame(answers: Sequence[Answer], values: Sequence[float], metric: str, part: str,
-                 signature: Signature, triplets: Sequence[Triplet] = ()) -> pd.DataFrame:
-    """A frame of values from one value per answer, nan for unscored; groups from the triplets, if given."""
-    groups, text = {triplet.id: triplet.group for triplet in triplets}, rendered(signature)
-    return of_rows([
-        (metric, part, a.model, a.triplet_id, groups.get(a.triplet_id, a.triplet_id), value, value, 1.0, 1,
-         int(math.isnan(value)), text) for a, value in zip(answers, values, strict=True)])
-
-
 def of_rows(rows: Sequence[Row]) -> pd.DataFrame:
     """A frame of values from its rows."""
     import pandas as pd
 
     return pd.DataFrame(rows, columns=COLUMNS)
-
-
-def read_frames(*paths: str | Path) -> pd.DataFrame:
-    """Tables of `io.write_csv`, one below the other: names are text, an empty cell elsewhere is nan."""
-    import pandas as pd
-
-    tables = [pd.read_csv(io.StringIO(read_text(path)), dtype=dict.fromkeys(NAMES, str), na_values="",
-                          keep_default_na=False) for path in paths]
-    return pd.concat(tables, ignore_index=True).fillna(dict.fromkeys(NAMES, ""))
 
 
 def in_order(frame: pd.DataFrame) -> pd.DataFrame:

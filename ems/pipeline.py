@@ -136,14 +136,6 @@ class EMS(Evaluator[EMSResult]):
         return scored
 
 
-def rescored(results: Sequence[EMSResult], scorer: Scorer, pipeline: EMS) -> list[EMSResult]:
-    """The same points and matches with another scorer: EMS(ROUGE) differs from EMS(LLM) in nothing else.
-
-    `pipeline` has the stages that made the points and matches.
-    """
-    return EMS(pipeline.extractor, pipeline.matcher, scorer).scored(results)
-
-
 def is_lost(result: EMSResult | CoverageResult) -> bool:
     """Whether a side's points could not be read: it has none, and yet points are unscored."""
     return result.unscored > 0 and not (result.ref_points and result.ans_points)

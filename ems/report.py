@@ -14,7 +14,6 @@ import html
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -26,7 +25,7 @@ from .io import write_file
 from .stats import MIN_CLUSTERS, summarise
 from .support.supporter import support_table
 from .tables import percent, shortened, with_interval
-from .types import InputError, Triplet, rendered
+from .types import InputError, rendered
 from .view import LIMITS, alignment_rows, arithmetic, scored_by, support_line, visible
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -37,15 +36,13 @@ RIGHT = {"pairs": (90, 60, 7), "judge": (90, 22, 3), "words": (88, 51, 19)}
 Results = Mapping[str, Sequence[Any]]
 
 
-def save_report(results: Results, path: str | Path, triplets: Sequence[Triplet] | None = None) -> Path:
+def save_report(results: Results, path: str | Path) -> Path:
     """Write a report of results, by metric, to an HTML file; returns its path.
 
-    Questions and groups are the results' own, or those of `triplets`. Equal input makes an equal file.
-    InputError without results, and for a model with results of several settings under one metric.
+    Equal input makes an equal file. InputError without results, and for a model with results of several
+    settings under one metric.
     """
-    known = {t.id: {"question": t.question, "group": t.group} for t in triplets or ()}
-    results = {metric: [replace(result, **known.get(result.triplet_id, {})) for result in rows]
-               for metric, rows in results.items() if rows}
+    results = {metric: rows for metric, rows in results.items() if rows}
     if not results:
         raise InputError("there are no results to report; give those of ems evaluate")
     summary = summarise(to_frame(results))

@@ -36,10 +36,10 @@ Estimate = namedtuple("Estimate", ["value", "ci_low", "ci_high", "n", "clusters"
 def summarise(values: pd.DataFrame, *, cluster: str = "group", pool: str = "macro") -> pd.DataFrame:
     """Value and interval per metric, part and model of a frame of values, in the order of Table 1.
 
-    `pool="macro"` is the mean of the answers' values, as in the paper; `"micro"` is sum(num) / sum(den), and
-    for an F1 without sums the harmonic mean of pooled Precision and Recall, without an interval. `n` counts
-    answers with a value, `unscored` points. Columns beyond table1.csv's: `low` and `high`, the mean if all
-    unscored points scored 0, or 1 (`bounds`); `coverage`, the share of points that were scored; `flagged`,
+    `pool="macro"` is the mean of the answers' values, as in the paper; `"micro"` is sum(num) / sum(den), nan
+    for an F1 of points. `n` counts answers with a value, `unscored` points. Columns beyond table1.csv's:
+    `low` and `high`, the mean if all unscored points scored 0, or 1 (`bounds`); `coverage`, the share of
+    points that were scored; `flagged`,
     when that or the share of answers with a value is under 95 %; units, clusters, cluster, pool. InputError
     for a broken frame, and for one that mixes signatures in a cell.
     """
@@ -61,11 +61,7 @@ def summarise(values: pd.DataFrame, *, cluster: str = "group", pool: str = "macr
             "signature": signatures[0], "low": cell["low"].mean(), "high": cell["high"].mean(),
             "coverage": coverage, "units": units, "cluster": cluster, "pool": pool,
             "flagged": coverage < MIN_COVERAGE or n / len(cell) < MIN_COVERAGE})
-    table = in_order(pd.DataFrame(rows))
-    if pool == "micro":
-        of_sides = _f1_of_sides(table, ["metric", "model"], "value").where(table["part"] == "F1")
-        table["value"] = table["value"].fillna(of_sides)
-    return table
+    return in_order(pd.DataFrame(rows))
 
 
 def mean_over(values: Iterable[float], cluster: Iterable[object], units: Iterable[float] = ()) -> Estimate:
@@ -98,18 +94,19 @@ def bounds(frame: pd.DataFrame) -> pd.DataFrame:
     In precision every unscored reference point may stand for one more answer point, so bounds may be wider
     than needed, never narrower. F1 takes those of its sides.
     """
-    key, unscored = ["metric", "model", "triplet_id"], frame["unscored"]
+    unscored = frame["unscored"]
     for name, score in (("low", 0.0), ("high", 1.0)):
         known = (frame["num"] + score * unscored) / (frame["den"] + unscored)
         frame[name] = frame["value"].where(unscored == 0, known.clip(upper=1).fillna(score))
-        of_sides = _f1_of_sides(frame, key, name)
+        of_sides = _f1_of_sides(frame, name)
         takes = (frame["part"] == "F1") & (unscored > 0) & frame["num"].isna() & of_sides.notna()
         frame[name] = frame[name].mask(takes, of_sides)
     return frame
 
 
-def _f1_of_sides(frame: pd.DataFrame, key: list[str], column: str) -> pd.Series:
-    """For every row the harmonic mean of what Precision and Recall of the same key have in this column."""
+def _f1_of_sides(frame: pd.DataFrame, column: str) -> pd.Series:
+    """For every row the harmonic mean of what its answer's Precision and Recall have in this column."""
+    key = ["metric", "model", "triplet_id"]
     sides = frame.pivot(index=key, columns="part", values=column).reindex(columns=["Precision", "Recall"])
     precision, recall = frame[key].join(sides, on=key)[["Precision", "Recall"]].to_numpy(dtype=float).T
     return pd.Series(_ratio(2 * precision * recall, precision + recall), frame.index)

@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
+from study import read_frames, values_frame
 from test_data import CLAIMS, COVERAGE, EMS, LOST, SCORE
 
 from ems.baselines import Claims
-from ems.frames import COLUMNS, by_size, in_order, metric_of, read_frames, to_frame, values_frame
+from ems.frames import COLUMNS, by_size, in_order, metric_of, to_frame
 from ems.io import write_csv
 from ems.types import Answer, CoverageResult, InputError, Triplet
 

@@ -11,16 +11,15 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from study import rescored, values_frame
 
 import ems
 from ems.baselines import BLEU_SIGNATURE, RAGChecker, bertscore, bleu, rouge
 from ems.coverage import Coverage, covered
 from ems.evaluators import build
-from ems.frames import values_frame
 from ems.judge.client import LLMJudge
 from ems.judge.store import Replies
 from ems.local.encoder import Encoder
-from ems.pipeline import rescored
 from ems.score import bert_scorer, rouge_scorer
 
 ROOT = Path(__file__).parents[1]

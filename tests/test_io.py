@@ -7,9 +7,9 @@ import threading
 
 import pandas as pd
 import pytest
+from study import read_frames
 
 from ems import io
-from ems.frames import read_frames
 from ems.types import InputError
 
 # --- reading

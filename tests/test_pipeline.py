@@ -6,6 +6,7 @@ from math import isnan
 
 import pytest
 from doubles import ScriptedJudge, text_of
+from study import rescored
 
 from ems.custom import as_stage
 from ems.extract import LLMExtractor
@@ -14,7 +15,7 @@ from ems.judge.client import LLMJudge
 from ems.judge.store import Replies
 from ems.match import LLMMatcher
 from ems.metrics import ems_scores
-from ems.pipeline import AT_ONCE, EMS, is_lost, rescored
+from ems.pipeline import AT_ONCE, EMS, is_lost
 from ems.score import LLMScorer, rouge_scorer
 from ems.types import Answer, GivenPoint, InputError, Support, Triplet
 

@@ -34,9 +34,9 @@ def result(model="m", triplet="t1", match=(0, -1, None), score=(0.8, 0.0, None),
 
 @pytest.fixture
 def page_of(tmp_path):
-    def write(results, triplets=None):
+    def write(results):
         results = results if isinstance(results, dict) else {"EMS(LLM)": results}
-        return save_report(results, tmp_path / "report.html", triplets).read_text(encoding="utf-8")
+        return save_report(results, tmp_path / "report.html").read_text(encoding="utf-8")
     return write
 
 
@@ -80,11 +80,6 @@ def test_all_kinds_of_results_stand_in_one_page(page_of):
     assert [row[2] for row in data["answers"][1]["rows"]] == ["covered", "missing", "in part"]
     assert (data["answers"][2]["values"], data["answers"][2]["rows"]) == ({"value": None}, [])
     assert "Coverage(local): covered from 0.6 on (88 %), in part between (51 %), missing up to 0.2 (19 %)." in page
-
-
-def test_triplets_give_questions_and_groups_that_results_lack(page_of):
-    data = packed(page_of([result(question="", group="")], [Triplet("t1", "Apple", "How was it?", "r")]))
-    assert data["questions"] == [["t1", "Apple", "How was it?"]]
 
 
 def test_long_names_lose_their_middle_and_stay_apart(page_of):

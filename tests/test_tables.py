@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from study import read_frames
 
 from ems import tables
-from ems.frames import read_frames
 from ems.tables import percent, save_table1, shortened, table1, with_interval
 
 NAN = math.nan

@@ -8,7 +8,7 @@ import string
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..types import InputError
 from . import Request
@@ -79,26 +79,20 @@ def money(prices: Prices | None, prompt: int, completion: int, cached: int = 0) 
 
 
 def usage_table(usages: Mapping[str, Mapping[str, Usage]]) -> pd.DataFrame:
-    """A row for each model and task, for each model and, of several, for all ("all"): what `Usage` has.
+    """A row for each model and task, and one for each model ("all"): what `Usage` has.
 
     `usages` is {model: judge.usage()}. `failures` counts requests without a usable reply; `cost` is nan where
     prices are not known.
     """
     import pandas as pd
 
-    rows, totals = [], []
-    for model, tasks in usages.items():
-        parts = [{**vars(used), "model": model, "task": task, "failures": used.failures.total(),
-                  "cost": math.nan if used.cost is None else used.cost} for task, used in tasks.items()]
-        totals.append(_sum(model, parts))
-        rows += [*parts, totals[-1]]
-    if len(usages) > 1:
-        rows.append(_sum("all", totals))
-    return pd.DataFrame(rows, columns=["model", "task", *COUNTS])
-
-
-def _sum(model: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"model": model, "task": "all", **{name: sum(row[name] for row in rows) for name in COUNTS}}
+    rows = [{"model": model, "task": task, **vars(used), "failures": used.failures.total(),
+             "cost": math.nan if used.cost is None else used.cost}
+            for model, tasks in usages.items() for task, used in tasks.items()]
+    table = pd.DataFrame(rows, columns=["model", "task", *COUNTS])
+    totals = [of.sum(skipna=False).to_frame().T.assign(model=model, task="all")
+              for model, of in table.drop(columns="task").groupby("model", sort=False)]
+    return pd.concat([table, *totals]).astype(table.dtypes)
 
 
 def plan_text(usages: Mapping[str, Mapping[str, Usage]]) -> str:

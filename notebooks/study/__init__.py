@@ -7,6 +7,8 @@ each notebook opens alone.
 
 from __future__ import annotations
 
+import io
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
@@ -16,11 +18,13 @@ from typing import Any
 import pandas as pd
 
 import ems
-from ems.frames import NAMES, read_frames
-from ems.io import write_json
+from ems.frames import NAMES, of_rows
+from ems.io import read_text, write_json
 from ems.judge.client import LLMJudge
 from ems.judge.cost import Usage, usage_table
-from ems.types import Answer, EMSResult, InputError, Triplet
+from ems.pipeline import EMS
+from ems.score import Scorer
+from ems.types import Answer, EMSResult, InputError, Signature, Triplet, rendered
 
 ROOT = Path(__file__).resolve().parents[2]      # the project's folder, wherever a notebook starts
 COMMITTED = ROOT / "data" / "q3-2024"           # the data set that a run without files of its own shows
@@ -64,6 +68,22 @@ def values_of(run: Path) -> pd.DataFrame:
     return read_frames(file_of(run, "values.csv"))
 
 
+def read_frames(*paths: str | Path) -> pd.DataFrame:
+    """Tables of `io.write_csv`, one below the other: names are text, an empty cell elsewhere is nan."""
+    tables = [pd.read_csv(io.StringIO(read_text(path)), dtype=dict.fromkeys(NAMES, str), na_values="",
+                          keep_default_na=False) for path in paths]
+    return pd.concat(tables, ignore_index=True).fillna(dict.fromkeys(NAMES, ""))
+
+
+def values_frame(answers: Sequence[Answer], values: Sequence[float], metric: str, part: str,
+                 signature: Signature, triplets: Sequence[Triplet] = ()) -> pd.DataFrame:
+    """A frame of values from one value per answer, nan for unscored; groups from the triplets, if given."""
+    groups, text = {triplet.id: triplet.group for triplet in triplets}, rendered(signature)
+    return of_rows([
+        (metric, part, a.model, a.triplet_id, groups.get(a.triplet_id, a.triplet_id), value, value, 1.0, 1,
+         int(math.isnan(value)), text) for a, value in zip(answers, values, strict=True)])
+
+
 def judge_of(settings: Mapping[str, Any], run: Path) -> LLMJudge | None:
     """The judge that the parameter JUDGE describes, its new replies stored in the run; None for no model."""
     return LLMJudge.of(settings, folder=run, root=ROOT)
@@ -78,6 +98,14 @@ def alignments_of(run: Path, judge: LLMJudge | None) -> list[EMSResult]:
     return ems.build(judge, joint=judge is not None).evaluate(triplets_of(run), answers_of(run))
 
 
+def rescored(results: Sequence[EMSResult], scorer: Scorer, pipeline: EMS) -> list[EMSResult]:
+    """The same points and matches with another scorer: EMS(ROUGE) differs from EMS(LLM) in nothing else.
+
+    `pipeline` has the stages that made the points and matches.
+    """
+    return EMS(pipeline.extractor, pipeline.matcher, scorer).scored(results)
+
+
 def sample(answers: Sequence[Answer], number: int | Mapping[str, int]) -> list[Answer]:
     """So many answers of each model, drawn by hash. A mapping names models, and "" for all others."""
     drawn: dict[str, list[Answer]] = {}
@@ -85,22 +113,6 @@ def sample(answers: Sequence[Answer], number: int | Mapping[str, int]) -> list[A
         drawn.setdefault(answer.model, []).append(answer)
     counts = {"": number} if isinstance(number, int) else {"": 0, **number}
     return [answer for model in sorted(drawn) for answer in drawn[model][:counts.get(model, counts[""])]]
-
-
-def judge_variance(first: Sequence[EMSResult], again: Sequence[EMSResult]) -> pd.DataFrame:
-    """How much of the spread of F1 is the judge's, by model, from a second judgement of the same answers.
-
-    Columns: n answers, their mean F1 in both judgements, `sd` of one judgement of an answer (that of the
-    differences over the root of 2), and `share`, its square in the variance between answers.
-    """
-    frames = [ems.to_frame(results).query("part == 'F1'") for results in (first, again)]
-    both = frames[0].merge(frames[1], on=["model", "triplet_id"], suffixes=("", "_again"))
-    rows = []
-    for model, of in both.groupby("model"):
-        sd = (of["value_again"] - of["value"]).std() / 2**0.5
-        rows.append({"model": model, "n": len(of), "first": of["value"].mean(),
-                     "again": of["value_again"].mean(), "sd": sd, "share": sd**2 / of["value"].var()})
-    return pd.DataFrame(rows).set_index("model")
 
 
 def _hash(answer: Answer) -> bytes:

@@ -20,7 +20,6 @@ from scipy.stats import rankdata
 from ems.baselines import bertscore, bleu, rouge
 from ems.coverage import Coverage
 from ems.evaluators import build
-from ems.frames import read_frames
 from ems.io import say, write_csv
 from ems.judge.client import LLMJudge, MissingReplies
 from ems.local.encoder import Encoder
@@ -28,7 +27,7 @@ from ems.local.sentences import SentenceExtractor
 from ems.stats import MIN_CLUSTERS
 from ems.types import Answer, CoverageResult, InputError, ScoreResult, Triplet
 
-from . import ROOT
+from . import ROOT, read_frames
 from .datasets import KEYS, POINT_KEYS, SETS
 
 PARTS = ("Precision", "Recall", "F1")

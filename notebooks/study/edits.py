@@ -19,12 +19,14 @@ import pandas as pd
 from ems.baselines import bleu, rouge
 from ems.evaluators import build
 from ems.extract import Extractor
-from ems.frames import to_frame, values_frame
+from ems.frames import to_frame
 from ems.judge import Judge
 from ems.local.sentences import SentenceExtractor
 from ems.pipeline import Evaluator
 from ems.stats import mean_over, spearman
 from ems.types import Answer, EMSResult, InputError, Points, Triplet
+
+from . import values_frame
 
 DOSES = (0.1, 0.25, 0.5, 0.75)
 UNEDITED = "unedited"

@@ -8,9 +8,8 @@ import pandas as pd
 import pytest
 import scipy.stats
 from doubles import recorded
-from study import ROOT, agreement, datasets
+from study import ROOT, agreement, datasets, read_frames
 
-from ems.frames import read_frames
 from ems.judge.client import LLMJudge
 from ems.stats import bootstrap, spearman
 from ems.types import Answer, GivenPoint, InputError, Triplet

@@ -5,9 +5,8 @@ import json
 
 import pandas as pd
 import pytest
-from study import datasets
+from study import datasets, read_frames
 
-from ems.frames import read_frames
 from ems.types import Answer, InputError, Triplet
 
 CONTENT = b'[{"x": 1}]\n' * 400

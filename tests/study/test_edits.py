@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from study import edits
+from study import edits, values_frame
 
-from ems.frames import values_frame
 from ems.local.sentences import SentenceExtractor
 from ems.types import Answer, EMSResult, InputError, Triplet
 

@@ -4,12 +4,11 @@ import pytest
 from doubles import ScriptedJudge, recorded
 from hypothesis import given
 from hypothesis import strategies as st
-from study import ROOT, alignments_of, answers_of, datasets, granularity, triplets_of
+from study import ROOT, alignments_of, answers_of, datasets, granularity, read_frames, triplets_of
 from study.granularity import OneCall, Sentences
+from study.reliability import agreement_of_results
 
 import ems
-from ems.frames import read_frames
-from ems.labels import agreement_of_results
 from ems.types import Answer, Triplet
 
 TEXT = "Sales rose 6%.\n\n- Costs fell by 2 million.\n- Debt is flat.\n\nSales rose 6%. Cash grew."
