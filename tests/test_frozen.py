@@ -14,7 +14,7 @@ import pytest
 from study import rescored, values_frame
 
 import ems
-from ems.baselines import BLEU_SIGNATURE, RAGChecker, bertscore, bleu, rouge
+from ems.baselines import BLEU_SIGNATURE, JudgeAlone, RAGChecker, bertscore, bleu, rouge
 from ems.coverage import Coverage, covered
 from ems.evaluators import build
 from ems.judge.client import LLMJudge
@@ -68,6 +68,12 @@ def ragchecker():
 
 
 @cache
+def alone():
+    judge = Noting()
+    return judge, JudgeAlone(judge).evaluate(TRIPLETS, ANSWERS)
+
+
+@cache
 def by_rouge():
     _, evaluator, results = judged()
     return rescored(results, rouge_scorer(), evaluator)
@@ -91,7 +97,7 @@ def six(scores):
 # --- keys and alignments ---
 
 @pytest.mark.parametrize(("feature", "asked"), [
-    ("EMS(LLM) joint", judged), ("Coverage(LLM)", coverage), ("RAGChecker", ragchecker)])
+    ("EMS(LLM) joint", judged), ("Coverage(LLM)", coverage), ("RAGChecker", ragchecker), ("Judge alone", alone)])
 def test_the_recorded_replies_are_asked_for_with_their_keys(feature, asked):
     keys = sorted(asked()[0].keys)
     found = {"n": len(keys), "sha256": hashlib.sha256("\n".join(keys).encode()).hexdigest()}
@@ -132,7 +138,7 @@ def of_whole_texts(metric):
 FRAMES = {
     "EMS(LLM)": lambda: ems.to_frame(judged()[2]), "EMS(ROUGE)": lambda: ems.to_frame(by_rouge()),
     "Coverage(LLM)": lambda: ems.to_frame(coverage()[1]), "RAGChecker": lambda: ems.to_frame(ragchecker()[1]),
-    "BLEU": lambda: of_whole_texts("BLEU"), "ROUGE": lambda: of_whole_texts("ROUGE"),
+    "Judge alone": lambda: ems.to_frame(alone()[1]), "BLEU": lambda: of_whole_texts("BLEU"), "ROUGE": lambda: of_whole_texts("ROUGE"),
     "BERTScore": lambda: of_whole_texts("BERTScore"),
     "EMS(BERTScore)": lambda: ems.to_frame(rescored(judged()[2], bert_scorer(encoder()), judged()[1])),
 }

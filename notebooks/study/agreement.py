@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
-from ems.baselines import bertscore, bleu, rouge
+from ems.baselines import RAGChecker, bertscore, bleu, rouge
 from ems.coverage import Coverage
 from ems.evaluators import build
 from ems.io import say, write_csv
@@ -28,7 +29,7 @@ from ems.stats import MIN_CLUSTERS
 from ems.types import Answer, CoverageResult, InputError, ScoreResult, Triplet
 
 from . import ROOT, read_frames
-from .datasets import KEYS, POINT_KEYS, SETS
+from .datasets import FINDVER_SYSTEMS, KEYS, POINT_KEYS, SETS
 
 PARTS = ("Precision", "Recall", "F1")
 PART_OF = {"overall": "F1", "completeness": "Recall", "correctness": "Precision"}   # as annotators were asked
@@ -36,7 +37,17 @@ JUDGED = ["EMS(LLM)", "Coverage(LLM)", "Judge alone"]
 BODIES = ROOT / "data" / "human" / "bodies.csv"
 ANNOTATOR, SYSTEM = "the other annotator", "the system alone"
 SIGN, WITHIN = "sign accuracy", "AUC within systems"
+SENTENCES = "RAGChecker (sentences)"
+OF_LLAMA = [name for name, (_, family, _) in FINDVER_SYSTEMS.items() if family == "Llama"]
 Found = dict[str, Sequence[Any]]          # metric -> what it says of each answer
+
+
+class SentenceClaims(RAGChecker):
+    """RAGChecker's check of each sentence of both sides, in place of claims that a judge lists."""
+
+    def _claims(self, texts: Any) -> Any:
+        texts = list(texts)
+        return dict(zip(texts, SentenceExtractor()([text for _, text in texts]), strict=True))
 
 
 # --- scores ---
@@ -113,13 +124,18 @@ def judged_scores(triplets: Sequence[Triplet], answers: Sequence[Answer], judge:
                   "Coverage(LLM)": Coverage(extractor, judge, contradictions=contradictions)}
     if not points:
         evaluators["Judge alone"] = build(judge, "judge")
-    found: Found = {}
+    if contradictions:
+        evaluators[SENTENCES] = SentenceClaims(judge)
+    frames = []
     for metric, evaluator in evaluators.items():
+        read = [a for a in answers if metric != SENTENCES or a.model in OF_LLAMA]
         try:
-            found[metric] = evaluator.evaluate(triplets, answers)
+            found: Found = {metric: evaluator.evaluate(triplets, read)}
+            frames.append(_of_points(read, found) if points else _of_answers(read, found))
         except MissingReplies as error:
             say(f"{metric} is left out: {str(error).partition(';')[0]}")
-    return _of_points(answers, found) if points else _of_answers(answers, found)
+    keys = POINT_KEYS if points else KEYS
+    return reduce(lambda one, other: one.merge(other, on=keys, how="left"), frames)
 
 
 def as_read(text: str, bodies: pd.DataFrame) -> str:

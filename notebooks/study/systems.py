@@ -47,7 +47,7 @@ def families(scores: pd.DataFrame, metrics: Mapping[str, str], systems: Mapping[
     over all steps of a metric.
     """
     known = {name: (family, size) for name, (_, family, size) in systems.items() if family}
-    values = as_values(scores[scores["model"].isin(list(known))], metrics)
+    values = as_values(scores[scores["model"].isin(list(known))], metrics).dropna(subset="value")
     steps = []
     for family in dict.fromkeys(family for family, _ in known.values()):
         members = [name for name in known if known[name][0] == family]
