@@ -117,6 +117,7 @@ def judged_scores(triplets: Sequence[Triplet], answers: Sequence[Answer], judge:
     Where the judge only replays, a metric whose replies are not all recorded is left out.
     """
     bodies = read_frames(BODIES).set_index("text")
+    whole = triplets, answers
     triplets = [replace(t, reference=as_read(t.reference, bodies)) for t in triplets]
     answers = [replace(a, answer=as_read(a.answer, bodies)) for a in answers]
     extractor = SentenceExtractor()
@@ -129,8 +130,9 @@ def judged_scores(triplets: Sequence[Triplet], answers: Sequence[Answer], judge:
     frames = []
     for metric, evaluator in evaluators.items():
         read = [a for a in answers if metric != SENTENCES or a.model in OF_LLAMA]
+        texts = whole if metric == "Judge alone" else (triplets, read)
         try:
-            found: Found = {metric: evaluator.evaluate(triplets, read)}
+            found: Found = {metric: evaluator.evaluate(*texts)}
             frames.append(_of_points(read, found) if points else _of_answers(read, found))
         except MissingReplies as error:
             say(f"{metric} is left out: {str(error).partition(';')[0]}")
