@@ -118,7 +118,7 @@ def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Para
                 "notebooks": last["notebooks"] if whole else {}}
     os.environ.setdefault("OMP_NUM_THREADS", "1")            # two kernels with a core each
     try:
-        for _, wave in groupby(chosen, _wave):
+        for _, wave in groupby(sorted(chosen, key=_wave), _wave):
             with ThreadPool(2) as pool:                      # Ctrl-C ends its threads, and so the kernels
                 pool.starmap(_run, [(path, values[path], root, folder, manifest) for path in wave], 1)
     finally:
@@ -171,7 +171,7 @@ def _opened(profile: str, only: Sequence[str], given: Parameters, root: Path
 
 def _wave(path: Path) -> int:
     """Notebooks of one wave run beside each other, and may read the files of those of earlier waves."""
-    return {"01": 0, "02": 1, "03": 1}.get(path.stem[:2], 2)
+    return {"01": 0, "02": 1, "03": 1, "06": 1}.get(path.stem[:2], 2)
 
 
 def _run(path: Path, values: Parameters, root: Path, folder: Path, manifest: dict[str, Any]) -> None:

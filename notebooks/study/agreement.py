@@ -37,6 +37,7 @@ JUDGED = ["EMS(LLM)", "Coverage(LLM)", "Judge alone"]
 BODIES = ROOT / "data" / "human" / "bodies.csv"
 ANNOTATOR, SYSTEM = "the other annotator", "the system alone"
 SIGN, WITHIN = "sign accuracy", "AUC within systems"
+APART = 1e6                               # more than any value, a length in words included
 SENTENCES = "RAGChecker (sentences)"
 OF_LLAMA = [name for name, (_, family, _) in FINDVER_SYSTEMS.items() if family == "Llama"]
 Found = dict[str, Sequence[Any]]          # metric -> what it says of each answer
@@ -269,7 +270,7 @@ def _measured(metrics: pd.DataFrame, labels: Any, cluster: Any, measures: Sequen
     samples = [np.arange(len(people)), *(np.concatenate([members[i] for i in draw]) for draw in draws)]
     tables = []
     for measure in measures:
-        of = systems[known] if measure == WITHIN else np.zeros(len(people))
+        of = systems[known] if measure == WITHIN else np.zeros(len(people), dtype=int)
         found = np.array([AGREE[measure](values[rows], people[rows], of[rows]) for rows in samples])
         spread = found[1:] if times else np.full_like(found, np.nan)
         low, high = np.quantile(spread, [0.025, 0.975], axis=0)
@@ -306,13 +307,12 @@ def _sign_accuracy(x: np.ndarray, y: np.ndarray, systems: np.ndarray) -> np.ndar
 
 def _area(x: np.ndarray, y: np.ndarray, systems: np.ndarray) -> np.ndarray:
     """AUC over the pairs of a 1 and a 0 of the same system, a tie counts half."""
-    wins, pairs = np.zeros(x.shape[1]), 0
-    for system in np.unique(systems):
-        of_one = systems == system
-        right = y[of_one] == 1
-        n = int(right.sum())
-        wins += rankdata(x[of_one], axis=0)[right].sum(axis=0) - n * (n + 1) / 2
-        pairs += n * (len(right) - n)
+    right, of_system = y == 1, np.bincount(systems)
+    ones = np.bincount(systems[right], minlength=len(of_system))
+    pairs = (ones * (of_system - ones)).sum()
+    # Ranks within each system, from one ranking in which each system's values lie above the last one's.
+    ranks = rankdata(x + systems[:, None] * APART, axis=0) - (of_system.cumsum() - of_system)[systems, None]
+    wins = ranks[right].sum(axis=0) - (ones * (ones + 1) / 2).sum()
     return wins / pairs if pairs else np.full(x.shape[1], np.nan)
 
 

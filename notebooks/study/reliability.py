@@ -57,6 +57,7 @@ def judge_variance(first: Sequence[EMSResult], again: Sequence[EMSResult]) -> pd
     rows = []
     for model, of in both.groupby("model"):
         sd = (of["value_again"] - of["value"]).std() / 2**0.5
+        spread = of["value"].var() or math.nan
         rows.append({"model": model, "n": len(of), "first": of["value"].mean(),
-                     "again": of["value_again"].mean(), "sd": sd, "share": sd**2 / of["value"].var()})
+                     "again": of["value_again"].mean(), "sd": sd, "share": sd**2 / spread})
     return pd.DataFrame(rows).set_index("model")

@@ -69,7 +69,7 @@ def test_the_committed_values_are_those_of_this_code(tmp_path):
     stored, answers = values_of(tmp_path), answers_of(tmp_path)[::10]
     made = to_frame(ems.build().evaluate(triplets_of(tmp_path), answers))
     both = made.merge(stored, on=["metric", "part", "model", "triplet_id"], suffixes=("", "_stored"))
-    assert (len(stored), len(both)) == (4600, 60)
+    assert (len(stored), len(both)) == (4800, 60)
     assert both["value"].to_list() == pytest.approx(both["value_stored"].to_list())
     assert (both["signature"] == both["signature_stored"]).all()
 
