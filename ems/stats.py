@@ -37,11 +37,10 @@ def summarise(values: pd.DataFrame, *, cluster: str = "group", pool: str = "macr
     """Value and interval per metric, part and model of a frame of values, in the order of Table 1.
 
     `pool="macro"` is the mean of the answers' values, as in the paper; `"micro"` is sum(num) / sum(den), nan
-    for an F1 of points. `n` counts answers with a value, `unscored` points. Columns beyond table1.csv's:
-    `low` and `high`, the mean if all unscored points scored 0, or 1 (`bounds`); `coverage`, the share of
-    points that were scored; `flagged`,
-    when that or the share of answers with a value is under 95 %; units, clusters, cluster, pool. InputError
-    for a broken frame, and for one that mixes signatures in a cell.
+    for an F1 of points. `n` counts answers with a value, `unscored` points; `low` and `high` are the macro
+    mean if all unscored points scored 0, or 1 (`bounds`); `coverage` is the share of points that were scored;
+    `flagged`: that or the share of answers with a value is under 95 %. Also units, clusters, cluster, pool.
+    InputError for a broken frame, and for one that mixes signatures in a cell.
     """
     if pool not in ("macro", "micro"):
         raise InputError(f"pool must be 'macro' or 'micro', got {pool!r}")
