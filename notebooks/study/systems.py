@@ -16,7 +16,7 @@ import pandas as pd
 from scipy import stats
 
 from ems.frames import by_size
-from ems.stats import paired_table, summarise, with_verdicts
+from ems.stats import auc, paired_table, summarise, with_verdicts
 from ems.types import InputError
 
 LEAST = 0.05              # of p, below which two systems are told apart
@@ -59,6 +59,16 @@ def families(scores: pd.DataFrame, metrics: Mapping[str, str], systems: Mapping[
     for table, column in zip(tables, ("model", "a"), strict=True):
         table["family"], table["size"] = zip(*table[column].map(known), strict=True)
     return tables
+
+
+def areas(values: pd.DataFrame, pairs: pd.DataFrame) -> list[float]:
+    """For each row of `ems.paired_table` the chance that an answer of `a` outscores one of `b` (ties half)."""
+    of = dict(list(values.dropna(subset="value").groupby(["metric", "part", "model"])["value"]))
+    found = []
+    for row in pairs.itertuples():
+        high, low = (of[row.metric, row.part, model] for model in (row.a, row.b))
+        found.append(auc([*high, *low], [1] * len(high) + [0] * len(low)))
+    return found
 
 
 def ranking(scores: pd.DataFrame, labels: pd.DataFrame, metrics: Mapping[str, str], resamples: int = 1000,

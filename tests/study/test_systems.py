@@ -65,6 +65,12 @@ def test_a_difference_between_two_metrics_is_clear_only_where_they_order_systems
     assert found.loc["noise", "ci_high"] < 0
 
 
+def test_the_area_between_two_systems_by_hand():
+    values = pd.DataFrame({"metric": "M", "part": "F1", "model": list("aabbb"), "value": [0.5, 0.9, 0.5, 0.1, np.nan]})
+    pairs = pd.DataFrame({"metric": ["M"], "part": ["F1"], "a": ["a"], "b": ["b"]})
+    assert systems.areas(values, pairs) == [(0.5 + 1 + 1 + 1) / 4]
+
+
 def test_the_committed_values_are_those_of_this_code(tmp_path):
     stored, answers = values_of(tmp_path), answers_of(tmp_path)[::10]
     made = to_frame(ems.build().evaluate(triplets_of(tmp_path), answers))
