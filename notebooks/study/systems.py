@@ -62,7 +62,7 @@ def families(scores: pd.DataFrame, metrics: Mapping[str, str], systems: Mapping[
 
 
 def areas(values: pd.DataFrame, pairs: pd.DataFrame) -> list[float]:
-    """For each row of `ems.paired_table` the chance that an answer of `a` outscores one of `b` (ties half)."""
+    """For each row of `ems.paired_table` the chance that an answer of `a` outscores one of `b`; ties half."""
     of = dict(list(values.dropna(subset="value").groupby(["metric", "part", "model"])["value"]))
     found = []
     for row in pairs.itertuples():
