@@ -15,7 +15,8 @@ import lazy_loader
 
 __version__ = "0.1.0"
 __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
-    "types": ["Answer", "CoverageResult", "EMSResult", "InputError", "Triplet"],
+    "types": ["Answer", "InputError", "Triplet"],
+    "results": ["CoverageResult", "EMSResult"],
     "data": ["load_answers", "load_results", "load_triplets"],
     "evaluators": ["build", "score_answer"],
     "pipeline": ["EMS"],

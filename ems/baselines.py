@@ -19,8 +19,9 @@ from .metrics import f1
 from .pipeline import Evaluator
 from .prompts import Prompts, harmless, numbered, quoted
 from .reading import parsed, parsed_rows, read_score, read_word
+from .results import Result, ScoreResult
 from .score import BLEU_SIGNATURE, MAX_TOKENS, bleu, rouge, rows_request
-from .types import Answer, Points, Result, ScoreResult, Signature, Triplet
+from .types import Answer, Points, Signature, Triplet
 
 __all__ = ["BLEU_SIGNATURE", "Claims", "JudgeAlone", "RAGChecker", "bertscore", "bleu", "claim_scores",
            "rouge"]
@@ -143,8 +144,6 @@ def _with_metrics(c: Claims) -> Claims:
     return replace(c, precision=precision, recall=recall, f1=harmonic, unscored=unscored,
                    reason=reason if c.gt_answer_claims else "the reference has no claims")
 
-
-# --- the judge alone ---
 
 class JudgeAlone(Evaluator[ScoreResult]):
     """One number from 0 to 100 for a whole answer, held against the reference by a judge; divided by 100.

@@ -14,9 +14,10 @@ import pandas as pd
 
 from .data import iter_results
 from .frames import in_order, metric_of, of_rows, values_of
+from .results import Result
 from .stats import PAIRED, paired_table, with_verdicts
 from .tables import as_text
-from .types import InputError, Result
+from .types import InputError
 
 Source = str | Path | Iterable[Result]
 CELL = ["metric", "model", "part"]

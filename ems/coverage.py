@@ -19,12 +19,13 @@ from .metrics import coverage_scores
 from .pipeline import Evaluator, is_lost
 from .prompts import Prompts, harmless, numbered, quoted
 from .reading import parsed, read_numbers, read_rows, read_score
+from .results import CoverageResult, EMSResult
 from .score import MAX_TOKENS, SCORES_SCHEMA, rows_request, scale
-from .types import Answer, CoverageResult, EMSResult, Points, Scores, Triplet
+from .types import Answer, Points, Scores, Triplet
 
-NUMBERS = SCORES_SCHEMA["properties"]["scores"]
-COVERAGE_SCHEMA = SCORES_SCHEMA | {"properties": {"scores": NUMBERS, "contradicted": NUMBERS},
-                                   "required": ["scores", "contradicted"]}
+COVERAGE_SCHEMA = SCORES_SCHEMA | {
+    "properties": dict.fromkeys(("scores", "contradicted"), SCORES_SCHEMA["properties"]["scores"]),
+    "required": ["scores", "contradicted"]}
 Key = tuple[str, str]                              # triplet and model; of a reference the model is ""
 Covered = tuple[Scores, tuple[int, ...]]           # of one side's points: scores, and which are contradicted
 

@@ -22,7 +22,8 @@ from .baselines import Claims
 from .frames import metric_of
 from .io import parse_jsonl, read_lines, read_text, some
 from .metrics import check_alignment
-from .types import Answer, CoverageResult, EMSResult, InputError, Result, ScoreResult, Triplet
+from .results import CoverageResult, EMSResult, Result, ScoreResult
+from .types import Answer, InputError, Triplet
 
 T = TypeVar("T", bound=Any)        # a data class
 Rows = str | Path | Iterable[Mapping[str, Any]]        # a file, dictionaries, or a pandas frame

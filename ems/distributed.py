@@ -9,7 +9,8 @@ from typing import Any
 
 from .evaluators import build
 from .io import say
-from .types import Answer, InputError, Result, Triplet
+from .results import Result
+from .types import Answer, InputError, Triplet
 
 CHUNK = 64               # answers of one piece of work: what a lost worker was computing is computed again
 QUIET = 10.0             # seconds without a result, after which a person is told what is waited for

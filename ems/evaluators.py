@@ -16,8 +16,9 @@ from .local.words import WordMatcher
 from .match import LLMMatcher
 from .pipeline import EMS, Evaluator
 from .prompts import Prompts
+from .results import Result, ScoreResult
 from .score import LLMScorer, Scorer, bert_scorer, bleu_scorer, rouge_scorer
-from .types import Answer, InputError, Result, ScoreResult, Triplet
+from .types import Answer, InputError, Triplet
 
 JUDGED = ("llm", "coverage", "judge", "ragchecker")        # scorers that ask a judge
 SCORERS = (*JUDGED, "rouge", "bleu", "bertscore", "local")

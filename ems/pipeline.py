@@ -15,8 +15,9 @@ from .io import progress_bar, some
 from .judge import MissingReplies
 from .match import Matcher
 from .metrics import check_alignment, ems_scores, reference_scores
+from .results import CoverageResult, EMSResult, Result
 from .score import Scorer
-from .types import Answer, CoverageResult, EMSResult, InputError, Result, Signature, Triplet, rendered
+from .types import Answer, InputError, Signature, Triplet, rendered
 
 R = TypeVar("R", bound=Result)
 AT_ONCE = 512                 # answers in a batch: enough requests to keep a judge's workers busy

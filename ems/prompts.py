@@ -76,8 +76,6 @@ class Prompts:
         return template
 
 
-# --- texts from outside ---
-
 _LINE_END = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 # Invisible, or steering a terminal, the writing direction or a tokenizer; lone halves of a surrogate pair.
 _HIDDEN = re.compile(

@@ -61,8 +61,6 @@ def _hash(source: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
 
 
-# --- the part that is plain HTML ---
-
 def _table(table: pd.DataFrame) -> str:
     """A table whose cells are texts, escaped and without a style of its own."""
     page = table.to_html(index=False, border=0).replace(' style="text-align: right;"', "")

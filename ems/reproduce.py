@@ -10,7 +10,6 @@ import ast
 import hashlib
 import json
 import os
-import platform
 import shutil
 import sys
 import tempfile
@@ -112,7 +111,7 @@ def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Para
     path = folder / "manifest.json"
     last = json.loads(read_text(path)) if path.exists() else {"notebooks": {}, "files_sha256": {}}
     whole = all((folder / name).exists() for name in last["files_sha256"])
-    manifest = {"profile": profile, "ems": __version__, "python": platform.python_version(),
+    manifest = {"profile": profile, "ems": __version__, "python": sys.version,
                 "packages": {d.name: d.version for d in metadata.distributions()},
                 "sources_sha256": _hash(Path(__file__).parent, root / "notebooks" / "study", root / "data"),
                 "notebooks": last["notebooks"] if whole else {}}

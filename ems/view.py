@@ -25,7 +25,6 @@ LIMITS = {"pairs": (0.5, 0.0), "judge": (0.5, 0.2), "words": (0.6, 0.2)}
 EDGES = {COVERED: "4px solid #0072B2", IN_PART: "4px dashed #0072B2", MISSING: "5px double #D55E00",
          CONTRADICTED: "8px solid #D55E00", EXTRA: "5px dotted #CC79A7", UNSCORED: "4px dashed #888888"}
 LAYOUT = "text-align:left;vertical-align:top;overflow-wrap:anywhere;padding:2px 8px"
-HEADS = "reference", "score", "answer"
 WIDTHS = 41, 14, 41           # characters of a terminal's columns
 
 
@@ -134,7 +133,7 @@ def _cells(result: Mapping[str, Any], row: Row) -> tuple[str, str, str]:
 def as_text(result: Mapping[str, Any]) -> str:
     """One answer's values and its alignment for a terminal of 100 columns."""
     lines = [*_wrapped(_head(result)), "-" * 100]
-    for cells in [HEADS, *(_cells(result, row) for row in alignment_rows(result))]:
+    for cells in [("reference", "score", "answer"), *(_cells(result, row) for row in alignment_rows(result))]:
         columns = [_wrapped(cell.split("\n"), width) for cell, width in zip(cells, WIDTHS, strict=True)]
         lines += [f"{left:<43}{score:<16}{right}".rstrip()
                   for left, score, right in zip_longest(*columns, fillvalue="")]

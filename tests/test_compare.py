@@ -9,7 +9,8 @@ import pytest
 from ems.baselines import Claims
 from ems.compare import compare, text
 from ems.io import write_jsonl
-from ems.types import CoverageResult, EMSResult, InputError, ScoreResult
+from ems.results import CoverageResult, EMSResult, ScoreResult
+from ems.types import InputError
 
 SIGNED = {"signature": {"score": "llm:kit"}}
 

@@ -9,7 +9,8 @@ import pytest
 from ems.baselines import Claims
 from ems.data import check_join, iter_results, load_answers, load_results, load_triplets
 from ems.io import write_jsonl
-from ems.types import Answer, CoverageResult, EMSResult, GivenPoint, InputError, ScoreResult, Support, Triplet
+from ems.results import CoverageResult, EMSResult, ScoreResult, Support
+from ems.types import Answer, GivenPoint, InputError, Triplet
 
 T = {"id": "a", "group": "g", "question": "q?", "reference": "r"}
 A = {"triplet_id": "a", "model": "m", "answer": "x"}

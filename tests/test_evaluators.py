@@ -13,7 +13,8 @@ from ems.frames import metric_of, to_frame
 from ems.local.encoder import Encoder
 from ems.pipeline import EMS
 from ems.prompts import Prompts
-from ems.types import Answer, CoverageResult, EMSResult, InputError, Triplet
+from ems.results import CoverageResult, EMSResult
+from ems.types import Answer, InputError, Triplet
 
 REFERENCE = "Revenue was $5 billion. Margin was 20%."
 ANSWER = "Sales came to 5 billion dollars. Costs fell. Margin was 20%."

@@ -11,7 +11,8 @@ from test_data import CLAIMS, COVERAGE, EMS, LOST, SCORE
 from ems.baselines import Claims
 from ems.frames import COLUMNS, by_size, in_order, metric_of, to_frame
 from ems.io import write_csv
-from ems.types import Answer, CoverageResult, InputError, Triplet
+from ems.results import CoverageResult
+from ems.types import Answer, InputError, Triplet
 
 NAN = math.nan
 

@@ -10,7 +10,8 @@ from scipy.stats import spearmanr
 from ems.frames import to_frame
 from ems.io import write_jsonl
 from ems.labels import agreement, agreement_text, read_labels
-from ems.types import EMSResult, InputError
+from ems.results import EMSResult
+from ems.types import InputError
 
 
 def results(values, group=""):

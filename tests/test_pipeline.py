@@ -16,8 +16,9 @@ from ems.judge.store import Replies
 from ems.match import LLMMatcher
 from ems.metrics import ems_scores
 from ems.pipeline import AT_ONCE, EMS, is_lost
+from ems.results import Support
 from ems.score import LLMScorer, rouge_scorer
-from ems.types import Answer, GivenPoint, InputError, Support, Triplet
+from ems.types import Answer, GivenPoint, InputError, Triplet
 
 REFERENCE = "Revenue was $5 billion. Margin was 20%."
 ANSWER = "Sales came to 5 billion dollars. Costs fell. Margin was 20%."

@@ -16,7 +16,8 @@ from ems.coverage import Coverage
 from ems.local.sentences import SentenceExtractor
 from ems.metrics import ems_scores
 from ems.report import RIGHT, save_report
-from ems.types import Answer, CoverageResult, EMSResult, GivenPoint, InputError, ScoreResult, Support, Triplet
+from ems.results import CoverageResult, EMSResult, ScoreResult, Support
+from ems.types import Answer, GivenPoint, InputError, Triplet
 from ems.view import alignment_rows
 
 HOSTILE = "</script><script>document.title='broken'</script><img src=x onerror=alert(2)>\x1b[31m\u202e${1+1}"

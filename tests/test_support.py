@@ -10,9 +10,10 @@ from dataclasses import replace
 import pytest
 from doubles import ScriptedJudge
 
+from ems.results import CoverageResult, EMSResult, Support
 from ems.support.passages import Passages, cut, stem, terms
 from ems.support.supporter import check_by_judge, check_numbers, support_table
-from ems.types import CoverageResult, EMSResult, InputError, Support
+from ems.types import InputError
 
 CALL = """Jane Roe -- Chief Financial Officer
 

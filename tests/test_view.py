@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ems.metrics import coverage_scores, ems_scores
-from ems.types import CoverageResult, EMSResult, ScoreResult, Support
+from ems.results import CoverageResult, EMSResult, ScoreResult, Support
 from ems.view import alignment_rows, arithmetic, as_html, as_text, visible
 
 HOSTILE = "<script>alert('x')</script> & \"$5\" \x1b[31mred\x00 \u202eevil \ud800 | end\r\nnext"

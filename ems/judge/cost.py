@@ -102,8 +102,5 @@ def plan_text(usages: Mapping[str, Mapping[str, Usage]]) -> str:
     table = usage_table(usages)
     cost = table["cost"].where(table["calls"] > 0, 0.0)
     costs = ["unknown" if math.isnan(one) else f"{one:,.2f}" for one in cost]
-    counts = {"stored": "stored", "calls": "calls", "prompt_tokens": "prompt tokens",
-              "completion_tokens": "reply tokens"}
-    shown = table[["model", "task", *counts]].rename(columns=counts).assign(cost=costs)
-    thousands = dict.fromkeys(counts.values(), "{:,}".format)
-    return f"{shown.to_string(index=False, formatters=thousands)}\n{AT_MOST}"
+    counts = ["stored", "calls", "prompt_tokens", "completion_tokens"]
+    return f"{table[['model', 'task', *counts]].assign(cost=costs).to_string(index=False)}\n{AT_MOST}"

@@ -15,7 +15,8 @@ from ..judge import Judge, Request, as_judge, listed, reply_schema
 from ..local.words import FACTORS, Number, read
 from ..prompts import Prompts, harmless, numbered
 from ..reading import read_rows, read_word
-from ..types import CoverageResult, EMSResult, InputError, Support
+from ..results import CoverageResult, EMSResult, Support
+from ..types import InputError
 from ..view import EXTRA, alignment_rows
 from .passages import Passages, passages_of
 

@@ -23,8 +23,9 @@ from ems.io import read_text, write_json
 from ems.judge.client import LLMJudge
 from ems.judge.cost import Usage, usage_table
 from ems.pipeline import EMS
+from ems.results import EMSResult
 from ems.score import Scorer
-from ems.types import Answer, EMSResult, InputError, Signature, Triplet, rendered
+from ems.types import Answer, InputError, Signature, Triplet, rendered
 
 ROOT = Path(__file__).resolve().parents[2]      # the project's folder, wherever a notebook starts
 COMMITTED = ROOT / "data" / "q3-2024"           # the data set that a run without files of its own shows

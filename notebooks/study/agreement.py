@@ -25,8 +25,9 @@ from ems.io import say, write_csv
 from ems.judge.client import LLMJudge, MissingReplies
 from ems.local.encoder import Encoder
 from ems.local.sentences import SentenceExtractor
+from ems.results import CoverageResult, ScoreResult
 from ems.stats import MIN_CLUSTERS
-from ems.types import Answer, CoverageResult, InputError, ScoreResult, Triplet
+from ems.types import Answer, InputError, Triplet
 
 from . import ROOT, read_frames
 from .datasets import FINDVER_SYSTEMS, KEYS, POINT_KEYS, SETS

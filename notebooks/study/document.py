@@ -14,9 +14,10 @@ import pandas as pd
 
 from ems.io import read_text, write_csv
 from ems.judge import Judge
+from ems.results import EMSResult, Support
 from ems.stats import mean_over
 from ems.support.supporter import check_by_judge
-from ems.types import Answer, EMSResult, Support, Triplet
+from ems.types import Answer, Triplet
 
 from . import datasets, sample
 

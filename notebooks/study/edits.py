@@ -23,8 +23,9 @@ from ems.frames import to_frame
 from ems.judge import Judge
 from ems.local.sentences import SentenceExtractor
 from ems.pipeline import Evaluator
+from ems.results import EMSResult
 from ems.stats import mean_over, spearman
-from ems.types import Answer, EMSResult, InputError, Points, Triplet
+from ems.types import Answer, InputError, Points, Triplet
 
 from . import values_frame
 

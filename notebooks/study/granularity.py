@@ -29,8 +29,9 @@ from ems.metrics import ems_scores
 from ems.pipeline import Evaluator, is_lost
 from ems.prompts import Prompts, numbered
 from ems.reading import parsed, read_index, read_score
+from ems.results import EMSResult
 from ems.score import rouge_scorer, scale
-from ems.types import Answer, EMSResult, Points, Triplet
+from ems.types import Answer, Points, Triplet
 
 from . import agreement
 from .datasets import KEYS

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 import pandas as pd
 
 from ems.frames import to_frame
+from ems.results import EMSResult
 from ems.stats import spearman
-from ems.types import EMSResult, InputError
+from ems.types import InputError
 
 
 def agreement_of_results(first: Iterable[EMSResult], other: Iterable[EMSResult]) -> dict[str, float]:

@@ -6,7 +6,7 @@ from doubles import recorded
 from study import ROOT, alignments_of, dataset, document
 
 from ems.io import write_csv
-from ems.types import EMSResult, Support
+from ems.results import EMSResult, Support
 
 DATA, CLAIMS = ROOT / "data" / "q3-2024", ROOT / "data" / "human" / "findver_judged.csv"
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from study import edits, values_frame
 
 from ems.local.sentences import SentenceExtractor
-from ems.types import Answer, EMSResult, InputError, Triplet
+from ems.results import EMSResult
+from ems.types import Answer, InputError, Triplet
 
 TEXT = ("Overview of the quarter:\n\nRevenue was $94.9 billion, up 6% on the year. Services reached $25 billion in India.\n\n"
         "- Gross margin: 46.2% for Apple, against 36.3% for Mac.\n- Management expects costs to rise by 250 million in December.\n"

@@ -5,8 +5,8 @@ import pytest
 from study import plots
 
 from ems.frames import to_frame
+from ems.results import EMSResult
 from ems.stats import paired_table, summarise
-from ems.types import EMSResult
 
 VALUES = to_frame([EMSResult(f"g{g}-Q{q}", model, (), (), (), recall=f1, precision=f1, f1=f1, group=f"g{g}")
                    for g in range(8) for q in (1, 2) for model, f1 in (("m1", 0.1 + g / 100), ("m2", 0.5 + g / 100))], "EMS(LLM)")

@@ -7,7 +7,8 @@ import pytest
 from scipy.stats import spearmanr
 from study.reliability import agreement_of_results, judge_variance
 
-from ems.types import EMSResult, InputError
+from ems.results import EMSResult
+from ems.types import InputError
 
 FIRST = [EMSResult("t1", "m", ("a", "b", "c", "d"), ("x", "y"), (0, 1, -1, 0), (0.5, 1.0, 0.0, 0.2), f1=0.5),
          EMSResult("t2", "m", ("a", "b"), ("x",), (0, -1), (0.9, 0.0), f1=0.6),

@@ -1,0 +1,85 @@
+"""What comes out: one record for each kind of result, which shows itself in a terminal and in a notebook."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from .types import Match, Points, Scores, Signature
+from .view import as_html, as_text
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """What a document says of one answer point, beside the scores and never inside them."""
+
+    label: str | None             # "supported", "contradicted", "silent"; None = unscored
+    passage: int | None = None    # index of the passage that decided; None = none
+    quote: str = ""               # its beginning, cut to a few hundred characters
+    missing: tuple[str, ...] = () # numbers of the point that are not in the document
+    reason: str = ""              # why there is no label
+
+
+@dataclass(frozen=True)
+class Result:
+    """What every result has: whose it is, its signature, and what could not be scored."""
+
+    triplet_id: str
+    model: str
+    signature: Signature = field(default_factory=dict, kw_only=True)
+    question: str = field(default="", kw_only=True)
+    group: str = field(default="", kw_only=True)
+    unscored: int = field(default=0, kw_only=True)    # points (or answers) for which no readable reply came
+    reason: str = field(default="", kw_only=True)     # why a value is nan or points are unscored; else empty
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready dictionary; nan becomes null."""
+        return {name: None if value != value else value for name, value in asdict(self).items()}
+
+    def __str__(self) -> str:
+        return as_text(self.to_dict())
+
+    def _repr_html_(self) -> str:
+        return as_html(self.to_dict())
+
+
+@dataclass(frozen=True)
+class EMSResult(Result):
+    """One answer's alignment (eq. 4-9): points, who matched whom, how well; metrics in [0, 1], or nan."""
+
+    ref_points: Points
+    ans_points: Points
+    match: Match
+    score: Scores = ()                # per reference point: s_i (eq. 5), None = unscored
+    recall: float = math.nan
+    precision: float = math.nan
+    f1: float = math.nan
+    ref_weights: tuple[float, ...] = ()       # () = every point weighs 1; only given points have weights
+    support: tuple[Support, ...] = ()         # per answer point, what the document says; () = never asked
+
+
+@dataclass(frozen=True)
+class CoverageResult(Result):
+    """Each point held against the whole other text. Ours, not the paper's eq. 7: nothing is matched."""
+
+    ref_points: Points
+    ans_points: Points
+    ref_score: Scores                 # per reference point: how far the answer states it
+    ans_score: Scores                 # per answer point: how far the reference states it
+    ref_weights: tuple[float, ...] = ()
+    ans_weights: tuple[float, ...] = ()
+    nearest: Match = ()               # per reference point: the answer point most like it, for the reader
+    contradicted: tuple[int, ...] = ()        # indices of reference points that the answer contradicts
+    ans_contradicted: tuple[int, ...] = ()    # indices of answer points that the reference contradicts
+    recall: float = math.nan
+    precision: float = math.nan
+    f1: float = math.nan
+    support: tuple[Support, ...] = ()
+
+
+@dataclass(frozen=True)
+class ScoreResult(Result):
+    """One value for a whole answer: the judge alone, or a metric of the user's own."""
+
+    value: float                      # nan = unscored
