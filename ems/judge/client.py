@@ -101,26 +101,27 @@ class Pace:
         else:
             self.useless.clear()
 
-    def failed(self, failed: Failed, key: str) -> None:
-        """A call has failed; when it is not worth another, `failed.again` is false from now on."""
+    def failed(self, failed: Failed, key: str) -> bool:
+        """A call has failed; whether its request is worth another."""
         if not failed.again:
             if failed.reason != TOO_LONG:
                 self._useless(str(failed))
-            return
+            return False
         now = time.monotonic()
         self.last = failed
         self.failing.add(key)
         if re.match("http (429|5)", failed.reason) and now - self.shrunk > 15:
             self.shrunk, self.window = now, max(1.0, self.window * 0.8)
         if now < self.not_before:
-            return                                  # of a call sent before
+            return True                             # of a call sent before
         self.not_before = now + max(failed.after, WAIT * 2 ** min(self.errors, ERRORS))
         self.errors += 1
         if self.under_way or self.errors < (ERRORS if self.ever or failed.reason != "unreachable" else 3):
-            return
-        self.not_before, failed.again = 0.0, False
+            return True
+        self.not_before = 0.0
         if not self.ever or len(self.failing) >= ERRORS:
             raise JudgeUnavailable(f"nothing but errors, the last {failed}")
+        return False
 
     def _useless(self, reason: str) -> None:
         self.useless[reason] += 1
@@ -343,8 +344,8 @@ class LLMJudge:
             except TimeoutError:
                 failed = Failed("timeout", again=False)
             with self._lock:
-                self._pace.failed(failed, key)
-            if not failed.again or tries == ERRORS:
+                again = self._pace.failed(failed, key)
+            if not again or tries == ERRORS:
                 return Record(key, request.task, self.model, "", failure=failed.reason)
             # Not all that failed together are to come back together.
             await asyncio.sleep(failed.after + random.uniform(1.0, 2.0) * WAIT * 2**tries)
