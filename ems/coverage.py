@@ -17,10 +17,10 @@ from .judge import Judge, Request, as_judge
 from .local.words import SIGNATURE, cover, unread_scripts
 from .metrics import coverage_scores
 from .pipeline import Evaluator, is_lost
-from .prompts import Prompts, harmless, numbered, quoted
+from .prompts import Prompts, harmless, numbered
 from .reading import parsed, read_numbers, read_rows, read_score
 from .results import CoverageResult, EMSResult
-from .score import MAX_TOKENS, SCORES_SCHEMA, rows_request, scale
+from .score import MAX_TOKENS, SCORES_SCHEMA, scale
 from .types import Answer, Points, Scores, Triplet
 
 COVERAGE_SCHEMA = SCORES_SCHEMA | {
@@ -36,23 +36,19 @@ class Coverage(Evaluator[CoverageResult]):
     Without a judge by words (`local.words`), and points weigh as much as their words. With one by its whole
     numbers 0 .. `max_score`, divided by `max_score`, and points weigh the same: two calls an answer, one for
     each side's points. A side without points, or held against an empty text, costs no call and scores 0.
-    Points that were given with the triplet keep their own weights.
-
-    contradictions    the judge reads the other text, and names the points that it contradicts (they keep the
-                      score that they got). Else it reads the other side's points, and names none.
+    Points that were given with the triplet keep their own weights. The judge also names the points that the
+    other text contradicts; they keep the score that they got.
     """
 
     def __init__(self, extractor: Extractor, judge: Judge | Callable[[str], str] | None = None,
-                 prompts: Prompts | None = None, max_score: int = 10, contradictions: bool = True):
+                 prompts: Prompts | None = None, max_score: int = 10):
         self.extractor, self.prompts = extractor, prompts or Prompts()
         self.max_score, self.scale = max_score, scale(max_score)
         self.judge = None if judge is None else as_judge(judge)
-        self.contradictions = contradictions
-        template = self.prompts.signature("coverage" if contradictions else "sides")
         self._failures: Counter[str] = Counter()
         by_words = SimpleNamespace(signature=SIGNATURE)
-        by_judge = SimpleNamespace(signature=f"llm:{template},max={max_score}", judge=self.judge,
-                                   failures=self._failures)
+        by_judge = SimpleNamespace(signature=f"llm:{self.prompts.signature('coverage')},max={max_score}",
+                                   judge=self.judge, failures=self._failures)
         super().__init__(extract=extractor, coverage=by_judge if self.judge else by_words)
 
     def batch(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]) -> list[CoverageResult]:
@@ -65,8 +61,8 @@ class Coverage(Evaluator[CoverageResult]):
             return [_by_words(r) for r in results]
         sides: list[tuple[Points, str]] = []       # of each result the reference's points, then the answer's
         for r in results:
-            sides += [(r.ref_points, self._read_beside(r.ans_points, texts[r.triplet_id, r.model])),
-                      (r.ans_points, self._read_beside(r.ref_points, texts[r.triplet_id, ""]))]
+            sides += [(r.ref_points, harmless(texts[r.triplet_id, r.model])),
+                      (r.ans_points, harmless(texts[r.triplet_id, ""]))]
         asked = [i for i, (points, other) in enumerate(sides) if points and other]
         replies = self.judge.ask([self._request(*sides[i]) for i in asked], "cover points")
         found: list[Covered] = [((0.0,) * len(points), ()) for points, _ in sides]
@@ -77,14 +73,7 @@ class Coverage(Evaluator[CoverageResult]):
         return [replace(r, ref_score=ref[0], contradicted=ref[1], ans_score=ans[0], ans_contradicted=ans[1])
                 for r, ref, ans in zip(results, found[::2], found[1::2], strict=True)]
 
-    def _read_beside(self, points: Points, text: str) -> str:
-        """What the judge reads beside one side's points: the other side's text, or its points."""
-        return harmless(text) if self.contradictions else "\n".join(f"- {quoted(point)}" for point in points)
-
     def _request(self, points: Points, other: str) -> Request:
-        if not self.contradictions:
-            prompt = self.prompts.fill("sides", points=numbered(points), others=other, **self.scale)
-            return rows_request("score", prompt, SCORES_SCHEMA, [self.max_score] * len(points))
         prompt = self.prompts.fill("coverage", points=numbered(points), text=other, **self.scale)
         assumed = json.dumps({"scores": [self.max_score] * len(points), "contradicted": []})
         return Request("coverage", prompt, MAX_TOKENS + 12 * len(points), COVERAGE_SCHEMA,
@@ -93,8 +82,6 @@ class Coverage(Evaluator[CoverageResult]):
     def _read(self, text: str, count: int) -> Covered | None:
         """Each point's score, and the contradicted points; None where either list cannot be read."""
         scores = read_rows(text, "scores", count, partial(read_score, max_score=self.max_score))
-        if not self.contradictions:
-            return None if scores is None else (tuple(scores), ())
         # Looked for by its name: a bare list of numbers would be read as both.
         named = read_numbers(text, "contradicted", count) if "contradicted" in text else None
         return None if scores is None or named is None else (tuple(scores), tuple(named))

@@ -58,7 +58,7 @@ def judged():
 @cache
 def coverage():
     judge = Noting()
-    return judge, covered(judged()[2], Coverage(judged()[1].extractor, judge, contradictions=False), TRIPLETS, ANSWERS)
+    return judge, covered(judged()[2], Coverage(judged()[1].extractor, judge), TRIPLETS, ANSWERS)
 
 
 @cache

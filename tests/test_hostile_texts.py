@@ -65,7 +65,7 @@ def prompts_with(text):
     block, line, lines = harmless(text), quoted(text), numbered(["a", text])
     return [*judge.seen, fill("extract", answer=block), fill("summary", blocks=lines), fill("claims", question=line, answer=block),
             fill("entail_all", text=block, claims=lines), fill("support", passages=block, points=lines),
-            fill("sides", others=lines, points=lines, max_score="10", middle="5", low="1"),
+            fill("coverage", text=block, points=lines, max_score="10", middle="5", low="1"),
             fill("judge_alone", question=line, reference=block, answer=block)]
 
 

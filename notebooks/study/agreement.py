@@ -34,7 +34,9 @@ from .datasets import FINDVER_SYSTEMS, KEYS, POINT_KEYS, SETS
 
 PARTS = ("Precision", "Recall", "F1")
 PART_OF = {"overall": "F1", "completeness": "Recall", "correctness": "Precision"}   # as annotators were asked
-JUDGED = ["EMS(LLM)", "Coverage(LLM)", "Judge alone"]
+EMS_JUDGED, COVERAGE_JUDGED, EMS_ROUGE = (           # points are sentences here, not the judge's as in Table 1
+    f"{metric}, sentences)" for metric in ("EMS(LLM", "Coverage(LLM", "EMS(ROUGE"))
+JUDGED = [EMS_JUDGED, COVERAGE_JUDGED, "Judge alone"]
 BODIES = ROOT / "data" / "human" / "bodies.csv"
 ANNOTATOR, SYSTEM = "the other annotator", "the system alone"
 SIGN, WITHIN = "sign accuracy", "AUC within systems"
@@ -80,7 +82,7 @@ def rescore(name: str, known: Path, to: Path, encoder: Encoder | None = None, ju
     if judge is not None:
         drawn = sample(labels, one.judged) if one.judged else set()
         read = [a for a in answers if not drawn or (a.triplet_id, a.model) in drawn]
-        tables.append(judged_scores(triplets, read, judge, points, contradictions=systems))
+        tables.append(judged_scores(triplets, read, judge, one.about))
     for table in (*tables, stored(name, known)[1]):
         new = [column for column in table if column in keys or column not in scores]
         scores = scores.merge(table[new], on=keys, how="left", validate="one_to_one")
@@ -93,7 +95,7 @@ def rescore(name: str, known: Path, to: Path, encoder: Encoder | None = None, ju
 
 def answer_scores(triplets: Sequence[Triplet], answers: Sequence[Answer], encoder: Encoder | None = None
                   ) -> pd.DataFrame:
-    """Every metric that needs no judge, by answer; EMS(ROUGE) is on sentence points, matched by words."""
+    """Every metric that needs no judge, by answer; EMS is on sentence points, matched by words."""
     reference = {t.id: t.reference for t in triplets}
     texts = [reference[a.triplet_id] for a in answers], [a.answer for a in answers]
     found: Found = {"length": [len(text.split()) for text in texts[1]], "BLEU": bleu(*texts)}
@@ -101,33 +103,36 @@ def answer_scores(triplets: Sequence[Triplet], answers: Sequence[Answer], encode
         found[f"ROUGE-{kind.removeprefix('rouge')}"] = values
     if encoder is not None:
         found["BERTScore"] = bertscore(*texts, encoder)
-    found["EMS(ROUGE)"] = build(scorer="rouge").evaluate(triplets, answers)
+    found[EMS_ROUGE] = build(scorer="rouge").evaluate(triplets, answers)
     found["Coverage(local)"] = build().evaluate(triplets, answers)
     return _of_answers(answers, found)
 
 
 def point_scores(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> pd.DataFrame:
     """Every metric that needs no judge, for every given point."""
-    return _of_points(answers, {"EMS(ROUGE)": build(scorer="rouge").evaluate(triplets, answers),
+    return _of_points(answers, {EMS_ROUGE: build(scorer="rouge").evaluate(triplets, answers),
                                 "Coverage(local)": build().evaluate(triplets, answers)})
 
 
-def judged_scores(triplets: Sequence[Triplet], answers: Sequence[Answer], judge: LLMJudge, points: bool,
-                  contradictions: bool = False) -> pd.DataFrame:
+def judged_scores(triplets: Sequence[Triplet], answers: Sequence[Answer], judge: LLMJudge, about: str
+                  ) -> pd.DataFrame:
     """The metrics `JUDGED`, asked jointly on sentence points: a row per answer, or per given point.
+
+    `about` is what the set is about, as in `SETS`; RAGChecker's check is asked of the systems' set alone.
 
     Where the judge only replays, a metric whose replies are not all recorded is left out.
     """
+    points, systems = about == "points", about == "systems"
     bodies = read_frames(BODIES).set_index("text")
     whole = triplets, answers
     triplets = [replace(t, reference=as_read(t.reference, bodies)) for t in triplets]
     answers = [replace(a, answer=as_read(a.answer, bodies)) for a in answers]
     extractor = SentenceExtractor()
-    evaluators = {"EMS(LLM)": build(judge, joint=True, extractor=extractor),
-                  "Coverage(LLM)": Coverage(extractor, judge, contradictions=contradictions)}
+    evaluators = {EMS_JUDGED: build(judge, joint=True, extractor=extractor),
+                  COVERAGE_JUDGED: Coverage(extractor, judge)}
     if not points:
         evaluators["Judge alone"] = build(judge, "judge")
-    if contradictions:
+    if systems:
         evaluators[SENTENCES] = SentenceClaims(judge)
     frames = []
     for metric, evaluator in evaluators.items():
@@ -239,14 +244,14 @@ def answer_agreement(labels: pd.DataFrame, scores: pd.DataFrame, part: str = "F1
         raise InputError(f"{missing} labelled answers have no scores; labels and scores must be of one set")
     table[f"{SYSTEM} Score"] = table["model"].map(known.groupby("model")["correct"].mean())
     if judged:
-        table = table[metrics_of(table, part)["EMS(LLM)"].notna()]
+        table = table[metrics_of(table, part)[EMS_JUDGED].notna()]
     metrics = metrics_of(table, part).drop(columns=[] if judged else JUDGED, errors="ignore")
     systems = pd.factorize(table["model"])[0]
     return _measured(metrics, table["correct"], table["group"], ("AUC", WITHIN), against, systems,
                      **settings).assign(part=part)
 
 
-def point_agreement(labels: pd.DataFrame, scores: pd.DataFrame, against: str = "EMS(ROUGE)", **settings: int
+def point_agreement(labels: pd.DataFrame, scores: pd.DataFrame, against: str = EMS_ROUGE, **settings: int
                     ) -> pd.DataFrame:
     """How well each metric tells points that are in an answer from others (AUC); clusters are questions."""
     table = labels.merge(scores, on=POINT_KEYS, validate="one_to_one")

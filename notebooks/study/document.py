@@ -5,7 +5,9 @@ A label is stored under a hash of its point, so that no text is needed to join i
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +21,7 @@ from ems.stats import mean_over
 from ems.support.supporter import check_by_judge
 from ems.types import Answer, Triplet
 
-from . import datasets, sample
+from . import ROOT, datasets, sample
 
 AGAIN = 4                  # answers of each model whose labels are made twice
 FINDVER_PASSAGES = 10      # laid before the judge with a claim
@@ -63,12 +65,28 @@ def with_stored_labels(results: Sequence[EMSResult], path: Path) -> list[EMSResu
     return labelled
 
 
+def unnamed(results: Sequence[EMSResult], companies: Path = ROOT / "data" / "companies.csv") -> list[EMSResult]:
+    """The results with "the company" for the names of their own company in the answers' points.
+
+    `companies` has a row a company: ticker (the results' group), company, and names and symbols apart by | or
+    a space.
+    """
+    patterns = {}
+    for row in csv.DictReader(read_text(companies).splitlines()):
+        names = {row["company"], *row["names"].split("|"), *row["symbols"].split()}
+        longest_first = sorted(map(re.escape, names), key=lambda name: (-len(name), name))
+        patterns[row["ticker"]] = re.compile(rf"\b(?:{'|'.join(longest_first)})\b", re.IGNORECASE)
+    return [replace(r, ans_points=tuple(patterns[r.group].sub("the company", point) for point in r.ans_points))
+            for r in results]
+
+
 def label_sets(results: Sequence[EMSResult], triplets: Sequence[Triplet], judge: Judge, second: Judge
                ) -> dict[str, list[EMSResult]]:
-    """The labels of three stored files, by name, made from the calls that the triplets have as contexts.
+    """The labels of four stored files, by name, made from the calls that the triplets have as contexts.
 
     judged      every answer beside its own call
     elsewhere   answers to one question a group, beside the call of the next group
+    unnamed     the same, without their company's names
     again       a few answers of each model a second time, by the judge `second`
     """
     groups = sorted({t.group for t in triplets})
@@ -80,8 +98,10 @@ def label_sets(results: Sequence[EMSResult], triplets: Sequence[Triplet], judge:
     asked = {of_group[i % len(of_group)] for i, of_group in enumerate(ids)}   # the first group's first, ...
     few = sample([Answer(r.triplet_id, r.model, "") for r in results], AGAIN)
     twice = {(a.triplet_id, a.model) for a in few}
+    some = [r for r in results if r.triplet_id in asked]
     return {"judged": check_by_judge(results, own, judge),
-            "elsewhere": check_by_judge([r for r in results if r.triplet_id in asked], other, judge),
+            "elsewhere": check_by_judge(some, other, judge),
+            "unnamed": check_by_judge(unnamed(some), other, judge),
             "again": check_by_judge([r for r in results if (r.triplet_id, r.model) in twice], own, second)}
 
 

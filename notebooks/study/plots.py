@@ -341,7 +341,7 @@ def family_of(metric: str) -> str:
     if metric in ("length", "the system alone"):
         return "none"
     if metric.startswith(("EMS", "Coverage", "Judge")):
-        return "judged" if "(LLM)" in metric or metric == "Judge alone" else "local"
+        return "judged" if "(LLM" in metric or metric == "Judge alone" else "local"
     return "published" if metric == "RAGChecker" else "whole"
 
 

@@ -29,7 +29,7 @@ MAX_TOKENS = 32            # of a reply
 PAIRS, ANSWERS = 3, 20     # rated: pairs of each of RAGChecker's sets; FinanceBench's answers of each label
 FILE = "rubric_scores.csv"
 # Metrics shown beside the ratings.
-BESIDE = ("OmniEval", "EMS(LLM)", "Coverage", "RAGChecker", "ROUGE-L", agreement.ANNOTATOR)
+BESIDE = ("OmniEval", "EMS(LLM", "Coverage", "RAGChecker", "ROUGE-L", agreement.ANNOTATOR)
 
 
 @dataclass(frozen=True, slots=True)

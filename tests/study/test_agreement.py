@@ -34,7 +34,7 @@ def test_a_table_of_scores_has_a_row_per_answer_and_a_column_per_part():
     table = agreement.answer_scores(TRIPLETS, ANSWERS)
     assert list(zip(table["triplet_id"], table["model"], strict=True)) == [(a.triplet_id, a.model) for a in ANSWERS]
     f1 = agreement.metrics_of(table, "F1")
-    assert set(f1) == {"length", "BLEU", "ROUGE-1", "ROUGE-2", "ROUGE-L", "Coverage(local)", "EMS(ROUGE)"}
+    assert set(f1) == {"length", "BLEU", "ROUGE-1", "ROUGE-2", "ROUGE-L", "Coverage(local)", agreement.EMS_ROUGE}
     assert f1["ROUGE-L"].tolist() == table["ROUGE-L F1"].tolist()
     assert table["length Score"].tolist() == [6, 0, 10, 5]
     values = table.drop(columns=["triplet_id", "model", "length Score"])
@@ -48,7 +48,7 @@ def test_points_are_scored_one_by_one_in_their_own_order():
     triplets = [Triplet("k", "k", "q", "", points=tuple(map(GivenPoint, claims)))]
     table = agreement.point_scores(triplets, [Answer("k", "m", "You should drink water. Rest helps.")])
     assert table[datasets.POINT_KEYS].to_numpy().tolist() == [["k", "m", 0], ["k", "m", 1]]
-    assert table["EMS(ROUGE) Score"].tolist() == [pytest.approx(2 / 3), 0.0]
+    assert table[f"{agreement.EMS_ROUGE} Score"].tolist() == [pytest.approx(2 / 3), 0.0]
     assert table["Coverage(local) Score"][0] == pytest.approx(1.0)
     assert table["Coverage(local) Score"][1] < 0.5
 
@@ -155,11 +155,11 @@ def test_right_and_wrong_over_all_answers_and_within_systems_by_hand():
 
 def test_refusals_are_left_out_and_a_judges_metrics_are_compared_on_the_answers_it_read():
     labels = RIGHT.assign(label=["correct", "incorrect", "refusal", "correct", "incorrect", "correct"])
-    scores = scored(**{"ROUGE-L": [0.5, 0.4, 0.9, 0.1, 0.9, 0.0], "EMS(LLM)": [0.9, 0.1, math.nan, 0.8, 0.2, math.nan]})
+    scores = scored(**{"ROUGE-L": [0.5, 0.4, 0.9, 0.1, 0.9, 0.0], agreement.EMS_JUDGED: [0.9, 0.1, math.nan, 0.8, 0.2, math.nan]})
     of_all, read = (agreement.answer_agreement(labels, scores, judged=judged, **FEW) for judged in (False, True))
     assert set(of_all["metric"]) == {"ROUGE-L", agreement.SYSTEM}
     assert (set(of_all["n"]), set(read["n"])) == ({5}, {4})
-    row = read[(read["metric"] == "EMS(LLM)") & (read["measure"] == "AUC")].iloc[0]
+    row = read[(read["metric"] == agreement.EMS_JUDGED) & (read["measure"] == "AUC")].iloc[0]
     assert (row["value"], row["difference"]) == (1.0, 1.0 - 0.25)
 
 
@@ -207,7 +207,7 @@ def test_the_pairs_agree_with_people_as_published():
     value = found.set_index(["asked", "metric", "measure"])["value"].mul(100).round(1)["overall"]
     assert value["RAGChecker"][["Pearson", "Spearman"]].tolist() == [66.7, 68.0]
     assert value["ROUGE-L", "Spearman"] == 60.4
-    assert value["EMS(LLM)", "Spearman"] == 64.0
+    assert value[agreement.EMS_JUDGED, "Spearman"] == 64.0
     assert value["Coverage(local)", "Spearman"] >= 64.4         # not below the overlap of single words
 
 
@@ -215,7 +215,7 @@ def test_within_systems_the_judge_ranks_as_well_and_knowing_the_system_does_not_
     for name, expected in {"financebench": (0.94, 0.72, 0.83), "findver": (0.74, 0.56, 0.56)}.items():
         found = agreement.answer_agreement(*committed(name), judged=True, **FEW)
         area = found.set_index(["metric", "measure"])["value"].round(2)
-        assert (area["EMS(LLM)", agreement.WITHIN], area["ROUGE-L", agreement.WITHIN],
+        assert (area[agreement.EMS_JUDGED, agreement.WITHIN], area["ROUGE-L", agreement.WITHIN],
                 area[agreement.SYSTEM, "AUC"]) == expected
         assert set(found["n"]) == {200}
 
@@ -252,11 +252,10 @@ def test_every_recorded_reply_answers_and_gives_the_committed_scores(texts):
         one = datasets.SETS[name]
         drawn = agreement.sample(labels, one.judged) if one.judged else {(a.triplet_id, a.model) for a in answers}
         read = [a for a in answers if (a.triplet_id, a.model) in drawn]
-        points = one.about == "points"
-        found = agreement.judged_scores(triplets, read, judge, points, one.about == "systems").round(5)
-        keys = datasets.POINT_KEYS if points else datasets.KEYS
+        found = agreement.judged_scores(triplets, read, judge, one.about).round(5)
+        keys = datasets.POINT_KEYS if one.about == "points" else datasets.KEYS
         known = committed(name)[1].set_index(keys).loc[found.set_index(keys).index].reset_index()
-        assert "EMS(LLM) F1" in found or points
+        assert f"{agreement.EMS_JUDGED} F1" in found or one.about == "points"
         pd.testing.assert_frame_equal(found, known[list(found)], check_dtype=False)
     kept = {json.loads(line)["key"] for file in files for line in (HUMAN / file).read_text().splitlines()}
     assert kept <= judge.keys

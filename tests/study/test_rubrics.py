@@ -38,7 +38,7 @@ def test_ratings_stand_beside_other_metrics_on_the_same_answers():
     found = rubrics.beside_metrics(rubrics.ratings(HUMAN), HUMAN, resamples=50).set_index(["labels", "metric"])["value"]
     assert found[("preference, correctness", "OmniEval accuracy")] == pytest.approx(0.81, abs=0.005)
     assert found[("right or wrong", "OmniEval no hallucination")] == pytest.approx(0.8)
-    assert ("preference, overall", "EMS(LLM)") in found.index
+    assert ("preference, overall", "EMS(LLM, sentences)") in found.index
 
 
 @pytest.mark.filterwarnings("ignore:.*whole file")        # the mirror may hold a part of the pairs
