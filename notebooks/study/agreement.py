@@ -34,8 +34,9 @@ from .datasets import FINDVER_SYSTEMS, KEYS, POINT_KEYS, SETS
 
 PARTS = ("Precision", "Recall", "F1")
 PART_OF = {"overall": "F1", "completeness": "Recall", "correctness": "Precision"}   # as annotators were asked
-EMS_JUDGED, COVERAGE_JUDGED, EMS_ROUGE = (           # points are sentences here, not the judge's as in Table 1
-    f"{metric}, sentences)" for metric in ("EMS(LLM", "Coverage(LLM", "EMS(ROUGE"))
+# Points are sentences here; in Table 1 they are the judge's.
+EMS_JUDGED, EMS_ROUGE = "EMS(LLM, sentences)", "EMS(ROUGE, sentences)"
+COVERAGE_JUDGED = "Coverage(LLM, sentences)"
 JUDGED = [EMS_JUDGED, COVERAGE_JUDGED, "Judge alone"]
 BODIES = ROOT / "data" / "human" / "bodies.csv"
 ANNOTATOR, SYSTEM = "the other annotator", "the system alone"

@@ -23,6 +23,7 @@ from ems.types import Answer, Triplet
 
 from . import ROOT, datasets, sample
 
+COMPANIES = ROOT / "data" / "companies.csv"
 AGAIN = 4                  # answers of each model whose labels are made twice
 FINDVER_PASSAGES = 10      # laid before the judge with a claim
 COLUMNS = ["triplet_id", "model", "point", "label", "passage", "reason"]
@@ -65,19 +66,18 @@ def with_stored_labels(results: Sequence[EMSResult], path: Path) -> list[EMSResu
     return labelled
 
 
-def unnamed(results: Sequence[EMSResult], companies: Path = ROOT / "data" / "companies.csv") -> list[EMSResult]:
-    """The results with "the company" for the names of their own company in the answers' points.
-
-    `companies` has a row a company: ticker (the results' group), company, and names and symbols apart by | or
-    a space.
-    """
-    patterns = {}
-    for row in csv.DictReader(read_text(companies).splitlines()):
-        names = {row["company"], *row["names"].split("|"), *row["symbols"].split()}
-        longest_first = sorted(map(re.escape, names), key=lambda name: (-len(name), name))
-        patterns[row["ticker"]] = re.compile(rf"\b(?:{'|'.join(longest_first)})\b", re.IGNORECASE)
-    return [replace(r, ans_points=tuple(patterns[r.group].sub("the company", point) for point in r.ans_points))
-            for r in results]
+def unnamed(results: Sequence[EMSResult]) -> list[EMSResult]:
+    """Results about companies of data/companies.csv, with "the company" for its own names in answers' points."""
+    rows = {row["ticker"]: row for row in csv.DictReader(read_text(COMPANIES).splitlines())}
+    shorn = []
+    for result in results:
+        if row := rows.get(result.group):
+            names = {row["company"], *row["names"].split("|"), *row["symbols"].split()}
+            longest_first = sorted(map(re.escape, names), key=lambda name: (-len(name), name))
+            name = re.compile(rf"\b(?:{'|'.join(longest_first)})\b", re.IGNORECASE)
+            points = tuple(name.sub("the company", point) for point in result.ans_points)
+            shorn.append(replace(result, ans_points=points))
+    return shorn
 
 
 def label_sets(results: Sequence[EMSResult], triplets: Sequence[Triplet], judge: Judge, second: Judge

@@ -40,6 +40,12 @@ def test_shares_and_a_second_reading_by_hand():
     assert row["kappa"] == pytest.approx((2 / 3 - 4 / 9) / (1 - 4 / 9))
 
 
+def test_names_of_the_own_company_are_removed_and_others_stay():
+    points = ("Google Cloud of Alphabet grew 35%.", "GOOGL's TPUs and NVIDIA's GPUs.", "Metadata rose.")
+    one, = document.unnamed([EMSResult("t", "m", (), points, (), group="GOOGL"), EMSResult("u", "m", (), points, (), group="?")])
+    assert one.ans_points == ("the company Cloud of the company grew 35%.", "the company's TPUs and NVIDIA's GPUs.", "Metadata rose.")
+
+
 def test_the_committed_labels_fit_the_committed_alignments(tmp_path):
     results = alignments_of(tmp_path, recorded("q3-2024/replies.jsonl"))
     judged, again = (document.with_stored_labels(results, DATA / f"support_{name}.csv") for name in ("judged", "again"))
@@ -52,7 +58,7 @@ def test_the_committed_labels_fit_the_committed_alignments(tmp_path):
 
 @pytest.mark.slow
 def test_the_recorded_replies_give_the_committed_labels(mirror, tmp_path):
-    """All 520: of every answer, of some beside another company's call, of some a second time; and 128 of claims."""
+    """All: of every answer, of some beside another company's call, of some a second time; and 128 of claims."""
     results = alignments_of(tmp_path, recorded("q3-2024/replies.jsonl"))
     calls = dataset.call_triplets(ROOT / "data", transcripts=mirror / "transcripts")
     judges = [recorded("q3-2024/support_replies.jsonl", sample=sample) for sample in (0, 1)]
