@@ -67,7 +67,7 @@ def with_stored_labels(results: Sequence[EMSResult], path: Path) -> list[EMSResu
 
 
 def unnamed(results: Sequence[EMSResult]) -> list[EMSResult]:
-    """Results about companies of data/companies.csv, with "the company" for its own names in answers' points."""
+    """Results about companies of data/companies.csv, with "the company" for its names in answers' points."""
     rows = {row["ticker"]: row for row in csv.DictReader(read_text(COMPANIES).splitlines())}
     shorn = []
     for result in results:
