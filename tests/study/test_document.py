@@ -65,7 +65,7 @@ def test_the_recorded_replies_give_the_committed_labels(mirror, tmp_path):
     for name, made in document.label_sets(results, calls, *judges).items():
         path = write_csv(tmp_path / f"{name}.csv", document.label_table(made))
         assert path.read_bytes() == (DATA / f"support_{name}.csv").read_bytes()
-    assert sum(judge.usage()["support"].stored for judge in judges) == 521            # two answers share a prompt
+    assert sum(judge.usage()["support"].stored for judge in judges) == 603            # 584 different prompts
     of_claims = recorded("human/support_replies.jsonl")
     claims = document.findver_claims(tmp_path / "claims.csv", of_claims)
     assert of_claims.usage()["support"].stored == len(claims) == 128
