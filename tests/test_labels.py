@@ -5,13 +5,13 @@ import re
 
 import pandas as pd
 import pytest
+from doubles import refused
 from scipy.stats import spearmanr
 
 from ems.frames import to_frame
 from ems.io import write_jsonl
 from ems.labels import agreement, agreement_text, read_labels
 from ems.results import EMSResult
-from ems.types import InputError
 
 
 def results(values, group=""):
@@ -73,13 +73,11 @@ def test_the_text_tells_files_apart_and_leaves_out_what_has_no_label(tmp_path):
 ])
 def test_bad_labels_get_one_clear_line(tmp_path, text, says):
     (tmp_path / "labels.csv").write_text(text)
-    with pytest.raises(InputError) as error:
+    with refused(says):
         read_labels(tmp_path / "labels.csv")
-    assert says in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 def test_labels_of_other_answers_are_refused():
     labels = read_labels([{"triplet_id": "t1", "model": "m", "label": 1}, {"triplet_id": "t1", "model": "n", "label": 0}])
-    with pytest.raises(InputError, match=r"1 labelled answers are not among the results: \('t1', 'n'\)"):
+    with refused("1 labelled answers are not among the results: ('t1', 'n')"):
         agreement(to_frame(results(VALUES)), labels)

@@ -1,10 +1,10 @@
 """One answer's alignment as text and as HTML: every point, what its score says, and nothing that outside texts command."""
 
-import html.parser
 import math
 import re
 
 import pytest
+from doubles import Tags
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -110,19 +110,6 @@ def test_support_stands_below_the_point_and_its_quote_is_only_text():
 
 
 # --- text from outside ---
-
-class Tags(html.parser.HTMLParser):
-    """Collects the tags and attributes that a browser would see."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.tags, self.attributes = set(), set()
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.add(tag)
-        self.attributes |= {name for name, _ in attrs}
-
 
 def hostile():
     return paired(ref=[HOSTILE] * 4, ans=[HOSTILE, "word " * 90, HOSTILE * 20], model=HOSTILE, triplet_id=HOSTILE,
