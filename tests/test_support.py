@@ -8,12 +8,11 @@ import math
 from dataclasses import replace
 
 import pytest
-from doubles import ScriptedJudge
+from doubles import ScriptedJudge, refused
 
 from ems.results import CoverageResult, EMSResult, Support
 from ems.support.passages import Passages, cut, stem, terms
 from ems.support.supporter import check_by_judge, check_numbers, support_table
-from ems.types import InputError
 
 CALL = """Jane Roe -- Chief Financial Officer
 
@@ -64,19 +63,15 @@ def test_a_stem_is_what_recorded_rankings_were_made_with(word, stemmed):
     assert stem(word) == stemmed
 
 
-@pytest.mark.parametrize("before", ["字" * 996, "x" * 300 + " "])
-def test_a_number_is_not_cut_where_there_is_no_space_near_it(before):
-    number = "1,234,567.5" if before[0] == "字" else "9" * 900
-    text = before + number + "字" * 900
-    assert "".join(cut(text)) == text.replace(" ", "")
-    assert any(number in passage for passage in cut(text))
-
-
-def test_passages_hold_the_whole_text():
-    text = "\n\n".join([CALL, "word 1,234.5 " * 400, "x" * 2500])
+@pytest.mark.parametrize(("text", "number"), [
+    ("字" * 996 + "1,234,567.5" + "字" * 900, "1,234,567.5"), ("x" * 300 + " " + "9" * 900 + "字" * 900, "9" * 900),
+    ("\n\n".join([CALL, "word 1,234.5 " * 400, "x" * 2500]), "1,234.5"),
+])
+def test_passages_hold_the_whole_text_and_a_number_is_not_cut_where_there_is_no_space_near_it(text, number):
     passages = cut(text)
     assert max(map(len, passages)) <= 1000
     assert "".join(text.split()) == "".join("".join(passages).split())
+    assert sum(passage.count(number) for passage in passages) == text.count(number)
 
 
 # --- with a judge ---
@@ -123,10 +118,10 @@ def test_the_signature_says_how_points_were_checked_and_nothing_else_changes():
     ({"t": "--- \n\n ***"}, "the document is empty"),
 ])
 def test_a_triplet_without_a_document_is_refused(contexts, says):
-    with pytest.raises(InputError, match=says):
+    with refused(says):
         check_by_judge([result("Revenue rose.")], contexts, ScriptedJudge())
     if "context" in says:
-        with pytest.raises(InputError, match=says):
+        with refused(says):
             check_numbers([result("Revenue rose.")], contexts)
 
 
