@@ -44,10 +44,8 @@ def test_three_stages_by_hand():
     judge = scripted()
     result = pipeline(judge).evaluate([TRIPLET], [Answer("t", "m", ANSWER)])[0]
     assert (result.triplet_id, result.model, result.group, result.question) == ("t", "m", "g", "How did it go?")
-    assert result.match == (0, 2)
-    assert result.score == (0.8, 1.0)
-    assert result.recall == (0.8 + 1.0) / 2
-    assert result.precision == (0.8 + 0.0 + 1.0) / 3
+    assert (result.match, result.score) == ((0, 2), (0.8, 1.0))
+    assert (result.recall, result.precision) == ((0.8 + 1.0) / 2, (0.8 + 0.0 + 1.0) / 3)
     assert (result.unscored, result.reason) == (0, "")
     assert [r.task for r in judge.requests] == ["extract"] * 2 + ["match"] * 2 + ["score"] * 2
     assert [re.findall('^(?:Reference p|P)oint.*: "(.*)"$', prompt, re.MULTILINE) for prompt in judge.seen[2:]] == [
@@ -91,8 +89,7 @@ def test_an_empty_answer_scores_zero_and_an_empty_reference_is_nan():
     none = pipeline(scripted()).score("", ANSWER)
     assert isnan(none.f1)
     assert (none.unscored, none.reason) == (0, "the reference has no points")
-    assert not is_lost(empty)
-    assert not is_lost(none)
+    assert [is_lost(empty), is_lost(none)] == [False, False]
 
 
 def test_given_points_replace_the_reference_and_weigh_in_recall():
@@ -102,8 +99,7 @@ def test_given_points_replace_the_reference_and_weigh_in_recall():
     result, = pipeline(judge).evaluate([asked], [Answer("t", "m", ANSWER)])
     assert [r.task for r in judge.requests].count("extract") == 1
     assert result.ref_weights == (3.0, 1.0)
-    assert result.recall == pytest.approx((3 * 0.8 + 1 * 1.0) / 4)
-    assert result.precision == pytest.approx((0.8 + 0.0 + 1.0) / 3)
+    assert (result.recall, result.precision) == pytest.approx(((3 * 0.8 + 1 * 1.0) / 4, (0.8 + 0.0 + 1.0) / 3))
 
 
 # --- another scorer on the same points and matches ---
