@@ -93,7 +93,8 @@ def test_own_stages_make_an_ems_of_one_s_own():
     result = evaluator.score(REFERENCE, ANSWER)
     assert (result.match, result.score) == ((0, 0), (0.5, 0.5))
     assert (result.recall, result.precision) == (0.5, 0.5 / 3)             # one of three answer points is chosen
-    assert kinds(evaluator) == {name: f"{__name__}.{stage}" for name, stage in (("extract", "lines"), ("match", "first"), ("score", "half"))}
+    named = {"extract": "lines", "match": "first", "score": "half"}
+    assert kinds(evaluator) == {name: f"{__name__}.{function}" for name, function in named.items()}
     assert metric_of(result) == f"EMS({__name__}.half)"
     assert build(None, f"{__name__}:half").score(REFERENCE, ANSWER).signature["score"] == result.signature["score"]
 

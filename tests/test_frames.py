@@ -67,7 +67,8 @@ def test_a_metric_is_named_by_its_result(result, metric):
 def test_values_of_whole_answers():
     answers = [Answer("a", "m", "x"), Answer("b", "m", "y")]
     frame = values_frame(answers, [0.25, NAN], "BLEU", "Score", {"bleu": "1"}, [Triplet("a", "g", "q", "r")])
-    expected = [("BLEU", "Score", "m", "a", "g", 0.25, 0.25, 1.0, 1, 0, "bleu:1"), ("BLEU", "Score", "m", "b", "b", NAN, NAN, 1.0, 1, 1, "bleu:1")]
+    expected = [("BLEU", "Score", "m", "a", "g", 0.25, 0.25, 1.0, 1, 0, "bleu:1"),
+                ("BLEU", "Score", "m", "b", "b", NAN, NAN, 1.0, 1, 1, "bleu:1")]
     pd.testing.assert_frame_equal(frame, pd.DataFrame(expected, columns=COLUMNS))
     with pytest.raises(ValueError, match="zip"):
         values_frame(answers, [0.25], "BLEU", "Score", {})
