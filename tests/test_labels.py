@@ -61,8 +61,17 @@ def test_the_text_tells_files_apart_and_leaves_out_what_has_no_label(tmp_path):
     assert re.search(r"EMS\(LLM\) +F1 +auc .* 8 +8 +0$", shown, re.MULTILINE)
     assert "first" not in shown
     shown = agreement_text(files, path)
+    assert "No interval" not in shown
     assert "first: EMS(LLM)" in shown
     assert "second: EMS(LLM)" in shown
+
+
+def test_labels_of_one_group_get_no_interval_and_the_reason(tmp_path):
+    (tmp_path / "labels.csv").write_text("triplet_id,model,label\n" + "".join(f"t{i},m,{i}\n" for i in range(10)))
+    path = write_jsonl(tmp_path / "one.jsonl", [r.to_dict() for r in results(VALUES, "Apple")])
+    shown = agreement_text([path], tmp_path / "labels.csv")
+    assert re.search(r"F1 +spearman +1.000 +– +– +10 +1 +0$", shown, re.MULTILINE)
+    assert shown.endswith("No interval over fewer than 6 clusters.")
 
 
 @pytest.mark.parametrize(("text", "says"), [
