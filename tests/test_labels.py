@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -50,7 +51,16 @@ def test_the_text_tells_files_apart_and_leaves_out_what_has_no_label(tmp_path):
     files = [write_jsonl(tmp_path / name, [r.to_dict() for r in results(VALUES)]) for name in ("first", "second")]
     assert re.search("^ *Judge alone +Score +auc .* 8 +8 +0$", agreement_text(files[:1], path), re.MULTILINE)
     shown = agreement_text(files, path)
+    assert "No interval" not in shown
     assert all(f"{name}: Judge alone" in shown for name in ("first", "second"))
+
+
+def test_labels_of_one_group_get_no_interval_and_the_reason(tmp_path):
+    (tmp_path / "labels.csv").write_text("triplet_id,model,label\n" + "".join(f"t{i},m,{i}\n" for i in range(10)))
+    path = write_jsonl(tmp_path / "one.jsonl", [replace(r, group="Apple").to_dict() for r in results(VALUES)])
+    shown = agreement_text([path], tmp_path / "labels.csv")
+    assert re.search(r"Score +spearman +1.000 +– +– +10 +1 +0$", shown, re.MULTILINE)
+    assert shown.endswith("No interval over fewer than 6 clusters.")
 
 
 @pytest.mark.parametrize(("text", "says"), [
