@@ -2,6 +2,7 @@
 
 from math import nan
 
+import numpy as np
 import pytest
 
 from ems.custom import as_stage, load
@@ -52,10 +53,15 @@ def test_what_a_function_returns_is_read(kind, entry, read):
     assert as_stage(lambda items, *answers: [entry for _ in items], kind)(["item", "item"]) == [read, read]
 
 
-@pytest.mark.parametrize("value", [1.5, -0.1])
-def test_a_value_out_of_range_is_refused(value):
-    with pytest.raises(InputError, match="must return numbers in"):
-        as_stage(lambda pairs: [value for _ in pairs], "scorer")([[("a", "b")]])
+@pytest.mark.parametrize(("kind", "entry", "gives"), [
+    *(("scorer", entry, "a number in [0, 1]") for entry in (1.5, -0.1, "high", {"score": 0.5}, np.array([0.5, 1]))),
+    ("extractor", "one text", "a list of texts"), ("extractor", [1], "a list of texts"), ("extractor", 3, "a list of texts"),
+    ("matcher", 0, "an index or -1"), ("matcher", ["one"], "an index or -1")])
+def test_an_entry_of_another_kind_is_refused_with_what_is_wanted(kind, entry, gives):
+    with pytest.raises(InputError) as error:
+        as_stage(lambda items: [entry for _ in items], kind)([[("a", "b")]])
+    assert f"1 here, and must return {gives}" in str(error.value)
+    assert "; got [" in str(error.value)
 
 
 def test_a_scorer_gets_all_pairs_at_once_and_its_scores_stay_with_their_answer():
@@ -71,11 +77,15 @@ def test_a_scorer_gets_all_pairs_at_once_and_its_scores_stay_with_their_answer()
 
 
 def test_a_wrong_number_of_entries_is_refused_and_own_errors_pass_through():
-    with pytest.raises(InputError, match="an entry per input, 2, got 1"):
-        as_stage(lambda items: [0.5], "metric")(["a", "b"])
+    for given, got in (([0.5], "1"), (None, "None"), (0.5, "0.5")):
+        with pytest.raises(InputError, match=f"takes references and answers, 2 here, .* for each; got {got}"):
+            as_stage(lambda items, given=given: given, "metric")(["a", "b"])
 
     def broken(items):
         raise TypeError("mine")
 
-    with pytest.raises(TypeError, match="mine"):
+    with pytest.raises(TypeError, match="mine") as error:
         as_stage(broken, "metric")(["a"])
+    assert "must return a number" in error.value.__notes__[0]
+    with pytest.raises(InputError, match="a metric is a function"):
+        as_stage(dict, "metric")                               # a class, not an object that can be called
