@@ -310,4 +310,3 @@ def test_a_profile_that_asks_runs_live(profile, only, made_up):
     if profile == "paper":                                       # one claim of two is entailed, on either side
         table = (run / "table1.csv").read_text(encoding="utf-8").splitlines()
         assert [line.split(",")[3] for line in table if line.startswith("RAGChecker,F1")] == ["0.5"] * 3
-        assert len([line for line in table if line.startswith("EMS(LLM),F1")]) == 3
