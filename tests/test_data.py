@@ -82,8 +82,8 @@ def test_given_points_stand_in_place_of_the_reference(tmp_path):
 # --- what is not
 
 @pytest.mark.parametrize(("rows", "says"), [
-    ([], "f.jsonl is empty; rows with id, group, question, reference"),
-    (["", " "], "is empty"), (["[]"], "is empty"),
+    ([], "f.jsonl has no rows; each needs id, question, reference"),
+    (["", " "], "has no rows"), (["[]"], "has no rows"),
     ([T, without(T, "question")], "line 2: 'question' is missing or empty; there are 'id', 'group', 'reference'"),
     ([A], "line 1: 'id' is missing"),                                      # answers in place of triplets
     ([{**T, "reference": None}], "'reference' is missing or empty"),
@@ -108,7 +108,7 @@ def test_bad_triplets_get_one_clear_line(tmp_path, rows, says):
 
 
 @pytest.mark.parametrize(("name", "text", "says"), [
-    ("a.jsonl", "", "is empty; rows with triplet_id, model, answer are needed"),
+    ("a.jsonl", "", "has no rows; each needs triplet_id, model, answer"),
     ("a.jsonl", f"{json.dumps(A)}\n{json.dumps(A)}", "line 2: a second row of ('a', 'm')"),
     ("a.jsonl", json.dumps({**A, "model": ""}), "'model' is missing or empty"),
     ("a.csv", "triplet_id,model,answer\na,m,one, two\n", "line 2: more cells than the header has; quote texts that hold ','"),

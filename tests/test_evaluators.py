@@ -2,6 +2,7 @@
 
 from math import isnan, nan
 
+import numpy as np
 import pytest
 from doubles import ScriptedJudge, refused
 
@@ -147,11 +148,19 @@ def test_what_a_function_returns_is_read(kind, entry, read):
     assert as_stage(lambda items, *answers: [entry for _ in items], kind)(["item", "item"]) == [read, read]
 
 
-@pytest.mark.parametrize(("returned", "says"), [
-    ([1.5], "must return numbers in [0, 1]"), ([-0.1], "must return numbers in"), ([0.5, 0.5], "an entry per input, 1, got 2")])
-def test_what_a_function_may_not_return_is_refused(returned, says):
-    with refused(says):
-        as_stage(lambda pairs: returned, "scorer")([[("a", "b")]])
+@pytest.mark.parametrize(("kind", "entry", "gives"), [
+    *(("scorer", entry, "a number in [0, 1]") for entry in (1.5, -0.1, "high", {"score": 0.5}, np.array([0.5, 1]))),
+    ("extractor", "one text", "a list of texts"), ("extractor", [1], "a list of texts"), ("extractor", 3, "a list of texts"),
+    ("matcher", 0, "an index or -1"), ("matcher", ["one"], "an index or -1")])
+def test_an_entry_of_another_kind_is_refused_with_what_is_wanted(kind, entry, gives):
+    with refused(f"1 here, and must return {gives}", "; got ["):
+        as_stage(lambda items: [entry for _ in items], kind)([[("a", "b")]])
+
+
+@pytest.mark.parametrize(("returned", "got"), [([0.5], "1"), (None, "None"), (0.5, "0.5")])
+def test_a_wrong_number_of_entries_is_refused(returned, got):
+    with refused("takes references and answers, 2 here, ", f" for each; got {got}"):
+        as_stage(lambda items: returned, "metric")(["a", "b"])
 
 
 def test_a_scorer_gets_all_pairs_at_once_and_its_scores_stay_with_their_answer():
@@ -167,8 +176,11 @@ def test_a_scorer_gets_all_pairs_at_once_and_its_scores_stay_with_their_answer()
 
 
 def test_an_own_functions_errors_pass_through():
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(ZeroDivisionError) as error:
         as_stage(lambda items: 1 / 0, "metric")(["a"])
+    assert "must return a number" in error.value.__notes__[0]
+    with refused("a metric is a function"):
+        as_stage(dict, "metric")                               # a class, not an object that can be called
 
 
 # --- one answer ---
