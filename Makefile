@@ -2,13 +2,15 @@
 # make reproduce [PROFILE=default]   regenerate Table 1 and the figures into runs/<profile>/
 # make verify [PROFILE=default]      hold the numbers that the documentation prints against a run's files
 # make test                          the quick tests, in two processes; needs no key and no network
-# make test-all                      those, then the slow ones: kernels, servers, Dask, killed processes
+# make test-all                      those, then the slow ones: kernels, servers, Dask, killed processes; then test-adapters
+# make test-adapters                 the tests against inspect_ai and mlflow, in an environment of their own
 # make lint types                    style and complexity; types
 # make bench                         speed and memory, as a table
 # make lab                           open the notebooks
 
 PYTHON ?= python3
 VENV ?= .venv
+ADAPTERS ?= .venv-adapters
 PROFILE ?= default
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet -c constraints.txt
@@ -16,7 +18,7 @@ PIP = $(BIN)/python -m pip install --quiet -c constraints.txt
 # A file of tests stays in one process, which keeps its servers, encoders and the notebooks' run for it.
 PYTEST = $(BIN)/python -m pytest -n 2 --dist loadscope
 
-.PHONY: setup reproduce verify test test-all bench lab lint types clean
+.PHONY: setup reproduce verify test test-all test-adapters bench lab lint types clean
 
 setup: $(VENV)/.ready
 
@@ -41,6 +43,15 @@ test: setup
 
 test-all: test
 	$(PYTEST) -m slow
+	$(MAKE) test-adapters
+
+test-adapters: $(ADAPTERS)/.ready
+	$(ADAPTERS)/bin/python -m pytest -p no:cacheprovider tests/test_adapters.py
+
+$(ADAPTERS)/.ready: pyproject.toml requirements-adapters.txt
+	$(PYTHON) -m venv $(ADAPTERS)
+	$(ADAPTERS)/bin/python -m pip install --quiet --no-compile --no-deps -r requirements-adapters.txt -e .
+	touch $@
 
 bench: setup
 	$(BIN)/python -m bench
@@ -55,4 +66,4 @@ types: setup
 	$(BIN)/mypy
 
 clean:
-	rm -rf runs $(VENV) *.egg-info
+	rm -rf runs $(VENV) $(ADAPTERS) *.egg-info

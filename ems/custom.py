@@ -1,8 +1,6 @@
 """Stages and metrics of your own: functions or import paths, signed by their source.
 
-An extractor is called with texts, a matcher with pairs of point lists, a scorer with pairs of points, a
-metric with references and answers: many at once. It returns a list of points, a list of indices or a number
-in [0, 1] for each; None means unscored.
+They are called with many inputs at once (`KINDS`) and return an entry for each; None means unscored.
 """
 
 from __future__ import annotations
@@ -14,9 +12,20 @@ import pkgutil
 import sys
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter
 
 from .types import InputError
+
+NUMBERS = TypeAdapter(list[Annotated[float, Field(ge=0, le=1)] | None])
+# By kind: what a function is called with; what its list is checked by; what an entry of it is.
+KINDS: dict[str, tuple[str, TypeAdapter[Any], str]] = {
+    "extractor": ("texts", TypeAdapter(list[tuple[str, ...] | None]), "a list of texts"),
+    "matcher": ("pairs of point lists", TypeAdapter(list[tuple[int | None, ...] | None]),
+                "an index or -1 for each reference point"),
+    "scorer": ("pairs of points", NUMBERS, "a number in [0, 1]"),
+    "metric": ("references and answers", NUMBERS, "a number in [0, 1]")}
 
 
 def load(path: str) -> Any:
@@ -25,7 +34,8 @@ def load(path: str) -> Any:
     try:
         return pkgutil.resolve_name(path)
     except (ValueError, ImportError, AttributeError) as error:
-        raise InputError(f"{path!r} leads nowhere ({error}); an import path reads module:name") from error
+        raise InputError(f"{path!r} leads nowhere ({error}); an import path reads module:name, of a module "
+                         f"that is installed or lies in {os.getcwd()}") from error
     finally:
         sys.path.remove(os.getcwd())
 
@@ -35,7 +45,7 @@ def as_stage(given: Any, kind: str) -> Any:
     stage = load(given) if isinstance(given, str) else given
     if hasattr(stage, "signature"):
         return stage
-    if not callable(stage):
+    if not callable(stage) or isinstance(stage, type):
         raise InputError(f"a {kind} is a function or an import path to one, got {given!r:.60}")
     source = stage if hasattr(stage, "__qualname__") else type(stage)
     name = f"{source.__module__}.{source.__qualname__}"
@@ -43,24 +53,32 @@ def as_stage(given: Any, kind: str) -> Any:
         digest = hashlib.sha256(inspect.getsource(source).encode()).hexdigest()[:8]
     except (OSError, TypeError):                  # typed into a console, or not written in Python
         digest = "source unknown"
-    signed: Any = partial(_entries, stage, kind, name)
+    call = partial(_called, stage, kind, name)
+    signed: Any = partial(_by_answer, call) if kind == "scorer" else call
     signed.signature = f"{name}:{digest}"
     return signed
 
 
-def _entries(function: Any, kind: str, name: str, items: Sequence[Any], *answers: Any) -> list[Any]:
-    """What a function returns, an entry for each input. InputError for another number of entries."""
-    if kind == "scorer":
-        values = iter(_entries(function, "metric", name, [pair for pairs in items for pair in pairs]))
-        return [[next(values) for _ in pairs] for pairs in items]
-    entries = list(function(items, *answers))
-    if len(entries) != len(items):
-        raise InputError(f"{name} must return an entry per input, {len(items)}, got {len(entries)}")
-    for i, entry in enumerate(entries):
-        if entry is None or entry != entry:                            # nan is not equal to itself
-            entries[i] = None
-        elif kind == "metric" and not 0 <= entry <= 1:
-            raise InputError(f"{name} must return numbers in [0, 1], or None; got {entry!r:.60}")
-        else:
-            entries[i] = float(entry) if kind == "metric" else tuple(entry)
-    return entries
+def _by_answer(call: Any, groups: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """The scores of each answer's pairs; the function sees those of all answers at once."""
+    values = iter(call([pair for pairs in groups for pair in pairs]))
+    return [[next(values) for _ in pairs] for pairs in groups]
+
+
+def _called(function: Any, kind: str, name: str, *items: Sequence[Any]) -> list[Any]:
+    """What a function returns, an entry for each input. InputError for anything else; its own errors pass."""
+    takes, checker, gives = KINDS[kind]
+    asked = f"{name} takes {takes}, {len(items[0])} here, and must return {gives}, or None, for each"
+    try:
+        given = function(*items)
+    except Exception as error:
+        error.add_note(asked)
+        raise
+    try:
+        entries = [None if value != value else value for value in given]        # nan is not equal to itself
+        read: list[Any] = checker.validate_python(entries)
+    except (TypeError, ValueError):               # also what pydantic raises
+        raise InputError(f"{asked}; got {given!r:.80}") from None
+    if len(read) != len(items[0]):
+        raise InputError(f"{asked}; got {len(read)}")
+    return read

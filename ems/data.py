@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -155,7 +155,8 @@ def records(source: Rows, kind: type[T], key: Callable[[T], Any]) -> list[T]:
         found[name] = record
     if not found:
         named = source if isinstance(source, str | Path) else "the list"
-        raise InputError(f"{named} is empty; rows with {', '.join(f.name for f in fields(kind))} are needed")
+        needed = [f.name for f in fields(kind) if f.default is MISSING and f.name != "group"]
+        raise InputError(f"{named} has no rows; each needs {', '.join(needed)}")
     return list(found.values())
 
 

@@ -32,7 +32,7 @@ def read_lines(path: str | Path) -> Iterator[str]:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
-        raise InputError(f"{path} is not UTF-8: save it so, a spreadsheet as CSV") from None
+        raise InputError(f"{path} is not UTF-8 text: save a workbook (.xlsx) as CSV UTF-8") from None
 
 
 def read_text(path: str | Path) -> str:

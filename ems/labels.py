@@ -32,7 +32,8 @@ def read_labels(source: Rows) -> pd.DataFrame:
     rows = map(asdict, records(source, Label, lambda row: (row.triplet_id, row.model)))
     table = pd.DataFrame(rows).dropna(subset="label")
     if table["label"].nunique() < 2 or not np.isfinite(table["label"]).all():
-        raise InputError(f"'label' must hold two or more different numbers, got {some(list(table['label']))}")
+        raise InputError("'label' must hold two or more different numbers, got "
+                         f"{some(table['label'].unique().tolist())}; correct them, or label more answers")
     return table
 
 
@@ -47,11 +48,10 @@ def agreement(values: pd.DataFrame, labels: pd.DataFrame, **settings: int) -> pd
     if unknown := sorted(labelled - known):
         raise InputError(f"{len(unknown)} labelled answers are not among the results: {some(unknown)}")
     measures = [spearman, pearson, *[auc] * (set(labels["label"]) <= {0.0, 1.0})]
-    rows = []
-    for (metric, part), cell in values.merge(labels, on=KEY).groupby(["metric", "part"]):
-        for measure in measures:
-            estimate = bootstrap(measure, (cell["value"], cell["label"]), cell["group"], **settings)
-            rows.append((metric, part, measure.__name__, *estimate))
+    cells = values.merge(labels, on=KEY).groupby(["metric", "part"])
+    rows = [(metric, part, measure.__name__,
+             *bootstrap(measure, (cell["value"], cell["label"]), cell["group"], **settings))
+            for (metric, part), cell in cells for measure in measures]
     return in_order(pd.DataFrame(rows, columns=["metric", "part", "measure", *Estimate._fields]))
 
 

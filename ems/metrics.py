@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .types import Scores
+from .types import InputError, Scores
 
 Indices = Sequence[int | None]        # per reference point: see `ems_scores`
 Values = Sequence[float | None]       # per point: in [0, 1], None = unscored
@@ -95,14 +95,14 @@ def f1(recall: float, precision: float) -> float:
 
 
 def check_alignment(match: Indices, score: Values, n_answer_points: int, ref_weights: Weights = ()) -> None:
-    """ValueError for lists of different lengths, an index off the list, a score or a weight out of range."""
+    """InputError for lists of different lengths, an index off the list, a score or a weight out of range."""
     if len(match) != len(score) or len(ref_weights) not in (0, len(match)):
-        raise ValueError("match, score and ref_weights must have one entry per reference point, "
+        raise InputError("match, score and ref_weights must have one entry per reference point, "
                          f"got {len(match)}, {len(score)} and {len(ref_weights)}")
     if not all(0.0 <= weight < math.inf for weight in ref_weights):
-        raise ValueError(f"weights must be 0 or more, got {list(ref_weights)}")
+        raise InputError(f"weights must be 0 or more, got {list(ref_weights)}")
     for i, (index, value) in enumerate(zip(match, score, strict=True)):
         if index is not None and not -1 <= index < n_answer_points:
-            raise ValueError(f"match[{i}] must be None or -1..{n_answer_points - 1}, got {index}")
+            raise InputError(f"match[{i}] must be None or -1..{n_answer_points - 1}, got {index}")
         if value is not None and not 0.0 <= value <= 1.0:
-            raise ValueError(f"score[{i}] must be None or in [0, 1], got {value}")
+            raise InputError(f"score[{i}] must be None or in [0, 1], got {value}")

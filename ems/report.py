@@ -12,7 +12,6 @@ import gzip
 import hashlib
 import html
 import json
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template
@@ -20,7 +19,7 @@ from typing import Any
 
 import pandas as pd
 
-from .frames import to_frame
+from .frames import in_order, to_frame
 from .io import write_file
 from .stats import MIN_CLUSTERS, summarise
 from .support.supporter import support_table
@@ -45,15 +44,15 @@ def save_report(results: Results, path: str | Path) -> Path:
     results = {metric: rows for metric, rows in results.items() if rows}
     if not results:
         raise InputError("there are no results to report; give those of ems evaluate")
-    summary = summarise(to_frame(results))
+    summary, support = summarise(to_frame(results)), _support(results)
     data = gzip.compress(json.dumps(_payload(results), ensure_ascii=False).encode(), mtime=0)
     page, style, script = ((TEMPLATES / name).read_text(encoding="utf-8")
                            for name in ("report.html", "report.css", "report.js"))
     return write_file(path, [Template(page).substitute(
         style=style, style_hash=_hash(style), script=script, script_hash=_hash(script),
         summary=_summary(summary), clusters=summary["clusters"].max(), least=MIN_CLUSTERS,
-        words=_words(results), support=_support(results), settings=_settings(results),
-        data=base64.b64encode(data).decode())])
+        words=_words(results), support=support, no_support="" if support else "hidden",
+        settings=_settings(results), data=base64.b64encode(data).decode())])
 
 
 def _hash(source: str) -> str:
@@ -72,11 +71,11 @@ def _summary(summary: pd.DataFrame) -> str:
     rows = []
     for (metric, model), own in summary.groupby(["metric", "model"], sort=False):
         values = {cell.part: with_interval(cell) for cell in own.itertuples(index=False)}
-        judged = percent(own["coverage"].min()) + (" †" if own["flagged"].any() else "")
+        scored = percent(own["coverage"].min()) + (" †" if own["flagged"].any() else "")
         rows.append({"Model": shortened(model), "Metric": shortened(metric), **values,
-                     "n": own["n"].min(), "Judged": judged})
-    parts = [part for part in PARTS if part in set(summary["part"])]
-    return _table(pd.DataFrame(rows, columns=["Model", "Metric", *parts, "n", "Judged"]).fillna("–"))
+                     "n": own["n"].min(), "Scored": scored})
+    table = pd.DataFrame(rows, columns=["Model", "Metric", *PARTS, "n", "Scored"])
+    return _table(table.dropna(axis=1, how="all").fillna("–"))
 
 
 def _words(results: Results) -> str:
@@ -86,9 +85,8 @@ def _words(results: Results) -> str:
         if hasattr(rows[0], "ref_points"):
             kind = scored_by(rows[0].to_dict())
             (least, most), (covered, in_part, missing) = LIMITS[kind], RIGHT[kind]
-            name = html.escape(shortened(metric))
-            notes += (f"<p>{name}: covered from {least:g} on ({covered} %), in part "
-                      f"between ({in_part} %), missing up to {most:g} ({missing} %).</p>")
+            notes += (f"<p>{html.escape(shortened(metric))}: covered from {least:g} on ({covered} %), "
+                      f"in part between ({in_part} %), missing up to {most:g} ({missing} %).</p>")
     return notes
 
 
@@ -98,10 +96,9 @@ def _support(results: Results) -> str:
     tables = [support_table(rows).assign(metric=metric) for metric, rows in checked.items() if rows]
     if not tables:
         return ""
-    table = pd.concat(tables).set_index(["model", "metric"]).astype(object).fillna(math.nan)
-    shown = table.map(lambda value: f"{value:,}" if isinstance(value, int) else percent(value)).reset_index()
-    shown[["model", "metric"]] = shown[["model", "metric"]].map(shortened)
-    return f"<section><h2>The answers’ points in the documents</h2>{_table(shown)}</section>"
+    table = in_order(pd.concat(tables)).set_index(["model", "metric"]).astype(object).fillna(float("nan"))
+    shown = table.map(lambda value: f"{value:,}" if isinstance(value, int) else percent(value))
+    return _table(shown.rename(index=shortened).reset_index().rename(columns=str.capitalize))
 
 
 def _settings(results: Results) -> str:
@@ -130,7 +127,8 @@ def _payload(results: Results) -> dict[str, Any]:
                          for row in alignment_rows(drawn)],
                 "ref": [_place(texts, visible(point)) for point in drawn.get("ref_points", ())],
                 "ans": [_place(texts, visible(point)) for point in drawn.get("ans_points", ())],
-                "support": [[support["label"], _place(texts, support_line(drawn, j))]
+                "support": [[support["label"] or "numbers missing" * bool(support["missing"]),
+                             _place(texts, support_line(drawn, j))]
                             for j, support in enumerate(drawn.get("support", ()))]})
     parts = [[name for name in PARTS.values() if hasattr(rows[0], name)] for rows in results.values()]
     return {"metrics": [shortened(metric) for metric in results], "parts": parts, "models": list(models),

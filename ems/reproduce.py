@@ -142,8 +142,7 @@ def plan(profile: str = "default", *, only: Sequence[str] = (), given: Parameter
     with tempfile.TemporaryDirectory() as scratch:
         for path in dict.fromkeys([next(iter(values)), *asking]) if asking else ():
             planned = {**deepcopy(values[path]), "RUN": scratch}
-            if "ENCODER" in planned:
-                planned["ENCODER"] = "all-MiniLM-L6-v2"      # the one that needs no network
+            planned |= {"ENCODER": ""} if "ENCODER" in planned else {}       # BERTScore asks no judge
             for model in _parts(planned):
                 if isinstance(model, dict) and model.get("model"):
                     model |= {"store": str(folder / "replies.sqlite"), **model, "mode": "plan"}
@@ -208,9 +207,12 @@ def _is_live(values: Parameters) -> bool:
 
 def _execute(path: Path, target: Path, values: Parameters) -> None:
     """Run one notebook in its folder and keep the executed copy; InputError names the cell that failed."""
-    from nbclient.exceptions import DeadKernelError
-    from papermill import execute_notebook
-    from papermill.exceptions import PapermillExecutionError
+    try:
+        from nbclient.exceptions import DeadKernelError
+        from papermill import execute_notebook
+        from papermill.exceptions import PapermillExecutionError
+    except ImportError as error:
+        raise InputError(f"notebooks need {error.name}; in a clone: pip install '.[all]'") from None
 
     target.parent.mkdir(parents=True, exist_ok=True)
     try:

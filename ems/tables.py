@@ -49,9 +49,11 @@ def shortened(name: str, limit: int = NAME_LIMIT) -> str:
 
 
 def as_text(table: pd.DataFrame, limit: int = NAME_LIMIT) -> str:
-    """A table for a terminal: safe texts of at most `limit` letters, three decimals, "–" for nothing."""
+    """A table for a terminal: texts cut to `limit`, three decimals, "–" for nothing; why an interval is."""
     safe = table.map(lambda cell: shortened(cell, limit) if isinstance(cell, str) else cell)
-    return safe.rename(columns=shortened).to_string(index=False, na_rep="–", float_format="{:z.3f}".format)
+    shown = safe.rename(columns=shortened).to_string(index=False, na_rep="–", float_format="{:z.3f}".format)
+    few = "clusters" in table and table["clusters"].min() < MIN_CLUSTERS
+    return f"{shown}\nNo interval over fewer than {MIN_CLUSTERS} clusters." if few else shown
 
 
 def table1(summary: pd.DataFrame, paper: pd.DataFrame | None = None, models: Sequence[str] = ()

@@ -87,13 +87,13 @@ def _word(result: Mapping[str, Any], score: float | None, nothing: str) -> str:
 
 
 def support_line(result: Mapping[str, Any], point: int | None) -> str:
-    """What the document says of an answer point, in one line; "" where the document was not asked."""
-    if point is None or not result.get("support"):
+    """What the document says of an answer point, in one line; "" where nothing is to be said."""
+    support = result["support"][point] if point is not None and result.get("support") else {}
+    if not (said := support.get("label") or support.get("reason")):
         return ""
-    support = result["support"][point]
     missing = "; not found: " + ", ".join(support["missing"]) if support["missing"] else ""
     quote = f"; passage {support['passage']}: {support['quote']}" if support["quote"] else ""
-    return visible(f"document: {support['label'] or support['reason']}{missing}{quote}", 250)
+    return visible(f"document: {said}{missing}{quote}", 250)
 
 
 def arithmetic(result: Mapping[str, Any]) -> list[str]:
@@ -123,11 +123,10 @@ def _cells(result: Mapping[str, Any], row: Row) -> tuple[str, str, str]:
     """The three texts of a row."""
     left, right = (f"{index}: {visible(result[side][index], 600)}" if index is not None else "–"
                    for side, index in (("ref_points", row.ref), ("ans_points", row.ans)))
-    score = f" {row.score:.2f}" if row.score else ""
+    score = f" {row.score:.2f}" if row.score and row.score >= 0.005 else ""
     weight = f"\nweight {row.weight:.2g}" if row.weight != 1 else ""
-    if row.is_hint:
-        return left, row.word + score + weight, f"(nearest: {visible(right, 90)})"
-    return left, row.word + score + weight, f"{right}\n{support_line(result, row.ans)}".strip()
+    right = f"(nearest: {visible(right, 90)})" if row.is_hint else f"{right}\n{support_line(result, row.ans)}"
+    return left, row.word + score + weight, right.strip()
 
 
 def as_text(result: Mapping[str, Any]) -> str:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from html.parser import HTMLParser
 from pathlib import Path
+
+import pytest
 
 from ems.judge import Record, Request
 from ems.judge.client import LLMJudge
 from ems.judge.store import Replies
+from ems.types import InputError
 
 ROOT = Path(__file__).parent.parent
 
@@ -38,6 +43,15 @@ def recorded(*files: str, sample: int = 0, kind: type[LLMJudge] = LLMJudge) -> L
     return kind("large-llm-2026-11", store=store, mode="replay", temperature=None, seed=None, sample=sample)
 
 
+@contextmanager
+def refused(*words: str, kind: type[Exception] = InputError) -> Iterator[None]:
+    """What is done in the block must be refused in one line that has these words."""
+    with pytest.raises(kind) as error:
+        yield
+    assert "\n" not in str(error.value)
+    assert all(word in str(error.value) for word in words), str(error.value)
+
+
 def until(holds: Callable[[], object], seconds: float = 60) -> None:
     """Waits for what another process does."""
     end = time.monotonic() + seconds
@@ -49,6 +63,20 @@ def until(holds: Callable[[], object], seconds: float = 60) -> None:
 def text_of(prompt: str) -> str:
     """The text between the last tags of a prompt."""
     return prompt.rpartition("<text>\n")[2].partition("\n</text>")[0]
+
+
+class Tags(HTMLParser):
+    """Collects the tags and attributes that a browser would see."""
+
+    def __init__(self, page: str):
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
 
 
 Said = str | Record | None

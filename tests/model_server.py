@@ -1,7 +1,12 @@
-"""A real OpenAI-compatible model server on loopback, from a GGUF file, through xllamacpp."""
+"""A real OpenAI-compatible model server on loopback, from a GGUF file, through xllamacpp.
+
+As a process of its own: `python tests/model_server.py FILE.gguf 8092`; without a file it serves SmolLM2-135M.
+"""
 
 import importlib.util
 import socket
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,8 +22,8 @@ def smollm2() -> Path:
 
 
 @contextmanager
-def serve(gguf: Path, *, context: int = 4096, slots: int = 2, threads: int = 2) -> Iterator[str]:
-    """Serve a model inside the block; yields the base URL. `context` is in tokens, for each slot."""
+def serve(gguf: Path, *, context: int = 4096, slots: int = 2, threads: int = 2, port: int = 0) -> Iterator[str]:
+    """Serve a model inside the block; yields the base URL. `context` is in tokens, for each slot; port 0: any."""
     import xllamacpp
 
     params = xllamacpp.CommonParams()
@@ -26,7 +31,7 @@ def serve(gguf: Path, *, context: int = 4096, slots: int = 2, threads: int = 2) 
     params.n_ctx, params.n_parallel, params.n_gpu_layers = context * slots, slots, 0
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
     params.warmup = False
-    params.hostnames, params.port = ["127.0.0.1"], _free_port()
+    params.hostnames, params.port = ["127.0.0.1"], port or _free_port()
     server = xllamacpp.Server(params)
     try:
         yield f"{server.listening_address}/v1"
@@ -38,3 +43,11 @@ def _free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return free.getsockname()[1]
+
+
+if __name__ == "__main__":
+    file = Path(sys.argv[1]) if len(sys.argv) > 1 else smollm2()
+    port = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    with serve(file, context=8192, slots=1, port=port) as address:
+        print(address, flush=True)
+        threading.Event().wait()

@@ -4,7 +4,7 @@ import math
 from collections import Counter
 
 import pytest
-from doubles import ask, judge_of
+from doubles import ask, judge_of, refused
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Fault, Loopback, completion
@@ -13,7 +13,6 @@ from ems.judge import Request, cost
 from ems.judge.client import JudgeUnavailable, LLMJudge
 from ems.judge.cost import Usage, at_most, checked_prices, money, plan_text, tokens_at_most, usage_table
 from ems.judge.store import Replies
-from ems.types import InputError
 
 ONE = {"prompt": 1e6, "completion": 1e6}         # a token costs 1
 
@@ -53,7 +52,7 @@ def test_money_by_hand():
     {"prompt": 2, "completion": 8, "input": 1}, "2.5,10",
 ])
 def test_bad_prices(prices):
-    with pytest.raises(InputError, match="prices must be numbers of money for a million tokens"):
+    with refused("prices must be numbers of money for a million tokens"):
         LLMJudge("m", prices=prices)
 
 
@@ -62,8 +61,7 @@ def test_the_limit_holds_to_the_cent_and_the_next_run_goes_on(tmp_path, workers)
     # A call may cost 64 + 4 prompt tokens and 16 reply tokens = 84, and does cost 2 + 1 = 3. After five calls
     # there are 100 - 5 x 3 = 85 left, room for a sixth; the 82 left after it are too few.
     with Loopback("yes") as server:
-        judge = judge_of(server, store=Replies(tmp_path / "r.sqlite"), prices=ONE,
-                         spend_limit=100, workers=workers)
+        judge = judge_of(server, store=Replies(tmp_path / "r.sqlite"), prices=ONE, spend_limit=100, workers=workers)
         with pytest.raises(JudgeUnavailable, match="limit of 100 reached: 18 spent, .* 84; 6 replies"):
             judge.ask(ask(20, "t"))
         assert server.count == 6
@@ -105,19 +103,14 @@ def test_what_a_useless_body_counts_is_counted():
 
 # --- tables ---
 
-USED = {"requests": 4, "stored": 1, "calls": 3, "prompt_tokens": 100, "cached_tokens": 10, "completion_tokens": 20,
-        "seconds": 2.0}
-
-
 def used(cost=None):
-    return Usage(**USED, failures=Counter(length=1), cost=cost)
+    return Usage(requests=4, stored=1, calls=3, prompt_tokens=100, cached_tokens=10, completion_tokens=20, seconds=2.0,
+                 failures=Counter(length=1), cost=cost)
 
 
 def test_the_table_sums_each_model_and_all():
-    table = usage_table({"a": {"match": used(0.5), "score": used(0.5)}, "b": {"match": used()}})
-    table = table.set_index(["model", "task"])
-    rows = ["a match", "a score", "b match", "a all", "b all"]
-    assert [" ".join(row) for row in table.index] == rows
+    table = usage_table({"a": {"match": used(0.5), "score": used(0.5)}, "b": {"match": used()}}).set_index(["model", "task"])
+    assert [" ".join(row) for row in table.index] == ["a match", "a score", "b match", "a all", "b all"]
     assert table.loc[("a", "all"), ["cost", "failures"]].tolist() == [1.0, 2]
     assert table["cost"].isna().tolist() == [False, False, True, False, True]     # b's prices are not known
     assert table.loc[("a", "all"), "calls"] == 2 * 3

@@ -5,19 +5,20 @@ import math
 
 import pandas as pd
 import pytest
+from doubles import refused
 
 from ems.baselines import Claims
 from ems.data import check_join, iter_results, load_answers, load_results, load_triplets
 from ems.io import write_jsonl
 from ems.results import CoverageResult, EMSResult, ScoreResult, Support
-from ems.types import Answer, GivenPoint, InputError, Triplet
+from ems.types import Answer, GivenPoint, Triplet
 
 T = {"id": "a", "group": "g", "question": "q?", "reference": "r"}
 A = {"triplet_id": "a", "model": "m", "answer": "x"}
 
 
-def saved(tmp_path, *rows, name="f.jsonl"):
-    path = tmp_path / name
+def saved(tmp_path, *rows):
+    path = tmp_path / "f.jsonl"
     path.write_text("".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows), encoding="utf-8")
     return path
 
@@ -68,7 +69,7 @@ def test_rows_of_dictionaries_and_of_a_frame():
     assert load_triplets(rows) == load_triplets(pd.DataFrame(rows)) == expected
     frame = pd.DataFrame({"triplet_id": [1, 2], "model": "m", "answer": ["x", None]}).astype({"answer": "string"})
     assert load_answers(frame[:1]) == [Answer("1", "m", "x")]
-    with pytest.raises(InputError, match="row 1: 'answer' is missing or empty"):
+    with refused("row 1: 'answer' is missing or empty"):
         load_answers(frame)
 
 
@@ -81,8 +82,8 @@ def test_given_points_stand_in_place_of_the_reference(tmp_path):
 # --- what is not
 
 @pytest.mark.parametrize(("rows", "says"), [
-    ([], "f.jsonl is empty; rows with id, group, question, reference"),
-    (["", " "], "is empty"), (["[]"], "is empty"),
+    ([], "f.jsonl has no rows; each needs id, question, reference"),
+    (["", " "], "has no rows"), (["[]"], "has no rows"),
     ([T, without(T, "question")], "line 2: 'question' is missing or empty; there are 'id', 'group', 'reference'"),
     ([A], "line 1: 'id' is missing"),                                      # answers in place of triplets
     ([{**T, "reference": None}], "'reference' is missing or empty"),
@@ -102,15 +103,12 @@ def test_given_points_stand_in_place_of_the_reference(tmp_path):
 ])
 def test_bad_triplets_get_one_clear_line(tmp_path, rows, says):
     path = saved(tmp_path, *rows)
-    with pytest.raises(InputError) as error:
+    with refused(says, str(path)):
         load_triplets(path)
-    assert says in str(error.value)
-    assert str(path) in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(("name", "text", "says"), [
-    ("a.jsonl", "", "is empty; rows with triplet_id, model, answer are needed"),
+    ("a.jsonl", "", "has no rows; each needs triplet_id, model, answer"),
     ("a.jsonl", f"{json.dumps(A)}\n{json.dumps(A)}", "line 2: a second row of ('a', 'm')"),
     ("a.jsonl", json.dumps({**A, "model": ""}), "'model' is missing or empty"),
     ("a.csv", "triplet_id,model,answer\na,m,one, two\n", "line 2: more cells than the header has; quote texts that hold ','"),
@@ -120,9 +118,8 @@ def test_bad_triplets_get_one_clear_line(tmp_path, rows, says):
 ])
 def test_bad_answers_get_one_clear_line(tmp_path, name, text, says):
     (tmp_path / name).write_text(text)
-    with pytest.raises(InputError) as error:
+    with refused(says):
         load_answers(tmp_path / name)
-    assert says in str(error.value)
 
 
 def test_the_join_names_gaps_and_refuses_strangers():
@@ -130,7 +127,7 @@ def test_the_join_names_gaps_and_refuses_strangers():
     done = [Answer(i, "m", "x") for i in "abc"]
     assert check_join(triplets, done) == {}
     assert check_join(triplets, [*done, Answer("b", "n", "")]) == {"n": ["a", "c"]}
-    with pytest.raises(InputError, match=r"2 unknown triplets: 'x', 'y'; there are 3: 'a'"):
+    with refused("2 unknown triplets: 'x', 'y'; there are 3: 'a'"):
         check_join(triplets, [Answer("y", "m", ""), Answer("x", "m", ""), *done])
 
 
@@ -146,22 +143,17 @@ SCORE = ScoreResult("t1", "m", math.nan, unscored=1, reason="no reply", signatur
 CLAIMS = Claims("t1", "m", ("x",), None, ("Neutral",), (), unscored=1, signature={"judge": "j"})
 
 
-def same(a, b):
-    """Whether two results are equal, where nan equals nan."""
-    return type(a) is type(b) and repr(a) == repr(b)
-
-
 def test_every_kind_of_result_comes_back_as_it_was_written(tmp_path):
     results = [EMS, LOST, COVERAGE, SCORE, CLAIMS]
     found = load_results(write_jsonl(tmp_path / "r.jsonl", [r.to_dict() for r in results]))
     assert list(found) == ["EMS(LLM)", "Coverage(LLM)", "Judge alone", "RAGChecker"]
-    assert all(same(a, b) for a, b in zip([r for rows in found.values() for r in rows], results, strict=True))
+    assert repr([r for rows in found.values() for r in rows]) == repr(results)             # in a text nan equals nan
 
 
 def test_results_are_read_one_at_a_time(tmp_path):
     results = iter_results(saved(tmp_path, EMS.to_dict(), "broken"))
     assert next(results) == ("EMS(LLM)", EMS)
-    with pytest.raises(InputError, match="line 2 is not JSON"):
+    with refused("line 2 is not JSON"):
         next(results)
 
 
@@ -177,8 +169,5 @@ def test_results_are_read_one_at_a_time(tmp_path):
         ({"signature": "ems:0"}, "'signature': Input should be a valid dictionary"))),
 ])
 def test_what_is_no_result_gets_one_clear_line(tmp_path, rows, says):
-    path = saved(tmp_path, *rows)
-    with pytest.raises(InputError) as error:
-        load_results(path)
-    assert says in str(error.value)
-    assert "\n" not in str(error.value)
+    with refused(says):
+        load_results(saved(tmp_path, *rows))

@@ -12,46 +12,39 @@ from pathlib import Path
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-CONDA = ["environment.yml", "binder/environment.yml"]
+ADAPTERS = [Requirement(text) for name in ("inspect_ai", "mlflow", "test-adapters") for text in EXTRAS[name]]
 # What names a machine or a registry. This file has the patterns, and is left out.
 FORBIDDEN = re.compile(r"pypi\.org|pythonhosted|artifactory|--(extra-)?index-url|--find-links|/work/|/home/\w|/root/"
                        r"|\bsk-(?!planted)[A-Za-z0-9_-]{20,}")
 
 
-def needed():
-    """What the package and all its extras ask for, without the package itself."""
-    lists = [PROJECT["dependencies"], *EXTRAS.values()]
-    return [r for requirements in lists for r in map(Requirement, requirements) if r.name != PROJECT["name"]]
+# What the package and all its extras ask for, without the package itself.
+NEEDED = [r for requirements in (PROJECT["dependencies"], *EXTRAS.values()) for r in map(Requirement, requirements)
+          if r.name != PROJECT["name"]]
 
 
-def canonical(name):
-    return re.sub("[-_.]+", "-", name).lower()
-
-
-def conda(name):
-    """The requirements of a conda file that are for conda."""
-    listed = yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))["dependencies"]
-    return [entry for entry in listed if isinstance(entry, str)]
-
-
-@pytest.mark.parametrize("requirement", needed(), ids=str)
+@pytest.mark.parametrize("requirement", NEEDED, ids=str)
 def test_every_requirement_is_pinned_to_a_version_that_it_allows(requirement):
-    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    pins = {canonical(name): version for name, _, version in (line.partition("==") for line in lines)}
-    assert requirement.specifier.contains(pins[canonical(requirement.name)])
+    file = "requirements-adapters.txt" if requirement in ADAPTERS else "constraints.txt"
+    lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
+    pins = {canonicalize_name(name): version for name, _, version in (line.partition("==") for line in lines)}
+    assert requirement.specifier.contains(pins[canonicalize_name(requirement.name)])
 
 
-@pytest.mark.parametrize("name", CONDA)
+@pytest.mark.parametrize("name", ["environment.yml", "binder/environment.yml"])
 def test_a_conda_file_asks_for_what_the_package_allows(name):
-    python = next(entry for entry in conda(name) if entry.startswith("python=")).removeprefix("python=")
+    listed = yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))["dependencies"]
+    conda = [entry for entry in listed if isinstance(entry, str)]                    # the others are for pip
+    python = next(entry for entry in conda if entry.startswith("python=")).removeprefix("python=")
     assert Requirement(f"python{PROJECT['requires-python']}").specifier.contains(f"{python}.0")
-    assert "pip" in conda(name)
-    asked = str(next(r for r in needed() if r.name == "torch").specifier)
-    torch = {entry.removeprefix("pytorch-cpu") for entry in conda(name) if entry.startswith("pytorch")}
+    assert "pip" in conda
+    asked = str(next(r for r in NEEDED if r.name == "torch").specifier)
+    torch = {entry.removeprefix("pytorch-cpu") for entry in conda if entry.startswith("pytorch")}
     assert torch == ({asked} if name.startswith("binder/") else set())
 
 
@@ -76,16 +69,13 @@ def test_binders_script_runs_and_leaves_torch_alone(tmp_path):
     assert "torch==" not in (tmp_path / "pins.txt").read_text()
 
 
-def committed():
+def test_no_file_names_an_index_a_machine_or_a_key():
     listing = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
                              capture_output=True, check=False)
     if listing.returncode:
         pytest.skip("not a git checkout")
-    return [ROOT / name for name in listing.stdout.decode().split("\0") if name and (ROOT / name).is_file()]
-
-
-def test_no_file_names_an_index_a_machine_or_a_key():
-    named = [f"{path.relative_to(ROOT)}: {found[0]}" for path in committed() if path != Path(__file__).resolve()
+    committed = [ROOT / name for name in listing.stdout.decode().split("\0") if name and (ROOT / name).is_file()]
+    named = [f"{path.relative_to(ROOT)}: {found[0]}" for path in committed if path != Path(__file__).resolve()
              and path.suffix in (".py", ".md", ".yaml", ".yml", ".jsonl", ".ipynb", ".toml", ".json", ".csv", ".txt", "")
              if (found := FORBIDDEN.search(path.read_text(encoding="utf-8")))]
     assert named == []

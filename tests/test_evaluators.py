@@ -1,20 +1,22 @@
-"""Evaluators by name: which stages a judge and a scorer make, and what is refused."""
+"""Evaluators by name: which stages a judge and a scorer make; stages and metrics of one's own; what is refused."""
 
-from math import isnan
+from math import isnan, nan
 
+import numpy as np
 import pytest
-from doubles import ScriptedJudge
+from doubles import ScriptedJudge, refused
 
 import ems
 from ems.baselines import JudgeAlone, RAGChecker
 from ems.coverage import Coverage
+from ems.custom import as_stage, load
 from ems.evaluators import OwnMetric, build, score_answer
 from ems.frames import metric_of, to_frame
 from ems.local.encoder import Encoder
 from ems.pipeline import EMS
 from ems.prompts import Prompts
 from ems.results import CoverageResult, EMSResult
-from ems.types import Answer, InputError, Triplet
+from ems.types import Answer, Triplet
 
 REFERENCE = "Revenue was $5 billion. Margin was 20%."
 ANSWER = "Sales came to 5 billion dollars. Costs fell. Margin was 20%."
@@ -69,10 +71,8 @@ def test_settings_reach_their_stages(tmp_path):
     (True, {"max_score": 0}, "max_score must be 1 to a million"), ("gpt-4o", {}, "a judge is an LLMJudge or a function"),
 ])
 def test_what_does_not_fit_is_refused_in_one_line(judge, settings, says):
-    with pytest.raises(InputError) as error:
+    with refused(says):
         build(ScriptedJudge() if judge is True else judge, **settings)
-    assert says in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 # --- stages and metrics of one's own ---
@@ -94,8 +94,8 @@ def test_own_stages_make_an_ems_of_one_s_own():
     result = evaluator.score(REFERENCE, ANSWER)
     assert (result.match, result.score) == ((0, 0), (0.5, 0.5))
     assert (result.recall, result.precision) == (0.5, 0.5 / 3)             # one of three answer points is chosen
-    assert [result.signature[name].partition(":")[0] for name in ("extract", "match", "score")] == [
-        f"{__name__}.{name}" for name in ("lines", "first", "half")]
+    named = {"extract": "lines", "match": "first", "score": "half"}
+    assert kinds(evaluator) == {name: f"{__name__}.{function}" for name, function in named.items()}
     assert metric_of(result) == f"EMS({__name__}.half)"
     assert build(None, f"{__name__}:half").score(REFERENCE, ANSWER).signature["score"] == result.signature["score"]
 
@@ -111,8 +111,76 @@ def test_an_own_metric_gives_a_value_an_answer_and_none_is_unscored():
     assert [(r.unscored, r.group) for r in results] == [(0, "h"), (0, "g"), (1, "h")]
     frame = to_frame(results)
     assert {name.rpartition(".")[2] for name in frame["metric"]} == {"share"}
-    assert set(frame["part"]) == {"Score"}
-    assert len(set(frame["signature"])) == 1
+    assert len(frame[["part", "signature"]].drop_duplicates()) == 1
+
+
+@pytest.mark.parametrize(("path", "says"), [
+    ("jaccard", "jaccard"), (":jaccard", ":jaccard"), ("../x:y", "../x:y"), ("no_such_module:jaccard", "no_such_module"),
+    ("in_this_folder:shar", "no attribute 'shar'"), ("needs_more:f", "absent_package_of_mine")])
+def test_a_path_that_leads_nowhere_is_one_clear_line(path, says, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in_this_folder.py").write_text("share = 3\n")
+    (tmp_path / "needs_more.py").write_text("import absent_package_of_mine\n")
+    with refused(says, "module:name"):
+        load(path)
+
+
+class Half:
+    def __call__(self, pairs):
+        return half(pairs)
+
+
+def test_a_function_is_signed_with_its_name_and_its_source():
+    signatures = [as_stage(stage, "scorer").signature for stage in (half, lines, Half())]
+    names, sources = zip(*(signature.split(":") for signature in signatures), strict=True)
+    assert names == tuple(f"{__name__}.{name}" for name in ("half", "lines", "Half"))
+    assert len(set(sources)) == 3
+    assert as_stage(max, "scorer").signature == "builtins.max:source unknown"
+    stage = as_stage(half, "scorer")
+    assert as_stage(stage, "scorer") is stage                   # what has a signature is a stage already
+
+
+@pytest.mark.parametrize(("kind", "entry", "read"), [
+    ("extractor", ["one", "two"], ("one", "two")), ("extractor", [], ()), ("extractor", None, None), ("matcher", [0, -1, None], (0, -1, None)),
+    ("metric", 1, 1.0), ("metric", nan, None), ("metric", None, None),
+])
+def test_what_a_function_returns_is_read(kind, entry, read):
+    assert as_stage(lambda items, *answers: [entry for _ in items], kind)(["item", "item"]) == [read, read]
+
+
+@pytest.mark.parametrize(("kind", "entry", "gives"), [
+    *(("scorer", entry, "a number in [0, 1]") for entry in (1.5, -0.1, "high", {"score": 0.5}, np.array([0.5, 1]))),
+    ("extractor", "one text", "a list of texts"), ("extractor", [1], "a list of texts"), ("extractor", 3, "a list of texts"),
+    ("matcher", 0, "an index or -1"), ("matcher", ["one"], "an index or -1")])
+def test_an_entry_of_another_kind_is_refused_with_what_is_wanted(kind, entry, gives):
+    with refused(f"1 here, and must return {gives}", "; got ["):
+        as_stage(lambda items: [entry for _ in items], kind)([[("a", "b")]])
+
+
+@pytest.mark.parametrize(("returned", "got"), [([0.5], "1"), (None, "None"), (0.5, "0.5")])
+def test_a_wrong_number_of_entries_is_refused(returned, got):
+    with refused("takes references and answers, 2 here, ", f" for each; got {got}"):
+        as_stage(lambda items: returned, "metric")(["a", "b"])
+
+
+def test_a_scorer_gets_all_pairs_at_once_and_its_scores_stay_with_their_answer():
+    seen = []
+
+    def scorer(pairs):
+        seen.append(list(pairs))
+        return [None if ref == ans else len(ref) / 10 for ref, ans in pairs]
+
+    groups = [[("a", "b"), ("same", "same")], [], [("ccc", "d")]]
+    assert as_stage(scorer, "scorer")(groups) == [[0.1, None], [], [0.3]]
+    assert seen == [[("a", "b"), ("same", "same"), ("ccc", "d")]]
+
+
+def test_an_own_functions_errors_pass_through():
+    with pytest.raises(ZeroDivisionError) as error:
+        as_stage(lambda items: 1 / 0, "metric")(["a"])
+    assert "must return a number" in error.value.__notes__[0]
+    with refused("a metric is a function"):
+        as_stage(dict, "metric")                               # a class, not an object that can be called
 
 
 # --- one answer ---

@@ -151,17 +151,20 @@ def test_a_run_ends_after_twenty_seconds_and_forty_calls(monkeypatch):
     assert 32 < len(calls) <= 40
 
 
-@pytest.mark.parametrize(("reply", "why", "hint"), [
-    (completion("The point", finish="length"), "length", "needs thinking_tokens"),
-    (completion(None, finish="length"), "length", "needs thinking_tokens"),
-    (completion(None, refusal="No."), "refusal", ""),
-    (completion("I am sorry, but I cannot do that."), "unreadable", ""),
+@pytest.mark.parametrize(("reply", "why", "kept", "hint"), [
+    (completion("The point", finish="length"), "length", "The point", "needs thinking_tokens"),
+    (completion(None, finish="length"), "length", "", "needs thinking_tokens"),
+    (completion(None, reasoning_content="The point"), "no text", "", ""),
+    (completion(None, refusal="No."), "refusal", "No.", ""),
+    (completion("I am sorry."), "unreadable", "I am sorry.", ""),
 ])
-def test_replies_of_no_use_end_a_run_and_are_kept(tmp_path, reply, why, hint):
+def test_replies_of_no_use_end_a_run_and_are_kept(tmp_path, reply, why, kept, hint):
     with Loopback(lambda body: reply) as server:
         judge = judge_of(server, store=Replies(tmp_path / "r.sqlite"))
         with pytest.raises(JudgeUnavailable, match=rf"32 replies in a row cannot be used \(32 {why}\).*{hint}"):
             judge.ask(ask(200, read=lambda text: None))
+        saved, = judge.ask(ask(1))
+        assert (saved.text, saved.error or "unreadable") == (kept, why)
         assert server.count == len(judge.store) == 32
 
 

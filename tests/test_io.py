@@ -7,6 +7,7 @@ import threading
 
 import pandas as pd
 import pytest
+from doubles import refused
 from study import read_frames
 
 from ems import io
@@ -21,7 +22,7 @@ def test_a_text_is_read_as_it_stands_but_for_the_byte_order_mark(tmp_path):
 
 
 @pytest.mark.parametrize(("content", "says"), [
-    (b"good\n\xff\xfe\n", "t is not UTF-8: save it so, a spreadsheet as CSV"),
+    (b"good\n\xff\xfe\n", r"t is not UTF-8 text: save a workbook \(.xlsx\) as CSV UTF-8"),
     ("a,b\n".encode("utf-16"), "is not UTF-8"),
     (None, "cannot be read: No such file"),
 ])
@@ -29,9 +30,9 @@ def test_what_is_no_text_is_named(tmp_path, content, says):
     path = tmp_path / "t"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(InputError, match=says):
+    with refused(says):
         io.read_text(path)
-    with pytest.raises(InputError, match="Is a directory"):
+    with refused("Is a directory"):
         io.read_text(tmp_path)
 
 
@@ -42,7 +43,7 @@ def test_what_is_no_text_is_named(tmp_path, content, says):
 def test_a_line_that_is_no_json_is_named(line, says):
     rows = io.parse_jsonl(["1\n", "\n", line], "f.jsonl")
     assert next(rows) == (1, 1)
-    with pytest.raises(InputError, match=f"f.jsonl, {says}"):
+    with refused(f"f.jsonl, {says}"):
         next(rows)
 
 

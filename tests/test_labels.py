@@ -1,42 +1,34 @@
-"""Results beside labels, and two judgements of the same points: by hand, against scipy, and what is refused."""
+"""Results beside labels: by hand, against scipy, and what is refused."""
 
 import math
 import re
+from dataclasses import replace
 
 import pandas as pd
 import pytest
+from doubles import refused
 from scipy.stats import spearmanr
 
 from ems.frames import to_frame
 from ems.io import write_jsonl
 from ems.labels import agreement, agreement_text, read_labels
-from ems.results import EMSResult
-from ems.types import InputError
+from ems.results import ScoreResult
 
 
-def results(values, group=""):
-    """A result of one point per (triplet, model, F1)."""
-    return [EMSResult(t, m, ("r",), ("a",), (0,), (f1,), f1, f1, f1, group=group, signature={"score": "llm:kit"})
-            for t, m, f1 in values]
-
-
-def saved(path, values):
-    return write_jsonl(path, [r.to_dict() for r in results(values)])
+def results(values):
+    """A result per (triplet, model, value)."""
+    return [ScoreResult(*value) for value in values]
 
 
 VALUES = [(f"t{i}", "m", i / 10) for i in range(10)]
 
 
-def measured(frame, part="F1"):
-    return frame[frame["part"] == part].set_index("measure")
-
-
-# --- people's labels
-
 def test_graded_labels_by_scipy():
     grades = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3]
     labels = read_labels([{"triplet_id": t, "model": m, "label": g} for (t, m, _), g in zip(VALUES, grades, strict=True)])
-    found = measured(agreement(to_frame(results(VALUES)), labels, resamples=50))
+    values = to_frame(results(VALUES))
+    found = agreement(pd.concat([values, values.assign(part="F1", value=0.0)]), labels, resamples=50)
+    found = found[found["part"] == "Score"].set_index("measure")
     assert list(found.index) == ["spearman", "pearson"]                    # labels other than 0 and 1: no AUC
     assert found.value["spearman"] == pytest.approx(spearmanr(range(10), grades).statistic)
     assert found.ci_low["spearman"] < found.value["spearman"] < found.ci_high["spearman"]
@@ -47,7 +39,7 @@ def test_zero_or_one_by_hand():
     values = [("t1", "a", 0.9), ("t1", "b", 0.2), ("t1", "c", 0.2), ("t2", "a", 0.1), ("t2", "b", 0.3), ("t3", "a", math.nan)]
     labels = read_labels(pd.DataFrame([("t1", "a", 1), ("t1", "b", 0), ("t1", "c", 1), ("t2", "a", True), ("t2", "b", False),
                                        ("t3", "a", 0)], columns=["triplet_id", "model", "label"]))
-    found = measured(agreement(to_frame(results(values)), labels, resamples=20))
+    found = agreement(to_frame(results(values)), labels, resamples=20).set_index("measure")
     # Right answers have 0.9, 0.2 and 0.1, wrong ones 0.2 and 0.3: of six pairs two wins and a tie.
     assert found.value["auc"] == (2 + 1 / 2) / 6
     assert (found.n["auc"], found.left_out["auc"]) == (5, 1)
@@ -56,13 +48,19 @@ def test_zero_or_one_by_hand():
 def test_the_text_tells_files_apart_and_leaves_out_what_has_no_label(tmp_path):
     path = tmp_path / "labels.csv"
     path.write_text("triplet_id;model;label\n" + "".join(f"t{i};m;{i % 2 if i < 8 else ''}\n" for i in range(10)))
-    files = [saved(tmp_path / f"{name}.jsonl", VALUES) for name in ("first", "second")]
-    shown = agreement_text(files[:1], path)
-    assert re.search(r"EMS\(LLM\) +F1 +auc .* 8 +8 +0$", shown, re.MULTILINE)
-    assert "first" not in shown
+    files = [write_jsonl(tmp_path / name, [r.to_dict() for r in results(VALUES)]) for name in ("first", "second")]
+    assert re.search("^ *Judge alone +Score +auc .* 8 +8 +0$", agreement_text(files[:1], path), re.MULTILINE)
     shown = agreement_text(files, path)
-    assert "first: EMS(LLM)" in shown
-    assert "second: EMS(LLM)" in shown
+    assert "No interval" not in shown
+    assert all(f"{name}: Judge alone" in shown for name in ("first", "second"))
+
+
+def test_labels_of_one_group_get_no_interval_and_the_reason(tmp_path):
+    (tmp_path / "labels.csv").write_text("triplet_id,model,label\n" + "".join(f"t{i},m,{i}\n" for i in range(10)))
+    path = write_jsonl(tmp_path / "one.jsonl", [replace(r, group="Apple").to_dict() for r in results(VALUES)])
+    shown = agreement_text([path], tmp_path / "labels.csv")
+    assert re.search(r"Score +spearman +1.000 +– +– +10 +1 +0$", shown, re.MULTILINE)
+    assert shown.endswith("No interval over fewer than 6 clusters.")
 
 
 @pytest.mark.parametrize(("text", "says"), [
@@ -73,13 +71,11 @@ def test_the_text_tells_files_apart_and_leaves_out_what_has_no_label(tmp_path):
 ])
 def test_bad_labels_get_one_clear_line(tmp_path, text, says):
     (tmp_path / "labels.csv").write_text(text)
-    with pytest.raises(InputError) as error:
+    with refused(says):
         read_labels(tmp_path / "labels.csv")
-    assert says in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 def test_labels_of_other_answers_are_refused():
     labels = read_labels([{"triplet_id": "t1", "model": "m", "label": 1}, {"triplet_id": "t1", "model": "n", "label": 0}])
-    with pytest.raises(InputError, match=r"1 labelled answers are not among the results: \('t1', 'n'\)"):
+    with refused("1 labelled answers are not among the results: ('t1', 'n')"):
         agreement(to_frame(results(VALUES)), labels)

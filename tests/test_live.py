@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-pytest.importorskip("xllamacpp", reason="the live test needs xllamacpp (pip install 'ems-kit[test]')")
+pytest.importorskip("xllamacpp", reason="the live test needs xllamacpp (pip install '.[test]' in a clone)")
 
 from model_server import serve, smollm2
 

@@ -64,11 +64,19 @@ def test_every_answer_is_there_with_its_rows_and_a_text_only_once(page_of):
     assert data["texts"].count("Revenue rose 6%.") == 1
 
 
+def test_numbers_that_the_document_lacks_are_marked_and_a_point_without_numbers_says_nothing(page_of):
+    checked = Support(None, missing=("9",), reason="1 of 2 numbers found"), Support(None)
+    data = packed(page_of([result(support=checked)]))
+    marked, silent = data["answers"][0]["support"]
+    assert (marked[0], silent[0]) == ("numbers missing", "")
+    assert [data["texts"][place] for _, place in (marked, silent)] == ["document: 1 of 2 numbers found; not found: 9", ""]
+
+
 def test_the_summary_needs_no_script(page_of):
     text = visible_text(page_of([result(triplet=f"t{i}", group=f"g{i}", support=SUPPORT) for i in range(6)]))
     assert "0.400 [0.400, 0.400]" in text
     assert "66.6 % †" in text                                      # of three reference points two have a score
-    assert "95 % intervals over 6 groups" in text
+    assert "number of groups: 6;" in text
     assert "m EMS(LLM) 12 0 50 % 50 % 0 % 50 %" in text            # points, unscored, supported, contradicted, silent, unmatched
 
 
@@ -149,6 +157,8 @@ def test_a_browser_draws_the_worst_answer_first_and_opens_the_one_in_its_address
     rows = re.findall(r'<tr class="answer.*?</tr>', page, re.S)
     assert [name in row for name, row in zip(("bad", "&lt;/script&gt;", "good"), rows, strict=True)] == [True] * 3
     assert "<td>2 of 2</td><td>Margin was 46%.</td>" in page        # what most answers miss
+    assert "3 of 3 answers. Reference points: 2 covered, 1 in part, 3 missing, 3 unscored." in page
+    assert "<small>t1 · Apple</small> How was t1? " in page
     assert "<title>EMS report</title>" in page
     assert "<img" not in page
     opened = drawn("#t1/bad")

@@ -1,6 +1,8 @@
 """`ems reproduce`: profiles against notebooks, what is skipped, how a failure ends; and one run of all notebooks."""
 
+import csv
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +15,8 @@ from loopback import Loopback
 
 from ems import reproduce
 from ems.cli import main
+from ems.judge.cost import plan_text
+from ems.prompts import KIT
 from ems.types import InputError
 
 ROOT = Path(__file__).parent.parent
@@ -260,27 +264,49 @@ def test_a_notebook_opens_alone_without_what_the_others_write(tmp_path):
 
 
 @pytest.fixture
-def made_up(tmp_path):
-    """Parameters for the paper's profile on one call that is made up, with the kit's prompts."""
-    (tmp_path / "AAPL_FY2024Q4.txt").write_text("Apple\n\n" + "Sales rose. " * 5000 + "\n\nThis concludes today's call.")
-    writing = reproduce.load_profile(ROOT, "paper")["01_dataset"]["WRITING"] | {"prompts": "kit", "transcripts": str(tmp_path)}
-    return {"COMPANIES": ["AAPL"], "PROMPTS": "kit", "WRITING": writing, "RUN": str(tmp_path / "run"), "RESAMPLES": 50}
+def made_up(tmp_path, monkeypatch):
+    """Parameters for any profile that asks models: one question, calls and prompt set that are made up, few resamples."""
+    for row in csv.DictReader((ROOT / "data" / "companies.csv").read_text(encoding="utf-8").splitlines()):
+        text = row["names"].partition("|")[0] + "\n\n" + "Sales rose. " * 5000 + "\n\nThis concludes today's call."
+        (tmp_path / f"{row['transcript']}.txt").write_text(text)
+    (tmp_path / "home/prompts/paper").mkdir(parents=True)
+    for task in ("answer", "consolidate", "extract", "match", "score"):            # what the paper has
+        shutil.copy(KIT / f"{task}.txt", tmp_path / "home/prompts/paper")
+    monkeypatch.setenv("EMS_HOME", str(tmp_path / "home"))
+    return {"COMPANIES": ["AAPL"], "LIMIT": 1, "RESAMPLES": 50, "RUN": str(tmp_path / "run"), "ENCODER": "all-MiniLM-L6-v2",
+            "WRITING.transcripts": str(tmp_path), "TRANSCRIPTS": str(tmp_path)}
 
 
 @runs_notebooks
-def test_the_papers_profile_can_be_counted(made_up):
-    counted = reproduce.plan("paper", only=["01", "02", "03"], given=made_up, root=ROOT)
-    calls = {task: used.calls for tasks in counted.values() for task, used in tasks.items()}
-    assert calls["consolidate"] == 5
-    assert calls["match"] > calls["extract"] > 15                       # five references, fifteen answers
+@pytest.mark.parametrize(("profile", "asked"), [
+    ("default", set()), ("findver", set()), ("smoke", set()), ("record", {"answer"}),
+    ("paper", {"answer", "consolidate", "extract", "match", "score", "claims", "entail", "judge"})])
+def test_every_profile_can_be_counted_whole(profile, asked, made_up):
+    counted = reproduce.plan(profile, given=made_up if asked else {}, root=ROOT)
+    assert {task for tasks in counted.values() for task, used in tasks.items() if used.calls} == asked
+    print(plan_text(counted))                                # as the command does
+
+
+def reply(body):
+    """What a judge might say: two points in every text, of two claims one entailed, 0 where a number is wanted."""
+    if "response_format" in body:
+        return json.dumps({"claims": ["Sales rose.", "Margins fell."], "labels": ["Entailment", "Neutral"],
+                           "points": ["Sales rose.", "Margins fell."]})
+    return "0" if body["max_tokens"] <= 64 else "- Sales rose.\n- Margins fell."
 
 
 @runs_notebooks
-def test_the_papers_first_notebook_runs_live(made_up):
-    with Loopback("Sales rose.") as server:
-        writing = made_up["WRITING"]
-        for model in (*writing["answers"], *writing["references"], writing["consolidator"]):
-            model |= {"base_url": server.url, "key_env": "none"}
-        run = reproduce.reproduce("paper", only=["01"], root=ROOT, given={**made_up, "LIMIT": 2})
+@pytest.mark.parametrize(("profile", "only"), [("paper", []), ("record", ["01"])])
+def test_a_profile_that_asks_runs_live(profile, only, made_up):
+    settings = reproduce.load_profile(ROOT, profile)
+    with Loopback(reply) as server:
+        for model in reproduce._parts(settings):
+            if isinstance(model, dict) and "base_url" in model:
+                model |= {"base_url": server.url, "key_env": "none"}
+        given = {"WRITING": settings["01_dataset"]["WRITING"], "JUDGE.base_url": server.url, "JUDGE.key_env": "none", **made_up}
+        run = reproduce.reproduce(profile, only=only, root=ROOT, given=given)
     rows = [json.loads(line) for line in (run / "answers.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert [row["answer"] for row in rows] == ["Sales rose."] * 6
+    assert [row["answer"] for row in rows] == ["- Sales rose.\n- Margins fell."] * 3
+    if profile == "paper":                                       # one claim of two is entailed, on either side
+        table = (run / "table1.csv").read_text(encoding="utf-8").splitlines()
+        assert [line.split(",")[3] for line in table if line.startswith("RAGChecker,F1")] == ["0.5"] * 3

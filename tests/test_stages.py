@@ -3,15 +3,14 @@
 import json
 
 import pytest
-from doubles import ScriptedJudge
+from doubles import ScriptedJudge, refused
 from rouge_score.rouge_scorer import RougeScorer as OfficialRouge
 
 from ems.extract import LLMExtractor, blocks_of, room, without_summaries
 from ems.judge import Record
 from ems.match import LLMMatcher
-from ems.prompts import Prompts, numbered, quoted
+from ems.prompts import Prompts, numbered
 from ems.score import KINDS, LLMScorer, bert_scorer, bleu, bleu_scorer, rouge, rouge_scorer
-from ems.types import InputError
 
 LONG = "Overall, sales rose.\n\nSales rose 5%.\n\nCosts fell 2%.\n\nIn short, all went well."
 
@@ -87,20 +86,16 @@ def test_a_prompt_that_asks_for_another_form_than_json_goes_without_a_schema(tmp
 REF, ANS = ("sales rose", "costs fell", "new shops"), ("revenue up", "31 stores")
 
 
-def test_one_call_a_reference_point():
-    judge = ScriptedJudge("0", "-1", "1")
-    matcher = LLMMatcher(judge)
-    assert matcher([(REF, ANS), ((), ANS), (REF, ())]) == [(0, -1, 1), (), (-1, -1, -1)]
-    assert len(judge.seen) == 3
-    assert all(judge.seen[i].count(quoted(point)) == 2 for i, point in enumerate(REF))
-    assert matcher.signature == f"llm:{Prompts().signature('match')}"
-
-
-def test_joint_matching_costs_one_call_an_answer():
-    judge = ScriptedJudge('{"matches": [0, -1, 1]}', '{"matches": [0]}')
-    matcher = LLMMatcher(judge, joint=True)
-    assert matcher([(REF, ANS), (REF, ()), (("a",), ("b",))]) == [(0, -1, 1), (-1, -1, -1), (0,)]
-    assert matcher.signature == f"llm:{Prompts().signature('match_all')},joint"
+@pytest.mark.parametrize(("joint", "replies", "signature"), [
+    (False, ["0", "-1", "1", "0"], f"llm:{Prompts().signature('match')}"),
+    (True, ['{"matches": [0, -1, 1]}', '{"matches": [0]}'], f"llm:{Prompts().signature('match_all')},joint"),
+])
+def test_one_call_a_reference_point_or_jointly_an_answer(joint, replies, signature):
+    judge = ScriptedJudge([*replies])
+    matcher = LLMMatcher(judge, joint=joint)
+    assert matcher([(REF, ANS), ((), ANS), (REF, ()), (("a",), ("b",))]) == [(0, -1, 1), (), (-1, -1, -1), (0,)]
+    assert len(judge.seen) == len(replies)
+    assert matcher.signature == signature
 
 
 @pytest.mark.parametrize(("reply", "match", "lost"), [
@@ -121,22 +116,18 @@ def test_joint_matches_that_cannot_be_read_are_unscored_and_counted(reply, match
 GROUPS = [[("a", "b"), ("c", "d")], [], [("e", "f")]]
 
 
-def test_one_call_a_pair():
-    judge = ScriptedJudge("7", "10", "high")
-    scorer = LLMScorer(judge)
-    assert scorer(GROUPS) == [[0.7, 1.0], [], [None]]
-    assert scorer.failures == {"score: unreadable": 1}
-    assert scorer.signature == f"llm:{Prompts().signature('score')},max=10"
-    assert "from 0 to 10" in judge.seen[0]
-
-
-def test_joint_scoring_costs_one_call_an_answer():
-    judge = ScriptedJudge('{"scores": [7.0, 11]}', '{"scores": [3, 4]}')
-    scorer = LLMScorer(judge, joint=True)
+@pytest.mark.parametrize(("joint", "replies", "signature", "tokens"), [
+    (False, ["7", "11", "high"], f"llm:{Prompts().signature('score')},max=10", 32),
+    (True, ['{"scores": [7.0, 11]}', '{"scores": [3, 4]}'], f"llm:{Prompts().signature('score_all')},max=10,joint", 32 + 8 * 2),
+])
+def test_one_call_a_pair_or_jointly_an_answer(joint, replies, signature, tokens):
+    judge = ScriptedJudge([*replies])
+    scorer = LLMScorer(judge, joint=joint)
     assert scorer(GROUPS) == [[0.7, None], [], [None]]
     assert scorer.failures == {"score: unreadable": 2}
-    assert scorer.signature == f"llm:{Prompts().signature('score_all')},max=10,joint"
-    assert judge.requests[0].max_tokens == 32 + 8 * 2
+    assert scorer.signature == signature
+    assert judge.requests[0].max_tokens == tokens
+    assert "from 0 to 10" in judge.seen[0]
 
 
 def test_another_scale():
@@ -144,7 +135,7 @@ def test_another_scale():
     assert LLMScorer(judge, max_score=100)([[("a", "b")]]) == [[0.5]]
     assert "from 0 to 100" in judge.seen[0]
     assert "about 50" in judge.seen[0]
-    with pytest.raises(InputError, match="got 0"):
+    with refused("got 0"):
         LLMScorer(judge, max_score=0)
 
 

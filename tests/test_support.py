@@ -8,12 +8,11 @@ import math
 from dataclasses import replace
 
 import pytest
-from doubles import ScriptedJudge
+from doubles import ScriptedJudge, refused
 
 from ems.results import CoverageResult, EMSResult, Support
 from ems.support.passages import Passages, cut, stem, terms
 from ems.support.supporter import check_by_judge, check_numbers, support_table
-from ems.types import InputError
 
 CALL = """Jane Roe -- Chief Financial Officer
 
@@ -64,19 +63,15 @@ def test_a_stem_is_what_recorded_rankings_were_made_with(word, stemmed):
     assert stem(word) == stemmed
 
 
-@pytest.mark.parametrize("before", ["字" * 996, "x" * 300 + " "])
-def test_a_number_is_not_cut_where_there_is_no_space_near_it(before):
-    number = "1,234,567.5" if before[0] == "字" else "9" * 900
-    text = before + number + "字" * 900
-    assert "".join(cut(text)) == text.replace(" ", "")
-    assert any(number in passage for passage in cut(text))
-
-
-def test_passages_hold_the_whole_text():
-    text = "\n\n".join([CALL, "word 1,234.5 " * 400, "x" * 2500])
+@pytest.mark.parametrize(("text", "number"), [
+    ("字" * 996 + "1,234,567.5" + "字" * 900, "1,234,567.5"), ("x" * 300 + " " + "9" * 900 + "字" * 900, "9" * 900),
+    ("\n\n".join([CALL, "word 1,234.5 " * 400, "x" * 2500]), "1,234.5"),
+])
+def test_passages_hold_the_whole_text_and_a_number_is_not_cut_where_there_is_no_space_near_it(text, number):
     passages = cut(text)
     assert max(map(len, passages)) <= 1000
     assert "".join(text.split()) == "".join("".join(passages).split())
+    assert sum(passage.count(number) for passage in passages) == text.count(number)
 
 
 # --- with a judge ---
@@ -123,10 +118,10 @@ def test_the_signature_says_how_points_were_checked_and_nothing_else_changes():
     ({"t": "--- \n\n ***"}, "the document is empty"),
 ])
 def test_a_triplet_without_a_document_is_refused(contexts, says):
-    with pytest.raises(InputError, match=says):
+    with refused(says):
         check_by_judge([result("Revenue rose.")], contexts, ScriptedJudge())
     if "context" in says:
-        with pytest.raises(InputError, match=says):
+        with refused(says):
             check_numbers([result("Revenue rose.")], contexts)
 
 
@@ -138,6 +133,7 @@ def test_a_triplet_without_a_document_is_refused(contexts, says):
     ("Total revenue was 94,900 million dollars.", ()),
     ("Total revenue was $97.3 billion, up 6%.", ("97,300,000,000",)),
     ("Americas revenue was $41,664 million.", ()),                  # the table's scale stands elsewhere
+    ("In 2019 it was $10,019.", ("2019", "10,019")),                # what may be a year has no comma
     ("Six million, or 6 million, phones.", ("6,000,000",)),         # ... but "6%" is not six million
 ])
 def test_which_numbers_the_document_has(point, missing):
@@ -149,7 +145,7 @@ def test_which_numbers_the_document_has(point, missing):
 
 def test_passages_may_be_given_and_a_point_may_have_no_number():
     checked, = check_numbers([result("Revenue rose 6%.", "Revenue rose.")], {"t": ["Up 6%.", "In 2024."]})
-    assert [s.reason for s in checked.support] == ["1 of 1 numbers found", "0 of 0 numbers found"]
+    assert [s.reason for s in checked.support] == ["1 of 1 numbers found", ""]
 
 
 # --- the table ---

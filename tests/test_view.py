@@ -1,10 +1,10 @@
 """One answer's alignment as text and as HTML: every point, what its score says, and nothing that outside texts command."""
 
-import html.parser
 import math
 import re
 
 import pytest
+from doubles import Tags
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,17 +42,12 @@ def test_pairs_are_the_reference_points_and_then_what_nothing_matched():
         (None, 1, "not in the reference", 0.0), (None, 2, "not in the reference", 0.0)]
 
 
-@pytest.mark.parametrize("contradicted", [{"contradicted": (1,)}, {"ans_contradicted": (0,)}], ids=" ".join)
-def test_a_point_that_the_other_side_contradicts_is_called_so(contradicted):
-    shown = [(row.ref, row.ans) for row in alignment_rows(covered(**contradicted).to_dict()) if row.word == "contradicted"]
-    assert shown == [(1, None) if "contradicted" in contradicted else (None, 0)]
-
-
 def test_coverage_shows_every_point_of_both_sides_and_the_nearest_one_as_a_hint():
-    result = covered(nearest=(1, -1, 0), contradicted=(1,))
+    result = covered(nearest=(1, -1, 0), contradicted=(1,), ans_contradicted=(1,))
     assert rows(result) == [
         (0, 1, "covered", 0.85), (1, None, "contradicted", 0.1), (2, 0, "unscored", None),
-        (None, 0, "covered", 0.62), (None, 1, "not in the reference", 0.0)]
+        (None, 0, "covered", 0.62), (None, 1, "contradicted", 0.0)]
+    assert rows(covered())[-1] == (None, 1, "not in the reference", 0.0)
     assert [row.is_hint for row in alignment_rows(result.to_dict())] == [True, False, True, False, False]
     assert "(nearest: 1: a1)" in as_text(result.to_dict())
 
@@ -110,19 +105,6 @@ def test_support_stands_below_the_point_and_its_quote_is_only_text():
 
 
 # --- text from outside ---
-
-class Tags(html.parser.HTMLParser):
-    """Collects the tags and attributes that a browser would see."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.tags, self.attributes = set(), set()
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.add(tag)
-        self.attributes |= {name for name, _ in attrs}
-
 
 def hostile():
     return paired(ref=[HOSTILE] * 4, ans=[HOSTILE, "word " * 90, HOSTILE * 20], model=HOSTILE, triplet_id=HOSTILE,

@@ -86,7 +86,7 @@ def usage_table(usages: Mapping[str, Mapping[str, Usage]]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    rows = [{"model": model, "task": task, **vars(used), "failures": used.failures.total(),
+    rows = [{"model": model, "task": task, **vars(used), "failures": sum(used.failures.values()),
              "cost": math.nan if used.cost is None else used.cost}
             for model, tasks in usages.items() for task, used in tasks.items()]
     table = pd.DataFrame(rows, columns=["model", "task", *COUNTS])

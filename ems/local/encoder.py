@@ -112,7 +112,7 @@ class Encoder:
             from bert_score import BERTScorer
             from transformers.utils import logging
         except ImportError as error:
-            raise InputError(f"BERTScore needs {error.name}: install the extra 'encoder'") from None
+            raise InputError(f"BERTScore needs {error.name}; in a clone: pip install '.[encoder]'") from None
         logging.set_verbosity_error()
         logging.disable_progress_bar()
         try:

@@ -87,8 +87,9 @@ def check_numbers(results: Sequence[R], contexts: Contexts) -> list[R]:
 def _numbers_in(document: Sequence[Number], point: str) -> Support:
     numbers = _numbers_of(point)
     lacking = [number for number in numbers if not any(_is_same(number, other) for other in document)]
-    return Support(None, missing=tuple(f"{number.value:,.12g}" for number in lacking),
-                   reason=f"{len(numbers) - len(lacking)} of {len(numbers)} numbers found")
+    missing = tuple(f"{n.value:,.12g}" if n.value >= 10_000 else f"{n.value:.12g}" for n in lacking)
+    return Support(None, missing=missing,
+                   reason=f"{len(numbers) - len(lacking)} of {len(numbers)} numbers found" if numbers else "")
 
 
 @lru_cache(maxsize=1024)

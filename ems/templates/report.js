@@ -4,7 +4,9 @@
 const PAGE = 100;                       // rows of the table that are drawn at a time
 const SIGNS = { covered: "●", "in part": "◐", missing: "✕", contradicted: "≠", "not in the reference": "○", unscored: "?" };
 const UNMATCHED = "supported, not in the reference";
-const FILTERS = ["missing", "contradicted", "unscored", "not in the reference", UNMATCHED];
+// What the document says of an answer point, as the filter of points names it.
+const BY_DOCUMENT = { contradicted: "contradicted by the document", "numbers missing": "numbers not in the document" };
+const FILTERS = ["missing", "contradicted", "unscored", "not in the reference", ...Object.values(BY_DOCUMENT), UNMATCHED];
 const TITLES = { recall: "Recall", precision: "Precision", f1: "F1", value: "Score" };
 const state = { metric: 0, model: -1, word: "", text: "", sort: "", down: false, shown: PAGE, linked: null };
 const $ = (id) => document.getElementById(id);
@@ -35,9 +37,12 @@ const isMissed = ([ref, , word]) => ref !== null && (word === "missing" || word 
 function prepare(answer) {              // what filters and sorting look at
   answer.searched = report.questions[answer.question].join(" ").toLowerCase();
   answer.missed = answer.rows.filter(isMissed).length;
-  answer.words = new Set([...answer.rows.map(([, , word]) => word), ...answer.support.map(([label]) => label)]);
-  const unmatched = ([, ans, word]) => word === "not in the reference" && answer.support[ans]?.[0] === "supported";
-  if (answer.rows.some(unmatched)) answer.words.add(UNMATCHED);
+  answer.words = new Set(answer.rows.flatMap((row) => saidOf(answer, row)));
+}
+
+function saidOf(answer, [, ans, word, , , isHint]) {        // of a row's points, as the filter of points names it
+  const [label] = (!isHint && answer.support[ans]) || [];
+  return [word, BY_DOCUMENT[label], word === "not in the reference" && label === "supported" ? UNMATCHED : ""];
 }
 
 function found() {                      // the answers that the filters let through, whatever is said of their points
@@ -53,10 +58,10 @@ function sortValue(answer) {
 }
 
 function compare(one, other) {          // what has no value stands last in either direction
-  const a = sortValue(one), b = sortValue(other);
+  const a = sortValue(one), b = sortValue(other), more = other.missed - one.missed;
   if (a === null || b === null) return (a === null) - (b === null);
   const order = typeof a === "string" ? a.localeCompare(b, "en", { numeric: true }) : a - b;
-  return state.down ? -order : order;
+  return (state.down ? -order : order) || more;
 }
 
 // ---- drawing
@@ -66,7 +71,7 @@ function draw() {
   if (state.linked) rows.unshift(...rows.splice(rows.indexOf(state.linked), 1));
   $("table").tBodies[0].replaceChildren(...rows.slice(0, state.shown).map(answerRow));
   const all = report.answers.filter((answer) => answer.metric === state.metric).length;
-  $("count").textContent = `${rows.length} of ${all} answers. Open one to see its points.`;
+  $("count").textContent = `${rows.length} of ${all} answers. ${counted(rows)}Open one to see its points.`;
   $("more").hidden = rows.length <= state.shown;
   $("more").textContent = `Show ${Math.min(rows.length - state.shown, PAGE)} more`;
   for (const head of $("table").tHead.rows[0].cells) {
@@ -76,24 +81,41 @@ function draw() {
   drawMissed();
 }
 
+function counted(answers) {             // "Reference points: 5 covered, 2 missing. "
+  const ofReference = new Map(), ofAnswers = new Map();
+  for (const [ref, , word] of answers.flatMap((answer) => answer.rows)) {
+    const counts = ref === null ? ofAnswers : ofReference;
+    counts.set(word, (counts.get(word) ?? 0) + 1);
+  }
+  const listed = (title, counts, words) => {
+    const said = words.filter((word) => counts.has(word)).map((word) => `${counts.get(word).toLocaleString("en")} ${word}`);
+    return said.length ? `${title}: ${said.join(", ")}. ` : "";
+  };
+  return listed("Reference points", ofReference, Object.keys(SIGNS))
+    + listed("Answer points", ofAnswers, ["contradicted", "not in the reference"]);
+}
+
 function drawMissed() {
   const points = new Map();             // by question and text: by how many answers a point is missed, and scored
   for (const answer of found()) {
     for (const row of answer.rows.filter(([ref, , word]) => ref !== null && word !== "unscored")) {
       const text = answer.ref[row[0]], key = `${answer.question} ${text}`;
-      const point = points.get(key) ?? { question: report.questions[answer.question][0], text, missed: 0, scored: 0 };
+      const point = points.get(key) ?? { question: answer.question, text, missed: 0, scored: 0 };
       point.scored += 1;
       point.missed += isMissed(row);
       points.set(key, point);
     }
   }
-  const most = [...points.values()].filter((point) => point.missed > 1).sort((a, b) => b.missed - a.missed).slice(0, 20);
+  const often = [...points.values()].filter((point) => point.missed > 1);
+  const most = often.sort((a, b) => b.missed - a.missed || a.scored - b.scored).slice(0, 20);
   $("missed").hidden = !most.length;
+  $("missed").querySelector("summary").textContent = "Reference points that these answers miss most often"
+    + (often.length > most.length ? ` (${most.length} of ${often.length.toLocaleString("en")} missed more than once)` : "");
   $("missed").querySelector("tbody").replaceChildren(...most.map(({ question, text, missed, scored }) => {
-    const link = make("button", "link", question);
-    link.addEventListener("click", () => { $("text").value = question; changed(); });
+    const [id, , asked] = report.questions[question], link = make("button", "link", id);
+    link.addEventListener("click", () => { $("text").value = id; changed(); });
     const cells = [`${missed} of ${scored}`, report.texts[text]].map((shown) => make("td", "", shown));
-    return put(make("tr"), ...cells, put(make("td"), link));
+    return put(make("tr"), ...cells, put(make("td"), put(make("span", "question"), link, ` ${asked}`)));
   }));
 }
 
@@ -107,7 +129,7 @@ function drawHead() {
     const head = make("th", name), button = make("button", "", title);
     head.dataset.key = key;
     button.addEventListener("click", () => {
-      Object.assign(state, { down: state.sort === key && !state.down, sort: key });
+      Object.assign(state, { down: state.sort === key ? !state.down : key === "missed", sort: key });
       draw();
     });
     return put(head, button);
@@ -117,7 +139,6 @@ function drawHead() {
 
 function answerRow(answer) {
   const row = make("tr", "answer"), open = make("button", "open", report.models[answer.model]);
-  const [id, , text] = report.questions[answer.question];
   const scores = report.parts[state.metric].map((part, i, all) => {
     const value = answer.values[part], bar = make("span", "bar");
     bar.style.setProperty("--share", value ?? 0);
@@ -126,11 +147,16 @@ function answerRow(answer) {
   const points = answer.ref.length;
   const missed = make("td", "number wide-only", points ? `${answer.missed} of ${points}` : "–");
   if (answer.unscored) missed.append(make("small", "", `${answer.unscored} unscored`));
-  const asked = put(make("span", "question"), make("small", "", id), text);
+  const asked = put(make("span", "question"), ...named("small", answer));
   put(row, put(make("td"), open), put(make("td"), asked), ...scores, missed);
   row.addEventListener("click", () => toggle(row, open, answer));
   if (answer === state.linked) queueMicrotask(() => { toggle(row, open, answer); row.scrollIntoView(); });
   return row;
+}
+
+function named(tag, answer) {           // the question with its id, and its group where it has one of its own
+  const [id, group, text] = report.questions[answer.question];
+  return [make(tag, "", group && group !== id ? `${id} · ${group}` : id), ` ${text} `];
 }
 
 function toggle(row, open, answer) {
@@ -143,29 +169,30 @@ function toggle(row, open, answer) {
 }
 
 function alignment(answer) {
-  const [id, , text] = report.questions[answer.question], address = make("a", "", "link to this answer");
+  const address = make("a", "", "link to this answer"), head = put(make("p"), ...named("b", answer), address);
   address.href = addressOf(answer);
-  const head = put(make("p"), make("b", "", id), ` ${text} `, address);
   const sums = put(make("ul", "quiet"), ...answer.sums.map((line) => make("li", "", line)));
   if (!answer.rows.length) return [head, sums];
   const titles = [["", "Reference point"], ["tag", "Score"], ["", "Answer point"]];
   const heads = put(make("tr"), ...titles.map(([name, title]) => make("th", name, title)));
-  const rows = put(make("tbody"), ...answer.rows.map((row) => pointRow(answer, row)));
+  const sought = (row) => state.word !== "" && saidOf(answer, row).includes(state.word);      // what the filter names is first
+  const ordered = [...answer.rows].sort((a, b) => sought(b) - sought(a));
+  const rows = put(make("tbody"), ...ordered.map((row) => pointRow(answer, row)));
   return [head, sums, put(make("table", "points"), put(make("thead"), heads), rows)];
 }
 
 function pointRow(answer, [ref, ans, word, score, weight, isHint]) {
-  const row = make("tr", word.replaceAll(" ", "-")), tag = make("td", "own"), right = point(ans, answer.ans, isHint);
+  const row = make("tr", word.replaceAll(" ", "-")), tag = make("td", "own tag"), right = point(ans, answer.ans, isHint);
   row.style.setProperty("--share", score ?? 0);
-  put(tag, make("span", "sign", SIGNS[word]), ` ${word}${score ? ` ${score.toFixed(2)}` : ""}`);
-  if (weight !== 1) tag.append(make("small", "", `weight ${weight.toPrecision(2)}`));
+  put(tag, make("span", "sign", SIGNS[word]), ` ${word}${score >= 0.005 ? ` ${score.toFixed(2)}` : ""}`);
+  if (weight !== 1) tag.append(" ", make("small", "", `weight ${weight.toPrecision(2)}`));
   const [label, line] = (!isHint && answer.support[ans]) || [];
-  if (line !== undefined) right.append(make("small", `document ${label}`, report.texts[line]));
+  if (report.texts[line]) right.append(make("small", label in BY_DOCUMENT ? "document warns" : "document", report.texts[line]));
   return put(row, point(ref, answer.ref, false), tag, right);
 }
 
 function point(index, list, isHint) {
-  if (index === null) return make("td", "hint", "–");
+  if (index === null) return make("td", "hint none", "–");
   const at = make("span", "at", isHint ? `nearest: ${index}` : index);
   return put(make("td", isHint ? "hint" : "own"), at, report.texts[list[index]]);
 }

@@ -122,9 +122,10 @@ def _hash(answer: Answer) -> bytes:
 
 def example(results: Sequence[EMSResult], triplet_id: str = "") -> EMSResult:
     """A result to look at: the median F1 of the model with the best mean, or its answer to `triplet_id`."""
-    means = pd.DataFrame([{"model": r.model, "f1": r.f1} for r in results]).groupby("model")["f1"].mean()
-    valued = [r for r in results if r.model == means.idxmax() and r.f1 == r.f1]
-    best = sorted(valued, key=lambda r: (r.f1, r.triplet_id))
+    valued = [r for r in results if r.f1 == r.f1] or results
+    means = pd.DataFrame([{"model": r.model, "f1": r.f1} for r in valued]).groupby("model")["f1"].mean()
+    best_model = means.fillna(0.0).idxmax()
+    best = sorted((r for r in valued if r.model == best_model), key=lambda r: (r.f1, r.triplet_id))
     named = [r for r in best if r.triplet_id == triplet_id]
     return named[0] if named else best[len(best) // 2]
 

@@ -133,7 +133,7 @@ def read_twice(first: Sequence[EMSResult], second: Sequence[EMSResult]) -> pd.Da
     shares = [both[side].value_counts(normalize=True) for side in both]
     chance = shares[0].mul(shares[1], fill_value=0).sum()
     return pd.DataFrame([{"answers": len(second), "points": len(both), "same label": same,
-                          "kappa": (same - chance) / (1 - chance)}])
+                          "kappa": (same - chance) / (1 - chance) if chance < 1 else float("nan")}])
 
 
 def _labels(results: Sequence[EMSResult]) -> pd.Series:

@@ -3,14 +3,14 @@
 from contextlib import nullcontext
 
 import pytest
-from doubles import ScriptedJudge
+from doubles import ScriptedJudge, refused
 from study import ROOT, dataset
 
 import ems
 from ems.judge import Record
 from ems.prompts import Prompts
 from ems.reproduce import load_profile
-from ems.types import InputError, Triplet
+from ems.types import Triplet
 
 DATA = ROOT / "data" / "q3-2024"
 TRIPLETS = [Triplet(f"{name}-Q1", name, f"What did {name} sell?", "", " ".join(["The call."] * 100)) for name in "AB"]
@@ -25,7 +25,7 @@ def writer(judge, context_tokens=0, context_chars=None, max_tokens=800):
 def test_the_committed_triplets_are_those_of_the_ten_calls():
     assert dataset.call_triplets(ROOT / "data") == ems.load_triplets(DATA / "triplets.jsonl")
     assert [t.id for t in dataset.call_triplets(ROOT / "data", ["LLY"])] == [f"LLY-Q{i}" for i in range(1, 6)]
-    with pytest.raises(InputError, match="no 'IBM'"):
+    with refused("no 'IBM'"):
         dataset.call_triplets(ROOT / "data", ["IBM"])
 
 
@@ -38,7 +38,7 @@ def test_the_committed_triplets_are_those_of_the_ten_calls():
 def test_what_is_not_the_whole_call_is_refused(tmp_path, text, says):
     company = {"transcript": "ACM", "names": "Acme|Acme Works", "min_chars": "2000"}
     (tmp_path / "ACM.txt").write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match=says) if says else nullcontext():
+    with refused(says) if says else nullcontext():
         assert dataset.read_call(tmp_path, company) == SPOKEN
 
 
@@ -54,9 +54,9 @@ def test_a_writer_sees_as_much_of_the_document_as_fits():
     closed = [Triplet("A-Q1", "A", "What did A sell?", "")]
     dataset.write_answers(closed, writer(judge, context_chars=0), Prompts())
     assert "<text>" not in judge.seen[3]
-    with pytest.raises(InputError, match="no context"):
+    with refused("no context"):
         dataset.write_answers(closed, writer(judge), Prompts())
-    with pytest.raises(InputError, match="needs a model"):
+    with refused("needs a model"):
         dataset.Writer.of({"served": "x"}, ROOT, ROOT, "replay")
 
 
@@ -68,7 +68,7 @@ def test_a_writer_sees_as_much_of_the_document_as_fits():
     (Record("", "answer", "m", "", failure="http 500"), None),
 ])
 def test_an_answer_is_what_was_written_or_an_error_but_never_a_silent_zero(reply, answer):
-    with pytest.raises(InputError, match="no answer by small on A-Q1") if answer is None else nullcontext():
+    with refused("no answer by small on A-Q1") if answer is None else nullcontext():
         assert dataset.write_answers(TRIPLETS[:1], writer(ScriptedJudge(reply)), Prompts())[0]["answer"] == answer
 
 
@@ -82,7 +82,7 @@ def test_references_are_made_of_the_answers_of_several_writers():
     assert [t.reference for t in dataset.write_references(TRIPLETS, [first], None, Prompts())[0]] == ["One.", "One."]
     silent = writer(ScriptedJudge({"answer": Record("", "answer", "m", "", "refusal")}))
     for writers, says in (([], "one writer"), ([first, second], "one writer"), ([silent], "came out empty")):
-        with pytest.raises(InputError, match=says):
+        with refused(says):
             dataset.write_references(TRIPLETS, writers, None, Prompts())
 
 

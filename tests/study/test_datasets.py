@@ -5,9 +5,10 @@ import json
 
 import pandas as pd
 import pytest
+from doubles import refused
 from study import datasets, read_frames
 
-from ems.types import Answer, InputError, Triplet
+from ems.types import Answer, Triplet
 
 CONTENT = b'[{"x": 1}]\n' * 400
 NAME = "set/data/a.json"
@@ -15,28 +16,23 @@ ADDRESS = "owner/repo/c0ffee/data/a.json"
 
 
 @pytest.fixture
-def cached(tmp_path, monkeypatch):
-    """One pinned file, no mirror, and the place in the cache where it will lie."""
+def places(tmp_path, monkeypatch):
+    """One pinned file and no mirror: where it lies in the cache, and on a code host that is a folder."""
     digest = hashlib.sha256(CONTENT).hexdigest()
     pin = datasets.Pin("owner/repo", "c0ffee", "data/a.json", len(CONTENT), digest)
     monkeypatch.setattr(datasets, "pins", lambda: {NAME: pin})
     monkeypatch.setenv("EMS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("EMS_DATA_MIRROR", raising=False)
-    return tmp_path / "cache" / ADDRESS
-
-
-@pytest.fixture
-def host(tmp_path, monkeypatch):
-    """Where the file lies on a code host that is a folder."""
     monkeypatch.setenv("EMS_UPSTREAM_URL", f"file://{tmp_path}/host/")
-    path = tmp_path / "host" / ADDRESS
-    path.parent.mkdir(parents=True)
-    return path
+    monkeypatch.delenv("EMS_DATA_MIRROR", raising=False)
+    cached, host = tmp_path / "cache" / ADDRESS, tmp_path / "host" / ADDRESS
+    host.parent.mkdir(parents=True)
+    return cached, host
 
 
 # --- files ---
 
-def test_a_download_is_verified_kept_and_not_repeated(cached, host):
+def test_a_download_is_verified_kept_and_not_repeated(places):
+    cached, host = places
     host.write_bytes(CONTENT)
     assert datasets.source(NAME) == cached
     host.unlink()
@@ -50,18 +46,18 @@ def test_a_download_is_verified_kept_and_not_repeated(cached, host):
 @pytest.mark.parametrize(("content", "says"), [
     (CONTENT[:100], "100 bytes were read"), (CONTENT + b"x", f"{len(CONTENT) + 1} bytes were read"),
     (CONTENT[:-1] + b"x", "is not the file pinned"),        # the right size, another content
-    (None, r"in no mirror and no cache.*No such file.*set EMS_DATA_MIRROR"),
+    (None, "No such file or directory"),
 ])
-def test_a_failed_download_leaves_nothing(cached, host, content, says):
+def test_a_failed_download_leaves_nothing(places, content, says):
+    cached, host = places
     if content is not None:
         host.write_bytes(content)
-    with pytest.raises(InputError, match=says) as error:
+    with refused(says, "set EMS_DATA_MIRROR" if content is None else "nothing was kept"):
         datasets.source(NAME)
-    assert "\n" not in str(error.value)
     assert not cached.parent.exists() or not list(cached.parent.iterdir())
 
 
-def test_the_mirror_comes_first_and_a_part_of_a_file_is_named(cached, tmp_path, monkeypatch):
+def test_the_mirror_comes_first_and_a_part_of_a_file_is_named(places, tmp_path, monkeypatch):
     there = tmp_path / "mirror" / NAME
     there.parent.mkdir(parents=True)
     there.write_bytes(b"[3]")
@@ -69,10 +65,10 @@ def test_the_mirror_comes_first_and_a_part_of_a_file_is_named(cached, tmp_path, 
     with pytest.warns(UserWarning, match="a.json is not the whole file of owner/repo"):
         assert datasets.rows_of(NAME) == [3]
     there.write_bytes(CONTENT)                          # whole, and no JSON
-    with pytest.raises(InputError, match=r"is not JSON .*fetch it from owner/repo"):
+    with refused("is not JSON", "fetch it from owner/repo"):
         datasets.rows_of(NAME)
     monkeypatch.setenv("EMS_DATA_MIRROR", str(tmp_path / "absent"))
-    with pytest.raises(InputError, match=r"absent', which is no folder"):
+    with refused("absent', which is no folder"):
         datasets.source(NAME)
 
 
@@ -81,7 +77,7 @@ def test_every_pin_is_whole_and_other_names_are_refused():
     assert {name.split("/")[0] for name in pins} == set(datasets.SETS) - {"systems"}          # these are of findver
     assert all(len(pin.sha256) == 64 and len(pin.commit) == 40 and pin.size > 0 for pin in pins.values())
     assert len(datasets.pinned(datasets.FINANCEBENCH_RESULTS)) == 16
-    with pytest.raises(InputError, match=r"other\.json is not pinned in data/upstream\.csv"):
+    with refused("other.json is not pinned in data/upstream.csv"):
         datasets.source("findver/data/other.json")
 
 
@@ -119,7 +115,7 @@ def test_findver_is_joined_by_id_and_both_spellings_are_read(small):
     assert list(first["size"]) == [3.0, 8.0, 70.0]
     assert (first["correct"].all(), first["stated"].any()) == (True, False)
     small(datasets.FINDVER_CLAIMS, [{**claim, "example_id": "ie-val-0", "statement": "other", "explanation": "e"}])
-    with pytest.raises(InputError, match="is not the claim of that id"):
+    with refused("is not the claim of that id"):
         datasets.findver()
 
 
@@ -150,7 +146,7 @@ def test_financebench_labels_are_brought_to_three_words(small, monkeypatch):
     assert list(labels["correct"]) == [False, True, False]
     assert datasets.financebench(contexts=True)[0][0].context == "page one\n\npage two"
     small(result, [{**rows[0], "label": "Maybe"}])
-    with pytest.raises(InputError, match="correct, incorrect or refusal needed, got 'maybe'"):
+    with refused("correct, incorrect or refusal needed, got 'maybe'"):
         datasets.financebench()
 
 

@@ -1,9 +1,8 @@
 """The paper's prompts out of a copy of it: here a made-up paper, since the real words are not ours."""
 
 import pytest
+from doubles import refused
 from study import paper_prompts
-
-from ems.types import InputError
 
 QUESTIONS = "\n".join(f"QUESTION {i}\nWhat does part {i} of the report say,\nand why?" for i in range(1, 6))
 BODIES = {
@@ -16,25 +15,25 @@ BODIES = {
 }
 
 
-def paper(bodies=BODIES, questions=QUESTIONS):
+def paper(bodies):
     boxes = [f"{paper_prompts.BOXES[task][0]}\n{body}\nFigure {i}: The prompt for something."
              for i, (task, body) in enumerate(bodies.items(), 3)]
-    return "\n".join(["Intro.", "A.1 Questions designed for reports", questions, "A.2 Answer Generation Prompts", *boxes])
+    return "\n".join(["Intro.", "A.1 Questions designed for reports", QUESTIONS, "A.2 Answer Generation Prompts", *boxes])
 
 
 @pytest.fixture
-def copy(tmp_path, monkeypatch):
+def imported(tmp_path, monkeypatch):
+    """Imports the prompts of a paper with these bodies, into `home` below the test's folder."""
     monkeypatch.setenv("EMS_HOME", str(tmp_path / "home"))
 
-    def write(text):
-        path = tmp_path / "paper.txt"
-        path.write_text(text, encoding="utf-8")
-        return path
-    return write
+    def imported(bodies):
+        (tmp_path / "paper.txt").write_text(paper(bodies), encoding="utf-8")
+        return paper_prompts.import_prompts(tmp_path / "paper.txt")
+    return imported
 
 
-def test_parts_become_templates_with_slots(copy):
-    folder, differing = paper_prompts.import_prompts(copy(paper()))
+def test_parts_become_templates_with_slots(imported):
+    folder, differing = imported(BODIES)
     assert (folder / "answer.txt").read_text() == "$context\nAnswer $question with all figures.\n"
     assert "Score \"$reference\" against $candidate from 0 to $max_score. It costs $$5." in (folder / "score.txt").read_text()
     assert (folder / "extract.txt").read_text().splitlines()[-2:] == ["1. Keep figures.", "2. Keep names."]
@@ -42,13 +41,11 @@ def test_parts_become_templates_with_slots(copy):
     assert set(differing) == set(paper_prompts.HASHES)          # a made-up paper has none of the printed words
 
 
-def test_a_missing_part_is_named_and_nothing_is_written(copy):
-    short = {task: body for task, body in BODIES.items() if task != "match"}
-    with pytest.raises(InputError, match="match"):
-        paper_prompts.import_prompts(copy(paper(short)))
-    assert not (copy("").parent / "home").exists()
-
-
-def test_a_prompt_without_its_place_is_refused(copy):
-    with pytest.raises(InputError, match="score.*max_score"):
-        paper_prompts.import_prompts(copy(paper({**BODIES, "score": "Score <kp1> against <kp2>."})))
+@pytest.mark.parametrize(("bodies", "says"), [
+    ({task: body for task, body in BODIES.items() if task != "match"}, ["match"]),
+    ({**BODIES, "score": "Score <kp1> against <kp2>."}, ["score", "max_score"]),
+])
+def test_a_missing_part_or_place_is_named_and_nothing_is_written(imported, tmp_path, bodies, says):
+    with refused(*says):
+        imported(bodies)
+    assert not (tmp_path / "home").exists()

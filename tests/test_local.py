@@ -1,4 +1,4 @@
-"""The local evaluator: words weighted by rarity, numbers as printed, and nothing else."""
+"""The local evaluator: points cut out by rules, words weighted by rarity, numbers as printed, and nothing else."""
 
 import time
 
@@ -6,8 +6,52 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ems.local.sentences import SentenceExtractor, remove_summaries
 from ems.local.words import ASKED, NUMBER, Number, WordMatcher, _weight, cover, read, stem
 
+# --- points ---
+
+def points(text, unit="sentence"):
+    return SentenceExtractor(unit, keep_summaries=True)([text])[0]
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("Sales rose 5.2% in the U.S. market. Costs fell.", ("Sales rose 5.2% in the U.S. market.", "Costs fell.")),
+    ("Mr. Cook spoke. J. P. Morgan listened.", ("Mr. Cook spoke.", "J. P. Morgan listened.")),
+    ("- Sales rose\n- Costs fell", ("Sales rose", "Costs fell")),
+    ("1. Sales rose.\n2. Costs fell.", ("Sales rose.", "Costs fell.")),
+    ("## Results\n\nSales rose.", ("Sales rose.",)),
+    ("It rose.[19][15] It fell.", ("It rose.[19][15]", "It fell.")),
+    ("[19][15]", ()),
+    ("销售增长。成本下降。", ("销售增长。", "成本下降。")),
+    ("| | 2023 | 2024 |\n|---|---|---|\n| Sales | 5 | 6 |", ("Sales, 2023 5, 2024 6",)),
+    ("...", ()),
+    ("Sales rose. Sales rose.", ("Sales rose.", "Sales rose.")),     # repetitions stay
+])
+def test_sentences(text, expected):
+    assert points(text) == expected
+
+
+def test_paragraphs_and_what_is_refused():
+    assert points("One is here. Two is here.\n\nThree.", "paragraph") == ("One is here. Two is here.", "Three.")
+    with pytest.raises(ValueError, match="unit must be"):
+        SentenceExtractor("word")
+
+
+BODY = "Sales rose 5% to $3 billion in the quarter.\n\nCosts fell 2% as freight became cheaper for all goods."
+
+
+@pytest.mark.parametrize(("text", "kept"), [
+    (f"Overview: a good quarter.\n\n{BODY}", BODY),
+    (f"{BODY}\n\nIn summary, it was a good quarter.", BODY),
+    (f"{BODY}\n\nIn summary, guidance is 7%.", f"{BODY}\n\nIn summary, guidance is 7%."),     # a number of its own
+    (BODY, BODY),
+])
+def test_summaries_at_the_ends_go(text, kept):
+    assert remove_summaries(text) == kept
+
+
+# --- words and numbers ---
 
 def weight(word):
     return _weight(stem(word))
@@ -73,8 +117,6 @@ def test_the_matcher_takes_the_best_point_or_none():
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", [".", "-1", "1", " ", "word ", "word. ", "[1", "1,111", "中", "x\n", "| a | b |\n"])
 def test_a_megabyte_of_anything_within_seconds(unit):
-    from ems.local.sentences import SentenceExtractor
-
     began = time.process_time()
     points = SentenceExtractor()([unit * (10**6 // len(unit))])[0]
     cover(("Sales rose 5%.",), points, "What rose?")
