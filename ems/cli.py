@@ -364,7 +364,7 @@ def _reproduce(commands: Any) -> None:
 
 
 def reproduce(args: argparse.Namespace) -> int:
-    """Run the notebooks of a profile: into runs/<profile>/. What has not changed is skipped."""
+    """Run the notebooks of a profile: into runs/<profile>/."""
     from . import reproduce as runner
     from .judge.cost import plan_text
 

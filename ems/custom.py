@@ -89,7 +89,8 @@ def _called(function: Any, kind: str, name: str, *items: Sequence[Any]) -> list[
         error.add_note(asked)
         raise
     try:
-        entries = [None if entry is None or entry != entry else read(entry) for entry in given]    # nan != nan
+        # nan, which is not equal to itself, is none
+        entries = [None if entry is None or entry != entry else read(entry) for entry in given]
     except (TypeError, ValueError):
         raise InputError(f"{asked}; got {given!r:.80}") from None
     if len(entries) != len(items[0]):
