@@ -280,11 +280,12 @@ def _report(commands: Any) -> None:
 
 def report(args: argparse.Namespace) -> int:
     """Results as one HTML file: a summary with intervals, and the points of each answer."""
-    from .data import load_results
+    from .data import worst_results
     from .report import save_report
 
     _keep(args.output, args.results)
-    print(save_report(load_results(args.results), args.output))
+    results, rows = worst_results(args.results)
+    print(save_report(results, args.output, of_rows(rows)))
     return 0
 
 
@@ -363,7 +364,7 @@ def _reproduce(commands: Any) -> None:
 
 
 def reproduce(args: argparse.Namespace) -> int:
-    """Run the notebooks of a profile: into runs/<profile>/. What has not changed is skipped."""
+    """Run the notebooks of a profile: into runs/<profile>/."""
     from . import reproduce as runner
     from .judge.cost import plan_text
 

@@ -12,20 +12,34 @@ import pkgutil
 import sys
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Any
-
-from pydantic import Field, TypeAdapter
+from operator import index
+from typing import Any
 
 from .types import InputError
 
-NUMBERS = TypeAdapter(list[Annotated[float, Field(ge=0, le=1)] | None])
-# By kind: what a function is called with; what its list is checked by; what an entry of it is.
-KINDS: dict[str, tuple[str, TypeAdapter[Any], str]] = {
-    "extractor": ("texts", TypeAdapter(list[tuple[str, ...] | None]), "a list of texts"),
-    "matcher": ("pairs of point lists", TypeAdapter(list[tuple[int | None, ...] | None]),
-                "an index or -1 for each reference point"),
-    "scorer": ("pairs of points", NUMBERS, "a number in [0, 1]"),
-    "metric": ("references and answers", NUMBERS, "a number in [0, 1]")}
+
+def _texts(entry: Any) -> tuple[str, ...]:
+    if isinstance(entry, str) or not all(isinstance(text, str) for text in entry):
+        raise TypeError
+    return tuple(entry)
+
+
+def _indices(entry: Any) -> tuple[int | None, ...]:
+    return tuple(None if i is None else index(i) for i in entry)
+
+
+def _number(entry: Any) -> float:
+    if not 0 <= (number := float(entry)) <= 1:
+        raise ValueError
+    return number
+
+
+# By kind: what a function is called with; what reads an entry that it returns; what such an entry is.
+KINDS = {
+    "extractor": ("texts", _texts, "a list of texts"),
+    "matcher": ("pairs of point lists", _indices, "an index or -1 for each reference point"),
+    "scorer": ("pairs of points", _number, "a number in [0, 1]"),
+    "metric": ("references and answers", _number, "a number in [0, 1]")}
 
 
 def load(path: str) -> Any:
@@ -67,7 +81,7 @@ def _by_answer(call: Any, groups: Sequence[Sequence[Any]]) -> list[list[Any]]:
 
 def _called(function: Any, kind: str, name: str, *items: Sequence[Any]) -> list[Any]:
     """What a function returns, an entry for each input. InputError for anything else; its own errors pass."""
-    takes, checker, gives = KINDS[kind]
+    takes, read, gives = KINDS[kind]
     asked = f"{name} takes {takes}, {len(items[0])} here, and must return {gives}, or None, for each"
     try:
         given = function(*items)
@@ -75,10 +89,10 @@ def _called(function: Any, kind: str, name: str, *items: Sequence[Any]) -> list[
         error.add_note(asked)
         raise
     try:
-        entries = [None if value != value else value for value in given]        # nan is not equal to itself
-        read: list[Any] = checker.validate_python(entries)
-    except (TypeError, ValueError):               # also what pydantic raises
+        # nan, which is not equal to itself, is none
+        entries = [None if entry is None or entry != entry else read(entry) for entry in given]
+    except (TypeError, ValueError):
         raise InputError(f"{asked}; got {given!r:.80}") from None
-    if len(read) != len(items[0]):
-        raise InputError(f"{asked}; got {len(read)}")
-    return read
+    if len(entries) != len(items[0]):
+        raise InputError(f"{asked}; got {len(entries)}")
+    return entries

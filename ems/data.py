@@ -13,13 +13,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import cache
+from heapq import heappop, heappush
+from itertools import tee
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from .baselines import Claims
-from .frames import metric_of
+from .frames import COLUMNS, Row, metric_of, values_of
 from .io import parse_jsonl, read_lines, read_text, some
 from .metrics import check_alignment
 from .results import CoverageResult, EMSResult, Result, ScoreResult
@@ -103,6 +105,24 @@ def load_results(path: str | Path) -> dict[str, list[Any]]:
     return by_metric
 
 
+def worst_results(path: str | Path, most: int = 1000) -> tuple[dict[str, list[Any]], list[Row]]:
+    """Of each metric and model the `most` results with the lowest F1, or Score; and the values of all.
+
+    A result without a value stands behind those that have one. Else as `iter_results`.
+    """
+    values: list[Row] = []
+    worst: dict[str, dict[str, list[tuple[float, int, Any]]]] = {}
+    for number, (metric, result) in enumerate(iter_results(path)):
+        values += values_of(result, metric)                      # F1 comes last
+        value = values[-1][COLUMNS.index("value")]
+        kept = worst.setdefault(metric, {}).setdefault(result.model, [])
+        heappush(kept, (-math.inf if math.isnan(value) else -value, -number, result))
+        if len(kept) > most:
+            heappop(kept)
+    return {metric: [result for kept in models.values() for *_, result in sorted(kept, reverse=True)]
+            for metric, models in worst.items()}, values
+
+
 # --- rows ---
 
 def rows_of(source: Rows) -> Iterable[tuple[str, Any]]:
@@ -112,13 +132,14 @@ def rows_of(source: Rows) -> Iterable[tuple[str, Any]]:
         if hasattr(frame, "notna"):                  # a pandas frame: its empty cells have several forms
             frame = frame.astype(object).where(frame.notna(), None).to_dict("records")
         return ((f"row {number}", row) for number, row in enumerate(frame))
-    path, text = Path(source), read_text(source)
+    path = Path(source)
     if path.suffix.lower() in (".csv", ".tsv"):
-        return _csv_rows(path, text)
-    if text.lstrip().startswith("["):
+        return _csv_rows(path, read_text(path))
+    lines, ahead = tee(read_lines(path))             # the file, which may be a pipe, is read once
+    if next(filter(str.strip, ahead), "").lstrip().startswith("["):
         return ((f"{path}, entry {number}", row)
-                for _, rows in parse_jsonl([text], path) for number, row in enumerate(rows))
-    return ((f"{path}, line {number}", row) for number, row in parse_jsonl(text.split("\n"), path))
+                for _, rows in parse_jsonl(["".join(lines)], path) for number, row in enumerate(rows))
+    return ((f"{path}, line {number}", row) for number, row in parse_jsonl(lines, path))
 
 
 def _csv_rows(path: Path, text: str) -> Iterator[tuple[str, Any]]:

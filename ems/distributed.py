@@ -13,7 +13,7 @@ from .results import Result
 from .types import Answer, InputError, Triplet
 
 CHUNK = 64               # answers of one piece of work: what a lost worker was computing is computed again
-QUIET = 10.0             # seconds without a result, after which a person is told what is waited for
+QUIET = 8.0              # seconds without a result, after which a person is told what is waited for
 _built = cache(build)    # on a worker, since an encoder takes seconds to load
 
 
@@ -41,7 +41,8 @@ def stream(address: str, triplets: Sequence[Triplet], answers: Sequence[Answer],
             try:
                 results = futures[0].result(QUIET)
             except TimeoutError:
-                say(f"ems: nothing came for {QUIET:.0f} s; {address} has {len(client.nthreads())} workers")
+                say(f"ems: nothing came for {QUIET:.0f} s; {address} has {len(client.nthreads())} workers; "
+                    f"'dask worker {address}' starts one")
             except (ImportError, CancelledError, KilledWorker) as error:
                 raise InputError(f"{address} could not finish ({type(error).__name__}: {error}); every "
                                  "worker needs this version of ems-kit, and memory for it") from None

@@ -32,27 +32,32 @@ PARTS = {"Recall": "recall", "Precision": "precision", "F1": "f1", "Score": "val
 # Per cent of K-QA's claims called covered, in part and missing that physicians found in the answer. The
 # limits were chosen there and, for words, on FinanceBench's answers, where these are 88, 47 and 14.
 RIGHT = {"pairs": (90, 60, 7), "judge": (90, 22, 3), "words": (88, 51, 19)}
+WORST = ("<p><strong>This table is of all answers. The rest of the page shows the worst ones only: by each "
+         "metric those of each model with the lowest F1, or score.</strong></p>")
 Results = Mapping[str, Sequence[Any]]
 
 
-def save_report(results: Results, path: str | Path) -> Path:
+def save_report(results: Results, path: str | Path, values: pd.DataFrame | None = None) -> Path:
     """Write a report of results, by metric, to an HTML file; returns its path.
 
-    Equal input makes an equal file. InputError without results, and for a model with results of several
-    settings under one metric.
+    Equal input makes an equal file. `values` is the frame of all where `results` are only the worst.
+    InputError without results, and for a model with results of several settings under one metric.
     """
     results = {metric: rows for metric, rows in results.items() if rows}
     if not results:
         raise InputError("there are no results to report; give those of ems evaluate")
-    summary, support = summarise(to_frame(results)), _support(results)
+    shown = to_frame(results)
+    of_all = shown if values is None else values
+    summary, support = summarise(of_all), _support(results)
     data = gzip.compress(json.dumps(_payload(results), ensure_ascii=False).encode(), mtime=0)
     page, style, script = ((TEMPLATES / name).read_text(encoding="utf-8")
                            for name in ("report.html", "report.css", "report.js"))
     return write_file(path, [Template(page).substitute(
         style=style, style_hash=_hash(style), script=script, script_hash=_hash(script),
-        summary=_summary(summary), clusters=summary["clusters"].max(), least=MIN_CLUSTERS,
-        words=_words(results), support=support, no_support="" if support else "hidden",
-        settings=_settings(results), data=base64.b64encode(data).decode())])
+        summary=_summary(summary) + WORST * (len(shown) < len(of_all)),
+        clusters=summary["clusters"].max(), least=MIN_CLUSTERS, words=_words(results),
+        support=support, no_support="" if support else "hidden", settings=_settings(results),
+        data=base64.b64encode(data).decode())])
 
 
 def _hash(source: str) -> str:

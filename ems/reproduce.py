@@ -1,4 +1,4 @@
-"""`ems reproduce`: run the notebooks of a profile, with strict parameters, not twice for the same result.
+"""`ems reproduce`: run the notebooks of a profile, with strict parameters.
 
 A profile (profiles/NAME.yaml) holds parameters: `common`, for every notebook that has them, and blocks by a
 notebook's name. `NAME: value` sets a parameter, `NAME.key: value` one key of a mapping.
@@ -13,7 +13,6 @@ import os
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from importlib import metadata
@@ -25,7 +24,7 @@ from typing import Any
 from . import __version__
 from .io import meant, read_text, say, write_json
 from .judge.cost import Usage
-from .prompts import home
+from .judge.store import utc
 from .types import InputError
 
 OPTIONAL = ("09", "10")                 # run only where a profile or --only names them
@@ -104,22 +103,21 @@ def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Para
               root: Path = Path()) -> Path:
     """Run a profile; returns its folder, with executed copies in `notebooks/`. InputError for a failed cell.
 
-    `root` is the project's folder. The same call goes on after a failure. The whole default profile as it is
-    refreshes figures/ of the project.
+    `root` is the project's folder. What a judge replied before a failure is in the run's store. The whole
+    default profile as it is refreshes figures/ of the project.
     """
     folder, values, chosen = _opened(profile, only, given or {}, root)
     path = folder / "manifest.json"
-    last = json.loads(read_text(path)) if path.exists() else {"notebooks": {}, "files_sha256": {}}
-    whole = all((folder / name).exists() for name in last["files_sha256"])
+    notes = json.loads(read_text(path))["notebooks"] if path.exists() else {}
     manifest = {"profile": profile, "ems": __version__, "python": sys.version,
                 "packages": {d.name: d.version for d in metadata.distributions()},
                 "sources_sha256": _hash(Path(__file__).parent, root / "notebooks" / "study", root / "data"),
-                "notebooks": last["notebooks"] if whole else {}}
+                "mirror": os.environ.get("EMS_DATA_MIRROR"), "notebooks": notes}
     os.environ.setdefault("OMP_NUM_THREADS", "1")            # two kernels with a core each
     try:
         for _, wave in groupby(sorted(chosen, key=_wave), _wave):
             with ThreadPool(2) as pool:                      # Ctrl-C ends its threads, and so the kernels
-                pool.starmap(_run, [(path, values[path], root, folder, manifest) for path in wave], 1)
+                pool.starmap(_run, [(path, values[path], folder, notes) for path in wave], 1)
     finally:
         files = [p for p in sorted(folder.rglob("*")) if p.suffix in PRODUCTS]
         manifest["files_sha256"] = {str(p.relative_to(folder)): _hash(p) for p in files}
@@ -172,26 +170,12 @@ def _wave(path: Path) -> int:
     return {"01": 0, "02": 1, "03": 1, "06": 1}.get(path.stem[:2], 2)
 
 
-def _run(path: Path, values: Parameters, root: Path, folder: Path, manifest: dict[str, Any]) -> None:
-    """Run a notebook, and note what its run depended on; not where all of that is as it was.
-
-    That is the package, the data, its file, its parameters, files that these name, and the runs that it may
-    read. One that may ask a model always runs: what was asked before is in the store.
-    """
-    notes = manifest["notebooks"]
-    named = [part for part in _parts({**values, "RUN": ""}) if part and isinstance(part, str)]
-    places = [place / name for name in named for place in (root, home() / "prompts")]
-    before = {stem: notes[stem]["finished"] for stem in sorted(notes) if _wave(Path(stem)) < _wave(path)}
-    note = {"parameters": values, "sources_sha256": manifest["sources_sha256"], "before": before,
-            "files_sha256": _hash(path, *places), "mirror": os.environ.get("EMS_DATA_MIRROR")}
-    last = notes.get(path.stem, {})
-    if last == {**last, **note} and not _is_live(values):
-        say(f"{path.stem}: unchanged, skipped")
-        return
+def _run(path: Path, values: Parameters, folder: Path, notes: dict[str, Any]) -> None:
+    """Run a notebook, and note with what."""
     notes.pop(path.stem, None)
     say(f"{path.stem} ...")
     _execute(path, folder / "notebooks" / path.name, values)
-    notes[path.stem] = {**note, "finished": time.time()}
+    notes[path.stem] = {"parameters": values, "sha256": _hash(path), "finished": utc()}
 
 
 def _parts(value: Any) -> list[Any]:
@@ -222,7 +206,7 @@ def _execute(path: Path, target: Path, values: Parameters) -> None:
                          extra_arguments=["--log-level=50"])        # else each kernel warns when it is ended
     except PapermillExecutionError as error:
         raise InputError(f"{path.name}, cell {error.exec_count}: {error.ename}: {error.evalue}; the executed "
-                         f"copy shows where: {target}; the same command goes on from here") from None
+                         f"copy shows where: {target}") from None
     except DeadKernelError:
         raise InputError(f"{path.name}: its kernel died, most often for want of memory") from None
 

@@ -8,7 +8,7 @@ import pytest
 from doubles import refused
 
 from ems.baselines import Claims
-from ems.data import check_join, iter_results, load_answers, load_results, load_triplets
+from ems.data import check_join, iter_results, load_answers, load_results, load_triplets, worst_results
 from ems.io import write_jsonl
 from ems.results import CoverageResult, EMSResult, ScoreResult, Support
 from ems.types import Answer, GivenPoint, Triplet
@@ -155,6 +155,15 @@ def test_results_are_read_one_at_a_time(tmp_path):
     assert next(results) == ("EMS(LLM)", EMS)
     with refused("line 2 is not JSON"):
         next(results)
+
+
+def test_the_worst_results_of_each_model_are_kept_and_the_values_of_all(tmp_path):
+    given = [ScoreResult(f"t{i}", model, value) for model in "mn" for i, value in enumerate((0.5, math.nan, 0.1, 0.9, 0.1))]
+    path = saved(tmp_path, *(result.to_dict() for result in given))
+    for most, kept in ((2, [2, 4]), (9, [2, 4, 0, 3, 1])):                # an answer without a value stands last
+        found, rows = worst_results(path, most)
+        assert [(r.model, r.triplet_id) for r in found["Judge alone"]] == [(model, f"t{i}") for model in "mn" for i in kept]
+        assert len(rows) == len(given)
 
 
 @pytest.mark.parametrize(("rows", "says"), [

@@ -148,7 +148,7 @@ def test_the_key_appears_nowhere(tmp_path, monkeypatch, caplog, capsys):
         server.faults = lambda n, body: error(401, f"no such key: {SECRET}")
         with pytest.raises(JudgeUnavailable, match=r"no such key: \*\*\*") as raised:
             judge.ask(ask(1, "more", sample=1))
-    store.export(tmp_path / "r.jsonl", prompts=True)
+    store.export(tmp_path / "r.jsonl")
     with pytest.raises(MissingReplies):
         LLMJudge("m", store=store, mode="replay").ask(ask(9))
     store.export_pending(tmp_path / "batch.jsonl")

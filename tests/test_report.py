@@ -13,6 +13,7 @@ import subprocess
 import pytest
 
 from ems.coverage import Coverage
+from ems.frames import to_frame
 from ems.local.sentences import SentenceExtractor
 from ems.metrics import ems_scores
 from ems.report import RIGHT, save_report
@@ -78,6 +79,14 @@ def test_the_summary_needs_no_script(page_of):
     assert "66.6 % †" in text                                      # of three reference points two have a score
     assert "number of groups: 6;" in text
     assert "m EMS(LLM) 12 0 50 % 50 % 0 % 50 %" in text            # points, unscored, supported, contradicted, silent, unmatched
+
+
+def test_with_the_worst_answers_alone_the_summary_is_of_all_and_says_so(tmp_path):
+    worst, values = [result()], to_frame([result(triplet=f"t{i}") for i in range(1, 8)])
+    page = visible_text(save_report({"EMS(LLM)": worst}, tmp_path / "r.html", values).read_text(encoding="utf-8"))
+    assert "0.400 7 66.6 %" in page.replace(" [0.400, 0.400]", "")
+    assert "This table is of all answers. The rest of the page shows the worst ones only" in page
+    assert "worst ones only" not in visible_text(save_report({"EMS(LLM)": worst}, tmp_path / "r.html").read_text(encoding="utf-8"))
 
 
 def test_all_kinds_of_results_stand_in_one_page(page_of):

@@ -1,14 +1,13 @@
 """The reply store: nothing lost, nothing mixed, whatever happens to the disk or the file (processes: test_faults.py)."""
 
 import json
-import os
 import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from doubles import ask, echo, refused
+from doubles import echo, refused
 from loopback import Loopback, run_batch
 
 from ems.judge import MissingReplies, Record, Request, read_choice, read_usage
@@ -145,19 +144,18 @@ def test_a_damaged_row_is_one_clear_line(tmp_path):
 
 # --- recordings ---
 
-@pytest.mark.parametrize("prompts", [True, False])
-def test_export_and_import(tmp_path, prompts):
-    assert filled().export(tmp_path / "r.jsonl", prompts=prompts) == 2
+def test_export_and_import(tmp_path):
+    assert filled().export(tmp_path / "r.jsonl") == 2
     other = Replies(tmp_path / "r.sqlite")
     assert other.import_file(tmp_path / "r.jsonl") == {"imported": 2, "duplicate": 0, "unused": 0}
     assert other.import_file(tmp_path / "r.jsonl") == {"imported": 0, "duplicate": 2, "unused": 0}
     assert [r.text for r in other.records()] == ["eins 数", "zwei\n\"2\""]
-    assert other.get(key(2)).prompt == ("secret?" if prompts else None)
+    assert other.get(key(2)).prompt is None
     first = (tmp_path / "r.jsonl").read_bytes()
-    other.export(tmp_path / "r.jsonl", prompts=prompts)
+    other.export(tmp_path / "r.jsonl")
     assert (tmp_path / "r.jsonl").read_bytes() == first         # the order of arrival does not matter
     assert first.decode().count("\n") == 2
-    assert ("secret" in first.decode()) == prompts
+    assert "secret" not in first.decode()
 
 
 def test_recordings_stand_behind_a_store(tmp_path):
@@ -168,17 +166,6 @@ def test_recordings_stand_behind_a_store(tmp_path):
     assert [store.get(key(n)).text for n in (1, 2, 3)] == ["recorded", "fresh", "fresh"]
     assert [r.text for r in store.records()] == ["recorded", "fresh", "fresh"]
     assert len(store) == 3
-
-
-def test_a_recording_alone_is_read_only(tmp_path):
-    filled().export(tmp_path / "r.jsonl")
-    store = Replies(tmp_path / "r.jsonl")
-    with refused("read-only"):
-        store.put(record(3))
-    with Loopback() as server, refused("read-only"):
-        LLMJudge("m", store=store, base_url=server.url).ask(ask(1))
-    assert (len(store), server.count) == (2, 0)
-    assert os.listdir(tmp_path) == ["r.jsonl"]
 
 
 GOOD = json.dumps({"key": key(5), "task": "match", "model": "m", "text": "yes"})

@@ -243,8 +243,7 @@ class LLMJudge:
         elif missing and self.mode == "live":
             self._ask_live(missing, records, progress)
         elif missing:
-            if not self.store.read_only:
-                self.store.add_pending((key, r.task, r.label, self._body(r)) for key, r in missing.items())
+            self.store.add_pending((key, r.task, r.label, self._body(r)) for key, r in missing.items())
             raise MissingReplies({(self.model, request.task, key) for key, request in missing.items()})
         with self._lock:
             for key, request in zip(keys, requests, strict=True):

@@ -44,21 +44,20 @@ def reply_key(**settings: Any) -> str:
 class Replies:
     """Saved replies by key: an SQLite file, with recorded JSON-lines files (`.jsonl`) behind it.
 
-    `path` None keeps everything in memory. A JSON-lines `path` opens that recording alone, read-only.
+    `path` None keeps everything in memory.
     Threads and processes may share an SQLite file on a local disk: all use the reply that was saved first.
     """
 
     def __init__(self, path: str | Path | None = None, recorded: Sequence[str | Path] = ()):
         self.path = None if path is None else Path(path)
-        self.read_only = self.path is not None and self.path.suffix == ".jsonl"
         self._recorded: dict[str, Record] = {}
-        for file in [*recorded, *([self.path] if self.path and self.read_only else [])]:
+        for file in recorded:
             for place, line in _lines(file):
                 record = _record(line, place)
                 if self._recorded.setdefault(record.key, record).text != record.text:
                     raise InputError(f"{place}: a second, different reply for {record.key[:12]}; keep one")
         self._lock = threading.RLock()
-        self._db = _opened(":memory:" if self.path is None or self.read_only else self.path)
+        self._db = _opened(self.path or ":memory:")
         finalize(self, self._db.close)              # at exit as well: it empties the write-ahead log
 
     def __len__(self) -> int:
@@ -99,9 +98,9 @@ class Replies:
         with self._lock, suppress(sqlite3.Error):       # on a full disk the log keeps it
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
-    def export(self, path: str | Path, *, prompts: bool = False) -> int:
-        """Write the replies as JSON lines in a fixed order, the whole file or nothing; returns how many."""
-        names = [name for name in SAVED if prompts or name != "prompt"]
+    def export(self, path: str | Path) -> int:
+        """Write the replies without prompts as JSON lines in a fixed order, all or none; returns how many."""
+        names = [name for name in SAVED if name != "prompt"]
         rows = [{name: getattr(record, name) for name in names} for record in self.records()]
         write_jsonl(path, rows)
         return len(rows)
@@ -170,9 +169,6 @@ class Replies:
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """One transaction, all or nothing; inside another one, a part of it."""
-        if self.read_only:
-            raise InputError(f"{self.path} is read-only; to save replies name a .sqlite file, with this one "
-                             "as recorded")
         with self._lock:
             if self._db.in_transaction:
                 yield
