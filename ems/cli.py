@@ -221,7 +221,7 @@ def _show(args: argparse.Namespace, judge: LLMJudge | None, rows: Sequence[Row],
         for (metric, model), parts in summary.groupby(["metric", "model"], sort=False):
             cells = {row.part: with_interval(row) for row in parts.itertuples(index=False)}
             table.append({"model": model, "metric": metric, **cells, "n": parts["n"].min(),
-                          "clusters": parts["clusters"].min(), "scored": percent(parts["coverage"].min())})
+                          "clusters": parts["clusters"].min(), "scored": percent(parts["scored"].min())})
         print(as_text(pd.DataFrame(table)))
         if checked:
             print(f"\nThe answers' points in the documents:\n{as_text(support_table(checked))}")

@@ -76,7 +76,7 @@ def _summary(summary: pd.DataFrame) -> str:
     rows = []
     for (metric, model), own in summary.groupby(["metric", "model"], sort=False):
         values = {cell.part: with_interval(cell) for cell in own.itertuples(index=False)}
-        scored = percent(own["coverage"].min()) + (" †" if own["flagged"].any() else "")
+        scored = percent(own["scored"].min()) + (" †" if own["flagged"].any() else "")
         rows.append({"Model": shortened(model), "Metric": shortened(metric), **values,
                      "n": own["n"].min(), "Scored": scored})
     table = pd.DataFrame(rows, columns=["Model", "Metric", *PARTS, "n", "Scored"])

@@ -22,7 +22,7 @@ from .frames import COLUMNS, by_size, in_order
 from .io import some
 from .types import InputError
 
-MIN_COVERAGE = 0.95            # below it a number is flagged
+MIN_SCORED = 0.95            # below it a number is flagged
 MIN_CLUSTERS = 6               # fewer say too little about how clusters vary
 PAIRED = ["metric", "part", "a", "b", "difference", "ci_low", "ci_high", "p", "p_holm", "clear", "g",
           "ordered", "n", "clusters", "only_a", "only_b", "unscored"]
@@ -38,7 +38,7 @@ def summarise(values: pd.DataFrame, *, cluster: str = "group", pool: str = "macr
 
     `pool="macro"` is the mean of the answers' values, as in the paper; `"micro"` is sum(num) / sum(den), nan
     for an F1 of points. `n` counts answers with a value, `unscored` points; `low` and `high` are the macro
-    mean if all unscored points scored 0, or 1 (`bounds`); `coverage` is the share of points that were scored;
+    mean if all unscored points scored 0, or 1 (`bounds`); `scored` is the share of points that were scored;
     `flagged`: that or the share of answers with a value is under 95 %. Also units, clusters, cluster, pool.
     InputError for a broken frame, and for one that mixes signatures in a cell.
     """
@@ -53,13 +53,13 @@ def summarise(values: pd.DataFrame, *, cluster: str = "group", pool: str = "macr
         if pool == "micro":
             mean = mean_over(cell["num"], cell["cluster"], cell["den"])
         n, units, unscored = int(cell["value"].count()), int(cell["units"].sum()), int(cell["unscored"].sum())
-        coverage = 1 - unscored / units if units else math.nan
+        scored = 1 - unscored / units if units else math.nan
         rows.append({
             "metric": metric, "part": part, "model": model, "value": mean.value, "ci_low": mean.ci_low,
             "ci_high": mean.ci_high, "n": n, "clusters": mean.clusters, "unscored": unscored,
             "signature": signatures[0], "low": cell["low"].mean(), "high": cell["high"].mean(),
-            "coverage": coverage, "units": units, "cluster": cluster, "pool": pool,
-            "flagged": coverage < MIN_COVERAGE or n / len(cell) < MIN_COVERAGE})
+            "scored": scored, "units": units, "cluster": cluster, "pool": pool,
+            "flagged": scored < MIN_SCORED or n / len(cell) < MIN_SCORED})
     return in_order(pd.DataFrame(rows))
 
 

@@ -72,8 +72,8 @@ def table1(summary: pd.DataFrame, paper: pd.DataFrame | None = None, models: Seq
     for (metric, part), row in shown.groupby(["metric", "part"], sort=False):
         cells = {cell.model: _cell(cell, printed) for cell in row.itertuples(index=False)}
         rows.append([shortened(metric), shortened(part), *(cells.get(model, "–") for model in models),
-                     str(row["n"].min()), percent(row["coverage"].min())])
-    return pd.DataFrame(rows, columns=["metric", "part", *map(shortened, models), "n", "coverage"])
+                     str(row["n"].min()), percent(row["scored"].min())])
+    return pd.DataFrame(rows, columns=["metric", "part", *map(shortened, models), "n", "scored"])
 
 
 def _cell(row: Any, printed: Mapping[Any, float]) -> str:

@@ -44,7 +44,7 @@ def test_cells():
 
 def test_models_may_be_chosen_and_have_a_dash_without_a_row():
     table = table1(OURS.iloc[1:], models=[LARGE, SMALL, "theirs"])
-    assert list(table.columns) == ["metric", "part", LARGE, SMALL, "theirs", "n", "coverage"]
+    assert list(table.columns) == ["metric", "part", LARGE, SMALL, "theirs", "n", "scored"]
     assert (list(table[LARGE]), list(table["theirs"])) == (["0.030", "–"], ["–", "–"])
 
 

@@ -23,7 +23,7 @@ from ems.io import read_text, write_json
 from ems.judge.client import LLMJudge
 from ems.judge.cost import Usage, usage_table
 from ems.pipeline import EMS
-from ems.results import EMSResult
+from ems.results import CoverageResult, EMSResult
 from ems.score import Scorer
 from ems.types import Answer, InputError, Signature, Triplet, rendered
 
@@ -97,6 +97,13 @@ def alignments_of(run: Path, judge: LLMJudge | None) -> list[EMSResult]:
         results = ems.load_results(path)
         return results.get("EMS(LLM)") or results["EMS(ROUGE)"]
     return ems.build(judge, joint=judge is not None).evaluate(triplets_of(run), answers_of(run))
+
+
+def contradicted(results: Sequence[CoverageResult]) -> pd.DataFrame:
+    """Points of each model's answers that are contradicted: columns model, contradicted, points, share."""
+    rows = [(r.model, len(r.ans_contradicted), len(r.ans_points)) for r in results]
+    table = pd.DataFrame(rows, columns=["model", "contradicted", "points"]).groupby("model", sort=False).sum()
+    return table.assign(share=table["contradicted"] / table["points"]).reset_index()
 
 
 def rescored(results: Sequence[EMSResult], scorer: Scorer, pipeline: EMS) -> list[EMSResult]:

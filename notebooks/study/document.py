@@ -80,6 +80,18 @@ def unnamed(results: Sequence[EMSResult]) -> list[EMSResult]:
     return shorn
 
 
+def save_labels(sets: Mapping[str, Sequence[EMSResult]], folder: Path) -> None:
+    """Write each of `label_sets` to its file, which `stored_labels` reads."""
+    for name, results in sets.items():
+        write_csv(folder / f"support_{name}.csv", label_table(results))
+
+
+def stored_labels(results: Sequence[EMSResult], folder: Path) -> dict[str, list[EMSResult]]:
+    """The results with the stored labels of each of `label_sets`, by its name."""
+    whose = {"judged": results, "elsewhere": results, "unnamed": unnamed(results), "again": results}
+    return {name: with_stored_labels(of, folder / f"support_{name}.csv") for name, of in whose.items()}
+
+
 def label_sets(results: Sequence[EMSResult], triplets: Sequence[Triplet], judge: Judge, second: Judge
                ) -> dict[str, list[EMSResult]]:
     """The labels of four stored files, by name, made from the calls that the triplets have as contexts.
