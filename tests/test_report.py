@@ -1,7 +1,6 @@
 """The report: one page that holds every answer, runs nothing but its own script, and says what its words mean."""
 
 import base64
-import csv
 import gzip
 import hashlib
 import json
@@ -11,6 +10,8 @@ import shutil
 import subprocess
 
 import pytest
+from doubles import recorded
+from study import datasets
 
 from ems.coverage import Coverage
 from ems.frames import to_frame
@@ -180,19 +181,19 @@ def test_a_browser_draws_the_worst_answer_first_and_opens_the_one_in_its_address
 # --- what the words are worth ---
 
 @pytest.mark.slow
-def test_the_page_says_how_often_the_words_without_a_judge_are_right(mirror):
-    with open(mirror / "kqa/dataset/NLI_medical_annotator.csv", newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    claims = {}
-    for row in rows:
-        claims.setdefault(row["Question"], []).append(row)
-    triplets = [Triplet(question, question, question, "", points=tuple(GivenPoint(row["claim"]) for row in of))
-                for question, of in claims.items()]
-    answers = [Answer(question, "m", of[0]["answer"]) for question, of in claims.items()]
-    found = {"covered": [], "in part": [], "missing": []}
-    for scored in Coverage(SentenceExtractor()).evaluate(triplets, answers):
+@pytest.mark.parametrize("kind", ["words", "judge"])
+def test_the_page_says_how_often_its_words_are_right(mirror, monkeypatch, kind):
+    monkeypatch.setenv("EMS_DATA_MIRROR", str(mirror))
+    triplets, answers, labels = datasets.SETS["kqa"].load()
+    said = labels.set_index(["triplet_id", "model", "unit"])["label"]
+    found = {"covered": [], "in part": [], "missing": [], "contradicted": []}
+    judge = recorded("human/label_replies.jsonl") if kind == "judge" else None
+    for scored in Coverage(SentenceExtractor(), judge).evaluate(triplets, answers):
         for row in alignment_rows(scored.to_dict()):
             if row.ref is not None:
-                found[row.word].append(claims[scored.triplet_id][row.ref]["majority_label"] == "Entailment")
+                found[row.word].append(said[scored.triplet_id, scored.model, row.ref])
     assert sum(map(len, found.values())) == 399
-    assert [round(100 * sum(labels) / len(labels)) for labels in found.values()] == pytest.approx(RIGHT["words"], abs=2)
+    contradicted = found.pop("contradicted")
+    assert (len(contradicted), contradicted.count("Contradiction")) == ((16, 8) if judge else (0, 0))
+    right = [round(100 * of.count("Entailment") / len(of)) for of in found.values()]
+    assert right == pytest.approx(RIGHT[kind], abs=0 if judge else 2)
