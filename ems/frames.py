@@ -20,9 +20,9 @@ METRICS = ("BLEU", "ROUGE", "BERTScore", "RAGChecker", "EMS(ROUGE)", "EMS(BERTSc
            "Judge alone", "Coverage(LLM)", "Coverage(local)")
 PARTS = ("Score", "Precision", "Recall", "F1")
 SCORERS = {"llm": "LLM", "rouge": "ROUGE", "bertscore": "BERTScore", "bleu": "BLEU"}
-# `value` is nan for an unscored answer; `num` / `den` is what the answer adds to a pooled value, nan where
-# there is nothing to pool; `units` counts what was judged (points, claims or whole answers), `unscored` those
-# of them without a score.
+# `value` is nan for an unscored answer; `num` / `den` is the sum behind it and the weight it is divided by,
+# nan where there is no such sum; `units` counts what was judged (points, claims or whole answers), `unscored`
+# those of them without a score.
 COLUMNS = ["metric", "part", "model", "triplet_id", "group", "value", "num", "den", "units", "unscored",
            "signature"]
 # Columns that are text whatever they hold: "1.10", "N/A", "None".
