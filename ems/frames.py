@@ -60,8 +60,8 @@ def values_of(result: Any, metric: str) -> Iterator[Row]:
     if isinstance(result, ScoreResult):
         units, parts = 1, {"Score": (result.value, result.value, 1.0)}
     else:
-        points = len(getattr(result, "ref_points", ())) + len(getattr(result, "ans_score", ()))
-        units = max(getattr(result, "units", points), result.unscored)
+        judged = ("ref_points", "ans_score", "answer2response", "response2answer")
+        units = max(sum(len(getattr(result, name, ())) for name in judged), result.unscored)
         precision, recall = _sums(result)
         parts = {"Precision": (result.precision, *precision), "Recall": (result.recall, *recall),
                  "F1": (result.f1, math.nan, math.nan)}
