@@ -58,12 +58,6 @@ class Claims(Result):
     precision: float = nan
     f1: float = nan
 
-    @property
-    def units(self) -> int:
-        """Claims that should have a label; a side whose claims could not be read counts as one."""
-        sides = (self.response_claims, self.gt_answer_claims)
-        return sum(1 if claims is None else len(claims) for claims in sides)
-
 
 def claim_scores(response_claims: Points | None, gt_answer_claims: Points | None, answer2response: Labels,
                  response2answer: Labels) -> tuple[float, float, float]:
@@ -134,10 +128,11 @@ class RAGChecker(Evaluator[Claims]):
 
 
 def _with_metrics(c: Claims) -> Claims:
-    """The claims with their metrics, and how many of them are unscored; all are where a side has no list."""
+    """The claims with their metrics, and how many are unscored: all where a side, counted as one, is lost."""
     sides = (c.response_claims, c.gt_answer_claims)
     if None in sides:
-        return replace(c, unscored=c.units, reason="the claims of a side could not be read")
+        unscored = sum(1 if claims is None else len(claims) for claims in sides)
+        return replace(c, unscored=unscored, reason="the claims of a side could not be read")
     precision, recall, harmonic = claim_scores(*sides, c.answer2response, c.response2answer)
     unscored = (c.answer2response + c.response2answer).count(None)
     reason = f"{unscored} claims unscored" if unscored else ""

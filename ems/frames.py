@@ -20,9 +20,9 @@ METRICS = ("BLEU", "ROUGE", "BERTScore", "RAGChecker", "EMS(ROUGE)", "EMS(BERTSc
            "Judge alone", "Coverage(LLM)", "Coverage(local)")
 PARTS = ("Score", "Precision", "Recall", "F1")
 SCORERS = {"llm": "LLM", "rouge": "ROUGE", "bertscore": "BERTScore", "bleu": "BLEU"}
-# `value` is nan for an unscored answer; `num` / `den` is what the answer adds to a pooled value, nan where
-# there is nothing to pool; `units` counts what was judged (points, claims or whole answers), `unscored` those
-# of them without a score.
+# `value` is nan for an unscored answer; `num` / `den` is the sum behind it and the weight it is divided by,
+# nan where there is no such sum; `units` counts what was judged (points, claims or whole answers), `unscored`
+# those of them without a score.
 COLUMNS = ["metric", "part", "model", "triplet_id", "group", "value", "num", "den", "units", "unscored",
            "signature"]
 # Columns that are text whatever they hold: "1.10", "N/A", "None".
@@ -60,8 +60,8 @@ def values_of(result: Any, metric: str) -> Iterator[Row]:
     if isinstance(result, ScoreResult):
         units, parts = 1, {"Score": (result.value, result.value, 1.0)}
     else:
-        points = len(getattr(result, "ref_points", ())) + len(getattr(result, "ans_score", ()))
-        units = max(getattr(result, "units", points), result.unscored)
+        judged = ("ref_points", "ans_score", "answer2response", "response2answer")
+        units = max(sum(len(getattr(result, name, ())) for name in judged), result.unscored)
         precision, recall = _sums(result)
         parts = {"Precision": (result.precision, *precision), "Recall": (result.recall, *recall),
                  "F1": (result.f1, math.nan, math.nan)}

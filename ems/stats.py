@@ -33,57 +33,45 @@ Estimate = namedtuple("Estimate", ["value", "ci_low", "ci_high", "n", "clusters"
 
 # --- means ---
 
-def summarise(values: pd.DataFrame, *, cluster: str = "group", pool: str = "macro") -> pd.DataFrame:
+def summarise(values: pd.DataFrame, *, cluster: str = "group") -> pd.DataFrame:
     """Value and interval per metric, part and model of a frame of values, in the order of Table 1.
 
-    `pool="macro"` is the mean of the answers' values, as in the paper; `"micro"` is sum(num) / sum(den), nan
-    for an F1 of points. `n` counts answers with a value, `unscored` points; `low` and `high` are the macro
-    mean if all unscored points scored 0, or 1 (`bounds`); `scored` is the share of points that were scored;
-    `flagged`: that or the share of answers with a value is under 95 %. Also units, clusters, cluster, pool.
+    The value is the mean over answers, as in the paper (pool: macro). `n` counts answers with a value,
+    `unscored` points; `low` and `high` are the mean if all unscored points scored 0, or 1 (`bounds`);
+    `scored` is the share of points that were scored; `flagged`: that or the share of answers with a value
+    is under 95 %. Also units, clusters, cluster, pool.
     InputError for a broken frame, and for one that mixes signatures in a cell.
     """
-    if pool not in ("macro", "micro"):
-        raise InputError(f"pool must be 'macro' or 'micro', got {pool!r}")
     rows = []
     for (metric, part, model), cell in bounds(_checked(values, cluster)).groupby(["metric", "part", "model"]):
         if len(signatures := cell["signature"].unique().tolist()) > 1:
             raise InputError(f"{metric} {part} of {model} mixes settings: {some(signatures, 2)}; summarise "
                              "them apart")
         mean = mean_over(cell["value"], cell["cluster"])
-        if pool == "micro":
-            mean = mean_over(cell["num"], cell["cluster"], cell["den"])
         n, units, unscored = int(cell["value"].count()), int(cell["units"].sum()), int(cell["unscored"].sum())
         scored = 1 - unscored / units if units else math.nan
         rows.append({
             "metric": metric, "part": part, "model": model, "value": mean.value, "ci_low": mean.ci_low,
             "ci_high": mean.ci_high, "n": n, "clusters": mean.clusters, "unscored": unscored,
             "signature": signatures[0], "low": cell["low"].mean(), "high": cell["high"].mean(),
-            "scored": scored, "units": units, "cluster": cluster, "pool": pool,
+            "scored": scored, "units": units, "cluster": cluster, "pool": "macro",
             "flagged": scored < MIN_SCORED or n / len(cell) < MIN_SCORED})
     return in_order(pd.DataFrame(rows))
 
 
-def mean_over(values: Iterable[float], cluster: Iterable[object], units: Iterable[float] = ()) -> Estimate:
-    """Mean of the values that are not nan, with its t interval over clusters; nan without values.
-
-    With `units` it is sum(values) / sum(units); 0 over nothing (answers that are all refusals).
-    """
-    table = pd.DataFrame({"num": list(values), "cluster": list(map(str, cluster))})
-    scored = table.assign(den=list(units) or 1.0).astype({"num": float}).dropna(subset="num")
-    num, den = scored.groupby("cluster")[["num", "den"]].sum().to_numpy().T
-    clusters, low, high = len(num), math.nan, math.nan
-    value = float(_ratio(num.sum(), den.sum())) if clusters else math.nan
+def mean_over(values: Iterable[float], cluster: Iterable[object]) -> Estimate:
+    """Mean of the values that are not nan, with its t interval over clusters; nan without values."""
+    table = pd.DataFrame({"value": list(values), "cluster": list(map(str, cluster))})
+    scored = table.astype({"value": float}).dropna(subset="value")
+    sums, counts = scored.groupby("cluster")["value"].agg(["sum", "count"]).to_numpy().T
+    clusters, low, high = len(sums), math.nan, math.nan
+    value = float(sums.sum() / counts.sum()) if clusters else math.nan
     if clusters >= MIN_CLUSTERS:
-        without = _ratio(num.sum() - num, den.sum() - den)               # one cluster left out each
+        without = (sums.sum() - sums) / (counts.sum() - counts)          # one cluster left out each
         error = math.sqrt((clusters - 1) / clusters * ((without - without.mean()) ** 2).sum())
         reach = float(stdtrit(clusters - 1, 0.975)) * error
         low, high = value - reach, value + reach
     return Estimate(value, low, high, len(scored), clusters, len(table) - len(scored))
-
-
-def _ratio(num: Any, den: Any) -> Any:
-    """num / den; 0 where den is 0."""
-    return np.divide(num, den, out=np.zeros_like(num), where=den != 0)
 
 
 def bounds(frame: pd.DataFrame) -> pd.DataFrame:
@@ -108,7 +96,9 @@ def _f1_of_sides(frame: pd.DataFrame, column: str) -> pd.Series:
     key = ["metric", "model", "triplet_id"]
     sides = frame.pivot(index=key, columns="part", values=column).reindex(columns=["Precision", "Recall"])
     precision, recall = frame[key].join(sides, on=key)[["Precision", "Recall"]].to_numpy(dtype=float).T
-    return pd.Series(_ratio(2 * precision * recall, precision + recall), frame.index)
+    total = precision + recall
+    f1 = np.divide(2 * precision * recall, total, out=np.zeros_like(total), where=total != 0)
+    return pd.Series(f1, frame.index)
 
 
 # --- paired differences ---

@@ -69,7 +69,7 @@ def test_claims_of_both_sides_are_checked_against_the_other_text():
     assert (got.response_claims, got.answer2response) == (("Costs fell.", "Up."), (N, N))
     assert (got.gt_answer_claims, got.response2answer) == (("Revenue was $5 billion.",), (E,))
     assert (got.precision, got.recall, got.f1) == (0.0, 1.0, 0.0)
-    assert (got.units, got.unscored, got.group, got.question) == (3, 0, "g", "How did it go?")
+    assert (got.unscored, got.group, got.question) == (0, "g", "How did it go?")
     checks = [r.prompt for r in judge.requests if r.task == "entail"]
     assert len(checks) == 2
     for prompt in checks:                     # each text beside the other side's claims
@@ -124,7 +124,7 @@ def test_claims_that_cannot_be_read_are_unscored_and_no_number(replies):
     evaluator = RAGChecker(ScriptedJudge({"claims": [*replies], "entail": judged}))
     got, = evaluator.evaluate([TRIPLET], [Answer("t", "m", "Costs fell.")])
     assert all(isnan(value) for value in (got.precision, got.recall, got.f1))
-    assert got.unscored == got.units == 2
+    assert got.unscored == 2
     assert "could not be read" in got.reason
     assert evaluator.failures["claims: unreadable"] == 2 - replies.count(SAID)
 

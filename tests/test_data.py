@@ -140,7 +140,7 @@ LOST = EMSResult("t2", "m", ("a",), (), (None,), (None,), unscored=1, reason="lo
 COVERAGE = CoverageResult("t1", "m", ("a",), ("x", "y"), (0.5,), (1.0, None), ans_weights=(1.0, 2.0), nearest=(1,),
                           contradicted=(0,), recall=0.5, precision=1.0, f1=2 / 3, unscored=1, signature={"coverage": "llm:kit"})
 SCORE = ScoreResult("t1", "m", math.nan, unscored=1, reason="no reply", signature={"judge": "j"})
-CLAIMS = Claims("t1", "m", ("x",), None, ("Neutral",), (), unscored=1, signature={"judge": "j"})
+CLAIMS = Claims("t1", "m", ("x",), None, ("Neutral",), (), unscored=2, signature={"judge": "j"})
 
 
 def test_every_kind_of_result_comes_back_as_it_was_written(tmp_path):

@@ -40,7 +40,7 @@ NONE = CoverageResult("t", "m", (), (), (), (), reason="the reference has no poi
     (COVERAGE, {"Precision": (1.0, 1.0, 1.0, 3, 1), "Recall": (0.5, 0.5, 1.0, 3, 1), "F1": (2 / 3, NAN, NAN, 3, 1)}),
     (LABELLED, {"Precision": (0.5, 1, 2, 5, 1), "Recall": (1.0, 2, 2, 5, 1), "F1": (2 / 3, NAN, NAN, 5, 1)}),
     # A side that could not be read counts as one.
-    (CLAIMS, dict.fromkeys(["Precision", "Recall", "F1"], (NAN, NAN, NAN, 2, 1))),
+    (CLAIMS, dict.fromkeys(["Precision", "Recall", "F1"], (NAN, NAN, NAN, 2, 2))),
     (replace(SCORE, value=0.7, unscored=0), {"Score": (0.7, 0.7, 1.0, 1, 0)}),
     (NONE, dict.fromkeys(["Precision", "Recall", "F1"], (NAN, NAN, NAN, 0, 0))),      # nothing to judge
 ])

@@ -41,17 +41,9 @@ def one(values, **settings):
 
 # --- means
 
-def test_macro_is_the_mean_of_answers_and_micro_pools_counts_and_leaves_f1_open():
-    precision = frame([("m", "a", "A", 1.0, 1, 1), ("m", "b", "B", 0.0, 0, 3)], part="Precision")        # 1 of 4
-    recall = frame([("m", "a", "A", 1.0, 2, 2), ("m", "b", "B", 0.0, 0, 2)], part="Recall")              # 2 of 4
-    f1 = frame([("m", "a", "A", 1.0, NAN, NAN), ("m", "b", "B", 0.0, NAN, NAN)])
-    macro, micro = (stats.summarise(pd.concat([precision, recall, f1]), pool=pool).value.to_list() for pool in ("macro", "micro"))
-    assert macro == [(1 + 0) / 2] * 3
-    assert micro == pytest.approx([1 / 4, 2 / 4, NAN], nan_ok=True)
-    with refused("'macro' or 'micro', got 'mean'"):
-        stats.summarise(f1, pool="mean")
-    refusals = precision.assign(value=0.0, num=0.0, den=0.0)
-    assert list(stats.summarise(refusals, pool="micro").value) == [0.0]      # a model that refuses everything: 0, not nan
+def test_the_value_is_the_mean_of_answers_whatever_their_number_of_points():
+    values = frame([("m", "a", "A", 1.0, 1, 1), ("m", "b", "B", 0.0, 0, 3)])          # not 1 of 4 points
+    assert one(values).value == (1 + 0) / 2
 
 
 def test_the_interval_of_a_mean_by_hand():

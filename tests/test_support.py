@@ -4,7 +4,6 @@ The recorded labels are made again in study/test_document.py.
 """
 
 import json
-import math
 from dataclasses import replace
 
 import pytest
@@ -37,14 +36,13 @@ def by_judge(judge: ScriptedJudge, *points: str) -> list[Support]:
 
 # --- passages ---
 
-def test_bm25_by_hand():
-    index = Passages(["cash flow", "cash cash", "debt"])
-    # Lengths 2, 2, 1, mean 5/3; "flow" is in one of three passages, "cash" in two.
-    norm = 1.2 * (1 - 0.75 + 0.75 * 2 / (5 / 3))
-    idf = {"flow": math.log(1 + 2.5 / 1.5), "cash": math.log(1 + 1.5 / 2.5)}
-    expected = {0: (idf["flow"] + idf["cash"]) * 2.2 / (1 + norm), 1: idf["cash"] * 2 * 2.2 / (2 + norm)}
-    assert index.scores("cash flow") == pytest.approx(expected)
-    assert index.top("cash flow", 5) == [0, 1]
+def test_what_decides_the_order_of_passages():
+    index = Passages(["cash cash", "cash flow", "debt"])
+    assert index.top("cash flow", 5) == [1, 0]                                 # the rarer word weighs more
+    assert Passages(["cash debt", "cash cash"]).top("cash", 2) == [1, 0]       # repetition
+    assert Passages(["cash and debt", "cash"]).top("cash", 2) == [1, 0]        # of the same words the shorter passage
+    # Repetition saturates: in passages of like lengths two words weigh more than four times one of them.
+    assert Passages(["cash cash cash cash", "cash flow and debt", "flow"]).top("cash flow", 1) == [1]
     assert index.top("nothing shared", 3) == []
     assert Passages(["b a", "a b"]).top("a", 2) == [0, 1]                      # of two equal ones the earlier
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 Prices = Mapping[str, float]    # money for a million tokens: prompt, completion, cached
 DIGITS, SIGNS = string.digits.encode(), string.punctuation.encode()
 PER_CALL = 64            # tokens a chat template may put around a prompt, a default system message included
-COUNTS = ["requests", "stored", "calls", "prompt_tokens", "cached_tokens", "completion_tokens", "seconds",
-          "failures", "cost"]
 AT_MOST = ("At most: replies that are not stored yet are assumed as long as they may be. Calls repeated "
            "after a fault come on top.")
 
@@ -89,7 +87,7 @@ def usage_table(usages: Mapping[str, Mapping[str, Usage]]) -> pd.DataFrame:
     rows = [{"model": model, "task": task, **vars(used), "failures": sum(used.failures.values()),
              "cost": math.nan if used.cost is None else used.cost}
             for model, tasks in usages.items() for task, used in tasks.items()]
-    table = pd.DataFrame(rows, columns=["model", "task", *COUNTS])
+    table = pd.DataFrame(rows, columns=["model", "task", *Usage.__dataclass_fields__])
     totals = [of.sum(skipna=False).to_frame().T.assign(model=model, task="all")
               for model, of in table.drop(columns="task").groupby("model", sort=False)]
     return pd.concat([table, *totals]).astype(table.dtypes)

@@ -44,19 +44,17 @@ class Passages:
         self._norms = [K1 * (1 - B + B * len(own) / mean) for own in words]
 
     def top(self, text: str, k: int) -> list[int]:
-        """Indices of the `k` best passages, the best first; of two equal ones the earlier. May be fewer."""
-        scores = self.scores(text)
-        return sorted(scores, key=lambda i: (-scores[i], i))[:k]
+        """Indices of the `k` best passages, the best first; of two equal ones the earlier.
 
-    def scores(self, text: str) -> dict[int, float]:
-        """The score of every passage that shares a word with `text`, by index; positive."""
+        Fewer where fewer share a word with `text`.
+        """
         scores: dict[int, float] = defaultdict(float)
         for term in dict.fromkeys(terms(text)):
             holders = self._holders.get(term, ())
             idf = math.log(1 + (len(self.texts) - len(holders) + 0.5) / (len(holders) + 0.5))
             for i, n in holders:
                 scores[i] += idf * (K1 + 1) * n / (n + self._norms[i])
-        return scores
+        return sorted(scores, key=lambda i: (-scores[i], i))[:k]
 
 
 @lru_cache(maxsize=64)
