@@ -17,29 +17,12 @@ from typing import Any
 
 from .types import InputError
 
-
-def _texts(entry: Any) -> tuple[str, ...]:
-    if isinstance(entry, str) or not all(isinstance(text, str) for text in entry):
-        raise TypeError
-    return tuple(entry)
-
-
-def _indices(entry: Any) -> tuple[int | None, ...]:
-    return tuple(None if i is None else index(i) for i in entry)
-
-
-def _number(entry: Any) -> float:
-    if not 0 <= (number := float(entry)) <= 1:
-        raise ValueError
-    return number
-
-
-# By kind: what a function is called with; what reads an entry that it returns; what such an entry is.
+# By kind: what a function is called with, and what an entry is of what it returns.
 KINDS = {
-    "extractor": ("texts", _texts, "a list of texts"),
-    "matcher": ("pairs of point lists", _indices, "an index or -1 for each reference point"),
-    "scorer": ("pairs of points", _number, "a number in [0, 1]"),
-    "metric": ("references and answers", _number, "a number in [0, 1]")}
+    "extractor": ("texts", "a list of texts"),
+    "matcher": ("pairs of point lists", "an index or -1 for each reference point"),
+    "scorer": ("pairs of points", "a number in [0, 1]"),
+    "metric": ("references and answers", "a number in [0, 1]")}
 
 
 def load(path: str) -> Any:
@@ -81,18 +64,27 @@ def _by_answer(call: Any, groups: Sequence[Sequence[Any]]) -> list[list[Any]]:
 
 def _called(function: Any, kind: str, name: str, *items: Sequence[Any]) -> list[Any]:
     """What a function returns, an entry for each input. InputError for anything else; its own errors pass."""
-    takes, read, gives = KINDS[kind]
+    takes, gives = KINDS[kind]
     asked = f"{name} takes {takes}, {len(items[0])} here, and must return {gives}, or None, for each"
-    try:
-        given = function(*items)
-    except Exception as error:
-        error.add_note(asked)
-        raise
+    given = function(*items)
     try:
         # nan, which is not equal to itself, is none
-        entries = [None if entry is None or entry != entry else read(entry) for entry in given]
+        entries = [None if entry is None or entry != entry else _read(kind, entry) for entry in given]
     except (TypeError, ValueError):
         raise InputError(f"{asked}; got {given!r:.80}") from None
     if len(entries) != len(items[0]):
         raise InputError(f"{asked}; got {len(entries)}")
     return entries
+
+
+def _read(kind: str, entry: Any) -> Any:
+    """An entry as the kit keeps it; TypeError or ValueError for one of another kind."""
+    if kind == "matcher":
+        return tuple(None if i is None else index(i) for i in entry)
+    if kind == "extractor":
+        if isinstance(entry, str) or not all(isinstance(text, str) for text in entry):
+            raise TypeError
+        return tuple(entry)
+    if not 0 <= (number := float(entry)) <= 1:
+        raise ValueError
+    return number

@@ -112,7 +112,7 @@ def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Para
     manifest = {"profile": profile, "ems": __version__, "python": sys.version,
                 "packages": {d.name: d.version for d in metadata.distributions()},
                 "sources_sha256": _hash(Path(__file__).parent, root / "notebooks" / "study", root / "data"),
-                "mirror": os.environ.get("EMS_DATA_MIRROR"), "notebooks": notes}
+                "notebooks": notes}
     os.environ.setdefault("OMP_NUM_THREADS", "1")            # two kernels with a core each
     try:
         for _, wave in groupby(sorted(chosen, key=_wave), _wave):

@@ -54,7 +54,7 @@ def summarise(values: pd.DataFrame, *, cluster: str = "group") -> pd.DataFrame:
             "metric": metric, "part": part, "model": model, "value": mean.value, "ci_low": mean.ci_low,
             "ci_high": mean.ci_high, "n": n, "clusters": mean.clusters, "unscored": unscored,
             "signature": signatures[0], "low": cell["low"].mean(), "high": cell["high"].mean(),
-            "scored": scored, "units": units, "cluster": cluster, "pool": "macro",
+            "scored": scored, "units": units, "cluster": cluster,
             "flagged": scored < MIN_SCORED or n / len(cell) < MIN_SCORED})
     return in_order(pd.DataFrame(rows))
 

@@ -25,7 +25,7 @@ LATEX = str.maketrans({
 NOTES = (
     "Brackets: 95 % interval of the mean, Student's t over whole clusters, of which an end may pass 0 or 1; "
     f"none with fewer than {MIN_CLUSTERS} clusters. Parentheses: the mean if unscored points scored 0, or 1.",
-    "n: answers with a value. Coverage: share of points that were scored, rounded down. Both are the least "
+    "n: answers with a value. Scored: share of points that were scored, rounded down. Both are the least "
     "of the row; † marks under 95 % of the points, or of the answers. Paper: its value (ours less it).")
 
 
@@ -95,7 +95,7 @@ def save_table1(summary: pd.DataFrame, folder: str | Path, paper: pd.DataFrame |
     `absent` maps a metric without rows to the reason, which is listed under the table.
     """
     table, ordered = table1(summary, paper, models), in_order(summary)
-    settings = ordered["signature"] + "|pool:" + ordered["pool"] + "|interval:t over " + ordered["cluster"]
+    settings = ordered["signature"] + "|pool:macro|interval:t over " + ordered["cluster"]
     counts = [f"|n:{row.n}|unscored:{row.unscored}|clusters:{row.clusters}" for row in ordered.itertuples()]
     tidy = ordered.assign(signature=settings + counts)[CSV].round(6)
     tidy = tidy.map(lambda cell: visible(cell) if isinstance(cell, str) else cell)

@@ -176,9 +176,8 @@ def test_a_scorer_gets_all_pairs_at_once_and_its_scores_stay_with_their_answer()
 
 
 def test_an_own_functions_errors_pass_through():
-    with pytest.raises(ZeroDivisionError) as error:
+    with pytest.raises(ZeroDivisionError):
         as_stage(lambda items: 1 / 0, "metric")(["a"])
-    assert "must return a number" in error.value.__notes__[0]
     with refused("a metric is a function"):
         as_stage(dict, "metric")                               # a class, not an object that can be called
 

@@ -19,7 +19,7 @@ from ems.local.sentences import SentenceExtractor
 from ems.metrics import ems_scores
 from ems.report import RIGHT, save_report
 from ems.results import CoverageResult, EMSResult, ScoreResult, Support
-from ems.types import Answer, GivenPoint, InputError, Triplet
+from ems.types import InputError
 from ems.view import alignment_rows
 
 HOSTILE = "</script><script>document.title='broken'</script><img src=x onerror=alert(2)>\x1b[31m\u202e${1+1}"

@@ -25,7 +25,7 @@ def summary(rows):
     return pd.DataFrame([
         {"metric": metric, "part": part, "model": model, "value": value, "ci_low": low, "ci_high": high, "n": n,
          "unscored": unscored, "signature": f"{metric}|judge:none", "low": value - 0.01, "high": value + 0.02,
-         "coverage": 1 - unscored / 1000, "flagged": unscored > 50, "units": 1000, "clusters": 10, "cluster": "group",
+         "scored": 1 - unscored / 1000, "flagged": unscored > 50, "units": 1000, "clusters": 10, "cluster": "group",
          "pool": "macro"} for metric, part, model, value, low, high, n, unscored in rows])
 
 
@@ -35,9 +35,9 @@ OURS = summary([("EMS(LLM)", "F1", LARGE, 0.5, 0.45, 0.55, 48, 60), ("EMS(LLM)",
 
 def test_cells():
     assert table1(OURS).to_dict("records") == [
-        {"metric": "BLEU", "part": "Score", SMALL: "0.333 [0.300, 0.400]", LARGE: "0.030", "n": "50", "coverage": "100 %"},
+        {"metric": "BLEU", "part": "Score", SMALL: "0.333 [0.300, 0.400]", LARGE: "0.030", "n": "50", "scored": "100 %"},
         {"metric": "EMS(LLM)", "part": "F1", SMALL: "0.250 [0.200, 0.300]",
-         LARGE: "0.500 [0.450, 0.550] (0.49 to 0.52) †", "n": "48", "coverage": "94 %"}]
+         LARGE: "0.500 [0.450, 0.550] (0.49 to 0.52) †", "n": "48", "scored": "94 %"}]
     assert percent(0.99999) == "99.9 %"                            # rounded down: only what is complete is 100 %
     assert (with_interval(OURS.iloc[2].replace(1 / 3, NAN)), with_interval(None), percent(NAN)) == ("–", "–", "–")
 

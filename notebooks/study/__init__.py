@@ -101,9 +101,10 @@ def alignments_of(run: Path, judge: LLMJudge | None) -> list[EMSResult]:
 
 def contradicted(results: Sequence[CoverageResult]) -> pd.DataFrame:
     """Points of each model's answers that are contradicted: columns model, contradicted, points, share."""
-    rows = [(r.model, len(r.ans_contradicted), len(r.ans_points)) for r in results]
-    table = pd.DataFrame(rows, columns=["model", "contradicted", "points"]).groupby("model", sort=False).sum()
-    return table.assign(share=table["contradicted"] / table["points"]).reset_index()
+    columns = ["model", "contradicted", "points"]
+    rows = pd.DataFrame([(r.model, len(r.ans_contradicted), len(r.ans_points)) for r in results], columns=columns)
+    table = rows.groupby("model", as_index=False).sum()
+    return table.assign(share=table["contradicted"] / table["points"])
 
 
 def rescored(results: Sequence[EMSResult], scorer: Scorer, pipeline: EMS) -> list[EMSResult]:

@@ -40,7 +40,7 @@ COVERAGE_JUDGED = "Coverage(LLM, sentences)"
 JUDGED = [EMS_JUDGED, COVERAGE_JUDGED, "Judge alone"]
 BODIES = ROOT / "data" / "human" / "bodies.csv"
 ANNOTATOR, SYSTEM = "the other annotator", "the system alone"
-SIGN, WITHIN = "sign accuracy", "AUC within systems"
+WITHIN = "AUC within systems"
 APART = 1e6                               # more than any value, a length in words included
 SENTENCES = "RAGChecker (sentences)"
 OF_LLAMA = [name for name, (_, family, _) in FINDVER_SYSTEMS.items() if family == "Llama"]
@@ -119,9 +119,8 @@ def judged_scores(triplets: Sequence[Triplet], answers: Sequence[Answer], judge:
                   ) -> pd.DataFrame:
     """The metrics `JUDGED`, asked jointly on sentence points: a row per answer, or per given point.
 
-    `about` is what the set is about, as in `SETS`; RAGChecker's check is asked of the systems' set alone.
-
-    Where the judge only replays, a metric whose replies are not all recorded is left out.
+    `about` is as in `SETS`; RAGChecker's check is asked about systems alone. Where the judge only replays, a
+    metric whose replies are not all recorded is left out.
     """
     points, systems = about == "points", about == "systems"
     bodies = read_frames(BODIES).set_index("text")
@@ -215,7 +214,7 @@ def pair_agreement(labels: pd.DataFrame, scores: pd.DataFrame, against: str = "R
     median difference) against the label, -2 to 2. The metric `ANNOTATOR` is one annotator against the other.
     Intervals resample pairs. `settings` are the bootstrap's resamples and seed, here and below.
     """
-    tables, measures, pairs = [], ("Spearman", "Pearson", SIGN), labels["instance_id"]
+    tables, measures, pairs = [], ("Spearman", "Pearson"), labels["instance_id"]
     for asked, part in PART_OF.items():
         values = metrics_of(scores.set_index(KEYS), part)
         gap = values.xs("2", level="model") - values.xs("1", level="model")
@@ -307,11 +306,6 @@ def _spearman(x: np.ndarray, y: np.ndarray, systems: np.ndarray) -> np.ndarray:
     return _pearson(rankdata(x, axis=0), rankdata(y), systems)
 
 
-def _sign_accuracy(x: np.ndarray, y: np.ndarray, systems: np.ndarray) -> np.ndarray:
-    """Share of preferences other than 0 whose difference has the same sign; a difference of 0 counts half."""
-    return (np.sign(x[y != 0]) * np.sign(y[y != 0])[:, None] + 1).mean(axis=0) / 2
-
-
 def _area(x: np.ndarray, y: np.ndarray, systems: np.ndarray) -> np.ndarray:
     """AUC over the pairs of a 1 and a 0 of the same system, a tie counts half."""
     right, of_system = y == 1, np.bincount(systems)
@@ -323,4 +317,4 @@ def _area(x: np.ndarray, y: np.ndarray, systems: np.ndarray) -> np.ndarray:
     return wins / pairs if pairs else np.full(x.shape[1], np.nan)
 
 
-AGREE = {"Spearman": _spearman, "Pearson": _pearson, SIGN: _sign_accuracy, "AUC": _area, WITHIN: _area}
+AGREE = {"Spearman": _spearman, "Pearson": _pearson, "AUC": _area, WITHIN: _area}

@@ -5,7 +5,6 @@ A label is stored under a hash of its point, so that no text is needed to join i
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
@@ -23,7 +22,6 @@ from ems.types import Answer, Triplet
 
 from . import ROOT, datasets, sample
 
-COMPANIES = ROOT / "data" / "companies.csv"
 AGAIN = 4                  # answers of each model whose labels are made twice
 FINDVER_PASSAGES = 10      # laid before the judge with a claim
 COLUMNS = ["triplet_id", "model", "point", "label", "passage", "reason"]
@@ -68,22 +66,15 @@ def with_stored_labels(results: Sequence[EMSResult], path: Path) -> list[EMSResu
 
 def unnamed(results: Sequence[EMSResult]) -> list[EMSResult]:
     """Results about companies of data/companies.csv, with "the company" for its names in answers' points."""
-    rows = {row["ticker"]: row for row in csv.DictReader(read_text(COMPANIES).splitlines())}
+    rows = pd.read_csv(ROOT / "data" / "companies.csv", index_col="ticker").to_dict("index")
     shorn = []
     for result in results:
         if row := rows.get(result.group):
-            names = {row["company"], *row["names"].split("|"), *row["symbols"].split()}
-            longest_first = sorted(map(re.escape, names), key=lambda name: (-len(name), name))
-            name = re.compile(rf"\b(?:{'|'.join(longest_first)})\b", re.IGNORECASE)
+            names = [row["company"], *row["names"].split("|"), *row["symbols"].split()]
+            name = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b", re.IGNORECASE)
             points = tuple(name.sub("the company", point) for point in result.ans_points)
             shorn.append(replace(result, ans_points=points))
     return shorn
-
-
-def save_labels(sets: Mapping[str, Sequence[EMSResult]], folder: Path) -> None:
-    """Write each of `label_sets` to its file, which `stored_labels` reads."""
-    for name, results in sets.items():
-        write_csv(folder / f"support_{name}.csv", label_table(results))
 
 
 def stored_labels(results: Sequence[EMSResult], folder: Path) -> dict[str, list[EMSResult]]:

@@ -31,6 +31,7 @@ from . import values_frame
 
 DOSES = (0.1, 0.25, 0.5, 0.75)
 UNEDITED = "unedited"
+PADDED = "pad with other facts"             # the edit that precision should notice
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)        # of an answer's points that are replaced by a worse answer's
 BEST, WORST = "Large LLM (closed weights)", "Qwen2.5-Coder-1.5B-Instruct (closed book)"
 Sentences = list[str]
@@ -73,11 +74,6 @@ def _negate(text: Sentences, other: Sentences, rng: random.Random) -> Iterator[t
             yield i, f"{sentence[:found.start()]}never {sentence[found.start():]}"
 
 
-def _repeat(text: Sentences, other: Sentences, rng: random.Random) -> Iterator[tuple[int, str]]:
-    for i, sentence in enumerate(text):
-        yield i, f"{sentence} {sentence}"
-
-
 def _pad(text: Sentences, other: Sentences, rng: random.Random) -> Iterator[tuple[int, str]]:
     for i, (sentence, added) in enumerate(zip(text, other, strict=False)):
         yield i, f"{sentence} {added}"
@@ -94,11 +90,9 @@ EDITS: dict[str, tuple[str, Edit]] = {
     "delete points": ("content lost: F1 falls", _delete),
     "change numbers": ("content false: F1 falls", _change_numbers),
     "negate": ("content false: F1 falls", _negate),
-    "repeat points": ("more than was asked: precision falls, if repetition counts", _repeat),
-    "pad with other facts": ("more than was asked: precision falls", _pad),
+    PADDED: ("more than was asked: precision falls", _pad),
     "shuffle sentences": ("content unchanged: nothing falls", _shuffle),
 }
-PRECISION = ("repeat points", "pad with other facts")       # edits that precision should notice
 
 
 def edited(name: str, text: str, other: str, dose: float, key: str, seed: int = 7) -> str | None:
@@ -225,14 +219,14 @@ def losses(values: pd.DataFrame) -> pd.DataFrame:
     """What each edit takes off each metric, from a frame of values of `edited_answers`.
 
     A row per metric, edit and dose: the mean loss over texts (the unedited text's value less the edited
-    one's; of precision where an edit adds text, else of F1 or Score) with its t interval over groups, and n.
+    one's; of precision where the edit adds text, else of F1 or Score) with its t interval over groups, and n.
     """
     whole = values[values["model"] == UNEDITED].set_index(["metric", "part", "triplet_id"])["value"]
     changed = values[values["model"] != UNEDITED].copy()
     changed[["edit", "dose"]] = changed["model"].str.split("@", expand=True).to_numpy()
     rows = []
     for (metric, name, dose), cell in changed.groupby(["metric", "edit", "dose"], sort=False):
-        adds = name in PRECISION and "Precision" in set(cell["part"])
+        adds = name == PADDED and "Precision" in set(cell["part"])
         cell = cell[cell["part"].isin(["Precision"] if adds else ["F1", "Score"])]
         before = whole.reindex(pd.MultiIndex.from_frame(cell[["metric", "part", "triplet_id"]]))
         loss = mean_over(before.to_numpy() - cell["value"].to_numpy(), list(cell["group"]))

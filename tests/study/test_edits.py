@@ -36,7 +36,6 @@ def test_what_each_edit_does():
     assert edited("negate", "They can't say. They can’t sell it. We can.").endswith("We can not.")
     assert len(edited("delete points", dose=0.01).split("\n\n")) == 5     # of six: one change at least
     assert edited("delete points") == ""
-    assert edited("repeat points").count("Services reached $25 billion in India.") == 2
     assert edited("pad with other facts").count("Buybacks came to $25 billion.") == 1
     shuffled = edited("shuffle sentences").split("\n\n")
     assert (sorted(shuffled), shuffled != list(SENTENCES)) == (sorted(SENTENCES), True)
@@ -59,12 +58,12 @@ def test_any_text_can_be_edited_and_equal_arguments_give_equal_texts(text, name,
 def test_losses_by_hand():
     triplets = [Triplet(f"t{i}", f"g{i}", "q", "Revenue was 5 million. Costs rose. Debt fell.") for i in range(8)]
     answers = edits.edited_answers(triplets, doses=[0.5, 1.0])
-    kept = [a for a in answers if a.model in (edits.UNEDITED, "negate@1", "repeat points@1")]
-    parts = {"F1": {"negate@1": 0.5, "repeat points@1": 0.9}, "Precision": {"negate@1": 0.2, "repeat points@1": 0.6}}
+    kept = [a for a in answers if a.model in (edits.UNEDITED, "negate@1", "pad with other facts@1")]
+    parts = {"F1": {"negate@1": 0.5, "pad with other facts@1": 0.9}, "Precision": {"negate@1": 0.2, "pad with other facts@1": 0.6}}
     values = pd.concat([values_frame(kept, [of.get(a.model, 1.0) for a in kept], "M", part, {}, triplets) for part, of in parts.items()])
     lost = edits.losses(values).set_index("edit")
-    assert lost["part"].to_dict() == {"negate": "F1", "repeat points": "Precision"}       # what should notice it
-    assert lost["loss"].to_dict() == lost["ci_low"].to_dict() == pytest.approx({"negate": 0.5, "repeat points": 0.4})
+    assert lost["part"].to_dict() == {"negate": "F1", "pad with other facts": "Precision"}       # what should notice it
+    assert lost["loss"].to_dict() == lost["ci_low"].to_dict() == pytest.approx({"negate": 0.5, "pad with other facts": 0.4})
 
 
 def test_mixtures_replace_more_and_more_points_and_metrics_are_held_against_that_order():
