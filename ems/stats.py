@@ -39,8 +39,7 @@ def summarise(values: pd.DataFrame, *, cluster: str = "group") -> pd.DataFrame:
     The value is the mean over answers, as in the paper (pool: macro). `n` counts answers with a value,
     `unscored` points; `low` and `high` are the mean if all unscored points scored 0, or 1 (`bounds`);
     `scored` is the share of points that were scored; `flagged`: that or the share of answers with a value
-    is under 95 %. Also units, clusters, cluster, pool.
-    InputError for a broken frame, and for one that mixes signatures in a cell.
+    is under 95 %. Also units, clusters, cluster. InputError for a frame that mixes signatures in a cell.
     """
     rows = []
     for (metric, part, model), cell in bounds(_checked(values, cluster)).groupby(["metric", "part", "model"]):
@@ -54,8 +53,8 @@ def summarise(values: pd.DataFrame, *, cluster: str = "group") -> pd.DataFrame:
             "metric": metric, "part": part, "model": model, "value": mean.value, "ci_low": mean.ci_low,
             "ci_high": mean.ci_high, "n": n, "clusters": mean.clusters, "unscored": unscored,
             "signature": signatures[0], "low": cell["low"].mean(), "high": cell["high"].mean(),
-            "scored": scored, "units": units, "cluster": cluster,
-            "flagged": scored < MIN_SCORED or n / len(cell) < MIN_SCORED})
+            "scored": scored, "flagged": scored < MIN_SCORED or n / len(cell) < MIN_SCORED,
+            "units": units, "cluster": cluster})
     return in_order(pd.DataFrame(rows))
 
 

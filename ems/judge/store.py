@@ -100,8 +100,7 @@ class Replies:
 
     def export(self, path: str | Path) -> int:
         """Write the replies without prompts as JSON lines in a fixed order, all or none; returns how many."""
-        names = [name for name in SAVED if name != "prompt"]
-        rows = [{name: getattr(record, name) for name in names} for record in self.records()]
+        rows = [{name: getattr(r, name) for name in SAVED if name != "prompt"} for r in self.records()]
         write_jsonl(path, rows)
         return len(rows)
 

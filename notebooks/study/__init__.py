@@ -101,10 +101,9 @@ def alignments_of(run: Path, judge: LLMJudge | None) -> list[EMSResult]:
 
 def contradicted(results: Sequence[CoverageResult]) -> pd.DataFrame:
     """Points of each model's answers that are contradicted: columns model, contradicted, points, share."""
-    columns = ["model", "contradicted", "points"]
-    rows = pd.DataFrame([(r.model, len(r.ans_contradicted), len(r.ans_points)) for r in results], columns=columns)
-    table = rows.groupby("model", as_index=False).sum()
-    return table.assign(share=table["contradicted"] / table["points"])
+    rows = pd.DataFrame([(r.model, len(r.ans_contradicted), len(r.ans_points)) for r in results],
+                        columns=["model", "contradicted", "points"])
+    return rows.groupby("model").sum().eval("share = contradicted / points").reset_index()
 
 
 def rescored(results: Sequence[EMSResult], scorer: Scorer, pipeline: EMS) -> list[EMSResult]:

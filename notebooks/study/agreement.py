@@ -264,8 +264,7 @@ def _measured(metrics: pd.DataFrame, labels: Any, cluster: Any, measures: Sequen
     """A row per measure and metric: value and interval, and the paired difference to the metric `against`.
 
     `clear` is "above" or "below" where the whole interval of the difference is, else "no". A row that some
-    metric has no value for is left out for all. Intervals are the percentile bootstrap's over clusters, as
-    `ems.stats.bootstrap` has it, here with all metrics at once.
+    metric has no value for is left out for all. Intervals are the percentile bootstrap's over clusters.
     """
     known = metrics.notna().all(axis=1).to_numpy()
     values, people = metrics.to_numpy(dtype=float)[known], np.asarray(labels, dtype=float)[known]

@@ -68,12 +68,11 @@ def unnamed(results: Sequence[EMSResult]) -> list[EMSResult]:
     """Results about companies of data/companies.csv, with "the company" for its names in answers' points."""
     rows = pd.read_csv(ROOT / "data" / "companies.csv", index_col="ticker").to_dict("index")
     shorn = []
-    for result in results:
-        if row := rows.get(result.group):
+    for r in results:
+        if row := rows.get(r.group):
             names = [row["company"], *row["names"].split("|"), *row["symbols"].split()]
             name = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b", re.IGNORECASE)
-            points = tuple(name.sub("the company", point) for point in result.ans_points)
-            shorn.append(replace(result, ans_points=points))
+            shorn.append(replace(r, ans_points=tuple(name.sub("the company", p) for p in r.ans_points)))
     return shorn
 
 

@@ -179,8 +179,7 @@ def values(triplets: Sequence[Triplet], answers: Sequence[Answer], judge: Judge 
            extract: Extractor | None = None) -> pd.DataFrame:
     """What the metrics say of the answers, as a frame of values.
 
-    With a judge also EMS(LLM), joint, and the judge alone; with `extract`, whose points are then theirs,
-    coverage by the judge as well.
+    With a judge also EMS(LLM), joint, the judge alone and, on the points of `extract`, coverage by the judge.
     """
     reference = {t.id: t.reference for t in triplets}
     texts = [reference[a.triplet_id] for a in answers], [a.answer for a in answers]
