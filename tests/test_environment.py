@@ -1,5 +1,6 @@
 """The files that make environments agree with each other; no file names an index, a machine's path or a key."""
 
+import json
 import os
 import re
 import shutil
@@ -13,6 +14,8 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+import ems
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -65,6 +68,15 @@ def test_binders_script_runs_and_leaves_torch_alone(tmp_path):
                    env={"PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}"})
     assert "-e .[encoder,notebooks]" in (tmp_path / "asked.txt").read_text()
     assert "torch==" not in (tmp_path / "pins.txt").read_text()
+
+
+def test_the_deposit_says_what_the_citation_and_the_package_say():
+    deposit = json.loads((ROOT / ".zenodo.json").read_text(encoding="utf-8"))
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert [deposit[key] for key in ("title", "version", "license")] == [citation[key] for key in ("title", "version", "license")]
+    assert deposit["creators"] == citation["authors"]
+    assert deposit["related_identifiers"][0]["identifier"] == citation["preferred-citation"]["identifiers"][0]["value"]
+    assert (deposit["version"], deposit["license"]) == (ems.__version__, PROJECT["license"])
 
 
 def test_no_file_names_an_index_a_machine_or_a_key():
