@@ -1,6 +1,7 @@
 # make setup                         a virtual environment with everything, for the targets below; with uv, by hashes
 # make reproduce [PROFILE=default]   regenerate Table 1 and the figures into runs/<profile>/
 # make verify [PROFILE=default]      hold the numbers that the documentation prints against a run's files
+# make html [PROFILE=default]        a run's notebooks as pages that load nothing, runs/<profile>/html/index.html
 # make test                          the quick tests, in two processes; needs no key and no network
 # make test-all                      those, then the slow ones: kernels, servers, Dask, killed processes
 # make lint types                    style and complexity; types
@@ -11,6 +12,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 PROFILE ?= default
+RUN = runs/$(PROFILE)
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet -c constraints.txt
 UV_INSTALL = uv pip install --quiet --python $(BIN)/python --no-deps --build-constraints constraints.txt
@@ -19,7 +21,7 @@ LOCK = --quiet --constraints constraints.txt --generate-hashes --no-header --no-
 # A file of tests stays in one process, which keeps its servers, encoders and the notebooks' run for it.
 PYTEST = $(BIN)/python -m pytest -n 2 --dist loadscope
 
-.PHONY: setup reproduce verify test test-all bench lab lock lint types clean
+.PHONY: setup reproduce verify html test test-all bench lab lock lint types clean
 
 setup: $(VENV)/.ready
 
@@ -46,7 +48,18 @@ reproduce: setup
 	$(BIN)/ems reproduce --profile $(PROFILE)
 
 verify: setup
-	$(BIN)/python notebooks/study/verify.py runs/$(PROFILE)
+	$(BIN)/python notebooks/study/verify.py $(RUN)
+
+# The addresses of two scripts are empty: the pages need neither formulas nor widgets.
+html: reproduce
+	$(BIN)/jupyter nbconvert --to html --no-prompt --log-level ERROR --HTMLExporter.mathjax_url= \
+	    --HTMLExporter.require_js_url= --output-dir $(RUN)/html $(RUN)/notebooks/*.ipynb
+	cd $(RUN)/html && { \
+	    echo '<!doctype html><html lang="en"><meta charset="utf-8"><title>$(PROFILE)</title><h1>Run: $(PROFILE)</h1>'; \
+	    for page in [0-9]*.html; do \
+	        title=$$(grep -o -m 1 '<h1 id=[^>]*>[^<]*' $$page | sed 's/.*>//'); \
+	        echo "<p><a href=\"$$page\">$$title</a></p>"; \
+	    done; } > index.html
 
 test: setup
 	$(PYTEST) -m "not slow"
