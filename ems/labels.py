@@ -33,7 +33,7 @@ def read_labels(source: Rows) -> pd.DataFrame:
     table = pd.DataFrame(rows).dropna(subset="label")
     if table["label"].nunique() < 2 or not np.isfinite(table["label"]).all():
         raise InputError("'label' must hold two or more different numbers, got "
-                         f"{some(table['label'].unique().tolist())}; correct them, or label more answers")
+                         f"{some(table['label'].unique().tolist()) or 'none'}; correct them or label more")
     return table
 
 

@@ -66,6 +66,7 @@ def test_labels_of_one_group_get_no_interval_and_the_reason(tmp_path):
 @pytest.mark.parametrize(("text", "says"), [
     ("triplet_id,model,label\nt1,m,good\n", "line 2: 'label': Input should be a valid number"),
     ("triplet_id,model,label\nt1,m,1\nt2,m,1\nt3,m,\n", "two or more different numbers, got 1.0"),
+    ("triplet_id,model,grade\nt1,m,1\nt2,m,0\n", "two or more different numbers, got none"),      # no such column
     ("triplet_id,model,label\nt1,m,inf\nt2,m,0\n", "two or more different numbers"),
     ("triplet_id,model,label\nt1,m,1\nt1,m,0\n", "line 3: a second row of ('t1', 'm')"),
 ])
