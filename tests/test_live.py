@@ -60,7 +60,7 @@ def test_live_then_replayed_and_within_what_a_dry_run_says(address, tmp_path):
         assert 0 < used.completion_tokens <= most.completion_tokens
     live.store.export(tmp_path / "recorded.jsonl")
     # An address nobody listens at: a replay must not care.
-    replay = LLMJudge("smollm2-135m", store=Replies(tmp_path / "recorded.jsonl"), mode="replay",
+    replay = LLMJudge("smollm2-135m", store=Replies(recorded=[tmp_path / "recorded.jsonl"]), mode="replay",
                       base_url="http://127.0.0.1:9/v1")
     assert judged(replay) == first
     assert all(used.calls == 0 for used in replay.usage().values())

@@ -200,7 +200,7 @@ def _opened(path: Path | str) -> sqlite3.Connection:
         return db
     except (sqlite3.Error, OSError) as error:
         raise InputError(f"{path}: cannot be opened as a reply store ({error}); name a writable .sqlite "
-                         "file, or a .jsonl recording to replay") from None
+                         "file; a .jsonl recording is named as recorded") from None
 
 
 def _lines(path: str | Path) -> Iterator[tuple[str, Any]]:
