@@ -240,10 +240,10 @@ def _status(rows: Sequence[Row], reasons: Counter[str], failures: Counter[str]) 
     if lost < len(answers) and unscored <= (1 - ENOUGH) * units and lost <= (1 - ENOUGH) * len(answers):
         return 0
     say(f"ems: {unscored} of {units} points are unscored, {lost} of {len(answers)} answers altogether; the "
-        "values speak for the rest only; saved replies are used again, another --store asks anew")
+        "values speak for the rest only")
     for why, times in failures.most_common():
         hint = "; a model that thinks first needs --thinking-tokens" if why.endswith(": length") else ""
-        say(f"ems: {times} replies could not be used, {why}{hint}")
+        say(f"ems: {times} replies could not be used, {why}{hint}; another --store asks anew")
     return 3
 
 

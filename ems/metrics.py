@@ -33,7 +33,7 @@ def ems_scores(match: Indices, score: Values, n_answer_points: int, ref_weights:
     An unscored point leaves both the numerator and the denominator of its side. An unreadable match may have
     named any answer point; one that no readable match names counts as not chosen, so lost matches can only
     lower precision. Without answer points all three are 0. Without reference points, or when none could be
-    scored, all three are nan. ValueError for an impossible alignment (`check_alignment`).
+    scored, all three are nan. InputError for an impossible alignment (`check_alignment`).
     """
     check_alignment(match, score, n_answer_points, ref_weights)
     s_ref = reference_scores(match, score)                      # eq. 5

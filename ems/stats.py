@@ -22,7 +22,7 @@ from .frames import COLUMNS, by_size, in_order
 from .io import some
 from .types import InputError
 
-MIN_SCORED = 0.95            # below it a number is flagged
+MIN_SCORED = 0.95              # below it a number is flagged
 MIN_CLUSTERS = 6               # fewer say too little about how clusters vary
 PAIRED = ["metric", "part", "a", "b", "difference", "ci_low", "ci_high", "p", "p_holm", "clear", "g",
           "ordered", "n", "clusters", "only_a", "only_b", "unscored"]

@@ -75,7 +75,7 @@ def test_no_interval_with_fewer_than_six_clusters(rows, value):
     assert (row.value, row.ci_low, row.ci_high) == pytest.approx((value, NAN, NAN), nan_ok=True)
 
 
-def test_unscored_answers_leave_value_and_n_but_not_the_coverage():
+def test_unscored_answers_leave_value_and_n_but_not_the_share_that_is_scored():
     row = one(frame([("m", "a", "A", 0.8, 8, 10, 10, 0), ("m", "b", "B", 0.4, 4, 10, 10, 1), ("m", "c", "C", NAN, NAN, NAN, 10, 10)]))
     assert row.value == pytest.approx((0.8 + 0.4) / 2)
     assert (row.n, row.unscored, row.units, row.clusters, row.scored) == (2, 11, 30, 2, 1 - 11 / 30)
