@@ -169,9 +169,15 @@ def test_a_key_that_is_missing_or_cannot_be_sent_is_an_early_error_that_does_not
 
 
 def test_a_key_that_json_escapes_is_masked():
-    body = json.dumps(completion("your key is sk/1+2")).replace("/", "\\/").replace("+", "\\u002b")
+    key = "sk/1+2/0123456789"
+    body = json.dumps(completion(f"your key is {key}")).replace("/", "\\/").replace("+", "\\u002b")
     with Loopback(faults=[Fault(body=body)]) as server:
-        assert judge_of(server, api_key="sk/1+2").ask(ask(1))[0].text == "your key is ***"
+        assert judge_of(server, api_key=key).ask(ask(1))[0].text == "your key is ***"
+
+
+def test_the_word_that_a_local_server_takes_for_a_key_is_not_cut_out_of_replies():
+    with Loopback("none of the points") as server:
+        assert judge_of(server, api_key="none").ask(ask(1))[0].text == "none of the points"
 
 
 # --- settings ---

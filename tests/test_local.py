@@ -65,7 +65,9 @@ def weight(word):
     ("3M makes tape", []),                            # a name, not an amount
     ("收入增长了12%", [12]),
     ("It rose 5% [19][15] and [3, 4].", [5]),         # citations are no numbers
-    ("737s and 5mg", []),
+    ("2.5mg, 10 mg, 50bps, 0.24x and 5.2GB", [2.5, 10, 50, 0.24, 5.2]),    # a unit may follow at once
+    ("4Q24, the 3rd, 20th and 5G", []),
+    ("Q3'24 and FY '99; '25.5 is no year", [2024, 1999, 25.5]),
 ])
 def test_numbers_as_they_are_printed(text, values):
     assert [term.value for term in read(text) if isinstance(term, Number)] == pytest.approx(values)
@@ -78,6 +80,8 @@ def test_numbers_as_they_are_printed(text, values):
     ("6%", "6.04%", True),
     ("6.0%", "6.2%", False),
     ("12", "120", False),
+    ("10mg", "10 mg", True),
+    ("fiscal '25", "fiscal 2025", True),
 ])
 def test_which_numbers_are_the_same(one, other, same):
     assert cover((one,), (other,)).ref_score == (pytest.approx(1.0) if same else pytest.approx(0.0, abs=0.35),)

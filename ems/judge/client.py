@@ -46,6 +46,7 @@ WAIT = 0.5               # seconds before a call is repeated; the second time tw
 ERRORS = 6               # in a row, of as many requests, end a run; and repeated calls for one request
 USELESS = 32             # replies in a row that cannot be used, which end a run
 QUIET = 10.0             # seconds without any answer, after which a person is told
+LEAST_KEY = 16           # a shorter key is no secret but a word such as "none", which replies may hold
 
 
 class JudgeUnavailable(InputError):
@@ -475,7 +476,7 @@ class LLMJudge:
 
     def _masked(self, text: str) -> str:
         secret = self._secret()
-        return text.replace(secret, "***") if secret else text
+        return text.replace(secret, "***") if len(secret) >= LEAST_KEY else text
 
     def _client(self) -> openai.AsyncOpenAI:
         """The official client. JudgeUnavailable without a key that can be sent."""

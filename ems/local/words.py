@@ -17,6 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import chain
 from pathlib import Path
+from time import strptime
 from typing import NamedTuple
 
 from ..extract import OTHER_SCRIPT
@@ -33,14 +34,17 @@ SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "m": 1e6,
 FACTORS = (1e3, 1e6, 1e9)      # what a number without a scale word may lack, as in a table "in millions"
 TABLE = Path(__file__).with_name("rarity.txt")
 _LATIN, _UNSPACED = "A-Za-zÀ-ɏ", "぀-ヿ㐀-鿿"      # in a script without spaces each letter is a word
-_DIGITS = r"(?>\d{1,3}(?:,\d{3})++)(?!\d)(?:\.\d++)?+|\d++(?:\.\d++|,\d\d?(?![\d,]))?+"
+_DIGITS = r"(?>(?>\d{1,3}(?:,\d{3})+)(?!\d)(?:\.\d+)?|\d+(?:\.\d+|,\d\d?(?![\d,]))?)"
 _SCALE = r"[ -]?(?i:thousand|million|billion|trillion|[mbt]n)s?|[kmbtKMBT]"
+_AMOUNT = rf"[$€£¥]?{_DIGITS}(?>(?:(?:{_SCALE})(?![{_LATIN}\d]))?)"
+_UNIT = r"(?!(?:st|nd|rd|th)\b)[a-zµ][A-Za-z]{0,3}\b"         # "50bps" is "50 bps"; "4Q24" and "3rd" are names
 _TOKEN = re.compile(
     rf"[^\W\d_{_UNSPACED}][^\W_{_UNSPACED}]*+|[{_UNSPACED}]"                  # a word
-    r"|\[\d++(?:\s*+[,;–-]\s*+\d++)*+\s*+\]"                                # a citation: "[4]"
-    rf"|[$€£¥]?(?:{_DIGITS})(?:(?:{_SCALE})(?![{_LATIN}\d]))?+(?![{_LATIN}])"   # a number
-    r"|[^\W_]++")                                                            # a name: "5mg"
-_AMOUNT = re.compile(rf"[$€£¥]?(?P<digits>{_DIGITS})(?P<scale>(?:{_SCALE})?)")
+    r"|\[\d+(?:\s*[,;–-]\s*\d+)*\s*\]"                                     # a citation: "[4]"
+    r"|['’]\d\d(?![.,]?\w)"                                                # a year: "'25"
+    rf"|(?=[$€£¥]?\d+[.,]\d){_AMOUNT}|{_AMOUNT}(?:(?![{_LATIN}])|(?={_UNIT}))"    # a number
+    r"|[^\W_]++")                                                            # a name: "4Q24"
+_PARTS = re.compile(rf"[$€£¥]?(?P<digits>{_DIGITS})(?P<scale>(?:{_SCALE})?)")
 _PLURAL = re.compile(r"(?<=...)(?<![su])s$")
 _ENDING = re.compile(r"(?<=...)(?:ation|ment|ing|ied?|ed|ly|e|(?<![aeiou])y)$")
 # The table, the constants and the patterns; the last number is raised when other code changes a value.
@@ -163,7 +167,9 @@ def _term(token: str) -> Term:
     """The stem or number that a token is; "" for a citation."""
     if token.startswith("["):
         return ""
-    amount = _AMOUNT.fullmatch(token)
+    if token[0] in "'’":
+        return Number(strptime(token[1:], "%y").tm_year, 0.5, False)
+    amount = _PARTS.fullmatch(token)
     # A capital letter alone makes no amount: "3M" is a name, "$3M" and "3.5M" are amounts.
     if not amount or re.fullmatch(r"\d+[KMBT]", token):
         return stem(token.lower())

@@ -24,10 +24,10 @@ KEYS = ["group", "triplet_id"]
 
 
 def labelled(sizes: Mapping[str, Any], models: Iterable[str]) -> dict[str, Any]:
-    """The models of a run in the order of `sizes`, with its labels; all by size where it has none of them."""
+    """The models of a run in the order of `sizes`, with its labels; others follow by size, then all by name."""
     present = set(models)
-    known = {model: size for model, size in sizes.items() if model in present}
-    return known or {model: model for model in sorted(present, key=by_size)}
+    strange = sorted(present - sizes.keys(), key=by_size)
+    return {model: model if strange else sizes[model] for model in [*sizes, *strange] if model in present}
 
 
 def as_values(scores: pd.DataFrame, metrics: Mapping[str, str]) -> pd.DataFrame:
