@@ -65,7 +65,7 @@ def weight(word):
     ("3M makes tape", []),                            # a name, not an amount
     ("收入增长了12%", [12]),
     ("It rose 5% [19][15] and [3, 4].", [5]),         # citations are no numbers
-    ("2.5mg, 10 mg, 50bps, 0.24x and 5.2GB", [2.5, 10, 50, 0.24, 5.2]),    # a unit may follow at once
+    ("2.5mg, 10 mg, 50bps, 16GB, 0.24x and 5.2V", [2.5, 10, 50, 16, 0.24, 5.2]),    # a unit may follow at once
     ("4Q24, the 3rd, 20th and 5G", []),
     ("Q3'24 and FY '99; '25.5 is no year", [2024, 1999, 25.5]),
 ])

@@ -22,7 +22,7 @@ _CITED = re.compile(_CITATION)
 _STOP = re.compile(rf"(?=[.!?。！？；])(?:(?<![.!?])[.!?]++[\"'”’)\]*_]*(?:\s*{_CITATION})*(?=\s+\S)"
                    r"|[。！？；]+[”」』）]*)")
 _BULLET = re.compile(r"^(?:[-*•–·▪>]+|\(?(?:\d{1,3}|[ivx]{1,4})[.)]|\(?[a-zA-Z]\))\s+")
-_MARKUP = re.compile(r"(?=[*_`<(#>])(?:\*\*|__|^```\w*$|`+|<\|[^|>]*\|>|(?<=\])\([^()\s]*\)|^#{1,6}\s+|^>\s+)")
+_MARKS = re.compile(r"(?=[*_`<(#>])(?:\*\*|__|^```\w*$|`+|<\|[^|>]*\|>|(?<=\])\([^()\s]*\)|^#{1,6}\s+|^>\s+)")
 _HEADED = (r"[#*\s]*(?:(?:executive|final) )?(?:summary|overview|introduction|conclusions?|in brief"
            r"|at a glance|tl;?dr|(?:final|closing) thoughts|key takeaways?)\**\s*(?:[:\n]|\*\*|$)")
 _CONCLUDES = (r"(?:in (?:summary|conclusion|short|sum|essence)\b|to (?:summari[sz]e|sum up|conclude)\b"
@@ -69,7 +69,7 @@ def paragraphs(text: str) -> list[str]:
     open_paragraph = False                # whether the next line may belong to the last paragraph
     for raw in text.splitlines():
         was_open, open_paragraph = open_paragraph, False
-        line = _MARKUP.sub("", raw.strip()).strip()
+        line = _MARKS.sub("", raw.strip()).strip()
         if line.count("|") >= 2:
             cells = [cell.strip() for cell in line.strip("|").split("|")]
             if not re.fullmatch(r"[\s:|-]+", line):

@@ -37,7 +37,7 @@ _LATIN, _UNSPACED = "A-Za-zÀ-ɏ", "぀-ヿ㐀-鿿"      # in a script without s
 _DIGITS = r"(?>(?>\d{1,3}(?:,\d{3})+)(?!\d)(?:\.\d+)?|\d+(?:\.\d+|,\d\d?(?![\d,]))?)"
 _SCALE = r"[ -]?(?i:thousand|million|billion|trillion|[mbt]n)s?|[kmbtKMBT]"
 _AMOUNT = rf"[$€£¥]?{_DIGITS}(?>(?:(?:{_SCALE})(?![{_LATIN}\d]))?)"
-_UNIT = r"(?!(?:st|nd|rd|th)\b)[a-zµ][A-Za-z]{0,3}\b"         # "50bps" is "50 bps"; "4Q24" and "3rd" are names
+_UNIT = r"(?!(?:[A-Z]|st|nd|rd|th)\b)[A-Za-zµ]{1,4}\b"      # "50bps" is "50 bps"; "4Q24" and "3M" are names
 _TOKEN = re.compile(
     rf"[^\W\d_{_UNSPACED}][^\W_{_UNSPACED}]*+|[{_UNSPACED}]"                  # a word
     r"|\[\d+(?:\s*[,;–-]\s*\d+)*\s*\]"                                     # a citation: "[4]"

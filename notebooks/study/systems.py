@@ -24,7 +24,7 @@ KEYS = ["group", "triplet_id"]
 
 
 def labelled(sizes: Mapping[str, Any], models: Iterable[str]) -> dict[str, Any]:
-    """The models of a run in the order of `sizes`, with its labels; others follow by size, then all by name."""
+    """The models of a run in the order of `sizes`, with its labels; with others, by name, these last."""
     present = set(models)
     strange = sorted(present - sizes.keys(), key=by_size)
     return {model: model if strange else sizes[model] for model in [*sizes, *strange] if model in present}
