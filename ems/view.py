@@ -144,15 +144,15 @@ def _wrapped(lines: Iterable[str], width: int = 100) -> list[str]:
 
 
 def as_html(result: Mapping[str, Any]) -> str:
-    """The same as HTML without script or link, for light and dark themes."""
+    """The same as HTML without script or link, for light and dark themes; no "$" begins a formula."""
     body = ""
     for row in alignment_rows(result):
         edge = EDGES[row.word]
         style = f"{LAYOUT};border-left:{edge};background:{edge[-7:]}30"
         columns = (f'<td style="{style}">{_escaped(cell)}</td>' for cell in _cells(result, row))
         body += f"<tr>{''.join(columns)}</tr>"
-    return (f'<div style="max-width:1100px"><p>{_escaped(*_head(result))}</p><table style="width:100%;'
-            'table-layout:fixed;border-collapse:separate;border-spacing:0 4px">'
+    return (f'<div class="mathjax_ignore" style="max-width:1100px"><p>{_escaped(*_head(result))}</p><table '
+            'style="width:100%;table-layout:fixed;border-collapse:separate;border-spacing:0 4px">'
             f'<col><col style="width:9em"><col><tbody>{body}</tbody></table></div>')
 
 

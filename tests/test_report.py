@@ -99,6 +99,8 @@ def test_all_kinds_of_results_stand_in_one_page(page_of):
     assert [row[2] for row in data["answers"][1]["rows"]] == ["covered", "missing", "in part"]
     assert (data["answers"][2]["values"], data["answers"][2]["rows"]) == ({"value": None}, [])
     assert "Coverage(local): covered from 0.6 on (88 %), in part between (51 %), missing up to 0.2 (19 %)." in page
+    assert "words and numbers are compared, not what they say" in page
+    assert "words and numbers are compared" not in page_of({"EMS(LLM)": [result()]})
 
 
 def test_long_names_lose_their_middle_and_stay_apart(page_of):

@@ -116,7 +116,8 @@ def test_html_of_hostile_texts_is_only_text():
     page = as_html(hostile().to_dict())
     seen = Tags(page)
     assert seen.tags == {"div", "p", "br", "table", "col", "tbody", "tr", "td"}
-    assert seen.attributes == {"style"}
+    assert seen.attributes == {"style", "class"}
+    assert page.startswith('<div class="mathjax_ignore"')            # a "$" begins no formula in JupyterLab
     assert "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt; &amp;" in page
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u202e]", page)
     page.encode("utf-8")                                             # half a surrogate pair would not encode
