@@ -9,8 +9,10 @@ from doubles import refused
 
 from ems.baselines import Claims
 from ems.compare import compare, text
+from ems.frames import to_frame
 from ems.io import write_jsonl
 from ems.results import CoverageResult, EMSResult, ScoreResult
+from ems.stats import paired_table
 
 SIGNED = {"signature": {"score": "llm:kit"}}
 
@@ -84,6 +86,19 @@ def test_files_of_several_metrics_are_compared_by_metric(tmp_path):
             compare(a, b, metric=metric)
 
 
+def test_the_models_of_one_set_are_held_against_each_other(tmp_path):
+    systems = [*many("x-7b", 0.5), *many("x-1b")[1:]]                            # t0 has no answer of x-1b
+    found = compare(saved(tmp_path / "a", systems))
+    assert found["parts"].equals(paired_table(to_frame(systems)))
+    assert f1(found)[["a", "b", "difference", "only_a"]].tolist() == ["x-7b", "x-1b", pytest.approx(0.5), 1]
+    assert found["answers"].drop(columns="metric").iloc[0].tolist() == ["x-7b", "x-1b", "t1", 0.8, 0.3, pytest.approx(0.5)]
+    assert len(found["answers"]) == 7
+    assert text(found).startswith("Differences are a less b: above 0, a is higher.\n")
+    for metric, has in (("nonsense", 0), (None, 1)):
+        with refused(f"nothing to compare: A alone needs two models with a metric in common, and has {has}"):
+            compare(many("m"), metric=metric)
+
+
 @pytest.mark.parametrize("b", [
     [replace(r, triplet_id="u") for r in many("m", n=1)],                        # other questions
     [replace(r, signature={"score": "rouge:l"}) for r in many("m")],             # another metric
@@ -96,6 +111,7 @@ def test_nothing_to_compare_says_what_is_needed(b):
 def test_the_text_names_what_changed_and_cannot_steer_the_terminal():
     shown = text(compare([*many("m\x1b[31m"), *many("n")], many("m\x1b[31m", 0.25)), top=1)
     assert "\x1b" not in shown
+    assert shown.startswith("Differences are B less A: above 0, B is higher.\n")
     assert "t0 0.300 0.550   0.250" in shown
     assert "t1 0.300 0.550" not in shown                       # one answer is asked for
 
