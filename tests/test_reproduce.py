@@ -175,8 +175,12 @@ def test_a_parameter_of_the_command_is_yaml(monkeypatch):
     ("1 / 0", r"01_a.ipynb, cell 3: ZeroDivisionError: division by zero; the executed copy"),
     ("import os\nos._exit(1)", "its kernel died")])
 def test_a_failing_cell_is_named_once(source, words, tmp_path):
+    root = project(tmp_path, _01_a=[PARAMETERS, source])
     with pytest.raises(InputError, match=words):
-        reproduce.reproduce("p", root=project(tmp_path, _01_a=[PARAMETERS, source]))
+        reproduce.reproduce("p", root=root)
+    with pytest.raises(InputError, match=words.removesuffix("; the executed copy")) as error:
+        reproduce.plan("p", given={"JUDGE.mode": "live"}, root=root)
+    assert "executed copy" not in str(error.value)                   # a dry run's is deleted
 
 
 @runs_notebooks
@@ -282,8 +286,8 @@ def reply(body):
 def test_a_profile_that_asks_runs_live(profile, only, made_up):
     settings = reproduce.load_profile(ROOT, profile)
     with Loopback(reply) as server:
-        for model in reproduce._parts(settings):
-            if isinstance(model, dict) and "base_url" in model:
+        for model in reproduce._mappings(settings):
+            if "base_url" in model:
                 model |= {"base_url": server.url, "key_env": "none"}
         given = {"WRITING": settings["01_dataset"]["WRITING"], "JUDGE.base_url": server.url, "JUDGE.key_env": "none", **made_up}
         run = reproduce.reproduce(profile, only=only, root=ROOT, given=given)
