@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 Prices = Mapping[str, float]    # money for a million tokens: prompt, completion, cached
 DIGITS, SIGNS = string.digits.encode(), string.punctuation.encode()
 PER_CALL = 64            # tokens a chat template may put around a prompt, a default system message included
-AT_MOST = ("At most: replies that are not stored yet are assumed as long as they may be. Calls repeated "
-           "after a fault come on top.")
+AT_MOST = ("At most: what is not stored yet is assumed as long as it may be: new texts in sentences of 20 "
+           "words, two points or three claims a sentence. Calls repeated after a fault come on top.")
 
 
 @dataclass
