@@ -68,7 +68,6 @@ def test_without_a_worker_it_says_what_it_waits_for_and_a_lost_scheduler_is_one_
     with pytest.raises(InputError, match="could not finish"):
         list(distributed.stream(cluster.scheduler_address, TRIPLETS, ANSWERS))
     assert f"has no workers yet; 'dask worker {cluster.scheduler_address}' starts one" in said[0]
-    assert "nothing came for 0 s; " in said[1]
 
 
 def test_bad_choices_are_one_clear_error(address):
