@@ -22,6 +22,7 @@ from . import __version__
 from .evaluators import OwnMetric, build
 from .frames import COLUMNS, Row, metric_of, of_rows, values_of
 from .io import read_text, say, write_jsonl
+from .judge.cost import plan_text, usage_table
 from .prompts import Prompts
 from .types import InputError
 
@@ -155,8 +156,6 @@ def evaluate(args: argparse.Namespace) -> int:
     evaluator = OwnMetric(args.metric) if args.metric else build(judge, args.scorer, **_stages(args))
     results = _results(args, judge, evaluator)
     if judge is not None and "dry_run" in args:
-        from .judge.cost import plan_text
-
         deque(results, 0)                 # counted by a judge that plans
         print(plan_text({judge.name: judge.usage()}))
         return 0
@@ -208,7 +207,6 @@ def _show(args: argparse.Namespace, judge: LLMJudge | None, rows: Sequence[Row],
     """The means with their intervals; then what the documents say, and what the judge was asked."""
     import pandas as pd
 
-    from .judge.cost import usage_table
     from .stats import summarise
     from .support.supporter import support_table
     from .tables import as_text, percent, with_interval
@@ -291,23 +289,20 @@ def report(args: argparse.Namespace) -> int:
 
 def _compare(commands: Any) -> None:
     add = _command(commands, compare, "ems compare before.jsonl after.jsonl")
-    add("a", metavar="A", help="results to compare with")
-    add("b", metavar="B", help="results that are compared: a positive difference is in their favour")
+    add("a", metavar="A", help="results to compare with; alone, its models are compared")
+    add("b", metavar="B", nargs="?", help="results to compare: a difference above 0 is in their favour")
     add("--metric", metavar="NAME", help="which one, where a file holds several")
     add("--cluster", **CLUSTER)
     add("--json", **JSON)
 
 
 def compare(args: argparse.Namespace) -> int:
-    """Two files of results: B less A on the same questions, joined by model as well where A has several."""
+    """Two files of results, or the models of one: B less A on the same questions, joined by model as well."""
     from . import compare as comparison
 
     tables = comparison.compare(args.a, args.b, metric=args.metric, cluster=args.cluster)
-    if args.json:
-        rows = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}
-        print(json.dumps(rows))
-    else:
-        print(comparison.text(tables))
+    rows = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}
+    print(json.dumps(rows) if args.json else comparison.text(tables))
     return 0
 
 
@@ -366,7 +361,6 @@ def _reproduce(commands: Any) -> None:
 def reproduce(args: argparse.Namespace) -> int:
     """Run the notebooks of a profile: into runs/<profile>/."""
     from . import reproduce as runner
-    from .judge.cost import plan_text
 
     given = {name: runner.parse_yaml(value, f"-p {name}") for name, value in args.parameters}
     only = args.only.split(",") if args.only else []

@@ -1,8 +1,6 @@
-"""Two sets of results of the same questions: how far the second differs from the first, and where.
+"""Results of the same questions: how far two sets of them, or the models within one, differ, and where.
 
-For two systems, two judges or two versions of a prompt. Answers are joined by triplet and model; where the
-first set has one model, every model of the second is held against that one. Of results that are read line by
-line only the values are kept.
+Of results that are read line by line only the values are kept.
 """
 
 from __future__ import annotations
@@ -23,19 +21,20 @@ Source = str | Path | Iterable[Result]
 CELL = ["metric", "model", "part"]
 
 
-def compare(a: Source, b: Source, *, metric: str | None = None, cluster: str = "group"
+def compare(a: Source, b: Source | None = None, *, metric: str | None = None, cluster: str = "group"
             ) -> dict[str, pd.DataFrame]:
-    """Compare two files of `ems evaluate`, or two lists of results: one `metric`, or all that both have.
+    """Compare two files of `ems evaluate`, or two lists of results, by one `metric` or all that both have.
 
-    Differences are B less A: positive where B is higher; `model` is B's. Gives the tables
-
-    parts      per metric, model and part: both means (a, b) and the columns of `stats.paired_table`, with
-               p_holm adjusted over the models of a metric and part
-    answers    F1 (or Score) of every answer that has one in both, the largest change first
-
-    InputError where nothing joins.
+    Answers are joined by triplet and model; where A has one model, every model of B is held against it.
+    `parts` has per metric, model and part both means (a, b) and the columns of `stats.paired_table`: B less
+    A, `model` is B's, p_holm adjusted over the models of a metric and part. `answers` has F1 (or Score) of
+    every answer that has one in both, the largest change first. Without B the models of A are compared:
+    `parts` is their `stats.paired_table`, model a less model b. InputError where nothing joins.
     """
-    of_a, of_b = _values(a, metric), _values(b, metric)
+    of_a = _values(a, metric)
+    if b is None:
+        return _between_models(of_a, cluster)
+    of_b = _values(b, metric)
     if of_a["model"].nunique() == 1:
         of_a = of_a.drop(columns="model").merge(of_b["model"].drop_duplicates(), how="cross")
     both = of_a.merge(of_b, on=[*CELL, "triplet_id"], suffixes=("_a", "_b"))
@@ -43,29 +42,42 @@ def compare(a: Source, b: Source, *, metric: str | None = None, cluster: str = "
     if both.empty:
         raise InputError(f"nothing to compare: A and B need {metric or 'a metric'} and triplets in common, "
                          "and models unless A has only one")
-    answers = both.loc[both["part"].isin(["F1", "Score"]), ["metric", "model", "triplet_id", "a", "b"]]
-    answers = answers.assign(change=answers["b"] - answers["a"])
-    return {"parts": _parts(of_a, of_b, both, cluster),
-            "answers": answers.sort_values("change", key=abs, ascending=False, ignore_index=True)}
-
-
-def text(tables: Mapping[str, pd.DataFrame], top: int = 5) -> str:
-    """The tables of `compare` for a terminal, with the `top` answers that changed most."""
-    return (f"B less A:\n{as_text(tables['parts'])}\n\n"
-            f"Answers that changed most:\n{as_text(tables['answers'].head(top))}")
-
-
-def _parts(of_a: pd.DataFrame, of_b: pd.DataFrame, both: pd.DataFrame, cluster: str) -> pd.DataFrame:
-    """The table of parts from the values of A, of B and of the answers that have one in both."""
-    tables = []
-    for model in both["model"].unique():
-        sides = [rows[rows["model"] == model].assign(model=side) for side, rows in (("A", of_a), ("B", of_b))]
-        tables.append(paired_table(pd.concat(sides), models=["A", "B"], cluster=cluster).assign(model=model))
+    sides = pd.concat([of_a.assign(side="A"), of_b.assign(side="B")]).groupby("model")
+    tables = [paired_table(rows.assign(model=rows["side"]), models=["A", "B"], cluster=cluster)
+              .assign(model=model) for model, rows in sides]
     # Of two models the later one is `a` in the table of pairs: here B.
     table = pd.concat(tables).rename(columns={"only_a": "only_b", "only_b": "only_a"})
     means = both.groupby(CELL)[["a", "b"]].mean()
     table = with_verdicts(table.drop(columns=["a", "b"]).join(means, on=CELL, how="inner"))
-    return in_order(table[[*CELL, "a", "b", *PAIRED[4:]]])
+    return {"parts": in_order(table[[*CELL, "a", "b", *PAIRED[4:]]]),
+            "answers": _answers(both[[*CELL, "triplet_id", "a", "b"]], "b", "a")}
+
+
+def text(tables: Mapping[str, pd.DataFrame], top: int = 5) -> str:
+    """The tables of `compare` for a terminal, with the `top` answers that changed most."""
+    sign = "B less A: above 0, B" if "model" in tables["parts"] else "a less b: above 0, a"
+    return (f"Differences are {sign} is higher.\n{as_text(tables['parts'])}\n\n"
+            f"Answers that differ most:\n{as_text(tables['answers'].head(top))}")
+
+
+def _between_models(values: pd.DataFrame, cluster: str) -> dict[str, pd.DataFrame]:
+    """The tables of `compare` for the models of one set."""
+    if values["model"].nunique() < 2:
+        raise InputError("nothing to compare: A alone needs two models with a metric in common, and has "
+                         f"{values['model'].nunique()}; name a second file as B")
+    parts = paired_table(values, cluster=cluster)
+    both = parts[["metric", "part", "a", "b"]]
+    for side in "ab":
+        of_side = values.rename(columns={"model": side, "value": f"value_{side}"})
+        both = both.merge(of_side[["metric", "part", side, "triplet_id", f"value_{side}"]])
+    return {"parts": parts, "answers": _answers(both, "value_a", "value_b")}
+
+
+def _answers(both: pd.DataFrame, high: str, low: str) -> pd.DataFrame:
+    """F1 (or Score) of the answers that have one on both sides; `change` is column `high` less `low`."""
+    answers = both[both["part"].isin(["F1", "Score"])].drop(columns="part")
+    answers = answers.assign(change=answers[high] - answers[low]).dropna()
+    return answers.sort_values("change", key=abs, ascending=False, ignore_index=True)
 
 
 def _values(source: Source, metric: str | None) -> pd.DataFrame:

@@ -33,6 +33,8 @@ def stream(address: str, triplets: Sequence[Triplet], answers: Sequence[Answer],
     by_id = {triplet.id: triplet for triplet in triplets}
     futures: deque[Any] = deque()
     with client:
+        if not client.nthreads():
+            say(f"ems: {address} has no workers yet; 'dask worker {address}' starts one")
         for start in range(0, len(answers), CHUNK):
             chunk = answers[start:start + CHUNK]
             needed = {answer.triplet_id: by_id[answer.triplet_id] for answer in chunk}
@@ -41,8 +43,7 @@ def stream(address: str, triplets: Sequence[Triplet], answers: Sequence[Answer],
             try:
                 results = futures[0].result(QUIET)
             except TimeoutError:
-                say(f"ems: nothing came for {QUIET:.0f} s; {address} has {len(client.nthreads())} workers; "
-                    f"'dask worker {address}' starts one")
+                say(f"ems: nothing came for {QUIET:.0f} s; {address} has {len(client.nthreads())} workers")
             except (ImportError, CancelledError, KilledWorker) as error:
                 raise InputError(f"{address} could not finish ({type(error).__name__}: {error}); every "
                                  "worker needs this version of ems-kit, and memory for it") from None

@@ -114,6 +114,7 @@ def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Para
                 "sources_sha256": _hash(Path(__file__).parent, root / "notebooks" / "study", root / "data"),
                 "notebooks": notes}
     os.environ.setdefault("OMP_NUM_THREADS", "1")            # two kernels with a core each
+    (folder / "notebooks").mkdir(parents=True, exist_ok=True)
     try:
         for _, wave in groupby(sorted(chosen, key=_wave), _wave):
             with ThreadPool(2) as pool:                      # Ctrl-C ends its threads, and so the kernels
@@ -136,16 +137,17 @@ def plan(profile: str = "default", *, only: Sequence[str] = (), given: Parameter
     run's store and the recordings hold are not counted, all others are assumed.
     """
     folder, values, chosen = _opened(profile, only, given or {}, root)
-    asking = [path for path in chosen if _is_live(values[path])]
+    asking = [path for path in chosen
+              if any(part.get("mode", "replay") != "replay" for part in _mappings(values[path]))]
     with tempfile.TemporaryDirectory() as scratch:
         for path in dict.fromkeys([next(iter(values)), *asking]) if asking else ():
             planned = {**deepcopy(values[path]), "RUN": scratch}
             planned |= {"ENCODER": ""} if "ENCODER" in planned else {}       # BERTScore asks no judge
-            for model in _parts(planned):
-                if isinstance(model, dict) and model.get("model"):
+            for model in _mappings(planned):
+                if model.get("model"):
                     model |= {"store": str(folder / "replies.sqlite"), **model, "mode": "plan"}
             say(f"{path.stem}, counted ...")
-            _execute(path, Path(scratch, path.name), planned)
+            _execute(path, None, planned)
         return {f"{model} ({file.stem})": {task: Usage(**used) for task, used in tasks.items()}
                 for file in sorted(Path(scratch).glob("usage_*.json"))
                 for model, tasks in json.loads(read_text(file)).items()}
@@ -178,19 +180,15 @@ def _run(path: Path, values: Parameters, folder: Path, notes: dict[str, Any]) ->
     notes[path.stem] = {"parameters": values, "sha256": _hash(path), "finished": utc()}
 
 
-def _parts(value: Any) -> list[Any]:
-    """A parameter and all that it holds, at any depth."""
-    held = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [value, *(part for entry in held for part in _parts(entry))]
+def _mappings(value: Any) -> list[dict[str, Any]]:
+    """The mappings that a parameter is or holds, at any depth."""
+    own = [value] if isinstance(value, dict) else []
+    held = value.values() if own else value if isinstance(value, list) else ()
+    return own + [mapping for entry in held for mapping in _mappings(entry)]
 
 
-def _is_live(values: Parameters) -> bool:
-    """Whether a notebook may ask a model."""
-    return any(part.get("mode", "replay") != "replay" for part in _parts(values) if isinstance(part, dict))
-
-
-def _execute(path: Path, target: Path, values: Parameters) -> None:
-    """Run one notebook in its folder and keep the executed copy; InputError names the cell that failed."""
+def _execute(path: Path, target: Path | None, values: Parameters) -> None:
+    """Run one notebook in its folder, and keep the copy as `target`; InputError for a failed cell."""
     try:
         from nbclient.exceptions import DeadKernelError
         from papermill import execute_notebook
@@ -198,15 +196,14 @@ def _execute(path: Path, target: Path, values: Parameters) -> None:
     except ImportError as error:
         raise InputError(f"notebooks need {error.name}; in a clone: pip install '.[all]'") from None
 
-    target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        execute_notebook(str(path), str(target), parameters=dict(values), kernel_name="python3",
+        execute_notebook(path, target, parameters=dict(values), kernel_name="python3",
                          progress_bar=False, stderr_file=sys.stderr, request_save_on_cell_execute=False,
                          resources={"metadata": {"path": str(path.parent)}},
                          extra_arguments=["--log-level=50"])        # else each kernel warns when it is ended
     except PapermillExecutionError as error:
-        raise InputError(f"{path.name}, cell {error.exec_count}: {error.ename}: {error.evalue}; the executed "
-                         f"copy shows where: {target}") from None
+        at = f"; the executed copy shows where: {target}" if target else ""
+        raise InputError(f"{path.name}, cell {error.exec_count}: {error.ename}: {error.evalue}{at}") from None
     except DeadKernelError:
         raise InputError(f"{path.name}: its kernel died, most often for want of memory") from None
 

@@ -132,6 +132,7 @@ def test_results_go_on_to_the_report_the_comparison_and_the_agreement_with_their
     assert {(row["part"], row["difference"], row["clusters"]) for row in parts} == {
         ("F1", 0, 4), ("Precision", 0, 4), ("Recall", 0, 4)}
     assert refused(["compare", out, out, "--metric", "nonsense"], capsys, "nonsense")
+    assert refused(["compare", out], capsys, "A alone needs two models")
     with open(tmp_path / "labels.csv", "w", newline="") as file:
         csv.writer(file).writerows([["triplet_id", "model", "label"], *([f"t{i}", "m", i % 2] for i in range(8))])
     assert main(["agree", out, str(tmp_path / "labels.csv")]) == 0

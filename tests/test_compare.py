@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from doubles import refused
 
+import ems
 from ems.baselines import Claims
 from ems.compare import compare, text
 from ems.io import write_jsonl
@@ -84,18 +85,27 @@ def test_files_of_several_metrics_are_compared_by_metric(tmp_path):
             compare(a, b, metric=metric)
 
 
-@pytest.mark.parametrize("b", [
-    [replace(r, triplet_id="u") for r in many("m", n=1)],                        # other questions
-    [replace(r, signature={"score": "rouge:l"}) for r in many("m")],             # another metric
-])
-def test_nothing_to_compare_says_what_is_needed(b):
+def test_the_models_of_one_set_are_held_against_each_other(tmp_path):
+    systems = [*many("x-7b", 0.5), *many("x-1b")[1:]]                            # t0 has no answer of x-1b
+    found = compare(saved(tmp_path / "a", systems))
+    assert found["parts"].equals(ems.paired_table(ems.to_frame(systems)))
+    assert [7, "EMS(LLM)", "x-7b", "x-1b", "t1", 0.8, 0.3, pytest.approx(0.5)] == [len(found["answers"]), *found["answers"].iloc[0]]
+    assert text(found).startswith("Differences are a less b: above 0, a is higher.\n")
+    for metric, has in (("nonsense", 0), (None, 1)):
+        with refused(f"nothing to compare: A alone needs two models with a metric in common, and has {has}"):
+            compare(many("m"), metric=metric)
+
+
+@pytest.mark.parametrize("other", [{"triplet_id": "u"}, {"signature": {"score": "rouge:l"}}])     # a question, a metric
+def test_nothing_to_compare_says_what_is_needed(other):
     with refused("nothing to compare: A and B need a metric and triplets"):
-        compare(many("m"), b)
+        compare(many("m"), [replace(many("m")[0], **other)])
 
 
 def test_the_text_names_what_changed_and_cannot_steer_the_terminal():
     shown = text(compare([*many("m\x1b[31m"), *many("n")], many("m\x1b[31m", 0.25)), top=1)
     assert "\x1b" not in shown
+    assert shown.startswith("Differences are B less A: above 0, B is higher.\n")
     assert "t0 0.300 0.550   0.250" in shown
     assert "t1 0.300 0.550" not in shown                       # one answer is asked for
 

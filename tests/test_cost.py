@@ -110,10 +110,11 @@ def used(cost=None):
 
 def test_the_table_sums_each_model_and_all():
     table = usage_table({"a": {"match": used(0.5), "score": used(0.5)}, "b": {"match": used()}}).set_index(["model", "task"])
-    assert [" ".join(row) for row in table.index] == ["a match", "a score", "b match", "a all", "b all"]
+    assert [" ".join(row) for row in table.index] == ["a match", "a score", "b match", "a all", "b all", "all all"]
     assert table.loc[("a", "all"), ["cost", "failures"]].tolist() == [1.0, 2]
-    assert table["cost"].isna().tolist() == [False, False, True, False, True]     # b's prices are not known
-    assert table.loc[("a", "all"), "calls"] == 2 * 3
+    assert table["cost"].isna().tolist() == [False, False, True, False, True, True]     # b's prices are not known
+    assert table["calls"].tolist() == [3, 3, 3, 2 * 3, 3, 3 * 3]
+    assert usage_table({"a": {}, "b": {}}).empty
 
 
 def test_a_plan_tells_unknown_prices_from_nothing_to_pay():
@@ -122,3 +123,6 @@ def test_a_plan_tells_unknown_prices_from_nothing_to_pay():
     assert (len(line), "At most" in last) == (len(header), True)
     assert plan_text({"a": {"match": used()}}).splitlines()[1].endswith("unknown")
     assert plan_text({"a": {"match": Usage(requests=3, stored=3)}}).splitlines()[1].endswith("0.00")
+    for other, total in ((used(1000), "2,234.50"), (used(), "1,234.50 + unknown"), (Usage(requests=3, stored=3), "1,234.50")):
+        last = plan_text({"a": {"match": used(1234.5)}, "b": {"match": other}}).splitlines()[-2].split(maxsplit=6)
+        assert (*last[:2], last[6]) == ("all", "all", total)

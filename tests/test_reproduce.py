@@ -171,12 +171,13 @@ def test_a_parameter_of_the_command_is_yaml(monkeypatch):
 # --- kernels ---
 
 @runs_notebooks
-@pytest.mark.parametrize(("source", "words"), [
-    ("1 / 0", r"01_a.ipynb, cell 3: ZeroDivisionError: division by zero; the executed copy"),
-    ("import os\nos._exit(1)", "its kernel died")])
-def test_a_failing_cell_is_named_once(source, words, tmp_path):
+@pytest.mark.parametrize(("run", "source", "words"), [
+    (reproduce.reproduce, "1 / 0", r"01_a.ipynb, cell 3: ZeroDivisionError: division by zero; the executed copy"),
+    (reproduce.plan, "1 / 0", r"01_a.ipynb, cell 3: ZeroDivisionError: division by zero$"),          # its copy is deleted
+    (reproduce.reproduce, "import os\nos._exit(1)", "its kernel died")])
+def test_a_failing_cell_is_named_once(run, source, words, tmp_path):
     with pytest.raises(InputError, match=words):
-        reproduce.reproduce("p", root=project(tmp_path, _01_a=[PARAMETERS, source]))
+        run("p", given={"JUDGE.mode": "live"}, root=project(tmp_path, _01_a=[PARAMETERS, source]))
 
 
 @runs_notebooks
@@ -262,7 +263,7 @@ def made_up(tmp_path, monkeypatch):
 @runs_notebooks
 @pytest.mark.parametrize(("profile", "asked"), [
     ("default", set()), ("findver", set()), ("smoke", set()), ("record", {"answer"}),
-    ("paper", {"answer", "consolidate", "extract", "match", "score", "claims", "entail", "judge"})])
+    ("paper", {"answer", "consolidate", "summary", "extract", "match", "score", "claims", "entail", "judge", "support"})])
 def test_every_profile_can_be_counted_whole(profile, asked, made_up):
     counted = reproduce.plan(profile, given=made_up if asked else {}, root=ROOT)
     assert {task for tasks in counted.values() for task, used in tasks.items() if used.calls} == asked
@@ -282,8 +283,8 @@ def reply(body):
 def test_a_profile_that_asks_runs_live(profile, only, made_up):
     settings = reproduce.load_profile(ROOT, profile)
     with Loopback(reply) as server:
-        for model in reproduce._parts(settings):
-            if isinstance(model, dict) and "base_url" in model:
+        for model in reproduce._mappings(settings):
+            if "base_url" in model:
                 model |= {"base_url": server.url, "key_env": "none"}
         given = {"WRITING": settings["01_dataset"]["WRITING"], "JUDGE.base_url": server.url, "JUDGE.key_env": "none", **made_up}
         run = reproduce.reproduce(profile, only=only, root=ROOT, given=given)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 Prices = Mapping[str, float]    # money for a million tokens: prompt, completion, cached
 DIGITS, SIGNS = string.digits.encode(), string.punctuation.encode()
 PER_CALL = 64            # tokens a chat template may put around a prompt, a default system message included
-AT_MOST = ("At most: replies that are not stored yet are assumed as long as they may be. Calls repeated "
-           "after a fault come on top.")
+AT_MOST = ("At most: what is not stored yet is assumed as long as it may be: new texts in sentences of 20 "
+           "words, two points or three claims a sentence. Calls repeated after a fault come on top.")
 
 
 @dataclass
@@ -77,19 +77,20 @@ def money(prices: Prices | None, prompt: int, completion: int, cached: int = 0) 
 
 
 def usage_table(usages: Mapping[str, Mapping[str, Usage]]) -> pd.DataFrame:
-    """A row for each model and task, and one for each model ("all"): what `Usage` has.
+    """A row for each model and task, one for each model ("all"), one for all of several: what `Usage` has.
 
     `usages` is {model: judge.usage()}. `failures` counts requests without a usable reply; `cost` is nan where
-    prices are not known.
+    calls were made and prices are not known.
     """
     import pandas as pd
 
     rows = [{"model": model, "task": task, **vars(used), "failures": sum(used.failures.values()),
-             "cost": math.nan if used.cost is None else used.cost}
+             "cost": math.nan if used.cost is None and used.calls else used.cost or 0.0}
             for model, tasks in usages.items() for task, used in tasks.items()]
     table = pd.DataFrame(rows, columns=["model", "task", *Usage.__dataclass_fields__])
-    totals = [of.sum(skipna=False).to_frame().T.assign(model=model, task="all")
-              for model, of in table.drop(columns="task").groupby("model", sort=False)]
+    groups = [*table.groupby("model", sort=False)]
+    groups += [("all", table)] if len(groups) > 1 else []
+    totals = [of.sum(skipna=False).to_frame().T.assign(model=model, task="all") for model, of in groups]
     return pd.concat([table, *totals]).astype(table.dtypes)
 
 
@@ -98,7 +99,8 @@ def plan_text(usages: Mapping[str, Mapping[str, Usage]]) -> str:
     if not any(usages.values()):
         return "no judge is asked: nothing to pay"
     table = usage_table(usages)
-    cost = table["cost"].where(table["calls"] > 0, 0.0)
-    costs = ["unknown" if math.isnan(one) else f"{one:,.2f}" for one in cost]
+    costs = ["unknown" if math.isnan(one) else f"{one:,.2f}" for one in table["cost"]]
+    if costs[-1] == "unknown" and (known := table.loc[table["task"] != "all", "cost"].sum()):
+        costs[-1] = f"{known:,.2f} + unknown"
     counts = ["stored", "calls", "prompt_tokens", "completion_tokens"]
     return f"{table[['model', 'task', *counts]].assign(cost=costs).to_string(index=False)}\n{AT_MOST}"

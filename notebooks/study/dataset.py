@@ -193,10 +193,10 @@ def _consolidation(triplet: Triplet, drafts: Sequence[Mapping[str, Any]], consol
 
 
 def _request(task: str, prompt: str, writer: Writer, label: str) -> Request:
-    """A dry run assumes a text as long as it may be, which no other request has."""
-    sentence = f"{label} says this. "
-    longest = sentence * (CHARS_WRITTEN * writer.max_tokens // len(sentence) + 1)
-    return Request(task, prompt, writer.max_tokens, label=label, assumed=longest.strip)
+    """A dry run assumes a text of its own, as long as it may be: three paragraphs, sentences of 20 words."""
+    sentence = f" {label}{' says this' * 9}."
+    third = sentence * (CHARS_WRITTEN * writer.max_tokens // len(sentence) // 3 + 1)
+    return Request(task, prompt, writer.max_tokens, label=label, assumed=lambda: f"{third}\n\n" * 3)
 
 
 def _slots(document: str) -> dict[str, str]:

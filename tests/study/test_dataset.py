@@ -7,6 +7,7 @@ from doubles import ScriptedJudge, refused
 from study import ROOT, dataset
 
 import ems
+from ems.extract import _SENTENCE_END
 from ems.judge import Record
 from ems.prompts import Prompts
 from ems.reproduce import load_profile
@@ -70,6 +71,14 @@ def test_a_writer_sees_as_much_of_the_document_as_fits():
 def test_an_answer_is_what_was_written_or_an_error_but_never_a_silent_zero(reply, answer):
     with refused("no answer by small on A-Q1") if answer is None else nullcontext():
         assert dataset.write_answers(TRIPLETS[:1], writer(ScriptedJudge(reply)), Prompts())[0]["answer"] == answer
+
+
+def test_a_dry_run_assumes_texts_as_long_as_allowed_in_sentences_as_long_as_those_of_the_references():
+    text = dataset.write_answers(TRIPLETS[:1], writer(ems.LLMJudge("m", mode="plan")), Prompts())[0]["answer"]
+    assert 800 <= len(text) / dataset.CHARS_WRITTEN <= 900
+    written = " ".join(t.reference for t in ems.load_triplets(DATA / "triplets.jsonl"))
+    assumed, known = (len(t.split()) / (len(_SENTENCE_END.findall(t)) + 1) for t in (text, written))
+    assert assumed == pytest.approx(known, rel=0.15)
 
 
 def test_references_are_made_of_the_answers_of_several_writers():
