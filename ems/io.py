@@ -110,7 +110,8 @@ def write_csv(path: str | Path, frame: pd.DataFrame) -> Path:
 
 def say(message: object) -> None:
     """One line on stderr, in which nothing from outside can move the cursor or set a colour."""
-    print(UNSAFE.sub("\ufffd", " ".join(str(message).split())), file=sys.stderr, flush=True)
+    line = UNSAFE.sub("\ufffd", " ".join(str(message).split()))
+    print(f"{line}\n", end="", file=sys.stderr, flush=True)           # at once: two threads may say something
 
 
 def progress_bar(text: str, total: int | None, unit: str = "answer") -> Any:

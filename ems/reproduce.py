@@ -13,6 +13,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from importlib import metadata
@@ -125,7 +126,7 @@ def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Para
         write_json(path, manifest)
     if profile == "default" and not only and not given:
         shutil.copytree(folder / "figures", root / "figures", dirs_exist_ok=True)
-    say(f"done: {folder}")
+    say(f"done: tables in {folder}, its figures/ and notebooks/ beside them")
     return folder
 
 
@@ -176,7 +177,9 @@ def _run(path: Path, values: Parameters, folder: Path, notes: dict[str, Any]) ->
     """Run a notebook, and note with what."""
     notes.pop(path.stem, None)
     say(f"{path.stem} ...")
+    began = time.monotonic()
     _execute(path, folder / "notebooks" / path.name, values)
+    say(f"{path.stem}: done in {time.monotonic() - began:.0f} s")
     notes[path.stem] = {"parameters": values, "sha256": _hash(path), "finished": utc()}
 
 

@@ -157,7 +157,7 @@ def reading_of(task, text):
 @pytest.mark.parametrize(("name", "digest"), [
     ("q3-2024/replies.jsonl", "38f29d29601a82dc"),
     ("q3-2024/support_replies.jsonl", "22d6bbb7777b0efa"),
-    ("human/replies.jsonl", "16de10fa8e1589ef"),
+    ("human/replies.jsonl", "2038b7989c98dd57"),
     ("human/label_replies.jsonl", "4209a46390808ce5"),
     ("human/support_replies.jsonl", "816f0d386ecab082"),
     ("human/systems_replies.jsonl", "fe242876362d4a69"),

@@ -103,4 +103,5 @@ def plan_text(usages: Mapping[str, Mapping[str, Usage]]) -> str:
     if costs[-1] == "unknown" and (known := table.loc[table["task"] != "all", "cost"].sum()):
         costs[-1] = f"{known:,.2f} + unknown"
     counts = ["stored", "calls", "prompt_tokens", "completion_tokens"]
-    return f"{table[['model', 'task', *counts]].assign(cost=costs).to_string(index=False)}\n{AT_MOST}"
+    shown = table[["model", "task", *counts]].assign(cost=costs).to_string(index=False)
+    return f"{shown}\n{AT_MOST}{' Money needs prices: --prices, or a profile.' * ('unknown' in costs)}"

@@ -120,7 +120,7 @@ class Encoder:
         except OSError as error:
             cause = str(error).strip().splitlines()[0]
             raise InputError(f"encoder {self.name} cannot be loaded ({cause}); without a hub in reach use "
-                             f"{', '.join(PACKAGED)} or a folder") from None
+                             f"{', '.join(PACKAGED)}, a folder or, in a run, -p ENCODER '\"\"'") from None
         # Some tokenizers name no limit of their own.
         scorer._tokenizer.model_max_length = min(scorer._tokenizer.model_max_length, MAX_TOKENS)
         return scorer
