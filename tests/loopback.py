@@ -1,7 +1,7 @@
 """An OpenAI-compatible chat server on the loopback address: fixed latency, scripted replies, faults to order.
 
+To try a live judge without a key: `python tests/loopback.py`, which prints the command to type in another shell.
 In tests: `with Loopback("yes") as server: LLMJudge("m", base_url=server.url)`; see `server.bodies`.
-As a process of its own: `python tests/loopback.py --latency 0.05 --faults 0.2`, which prints its address.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import json
 import random
+import re
 import socket
 import struct
 import threading
@@ -64,6 +65,36 @@ def completion(text: str | None, body: dict | None = None, finish: str | None = 
             "choices": [{"index": 0, "finish_reason": finish,
                          "message": {"role": "assistant", "content": text, **message}}],
             "usage": {"prompt_tokens": words, "completion_tokens": said, "total_tokens": words + said}}
+
+
+def shared(one: str, other: str, most: int = 10) -> int:
+    """How many of the words of one text the other has, from 0 to `most`."""
+    words, others = (set(re.findall(r"\w+", text.lower())) for text in (one, other))
+    return round(most * len(words & others) / max(1, len(words)))
+
+
+def by_words(body: dict) -> str:
+    """What a judge that counts shared words replies: points are sentences, a match has half of a point's words."""
+    prompt = body["messages"][-1]["content"]
+    texts = re.findall(r"^<text>\n(.*?)\n</text>$", prompt, re.DOTALL | re.MULTILINE)
+    first, _, last = prompt.rpartition("Candidate points")
+    points = listed(first.rpartition("Reference point")[2] or last)
+    candidates = listed(last) if first else []
+    matches = [max(range(-1, len(candidates)), key=lambda i, p=p: shared(p, candidates[i]) if i >= 0 else 4) for p in points]
+    scores = [shared(p, texts[-1]) for p in points] if texts else list(map(shared, points[::2], points[1::2]))
+    sentences = re.split(r"(?<=[.!?])\s+|\n+", texts[-1]) if texts else []
+    replies = {"points": sentences, "claims": sentences, "blocks": [], "matches": matches, "scores": scores, "contradicted": [],
+               "labels": ["Entailment" if score >= 5 else "Neutral" for score in scores]}
+    if form := re.search(r"Reply with one JSON object: \{(.*)\}", prompt):
+        return json.dumps({key: replies[key] for key in re.findall(r'"(\w+)":', form[1])})
+    if "Reference answer:" in prompt:
+        return str(shared(*texts, most=100))
+    return str((matches if candidates else scores or ["ok"])[0])
+
+
+def listed(part: str) -> list[str]:
+    """The points of a part of a prompt: they stand in quotes at the ends of lines."""
+    return [json.loads(point) for point in re.findall(r'(?:: |^   )(".*")$', part, re.MULTILINE)]
 
 
 class Loopback:
@@ -183,6 +214,7 @@ if __name__ == "__main__":
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before each reply")
     parser.add_argument("--faults", type=float, default=0.0, help="share of requests that go wrong")
     options = parser.parse_args()
-    with Loopback(latency=options.latency, faults=mixed(options.faults)) as served:
-        print(served.url, flush=True)
+    with Loopback(by_words, latency=options.latency, faults=mixed(options.faults)) as served:
+        print(served.url, "Now, in another shell: ems evaluate data/q3-2024/triplets.jsonl data/q3-2024/answers.jsonl -o "
+              f"results.jsonl --judge by-words --joint --base-url {served.url}", sep="\n", flush=True)
         threading.Event().wait()

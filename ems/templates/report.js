@@ -70,8 +70,11 @@ function draw() {
   const rows = found().filter((answer) => !state.word || answer.words.has(state.word)).sort(compare);
   if (state.linked) rows.unshift(...rows.splice(rows.indexOf(state.linked), 1));
   $("table").tBodies[0].replaceChildren(...rows.slice(0, state.shown).map(answerRow));
-  const all = report.answers.filter((answer) => answer.metric === state.metric).length;
-  $("count").textContent = `${rows.length} of ${all} answers. ${counted(rows)}Open one to see its points.`;
+  const all = report.answers.filter((answer) => answer.metric === state.metric);
+  const hasPoints = all.some((answer) => answer.rows.length);
+  $("count").textContent = `${rows.length} of ${all.length} answers. ${counted(rows)}` + (hasPoints ? "Open one to see its points."
+    : "This metric gives values only: points of the same answers come with --scorer local, or llm with a judge.");
+  $("word").parentNode.hidden = !hasPoints && !state.word;
   $("more").hidden = rows.length <= state.shown;
   $("more").textContent = `Show ${Math.min(rows.length - state.shown, PAGE)} more`;
   for (const head of $("table").tHead.rows[0].cells) {

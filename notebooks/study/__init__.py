@@ -2,7 +2,7 @@
 
 A notebook begins with `root, run = open_run(RUN)`. What other notebooks of the run have written is read by
 `triplets_of`, `answers_of` and `values_of`; in a run without it they read the committed data set, so that
-each notebook opens alone.
+each notebook opens alone. What is lacking in a run is printed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,14 @@ from typing import Any
 import pandas as pd
 
 import ems
-from ems.frames import NAMES, of_rows
+from ems.frames import METRICS, NAMES, of_rows
 from ems.io import read_text, write_json
-from ems.judge.client import LLMJudge
+from ems.judge.client import LLMJudge, MissingReplies
 from ems.judge.cost import Usage, usage_table
-from ems.pipeline import EMS
+from ems.pipeline import EMS, Evaluator
 from ems.results import CoverageResult, EMSResult
 from ems.score import Scorer
-from ems.types import Answer, InputError, Signature, Triplet, rendered
+from ems.types import Answer, Signature, Triplet, rendered
 
 ROOT = Path(__file__).resolve().parents[2]      # the project's folder, wherever a notebook starts
 COMMITTED = ROOT / "data" / "q3-2024"           # the data set that a run without files of its own shows
@@ -42,11 +42,13 @@ def open_run(name: str) -> tuple[Path, Path]:
 
 
 def file_of(run: Path, name: str) -> Path:
-    """The file `name` of the run, or the committed one where the run has none. InputError without both."""
-    for folder in (run, COMMITTED):
-        if (folder / name).is_file():
-            return folder / name
-    raise InputError(f"neither {run} nor {COMMITTED} has {name}; run the notebook that writes it first")
+    """The file `name` of the run, or the committed one where the run has none."""
+    return run / name if (run / name).is_file() else COMMITTED / name
+
+
+def lacks(run: Path, what: str) -> None:
+    """Print what a run does not have, and how to see the committed data."""
+    print(f"{'/'.join(run.parts[-2:])} lacks {what}. Delete this folder to return to the committed data.")
 
 
 def triplets_of(run: Path) -> list[Triplet]:
@@ -61,13 +63,21 @@ def answers_of(run: Path) -> list[Answer]:
 
 def values_of(run: Path) -> pd.DataFrame:
     """Every value of every answer (`ems.frames.COLUMNS`): from run/values_*.csv, or the committed ones."""
-    own = sorted(run.glob("values_*.csv"))
-    if own:
-        return read_frames(*own)
-    packed = COMMITTED / "values.csv.gz"
-    if packed.is_file():
-        return pd.read_csv(packed, dtype=dict.fromkeys(NAMES, str), keep_default_na=False, na_values="")
-    return read_frames(file_of(run, "values.csv"))
+    if own := sorted(run.glob("values_*.csv")):
+        values = read_frames(*own)
+        if missing := absent(values):
+            lacks(run, ", ".join(f"{metric} (notebook {number})" for metric, number in missing.items()))
+        return values
+    if (run / "answers.jsonl").is_file():
+        lacks(run, "values of its answers (notebooks 2 and 3); the committed ones are shown")
+    return pd.read_csv(COMMITTED / "values.csv.gz", dtype=dict.fromkeys(NAMES, str), keep_default_na=False,
+                       na_values="")
+
+
+def absent(values: pd.DataFrame) -> dict[str, int]:
+    """Metrics of Table 1 without a value, each with the number of the notebook that makes it."""
+    return {metric: 3 if metric.startswith(("EMS", "Coverage")) else 2
+            for metric in METRICS if metric not in set(values["metric"])}
 
 
 def read_frames(*paths: str | Path) -> pd.DataFrame:
@@ -100,6 +110,26 @@ def alignments_of(run: Path, judge: LLMJudge | None) -> list[EMSResult]:
     return ems.build(judge, joint=judge is not None).evaluate(triplets_of(run), answers_of(run))
 
 
+def judged_alignments(run: Path, judge: LLMJudge) -> list[EMSResult]:
+    """`alignments_of`, where they are on this judge's points in the kit's prompts; else none, and a line."""
+    results, wanted = alignments_of(run, judge), ems.build(judge).signature
+    if all(r.signature.get(name) == wanted[name] for r in results for name in ("extract", "judge")):
+        return results
+    lacks(run, f"EMS(LLM) by {judge.name} (notebook 3), and what needs it is left out")
+    return []
+
+
+def recorded(evaluator: Evaluator[EMSResult], triplets: Sequence[Triplet], answers: Sequence[Answer]
+             ) -> list[EMSResult]:
+    """Results of all answers; in a replay that lacks replies, of those for which it has them all."""
+    try:
+        return evaluator.evaluate(triplets, answers)
+    except MissingReplies:
+        if len(answers) == 1:
+            return []
+    return [result for answer in answers for result in recorded(evaluator, triplets, [answer])]
+
+
 def contradicted(results: Sequence[CoverageResult]) -> pd.DataFrame:
     """Points of each model's answers that are contradicted: columns model, contradicted, points, share."""
     rows = pd.DataFrame([(r.model, len(r.ans_contradicted), len(r.ans_points)) for r in results],
@@ -115,17 +145,18 @@ def rescored(results: Sequence[EMSResult], scorer: Scorer, pipeline: EMS) -> lis
     return EMS(pipeline.extractor, pipeline.matcher, scorer).scored(results)
 
 
+def by_hash(items: Iterable[Any], name: Callable[[Any], str] = str) -> list[Any]:
+    """The items in the order of the SHA-256 of their names: as good as random, and always the same."""
+    return sorted(items, key=lambda item: sha256(name(item).encode()).hexdigest())
+
+
 def sample(answers: Sequence[Answer], number: int | Mapping[str, int]) -> list[Answer]:
     """So many answers of each model, drawn by hash. A mapping names models, and "" for all others."""
     drawn: dict[str, list[Answer]] = {}
-    for answer in sorted(answers, key=_hash):
+    for answer in by_hash(answers, lambda a: f"{a.model} {a.triplet_id}"):
         drawn.setdefault(answer.model, []).append(answer)
     counts = {"": number} if isinstance(number, int) else {"": 0, **number}
     return [answer for model in sorted(drawn) for answer in drawn[model][:counts.get(model, counts[""])]]
-
-
-def _hash(answer: Answer) -> bytes:
-    return sha256(f"{answer.model} {answer.triplet_id}".encode()).digest()
 
 
 def example(results: Sequence[EMSResult], triplet_id: str = "") -> EMSResult:

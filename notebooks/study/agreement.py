@@ -29,7 +29,7 @@ from ems.results import CoverageResult, ScoreResult
 from ems.stats import MIN_CLUSTERS
 from ems.types import Answer, InputError, Triplet
 
-from . import ROOT, read_frames
+from . import ROOT, by_hash, read_frames
 from .datasets import FINDVER_SYSTEMS, KEYS, POINT_KEYS, SETS
 
 PARTS = ("Precision", "Recall", "F1")
@@ -162,8 +162,7 @@ def sample(labels: pd.DataFrame, of_each: int) -> set[tuple[str, str]]:
     They are the first by the SHA-256 of "triplet_id|model"; refusals state nothing and are left out.
     """
     rows = tried(labels)
-    names = (rows["triplet_id"] + "|" + rows["model"]).map(str.encode)
-    rows = rows.assign(order=[hashlib.sha256(name).hexdigest() for name in names]).sort_values("order")
+    rows = rows.loc[by_hash(rows.index, lambda row: "|".join(rows.loc[row, KEYS]))]
     rows = rows.drop_duplicates(["triplet_id", "correct"]).groupby("correct").head(of_each)
     return set(rows[KEYS].itertuples(index=False, name=None))
 

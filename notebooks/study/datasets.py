@@ -32,7 +32,7 @@ import pandas as pd
 from ems.io import parse_jsonl, read_text, some, write_file
 from ems.types import Answer, GivenPoint, InputError, Triplet
 
-from . import ROOT
+from . import ROOT, by_hash
 
 UPSTREAM = "https://raw.githubusercontent.com"       # <this>/<repository>/<commit>/<path>
 KEYS = ["triplet_id", "model"]
@@ -231,7 +231,7 @@ def findver_systems() -> Loaded:
     claims = findver_claims()
     triplets, answers, labels = _findver(claims, list(FINDVER_SYSTEMS))
     worded = [id_ for id_, row in claims.items() if row["subset"] != "numeric"]
-    drawn = sorted(worded, key=lambda id_: hashlib.sha256(id_.encode()).hexdigest())[:FINDVER_DRAWN]
+    drawn = by_hash(worded)[:FINDVER_DRAWN]
     return ([t for t in triplets if t.id in drawn], [a for a in answers if a.triplet_id in drawn], labels)
 
 

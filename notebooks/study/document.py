@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from ems.frames import of_rows
 from ems.io import read_text, write_csv
 from ems.judge import Judge
 from ems.results import EMSResult, Support
@@ -114,14 +115,11 @@ def by_model(results: Sequence[EMSResult], what: str) -> pd.DataFrame:
     """Share of supported points of each answer as a frame of values, with `what` as its metric."""
     rows = []
     for r in results:
-        labels = [s.label for s in r.support if s.label is not None]
-        if not labels:
-            continue
-        share = labels.count("supported") / len(labels)
-        rows.append({"metric": what, "part": "Score", "model": r.model, "triplet_id": r.triplet_id,
-                     "group": r.group, "value": share, "num": share, "den": 1.0, "units": len(r.support),
-                     "unscored": len(r.support) - len(labels), "signature": what})
-    return pd.DataFrame(rows)
+        if labels := [s.label for s in r.support if s.label is not None]:
+            share, points = labels.count("supported") / len(labels), len(r.support)
+            rows.append((what, "Score", r.model, r.triplet_id, r.group, share, share, 1.0, points,
+                         points - len(labels), what))
+    return of_rows(rows)
 
 
 def read_twice(first: Sequence[EMSResult], second: Sequence[EMSResult]) -> pd.DataFrame:

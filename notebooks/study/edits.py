@@ -6,10 +6,10 @@ small dose are among those of a larger one.
 
 from __future__ import annotations
 
-import hashlib
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -27,7 +27,8 @@ from ems.results import EMSResult
 from ems.stats import mean_over, spearman
 from ems.types import Answer, InputError, Points, Triplet
 
-from . import values_frame
+from . import by_hash, values_frame
+from .granularity import one_a_group
 
 DOSES = (0.1, 0.25, 0.5, 0.75)
 UNEDITED = "unedited"
@@ -59,10 +60,7 @@ def _change_numbers(text: Sentences, other: Sentences, rng: random.Random) -> It
 
 
 def _other_number(number: str, rng: random.Random) -> str:
-    digit = re.search("[1-9]", number)
-    if digit is None:
-        return number
-    return number[:digit.start()] + rng.choice("123456789".replace(digit[0], "")) + number[digit.end():]
+    return re.sub("[1-9]", lambda digit: rng.choice("123456789".replace(digit[0], "")), number, count=1)
 
 
 def _negate(text: Sentences, other: Sentences, rng: random.Random) -> Iterator[tuple[int, str]]:
@@ -141,22 +139,19 @@ def mixtures(triplets: Sequence[Triplet], results: Sequence[EMSResult], best: st
     one. Where `worst` has too few points for the question, those for its group's other questions follow.
     """
     points = {(r.model, r.triplet_id): r.ans_points for r in results}
-    drawn: dict[str, Triplet] = {}
-    for triplet in sorted(triplets, key=lambda t: _digest(t.id)):
-        if points[best, triplet.id]:
-            drawn.setdefault(triplet.group, triplet)
+    drawn = one_a_group(t for t in triplets if points.get((best, t.id)) and (worst, t.id) in points)
     answers = []
-    for triplet in drawn.values():
+    for triplet in drawn:
         good = list(points[best, triplet.id])
         others = [t.id for t in triplets if t.group == triplet.group and t.id != triplet.id]
-        bad = [point for id_ in [triplet.id, *others] for point in points[worst, id_]]
-        order = sorted(range(len(good)), key=lambda i: _digest(f"{triplet.id} {i}"))
+        bad = [point for id_ in [triplet.id, *others] for point in points.get((worst, id_), ())]
+        order = by_hash(range(len(good)), partial("{} {}".format, triplet.id))
         for share in SHARES:
             mixed = dict(enumerate(good))
             for i, point in zip(order[:round(share * len(good))], bad, strict=False):
                 mixed[i] = point
             answers.append(Answer(triplet.id, f"{share:.0%}", "\n".join(mixed.values())))
-    return list(drawn.values()), answers
+    return drawn, answers
 
 
 class Lines:
@@ -169,10 +164,6 @@ class Lines:
     def __call__(self, texts: Sequence[str]) -> list[Points | None]:
         others = iter(self.extract([text for text in texts if text not in self.texts]))
         return [tuple(text.split("\n")) if text in self.texts else next(others) for text in texts]
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def values(triplets: Sequence[Triplet], answers: Sequence[Answer], judge: Judge | None = None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,6 @@ from ems.extract import Extractor, LLMExtractor
 from ems.frames import to_frame
 from ems.io import parse_jsonl, read_lines
 from ems.judge import Judge, Request, reply_schema
-from ems.judge.client import MissingReplies
 from ems.local.sentences import SentenceExtractor
 from ems.local.words import WordMatcher
 from ems.metrics import ems_scores
@@ -33,9 +32,8 @@ from ems.results import EMSResult
 from ems.score import rouge_scorer, scale
 from ems.types import Answer, Points, Triplet
 
-from . import agreement
+from . import agreement, by_hash, recorded
 from .datasets import KEYS
-from .rubrics import by_hash
 
 BASE, SUMMARIES = "points of 1 sentence", "summaries kept"
 PROMPTS = Path(__file__).parent / "prompts"
@@ -179,15 +177,15 @@ def _with_pairs(r: EMSResult, pairs: Sequence[Pair]) -> EMSResult:
                    unscored=m.unscored, reason=m.reason)
 
 
-def one_a_group(triplets: Sequence[Triplet], groups: int) -> list[Triplet]:
-    """One triplet of each of so many groups, always the same ones: drawn by a hash of their ids."""
+def one_a_group(triplets: Iterable[Triplet], groups: int | None = None) -> list[Triplet]:
+    """One triplet of each of so many groups or of all, always the same ones: drawn by a hash of their ids."""
     first: dict[str, Triplet] = {}
     for t in drawn(triplets):
         first.setdefault(t.group, t)
     return list(first.values())[:groups]
 
 
-def drawn(triplets: Sequence[Triplet], number: int = 0) -> list[Triplet]:
+def drawn(triplets: Iterable[Triplet], number: int = 0) -> list[Triplet]:
     """So many triplets in the order of the hashes of their ids; 0 for all."""
     return by_hash(triplets, lambda t: t.id)[:number or None]
 
@@ -201,15 +199,8 @@ def by_grain(judge: Judge, triplets: Sequence[Triplet], answers: Sequence[Answer
     few = {t.id for t in one_a_group(triplets, groups)}
     grains: dict[str, Extractor] = {JUDGED: LLMExtractor(judge), "1 sentence": Sentences(1),
                                     "2 sentences": Sentences(2), "3 sentences": Sentences(3)}
-    results: dict[str, list[EMSResult]] = {}
-    for name, extractor in grains.items():
-        evaluator, rows = OneCall(extractor, judge), []
-        for answer in [a for a in answers if a.triplet_id in few]:
-            try:
-                rows += evaluator.evaluate(triplets, [answer])
-            except MissingReplies:
-                continue
-        results[name] = rows
+    asked = [a for a in answers if a.triplet_id in few]
+    results = {name: recorded(OneCall(cut, judge), triplets, asked) for name, cut in grains.items()}
     return results if all(results.values()) else {}
 
 

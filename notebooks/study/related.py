@@ -85,8 +85,4 @@ def compared(cells: pd.DataFrame) -> pd.DataFrame:
     """A row a paper and table: printed cells, how many could be counted, and how many of these are equal."""
     known = cells[cells["printed"].notna()]
     return known.groupby(["paper", "table"], sort=False).agg(
-        printed=("printed", "size"), counted=("ours", "count"), equal=("gap", _zeros))
-
-
-def _zeros(gaps: pd.Series) -> int:
-    return int((gaps == 0).sum())
+        printed=("printed", "size"), counted=("ours", "count"), equal=("gap", lambda gaps: (gaps == 0).sum()))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,7 +18,7 @@ from ems.reading import parsed, read_word
 from ems.support.passages import passages_of
 from ems.types import Answer, Triplet
 
-from . import agreement, datasets
+from . import agreement, by_hash, datasets
 from .datasets import KEYS
 
 PROMPTS = Path(__file__).parent / "prompts"
@@ -98,11 +97,6 @@ def _request(prompts: Prompts, triplet: Triplet, answer: Answer, name: str) -> R
 
 
 # --- samples of answers that people labelled ---
-
-
-def by_hash(items: Iterable[Any], name: Callable[[Any], str] = str) -> list[Any]:
-    """The items in the order of the SHA-256 of their names: as good as random, and always the same."""
-    return sorted(items, key=lambda item: hashlib.sha256(name(item).encode()).hexdigest())
 
 
 def pair_sample(labels: pd.DataFrame) -> list[str]:
