@@ -14,6 +14,7 @@ import signal
 import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ from .frames import COLUMNS, Row, metric_of, of_rows, values_of
 from .io import read_text, say, write_jsonl
 from .judge.cost import plan_text, usage_table
 from .prompts import Prompts
-from .types import InputError
+from .types import Answer, InputError, Triplet
 
 if TYPE_CHECKING:
     from .judge.client import LLMJudge
@@ -148,8 +149,7 @@ def evaluate(args: argparse.Namespace) -> int:
     """Many answers: a table of means on the screen, and a line per answer in the output file.
 
     Files are JSON lines, a JSON array or CSV with a header. A triplet has id, question and reference (or
-    points), and if you like context and group (what is not independent, such as a company); an answer has
-    triplet_id, model and answer.
+    points), if you like context and group (such as a company); an answer has triplet_id, model and answer.
     """
     _keep(args.output, args.triplets, args.answers, args.store, *getattr(args, "recorded", []))
     judge = _judge(args)
@@ -167,33 +167,34 @@ def evaluate(args: argparse.Namespace) -> int:
             reasons[result.reason] += 1
             yield {"metric": metric_of(result), **result.to_dict()}
     write_jsonl(args.output, lines())
-    failures = evaluator.failures
-    del evaluator                         # with the points of all references: the table needs the room
     _show(args, judge, rows, results if args.support else ())
-    return _status(rows, reasons, failures)
+    return _status(rows, reasons, evaluator.failures)
 
 
 def _results(args: argparse.Namespace, judge: LLMJudge | None, evaluator: Any) -> Any:
     """The results one after the other, or as a list where their points are checked against the documents."""
-    from .data import check_join, load_answers, load_triplets
+    from .data import check_join, records
     from .support.supporter import check_by_judge, check_numbers
 
     if args.support and not hasattr(evaluator, "extractor"):
         raise InputError("--support checks points, and this scorer or metric has none; leave it out")
     if args.support == "llm" and judge is None:
         raise InputError("--support llm asks a judge; name one, or give --support numbers")
-    triplets, answers = load_triplets(args.triplets), load_answers(args.answers)
-    for model, missing in check_join(triplets, answers).items():
+    triplets = [t if args.support else replace(t, context=None) for t in records(args.triplets, Triplet)]
+    again = Path(args.answers).is_file()         # then read twice, first for errors, and no text kept
+    found = [replace(answer, answer="") if again else answer for answer in records(args.answers, Answer)]
+    for model, missing in check_join(triplets, found).items():
         say(f"ems: {model} left {len(missing)} of {len(triplets)} triplets unanswered, e.g. {missing[0]}")
+    answers = records(args.answers, Answer) if again else iter(found)
     if not args.scheduler:
-        results = evaluator.stream(triplets, answers, progress="dry_run" not in args)
+        results = evaluator.stream(triplets, answers, None if "dry_run" in args else len(found))
     elif judge is not None or args.metric:
         raise InputError("--scheduler spreads stages without a judge; a judge scales by its endpoint: more "
                          "--workers, or a batch endpoint (ems replies export --pending)")
     else:
         from .distributed import stream
 
-        results = stream(args.scheduler, triplets, answers, scorer=args.scorer, **_stages(args))
+        results = stream(args.scheduler, triplets, list(answers), scorer=args.scorer, **_stages(args))
     contexts = {triplet.id: triplet.context or "" for triplet in triplets}
     if args.support == "numbers":
         return check_numbers(list(results), contexts)
@@ -202,8 +203,7 @@ def _results(args: argparse.Namespace, judge: LLMJudge | None, evaluator: Any) -
     return results
 
 
-def _show(args: argparse.Namespace, judge: LLMJudge | None, rows: Sequence[Row],
-          checked: Sequence[Any]) -> None:
+def _show(args: argparse.Namespace, judge: LLMJudge | None, rows: list[Row], checked: Sequence[Any]) -> None:
     """The means with their intervals; then what the documents say, and what the judge was asked."""
     import pandas as pd
 

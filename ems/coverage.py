@@ -53,7 +53,8 @@ class Coverage(Evaluator[CoverageResult]):
 
     def batch(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]) -> list[CoverageResult]:
         """Extract the points of both sides, and cover them."""
-        return covered(self.points_of(self.extractor, triplets, answers), self, triplets.values(), answers)
+        asked = {answer.triplet_id: triplets[answer.triplet_id] for answer in answers}
+        return covered(self.points_of(self.extractor, triplets, answers), self, asked.values(), answers)
 
     def scored(self, results: Sequence[CoverageResult], texts: Mapping[Key, str]) -> list[CoverageResult]:
         """The results with scores and weights, by words or by the judge; no metrics yet."""
@@ -92,15 +93,12 @@ def covered(results: Sequence[EMSResult], coverage: Coverage, triplets: Iterable
     """Coverage of the points that results have; the extractor of `coverage` is the one that made them."""
     texts: dict[Key, str] = {(t.id, ""): t.reference or "\n".join(p.text for p in t.points) for t in triplets}
     texts |= {(a.triplet_id, a.model): a.answer for a in answers}
-    signature, unscored = coverage.signature, []
-    for r in results:
-        lost = is_lost(r)
-        blank = None if lost else 0.0              # 0 stays where a side has no points
-        unscored.append(CoverageResult(
-            r.triplet_id, r.model, r.ref_points, r.ans_points, ref_score=(blank,) * len(r.ref_points),
-            ans_score=(blank,) * len(r.ans_points), ref_weights=r.ref_weights, question=r.question,
-            group=r.group, signature=signature, unscored=r.unscored if lost else 0,
-            reason=r.reason if lost else ""))
+    signature = coverage.signature
+    unscored = [CoverageResult(
+        r.triplet_id, r.model, r.ref_points, r.ans_points, ref_score=(None,) * len(r.ref_points),
+        ans_score=(None,) * len(r.ans_points), ref_weights=r.ref_weights, question=r.question, group=r.group,
+        signature=signature, unscored=r.unscored if is_lost(r) else 0, reason=r.reason if is_lost(r) else "")
+        for r in results]
     scored = iter(coverage.scored([r for r in unscored if not is_lost(r)], texts))
     return [r if is_lost(r) else _with_metrics(next(scored)) for r in unscored]
 

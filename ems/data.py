@@ -6,28 +6,27 @@ Files are JSON lines, a JSON array, or CSV with a header. An error names file, l
 from __future__ import annotations
 
 import csv
-import io
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import cache
 from heapq import heappop, heappush
-from itertools import tee
+from itertools import chain, tee
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from .baselines import Claims
 from .frames import COLUMNS, Row, metric_of, values_of
-from .io import parse_jsonl, read_lines, read_text, some
+from .io import parse_jsonl, read_lines, some
 from .metrics import check_alignment
 from .results import CoverageResult, EMSResult, Result, ScoreResult
 from .types import Answer, InputError, Triplet
 
-T = TypeVar("T", bound=Any)        # a data class
 Rows = str | Path | Iterable[Mapping[str, Any]]        # a file, dictionaries, or a pandas frame
 NAMES = ("id", "triplet_id", "model", "group")         # texts; a whole number is taken for one
 NOT_BLANK = (*NAMES, "context", "points", "label")     # an empty cell of a CSV is none
@@ -46,12 +45,12 @@ def load_triplets(source: Rows) -> list[Triplet]:
     reference, with weights of 0 or more. None and nan are empty; unknown keys are ignored.
     InputError for anything malformed, and for an id that is there twice.
     """
-    return records(source, Triplet, lambda triplet: triplet.id)
+    return list(records(source, Triplet))
 
 
 def load_answers(source: Rows) -> list[Answer]:
     """Answers `{triplet_id, model, answer}`, where an empty text is a refusal; else as `load_triplets`."""
-    return records(source, Answer, lambda answer: (answer.triplet_id, answer.model))
+    return list(records(source, Answer))
 
 
 def check_join(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> dict[str, list[str]]:
@@ -89,8 +88,8 @@ def iter_results(path: str | Path) -> Iterator[tuple[str, Any]]:
                 check_alignment(result.match, result.score, len(result.ans_points), result.ref_weights)
             except ValueError as error:
                 raise InputError(f"{where}: {error}") from None
-        metric = str(row.get("metric") or metric_of(result))
-        key = metric, result.triplet_id, result.model
+        metric = sys.intern(str(row.get("metric") or metric_of(result)))
+        key = metric, sys.intern(result.triplet_id), sys.intern(result.model)
         if key in seen:
             raise InputError(f"{where}: a second result of {key}; keep one of them")
         seen.add(key)
@@ -134,7 +133,7 @@ def rows_of(source: Rows) -> Iterable[tuple[str, Any]]:
         return ((f"row {number}", row) for number, row in enumerate(frame))
     path = Path(source)
     if path.suffix.lower() in (".csv", ".tsv"):
-        return _csv_rows(path, read_text(path))
+        return _csv_rows(path)
     lines, ahead = tee(read_lines(path))             # the file, which may be a pipe, is read once
     if next(filter(str.strip, ahead), "").lstrip().startswith("["):
         return ((f"{path}, entry {number}", row)
@@ -142,11 +141,13 @@ def rows_of(source: Rows) -> Iterable[tuple[str, Any]]:
     return ((f"{path}, line {number}", row) for number, row in parse_jsonl(lines, path))
 
 
-def _csv_rows(path: Path, text: str) -> Iterator[tuple[str, Any]]:
-    """The rows of a CSV text; its separator is the one of `,`, `;` and tab that its header has most often."""
+def _csv_rows(path: Path) -> Iterator[tuple[str, Any]]:
+    """The rows of a CSV file; its separator is the one of `,`, `;` and tab that its header has most often."""
     csv.field_size_limit(2**31 - 1)                  # a document in a cell may be longer than the usual limit
-    separator = max(",;\t", key=text.partition("\n")[0].count)
-    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    lines = read_lines(path, newline="")
+    first = next(lines, "")
+    separator = max(",;\t", key=first.count)
+    reader = csv.DictReader(chain([first], lines), delimiter=separator, strict=True)
     try:
         header = list(filter(None, reader.fieldnames or ()))
         if len(header) > len(set(header)):
@@ -160,9 +161,9 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[str, Any]]:
         raise InputError(f"{path}, line {reader.line_num} is not CSV: {error}") from None
 
 
-def records(source: Rows, kind: type[T], key: Callable[[T], Any]) -> list[T]:
-    """Every row as a record of this kind; InputError where a key is there twice, and without any row."""
-    found: dict[Any, T] = {}
+def records(source: Rows, kind: type[Any]) -> Iterator[Any]:
+    """Every row as a record of this kind, one at a time. InputError for a key that comes twice, or no row."""
+    seen = set()
     for place, row in rows_of(source):
         record = checked(kind, _cleaned(row) if isinstance(row, Mapping) else row, place)
         points = getattr(record, "points", ())
@@ -170,21 +171,21 @@ def records(source: Rows, kind: type[T], key: Callable[[T], Any]) -> list[T]:
             raise InputError(f"{place}: each of the points needs a text and a weight from 0 to 1e9")
         if re.search("[\ud800-\udfff]", json.dumps(row, ensure_ascii=False, default=str)):
             raise InputError(f"{place}: a text holds half a surrogate pair, which no file can hold; mend it")
-        name = key(record)
-        if name in found:
+        name = record.id if kind is Triplet else (record.triplet_id, record.model)
+        if name in seen:
             raise InputError(f"{place}: a second row of {name!r}; keep one of them")
-        found[name] = record
-    if not found:
+        seen.add(name)
+        yield record
+    if not seen:
         named = source if isinstance(source, str | Path) else "the list"
         needed = [f.name for f in fields(kind) if f.default is MISSING and f.name != "group"]
         raise InputError(f"{named} has no rows; each needs {', '.join(needed)}")
-    return list(found.values())
 
 
 def _cleaned(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row without its empty values, with ids as text, and with what a triplet may leave out."""
     row = {name: value for name, value in row.items() if value is not None and value == value}    # nan != nan
-    row = {name: str(value) if name in NAMES and isinstance(value, int) else value
+    row = {name: sys.intern(str(value)) if name in NAMES and isinstance(value, int | str) else value
            for name, value in row.items() if name not in NOT_BLANK or str(value).strip()}
     if "id" in row:
         row.setdefault("group", row["id"])

@@ -9,14 +9,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Any, Protocol
 
 from .judge import Judge, Request, as_judge, listed, reply_schema
 from .prompts import Prompts, harmless, numbered
 from .reading import parsed, read_list, read_numbers
 from .types import Points
 
-K = TypeVar("K")
 BLOCKS_SCHEMA = reply_schema("blocks", {"type": "integer"})
 LEAST_BLOCKS = 3         # with fewer there is no body between an opening and a closing
 # What a sentence seldom exceeds. Where a server keeps to the schema, it stops a judge that repeats itself.
@@ -73,8 +72,8 @@ def list_request(prompts: Prompts, task: str, key: str, text: str, tokens: int, 
                    read=partial(read_list, key=key))
 
 
-def ask_lists(judge: Judge, requests: Mapping[K, Request], key: str, failures: Counter[str]
-              ) -> dict[K, Points | None]:
+def ask_lists(judge: Judge, requests: Mapping[Any, Request], key: str, failures: Counter[str]
+              ) -> dict[Any, Points | None]:
     """The strings that each `list_request` is answered with; None, counted in `failures`, if unreadable."""
     replies = judge.ask(list(requests.values()), f"list {key}")
     lists = [parsed(reply, partial(read_list, key=key), reply.task, failures) for reply in replies]

@@ -65,11 +65,11 @@ def values_of(result: Any, metric: str) -> Iterator[Row]:
         precision, recall = _sums(result)
         parts = {"Precision": (result.precision, *precision), "Recall": (result.recall, *recall),
                  "F1": (result.f1, math.nan, math.nan)}
-    signature = sys.intern(rendered(result.signature))          # one text for all rows of a file
+    names = result.model, result.triplet_id, result.group or result.triplet_id, rendered(result.signature)
+    model, triplet_id, group, signature = (sys.intern(str(name)) for name in names)    # each text held once
     for part, (value, num, den) in parts.items():
         sums = (math.nan, math.nan) if math.isnan(value) else (num, den)
-        yield (metric, part, result.model, result.triplet_id, result.group or result.triplet_id, value, *sums,
-               units, result.unscored, signature)
+        yield metric, part, model, triplet_id, group, value, *sums, units, result.unscored, signature
 
 
 def _sums(result: Any) -> list[tuple[float, float]]:

@@ -24,10 +24,10 @@ UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2
                     "\U000e0000-\U000e007f]")
 
 
-def read_lines(path: str | Path) -> Iterator[str]:
-    """The lines of a UTF-8 file, one at a time, without a byte order mark; they end at newlines only."""
+def read_lines(path: str | Path, newline: str = "\n") -> Iterator[str]:
+    """The lines of a UTF-8 file, one at a time, without a byte order mark; they end as `open` is told."""
     try:
-        with open(path, encoding="utf-8-sig", newline="\n") as file:
+        with open(path, encoding="utf-8-sig", newline=newline) as file:
             yield from file
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None

@@ -29,8 +29,7 @@ def read_labels(source: Rows) -> pd.DataFrame:
     Rows with an empty label are left out. InputError for a label that is no number, for an answer that is
     there twice, and for labels that are all the same: nothing can agree with these.
     """
-    rows = map(asdict, records(source, Label, lambda row: (row.triplet_id, row.model)))
-    table = pd.DataFrame(rows).dropna(subset="label")
+    table = pd.DataFrame(map(asdict, records(source, Label))).dropna(subset="label")
     if table["label"].nunique() < 2 or not np.isfinite(table["label"]).all():
         raise InputError("'label' must hold two or more different numbers, got "
                          f"{some(table['label'].unique().tolist()) or 'none'}; correct them or label more")

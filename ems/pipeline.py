@@ -60,11 +60,11 @@ class Evaluator(Generic[R]):
     def evaluate(self, triplets: Sequence[Triplet], answers: Iterable[Answer], progress: bool = False
                  ) -> list[R]:
         """One result per answer, in order. InputError for an unknown triplet, and one that occurs twice."""
-        return list(self.stream(triplets, answers, progress))
+        return list(self.stream(triplets, answers, length_hint(answers) if progress else None))
 
-    def stream(self, triplets: Sequence[Triplet], answers: Iterable[Answer], progress: bool = False
+    def stream(self, triplets: Sequence[Triplet], answers: Iterable[Answer], total: int | None = None
                ) -> Iterator[R]:
-        """As `evaluate`, result by result: answers may come from a generator, and memory stays flat.
+        """As `evaluate`, one by one, in flat memory; a bar shows how many of `total` (0: not known) are done.
 
         A replay without some reply goes through all answers, then raises MissingReplies about all of them.
         """
@@ -73,7 +73,7 @@ class Evaluator(Generic[R]):
             raise InputError("triplet ids must be unique, and one occurs more than once")
         missing: set[tuple[str, str, str]] = set()
         source = iter(answers)
-        with progress_bar("answers" if progress else "", length_hint(answers) or None) as bar:
+        with progress_bar("" if total is None else "answers", total or None) as bar:
             while batch := list(islice(source, AT_ONCE)):
                 if unknown := {answer.triplet_id for answer in batch} - by_id.keys():
                     raise InputError(f"there are answers to unknown triplets: {some(sorted(unknown))}")

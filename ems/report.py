@@ -8,10 +8,10 @@ outside are cleaned here (`visible`), escaped in the HTML, and set only as text 
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
 import html
 import json
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template
@@ -51,7 +51,6 @@ def save_report(results: Results, path: str | Path, values: pd.DataFrame | None 
     shown = to_frame(results)
     of_all = shown if values is None else values
     summary, support = summarise(of_all), _support(results)
-    data = gzip.compress(json.dumps(_payload(results), ensure_ascii=False).encode(), mtime=0)
     page, style, script = ((TEMPLATES / name).read_text(encoding="utf-8")
                            for name in ("report.html", "report.css", "report.js"))
     return write_file(path, [Template(page).substitute(
@@ -59,7 +58,7 @@ def save_report(results: Results, path: str | Path, values: pd.DataFrame | None 
         summary=_summary(summary) + WORST * (len(shown) < len(of_all)),
         clusters=summary["clusters"].max(), least=MIN_CLUSTERS, words=_words(results),
         support=support, no_support="" if support else "hidden", settings=_settings(results),
-        data=base64.b64encode(data).decode())])
+        data=base64.b64encode(_packed(results)).decode())])
 
 
 def _hash(source: str) -> str:
@@ -115,31 +114,35 @@ def _settings(results: Results) -> str:
 
 # --- the part that the script draws ---
 
-def _payload(results: Results) -> dict[str, Any]:
-    """What report.js reads: names and texts once, elsewhere their places; each answer with its rows."""
+def _packed(results: Results) -> bytes:
+    """What report.js reads: each answer with its rows, packed one by one; then names and texts, once each."""
     texts: dict[str, int] = {}
     models: dict[str, int] = {}
     questions: dict[tuple[str, str, str], int] = {}
-    answers = []
-    for metric, rows in enumerate(results.values()):
-        for result in rows:
-            drawn = result.to_dict()
-            question = shortened(result.triplet_id), visible(result.group, 200), visible(result.question)
-            answers.append({
-                "metric": metric, "model": _place(models, shortened(result.model)),
-                "question": _place(questions, question),
-                "values": {name: drawn[name] for name in PARTS.values() if name in drawn},
-                "unscored": result.unscored, "sums": arithmetic(drawn),
-                "rows": [row._replace(score=row.score and round(row.score, 3), weight=round(row.weight, 3))
-                         for row in alignment_rows(drawn)],
-                "ref": [_place(texts, visible(point)) for point in drawn.get("ref_points", ())],
-                "ans": [_place(texts, visible(point)) for point in drawn.get("ans_points", ())],
-                "support": [[support["label"] or "numbers missing" * bool(support["missing"]),
-                             _place(texts, support_line(drawn, j))]
-                            for j, support in enumerate(drawn.get("support", ()))]})
+    answers = [(metric, result) for metric, rows in enumerate(results.values()) for result in rows]
+    packer = zlib.compressobj(9, wbits=31)                            # gzip's format, without a date
+    packed = packer.compress(b'{"answers": [')
+    for i, (metric, result) in enumerate(answers):
+        drawn = result.to_dict()
+        question = shortened(result.triplet_id), visible(result.group, 200), visible(result.question)
+        answer = {
+            "metric": metric, "model": _place(models, shortened(result.model)),
+            "question": _place(questions, question),
+            "values": {name: drawn[name] for name in PARTS.values() if name in drawn},
+            "unscored": result.unscored, "sums": arithmetic(drawn),
+            "rows": [row._replace(score=row.score and round(row.score, 3), weight=round(row.weight, 3))
+                     for row in alignment_rows(drawn)],
+            "ref": [_place(texts, visible(point)) for point in drawn.get("ref_points", ())],
+            "ans": [_place(texts, visible(point)) for point in drawn.get("ans_points", ())],
+            "support": [[support["label"] or "numbers missing" * bool(support["missing"]),
+                         _place(texts, support_line(drawn, j))]
+                        for j, support in enumerate(drawn.get("support", ()))]}
+        packed += packer.compress((", " * (i > 0) + json.dumps(answer, ensure_ascii=False)).encode())
     parts = [[name for name in PARTS.values() if hasattr(rows[0], name)] for rows in results.values()]
-    return {"metrics": [shortened(metric) for metric in results], "parts": parts, "models": list(models),
-            "questions": list(questions), "texts": list(texts), "answers": answers}
+    names = {"metrics": [shortened(metric) for metric in results], "parts": parts, "models": list(models),
+             "questions": list(questions), "texts": list(texts)}
+    end = "], " + json.dumps(names, ensure_ascii=False).removeprefix("{")
+    return packed + packer.compress(end.encode()) + packer.flush()
 
 
 def _place(table: dict[Any, int], value: Any) -> int:

@@ -41,6 +41,7 @@ def test_triplets_and_answers_of_json_lines(tmp_path):
     ("f.json", json.dumps([T, {**T, "id": "b"}], indent=1)),
     ("f.csv", "id,group,question,reference,context\na,g,q?,r,\nb,g,q?,r,\n"),
     ("f.CSV", "\ufeffid;group;question;reference\r\na;g;q?;r\r\nb;g;q?;r\r\n"),
+    ("f.csv", "id,group,question,reference\ra,g,q?,r\rb,g,q?,r\r"),
     ("f.tsv", 'id\tgroup\tquestion\treference\na\tg\tq?\t"r"\nb\tg\tq?\tr\n'),
 ])
 def test_forms_of_a_file(tmp_path, name, text):
