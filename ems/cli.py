@@ -205,22 +205,15 @@ def _results(args: argparse.Namespace, judge: LLMJudge | None, evaluator: Any) -
 
 def _show(args: argparse.Namespace, judge: LLMJudge | None, rows: list[Row], checked: Sequence[Any]) -> None:
     """The means with their intervals; then what the documents say, and what the judge was asked."""
-    import pandas as pd
-
     from .stats import summarise
     from .support.supporter import support_table
-    from .tables import as_text, percent, with_interval
+    from .tables import as_text, means_table
 
     summary = summarise(of_rows(rows), cluster=args.cluster)
     if args.json:
         print(summary.to_json(orient="records"))
     else:
-        table = []
-        for (metric, model), parts in summary.groupby(["metric", "model"], sort=False):
-            cells = {row.part: with_interval(row) for row in parts.itertuples(index=False)}
-            table.append({"model": model, "metric": metric, **cells, "n": parts["n"].min(),
-                          "clusters": parts["clusters"].min(), "scored": percent(parts["scored"].min())})
-        print(as_text(pd.DataFrame(table)))
+        print(as_text(means_table(summary)))
         if checked:
             print(f"\nThe answers' points in the documents:\n{as_text(support_table(checked))}")
     if judge is not None:

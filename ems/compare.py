@@ -29,11 +29,14 @@ def compare(a: Source, b: Source | None = None, *, metric: str | None = None, cl
     `parts` has per metric, model and part both means (a, b) and the columns of `stats.paired_table`: B less
     A, `model` is B's, p_holm adjusted over the models of a metric and part. `answers` has F1 (or Score) of
     every answer that has one in both, the largest change first. Without B the models of A are compared:
-    `parts` is their `stats.paired_table`, model a less model b. InputError where nothing joins.
+    `parts` alone, their `stats.paired_table`, model a less model b. InputError where nothing joins.
     """
     of_a = _values(a, metric)
     if b is None:
-        return _between_models(of_a, cluster)
+        if of_a["model"].nunique() < 2:
+            raise InputError("nothing to compare: A alone needs two models with a metric in common, and has "
+                             f"{of_a['model'].nunique()}; name a second file as B")
+        return {"parts": paired_table(of_a, cluster=cluster)}
     of_b = _values(b, metric)
     if of_a["model"].nunique() == 1:
         of_a = of_a.drop(columns="model").merge(of_b["model"].drop_duplicates(), how="cross")
@@ -49,35 +52,19 @@ def compare(a: Source, b: Source | None = None, *, metric: str | None = None, cl
     table = pd.concat(tables).rename(columns={"only_a": "only_b", "only_b": "only_a"})
     means = both.groupby(CELL)[["a", "b"]].mean()
     table = with_verdicts(table.drop(columns=["a", "b"]).join(means, on=CELL, how="inner"))
+    answers = both.loc[both["part"].isin(["F1", "Score"]), ["metric", "model", "triplet_id", "a", "b"]]
+    answers = answers.assign(change=answers["b"] - answers["a"])
     return {"parts": in_order(table[[*CELL, "a", "b", *PAIRED[4:]]]),
-            "answers": _answers(both[[*CELL, "triplet_id", "a", "b"]], "b", "a")}
+            "answers": answers.sort_values("change", key=abs, ascending=False, ignore_index=True)}
 
 
 def text(tables: Mapping[str, pd.DataFrame], top: int = 5) -> str:
     """The tables of `compare` for a terminal, with the `top` answers that changed most."""
-    sign = "B less A: above 0, B" if "model" in tables["parts"] else "a less b: above 0, a"
-    return (f"Differences are {sign} is higher.\n{as_text(tables['parts'])}\n\n"
-            f"Answers that differ most:\n{as_text(tables['answers'].head(top))}")
-
-
-def _between_models(values: pd.DataFrame, cluster: str) -> dict[str, pd.DataFrame]:
-    """The tables of `compare` for the models of one set."""
-    if values["model"].nunique() < 2:
-        raise InputError("nothing to compare: A alone needs two models with a metric in common, and has "
-                         f"{values['model'].nunique()}; name a second file as B")
-    parts = paired_table(values, cluster=cluster)
-    both = parts[["metric", "part", "a", "b"]]
-    for side in "ab":
-        of_side = values.rename(columns={"model": side, "value": f"value_{side}"})
-        both = both.merge(of_side[["metric", "part", side, "triplet_id", f"value_{side}"]])
-    return {"parts": parts, "answers": _answers(both, "value_a", "value_b")}
-
-
-def _answers(both: pd.DataFrame, high: str, low: str) -> pd.DataFrame:
-    """F1 (or Score) of the answers that have one on both sides; `change` is column `high` less `low`."""
-    answers = both[both["part"].isin(["F1", "Score"])].drop(columns="part")
-    answers = answers.assign(change=answers[high] - answers[low]).dropna()
-    return answers.sort_values("change", key=abs, ascending=False, ignore_index=True)
+    parts = as_text(tables["parts"])
+    if "answers" not in tables:
+        return f"Differences are a less b: above 0, a is higher.\n{parts}"
+    return (f"Differences are B less A: above 0, B is higher.\n{parts}\n\n"
+            f"Answers that changed most:\n{as_text(tables['answers'].head(top))}")
 
 
 def _values(source: Source, metric: str | None) -> pd.DataFrame:

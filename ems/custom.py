@@ -15,6 +15,7 @@ from functools import partial
 from operator import index
 from typing import Any
 
+from .score import PairScorer
 from .types import InputError
 
 # By kind: what a function is called with, and what an entry is of what it returns.
@@ -50,16 +51,9 @@ def as_stage(given: Any, kind: str) -> Any:
         digest = hashlib.sha256(inspect.getsource(source).encode()).hexdigest()[:8]
     except (OSError, TypeError):                  # typed into a console, or not written in Python
         digest = "source unknown"
-    call = partial(_called, stage, kind, name)
-    signed: Any = partial(_by_answer, call) if kind == "scorer" else call
-    signed.signature = f"{name}:{digest}"
-    return signed
-
-
-def _by_answer(call: Any, groups: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    """The scores of each answer's pairs; the function sees those of all answers at once."""
-    values = iter(call([pair for pairs in groups for pair in pairs]))
-    return [[next(values) for _ in pairs] for pairs in groups]
+    call: Any = partial(_called, stage, kind, name)
+    call.signature = f"{name}:{digest}"
+    return PairScorer(call.signature, call) if kind == "scorer" else call
 
 
 def _called(function: Any, kind: str, name: str, *items: Sequence[Any]) -> list[Any]:

@@ -17,8 +17,6 @@ from .types import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-# How a text begins that a spreadsheet runs, or that hides such a beginning.
-FORMULA = r"[=+\-@＝＋－＠\x00-\x1f]"
 # Control characters, marks of text direction, invisible characters, half surrogate pairs.
 UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff"
                     "\U000e0000-\U000e007f]")
@@ -96,15 +94,11 @@ def write_jsonl(path: str | Path, rows: Iterable[dict[str, Any]]) -> Path:
 
 
 def write_csv(path: str | Path, frame: pd.DataFrame) -> Path:
-    """Write a table without its index; a text that a spreadsheet would run gets an apostrophe in front.
+    """Write a table without its index.
 
     A carriage return becomes a newline: some versions of Python write it bare, and readers end the row there.
     """
-    def guarded(cell: Any) -> Any:
-        if not isinstance(cell, str):
-            return cell
-        return re.sub(f"^(?={FORMULA})", "'", re.sub("\r\n?", "\n", cell))
-    table = frame.rename(columns=guarded).map(guarded)
+    table = frame.map(lambda cell: re.sub("\r\n?", "\n", cell) if isinstance(cell, str) else cell)
     return write_file(path, [table.to_csv(index=False, lineterminator="\n")])
 
 

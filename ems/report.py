@@ -21,13 +21,14 @@ import pandas as pd
 
 from .frames import in_order, to_frame
 from .io import write_file
-from .stats import MIN_CLUSTERS, summarise
+from .stats import MIN_CLUSTERS, paired_table, summarise
 from .support.supporter import support_table
-from .tables import percent, shortened, with_interval
+from .tables import means_table, percent, shortened, with_interval
 from .types import InputError, rendered
 from .view import LIMITS, alignment_rows, arithmetic, scored_by, support_line, visible
 
 TEMPLATES = Path(__file__).parent / "templates"
+MOST_MODELS = 5            # that are held against each other
 PARTS = {"Recall": "recall", "Precision": "precision", "F1": "f1", "Score": "value"}
 # Per cent of K-QA's claims called covered, in part and missing that physicians found in the answer. The
 # limits were chosen there and, for words, on FinanceBench's answers, where these are 88, 47 and 14.
@@ -50,12 +51,13 @@ def save_report(results: Results, path: str | Path, values: pd.DataFrame | None 
         raise InputError("there are no results to report; give those of ems evaluate")
     shown = to_frame(results)
     of_all = shown if values is None else values
-    summary, support = summarise(of_all), _support(results)
+    summary, differences, support = summarise(of_all), _differences(of_all), _support(results)
     page, style, script = ((TEMPLATES / name).read_text(encoding="utf-8")
                            for name in ("report.html", "report.css", "report.js"))
     return write_file(path, [Template(page).substitute(
         style=style, style_hash=_hash(style), script=script, script_hash=_hash(script),
-        summary=_summary(summary) + WORST * (len(shown) < len(of_all)),
+        summary=_table(means_table(summary)) + WORST * (len(shown) < len(of_all)),
+        differences=differences, no_differences="" if differences else "hidden",
         clusters=summary["clusters"].max(), least=MIN_CLUSTERS, words=_words(results),
         support=support, no_support="" if support else "hidden", settings=_settings(results),
         data=base64.b64encode(_packed(results)).decode())])
@@ -72,16 +74,15 @@ def _table(table: pd.DataFrame) -> str:
     return f'<div class="wide">{page}</div>'
 
 
-def _summary(summary: pd.DataFrame) -> str:
-    """A row a metric and model: each value with its interval."""
-    rows = []
-    for (metric, model), own in summary.groupby(["metric", "model"], sort=False):
-        values = {cell.part: with_interval(cell) for cell in own.itertuples(index=False)}
-        scored = percent(own["scored"].min()) + (" †" if own["flagged"].any() else "")
-        rows.append({"Model": shortened(model), "Metric": shortened(metric), **values,
-                     "n": own["n"].min(), "Scored": scored})
-    table = pd.DataFrame(rows, columns=["Model", "Metric", *PARTS, "n", "Scored"])
-    return _table(table.dropna(axis=1, how="all").fillna("–"))
+def _differences(values: pd.DataFrame) -> str:
+    """The models two by two, as texts; "" for one model alone, and for more than a page can show."""
+    if not 2 <= values["model"].nunique() <= MOST_MODELS:
+        return ""
+    pairs = paired_table(values).query("part != 'Precision'").rename(columns={"difference": "value"})
+    return _table(pd.DataFrame([
+        {"metric": shortened(row.metric), "part": row.part, "a": shortened(row.a), "b": shortened(row.b),
+         "a less b": with_interval(row), "p (Holm)": f"{row.p_holm:.3f}", "n": row.n,
+         "clear": "yes" if row.clear else "no"} for row in pairs.itertuples(index=False)]))
 
 
 def _words(results: Results) -> str:
@@ -104,7 +105,7 @@ def _support(results: Results) -> str:
         return ""
     table = in_order(pd.concat(tables)).set_index(["model", "metric"]).astype(object).fillna(float("nan"))
     shown = table.map(lambda value: f"{value:,}" if isinstance(value, int) else percent(value))
-    return _table(shown.rename(index=shortened).reset_index().rename(columns=str.capitalize))
+    return _table(shown.rename(index=shortened).reset_index())
 
 
 def _settings(results: Results) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from .frames import by_size, in_order
+from .frames import PARTS, by_size, in_order
 from .io import write_csv, write_file
 from .stats import MIN_CLUSTERS
 from .view import visible
@@ -56,6 +56,21 @@ def as_text(table: pd.DataFrame, limit: int = NAME_LIMIT) -> str:
     return f"{shown}\nNo interval over fewer than {MIN_CLUSTERS} clusters." if few else shown
 
 
+def means_table(summary: pd.DataFrame) -> pd.DataFrame:
+    """A row per metric and model of `stats.summarise`, as texts: its parts with their intervals, the least n.
+
+    `scored` is the share of points with a score; † where that or the share of answers is under 95 %.
+    """
+    rows = []
+    for (metric, model), own in summary.groupby(["metric", "model"], sort=False):
+        values = {row.part: with_interval(row) for row in own.itertuples(index=False)}
+        scored = percent(own["scored"].min()) + " †" * bool(own["flagged"].any())
+        rows.append({"model": shortened(model), "metric": shortened(metric), **values, "n": own["n"].min(),
+                     "clusters": own["clusters"].min(), "scored": scored})
+    return pd.DataFrame(rows, columns=["model", "metric", *PARTS, "n", "clusters", "scored"]).dropna(
+        axis=1, how="all").fillna("–")
+
+
 def table1(summary: pd.DataFrame, paper: pd.DataFrame | None = None, models: Sequence[str] = ()
            ) -> pd.DataFrame:
     """Table 1 from `stats.summarise`: a row per metric and part, a column per model.
@@ -98,7 +113,8 @@ def save_table1(summary: pd.DataFrame, folder: str | Path, paper: pd.DataFrame |
     settings = ordered["signature"] + "|pool:macro|interval:t over " + ordered["cluster"]
     counts = [f"|n:{row.n}|unscored:{row.unscored}|clusters:{row.clusters}" for row in ordered.itertuples()]
     tidy = ordered.assign(signature=settings + counts)[CSV].round(6)
-    tidy = tidy.map(lambda cell: visible(cell) if isinstance(cell, str) else cell)
+    # An apostrophe goes before what a spreadsheet would run.
+    tidy = tidy.map(lambda cell: re.sub("^(?=[=+@-])", "'", visible(cell)) if isinstance(cell, str) else cell)
     notes = [*NOTES, *(f"Absent: {metric} ({reason})" for metric, reason in (absent or {}).items())]
     for text, rows in ordered.groupby(settings, sort=False):
         notes.append(f"Settings of {', '.join(rows['metric'].unique())}: {text}")

@@ -227,7 +227,7 @@ def test_under_95_percent_is_exit_3_and_says_why(files, tmp_path, capsys):
     out, err = capsys.readouterr()
     assert "24 of 24 points are unscored, 8 of 8 answers altogether" in err
     assert "24 replies could not be used, score: unreadable" in err
-    assert out.splitlines()[1].endswith(" 0 %")
+    assert out.splitlines()[1].endswith(" 0 % †")
     assert all(row["f1"] is None for row in results(tmp_path))
 
 

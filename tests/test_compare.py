@@ -89,7 +89,7 @@ def test_the_models_of_one_set_are_held_against_each_other(tmp_path):
     systems = [*many("x-7b", 0.5), *many("x-1b")[1:]]                            # t0 has no answer of x-1b
     found = compare(saved(tmp_path / "a", systems))
     assert found["parts"].equals(ems.paired_table(ems.to_frame(systems)))
-    assert [7, "EMS(LLM)", "x-7b", "x-1b", "t1", 0.8, 0.3, pytest.approx(0.5)] == [len(found["answers"]), *found["answers"].iloc[0]]
+    assert list(found) == ["parts"]
     assert text(found).startswith("Differences are a less b: above 0, a is higher.\n")
     for metric, has in (("nonsense", 0), (None, 1)):
         with refused(f"nothing to compare: A alone needs two models with a metric in common, and has {has}"):

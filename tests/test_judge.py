@@ -259,7 +259,7 @@ def test_a_dry_run_counts_at_most_and_sends_nothing(tmp_path):
     assert (used["match"].requests, used["match"].stored, used["match"].calls) == (12, 4, 2)
     assert (used["extract"].calls, used["extract"].completion_tokens) == (2, 2 * 150)
     assert used["extract"].cost == (used["extract"].prompt_tokens + 10 * 300) / 1e6
-    assert len(store) == 1
+    assert len(store.records()) == 1
 
 
 # --- other judges ---

@@ -82,10 +82,19 @@ def test_the_summary_needs_no_script(page_of):
     assert "m EMS(LLM) 12 0 50 % 50 % 0 % 50 %" in text            # points, unscored, supported, contradicted, silent, unmatched
 
 
+def test_models_are_held_against_each_other_where_a_page_can_show_it(page_of):
+    def page(*models):
+        return visible_text(page_of([result(model, f"t{i}", group=f"g{i}", score=(0.2 + 0.1 * (model == "m0"), 0.0, 0.0), match=(0, -1, -1))
+                                     for model in models for i in range(6)]))
+    assert "EMS(LLM) F1 m1 m0 -0.040 [-0.040, -0.040] 0.031 6 yes" in page("m0", "m1")
+    assert "m1 m0" not in page("m0", *(f"m{i}" for i in range(1, 6)))
+    assert '<section hidden><h2>Differences' in page_of([result()])
+
+
 def test_with_the_worst_answers_alone_the_summary_is_of_all_and_says_so(tmp_path):
     worst, values = [result()], to_frame([result(triplet=f"t{i}") for i in range(1, 8)])
     page = visible_text(save_report({"EMS(LLM)": worst}, tmp_path / "r.html", values).read_text(encoding="utf-8"))
-    assert "0.400 7 66.6 %" in page.replace(" [0.400, 0.400]", "")
+    assert "0.400 7 1 66.6 %" in page.replace(" [0.400, 0.400]", "")
     assert "This table is of all answers. The rest of the page shows the worst ones only" in page
     assert "worst ones only" not in visible_text(save_report({"EMS(LLM)": worst}, tmp_path / "r.html").read_text(encoding="utf-8"))
 

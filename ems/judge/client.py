@@ -295,8 +295,6 @@ class LLMJudge:
                 stop.set()
                 wait([asking])                      # replies on their way are paid for: let them be saved
                 raise KeyboardInterrupt(f"stopped; {self._kept()}; run it again to go on") from None
-            finally:
-                self.store.checkpoint()
 
     async def _ask_all(self, missing: Mapping[str, Request], records: dict[str, Record],
                        stop: threading.Event, bar: Any) -> None:

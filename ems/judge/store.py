@@ -60,9 +60,6 @@ class Replies:
         self._db = _opened(self.path or ":memory:")
         finalize(self, self._db.close)              # at exit as well: it empties the write-ahead log
 
-    def __len__(self) -> int:
-        return len(self._recorded.keys() | {key for key, in self._read("SELECT key FROM replies")})
-
     def get(self, key: str) -> Record | None:
         """The saved reply, or None."""
         return self.get_many([key]).get(key)
@@ -92,11 +89,6 @@ class Replies:
         """InputError when the disk is nearly full. It takes microseconds: asked before every call."""
         if self.path is not None and shutil.disk_usage(self.path.parent).free < ROOM:
             raise self._unwritable(f"less than {ROOM >> 20} MB are free")
-
-    def checkpoint(self) -> None:
-        """Move all from the write-ahead log into the main file, so that a copy of it alone is whole."""
-        with self._lock, suppress(sqlite3.Error):       # on a full disk the log keeps it
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def export(self, path: str | Path) -> int:
         """Write the replies without prompts as JSON lines in a fixed order, all or none; returns how many."""
