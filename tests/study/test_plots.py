@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+from matplotlib.text import Text
 from study import plots
 
 from ems.frames import to_frame
@@ -14,8 +15,12 @@ SIZES = {"m1": "Small (part)", "m2": "Large (whole)"}
 
 
 def texts(figure):
+    """What is written in a figure, where all is large enough to read and inside the page."""
     figure.canvas.draw()
-    return [text.get_text() for text in figure.findobj(lambda artist: hasattr(artist, "get_text")) if text.get_text()]
+    found, box = [text for text in figure.findobj(Text) if text.get_text()], figure.get_tightbbox()
+    assert min(text.get_fontsize() for text in found) >= 8
+    assert (box.x0 >= 0, box.y0 >= 0, box.x1 <= plots.WIDTH, box.y1 <= figure.get_figheight()) == (True,) * 4
+    return [text.get_text() for text in found]
 
 
 @pytest.mark.parametrize(("sizes", "ticks"), [(SIZES, ["Small\n(part)", "Large\n(whole)"]), ({"m1": 1, "m2": 70}, ["1 B", "70 B"])])
@@ -42,7 +47,7 @@ def test_an_alignment_shows_scores_misses_what_is_unscored_and_how_much_is_not_d
     assert (any("F1 0.350" in text for text in shown), len(figure.axes[0].lines)) == (True, 1)
     points = tuple(f"point {i} " + "word " * 200 for i in range(30))
     shown = texts(plots.alignment_figure(EMSResult("t", "m", points, points, tuple(range(30)), (1.0,) * 30).to_dict()))
-    assert shown.count("… and 16 more, not drawn") == 2
+    assert shown.count("… and 18 more, not drawn") == 2
     assert all(text.endswith("…") for text in shown if text.startswith("0: point"))
     assert any("F1 –" in text for text in shown)
 
