@@ -288,23 +288,22 @@ def choices_figure(choices: pd.DataFrame) -> Figure:
 
 
 def losses_figure(losses: pd.DataFrame) -> Figure:
-    """Mean loss by metric and edit at the largest dose, in points of 100, ± half its 95 % interval."""
+    """Mean loss by metric and edit at the largest dose, in points of 100, ± half its 95 % interval if any."""
     largest = losses[losses["dose"] == losses["dose"].max()]
-    half = (largest["ci_high"] - largest["ci_low"]) / 2
-    cells = largest.assign(text=[f"{100 * loss:.1f}\n± {100 * width:.1f}"
-                                 for loss, width in zip(largest["loss"], half, strict=True)])
+    largest = largest.assign(half=(largest["ci_high"] - largest["ci_low"]) / 2)
     order = {"index": losses["metric"].unique(), "columns": losses["edit"].unique()}
-    loss, text = (cells.pivot(index="metric", columns="edit", values=what).reindex(**order)
-                  for what in ("loss", "text"))
-    title = "Points of 100 lost at the largest dose, ± half the 95 % interval over groups"
+    loss, half = (100 * largest.pivot(index="metric", columns="edit", values=what).reindex(**order)
+                  for what in ("loss", "half"))
+    text = loss.map("{:.1f}".format) + half.map(lambda width: "" if math.isnan(width) else f"\n± {width:.1f}")
+    title = "Points of 100 lost at the largest dose, ± half the 95 % interval over groups (none under six)"
     figure, (ax,) = grid(1, 1, 0.8 + 0.45 * len(loss), title)
-    sns.heatmap(100 * loss, ax=ax, annot=text, fmt="", cmap="Blues", vmin=0, vmax=100, linewidths=1,
+    sns.heatmap(loss, ax=ax, annot=text, fmt="", cmap="Blues", vmin=0, vmax=100, linewidths=1,
                 cbar_kws={"label": "mean loss, points of 100"})
     should = losses.drop_duplicates("edit").set_index("edit")["should"]
     names = [f"{edit}\n{textwrap.fill(should[edit], 24)}" for edit in loss]
     ax.set_xticks([i + 0.5 for i in range(len(names))], names)
     ax.tick_params(axis="y", rotation=0)
-    ax.set(xlabel="edit (what should happen)", ylabel="")
+    ax.set(xlabel="edit (what should happen); of precision where facts are padded, else of F1", ylabel="")
     return figure
 
 

@@ -68,6 +68,7 @@ def test_choices_losses_and_support_show_their_tables():
     rows = [("M", "negate", dose, loss, loss - 0.01, loss + 0.01, "F1 falls") for dose, loss in ((0.25, 0.1), (0.75, 0.3))]
     lost = pd.DataFrame(rows, columns=["metric", "edit", "dose", "loss", "ci_low", "ci_high", "should"])
     assert {"30.0\n± 1.0", "negate\nF1 falls", "M"} <= set(texts(plots.losses_figure(lost)))
+    assert "30.0" in texts(plots.losses_figure(lost.assign(ci_low=float("nan"))))        # few groups give no interval
     points = pd.DataFrame([("m", 0.6, 0.2, 0.3, 0.1)], columns=["model", "supported", "supported but unmatched", "silent", "contradicted"])
     summary = pd.DataFrame([("m", 0.6, 0.5, 0.7)], columns=["model", "value", "ci_low", "ci_high"])
     assert [bar.get_width() for bar in plots.support_figure(summary, points).axes[1].patches] == pytest.approx([0.4, 0.2, 0.3, 0.1])
