@@ -368,8 +368,8 @@ def people_figure(people: pd.DataFrame, measure: str = "Spearman") -> Figure:
 
 def area_figure(panels: Mapping[str, pd.DataFrame]) -> Figure:
     """A panel per title: each metric's AUC with its interval, from `agreement`'s rows of one measure."""
-    figure, axes = _dot_panels(panels, "AUC: share of pairs of a right and a wrong answer (or point) in the "
-                               "right order (dotted: 0.5, guessing), 95 % interval over groups")
+    figure, axes = _dot_panels(panels, "AUC: share of pairs of a right and a wrong answer in the right order "
+                               "(dotted: 0.5, guessing), 95 % interval over groups")
     for ax in axes:
         ax.axvline(0.5, color="black", linewidth=0.8, linestyle=":", zorder=1)
     return figure
