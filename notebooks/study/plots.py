@@ -144,14 +144,15 @@ def heatmap(values: pd.DataFrame, metric: str, models: Mapping[str, Any]) -> Fig
     cell = values[(values["metric"] == metric) & values["part"].isin(["F1", "Score"])]
     cell = cell.assign(question=cell["triplet_id"].str.rsplit("-", n=1).str[-1])
     means = cell.pivot_table(index=["model", "group"], columns="question", values="value")
-    groups = sorted(cell["group"].unique())
-    figure, axes = grid(len(models), len(models), 1 + 0.26 * len(groups), f"{metric} by group and question")
+    groups, what = sorted(cell["group"].unique()), f"{metric} {cell['part'].iloc[0]}".removesuffix(" Score")
+    title = f"{what} by company or document and question, 0 to 1"
+    figure, axes = grid(len(models), len(models), 1 + 0.26 * len(groups), title)
     for ax, (model, name) in zip(axes, models.items(), strict=True):
         first, last = ax is axes[0], ax is axes[-1]
         sns.heatmap(means.loc[model].reindex(groups), ax=ax, vmin=0, vmax=1, cmap="viridis", annot=True,
-                    fmt=".2f", linewidths=1, cbar=last, cbar_kws={"label": "mean, 0 to 1"}, yticklabels=first)
+                    fmt=".2f", linewidths=1, cbar=last, cbar_kws={"label": what}, yticklabels=first)
         ax.set_title(label(name if isinstance(name, str) else model))
-        ax.set_ylabel("group" if first else "")
+        ax.set_ylabel("company or document" if first else "")
         ax.tick_params(axis="y", rotation=0)
     return figure
 
