@@ -255,14 +255,12 @@ def _draw_column(ax: Any, title: str, x: float, tag_x: float, boxes: Sequence[Bo
 # --- choices, edits, documents ---
 
 
-def interval_dots(ax: Any, rows: pd.DataFrame, columns: Sequence[str], colours: Sequence[str],
-                  hollow: Sequence[bool] | None = None) -> None:
-    """A dot with its interval per row, from the top; `columns` are value, low and high; some are hollow."""
+def interval_dots(ax: Any, rows: pd.DataFrame, columns: Sequence[str], marks: Sequence[Any]) -> None:
+    """A mark (properties of its line) with its interval per row, from the top; of value, low and high."""
     value, low, high = columns
-    for y, (row, colour) in enumerate(zip(rows.to_dict("records"), colours, strict=True)):
-        ax.plot([row[low], row[high]], [y, y], color=colour)
-        fill = "white" if hollow is not None and hollow[y] else colour
-        ax.plot(row[value], y, "o", color=colour, markerfacecolor=fill)
+    for y, (row, mark) in enumerate(zip(rows.to_dict("records"), marks, strict=True)):
+        ax.plot([row[low], row[high]], [y, y], color=mark["color"])
+        ax.plot(row[value], y, **mark)
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.grid(axis="y", color="#EFEFEF")
 
@@ -270,18 +268,20 @@ def interval_dots(ax: Any, rows: pd.DataFrame, columns: Sequence[str], colours: 
 def choices_figure(choices: pd.DataFrame) -> Figure:
     """What changing one choice does: agreement with people, and the gap between two systems.
 
-    `choices`: index "form: choice"; columns spearman, change, change_low, change_high, clear, gap, gap_low,
-    gap_high.
+    `choices`: index "form: choice"; columns spearman, change, change_low, change_high, clear (empty for the
+    baseline), gap, gap_low, gap_high.
     """
-    title = "One choice changed at a time, 95 % intervals"
+    title = "One choice changed at a time, 95 % intervals (diamond: the baseline)"
     figure, (left, right) = grid(2, 2, 0.26 * len(choices) + 0.7, title)
-    colours = [colour_of(name.partition(": ")[0]) for name in choices.index]
-    unclear = list(~choices["clear"].isin(["above", "below"]))
-    interval_dots(left, choices, ("change", "change_low", "change_high"), colours, unclear)
+    marks = [{"color": colour_of(name.partition(": ")[0]), "marker": "o" if clear else "D"}
+             for name, clear in choices["clear"].items()]
+    hollow = [{"markerfacecolor": "white"} if clear == "no" else {} for clear in choices["clear"]]
+    changes = [mark | fill for mark, fill in zip(marks, hollow, strict=True)]
+    interval_dots(left, choices, ("change", "change_low", "change_high"), changes)
     left.axvline(0, color="black", linewidth=0.8, linestyle=":")
     left.set_yticks(range(len(choices)), choices.index)
     left.set_xlabel("change of Spearman with people's preference (hollow: not clear)")
-    interval_dots(right, choices, ("gap", "gap_low", "gap_high"), colours)
+    interval_dots(right, choices, ("gap", "gap_low", "gap_high"), marks)
     right.set_yticks(range(len(choices)), [])
     right.axvline(0, color="black", linewidth=0.8, linestyle=":")
     right.set_xlabel("F1 of the last system less that of the first")
@@ -312,7 +312,8 @@ def support_figure(summary: pd.DataFrame, points: pd.DataFrame) -> Figure:
     """Left: share of supported points, mean over answers. Right: labels of all points of each system."""
     title = "What the document says of the answers' points, by the judge"
     figure, (left, right) = grid(2, 2, 1 + 0.45 * len(summary), title)
-    interval_dots(left, summary, ("value", "ci_low", "ci_high"), [BLUE] * len(summary))
+    marks = [{"color": BLUE, "marker": "o"}] * len(summary)
+    interval_dots(left, summary, ("value", "ci_low", "ci_high"), marks)
     left.set_yticks(range(len(summary)), [label(model) for model in summary["model"]])
     left.set(xlim=(0, 1), xlabel="share of points supported, mean over answers, 95 % interval")
     shares = points.set_index("model").reindex(summary["model"])

@@ -62,10 +62,11 @@ def test_a_point_is_joined_to_the_passage_with_most_of_its_words():
 
 
 def test_choices_losses_and_support_show_their_tables():
-    table = pd.DataFrame({"change": [0.0, 0.2], "change_low": [0.0, 0.1], "change_high": [0.0, 0.3], "clear": ["", "above"],
-                          "gap": 0.4, "gap_low": 0.3, "gap_high": 0.5}, index=["EMS(ROUGE): a", "EMS(ROUGE): b"])
-    dots = [line for line in plots.choices_figure(table).axes[0].lines if line.get_marker() == "o"]
-    assert [(dot.get_markerfacecolor(), float(dot.get_xdata()[0])) for dot in dots] == [("white", 0.0), (plots.BLUE, 0.2)]
+    table = pd.DataFrame({"change": [0.0, 0.1, 0.2], "change_low": 0.1, "change_high": 0.3, "clear": ["", "no", "above"],
+                          "gap": 0.4, "gap_low": 0.3, "gap_high": 0.5}, index=[f"EMS(ROUGE): {choice}" for choice in "abc"])
+    marks = [line for line in plots.choices_figure(table).axes[0].lines if line.get_marker() != "None"]
+    assert [(mark.get_marker(), mark.get_markerfacecolor(), float(mark.get_xdata()[0])) for mark in marks] == [
+        ("D", plots.BLUE, 0.0), ("o", "white", 0.1), ("o", plots.BLUE, 0.2)]
     rows = [("M", "negate", dose, loss, loss - 0.01, loss + 0.01, "F1 falls") for dose, loss in ((0.25, 0.1), (0.75, 0.3))]
     lost = pd.DataFrame(rows, columns=["metric", "edit", "dose", "loss", "ci_low", "ci_high", "should"])
     assert {"30.0\n± 1.0", "negate\nF1 falls", "M"} <= set(texts(plots.losses_figure(lost)))
