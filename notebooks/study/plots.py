@@ -117,24 +117,29 @@ def _draw_values(ax: Any, rows: pd.DataFrame, sizes: Sequence[Any], colour: str)
 def families_figure(means: pd.DataFrame) -> Figure:
     """A panel per metric, on a scale of its own from 0: the models of each family, from small to large.
 
-    `means`: metric, model, family, size (billions of parameters), value, ci_low, ci_high.
+    `means`: metric, model, family, size (billions of parameters), value, ci_low, ci_high. All panels have one
+    axis of models; one without values of a family says so.
     """
-    metrics, looks = list(means["metric"].unique()), [(BLUE, "o"), (ORANGE, "s"), (GREEN, "^"), (PINK, "D")]
+    models = means.drop_duplicates("model").sort_values(["family", "size", "model"])
+    families, metrics = list(models["family"].unique()), list(means["metric"].unique())
+    looks = dict(zip(families, [(BLUE, "o"), (ORANGE, "s"), (GREEN, "^"), (PINK, "D")], strict=False))
+    places = [i + 0.6 * families.index(family) for i, family in enumerate(models["family"])]
+    names = models["model"] + models["size"].map(" ({:g})".format)
     title = "Mean and 95 % interval by size within a family; each panel has a scale of its own, from 0"
-    figure, axes = grid(len(metrics), 4, 1.9, title)
+    figure, axes = grid(len(metrics), 4, 2.1, title)
     for ax, metric in zip(axes, metrics, strict=True):
-        rows, ticks = means[means["metric"] == metric], dict[float, float]()
-        for (family, of), (colour, marker) in zip(rows.groupby("family"), looks, strict=False):
-            of = of.sort_values(["size", "model"])
-            places = [len(ticks) * 1.2 + i for i in range(len(of))]
+        rows = means[means["metric"] == metric].set_index("model").reindex(models["model"])
+        for family, of in rows.assign(place=places).groupby("family"):
             ends = [of["value"] - of["ci_low"], of["ci_high"] - of["value"]]
-            ax.errorbar(places, of["value"], yerr=ends, color=colour, marker=marker, label=family)
-            ticks |= dict(zip(places, of["size"], strict=True))
-        ax.set_title(metric)
-        ax.set_xticks(list(ticks), [f"{size:g}" for size in ticks.values()])
-        ax.set_ylim(0, 1.1 * rows["ci_high"].max())
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower right", ncols=len(looks))
-    figure.supxlabel("billions of parameters")
+            colour, marker = looks[family]
+            ax.errorbar(of["place"], of["value"], yerr=ends, color=colour, marker=marker, label=family)
+        if len(shown := rows["family"].dropna().unique()) < len(families):
+            ax.text(1, 0.05, f"computed for {' and '.join(shown)} only", transform=ax.transAxes, ha="right")
+        ax.set_title(textwrap.fill(metric, 28))
+        ax.set_xticks(places, names if ax in axes[-4:] else [], rotation=90)
+        ax.set(xlim=(-0.5, places[-1] + 0.5), ylim=(0, 1.1 * rows[["value", "ci_high"]].max().max()))
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper right", ncols=len(looks))
+    figure.supxlabel("model (billions of parameters)")
     figure.supylabel("mean, 0 to 1")
     return figure
 

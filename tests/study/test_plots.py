@@ -31,6 +31,18 @@ def test_scaling_shows_each_systems_mean_on_a_scale_from_0(sizes, ticks):
     assert figure.axes[0].get_ylim()[0] == 0 < summary["ci_high"].max() < figure.axes[0].get_ylim()[1]
 
 
+def test_families_have_one_axis_of_models_and_a_panel_says_which_families_it_lacks():
+    models = (("B-7B", "B", 7.0), ("A-8B", "A", 8.0), ("A-3B", "A", 3.0))
+    rows = [("BLEU", *model, 0.5, 0.4, 0.6) for model in models] + [("Judge alone", *models[2], 0.5, 0.4, 0.6)]
+    figure = plots.families_figure(pd.DataFrame(rows, columns=["metric", "model", "family", "size", "value", "ci_low", "ci_high"]))
+    assert texts(figure).count("computed for A only") == 1
+    whole, part = figure.axes[:2]
+    assert [tick.get_text() for tick in part.get_xticklabels()] == ["A-3B (3)", "A-8B (8)", "B-7B (7)"]
+    assert whole.get_xlim() == part.get_xlim()
+    assert part.lines[0].get_xdata().tolist() == [0]          # A-8B has no value here
+    assert whole.lines[0].get_xdata().tolist() == [0, 1]
+
+
 def test_the_heatmap_has_a_cell_a_group_and_question_on_one_scale_and_the_same_bytes_each_time(tmp_path):
     figure = plots.heatmap(VALUES, "EMS(LLM)", SIZES)
     shown = {"0.10", "0.57", "g0", "g7", "Q1", "Q2", "Large\n(whole)", "EMS(LLM) F1", "company or document"}
