@@ -19,10 +19,14 @@ from ems.metrics import answer_scores
 from ems.view import visible
 
 BLUE, GREEN, ORANGE, RED, PINK, GREY = "#0072B2", "#009E73", "#E69F00", "#D55E00", "#CC79A7", "#767676"
-STYLE = {"font.family": "DejaVu Sans", "font.size": 12, "text.parse_math": False, "axes.spines.top": False,
-         "axes.spines.right": False, "axes.titlelocation": "left", "axes.titleweight": "bold",
-         "figure.facecolor": "white", "text.hinting": "no_hinting"}
-MAX_BOXES, MAX_LINES = 14, 5      # points a side of a figure, lines of one
+WIDTH = 10                        # of a figure, in inches: fits a page on its side; no text is below 8 points
+STYLE = {"font.family": "DejaVu Sans", "font.size": 8, "text.parse_math": False, "text.hinting": "no_hinting",
+         "axes.spines.top": False, "axes.spines.right": False, "axes.titlelocation": "left",
+         "axes.titleweight": "bold", "axes.titlesize": 9, "figure.titlesize": 10, "figure.labelsize": 9,
+         "figure.facecolor": "white", "lines.linewidth": 1.3, "lines.markersize": 4.5,
+         "legend.frameon": False, "legend.columnspacing": 1.2, "legend.handletextpad": 0.4,
+         "errorbar.capsize": 2.5}
+MAX_BOXES, MAX_LINES = 12, 5      # points a side of a figure, lines of one
 Box = tuple[str, str, Any, str]   # text, tag, colour, style of the line
 Link = tuple[int, int, Any]       # indices of a box on the left and on the right, colour
 MARKUP = re.compile(r"^#+\s+|\*\*")
@@ -39,26 +43,26 @@ def colour_of(metric: str) -> str:
     return BLUE if metric.startswith(("EMS", "Coverage", "Judge")) else ORANGE
 
 
-def label(name: Any) -> str:
-    """A system's label on lines: what stands in brackets begins a new one."""
+def label(name: Any, width: int = 24) -> str:
+    """A system's label on lines of `width` characters: what stands in brackets begins a new one."""
     lines = visible(str(name)).replace(" (", "\n(").split("\n")
-    return "\n".join(textwrap.fill(line, 24) for line in lines)
+    return "\n".join(textwrap.fill(line, width) for line in lines)
 
 
 def save(figure: Figure, path: Path) -> Path:
-    """Write a figure as PNG, 100 dots per inch; equal input gives equal bytes."""
+    """Write a figure as PNG, 160 dots per inch; equal input gives equal bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=100, metadata={"Software": None})
+    figure.savefig(path, dpi=160, metadata={"Software": None})
     plt.close(figure)
     return path
 
 
 def grid(panels: int, columns: int, height: float, title: str) -> tuple[Figure, list[Any]]:
-    """A figure 16 inches wide with so many panels, each row `height` inches high; spare panels are hidden."""
+    """A figure with so many panels, each row `height` inches high; spare panels are hidden."""
     rows = math.ceil(panels / columns)
-    figure, axes = plt.subplots(rows, columns, figsize=(16, height * rows + 0.8), squeeze=False,
+    figure, axes = plt.subplots(rows, columns, figsize=(WIDTH, height * rows + 0.5), squeeze=False,
                                 layout="constrained")
-    figure.suptitle(title, x=0.01, ha="left", fontsize=14)
+    figure.suptitle(title, x=0.01, ha="left")
     for ax in axes.flat[panels:]:
         ax.set_visible(False)
     return figure, list(axes.flat[:panels])
@@ -78,14 +82,14 @@ def scaling_figure(summary: pd.DataFrame, sizes: Mapping[str, Any], paired: pd.D
     p = paired[paired["a"].isin(ends) & paired["b"].isin(ends)].set_index("metric")["p_holm"]
     metrics = list(summary["metric"].unique())
     title = "Mean and 95 % interval by system; each panel has a scale of its own, from 0"
-    figure, axes = grid(len(metrics), 3, 3.6, title)
+    figure, axes = grid(len(metrics), 3, 2.3, title)
     for ax, metric in zip(axes, metrics, strict=True):
         rows = summary[summary["metric"] == metric].set_index("model").reindex(list(sizes))
         _draw_values(ax, rows, list(sizes.values()), colour_of(metric))
         part = rows["part"].dropna().iloc[0].replace("Score", "")
-        ax.set_title(f"{metric} {part}", color=colour_of(metric), fontsize=14)
+        ax.set_title(f"{metric} {part}")
         if metric in p:
-            ax.set_xlabel(f"last against first: p (Holm) = {p[metric]:.2g}", fontsize=11)
+            ax.set_xlabel(f"last against first: p (Holm) = {p[metric]:.2g}")
     figure.supylabel("value of the metric, 0 to 1")
     return figure
 
@@ -95,17 +99,17 @@ def _draw_values(ax: Any, rows: pd.DataFrame, sizes: Sequence[Any], colour: str)
     places = [float(size) for size in sizes] if numbers else list(range(len(sizes)))
     low = (rows["value"] - rows["ci_low"]).clip(lower=0)
     high = (rows["ci_high"] - rows["value"]).clip(lower=0)
-    ax.errorbar(places, rows["value"], yerr=[low, high], color=colour, marker="o", capsize=4, clip_on=False,
+    ax.errorbar(places, rows["value"], yerr=[low, high], color=colour, marker="o", clip_on=False,
                 linestyle="-" if numbers else "none")
     for x, value in zip(places, rows["value"], strict=True):
-        beside = (8, -14) if numbers else (8, 3)         # off the line to the next point
-        ax.annotate(f"{value:.3f}", (x, value), xytext=beside, textcoords="offset points", fontsize=11)
+        beside = (5, -10) if numbers else (4, 2)         # off the line to the next point
+        ax.annotate(f"{value:.3f}", (x, value), xytext=beside, textcoords="offset points")
     if numbers:
         ax.set_xscale("log")
         ax.minorticks_off()
         ax.set_xticks(places, [f"{size:g} B" for size in sizes])
     else:
-        ax.set_xticks(places, [label(size) for size in sizes], fontsize=10)
+        ax.set_xticks(places, [label(size, 8) for size in sizes])
     ax.set_ylim(0, 1.12 * rows[["value", "ci_high"]].max().max() or 1)
     ax.margins(x=0.2)
 
@@ -113,24 +117,29 @@ def _draw_values(ax: Any, rows: pd.DataFrame, sizes: Sequence[Any], colour: str)
 def families_figure(means: pd.DataFrame) -> Figure:
     """A panel per metric, on a scale of its own from 0: the models of each family, from small to large.
 
-    `means`: metric, model, family, size (billions of parameters), value, ci_low, ci_high.
+    `means`: metric, model, family, size (billions of parameters), value, ci_low, ci_high. All panels have one
+    axis of models; one without values of a family says so.
     """
-    metrics, looks = list(means["metric"].unique()), [(BLUE, "o"), (ORANGE, "s"), (GREEN, "^"), (PINK, "D")]
+    models = means.drop_duplicates("model").sort_values(["family", "size", "model"])
+    families, metrics = list(models["family"].unique()), list(means["metric"].unique())
+    looks = dict(zip(families, [(BLUE, "o"), (ORANGE, "s"), (GREEN, "^"), (PINK, "D")], strict=False))
+    places = [i + 0.6 * families.index(family) for i, family in enumerate(models["family"])]
+    names = models["model"] + models["size"].map(" ({:g})".format)
     title = "Mean and 95 % interval by size within a family; each panel has a scale of its own, from 0"
-    figure, axes = grid(len(metrics), 4, 3.3, title)
+    figure, axes = grid(len(metrics), 4, 2.1, title)
     for ax, metric in zip(axes, metrics, strict=True):
-        rows, ticks = means[means["metric"] == metric], dict[float, float]()
-        for (family, of), (colour, marker) in zip(rows.groupby("family"), looks, strict=False):
-            of = of.sort_values(["size", "model"])
-            places = [len(ticks) * 1.2 + i for i in range(len(of))]
+        rows = means[means["metric"] == metric].set_index("model").reindex(models["model"])
+        for family, of in rows.assign(place=places).groupby("family"):
             ends = [of["value"] - of["ci_low"], of["ci_high"] - of["value"]]
-            ax.errorbar(places, of["value"], yerr=ends, color=colour, marker=marker, capsize=3, label=family)
-            ticks |= dict(zip(places, of["size"], strict=True))
-        ax.set_title(metric, fontsize=13)
-        ax.set_xticks(list(ticks), [f"{size:g}" for size in ticks.values()])
-        ax.set_ylim(0, 1.1 * rows["ci_high"].max())
-    axes[0].legend(frameon=False, loc="lower right", ncols=3, fontsize=10)
-    figure.supxlabel("billions of parameters")
+            colour, marker = looks[family]
+            ax.errorbar(of["place"], of["value"], yerr=ends, color=colour, marker=marker, label=family)
+        if len(shown := rows["family"].dropna().unique()) < len(families):
+            ax.text(1, 0.05, f"computed for {' and '.join(shown)} only", transform=ax.transAxes, ha="right")
+        ax.set_title(textwrap.fill(metric, 28))
+        ax.set_xticks(places, names if ax in axes[-4:] else [], rotation=90)
+        ax.set(xlim=(-0.5, places[-1] + 0.5), ylim=(0, 1.1 * rows[["value", "ci_high"]].max().max()))
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper right", ncols=len(looks))
+    figure.supxlabel("model (billions of parameters)")
     figure.supylabel("mean, 0 to 1")
     return figure
 
@@ -140,14 +149,15 @@ def heatmap(values: pd.DataFrame, metric: str, models: Mapping[str, Any]) -> Fig
     cell = values[(values["metric"] == metric) & values["part"].isin(["F1", "Score"])]
     cell = cell.assign(question=cell["triplet_id"].str.rsplit("-", n=1).str[-1])
     means = cell.pivot_table(index=["model", "group"], columns="question", values="value")
-    groups = sorted(cell["group"].unique())
-    figure, axes = grid(len(models), len(models), 1.6 + 0.42 * len(groups), f"{metric} by group and question")
+    groups, what = sorted(cell["group"].unique()), f"{metric} {cell['part'].iloc[0]}".removesuffix(" Score")
+    title = f"{what} by company or document and question, 0 to 1"
+    figure, axes = grid(len(models), len(models), 1 + 0.26 * len(groups), title)
     for ax, (model, name) in zip(axes, models.items(), strict=True):
         first, last = ax is axes[0], ax is axes[-1]
         sns.heatmap(means.loc[model].reindex(groups), ax=ax, vmin=0, vmax=1, cmap="viridis", annot=True,
-                    fmt=".2f", linewidths=1, cbar=last, cbar_kws={"label": "mean, 0 to 1"}, yticklabels=first)
-        ax.set_title(label(name if isinstance(name, str) else model), fontsize=12)
-        ax.set_ylabel("group" if first else "")
+                    fmt=".2f", linewidths=1, cbar=last, cbar_kws={"label": what}, yticklabels=first)
+        ax.set_title(label(name if isinstance(name, str) else model))
+        ax.set_ylabel("company or document" if first else "")
         ax.tick_params(axis="y", rotation=0)
     return figure
 
@@ -209,56 +219,53 @@ def two_columns(titles: Sequence[str], left: Sequence[Box], right: Sequence[Box]
     figure = plt.figure()
     ax = figure.add_axes((0, 0, 1, 1))
     ax.axis("off")
-    lefts, left_foot = _draw_column(ax, titles[0], 0.3, 6.4, left, drawn)
+    lefts, left_foot = _draw_column(ax, titles[0], 0.15, 4.05, left, drawn)
     chosen = sorted(linked + spare[:MAX_BOXES - len(linked)])
-    rights, right_foot = _draw_column(ax, titles[1], 9.65, 9.6, right, chosen)
-    ends = (6.95, 9.05) if any(tag for _, tag, _, _ in left) else (6.3, 9.7)      # room for tags
+    rights, right_foot = _draw_column(ax, titles[1], 6.05, 5.95, right, chosen)
+    ends = (4.4, 5.6) if any(tag for _, tag, _, _ in left) else (3.95, 6.05)      # room for tags
     for i, j, colour in links:
         if i in lefts and j in rights:
-            ax.plot(ends, (lefts[i], rights[j]), color=colour, linewidth=2, zorder=1)
+            ax.plot(ends, (lefts[i], rights[j]), color=colour, zorder=1)
     foot = max(left_foot, right_foot)
-    ax.text(0.35, foot + 0.25, note, va="center")
-    figure.set_size_inches(16, foot + 0.5)
-    ax.set(xlim=(0, 16), ylim=(foot + 0.5, 0))
+    ax.text(0.15, foot + 0.15, note, va="center")
+    figure.set_size_inches(WIDTH, foot + 0.3)
+    ax.set(xlim=(0, WIDTH), ylim=(foot + 0.3, 0))
     return figure
 
 
 def _draw_column(ax: Any, title: str, x: float, tag_x: float, boxes: Sequence[Box], shown: Sequence[int]
                  ) -> tuple[dict[int, float], float]:
     """Draw boxes one below the other, in inches from the top: their middles by index, and the foot."""
-    ax.text(x, 0.45, title, fontsize=14, fontweight="bold")
-    middles, top = {}, 0.75
+    ax.text(x, 0.3, title, fontsize=10, fontweight="bold")
+    middles, top = {}, 0.45
     for index in shown:
         text, tag, colour, style = boxes[index]
-        lines = textwrap.wrap(visible(text), 70, max_lines=MAX_LINES, placeholder=" …") or [""]
-        height = 0.2 * len(lines) + 0.2
+        lines = textwrap.wrap(visible(text), 58, max_lines=MAX_LINES, placeholder=" …") or [""]
+        height = 0.135 * len(lines) + 0.13
         middles[index] = top + height / 2
-        box = FancyBboxPatch((x + 0.05, top), 5.95, height, boxstyle="round,pad=0,rounding_size=0.08")
-        box.set(linewidth=1.8, linestyle=style, edgecolor=colour, facecolor="white", zorder=2)
+        box = FancyBboxPatch((x, top), 3.8, height, boxstyle="round,pad=0,rounding_size=0.05")
+        box.set(linewidth=1.2, linestyle=style, edgecolor=colour, facecolor="white", zorder=2)
         ax.add_patch(box)
-        ax.text(x + 0.15, middles[index], "\n".join(lines), fontsize=10.5, va="center", linespacing=1.2,
-                zorder=3)
+        ax.text(x + 0.07, middles[index], "\n".join(lines), va="center", linespacing=1.2, zorder=3)
         side = "right" if tag_x < x else "left"
         ax.text(tag_x, middles[index], tag, fontweight="bold", va="center", ha=side)
-        top += height + 0.14
+        top += height + 0.09
     if len(shown) < len(boxes):
         rest = f"… and {len(boxes) - len(shown)} more, not drawn"
-        ax.text(x, top + 0.05, rest, style="italic", va="center")
-        top += 0.3
+        ax.text(x, top + 0.03, rest, style="italic", va="center")
+        top += 0.2
     return middles, top
 
 
 # --- choices, edits, documents ---
 
 
-def interval_dots(ax: Any, rows: pd.DataFrame, columns: Sequence[str], colours: Sequence[str],
-                  hollow: Sequence[bool] | None = None) -> None:
-    """A dot with its interval per row, from the top; `columns` are value, low and high; some are hollow."""
+def interval_dots(ax: Any, rows: pd.DataFrame, columns: Sequence[str], marks: Sequence[Any]) -> None:
+    """A mark (properties of its line) with its interval per row, from the top; of value, low and high."""
     value, low, high = columns
-    for y, (row, colour) in enumerate(zip(rows.to_dict("records"), colours, strict=True)):
-        ax.plot([row[low], row[high]], [y, y], color=colour, linewidth=2)
-        fill = "white" if hollow is not None and hollow[y] else colour
-        ax.plot(row[value], y, "o", color=colour, markersize=7, markerfacecolor=fill)
+    for y, (row, mark) in enumerate(zip(rows.to_dict("records"), marks, strict=True)):
+        ax.plot([row[low], row[high]], [y, y], color=mark["color"])
+        ax.plot(row[value], y, **mark)
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.grid(axis="y", color="#EFEFEF")
 
@@ -266,18 +273,20 @@ def interval_dots(ax: Any, rows: pd.DataFrame, columns: Sequence[str], colours: 
 def choices_figure(choices: pd.DataFrame) -> Figure:
     """What changing one choice does: agreement with people, and the gap between two systems.
 
-    `choices`: index "form: choice"; columns spearman, change, change_low, change_high, clear, gap, gap_low,
-    gap_high.
+    `choices`: index "form: choice"; columns spearman, change, change_low, change_high, clear (empty for the
+    baseline), gap, gap_low, gap_high.
     """
-    title = "One choice changed at a time, 95 % intervals"
-    figure, (left, right) = grid(2, 2, 0.42 * len(choices) + 1.2, title)
-    colours = [colour_of(name.partition(": ")[0]) for name in choices.index]
-    unclear = list(~choices["clear"].isin(["above", "below"]))
-    interval_dots(left, choices, ("change", "change_low", "change_high"), colours, unclear)
+    title = "One choice changed at a time, 95 % intervals (diamond: the baseline)"
+    figure, (left, right) = grid(2, 2, 0.26 * len(choices) + 0.7, title)
+    marks = [{"color": colour_of(name.partition(": ")[0]), "marker": "o" if clear else "D"}
+             for name, clear in choices["clear"].items()]
+    hollow = [{"markerfacecolor": "white"} if clear == "no" else {} for clear in choices["clear"]]
+    changes = [mark | fill for mark, fill in zip(marks, hollow, strict=True)]
+    interval_dots(left, choices, ("change", "change_low", "change_high"), changes)
     left.axvline(0, color="black", linewidth=0.8, linestyle=":")
     left.set_yticks(range(len(choices)), choices.index)
     left.set_xlabel("change of Spearman with people's preference (hollow: not clear)")
-    interval_dots(right, choices, ("gap", "gap_low", "gap_high"), colours)
+    interval_dots(right, choices, ("gap", "gap_low", "gap_high"), marks)
     right.set_yticks(range(len(choices)), [])
     right.axvline(0, color="black", linewidth=0.8, linestyle=":")
     right.set_xlabel("F1 of the last system less that of the first")
@@ -285,31 +294,31 @@ def choices_figure(choices: pd.DataFrame) -> Figure:
 
 
 def losses_figure(losses: pd.DataFrame) -> Figure:
-    """Mean loss by metric and edit at the largest dose, in points of 100, ± half its 95 % interval."""
+    """Mean loss by metric and edit at the largest dose, in points of 100, ± half its 95 % interval if any."""
     largest = losses[losses["dose"] == losses["dose"].max()]
-    half = (largest["ci_high"] - largest["ci_low"]) / 2
-    cells = largest.assign(text=[f"{100 * loss:.1f}\n± {100 * width:.1f}"
-                                 for loss, width in zip(largest["loss"], half, strict=True)])
+    largest = largest.assign(half=(largest["ci_high"] - largest["ci_low"]) / 2)
     order = {"index": losses["metric"].unique(), "columns": losses["edit"].unique()}
-    loss, text = (cells.pivot(index="metric", columns="edit", values=what).reindex(**order)
-                  for what in ("loss", "text"))
-    title = "Points of 100 lost at the largest dose, ± half the 95 % interval over groups"
-    figure, (ax,) = grid(1, 1, 1 + 0.8 * len(loss), title)
-    sns.heatmap(100 * loss, ax=ax, annot=text, fmt="", cmap="Blues", vmin=0, vmax=100, linewidths=1,
+    loss, half = (100 * largest.pivot(index="metric", columns="edit", values=what).reindex(**order)
+                  for what in ("loss", "half"))
+    text = loss.map("{:.1f}".format) + half.map(lambda width: "" if math.isnan(width) else f"\n± {width:.1f}")
+    title = "Points of 100 lost at the largest dose, ± half the 95 % interval over groups (none under six)"
+    figure, (ax,) = grid(1, 1, 0.8 + 0.45 * len(loss), title)
+    sns.heatmap(loss, ax=ax, annot=text, fmt="", cmap="Blues", vmin=0, vmax=100, linewidths=1,
                 cbar_kws={"label": "mean loss, points of 100"})
     should = losses.drop_duplicates("edit").set_index("edit")["should"]
-    names = [f"{edit}\n{textwrap.fill(should[edit], 26)}" for edit in loss]
-    ax.set_xticks([i + 0.5 for i in range(len(names))], names, fontsize=10)
+    names = [f"{edit}\n{textwrap.fill(should[edit], 24)}" for edit in loss]
+    ax.set_xticks([i + 0.5 for i in range(len(names))], names)
     ax.tick_params(axis="y", rotation=0)
-    ax.set(xlabel="edit (what should happen)", ylabel="")
+    ax.set(xlabel="edit (what should happen); of precision where facts are padded, else of F1", ylabel="")
     return figure
 
 
 def support_figure(summary: pd.DataFrame, points: pd.DataFrame) -> Figure:
     """Left: share of supported points, mean over answers. Right: labels of all points of each system."""
     title = "What the document says of the answers' points, by the judge"
-    figure, (left, right) = grid(2, 2, 1.4 + 0.7 * len(summary), title)
-    interval_dots(left, summary, ("value", "ci_low", "ci_high"), [BLUE] * len(summary))
+    figure, (left, right) = grid(2, 2, 1 + 0.45 * len(summary), title)
+    marks = [{"color": BLUE, "marker": "o"}] * len(summary)
+    interval_dots(left, summary, ("value", "ci_low", "ci_high"), marks)
     left.set_yticks(range(len(summary)), [label(model) for model in summary["model"]])
     left.set(xlim=(0, 1), xlabel="share of points supported, mean over answers, 95 % interval")
     shares = points.set_index("model").reindex(summary["model"])
@@ -322,7 +331,7 @@ def support_figure(summary: pd.DataFrame, points: pd.DataFrame) -> Figure:
         start = start + share
     right.set(ylim=(len(shares) - 0.4, -0.6), xlim=(0, 1), xlabel="share of all points with a label")
     right.set_yticks(range(len(shares)), [])
-    figure.legend(loc="outside lower right", ncols=len(parts), frameon=False)
+    figure.legend(loc="outside lower right", ncols=len(parts))
     return figure
 
 
@@ -358,17 +367,16 @@ def people_figure(people: pd.DataFrame, measure: str = "Spearman") -> Figure:
     for ax, table in zip(axes, panels.values(), strict=True):
         between = table.set_index("metric").loc["the other annotator"]
         ax.axvspan(between["ci_low"], between["ci_high"], color="#E4E4E4", zorder=0)
-        ax.axvline(between["value"], color=GREY, linewidth=1.2, zorder=1)
-        ax.text(between["value"], -0.75, "one annotator\nagainst the other", ha="center", va="bottom",
-                fontsize=10)
+        ax.vlines(between["value"], -0.6, len(table), color=GREY, zorder=1)
+        ax.text(between["value"], -0.75, "one annotator\nagainst the other", ha="center", va="bottom")
         ax.set_ylim(top=-1.8)
     return figure
 
 
 def area_figure(panels: Mapping[str, pd.DataFrame]) -> Figure:
     """A panel per title: each metric's AUC with its interval, from `agreement`'s rows of one measure."""
-    figure, axes = _dot_panels(panels, "AUC: share of pairs of a right and a wrong answer (or point) in the "
-                               "right order (dotted: 0.5, guessing), 95 % interval over groups")
+    figure, axes = _dot_panels(panels, "AUC: share of pairs of a right and a wrong answer in the right order "
+                               "(dotted: 0.5, guessing), 95 % interval over groups")
     for ax in axes:
         ax.axvline(0.5, color="black", linewidth=0.8, linestyle=":", zorder=1)
     return figure
@@ -378,23 +386,23 @@ def _dot_panels(panels: Mapping[str, pd.DataFrame], label: str) -> tuple[Figure,
     """Panels of dots with intervals, side by side, on one scale; the metrics in one order, by their mean."""
     ranked = pd.concat(panels.values()).groupby("metric")["value"].mean().sort_values(ascending=False)
     order = [metric for metric in ranked.index if metric != "the other annotator"]
-    figure, axes = grid(len(panels), len(panels), 1.6 + 0.42 * len(order), "")
+    figure, axes = grid(len(panels), len(panels), 1 + 0.3 * len(order), "")
     for ax, (title, table) in zip(axes, panels.items(), strict=True):
         rows = table.set_index("metric").reindex(order)
         for y, (metric, row) in enumerate(rows.iterrows()):
             colour, marker, _ = FAMILIES[family_of(metric)]
-            ax.plot([row["ci_low"], row["ci_high"]], [y, y], color=colour, linewidth=2, zorder=2)
-            ax.plot(row["value"], y, marker, color=colour, markersize=7, zorder=3)
+            ax.plot([row["ci_low"], row["ci_high"]], [y, y], color=colour, zorder=2)
+            ax.plot(row["value"], y, marker, color=colour, zorder=3)
             if math.isnan(row["value"]):
                 ax.text(0.98, y, "not computed", transform=ax.get_yaxis_transform(), ha="right", va="center",
-                        fontsize=10, color=GREY)
+                        color=GREY)
             else:
-                ax.annotate(f"{row['value']:.2f}", (row["value"], y), xytext=(0, 6),
-                            textcoords="offset points", fontsize=10, ha="center")
+                ax.annotate(f"{row['value']:.2f}", (row["value"], y), xytext=(0, 4),
+                            textcoords="offset points", ha="center")
         ax.set_yticks(range(len(order)), order if ax is axes[0] else [])
         ax.set_ylim(len(order) - 0.4, -0.8)
         ax.grid(axis="y", color="#EFEFEF", zorder=0)
-        ax.set_title(f"{title}\nn = {int(table['n'].max()):,}", fontsize=12)
+        ax.set_title(textwrap.fill(f"{title}, n\u00a0=\u00a0{table['n'].max():,.0f}", 96 // len(panels)))
     used = [FAMILIES[name] for name in FAMILIES if name in {family_of(metric) for metric in order}]
     for colour, marker, name in used:
         axes[0].plot([], [], marker, color=colour, label=name)
@@ -402,6 +410,6 @@ def _dot_panels(panels: Mapping[str, pd.DataFrame], label: str) -> tuple[Figure,
     low, high = pd.concat(ends).min() - 0.03, pd.concat(ends).max() + 0.03
     for ax in axes:
         ax.set_xlim(low, high)
-    figure.legend(loc="outside upper left", ncols=len(used), frameon=False)
-    figure.supxlabel(label, fontsize=12)
+    figure.legend(loc="outside upper left", ncols=len(used))
+    figure.supxlabel(label)
     return figure, axes

@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+from matplotlib.text import Text
 from study import plots
 
 from ems.frames import to_frame
@@ -14,8 +15,12 @@ SIZES = {"m1": "Small (part)", "m2": "Large (whole)"}
 
 
 def texts(figure):
+    """What is written in a figure, where all is large enough to read and inside the page."""
     figure.canvas.draw()
-    return [text.get_text() for text in figure.findobj(lambda artist: hasattr(artist, "get_text")) if text.get_text()]
+    found, box = [text for text in figure.findobj(Text) if text.get_text()], figure.get_tightbbox()
+    assert min(text.get_fontsize() for text in found) >= 8
+    assert (box.x0 >= 0, box.y0 >= 0, box.x1 <= plots.WIDTH, box.y1 <= figure.get_figheight()) == (True,) * 4
+    return [text.get_text() for text in found]
 
 
 @pytest.mark.parametrize(("sizes", "ticks"), [(SIZES, ["Small\n(part)", "Large\n(whole)"]), ({"m1": 1, "m2": 70}, ["1 B", "70 B"])])
@@ -26,9 +31,22 @@ def test_scaling_shows_each_systems_mean_on_a_scale_from_0(sizes, ticks):
     assert figure.axes[0].get_ylim()[0] == 0 < summary["ci_high"].max() < figure.axes[0].get_ylim()[1]
 
 
+def test_families_have_one_axis_of_models_and_a_panel_says_which_families_it_lacks():
+    models = (("B-7B", "B", 7.0), ("A-8B", "A", 8.0), ("A-3B", "A", 3.0))
+    rows = [("BLEU", *model, 0.5, 0.4, 0.6) for model in models] + [("Judge alone", *models[2], 0.5, 0.4, 0.6)]
+    figure = plots.families_figure(pd.DataFrame(rows, columns=["metric", "model", "family", "size", "value", "ci_low", "ci_high"]))
+    assert texts(figure).count("computed for A only") == 1
+    whole, part = figure.axes[:2]
+    assert [tick.get_text() for tick in part.get_xticklabels()] == ["A-3B (3)", "A-8B (8)", "B-7B (7)"]
+    assert whole.get_xlim() == part.get_xlim()
+    assert part.lines[0].get_xdata().tolist() == [0]          # A-8B has no value here
+    assert whole.lines[0].get_xdata().tolist() == [0, 1]
+
+
 def test_the_heatmap_has_a_cell_a_group_and_question_on_one_scale_and_the_same_bytes_each_time(tmp_path):
     figure = plots.heatmap(VALUES, "EMS(LLM)", SIZES)
-    assert {"0.10", "0.57", "g0", "g7", "Q1", "Q2", "Large\n(whole)"} <= set(texts(figure))
+    shown = {"0.10", "0.57", "g0", "g7", "Q1", "Q2", "Large\n(whole)", "EMS(LLM) F1", "company or document"}
+    assert shown <= set(texts(figure))
     assert {ax.collections[0].get_clim() for ax in figure.axes[:2]} == {(0, 1)}
     first, second = (plots.save(plots.heatmap(VALUES, "EMS(LLM)", SIZES), tmp_path / name) for name in ("a.png", "b.png"))
     assert first.read_bytes() == second.read_bytes()
@@ -42,7 +60,7 @@ def test_an_alignment_shows_scores_misses_what_is_unscored_and_how_much_is_not_d
     assert (any("F1 0.350" in text for text in shown), len(figure.axes[0].lines)) == (True, 1)
     points = tuple(f"point {i} " + "word " * 200 for i in range(30))
     shown = texts(plots.alignment_figure(EMSResult("t", "m", points, points, tuple(range(30)), (1.0,) * 30).to_dict()))
-    assert shown.count("… and 16 more, not drawn") == 2
+    assert shown.count("… and 18 more, not drawn") == 2
     assert all(text.endswith("…") for text in shown if text.startswith("0: point"))
     assert any("F1 –" in text for text in shown)
 
@@ -56,13 +74,15 @@ def test_a_point_is_joined_to_the_passage_with_most_of_its_words():
 
 
 def test_choices_losses_and_support_show_their_tables():
-    table = pd.DataFrame({"change": [0.0, 0.2], "change_low": [0.0, 0.1], "change_high": [0.0, 0.3], "clear": ["", "above"],
-                          "gap": 0.4, "gap_low": 0.3, "gap_high": 0.5}, index=["EMS(ROUGE): a", "EMS(ROUGE): b"])
-    dots = [line for line in plots.choices_figure(table).axes[0].lines if line.get_marker() == "o"]
-    assert [(dot.get_markerfacecolor(), float(dot.get_xdata()[0])) for dot in dots] == [("white", 0.0), (plots.BLUE, 0.2)]
+    table = pd.DataFrame({"change": [0.0, 0.1, 0.2], "change_low": 0.1, "change_high": 0.3, "clear": ["", "no", "above"],
+                          "gap": 0.4, "gap_low": 0.3, "gap_high": 0.5}, index=[f"EMS(ROUGE): {choice}" for choice in "abc"])
+    marks = [line for line in plots.choices_figure(table).axes[0].lines if line.get_marker() != "None"]
+    assert [(mark.get_marker(), mark.get_markerfacecolor(), float(mark.get_xdata()[0])) for mark in marks] == [
+        ("D", plots.BLUE, 0.0), ("o", "white", 0.1), ("o", plots.BLUE, 0.2)]
     rows = [("M", "negate", dose, loss, loss - 0.01, loss + 0.01, "F1 falls") for dose, loss in ((0.25, 0.1), (0.75, 0.3))]
     lost = pd.DataFrame(rows, columns=["metric", "edit", "dose", "loss", "ci_low", "ci_high", "should"])
     assert {"30.0\n± 1.0", "negate\nF1 falls", "M"} <= set(texts(plots.losses_figure(lost)))
+    assert "30.0" in texts(plots.losses_figure(lost.assign(ci_low=float("nan"))))        # few groups give no interval
     points = pd.DataFrame([("m", 0.6, 0.2, 0.3, 0.1)], columns=["model", "supported", "supported but unmatched", "silent", "contradicted"])
     summary = pd.DataFrame([("m", 0.6, 0.5, 0.7)], columns=["model", "value", "ci_low", "ci_high"])
     assert [bar.get_width() for bar in plots.support_figure(summary, points).axes[1].patches] == pytest.approx([0.4, 0.2, 0.3, 0.1])
