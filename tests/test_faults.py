@@ -165,7 +165,7 @@ def test_replies_of_no_use_end_a_run_and_are_kept(tmp_path, reply, why, kept, hi
             judge.ask(ask(200, read=lambda text: None))
         saved, = judge.ask(ask(1))
         assert (saved.text, saved.error or "unreadable") == (kept, why)
-        assert server.count == len(judge.store) == 32
+        assert server.count == len(judge.store.records()) == 32
 
 
 def test_one_good_reply_among_useless_ones_lets_a_run_go_on():
@@ -199,7 +199,7 @@ def test_an_unusable_endpoint_is_one_early_error_and_loses_nothing(fault, says):
         with pytest.raises(JudgeUnavailable, match=says) as raised:
             judge.ask(ask(200))
         assert server.count <= 5 + 2 * 4
-        assert len(judge.store) == 5
+        assert len(judge.store.records()) == 5
     assert "\n" not in str(raised.value)
 
 
@@ -247,7 +247,7 @@ def test_no_call_goes_out_without_room_for_its_reply(tmp_path, monkeypatch):
         judge = judge_of(server, store=Replies(tmp_path / "r.sqlite"))
         with pytest.raises(InputError, match="less than 8 MB"):
             judge.ask(ask(40))
-        assert server.count == len(judge.store) == 10           # those on their way are saved
+        assert server.count == len(judge.store.records()) == 10           # those on their way are saved
         with pytest.raises(InputError, match="less than 8 MB"):
             judge.ask(ask(40))
         assert server.count == 10

@@ -50,7 +50,7 @@ def test_live_then_replayed_and_within_what_a_dry_run_says(address, tmp_path):
     live = LLMJudge("smollm2-135m", store=Replies(tmp_path / "replies.sqlite"), base_url=address, workers=2)
     first, usage = judged(live), live.usage()
     assert {"extract", "claims", "entail"} <= usage.keys()
-    assert sum(used.calls for used in usage.values()) == len(live.store) > 0
+    assert sum(used.calls for used in usage.values()) == len(live.store.records()) > 0
     plan = LLMJudge("smollm2-135m", mode="plan")
     judged(plan)
     for task, used in usage.items():
