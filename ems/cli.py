@@ -10,6 +10,7 @@ import argparse
 import io
 import json
 import math
+import os
 import signal
 import sys
 from collections import Counter, deque
@@ -55,6 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except InputError as error:
         say(f"ems: {error}")
         return 2
+    except BrokenPipeError:                            # `| head` has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except KeyboardInterrupt as stop:
         say(f"ems: {str(stop) or 'stopped'}")
         return 128 + signal.SIGINT

@@ -14,7 +14,7 @@ from .data import iter_results
 from .frames import in_order, metric_of, of_rows, values_of
 from .results import Result
 from .stats import PAIRED, paired_table, with_verdicts
-from .tables import as_text
+from .tables import as_text, pairs_table
 from .types import InputError
 
 Source = str | Path | Iterable[Result]
@@ -60,7 +60,7 @@ def compare(a: Source, b: Source | None = None, *, metric: str | None = None, cl
 
 def text(tables: Mapping[str, pd.DataFrame], top: int = 5) -> str:
     """The tables of `compare` for a terminal, with the `top` answers that changed most."""
-    parts = as_text(tables["parts"])
+    parts = as_text(pairs_table(tables["parts"]))
     if "answers" not in tables:
         return f"Differences are a less b: above 0, a is higher.\n{parts}"
     return (f"Differences are B less A: above 0, B is higher.\n{parts}\n\n"

@@ -23,7 +23,7 @@ from .frames import in_order, to_frame
 from .io import write_file
 from .stats import MIN_CLUSTERS, paired_table, summarise
 from .support.supporter import support_table
-from .tables import means_table, percent, shortened, with_interval
+from .tables import means_table, pairs_table, percent, shortened
 from .types import InputError, rendered
 from .view import LIMITS, alignment_rows, arithmetic, scored_by, support_line, visible
 
@@ -33,10 +33,6 @@ PARTS = {"Recall": "recall", "Precision": "precision", "F1": "f1", "Score": "val
 # Per cent of K-QA's claims called covered, in part and missing that physicians found in the answer. The
 # limits were chosen there and, for words, on FinanceBench's answers, where these are 88, 47 and 14.
 RIGHT = {"pairs": (90, 60, 7), "judge": (89, 34, 2), "words": (88, 51, 19)}
-BLIND = ("<p><strong>Without a judge words and numbers are compared, not what they say: a denial, or a wrong "
-         "number among the right words, costs an answer little.</strong></p>")
-WORST = ("<p><strong>This table is of all answers. The rest of the page shows the worst ones only: by each "
-         "metric those of each model with the lowest F1, or score.</strong></p>")
 Results = Mapping[str, Sequence[Any]]
 
 
@@ -52,15 +48,16 @@ def save_report(results: Results, path: str | Path, values: pd.DataFrame | None 
     shown = to_frame(results)
     of_all = shown if values is None else values
     summary, differences, support = summarise(of_all), _differences(of_all), _support(results)
+    parts = {"differences": differences, "support": support, "rest": len(shown) < len(of_all),
+             "words": "Coverage(local)" in results}
     page, style, script = ((TEMPLATES / name).read_text(encoding="utf-8")
                            for name in ("report.html", "report.css", "report.js"))
     return write_file(path, [Template(page).substitute(
         style=style, style_hash=_hash(style), script=script, script_hash=_hash(script),
-        summary=_table(means_table(summary)) + WORST * (len(shown) < len(of_all)),
-        differences=differences, no_differences="" if differences else "hidden",
+        summary=_table(means_table(summary)), differences=differences, support=support,
         clusters=summary["clusters"].max(), least=MIN_CLUSTERS, words=_words(results),
-        support=support, no_support="" if support else "hidden", settings=_settings(results),
-        data=base64.b64encode(_packed(results)).decode())])
+        settings=_settings(results), data=base64.b64encode(_packed(results)).decode(),
+        **{f"no_{name}": "" if has else "hidden" for name, has in parts.items()})])
 
 
 def _hash(source: str) -> str:
@@ -78,11 +75,7 @@ def _differences(values: pd.DataFrame) -> str:
     """The models two by two, as texts; "" for one model alone, and for more than a page can show."""
     if not 2 <= values["model"].nunique() <= MOST_MODELS:
         return ""
-    pairs = paired_table(values).query("part != 'Precision'").rename(columns={"difference": "value"})
-    return _table(pd.DataFrame([
-        {"metric": shortened(row.metric), "part": row.part, "a": shortened(row.a), "b": shortened(row.b),
-         "a less b": with_interval(row), "p (Holm)": f"{row.p_holm:.3f}", "n": row.n,
-         "clear": "yes" if row.clear else "no"} for row in pairs.itertuples(index=False)]))
+    return _table(pairs_table(paired_table(values).query("part != 'Precision'")))
 
 
 def _words(results: Results) -> str:
@@ -94,7 +87,7 @@ def _words(results: Results) -> str:
             (least, most), (covered, in_part, missing) = LIMITS[kind], RIGHT[kind]
             notes += (f"<p>{html.escape(shortened(metric))}: covered from {least:g} on ({covered} %), "
                       f"in part between ({in_part} %), missing up to {most:g} ({missing} %).</p>")
-    return notes + BLIND * ("Coverage(local)" in results)
+    return notes
 
 
 def _support(results: Results) -> str:

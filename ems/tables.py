@@ -57,10 +57,7 @@ def as_text(table: pd.DataFrame, limit: int = NAME_LIMIT) -> str:
 
 
 def means_table(summary: pd.DataFrame) -> pd.DataFrame:
-    """A row per metric and model of `stats.summarise`, as texts: its parts with their intervals, the least n.
-
-    `scored` is the share of points with a score; † where that or the share of answers is under 95 %.
-    """
+    """A row per metric and model of `stats.summarise`, as texts; n and scored are the least; †: flagged."""
     rows = []
     for (metric, model), own in summary.groupby(["metric", "model"], sort=False):
         values = {row.part: with_interval(row) for row in own.itertuples(index=False)}
@@ -69,6 +66,16 @@ def means_table(summary: pd.DataFrame) -> pd.DataFrame:
                      "clusters": own["clusters"].min(), "scored": scored})
     return pd.DataFrame(rows, columns=["model", "metric", *PARTS, "n", "clusters", "scored"]).dropna(
         axis=1, how="all").fillna("–")
+
+
+def pairs_table(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `stats.paired_table` as texts: differences with their intervals, p by Holm, the verdict."""
+    rows = pairs.rename(columns={"difference": "value"}).itertuples(index=False)
+    texts = pairs.map(lambda cell: shortened(cell) if isinstance(cell, str) else cell).assign(
+        difference=list(map(with_interval, rows)), clear=pairs["clear"].map({True: "yes", False: "no"}),
+        p_holm=pairs["p_holm"].map(lambda p: "<0.001" if p < 0.001 else f"{p:.3f}"))
+    return texts.filter(["metric", "model", "part", "a", "b", "difference", "p_holm", "clear", "n",
+                         "clusters"])
 
 
 def table1(summary: pd.DataFrame, paper: pd.DataFrame | None = None, models: Sequence[str] = ()

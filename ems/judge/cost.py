@@ -100,8 +100,6 @@ def plan_text(usages: Mapping[str, Mapping[str, Usage]]) -> str:
         return "no judge is asked: nothing to pay"
     table = usage_table(usages)
     costs = ["unknown" if math.isnan(one) else f"{one:,.2f}" for one in table["cost"]]
-    if costs[-1] == "unknown" and (known := table.loc[table["task"] != "all", "cost"].sum()):
-        costs[-1] = f"{known:,.2f} + unknown"
     counts = ["stored", "calls", "prompt_tokens", "completion_tokens"]
     shown = table[["model", "task", *counts]].assign(cost=costs).to_string(index=False)
     return f"{shown}\n{AT_MOST}{' Money needs prices: --prices, or a profile.' * ('unknown' in costs)}"
