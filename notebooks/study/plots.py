@@ -178,7 +178,7 @@ def extraction_figure(text: str, points: Sequence[str]) -> Figure:
     right = [(f"{j}: {p}", "", BLUE, "-") for j, p in enumerate(points)]
     titles = (f"The answer: {len(text.split())} words", f"Its points: {len(points)}")
     note = "A point is joined to the passage with which it shares most words. Dotted: no point of it."
-    return two_columns(titles, left, right, links, note, shown=max(origins[:MAX_BOXES], default=0) + 1)
+    return two_columns(titles, left, right, links, note)
 
 
 def alignment_figure(result: Mapping[str, Any]) -> Figure:
@@ -207,24 +207,23 @@ def _scored_box(index: int, point: str, score: float | None) -> Box:
 
 
 def two_columns(titles: Sequence[str], left: Sequence[Box], right: Sequence[Box], links: Sequence[Link],
-                note: str, shown: int = MAX_BOXES) -> Figure:
+                note: str) -> Figure:
     """Two columns of boxes joined by links.
 
-    At most `shown` boxes on the left and `MAX_BOXES` a side are drawn, linked ones first on the right; the
-    rest is counted.
+    At most `MAX_BOXES` a side are drawn, on the right those first that are linked to one on the left. Where
+    others are left out, a line says how many, and links between them and drawn ones end at it.
     """
-    drawn = range(min(len(left), shown, MAX_BOXES))
-    linked = sorted({j for i, j, _ in links if i in drawn})[:MAX_BOXES]
-    spare = [j for j in range(len(right)) if j not in linked]
+    drawn = range(min(len(left), MAX_BOXES))
+    linked = {j for i, j, _ in links if i in drawn}
+    chosen = sorted(range(len(right)), key=lambda j: j not in linked)[:MAX_BOXES]
     figure = plt.figure()
     ax = figure.add_axes((0, 0, 1, 1))
     ax.axis("off")
     lefts, left_foot = _draw_column(ax, titles[0], 0.15, 4.05, left, drawn)
-    chosen = sorted(linked + spare[:MAX_BOXES - len(linked)])
     rights, right_foot = _draw_column(ax, titles[1], 6.05, 5.95, right, chosen)
     ends = (4.4, 5.6) if any(tag for _, tag, _, _ in left) else (3.95, 6.05)      # room for tags
     for i, j, colour in links:
-        if i in lefts and j in rights:
+        if i in drawn or j in chosen:
             ax.plot(ends, (lefts[i], rights[j]), color=colour, zorder=1)
     foot = max(left_foot, right_foot)
     ax.text(0.15, foot + 0.15, note, va="center")
@@ -235,11 +234,19 @@ def two_columns(titles: Sequence[str], left: Sequence[Box], right: Sequence[Box]
 
 def _draw_column(ax: Any, title: str, x: float, tag_x: float, boxes: Sequence[Box], shown: Sequence[int]
                  ) -> tuple[dict[int, float], float]:
-    """Draw boxes one below the other, in inches from the top: their middles by index, and the foot."""
-    ax.text(x, 0.3, title, fontsize=10, fontweight="bold")
-    middles, top = {}, 0.45
-    for index in shown:
-        text, tag, colour, style = boxes[index]
+    """Draw boxes one below the other, in inches from the top: the middles of all by index, and the foot."""
+    title = textwrap.fill(title, 42, max_lines=2)
+    ax.text(x, 0.42, title, fontsize=10, fontweight="bold", va="bottom")
+    middles, top = dict[int, float](), 0.5
+    inner_x, inner, outer = (x + 3.8, "right", "left") if x < tag_x else (x, "left", "right")
+    for index, (text, tag, colour, style) in enumerate(boxes):
+        if index not in shown:
+            middles[index] = top + 0.05
+            if index + 1 in (*shown, len(boxes)):
+                rest = f"… {list(middles.values()).count(middles[index])} more, not drawn"
+                ax.text(inner_x, middles[index], rest, style="italic", va="center", ha=inner)
+                top += 0.2
+            continue
         lines = textwrap.wrap(visible(text), 58, max_lines=MAX_LINES, placeholder=" …") or [""]
         height = 0.135 * len(lines) + 0.13
         middles[index] = top + height / 2
@@ -247,13 +254,8 @@ def _draw_column(ax: Any, title: str, x: float, tag_x: float, boxes: Sequence[Bo
         box.set(linewidth=1.2, linestyle=style, edgecolor=colour, facecolor="white", zorder=2)
         ax.add_patch(box)
         ax.text(x + 0.07, middles[index], "\n".join(lines), va="center", linespacing=1.2, zorder=3)
-        side = "right" if tag_x < x else "left"
-        ax.text(tag_x, middles[index], tag, fontweight="bold", va="center", ha=side)
+        ax.text(tag_x, middles[index], tag, fontweight="bold", va="center", ha=outer)
         top += height + 0.09
-    if len(shown) < len(boxes):
-        rest = f"… and {len(boxes) - len(shown)} more, not drawn"
-        ax.text(x, top + 0.03, rest, style="italic", va="center")
-        top += 0.2
     return middles, top
 
 
