@@ -89,6 +89,23 @@ def test_choices_losses_and_support_show_their_tables():
     lost = pd.DataFrame(rows, columns=["metric", "edit", "dose", "loss", "ci_low", "ci_high", "should"])
     assert {"30.0\n± 1.0", "negate\nF1 falls", "M"} <= set(texts(plots.losses_figure(lost)))
     assert "30.0" in texts(plots.losses_figure(lost.assign(ci_low=float("nan"))))        # few groups give no interval
-    points = pd.DataFrame([("m", 0.6, 0.2, 0.3, 0.1)], columns=["model", "supported", "supported but unmatched", "silent", "contradicted"])
-    summary = pd.DataFrame([("m", 0.6, 0.5, 0.7)], columns=["model", "value", "ci_low", "ci_high"])
-    assert [bar.get_width() for bar in plots.support_figure(summary, points).axes[1].patches] == pytest.approx([0.4, 0.2, 0.3, 0.1])
+    points = pd.DataFrame([("m2", 0.6, 0.2, 0.3, 0.1), ("m1", 0.4, 0.2, 0.5, 0.1)],
+                          columns=["model", "supported", "supported but unmatched", "silent", "contradicted"])
+    summary = pd.DataFrame([("m1", 0.4, 0.3, 0.5), ("m2", 0.6, 0.5, 0.7)], columns=["model", "value", "ci_low", "ci_high"])
+    for sizes, ticks, values, matched in ((None, ["m2", "m1"], [0.6, 0.4], [0.4, 0.2]), (SIZES, ["Small\n(part)", "Large\n(whole)"], [0.4, 0.6], [0.2, 0.4])):
+        figure = plots.support_figure(summary, points, sizes)
+        left, right = figure.axes
+        assert set(ticks) <= set(texts(figure))
+        assert [tick.get_text() for tick in left.get_yticklabels()] == ticks
+        assert [float(line.get_xdata()[0]) for line in left.lines if line.get_marker() == "o"] == values
+        assert [bar.get_width() for bar in right.patches[:2]] == pytest.approx(matched)
+
+
+def test_the_figure_of_areas_has_one_scale_and_says_what_was_not_computed():
+    rows = [("all", "BLEU", 0.7, 0.6, 0.8), ("judged", "BLEU", 0.6, 0.5, 0.7), ("judged", "Judge alone", 0.9, 0.8, 0.95)]
+    table = pd.DataFrame(rows, columns=["title", "metric", "value", "ci_low", "ci_high"]).assign(n=[1663, 200, 200])
+    figure = plots.area_figure(dict(list(table.groupby("title"))))
+    shown = texts(figure)
+    assert {"all, n\u00a0=\u00a01,663", "0.70", "0.90", "by a judge's replies", "whole texts compared"} <= set(shown)
+    assert shown.count("not computed") == 1
+    assert len({ax.get_xlim() for ax in figure.axes}) == 1
