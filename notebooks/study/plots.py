@@ -304,7 +304,7 @@ def losses_figure(losses: pd.DataFrame) -> Figure:
     names = [f"{edit}\n{textwrap.fill(should[edit], 24)}" for edit in loss]
     ax.set_xticks([i + 0.5 for i in range(len(names))], names)
     ax.tick_params(axis="y", rotation=0)
-    ax.set(xlabel="edit (what should happen); of precision where facts are padded, else of F1", ylabel="")
+    ax.set(xlabel="edit (what should happen); loss of precision if padded, else of F1", ylabel="")
     return figure
 
 
