@@ -99,8 +99,8 @@ def _draw_values(ax: Any, rows: pd.DataFrame, sizes: Sequence[Any], colour: str)
     ax.errorbar(places, rows["value"], yerr=ends, color=colour, marker="o", clip_on=False,
                 linestyle="-" if numbers else "none")
     for x, value in zip(places, rows["value"], strict=True):
-        beside = (5, -10) if numbers else (4, 2)         # off the line to the next point
-        ax.annotate(f"{value:.3f}", (x, value), xytext=beside, textcoords="offset points")
+        beside, side = ((-4, 3), "right") if numbers else ((4, 2), "left")      # off a line that rises
+        ax.annotate(f"{value:.3f}", (x, value), xytext=beside, textcoords="offset points", ha=side)
     if numbers:
         ax.set_xscale("log")
         ax.minorticks_off()
