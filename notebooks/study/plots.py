@@ -21,11 +21,10 @@ from ems.view import visible
 BLUE, GREEN, ORANGE, RED, PINK, GREY = "#0072B2", "#009E73", "#E69F00", "#D55E00", "#CC79A7", "#767676"
 WIDTH = 10                        # of a figure, in inches: fits a page on its side; no text is below 8 points
 STYLE = {"font.family": "DejaVu Sans", "font.size": 8, "text.parse_math": False, "text.hinting": "no_hinting",
-         "axes.spines.top": False, "axes.spines.right": False, "axes.titlelocation": "left",
-         "axes.titleweight": "bold", "axes.titlesize": 9, "figure.titlesize": 10, "figure.labelsize": 9,
-         "figure.facecolor": "white", "lines.linewidth": 1.3, "lines.markersize": 4.5,
-         "legend.frameon": False, "legend.columnspacing": 1.2, "legend.handletextpad": 0.4,
-         "errorbar.capsize": 2.5}
+         "axes.spines.top": False, "axes.spines.right": False, "figure.facecolor": "white",
+         "axes.titlelocation": "left", "axes.titleweight": "bold", "axes.titlesize": 9, "figure.labelsize": 9,
+         "lines.linewidth": 1.3, "lines.markersize": 4.5, "errorbar.capsize": 2.5, "legend.frameon": False,
+         "legend.columnspacing": 1.2, "legend.handletextpad": 0.4}
 MAX_BOXES, MAX_LINES = 12, 5      # points a side of a figure, lines of one
 Box = tuple[str, str, Any, str]   # text, tag, colour, style of the line
 Link = tuple[int, int, Any]       # indices of a box on the left and on the right, colour
@@ -86,8 +85,7 @@ def scaling_figure(summary: pd.DataFrame, sizes: Mapping[str, Any], paired: pd.D
     for ax, metric in zip(axes, metrics, strict=True):
         rows = summary[summary["metric"] == metric].set_index("model").reindex(list(sizes))
         _draw_values(ax, rows, list(sizes.values()), colour_of(metric))
-        part = rows["part"].dropna().iloc[0].replace("Score", "")
-        ax.set_title(f"{metric} {part}")
+        ax.set_title(f"{metric} {rows['part'].dropna().iloc[0]}".removesuffix(" Score"))
         if metric in p:
             ax.set_xlabel(f"last against first: p (Holm) = {p[metric]:.2g}")
     figure.supylabel("value of the metric, 0 to 1")
@@ -97,13 +95,12 @@ def scaling_figure(summary: pd.DataFrame, sizes: Mapping[str, Any], paired: pd.D
 def _draw_values(ax: Any, rows: pd.DataFrame, sizes: Sequence[Any], colour: str) -> None:
     numbers = all(isinstance(size, int | float) for size in sizes)
     places = [float(size) for size in sizes] if numbers else list(range(len(sizes)))
-    low = (rows["value"] - rows["ci_low"]).clip(lower=0)
-    high = (rows["ci_high"] - rows["value"]).clip(lower=0)
-    ax.errorbar(places, rows["value"], yerr=[low, high], color=colour, marker="o", clip_on=False,
+    ends = [rows["value"] - rows["ci_low"], rows["ci_high"] - rows["value"]]
+    ax.errorbar(places, rows["value"], yerr=ends, color=colour, marker="o", clip_on=False,
                 linestyle="-" if numbers else "none")
     for x, value in zip(places, rows["value"], strict=True):
-        beside = (5, -10) if numbers else (4, 2)         # off the line to the next point
-        ax.annotate(f"{value:.3f}", (x, value), xytext=beside, textcoords="offset points")
+        beside, side = ((-4, 3), "right") if numbers else ((4, 2), "left")      # off a line that rises
+        ax.annotate(f"{value:.3f}", (x, value), xytext=beside, textcoords="offset points", ha=side)
     if numbers:
         ax.set_xscale("log")
         ax.minorticks_off()
@@ -168,17 +165,15 @@ def heatmap(values: pd.DataFrame, metric: str, models: Mapping[str, Any]) -> Fig
 def extraction_figure(text: str, points: Sequence[str]) -> Figure:
     """A long answer left, its points right, each joined to the passage with most of its words."""
     passages = [MARKUP.sub("", p) for p in re.split(r"\s*\n\s*", text) if p.strip()]
-    words = [set(re.findall(r"\w+", p.casefold())) for p in passages]
-    links = []
-    for j, point in enumerate(points):
-        shared = [len(set(re.findall(r"\w+", point.casefold())) & w) for w in words]
-        links.append((shared.index(max(shared)), j, BLUE))
-    origins = [i for i, _, _ in links]
+    words, said = ([set(re.findall(r"\w+", t.casefold())) for t in texts] for texts in (passages, points))
+    shared = [[len(point & passage) for passage in words] for point in said]
+    origins = [counts.index(max(counts)) for counts in shared]
+    links = [(i, j, BLUE) for j, i in enumerate(origins)]
     left = [(p, "", "black", "-") if i in origins else (p, "", GREY, ":") for i, p in enumerate(passages)]
     right = [(f"{j}: {p}", "", BLUE, "-") for j, p in enumerate(points)]
     titles = (f"The answer: {len(text.split())} words", f"Its points: {len(points)}")
     note = "A point is joined to the passage with which it shares most words. Dotted: no point of it."
-    return two_columns(titles, left, right, links, note, shown=max(origins[:MAX_BOXES], default=0) + 1)
+    return two_columns(titles, left, right, links, note)
 
 
 def alignment_figure(result: Mapping[str, Any]) -> Figure:
@@ -207,24 +202,23 @@ def _scored_box(index: int, point: str, score: float | None) -> Box:
 
 
 def two_columns(titles: Sequence[str], left: Sequence[Box], right: Sequence[Box], links: Sequence[Link],
-                note: str, shown: int = MAX_BOXES) -> Figure:
+                note: str) -> Figure:
     """Two columns of boxes joined by links.
 
-    At most `shown` boxes on the left and `MAX_BOXES` a side are drawn, linked ones first on the right; the
-    rest is counted.
+    At most `MAX_BOXES` a side are drawn, on the right those first that are linked to one on the left. Where
+    others are left out, a line says how many, and links between them and drawn ones end at it.
     """
-    drawn = range(min(len(left), shown, MAX_BOXES))
-    linked = sorted({j for i, j, _ in links if i in drawn})[:MAX_BOXES]
-    spare = [j for j in range(len(right)) if j not in linked]
+    drawn = range(min(len(left), MAX_BOXES))
+    linked = {j for i, j, _ in links if i in drawn}
+    chosen = sorted(range(len(right)), key=lambda j: j not in linked)[:MAX_BOXES]
     figure = plt.figure()
     ax = figure.add_axes((0, 0, 1, 1))
     ax.axis("off")
     lefts, left_foot = _draw_column(ax, titles[0], 0.15, 4.05, left, drawn)
-    chosen = sorted(linked + spare[:MAX_BOXES - len(linked)])
     rights, right_foot = _draw_column(ax, titles[1], 6.05, 5.95, right, chosen)
     ends = (4.4, 5.6) if any(tag for _, tag, _, _ in left) else (3.95, 6.05)      # room for tags
     for i, j, colour in links:
-        if i in lefts and j in rights:
+        if i in drawn or j in chosen:
             ax.plot(ends, (lefts[i], rights[j]), color=colour, zorder=1)
     foot = max(left_foot, right_foot)
     ax.text(0.15, foot + 0.15, note, va="center")
@@ -235,25 +229,27 @@ def two_columns(titles: Sequence[str], left: Sequence[Box], right: Sequence[Box]
 
 def _draw_column(ax: Any, title: str, x: float, tag_x: float, boxes: Sequence[Box], shown: Sequence[int]
                  ) -> tuple[dict[int, float], float]:
-    """Draw boxes one below the other, in inches from the top: their middles by index, and the foot."""
-    ax.text(x, 0.3, title, fontsize=10, fontweight="bold")
-    middles, top = {}, 0.45
-    for index in shown:
-        text, tag, colour, style = boxes[index]
+    """Draw boxes one below the other, in inches from the top: the middles of all by index, and the foot."""
+    title = textwrap.fill(title, 42, max_lines=2)
+    ax.text(x, 0.42, title, fontsize=10, fontweight="bold", va="bottom")
+    middles, top = dict[int, float](), 0.5
+    inner_x, inner, outer = (x + 3.8, "right", "left") if x < tag_x else (x, "left", "right")
+    for index, (text, tag, colour, style) in enumerate(boxes):
+        if index not in shown:
+            middles[index] = top + 0.05
+            if index + 1 in (*shown, len(boxes)):
+                rest = f"… {list(middles.values()).count(middles[index])} more, not drawn"
+                ax.text(inner_x, middles[index], rest, style="italic", va="center", ha=inner)
+                top += 0.2
+            continue
         lines = textwrap.wrap(visible(text), 58, max_lines=MAX_LINES, placeholder=" …") or [""]
         height = 0.135 * len(lines) + 0.13
         middles[index] = top + height / 2
-        box = FancyBboxPatch((x, top), 3.8, height, boxstyle="round,pad=0,rounding_size=0.05")
-        box.set(linewidth=1.2, linestyle=style, edgecolor=colour, facecolor="white", zorder=2)
-        ax.add_patch(box)
+        look = {"linewidth": 1.2, "linestyle": style, "edgecolor": colour, "facecolor": "white", "zorder": 2}
+        ax.add_patch(FancyBboxPatch((x, top), 3.8, height, boxstyle="round,pad=0,rounding_size=0.05", **look))
         ax.text(x + 0.07, middles[index], "\n".join(lines), va="center", linespacing=1.2, zorder=3)
-        side = "right" if tag_x < x else "left"
-        ax.text(tag_x, middles[index], tag, fontweight="bold", va="center", ha=side)
+        ax.text(tag_x, middles[index], tag, fontweight="bold", va="center", ha=outer)
         top += height + 0.09
-    if len(shown) < len(boxes):
-        rest = f"… and {len(boxes) - len(shown)} more, not drawn"
-        ax.text(x, top + 0.03, rest, style="italic", va="center")
-        top += 0.2
     return middles, top
 
 
@@ -280,16 +276,15 @@ def choices_figure(choices: pd.DataFrame) -> Figure:
     figure, (left, right) = grid(2, 2, 0.26 * len(choices) + 0.7, title)
     marks = [{"color": colour_of(name.partition(": ")[0]), "marker": "o" if clear else "D"}
              for name, clear in choices["clear"].items()]
-    hollow = [{"markerfacecolor": "white"} if clear == "no" else {} for clear in choices["clear"]]
-    changes = [mark | fill for mark, fill in zip(marks, hollow, strict=True)]
+    changes = [mark | {"markerfacecolor": "white"} if clear == "no" else mark
+               for mark, clear in zip(marks, choices["clear"], strict=True)]
     interval_dots(left, choices, ("change", "change_low", "change_high"), changes)
     left.axvline(0, color="black", linewidth=0.8, linestyle=":")
     left.set_yticks(range(len(choices)), choices.index)
     left.set_xlabel("change of Spearman with people's preference (hollow: not clear)")
     interval_dots(right, choices, ("gap", "gap_low", "gap_high"), marks)
-    right.set_yticks(range(len(choices)), [])
     right.axvline(0, color="black", linewidth=0.8, linestyle=":")
-    right.set_xlabel("F1 of the last system less that of the first")
+    right.set(yticks=left.get_yticks(), yticklabels=[], xlabel="F1 of the last system less that of the first")
     return figure
 
 
@@ -309,19 +304,24 @@ def losses_figure(losses: pd.DataFrame) -> Figure:
     names = [f"{edit}\n{textwrap.fill(should[edit], 24)}" for edit in loss]
     ax.set_xticks([i + 0.5 for i in range(len(names))], names)
     ax.tick_params(axis="y", rotation=0)
-    ax.set(xlabel="edit (what should happen); of precision where facts are padded, else of F1", ylabel="")
+    ax.set(xlabel="edit (what should happen); loss of precision if padded, else of F1", ylabel="")
     return figure
 
 
-def support_figure(summary: pd.DataFrame, points: pd.DataFrame) -> Figure:
-    """Left: share of supported points, mean over answers. Right: labels of all points of each system."""
+def support_figure(summary: pd.DataFrame, points: pd.DataFrame,
+                   sizes: Mapping[str, Any] | None = None) -> Figure:
+    """Left: share of supported points, mean over answers. Right: labels of all points of each system.
+
+    `sizes`: as in `scaling_figure`; without it, systems stand as in `points`, under their own names.
+    """
+    sizes = sizes or {model: model for model in points["model"]}
+    labels = [label(name if isinstance(name, str) else model) for model, name in sizes.items()]
+    summary, shares = (table.set_index("model").reindex(list(sizes)) for table in (summary, points))
     title = "What the document says of the answers' points, by the judge"
-    figure, (left, right) = grid(2, 2, 1 + 0.45 * len(summary), title)
-    marks = [{"color": BLUE, "marker": "o"}] * len(summary)
-    interval_dots(left, summary, ("value", "ci_low", "ci_high"), marks)
-    left.set_yticks(range(len(summary)), [label(model) for model in summary["model"]])
+    figure, (left, right) = grid(2, 2, 1 + 0.45 * len(labels), title)
+    interval_dots(left, summary, ("value", "ci_low", "ci_high"), [FAMILIES["judged"][0]] * len(labels))
+    left.set_yticks(range(len(labels)), labels)
     left.set(xlim=(0, 1), xlabel="share of points supported, mean over answers, 95 % interval")
-    shares = points.set_index("model").reindex(summary["model"])
     start = pd.Series(0.0, index=shares.index)
     parts = {"supported, matched": (shares["supported"] - shares["supported but unmatched"], BLUE),
              "supported, not matched": (shares["supported but unmatched"], GREEN),
@@ -329,20 +329,19 @@ def support_figure(summary: pd.DataFrame, points: pd.DataFrame) -> Figure:
     for name, (share, colour) in parts.items():
         right.barh(range(len(shares)), share, left=start, color=colour, label=name)
         start = start + share
-    right.set(ylim=(len(shares) - 0.4, -0.6), xlim=(0, 1), xlabel="share of all points with a label")
-    right.set_yticks(range(len(shares)), [])
+    right.set(ylim=left.get_ylim(), xlim=(0, 1), yticks=[], xlabel="share of all points with a label")
     figure.legend(loc="outside lower right", ncols=len(parts))
     return figure
 
 
 # --- agreement with people ---
 
-# Of each family of metrics: colour, marker, name. A marker tells them apart in print without colours.
-FAMILIES = {"judged": (BLUE, "o", "by a judge's replies"),
-            "local": (GREEN, "s", "by points, without a judge"),
-            "whole": (ORANGE, "D", "whole texts compared"),
-            "published": (PINK, "^", "RAGChecker, by its authors' judge"),
-            "none": (GREY, "v", "no metric: length, or the system alone")}
+# Of each family of metrics: mark, name. The marker tells them apart in print without colours.
+FAMILIES = {"judged": ({"color": BLUE, "marker": "o"}, "by a judge's replies"),
+            "local": ({"color": GREEN, "marker": "s"}, "by points, without a judge"),
+            "whole": ({"color": ORANGE, "marker": "D"}, "whole texts compared"),
+            "published": ({"color": PINK, "marker": "^"}, "RAGChecker, by its authors' judge"),
+            "none": ({"color": GREY, "marker": "v"}, "no metric: length, or the system alone")}
 
 
 def family_of(metric: str) -> str:
@@ -360,8 +359,7 @@ def people_figure(people: pd.DataFrame, measure: str = "Spearman") -> Figure:
     `people` is `agreement.pair_agreement`'s table; the grey band is one annotator against the other.
     """
     rows = people[people["measure"] == measure]
-    panels = {f"{asked}: {part}": rows[rows["asked"] == asked]
-              for asked, part in rows[["asked", "part"]].drop_duplicates().to_numpy()}
+    panels = {": ".join(named): table for named, table in rows.groupby(["asked", "part"], sort=False)}
     figure, axes = _dot_panels(panels, f"{measure} correlation with the annotators' preference (-1 to 1), "
                                "95 % interval over pairs of answers")
     for ax, table in zip(axes, panels.values(), strict=True):
@@ -384,32 +382,24 @@ def area_figure(panels: Mapping[str, pd.DataFrame]) -> Figure:
 
 def _dot_panels(panels: Mapping[str, pd.DataFrame], label: str) -> tuple[Figure, list[Any]]:
     """Panels of dots with intervals, side by side, on one scale; the metrics in one order, by their mean."""
-    ranked = pd.concat(panels.values()).groupby("metric")["value"].mean().sort_values(ascending=False)
+    rows = pd.concat(panels.values())
+    ranked = rows.groupby("metric")["value"].mean().sort_values(ascending=False)
     order = [metric for metric in ranked.index if metric != "the other annotator"]
+    families = [FAMILIES[family_of(metric)] for metric in order]
     figure, axes = grid(len(panels), len(panels), 1 + 0.3 * len(order), "")
     for ax, (title, table) in zip(axes, panels.items(), strict=True):
-        rows = table.set_index("metric").reindex(order)
-        for y, (metric, row) in enumerate(rows.iterrows()):
-            colour, marker, _ = FAMILIES[family_of(metric)]
-            ax.plot([row["ci_low"], row["ci_high"]], [y, y], color=colour, zorder=2)
-            ax.plot(row["value"], y, marker, color=colour, zorder=3)
-            if math.isnan(row["value"]):
-                ax.text(0.98, y, "not computed", transform=ax.get_yaxis_transform(), ha="right", va="center",
-                        color=GREY)
+        shown = table.set_index("metric").reindex(order)
+        interval_dots(ax, shown, ("value", "ci_low", "ci_high"), [mark for mark, _ in families])
+        for y, value in enumerate(shown["value"]):
+            if math.isnan(value):
+                ax.text(0.98, y, "not computed", transform=ax.get_yaxis_transform(), ha="right", va="center")
             else:
-                ax.annotate(f"{row['value']:.2f}", (row["value"], y), xytext=(0, 4),
-                            textcoords="offset points", ha="center")
+                ax.annotate(f"{value:.2f}", (value, y), (0, 4), textcoords="offset points", ha="center")
         ax.set_yticks(range(len(order)), order if ax is axes[0] else [])
-        ax.set_ylim(len(order) - 0.4, -0.8)
-        ax.grid(axis="y", color="#EFEFEF", zorder=0)
+        ax.set_xlim(rows["ci_low"].min() - 0.03, rows["ci_high"].max() + 0.03)
         ax.set_title(textwrap.fill(f"{title}, n\u00a0=\u00a0{table['n'].max():,.0f}", 96 // len(panels)))
-    used = [FAMILIES[name] for name in FAMILIES if name in {family_of(metric) for metric in order}]
-    for colour, marker, name in used:
-        axes[0].plot([], [], marker, color=colour, label=name)
-    ends = [table[end] for table in panels.values() for end in ("ci_low", "ci_high")]
-    low, high = pd.concat(ends).min() - 0.03, pd.concat(ends).max() + 0.03
-    for ax in axes:
-        ax.set_xlim(low, high)
-    figure.legend(loc="outside upper left", ncols=len(used))
+    for mark, name in [of for of in FAMILIES.values() if of in families]:
+        axes[0].plot([], [], **mark, linestyle="none", label=name)
+    figure.legend(loc="outside upper left", ncols=len(FAMILIES))
     figure.supxlabel(label)
     return figure, axes

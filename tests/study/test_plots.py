@@ -19,7 +19,8 @@ def texts(figure):
     figure.canvas.draw()
     found, box = [text for text in figure.findobj(Text) if text.get_text()], figure.get_tightbbox()
     assert min(text.get_fontsize() for text in found) >= 8
-    assert (box.x0 >= 0, box.y0 >= 0, box.x1 <= plots.WIDTH, box.y1 <= figure.get_figheight()) == (True,) * 4
+    edges = box.x0, box.y0, plots.WIDTH - box.x1, figure.get_figheight() - box.y1
+    assert min(edges) >= -0.001, edges                           # inches
     return [text.get_text() for text in found]
 
 
@@ -58,9 +59,14 @@ def test_an_alignment_shows_scores_misses_what_is_unscored_and_how_much_is_not_d
     shown = texts(figure)
     assert {"0.70", "0.00", "?", "Reference: 3 points", "Answer of m: 2 points", "0: ref zero"} <= set(shown)
     assert (any("F1 0.350" in text for text in shown), len(figure.axes[0].lines)) == (True, 1)
+    many = EMSResult("t", "m", ("ref",) * 20, ("ans",) * 20, (*[-1] * 11, 15, *[-1] * 6, 3, 19), (*[0.0] * 11, 1.0, *[0.0] * 6, 0.8, 0.8), 0.1, 0.1, 0.1)
+    figure = plots.alignment_figure(many.to_dict())            # drawn: 0 to 11 left; 0 to 10 and 15 right
+    assert ["… 8 more, not drawn", "… 4 more, not drawn", "… 4 more, not drawn"] == [text for text in texts(figure) if "…" in text]
+    to_15, from_18 = (line.get_ydata() for line in figure.axes[0].lines)
+    assert to_15[0] < from_18[0] > from_18[1] < to_15[1]       # reference point 18 is left out: its line begins at the foot
     points = tuple(f"point {i} " + "word " * 200 for i in range(30))
     shown = texts(plots.alignment_figure(EMSResult("t", "m", points, points, tuple(range(30)), (1.0,) * 30).to_dict()))
-    assert shown.count("… and 18 more, not drawn") == 2
+    assert shown.count("… 18 more, not drawn") == 2
     assert all(text.endswith("…") for text in shown if text.startswith("0: point"))
     assert any("F1 –" in text for text in shown)
 
@@ -83,6 +89,23 @@ def test_choices_losses_and_support_show_their_tables():
     lost = pd.DataFrame(rows, columns=["metric", "edit", "dose", "loss", "ci_low", "ci_high", "should"])
     assert {"30.0\n± 1.0", "negate\nF1 falls", "M"} <= set(texts(plots.losses_figure(lost)))
     assert "30.0" in texts(plots.losses_figure(lost.assign(ci_low=float("nan"))))        # few groups give no interval
-    points = pd.DataFrame([("m", 0.6, 0.2, 0.3, 0.1)], columns=["model", "supported", "supported but unmatched", "silent", "contradicted"])
-    summary = pd.DataFrame([("m", 0.6, 0.5, 0.7)], columns=["model", "value", "ci_low", "ci_high"])
-    assert [bar.get_width() for bar in plots.support_figure(summary, points).axes[1].patches] == pytest.approx([0.4, 0.2, 0.3, 0.1])
+    points = pd.DataFrame([("m2", 0.6, 0.2, 0.3, 0.1), ("m1", 0.4, 0.2, 0.5, 0.1)],
+                          columns=["model", "supported", "supported but unmatched", "silent", "contradicted"])
+    summary = pd.DataFrame([("m1", 0.4, 0.3, 0.5), ("m2", 0.6, 0.5, 0.7)], columns=["model", "value", "ci_low", "ci_high"])
+    for sizes, ticks, values, matched in ((None, ["m2", "m1"], [0.6, 0.4], [0.4, 0.2]), (SIZES, ["Small\n(part)", "Large\n(whole)"], [0.4, 0.6], [0.2, 0.4])):
+        figure = plots.support_figure(summary, points, sizes)
+        left, right = figure.axes
+        assert set(ticks) <= set(texts(figure))
+        assert [tick.get_text() for tick in left.get_yticklabels()] == ticks
+        assert [float(line.get_xdata()[0]) for line in left.lines if line.get_marker() == "o"] == values
+        assert [bar.get_width() for bar in right.patches[:2]] == pytest.approx(matched)
+
+
+def test_the_figure_of_areas_has_one_scale_and_says_what_was_not_computed():
+    rows = [("all", "BLEU", 0.7, 0.6, 0.8), ("judged", "BLEU", 0.6, 0.5, 0.7), ("judged", "Judge alone", 0.9, 0.8, 0.95)]
+    table = pd.DataFrame(rows, columns=["title", "metric", "value", "ci_low", "ci_high"]).assign(n=[1663, 200, 200])
+    figure = plots.area_figure(dict(list(table.groupby("title"))))
+    shown = texts(figure)
+    assert {"all, n\u00a0=\u00a01,663", "0.70", "0.90", "by a judge's replies", "whole texts compared"} <= set(shown)
+    assert shown.count("not computed") == 1
+    assert len({ax.get_xlim() for ax in figure.axes}) == 1
