@@ -28,7 +28,6 @@ from .types import InputError, rendered
 from .view import LIMITS, alignment_rows, arithmetic, scored_by, support_line, visible
 
 TEMPLATES = Path(__file__).parent / "templates"
-MOST_MODELS = 5            # that are held against each other
 PARTS = {"Recall": "recall", "Precision": "precision", "F1": "f1", "Score": "value"}
 # Per cent of K-QA's claims called covered, in part and missing that physicians found in the answer. The
 # limits were chosen there and, for words, on FinanceBench's answers, where these are 88, 47 and 14.
@@ -72,10 +71,11 @@ def _table(table: pd.DataFrame) -> str:
 
 
 def _differences(values: pd.DataFrame) -> str:
-    """The models two by two, as texts; "" for one model alone, and for more than a page can show."""
-    if not 2 <= values["model"].nunique() <= MOST_MODELS:
+    """The models two by two, as texts; "" for one model alone, and for more than five."""
+    if not 2 <= values["model"].nunique() <= 5:
         return ""
-    return _table(pairs_table(paired_table(values).query("part != 'Precision'")))
+    pairs = pairs_table(paired_table(values).query("part != 'Precision'"))
+    return _table(pairs[["a", "b", "metric", "part", "difference", "p_holm", "clear"]])
 
 
 def _words(results: Results) -> str:
