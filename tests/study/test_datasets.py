@@ -6,7 +6,7 @@ import json
 import pandas as pd
 import pytest
 from doubles import refused
-from study import datasets, read_frames
+from study import datasets, rarity, read_frames
 
 from ems.types import Answer, Triplet
 
@@ -168,3 +168,11 @@ def test_the_sets_as_they_are_and_labels_as_committed(mirror, name, triplets, an
     assert all(t.reference.strip() or t.points for t in loaded[0])
     committed = read_frames(datasets.ROOT / "data" / "human" / f"{name}_labels.csv")
     pd.testing.assert_frame_equal(committed, loaded[2], check_dtype=False)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*is not the whole file")
+def test_the_table_of_rarity_comes_out_of_its_script(mirror):
+    if not (mirror / "realsumm").is_dir():
+        pytest.skip(f"{mirror} has not all texts that were counted")
+    assert rarity.table(mirror) == rarity.TABLE.read_text(encoding="utf-8")
