@@ -10,7 +10,6 @@ import scipy.stats
 from doubles import recorded
 from study import ROOT, agreement, datasets, read_frames
 
-from ems.judge.client import LLMJudge
 from ems.stats import bootstrap, spearman
 from ems.types import Answer, GivenPoint, InputError, Triplet
 
@@ -228,24 +227,11 @@ def texts(mirror):
     return {name: one.load() for name, one in datasets.SETS.items()}
 
 
-class Noting(LLMJudge):
-    """A judge that replays a recording and keeps the keys that it was asked for."""
-
-    def __init__(self, *settings, **more):
-        self.keys = set()
-        super().__init__(*settings, **more)
-
-    def key(self, request):
-        found = super().key(request)
-        self.keys.add(found)
-        return found
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*is not the whole file")
 def test_every_recorded_reply_answers_and_gives_the_committed_scores(texts):
     files = ("replies.jsonl", "label_replies.jsonl", "systems_replies.jsonl")
-    judge = recorded(*(f"human/{file}" for file in files), kind=Noting)
+    judge = recorded(*(f"human/{file}" for file in files))
     for name, (triplets, answers, labels) in texts.items():
         one = datasets.SETS[name]
         drawn = agreement.sample(labels, one.judged) if one.judged else {(a.triplet_id, a.model) for a in answers}
