@@ -37,10 +37,23 @@ def judge_of(server, **settings: object) -> LLMJudge:
     return LLMJudge("m", base_url=server.url, **settings)
 
 
-def recorded(*files: str, sample: int = 0, kind: type[LLMJudge] = LLMJudge) -> LLMJudge:
+class Noting(LLMJudge):
+    """A judge that keeps the keys of the replies that it was asked for."""
+
+    def __init__(self, *args: object, **settings: object):
+        self.keys: set[str] = set()
+        super().__init__(*args, **settings)
+
+    def key(self, request: Request) -> str:
+        key = super().key(request)
+        self.keys.add(key)
+        return key
+
+
+def recorded(*files: str, sample: int = 0) -> Noting:
     """The large judge of the committed recordings, which are named below data/."""
     store = Replies(recorded=[ROOT / "data" / file for file in files])
-    return kind("large-llm-2026-11", store=store, mode="replay", temperature=None, seed=None, sample=sample)
+    return Noting("large-llm-2026-11", store=store, mode="replay", temperature=None, seed=None, sample=sample)
 
 
 @contextmanager

@@ -41,11 +41,11 @@ def error(status: int, message: str, **more: str) -> Fault:
     return Fault(status, {"error": {"message": message, **more}})
 
 
-def mixed(rate: float, seed: int = 0, kinds: Sequence[Fault] = MIXED) -> Faults:
+def mixed(rate: float) -> Faults:
     """Faults of every kind at a given rate, the same ones in every run."""
     def fault(number: int, body: dict) -> Fault | None:
-        dice = random.Random(f"{seed}:{number}")
-        return dice.choice(kinds) if dice.random() < rate else None
+        dice = random.Random(f"fault {number}")
+        return dice.choice(MIXED) if dice.random() < rate else None
     return fault
 
 

@@ -11,8 +11,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from doubles import text_of, until
-from loopback import Loopback, error, run_batch
+from doubles import until
+from loopback import Loopback, by_words, error, run_batch
 
 import ems
 from ems.cli import main
@@ -23,18 +23,6 @@ REFERENCE = "Revenue was $5 billion, up 10%. Gross margin was 46%. The dividend 
 ANSWER = "Revenue rose 10% to $5 billion. The gross margin came to 46%."
 HOSTILE = "\x1b[31mred\x1b]0;title\x07\u202egnihton\x9b2J"
 KEY = "sk-planted-in-the-environment-000000"
-
-
-def judged(body):
-    """A judge that lists sentences as points, matches the first candidate and gives a 5."""
-    prompt = body["messages"][-1]["content"]
-    if prompt.startswith("Break the answer"):
-        return json.dumps({"points": re.split(r"(?<=[.])\s+", text_of(prompt))})
-    if prompt.startswith("A reference point is to be found"):
-        return "0"
-    if prompt.startswith("Point 1: "):
-        return "5"
-    return "nothing that can be read"
 
 
 @pytest.fixture(autouse=True)
@@ -151,21 +139,21 @@ def test_results_go_on_to_the_report_the_comparison_and_the_agreement_with_their
 
 
 def test_evaluate_by_a_judge_says_what_was_asked_and_asks_nothing_twice(files, tmp_path, capsys):
-    with Loopback(judged) as server:
+    with Loopback(by_words) as server:
         assert main([*files, *by(server, tmp_path)]) == 0
         asked = server.count
         assert main([*files, *by(server, tmp_path)]) == 0
-        assert server.count == asked == 3 + 2 + 3 * 1 + 3 - 3      # two extractions, three matches, three scores
+        assert server.count == asked == 2 + 3 + 2                  # texts, reference points, matched pairs
     assert {row["metric"] for row in results(tmp_path)} == {"EMS(LLM)"}
-    assert results(tmp_path)[0]["score"] == [0.5, 0.5, 0.5]
+    assert results(tmp_path)[0]["score"] == [0.7, 0.8, 0.0]        # 4 of 6 words and 3 of 4 are shared; no match
     assert re.search(r"m +match +24 ", capsys.readouterr().err)
 
 
 def test_settings_and_the_key_reach_the_judge_and_the_key_nothing_else(pair, tmp_path, capfd, monkeypatch):
     monkeypatch.setenv("MY_KEY", KEY)
-    settings = ["--seed", "none", "--temperature", "0.5", "--max-score", "5", "--key-env", "MY_KEY", "--weights", "w1",
+    settings = ["--seed", "none", "--temperature", "0.5", "--max-score", "20", "--key-env", "MY_KEY", "--weights", "w1",
                 "--thinking-tokens", "5000"]
-    with Loopback(judged) as server:
+    with Loopback(by_words) as server:
         assert main([*pair, "--json", *by(server, tmp_path, *settings)]) == 0
         body, headers = server.bodies[0], server.headers[0]
     assert (body["temperature"], body.get("seed")) == (0.5, None)
@@ -173,7 +161,8 @@ def test_settings_and_the_key_reach_the_judge_and_the_key_nothing_else(pair, tmp
     assert headers["authorization"] == f"Bearer {KEY}"
     out, err = capfd.readouterr()
     result = json.loads(out)
-    assert (result["recall"], result["signature"]["weights"]) == (1.0, "w1")       # a 5 of 5
+    assert result["signature"]["weights"] == "w1"
+    assert result["score"] == [7 / 20, 8 / 20, 0]
     assert KEY not in out + err
     assert not [path for path in tmp_path.iterdir() if KEY.encode() in path.read_bytes()]
 
@@ -181,7 +170,7 @@ def test_settings_and_the_key_reach_the_judge_and_the_key_nothing_else(pair, tmp
 def test_a_dry_run_counts_and_asks_nothing(files, tmp_path, capsys):
     (tmp_path / "prices.yaml").write_text("{prompt: 2000, completion: 10}")
     prices = ["--prices", str(tmp_path / "prices.yaml")]
-    with Loopback(judged) as server:
+    with Loopback(by_words) as server:
         assert main([*files, *by(server, tmp_path, "--dry-run", *prices, "--support", "llm")]) == 0
         assert server.count == 0
     shown = capsys.readouterr().out
@@ -193,7 +182,7 @@ def test_a_dry_run_counts_and_asks_nothing(files, tmp_path, capsys):
 
 
 def test_a_recording_is_replayed_and_a_replay_without_replies_names_them(files, tmp_path, capsys):
-    with Loopback(judged) as server:
+    with Loopback(by_words) as server:
         assert main([*files, *by(server, tmp_path)]) == 0
         made = (tmp_path / "out.jsonl").read_text()
     capsys.readouterr()
@@ -212,7 +201,7 @@ def test_pending_requests_go_to_a_batch_endpoint_and_its_results_come_back(pair,
     for _ in range(3):                                              # points, then matches, then scores
         assert main([*pair, "--judge", "m", "--mode", "replay", *store]) == 2
         assert main(["replies", "export", "--pending", str(tmp_path / "in.jsonl"), *store]) == 0
-        run_batch(tmp_path / "in.jsonl", tmp_path / "done.jsonl", judged)
+        run_batch(tmp_path / "in.jsonl", tmp_path / "done.jsonl", by_words)
         assert main(["replies", "import", str(tmp_path / "done.jsonl"), *store]) == 0
     assert main([*pair, "--judge", "m", "--mode", "replay", *store]) == 0
 
@@ -221,12 +210,12 @@ def test_pending_requests_go_to_a_batch_endpoint_and_its_results_come_back(pair,
 
 def test_under_95_percent_is_exit_3_and_says_why(files, tmp_path, capsys):
     def half(body):
-        return judged(body) if "Point 1" not in body["messages"][-1]["content"] else "no idea"
+        return by_words(body) if "Candidate points" not in body["messages"][-1]["content"] else "no idea"
     with Loopback(half) as server:
         assert main([*files, *by(server, tmp_path)]) == 3
     out, err = capsys.readouterr()
     assert "24 of 24 points are unscored, 8 of 8 answers altogether" in err
-    assert "24 replies could not be used, score: unreadable" in err
+    assert "24 replies could not be used, match: unreadable" in err
     assert out.splitlines()[1].endswith(" 0 % †")
     assert all(row["f1"] is None for row in results(tmp_path))
 
@@ -282,7 +271,7 @@ def test_points_are_checked_against_the_document(files, tmp_path, capsys):
     assert results(tmp_path)[0]["support"][0]["reason"] == "2 of 2 numbers found"
     assert "The answers' points in the documents" in capsys.readouterr().out
     reply = json.dumps({"labels": ["Entailment", "Contradiction"]})
-    with Loopback(lambda body: reply if "labels" in str(body) else judged(body)) as server:
+    with Loopback(lambda body: reply if "labels" in str(body) else by_words(body)) as server:
         assert main([*files, *by(server, tmp_path, "--support", "llm")]) == 0
     assert [support["label"] for support in results(tmp_path)[0]["support"]] == ["supported", "contradicted"]
 
@@ -302,7 +291,7 @@ def test_bad_files_are_one_line_and_exit_2(files, tmp_path, capsys, which, conte
 def test_the_last_answer_is_checked_before_the_judge_is_asked(files, tmp_path, capsys):
     with open(files[2], "a") as file:
         file.write(json.dumps({"triplet_id": "t0", "model": "m", "answer": "again"}))
-    with Loopback(judged) as server:
+    with Loopback(by_words) as server:
         refused([*files, *by(server, tmp_path)], capsys, "line 9: a second row")
         assert server.count == 0
 
@@ -313,7 +302,7 @@ def test_an_output_that_is_also_read_is_refused_and_kept(files, tmp_path, capsys
     if which == "link":
         out.symlink_to(tmp_path / "a.jsonl")
     before = out.read_bytes() if out.is_file() else None
-    with Loopback(judged) as server:
+    with Loopback(by_words) as server:
         refused([*files[:3], "-o", str(out), *by(server, tmp_path)], capsys, "name a")
         assert server.count == 0
     assert before == (out.read_bytes() if out.is_file() else None)
@@ -370,7 +359,7 @@ def test_a_servers_words_cannot_move_the_cursor_and_a_pipe_gets_no_progress_bar(
 @pytest.mark.slow
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_with_one_line_and_leaves_no_part(files, tmp_path, sign):
-    with Loopback(judged, latency=30) as server:
+    with Loopback(by_words, latency=30) as server:
         process = subprocess.Popen([sys.executable, "-m", "ems", *files, *by(server, tmp_path)],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         until(lambda: server.count)

@@ -11,14 +11,13 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from doubles import recorded
 from study import rescored, values_frame
 
 import ems
 from ems.baselines import BLEU_SIGNATURE, JudgeAlone, RAGChecker, bertscore, bleu, rouge
 from ems.coverage import Coverage, covered
 from ems.evaluators import build
-from ems.judge.client import LLMJudge
-from ems.judge.store import Replies
 from ems.local.encoder import Encoder
 from ems.score import bert_scorer, rouge_scorer
 
@@ -29,47 +28,29 @@ TRIPLETS = ems.load_triplets(DATA / "triplets.jsonl")
 ANSWERS = ems.load_answers(DATA / "answers.jsonl")
 
 
-class Noting(LLMJudge):
-    """A judge that replays the recording and keeps the keys it was asked for."""
-
-    def __init__(self):
-        super().__init__("large-llm-2026-11", store=recording(), mode="replay", temperature=None, seed=None)
-        self.keys = set()
-
-    def key(self, request):
-        key = super().key(request)
-        self.keys.add(key)
-        return key
-
-
-@cache
-def recording():
-    return Replies(recorded=[DATA / "replies.jsonl"])
-
-
 @cache
 def judged():
     """EMS(LLM), joint: the judge, the evaluator and its results."""
-    judge = Noting()
+    judge = recorded("q3-2024/replies.jsonl")
     evaluator = build(judge, joint=True)
     return judge, evaluator, evaluator.evaluate(TRIPLETS, ANSWERS)
 
 
 @cache
 def coverage():
-    judge = Noting()
+    judge = recorded("q3-2024/replies.jsonl")
     return judge, covered(judged()[2], Coverage(judged()[1].extractor, judge), TRIPLETS, ANSWERS)
 
 
 @cache
 def ragchecker():
-    judge = Noting()
+    judge = recorded("q3-2024/replies.jsonl")
     return judge, RAGChecker(judge).evaluate(TRIPLETS, ANSWERS)
 
 
 @cache
 def alone():
-    judge = Noting()
+    judge = recorded("q3-2024/replies.jsonl")
     return judge, JudgeAlone(judge).evaluate(TRIPLETS, ANSWERS)
 
 

@@ -10,7 +10,6 @@ import scipy.stats
 from doubles import recorded
 from study import ROOT, agreement, datasets, read_frames
 
-from ems.judge.client import LLMJudge
 from ems.stats import bootstrap, spearman
 from ems.types import Answer, GivenPoint, InputError, Triplet
 
@@ -82,10 +81,15 @@ def values_of(table, *keys):
 
 
 def test_ragcheckers_procedure_by_hand():
-    found = values_of(agreement.pair_agreement(LABELS, pair_scores([0.3, -0.2, 0.1]), **FEW), "overall", "M")
+    table = agreement.pair_agreement(LABELS, pair_scores([0.3, -0.2, 0.1]), **FEW)
+    found = values_of(table, "overall", "M")
     gaps, said = [0.3, 0.3, -0.2, -0.2, 0.1, 0.1], [2, 1, -1, -2, 0, 1]     # second less first, once an annotator
     assert found["Pearson"] == pytest.approx(np.corrcoef(gaps, said)[0, 1])
     assert found["Spearman"] == pytest.approx(scipy.stats.spearmanr(gaps, said)[0])
+    # One annotator against the other: one observation a pair.
+    people = values_of(table, "overall", agreement.ANNOTATOR)
+    assert people["Pearson"] == pytest.approx(np.corrcoef([2, -1, 0], [1, -2, 1])[0, 1])
+    assert set(table.loc[table["metric"] == agreement.ANNOTATOR, "n"]) == {3}
 
 
 def test_each_question_is_compared_with_its_part():
@@ -94,13 +98,6 @@ def test_each_question_is_compared_with_its_part():
     expected = np.corrcoef([1, 1, 2, 2, -1, -1], LABELS["correctness"])[0, 1]
     assert values_of(found, "correctness", "M")["Pearson"] == pytest.approx(expected)
     assert found.groupby("asked")["part"].first().to_dict() == agreement.PART_OF
-
-
-def test_one_annotator_against_the_other_is_one_observation_a_pair():
-    found = agreement.pair_agreement(LABELS, pair_scores([0.3, -0.2, 0.1]), **FEW)
-    people = values_of(found, "overall", agreement.ANNOTATOR)
-    assert people["Pearson"] == pytest.approx(np.corrcoef([2, -1, 0], [1, -2, 1])[0, 1])
-    assert set(found.loc[found["metric"] == agreement.ANNOTATOR, "n"]) == {3}
 
 
 def test_a_missing_difference_is_the_median_as_published():
@@ -228,24 +225,11 @@ def texts(mirror):
     return {name: one.load() for name, one in datasets.SETS.items()}
 
 
-class Noting(LLMJudge):
-    """A judge that replays a recording and keeps the keys that it was asked for."""
-
-    def __init__(self, *settings, **more):
-        self.keys = set()
-        super().__init__(*settings, **more)
-
-    def key(self, request):
-        found = super().key(request)
-        self.keys.add(found)
-        return found
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*is not the whole file")
 def test_every_recorded_reply_answers_and_gives_the_committed_scores(texts):
     files = ("replies.jsonl", "label_replies.jsonl", "systems_replies.jsonl")
-    judge = recorded(*(f"human/{file}" for file in files), kind=Noting)
+    judge = recorded(*(f"human/{file}" for file in files))
     for name, (triplets, answers, labels) in texts.items():
         one = datasets.SETS[name]
         drawn = agreement.sample(labels, one.judged) if one.judged else {(a.triplet_id, a.model) for a in answers}
