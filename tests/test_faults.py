@@ -267,7 +267,7 @@ def test_an_interrupt_saves_what_came_and_says_how_to_go_on(tmp_path):
     assert process.returncode != 0
     assert f"stopped; 20 replies that came are saved in {path}; run it again" in err
     (tmp_path / "copy.sqlite").write_bytes(path.read_bytes())   # the main file alone has them all
-    assert len(Replies(tmp_path / "copy.sqlite")) == 20
+    assert len(Replies(tmp_path / "copy.sqlite").records()) == 20
 
 
 @pytest.mark.slow
