@@ -33,11 +33,10 @@ if TYPE_CHECKING:
 
 STORE = "ems-replies.sqlite"
 ENOUGH = 0.95            # share of points, and of answers, that must have a score for exit status 0
-# Options as `build` takes them, as `LLMJudge.of` does, and others that are about a judge.
+# Options as `build` takes them, and as `LLMJudge.of` does.
 OF_STAGES = ("extractor", "matcher", "encoder", "joint", "max_score", "prompts")
 OF_THE_JUDGE = ("base_url", "key_env", "workers", "timeout", "recorded", "mode", "weights", "seed",
                 "temperature", "thinking_tokens", "prices", "spend_limit")
-WITH_A_JUDGE = ("joint", "max_score", "prompts", "dry_run")
 # Options of several commands, and what argparse is told of them.
 JSON: dict[str, Any] = {"action": "store_true", "help": "JSON on standard output"}
 CLUSTER: dict[str, Any] = {"choices": ("group", "triplet_id"), "default": "group",
@@ -156,6 +155,8 @@ def evaluate(args: argparse.Namespace) -> int:
     points), if you like context and group (such as a company); an answer has triplet_id, model and answer.
     """
     _keep(args.output, args.triplets, args.answers, args.store, *getattr(args, "recorded", []))
+    if args.metric and args.scorer:
+        raise InputError("--metric takes the place of a scorer: leave --scorer out, or evaluate twice")
     judge = _judge(args)
     evaluator = OwnMetric(args.metric) if args.metric else build(judge, args.scorer, **_stages(args))
     results = _results(args, judge, evaluator)
@@ -245,7 +246,8 @@ def _status(rows: Sequence[Row], reasons: Counter[str], failures: Counter[str]) 
 def _judge(args: argparse.Namespace) -> LLMJudge | None:
     """The judge that the options name; None for none, and then InputError for options that are about one."""
     if args.judge == "none":
-        if idle := [name for name in vars(args) if name in (*OF_THE_JUDGE, *WITH_A_JUDGE)]:
+        needy = (*OF_THE_JUDGE, "joint", "max_score", "prompts", "dry_run")
+        if idle := [name for name in vars(args) if name in needy]:
             raise InputError(f"--{idle[0].replace('_', '-')} needs a judge; name one with --judge MODEL, or "
                              "leave the option out")
         return None
@@ -271,6 +273,7 @@ def _report(commands: Any) -> None:
     add = _command(commands, report, "ems report results.jsonl -o report.html")
     add("results", metavar="RESULTS", help="results of ems evaluate, or a run's alignments.jsonl")
     add("-o", "--output", required=True, metavar="FILE.html", help="file to write")
+    add("--cluster", **CLUSTER)
 
 
 def report(args: argparse.Namespace) -> int:
@@ -280,7 +283,7 @@ def report(args: argparse.Namespace) -> int:
 
     _keep(args.output, args.results)
     results, rows = worst_results(args.results)
-    print(save_report(results, args.output, of_rows(rows)))
+    print(save_report(results, args.output, of_rows(rows).assign(group=lambda frame: frame[args.cluster])))
     return 0
 
 

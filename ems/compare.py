@@ -1,7 +1,4 @@
-"""Results of the same questions: how far two sets of them, or the models within one, differ, and where.
-
-Of results that are read line by line only the values are kept.
-"""
+"""Results of the same questions: how far two sets of them, or the models within one, differ, and where."""
 
 from __future__ import annotations
 

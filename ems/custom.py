@@ -53,7 +53,9 @@ def as_stage(given: Any, kind: str) -> Any:
         digest = "source unknown"
     call: Any = partial(_called, stage, kind, name)
     call.signature = f"{name}:{digest}"
-    return PairScorer(call.signature, call) if kind == "scorer" else call
+    if kind == "scorer":
+        return PairScorer(call.signature, lambda *sides: call(list(zip(*sides, strict=True))))
+    return call
 
 
 def _called(function: Any, kind: str, name: str, *items: Sequence[Any]) -> list[Any]:

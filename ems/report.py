@@ -47,14 +47,15 @@ def save_report(results: Results, path: str | Path, values: pd.DataFrame | None 
     shown = to_frame(results)
     of_all = shown if values is None else values
     summary, differences, support = summarise(of_all), _differences(of_all), _support(results)
+    points = _words(results)
     parts = {"differences": differences, "support": support, "rest": len(shown) < len(of_all),
-             "words": "Coverage(local)" in results}
+             "points": points, "words": "Coverage(local)" in results}
     page, style, script = ((TEMPLATES / name).read_text(encoding="utf-8")
                            for name in ("report.html", "report.css", "report.js"))
     return write_file(path, [Template(page).substitute(
         style=style, style_hash=_hash(style), script=script, script_hash=_hash(script),
         summary=_table(means_table(summary)), differences=differences, support=support,
-        clusters=summary["clusters"].max(), least=MIN_CLUSTERS, words=_words(results),
+        clusters=summary["clusters"].max(), least=MIN_CLUSTERS, words=points,
         settings=_settings(results), data=base64.b64encode(_packed(results)).decode(),
         **{f"no_{name}": "" if has else "hidden" for name, has in parts.items()})])
 

@@ -13,7 +13,6 @@ import os
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from importlib import metadata
@@ -177,9 +176,8 @@ def _run(path: Path, values: Parameters, folder: Path, notes: dict[str, Any]) ->
     """Run a notebook, and note with what."""
     notes.pop(path.stem, None)
     say(f"{path.stem} ...")
-    began = time.monotonic()
     _execute(path, folder / "notebooks" / path.name, values)
-    say(f"{path.stem}: done in {time.monotonic() - began:.0f} s")
+    say(f"{path.stem}: done")
     notes[path.stem] = {"parameters": values, "sha256": _hash(path), "finished": utc()}
 
 

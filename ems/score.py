@@ -78,35 +78,32 @@ def rows_request(task: str, prompt: str, schema: dict[str, Any], longest: Sequen
 
 
 class PairScorer:
-    """A scorer without a judge: `score` gives the values of a list of pairs, those of all answers at once."""
+    """A scorer without a judge: `score` takes reference points and answer points, and gives their values."""
 
-    def __init__(self, signature: str, score: Callable[[list[Pair]], Sequence[float | None]]):
+    def __init__(self, signature: str, score: Callable[[list[str], list[str]], Sequence[float | None]]):
         self.signature, self._score = signature, score
 
     def __call__(self, groups: Sequence[Sequence[Pair]]) -> list[list[float | None]]:
-        values = iter(self._score([pair for group in groups for pair in group]))
+        pairs = [pair for group in groups for pair in group]
+        values = iter(self._score([ref for ref, _ in pairs], [ans for _, ans in pairs]))
         return [[next(values) for _ in group] for group in groups]
-
-
-def _sides(pairs: Sequence[Pair]) -> tuple[list[str], list[str]]:
-    return [ref for ref, _ in pairs], [ans for _, ans in pairs]
 
 
 def rouge_scorer() -> PairScorer:
     """ROUGE-L F1 of two points, in [0, 1]; the paper does not say which ROUGE it takes."""
     return PairScorer("rouge:rougeL,stemmed",
-                      lambda pairs: [f1 for _, _, f1 in rouge(*_sides(pairs), ["rougeL"])["rougeL"]])
+                      lambda refs, answers: [f1 for _, _, f1 in rouge(refs, answers, ["rougeL"])["rougeL"]])
 
 
 def bleu_scorer() -> PairScorer:
     """Sentence BLEU of two points, in [0, 1]; see `bleu`."""
-    return PairScorer(BLEU_SIGNATURE, lambda pairs: bleu(*_sides(pairs)))
+    return PairScorer(BLEU_SIGNATURE, bleu)
 
 
 def bert_scorer(encoder: Any) -> PairScorer:
     """BERTScore F1 of two points, clipped to [0, 1]; the encoder cuts texts at 512 tokens."""
     return PairScorer(f"bertscore:{encoder.signature}",
-                      lambda pairs: [min(1.0, max(0.0, f1)) for f1 in encoder.bertscore(*_sides(pairs))[2]])
+                      lambda *texts: [min(1.0, max(0.0, f1)) for f1 in encoder.bertscore(*texts)[2]])
 
 
 def bleu(references: Sequence[str], answers: Sequence[str]) -> list[float]:

@@ -22,6 +22,7 @@ LATEX = str.maketrans({
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
     ">": r"\textgreater{}", "|": r"\textbar{}", "†": r"$^{\dagger}$", "–": "--", "…": r"\ldots{}",
     **{character: "\\" + character for character in "&%$#_{}"}})
+BY_WORDS = "Coverage(local) compares words and numbers: rewording can cost more than a wrong number."
 NOTES = (
     "Brackets: 95 % interval of the mean, Student's t over whole clusters, of which an end may pass 0 or 1; "
     f"none with fewer than {MIN_CLUSTERS} clusters. Parentheses: the mean if unscored points scored 0, or 1.",
@@ -53,7 +54,9 @@ def as_text(table: pd.DataFrame, limit: int = NAME_LIMIT) -> str:
     safe = table.map(lambda cell: shortened(cell, limit) if isinstance(cell, str) else cell)
     shown = safe.rename(columns=shortened).to_string(index=False, na_rep="–", float_format="{:z.3f}".format)
     few = "clusters" in table and table["clusters"].min() < MIN_CLUSTERS
-    return f"{shown}\nNo interval over fewer than {MIN_CLUSTERS} clusters." if few else shown
+    by_words = "metric" in table and "Coverage(local)" in set(table["metric"])
+    notes = [f"No interval over fewer than {MIN_CLUSTERS} clusters."] * bool(few) + [BY_WORDS] * by_words
+    return "\n".join([shown, *notes])
 
 
 def means_table(summary: pd.DataFrame) -> pd.DataFrame:
@@ -82,10 +85,9 @@ def table1(summary: pd.DataFrame, paper: pd.DataFrame | None = None, models: Seq
            ) -> pd.DataFrame:
     """Table 1 from `stats.summarise`: a row per metric and part, a column per model.
 
-    A cell reads "0.412 [0.371, 0.455] †": value, 95 % interval, and a mark where under 95 % of the points or
-    answers were scored. With unscored points follows "(0.39 to 0.43)": the mean if these scored 0, or 1;
-    where `paper` (columns metric, part, model, value) has the cell, "; paper 0.37 (+0.042)": its value, and
-    the gap to it. `models` are the columns, by default all, small to large.
+    A cell has the value, its 95 % interval, † where under 95 % of the points or answers were scored, with
+    unscored points the mean if these scored 0, or 1, and where `paper` (columns metric, part, model, value)
+    has the cell, its value and the gap to it. `models` are the columns, by default all, small to large.
     """
     models = list(models) or sorted(summary["model"].unique(), key=by_size)
     shown = in_order(summary[summary["model"].isin(models)])

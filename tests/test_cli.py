@@ -251,6 +251,7 @@ def test_an_import_path_stands_in_for_a_stage_or_for_all(files, mine, tmp_path, 
 @pytest.mark.parametrize(("options", "words"), [
     (["--scorer", "mine:pars"], "no attribute 'pars'"), (["--scorer", "rogue"], "did you mean 'rouge'"),
     (["--support", "llm"], "--support llm asks a judge"), (["--metric", "mine:words", "--support", "numbers"], "has none; leave it out"),
+    (["--metric", "mine:words", "--scorer", "rouge"], "--metric takes the place of a scorer"),
     (["--judge", "m", "--prompts", "nobodys"], "no prompt set 'nobodys'"), (["--judge", "m", "--workers", "0"], "workers"),
     (["--judge", "m", "--spend-limit", "5"], "needs prices"), (["--judge", "m", "--prices", "bad.yaml"], "is not YAML"),
     (["--judge", "m", "--key-env", "NO_SUCH_KEY"], "no key in NO_SUCH_KEY"),
@@ -269,7 +270,9 @@ def test_what_cannot_be_is_one_line_and_exit_2(files, mine, tmp_path, capsys, op
 def test_points_are_checked_against_the_document(files, tmp_path, capsys):
     assert main([*files, "--support", "numbers"]) == 0
     assert results(tmp_path)[0]["support"][0]["reason"] == "2 of 2 numbers found"
-    assert "The answers' points in the documents" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "The answers' points in the documents" in shown
+    assert "Coverage(local) compares words and numbers: rewording can cost more than a wrong number.\n" in shown
     reply = json.dumps({"labels": ["Entailment", "Contradiction"]})
     with Loopback(lambda body: reply if "labels" in str(body) else by_words(body)) as server:
         assert main([*files, *by(server, tmp_path, "--support", "llm")]) == 0
