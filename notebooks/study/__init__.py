@@ -33,8 +33,8 @@ COMMITTED = ROOT / "data" / "q3-2024"           # the data set that a run withou
 
 def open_run(name: str) -> tuple[Path, Path]:
     """The project's folder, to which paths in parameters are relative, and the run's, made if absent."""
-    pd.set_option("display.max_colwidth", 120, "display.max_rows", 200, "display.precision", 3,
-                  "display.html.use_mathjax", False)                # a "$" begins no formula
+    pd.set_option("display.max_colwidth", 120, "display.max_rows", 200, "display.precision", 3)
+    pd.set_option("display.html.use_mathjax", False)                # a "$" begins no formula
     warnings.filterwarnings("ignore", message="IProgress not found")
     run = ROOT / name
     run.mkdir(parents=True, exist_ok=True)

@@ -193,8 +193,7 @@ def drawn(triplets: Iterable[Triplet], number: int = 0) -> list[Triplet]:
 def by_grain(judge: Judge, triplets: Sequence[Triplet], answers: Sequence[Answer], groups: int = 6
              ) -> dict[str, list[EMSResult]]:
     """Answers to one triplet of each of so many groups, judged in one call on the judge's points (`JUDGED`)
-    and on points of 1 to 3 sentences. In a replay an answer is left out of the forms it is not recorded for;
-    {} where one of the forms has none.
+    and on points of 1 to 3 sentences; without those that a replay lacks. {} where a form has none.
     """
     few = {t.id for t in one_a_group(triplets, groups)}
     grains: dict[str, Extractor] = {JUDGED: LLMExtractor(judge), "1 sentence": Sentences(1),

@@ -16,6 +16,7 @@ import pandas as pd
 from scipy import stats
 
 from ems.frames import by_size
+from ems.io import say, some
 from ems.stats import auc, paired_table, summarise, with_verdicts
 from ems.types import InputError
 
@@ -24,10 +25,12 @@ KEYS = ["group", "triplet_id"]
 
 
 def labelled(sizes: Mapping[str, Any], models: Iterable[str]) -> dict[str, Any]:
-    """The models of a run in the order of `sizes`, with its labels; with others, by name, these last."""
-    present = set(models)
-    strange = sorted(present - sizes.keys(), key=by_size)
-    return {model: model if strange else sizes[model] for model in [*sizes, *strange] if model in present}
+    """The models of a run that `sizes` names, with its labels; all by size where it names none of them."""
+    present = sorted(set(models), key=by_size)
+    absent = [model for model in sizes if model not in present]
+    if 0 < len(absent) < len(sizes):
+        say(f"no answers of {some(absent)} in this run; there are {some(present, 9)}")
+    return {model: size for model, size in sizes.items() if model in present} or {m: m for m in present}
 
 
 def as_values(scores: pd.DataFrame, metrics: Mapping[str, str]) -> pd.DataFrame:
@@ -50,10 +53,9 @@ def families(scores: pd.DataFrame, metrics: Mapping[str, str], systems: Mapping[
     values = as_values(scores[scores["model"].isin(list(known))], metrics).dropna(subset="value")
     steps = []
     for family in dict.fromkeys(family for family, _ in known.values()):
-        members = [name for name in known if known[name][0] == family]
-        of_family = values[values["model"].isin(members)]
-        pairs = paired_table(of_family, models=members, cluster=cluster, seed=seed)
-        nearest = pairs["a"].map(members.index) - pairs["b"].map(members.index) == 1
+        names = [name for name in known if known[name][0] == family]
+        pairs = paired_table(values[values["model"].isin(names)], models=names, cluster=cluster, seed=seed)
+        nearest = pairs["a"].map(names.index) - pairs["b"].map(names.index) == 1
         steps.append(pairs[nearest])
     tables = summarise(values, cluster=cluster), with_verdicts(pd.concat(steps, ignore_index=True))
     for table, column in zip(tables, ("model", "a"), strict=True):
