@@ -133,6 +133,7 @@ def test_a_triplet_without_a_document_is_refused(contexts, says):
     ("Americas revenue was $41,664 million.", ()),                  # the table's scale stands elsewhere
     ("In 2019 it was $10,019.", ("2019", "10,019")),                # what may be a year has no comma
     ("Six million, or 6 million, phones.", ("6,000,000",)),         # ... but "6%" is not six million
+    ("It came to $94.87 billion.", ("94,870,000,000",)),            # the document is rounder than that
 ])
 def test_which_numbers_the_document_has(point, missing):
     checked, = check_numbers([result(point)], {"t": CALL})

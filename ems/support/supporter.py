@@ -99,17 +99,16 @@ def _numbers_of(text: str | tuple[str, ...]) -> tuple[Number, ...]:
     return tuple(term for term in terms if isinstance(term, Number))
 
 
-def _is_same(a: Number, b: Number) -> bool:
-    """Whether two numbers are the same as far as both are printed.
+def _is_same(stated: Number, found: Number) -> bool:
+    """Whether a document's number, rounded as an answer prints its own, is the answer's: 4 is not 3.5.
 
     One of the two may lack the scale word of the other, as in a table "in millions", where both have three
     digits or more: "7 million" is not any 7.
     """
-    bare, scaled = (b, a) if a.scaled else (a, b)
     factors = [1.0]
-    if scaled.scaled and not bare.scaled and all(n.rounding <= PRECISE * n.value for n in (a, b)):
-        factors += FACTORS
-    return any(abs(bare.value * factor - scaled.value) <= max(bare.rounding * factor, scaled.rounding)
+    if stated.scaled != found.scaled and all(n.rounding <= PRECISE * n.value for n in (stated, found)):
+        factors += [1 / factor if found.scaled else factor for factor in FACTORS]
+    return any(abs(found.value * factor - stated.value) <= stated.rounding + 1e-9 * stated.value
                for factor in factors)
 
 
