@@ -26,8 +26,8 @@ from ems.judge import Request
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "data" / "q3-2024"
-LATENCY = 0.4            # seconds that the server takes for a reply
-Row = tuple[str, str, str]       # what, value, ratio
+LATENCY = 0.4  # seconds that the server takes for a reply
+Row = tuple[str, str, str]  # what, value, ratio
 CUT = """
 import sys, time
 from ems.local.sentences import SentenceExtractor
@@ -40,8 +40,13 @@ print(time.perf_counter() - began)
 def run(*command: Any) -> tuple[float, float, str]:
     """Seconds, peak memory in MiB and output of a Python command in a process of its own."""
     began = time.perf_counter()
-    with subprocess.Popen([sys.executable, *map(str, command)], cwd=ROOT, stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, *map(str, command)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
         out = process.stdout.read() if process.stdout else ""
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -61,30 +66,49 @@ def start_rows(folder: Path) -> Iterator[Row]:
     python = quickest("-c", "pass")
     yield "python -c pass", f"{python:.2f} s", ""
     files = ["--reference", folder / "r.txt", "--answer", folder / "r.txt"]
-    for what, command in (("ems --help", ["--help"]), ("ems score, one answer, no judge", ["score", *files])):
+    for what, command in (
+        ("ems --help", ["--help"]),
+        ("ems score, one answer, no judge", ["score", *files]),
+    ):
         seconds = quickest("-m", "ems", *command)
         yield what, f"{seconds:.2f} s", f"{seconds / python:.1f} times python"
 
 
 def copies(folder: Path, times: int) -> tuple[Path, Path]:
     """The data set so many times over, as files: fifty questions and two hundred answers each time."""
-    triplets, answers = ems.load_triplets(DATA / "triplets.jsonl"), ems.load_answers(DATA / "answers.jsonl")
-    rows = [{"id": f"{i}-{t.id}", "group": t.group, "question": t.question, "reference": t.reference}
-            for i in range(times) for t in triplets]
-    answered = [{"triplet_id": f"{i}-{a.triplet_id}", "model": a.model, "answer": a.answer}
-                for i in range(times) for a in answers]
-    return write_jsonl(folder / f"t{times}.jsonl", rows), write_jsonl(folder / f"a{times}.jsonl", answered)
+    triplets, answers = (
+        ems.load_triplets(DATA / "triplets.jsonl"),
+        ems.load_answers(DATA / "answers.jsonl"),
+    )
+    rows = [
+        {"id": f"{i}-{t.id}", "group": t.group, "question": t.question, "reference": t.reference}
+        for i in range(times)
+        for t in triplets
+    ]
+    answered = [
+        {"triplet_id": f"{i}-{a.triplet_id}", "model": a.model, "answer": a.answer}
+        for i in range(times)
+        for a in answers
+    ]
+    return write_jsonl(folder / f"t{times}.jsonl", rows), write_jsonl(
+        folder / f"a{times}.jsonl", answered
+    )
 
 
 def local_rows(folder: Path) -> Iterator[Row]:
     """Evaluation without a judge: its speed, its memory, and texts that are nothing but signs."""
     memories = []
     for times in (5, 100):
-        seconds, memory, _ = run("-m", "ems", "evaluate", *copies(folder, times), "-o", folder / "o.jsonl")
+        seconds, memory, _ = run(
+            "-m", "ems", "evaluate", *copies(folder, times), "-o", folder / "o.jsonl"
+        )
         memories.append(memory)
         ratio = f"{memory / memories[0]:.2f} times the memory of 1,000" if times > 5 else ""
-        yield (f"ems evaluate, {200 * times:,} answers, no judge",
-               f"{200 * times / seconds:.0f} answers/s, {memory:.0f} MiB", ratio)
+        yield (
+            f"ems evaluate, {200 * times:,} answers, no judge",
+            f"{200 * times / seconds:.0f} answers/s, {memory:.0f} MiB",
+            ratio,
+        )
     plain = float(run("-c", CUT, "Sales rose by 5 percent. ")[2])
     yield "a megabyte of sentences, cut into points", f"{plain:.2f} s", ""
     for text in (".", "-1"):
@@ -111,15 +135,22 @@ def bare(url: str, workers: int, asked: Sequence[Request]) -> float:
     async def all_of_them() -> float:
         slots = asyncio.Semaphore(workers)
         async with openai.AsyncOpenAI(api_key="none", base_url=url, max_retries=0) as client:
+
             async def one(request: Request) -> None:
                 async with slots:
                     await client.chat.completions.create(
-                        model="bench", messages=[{"role": "user", "content": request.prompt}],
-                        max_tokens=request.max_tokens, temperature=0.0, seed=7)
+                        model="bench",
+                        messages=[{"role": "user", "content": request.prompt}],
+                        max_tokens=request.max_tokens,
+                        temperature=0.0,
+                        seed=7,
+                    )
+
             await one(asked[0])
             began = time.perf_counter()
             await asyncio.gather(*map(one, asked))
             return time.perf_counter() - began
+
     return asyncio.run(all_of_them())
 
 
@@ -142,21 +173,37 @@ def judge_rows(folder: Path) -> Iterator[Row]:
             asked = requests(calls, f"ask {workers}")
             store = ems.Replies(folder / f"{workers}.sqlite")
             judge = ems.LLMJudge("bench", store=store, base_url=url, workers=workers)
-            judge.ask(requests(1, "warm-up"))                 # the first call imports the client
+            judge.ask(requests(1, "warm-up"))  # the first call imports the client
             began = time.perf_counter()
             lost = sum(record.usable is None for record in judge.ask(asked))
             ours, theirs = time.perf_counter() - began, bare(url, workers, asked)
             ideal = calls * LATENCY / workers
-            yield (f"{calls:,} calls of {LATENCY} s, {workers} workers, {lost} lost", f"{ours:.2f} s",
-                   f"{ideal / ours:.0%} of the ideal, {theirs / ours:.0%} of the official client's speed")
+            yield (
+                f"{calls:,} calls of {LATENCY} s, {workers} workers, {lost} lost",
+                f"{ours:.2f} s",
+                f"{ideal / ours:.0%} of the ideal, {theirs / ours:.0%} of the official client's speed",
+            )
 
 
 def replay_rows(folder: Path) -> Iterator[Row]:
     """The data set's two hundred answers by EMS(LLM), joint, from the recorded replies."""
     files = [DATA / "triplets.jsonl", DATA / "answers.jsonl", "-o", folder / "r.jsonl"]
     command = ["-m", "ems", "evaluate", *files]
-    recorded = ["--judge", "large-llm-2026-11", "--mode", "replay", "--joint", "--temperature", "none",
-                "--seed", "none", "--recorded", DATA / "replies.jsonl", "--store", folder / "s.sqlite"]
+    recorded = [
+        "--judge",
+        "large-llm-2026-11",
+        "--mode",
+        "replay",
+        "--joint",
+        "--temperature",
+        "none",
+        "--seed",
+        "none",
+        "--recorded",
+        DATA / "replies.jsonl",
+        "--store",
+        folder / "s.sqlite",
+    ]
     alone, *_ = run(*command)
     seconds, memory, _ = run(*command, *recorded)
     yield "200 answers without a judge", f"{alone:.1f} s", ""

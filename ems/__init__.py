@@ -14,18 +14,21 @@ checks points against the document. The public names are those below, each impor
 import lazy_loader
 
 __version__ = "0.1.0"
-__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
-    "types": ["Answer", "InputError", "Triplet"],
-    "results": ["CoverageResult", "EMSResult"],
-    "data": ["load_answers", "load_results", "load_triplets"],
-    "evaluators": ["build", "score_answer"],
-    "pipeline": ["EMS"],
-    "coverage": ["Coverage"],
-    "baselines": ["RAGChecker"],
-    "judge.client": ["LLMJudge"],
-    "judge.store": ["Replies"],
-    "metrics": ["ems_scores"],
-    "frames": ["to_frame"],
-    "stats": ["paired_table", "summarise"],
-    "tables": ["table1"],
-})
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "types": ["Answer", "InputError", "Triplet"],
+        "results": ["CoverageResult", "EMSResult"],
+        "data": ["load_answers", "load_results", "load_triplets"],
+        "evaluators": ["build", "score_answer"],
+        "pipeline": ["EMS"],
+        "coverage": ["Coverage"],
+        "baselines": ["RAGChecker"],
+        "judge.client": ["LLMJudge"],
+        "judge.store": ["Replies"],
+        "metrics": ["ems_scores"],
+        "frames": ["to_frame"],
+        "stats": ["paired_table", "summarise"],
+        "tables": ["table1"],
+    },
+)

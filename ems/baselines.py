@@ -23,11 +23,19 @@ from .results import Result, ScoreResult
 from .score import BLEU_SIGNATURE, MAX_TOKENS, bleu, rouge, rows_request
 from .types import Answer, Points, Signature, Triplet
 
-__all__ = ["BLEU_SIGNATURE", "Claims", "JudgeAlone", "RAGChecker", "bertscore", "bleu", "claim_scores",
-           "rouge"]
+__all__ = [
+    "BLEU_SIGNATURE",
+    "Claims",
+    "JudgeAlone",
+    "RAGChecker",
+    "bertscore",
+    "bleu",
+    "claim_scores",
+    "rouge",
+]
 LABELS = ("Entailment", "Neutral", "Contradiction")
 LABELS_SCHEMA = reply_schema("labels", {"type": "string", "enum": list(LABELS)})
-CLAIMS_PER_CALL = 30         # are checked together: a lost reply loses no more labels than that
+CLAIMS_PER_CALL = 30  # are checked together: a lost reply loses no more labels than that
 Labels = tuple[str | None, ...]
 
 
@@ -36,31 +44,51 @@ def bertscore(references: Sequence[str], answers: Sequence[str], encoder: Encode
     return encoder.bertscore(references, answers)[2]
 
 
-def score_result(triplet: Triplet, answer: Answer, value: float | None, signature: Signature) -> ScoreResult:
+def score_result(
+    triplet: Triplet, answer: Answer, value: float | None, signature: Signature
+) -> ScoreResult:
     """One value of a whole answer; None is unscored, and nan the value of one whose reference is empty."""
-    reason = "no value could be read" if value is None else "the reference is empty" if isnan(value) else ""
-    return ScoreResult(answer.triplet_id, answer.model, nan if value is None else value, signature=signature,
-                       question=triplet.question, group=triplet.group, unscored=int(value is None),
-                       reason=reason)
+    reason = (
+        "no value could be read"
+        if value is None
+        else "the reference is empty"
+        if isnan(value)
+        else ""
+    )
+    return ScoreResult(
+        answer.triplet_id,
+        answer.model,
+        nan if value is None else value,
+        signature=signature,
+        question=triplet.question,
+        group=triplet.group,
+        unscored=int(value is None),
+        reason=reason,
+    )
 
 
 # --- RAGChecker (Ru et al., 2024): claims of both sides, each checked against the other text ---
+
 
 @dataclass(frozen=True)
 class Claims(Result):
     """RAGChecker's view of one answer; metrics are in [0, 1], nan as `claim_scores` says."""
 
-    response_claims: Points | None         # None = the judge's list could not be read
+    response_claims: Points | None  # None = the judge's list could not be read
     gt_answer_claims: Points | None
-    answer2response: Labels                # per response claim, what the reference says; None = unscored
-    response2answer: Labels                # per reference claim, what the response says
+    answer2response: Labels  # per response claim, what the reference says; None = unscored
+    response2answer: Labels  # per reference claim, what the response says
     recall: float = nan
     precision: float = nan
     f1: float = nan
 
 
-def claim_scores(response_claims: Points | None, gt_answer_claims: Points | None, answer2response: Labels,
-                 response2answer: Labels) -> tuple[float, float, float]:
+def claim_scores(
+    response_claims: Points | None,
+    gt_answer_claims: Points | None,
+    answer2response: Labels,
+    response2answer: Labels,
+) -> tuple[float, float, float]:
     """RAGChecker's overall precision, recall and F1, each in [0, 1].
 
     Precision is the share of response claims that the reference entails, recall the share of reference
@@ -86,44 +114,82 @@ class RAGChecker(Evaluator[Claims]):
 
     def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None):
         self.prompts = prompts or Prompts()
-        self.stage = SimpleNamespace(signature=self.prompts.signature("claims", "entail_all"),
-                                     judge=as_judge(judge), failures=Counter())
+        self.stage = SimpleNamespace(
+            signature=self.prompts.signature("claims", "entail_all"),
+            judge=as_judge(judge),
+            failures=Counter(),
+        )
         super().__init__(ragchecker=self.stage)
 
     def batch(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]) -> list[Claims]:
         """List the claims of both sides, those of equal texts once, and check them."""
         asked = [(triplets[answer.triplet_id], answer) for answer in answers]
-        claims = self._claims((t.question, text) for t, a in asked for text in (t.reference, a.answer))
+        claims = self._claims(
+            (t.question, text) for t, a in asked for text in (t.reference, a.answer)
+        )
         own = [claims[t.question, a.answer] for t, a in asked]
         ref = [claims[t.question, t.reference] for t, _ in asked]
         said = self._labels([t.reference for t, _ in asked], own)
         back = self._labels([a.answer for _, a in asked], ref)
         sides = zip(asked, own, ref, said, back, strict=True)
-        return [_with_metrics(Claims(a.triplet_id, a.model, o, r, s, b, question=t.question, group=t.group,
-                                     signature=self.signature)) for (t, a), o, r, s, b in sides]
+        return [
+            _with_metrics(
+                Claims(
+                    a.triplet_id,
+                    a.model,
+                    o,
+                    r,
+                    s,
+                    b,
+                    question=t.question,
+                    group=t.group,
+                    signature=self.signature,
+                )
+            )
+            for (t, a), o, r, s, b in sides
+        ]
 
     def _claims(self, texts: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Points | None]:
         """The claims of each different (question, text); an empty text has none, without a call."""
         clean = {(question, text): harmless(text) for question, text in texts}
-        requests = {pair: list_request(self.prompts, "claims", "claims", text, 2 * room(text),
-                                       question=quoted(pair[0])) for pair, text in clean.items() if text}
+        requests = {
+            pair: list_request(
+                self.prompts, "claims", "claims", text, 2 * room(text), question=quoted(pair[0])
+            )
+            for pair, text in clean.items()
+            if text
+        }
         found = ask_lists(self.stage.judge, requests, "claims", self.stage.failures)
         return {pair: found.get(pair, ()) for pair in clean}
 
     def _labels(self, texts: Sequence[str], claims: Sequence[Points | None]) -> list[Labels]:
         """What each text says of each of its claims; an empty text leaves all open, without a call."""
         clean = [harmless(text) for text in texts]
-        labels: list[Labels] = [() if text else ("Neutral",) * len(some or ())
-                                for text, some in zip(clean, claims, strict=True)]
-        parts = [(i, some[start:start + CLAIMS_PER_CALL])
-                 for i, some in enumerate(claims) if some and clean[i]
-                 for start in range(0, len(some), CLAIMS_PER_CALL)]
-        prompts = [self.prompts.fill("entail_all", text=clean[i], claims=numbered(some)) for i, some in parts]
-        requests = [rows_request("entail", prompt, LABELS_SCHEMA, LABELS[-1:] * len(some))
-                    for prompt, (_, some) in zip(prompts, parts, strict=True)]
+        labels: list[Labels] = [
+            () if text else ("Neutral",) * len(some or ())
+            for text, some in zip(clean, claims, strict=True)
+        ]
+        parts = [
+            (i, some[start : start + CLAIMS_PER_CALL])
+            for i, some in enumerate(claims)
+            if some and clean[i]
+            for start in range(0, len(some), CLAIMS_PER_CALL)
+        ]
+        prompts = [
+            self.prompts.fill("entail_all", text=clean[i], claims=numbered(some))
+            for i, some in parts
+        ]
+        requests = [
+            rows_request("entail", prompt, LABELS_SCHEMA, LABELS[-1:] * len(some))
+            for prompt, (_, some) in zip(prompts, parts, strict=True)
+        ]
         read = partial(read_word, words=LABELS)
-        for (i, some), reply in zip(parts, self.stage.judge.ask(requests, "check claims"), strict=True):
-            labels[i] += tuple(parsed_rows(reply, "labels", len(some), read, "entail", self.stage.failures))
+        for (i, some), reply in zip(
+            parts, self.stage.judge.ask(requests, "check claims"), strict=True
+        ):
+            labels[i] += tuple(
+                parsed_rows(reply, "labels", len(some), read, "entail", self.stage.failures)
+            )
         return labels
 
 
@@ -136,8 +202,14 @@ def _with_metrics(c: Claims) -> Claims:
     precision, recall, harmonic = claim_scores(*sides, c.answer2response, c.response2answer)
     unscored = (c.answer2response + c.response2answer).count(None)
     reason = f"{unscored} claims unscored" if unscored else ""
-    return replace(c, precision=precision, recall=recall, f1=harmonic, unscored=unscored,
-                   reason=reason if c.gt_answer_claims else "the reference has no claims")
+    return replace(
+        c,
+        precision=precision,
+        recall=recall,
+        f1=harmonic,
+        unscored=unscored,
+        reason=reason if c.gt_answer_claims else "the reference has no claims",
+    )
 
 
 class JudgeAlone(Evaluator[ScoreResult]):
@@ -149,22 +221,39 @@ class JudgeAlone(Evaluator[ScoreResult]):
 
     def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None):
         self.prompts = prompts or Prompts()
-        self.stage = SimpleNamespace(signature=self.prompts.signature("judge_alone"), judge=as_judge(judge),
-                                     failures=Counter())
+        self.stage = SimpleNamespace(
+            signature=self.prompts.signature("judge_alone"),
+            judge=as_judge(judge),
+            failures=Counter(),
+        )
         super().__init__(judge_alone=self.stage)
 
-    def batch(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]) -> list[ScoreResult]:
+    def batch(
+        self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]
+    ) -> list[ScoreResult]:
         """One value per answer."""
         asked = [(triplets[answer.triplet_id], answer) for answer in answers]
-        values: list[float | None] = [0.0 if triplet.reference.strip() else nan for triplet, _ in asked]
+        values: list[float | None] = [
+            0.0 if triplet.reference.strip() else nan for triplet, _ in asked
+        ]
         judged = [i for i, (t, a) in enumerate(asked) if t.reference.strip() and a.answer.strip()]
-        prompts = [self.prompts.fill("judge_alone", question=quoted(t.question),
-                                     reference=harmless(t.reference), answer=harmless(a.answer))
-                   for t, a in (asked[i] for i in judged)]
+        prompts = [
+            self.prompts.fill(
+                "judge_alone",
+                question=quoted(t.question),
+                reference=harmless(t.reference),
+                answer=harmless(a.answer),
+            )
+            for t, a in (asked[i] for i in judged)
+        ]
         read = partial(read_score, max_score=100)
-        requests = [Request("judge", prompt, MAX_TOKENS, assumed=partial(str, 100), read=read)
-                    for prompt in prompts]
+        requests = [
+            Request("judge", prompt, MAX_TOKENS, assumed=partial(str, 100), read=read)
+            for prompt in prompts
+        ]
         for i, reply in zip(judged, self.stage.judge.ask(requests, "judge answers"), strict=True):
             values[i] = parsed(reply, read, "judge", self.stage.failures)
-        return [score_result(*pair, value, self.signature)
-                for pair, value in zip(asked, values, strict=True)]
+        return [
+            score_result(*pair, value, self.signature)
+            for pair, value in zip(asked, values, strict=True)
+        ]

@@ -32,21 +32,39 @@ if TYPE_CHECKING:
     from .judge.client import LLMJudge
 
 STORE = "ems-replies.sqlite"
-ENOUGH = 0.95            # share of points, and of answers, that must have a score for exit status 0
+ENOUGH = 0.95  # share of points, and of answers, that must have a score for exit status 0
 # Options as `build` takes them, and as `LLMJudge.of` does.
 OF_STAGES = ("extractor", "matcher", "encoder", "joint", "max_score", "prompts")
-OF_THE_JUDGE = ("base_url", "key_env", "workers", "timeout", "recorded", "mode", "weights", "seed",
-                "temperature", "thinking_tokens", "prices", "spend_limit")
+OF_THE_JUDGE = (
+    "base_url",
+    "key_env",
+    "workers",
+    "timeout",
+    "recorded",
+    "mode",
+    "weights",
+    "seed",
+    "temperature",
+    "thinking_tokens",
+    "prices",
+    "spend_limit",
+)
 # Options of several commands, and what argparse is told of them.
 JSON: dict[str, Any] = {"action": "store_true", "help": "JSON on standard output"}
-CLUSTER: dict[str, Any] = {"choices": ("group", "triplet_id"), "default": "group",
-                           "help": "what intervals take as one; default group"}
-DRY_RUN: dict[str, Any] = {"action": "store_true", "help": "count calls, tokens and cost without a call"}
+CLUSTER: dict[str, Any] = {
+    "choices": ("group", "triplet_id"),
+    "default": "group",
+    "help": "what intervals take as one; default group",
+}
+DRY_RUN: dict[str, Any] = {
+    "action": "store_true",
+    "help": "count calls, tokens and cost without a call",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status. What argparse does not understand exits with status 2."""
-    if isinstance(sys.stdout, io.TextIOWrapper):       # not every terminal has a dash or an arrow
+    if isinstance(sys.stdout, io.TextIOWrapper):  # not every terminal has a dash or an arrow
         sys.stdout.reconfigure(errors="replace")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -55,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except InputError as error:
         say(f"ems: {error}")
         return 2
-    except BrokenPipeError:                            # `| head` has read enough
+    except BrokenPipeError:  # `| head` has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt as stop:
@@ -65,11 +83,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="ems", description="Extract, match, and score: judge long answers about long texts.",
+        prog="ems",
+        description="Extract, match, and score: judge long answers about long texts.",
         epilog="`ems COMMAND -h` explains a command. Exit status: 0 done; 2 bad input; 3 done, but under "
-               "95 % of the points or of the answers have a score.")
+        "95 % of the points or of the answers have a score.",
+    )
     parser.add_argument("--version", action="version", version=f"ems {__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", title="commands", required=True, dest="command")
+    commands = parser.add_subparsers(
+        metavar="COMMAND", title="commands", required=True, dest="command"
+    )
     for add in (_score, _evaluate, _report, _compare, _agree, _replies, _reproduce):
         add(commands)
     return parser
@@ -78,8 +100,13 @@ def _parser() -> argparse.ArgumentParser:
 def _command(commands: Any, run: Callable[..., int], example: str) -> Callable[..., Any]:
     """Add a command, named and described as the function that runs it; returns what adds an argument."""
     about = str(run.__doc__)
-    command = commands.add_parser(run.__name__, help=about.partition(":")[0], description=about,
-                                  epilog=f"example: {example}", allow_abbrev=False)
+    command = commands.add_parser(
+        run.__name__,
+        help=about.partition(":")[0],
+        description=about,
+        epilog=f"example: {example}",
+        allow_abbrev=False,
+    )
     command.set_defaults(run=run)
     return command.add_argument
 
@@ -105,11 +132,25 @@ def _evaluate(commands: Any) -> None:
     add = _command(commands, evaluate, "ems evaluate triplets.jsonl answers.csv -o results.jsonl")
     add("triplets", metavar="TRIPLETS", help="questions with references")
     add("answers", metavar="ANSWERS", help="the answers to score")
-    add("-o", "--output", required=True, metavar="OUT.jsonl", help="file to write when all are scored")
+    add(
+        "-o",
+        "--output",
+        required=True,
+        metavar="OUT.jsonl",
+        help="file to write when all are scored",
+    )
     add("--cluster", **CLUSTER)
     add("--dry-run", **DRY_RUN, default=argparse.SUPPRESS)
-    add("--support", choices=("llm", "numbers"), help="check points, or their numbers, against the context")
-    add("--metric", metavar="IMPORT:PATH", help="your own: a function from references and answers to values")
+    add(
+        "--support",
+        choices=("llm", "numbers"),
+        help="check points, or their numbers, against the context",
+    )
+    add(
+        "--metric",
+        metavar="IMPORT:PATH",
+        help="your own: a function from references and answers to values",
+    )
     add("--scheduler", metavar="ADDRESS", help="of a Dask cluster, for evaluation without a judge")
     _add_stages(add)
 
@@ -118,33 +159,77 @@ def _add_stages(add: Callable[..., Any]) -> None:
     """What a judge and stages are made of: an option that is not given keeps the default that these have."""
     add("--json", **JSON)
     add("--judge", default="none", metavar="none|MODEL", help="model that judges; default none")
-    add("--scorer", metavar="llm|rouge|bertscore|bleu|coverage|judge|local|ragchecker|IMPORT:PATH",
-        help="default llm with a judge, else local")
+    add(
+        "--scorer",
+        metavar="llm|rouge|bertscore|bleu|coverage|judge|local|ragchecker|IMPORT:PATH",
+        help="default llm with a judge, else local",
+    )
     add("--store", default=STORE, metavar="FILE", help=f"the judge's replies; default {STORE}")
     add = partial(add, default=argparse.SUPPRESS)
-    add("--extractor", metavar="IMPORT:PATH", help="your own: a function from texts to lists of points")
-    add("--matcher", metavar="IMPORT:PATH", help="your own: a function from pairs of lists to indices")
+    add(
+        "--extractor",
+        metavar="IMPORT:PATH",
+        help="your own: a function from texts to lists of points",
+    )
+    add(
+        "--matcher",
+        metavar="IMPORT:PATH",
+        help="your own: a function from pairs of lists to indices",
+    )
     add("--encoder", metavar="NAME", help="model for bertscore; default roberta-large")
     add("--joint", action="store_true", help="ask the judge about all points of an answer at once")
     add("--max-score", type=int, metavar="N", help="the judge's best score; default 10")
-    add("--prompts", metavar="SET", help="the judge's: kit (default), paper or a folder of templates")
-    add("--base-url", metavar="URL", help="address of the judge's endpoint; default OPENAI_BASE_URL")
-    add("--key-env", metavar="NAME", help="environment variable with its key; default OPENAI_API_KEY")
+    add(
+        "--prompts",
+        metavar="SET",
+        help="the judge's: kit (default), paper or a folder of templates",
+    )
+    add(
+        "--base-url", metavar="URL", help="address of the judge's endpoint; default OPENAI_BASE_URL"
+    )
+    add(
+        "--key-env",
+        metavar="NAME",
+        help="environment variable with its key; default OPENAI_API_KEY",
+    )
     add("--workers", type=int, metavar="N", help="questions under way at once; default 32")
     add("--timeout", type=float, metavar="SECONDS", help="for one reply; default 600")
     add("--recorded", action="append", metavar="FILE", help="recorded replies to use as well")
-    add("--mode", choices=("live", "replay"), help="live asks for what is not saved (default), replay never")
-    add("--weights", metavar="REVISION", help="of the judge: a reply belongs to the weights it was made with")
+    add(
+        "--mode",
+        choices=("live", "replay"),
+        help="live asks for what is not saved (default), replay never",
+    )
+    add(
+        "--weights",
+        metavar="REVISION",
+        help="of the judge: a reply belongs to the weights it was made with",
+    )
     add("--seed", type=_or_none(int), metavar="N|none", help="sent with every question; default 7")
-    add("--temperature", type=_or_none(float), metavar="T|none", help="sent with every question; default 0")
-    add("--thinking-tokens", type=int, metavar="N", help="room for a model that thinks first; default 0")
-    add("--prices", metavar="FILE", help="YAML: money for a million tokens as prompt, completion and cached")
+    add(
+        "--temperature",
+        type=_or_none(float),
+        metavar="T|none",
+        help="sent with every question; default 0",
+    )
+    add(
+        "--thinking-tokens",
+        type=int,
+        metavar="N",
+        help="room for a model that thinks first; default 0",
+    )
+    add(
+        "--prices",
+        metavar="FILE",
+        help="YAML: money for a million tokens as prompt, completion and cached",
+    )
     add("--spend-limit", type=float, metavar="MONEY", help="stop before the judge costs more")
 
 
 def _or_none(kind: Callable[[str], float]) -> Callable[[str], float | None]:
     def number(text: str) -> float | None:
         return None if text == "none" else kind(text)
+
     return number
 
 
@@ -156,21 +241,27 @@ def evaluate(args: argparse.Namespace) -> int:
     """
     _keep(args.output, args.triplets, args.answers, args.store, *getattr(args, "recorded", []))
     if args.metric and args.scorer:
-        raise InputError("--metric takes the place of a scorer: leave --scorer out, or evaluate twice")
+        raise InputError(
+            "--metric takes the place of a scorer: leave --scorer out, or evaluate twice"
+        )
     judge = _judge(args)
-    evaluator = OwnMetric(args.metric) if args.metric else build(judge, args.scorer, **_stages(args))
+    evaluator = (
+        OwnMetric(args.metric) if args.metric else build(judge, args.scorer, **_stages(args))
+    )
     results = _results(args, judge, evaluator)
     if judge is not None and "dry_run" in args:
-        deque(results, 0)                 # counted by a judge that plans
+        deque(results, 0)  # counted by a judge that plans
         print(plan_text({judge.name: judge.usage()}))
         return 0
     rows: list[Row] = []
     reasons: Counter[str] = Counter()
+
     def lines() -> Iterator[dict[str, Any]]:
         for result in results:
             rows.extend(values_of(result, metric_of(result)))
             reasons[result.reason] += 1
             yield {"metric": metric_of(result), **result.to_dict()}
+
     write_jsonl(args.output, lines())
     _show(args, judge, rows, results if args.support else ())
     return _status(rows, reasons, evaluator.failures)
@@ -182,24 +273,36 @@ def _results(args: argparse.Namespace, judge: LLMJudge | None, evaluator: Any) -
     from .support.supporter import check_by_judge, check_numbers
 
     if args.support and not hasattr(evaluator, "extractor"):
-        raise InputError("--support checks points, and this scorer or metric has none; leave it out")
+        raise InputError(
+            "--support checks points, and this scorer or metric has none; leave it out"
+        )
     if args.support == "llm" and judge is None:
         raise InputError("--support llm asks a judge; name one, or give --support numbers")
-    triplets = [t if args.support else replace(t, context=None) for t in records(args.triplets, Triplet)]
-    again = Path(args.answers).is_file()         # then read twice, first for errors, and no text kept
-    found = [replace(answer, answer="") if again else answer for answer in records(args.answers, Answer)]
+    triplets = [
+        t if args.support else replace(t, context=None) for t in records(args.triplets, Triplet)
+    ]
+    again = Path(args.answers).is_file()  # then read twice, first for errors, and no text kept
+    found = [
+        replace(answer, answer="") if again else answer for answer in records(args.answers, Answer)
+    ]
     for model, missing in check_join(triplets, found).items():
-        say(f"ems: {model} left {len(missing)} of {len(triplets)} triplets unanswered, e.g. {missing[0]}")
+        say(
+            f"ems: {model} left {len(missing)} of {len(triplets)} triplets unanswered, e.g. {missing[0]}"
+        )
     answers = records(args.answers, Answer) if again else iter(found)
     if not args.scheduler:
         results = evaluator.stream(triplets, answers, None if "dry_run" in args else len(found))
     elif judge is not None or args.metric:
-        raise InputError("--scheduler spreads stages without a judge; a judge scales by its endpoint: more "
-                         "--workers, or a batch endpoint (ems replies export --pending)")
+        raise InputError(
+            "--scheduler spreads stages without a judge; a judge scales by its endpoint: more "
+            "--workers, or a batch endpoint (ems replies export --pending)"
+        )
     else:
         from .distributed import stream
 
-        results = stream(args.scheduler, triplets, list(answers), scorer=args.scorer, **_stages(args))
+        results = stream(
+            args.scheduler, triplets, list(answers), scorer=args.scorer, **_stages(args)
+        )
     contexts = {triplet.id: triplet.context or "" for triplet in triplets}
     if args.support == "numbers":
         return check_numbers(list(results), contexts)
@@ -208,7 +311,9 @@ def _results(args: argparse.Namespace, judge: LLMJudge | None, evaluator: Any) -
     return results
 
 
-def _show(args: argparse.Namespace, judge: LLMJudge | None, rows: list[Row], checked: Sequence[Any]) -> None:
+def _show(
+    args: argparse.Namespace, judge: LLMJudge | None, rows: list[Row], checked: Sequence[Any]
+) -> None:
     """The means with their intervals; then what the documents say, and what the judge was asked."""
     from .stats import summarise
     from .support.supporter import support_table
@@ -233,12 +338,22 @@ def _status(rows: Sequence[Row], reasons: Counter[str], failures: Counter[str]) 
     del reasons[""]
     for reason, times in reasons.most_common(3):
         say(f"ems: {times} of {len(answers)} answers: {reason}")
-    if lost < len(answers) and unscored <= (1 - ENOUGH) * units and lost <= (1 - ENOUGH) * len(answers):
+    if (
+        lost < len(answers)
+        and unscored <= (1 - ENOUGH) * units
+        and lost <= (1 - ENOUGH) * len(answers)
+    ):
         return 0
-    say(f"ems: {unscored} of {units} points are unscored, {lost} of {len(answers)} answers altogether; the "
-        "values speak for the rest only")
+    say(
+        f"ems: {unscored} of {units} points are unscored, {lost} of {len(answers)} answers altogether; the "
+        "values speak for the rest only"
+    )
     for why, times in failures.most_common():
-        hint = "; a model that thinks first needs --thinking-tokens" if why.endswith(": length") else ""
+        hint = (
+            "; a model that thinks first needs --thinking-tokens"
+            if why.endswith(": length")
+            else ""
+        )
         say(f"ems: {times} replies could not be used, {why}{hint}; another --store asks anew")
     return 3
 
@@ -248,8 +363,10 @@ def _judge(args: argparse.Namespace) -> LLMJudge | None:
     if args.judge == "none":
         needy = (*OF_THE_JUDGE, "joint", "max_score", "prompts", "dry_run")
         if idle := [name for name in vars(args) if name in needy]:
-            raise InputError(f"--{idle[0].replace('_', '-')} needs a judge; name one with --judge MODEL, or "
-                             "leave the option out")
+            raise InputError(
+                f"--{idle[0].replace('_', '-')} needs a judge; name one with --judge MODEL, or "
+                "leave the option out"
+            )
         return None
     from .judge.client import LLMJudge
     from .reproduce import parse_yaml
@@ -259,7 +376,9 @@ def _judge(args: argparse.Namespace) -> LLMJudge | None:
         settings["prices"] = parse_yaml(read_text(settings["prices"]), settings["prices"])
     if "dry_run" in args:
         settings["mode"] = "plan"
-    return LLMJudge.of({"mode": "live", "store": args.store, "model": args.judge} | settings, Path(), Path())
+    return LLMJudge.of(
+        {"mode": "live", "store": args.store, "model": args.judge} | settings, Path(), Path()
+    )
 
 
 def _stages(args: argparse.Namespace) -> dict[str, Any]:
@@ -283,14 +402,23 @@ def report(args: argparse.Namespace) -> int:
 
     _keep(args.output, args.results)
     results, rows = worst_results(args.results)
-    print(save_report(results, args.output, of_rows(rows).assign(group=lambda frame: frame[args.cluster])))
+    print(
+        save_report(
+            results, args.output, of_rows(rows).assign(group=lambda frame: frame[args.cluster])
+        )
+    )
     return 0
 
 
 def _compare(commands: Any) -> None:
     add = _command(commands, compare, "ems compare before.jsonl after.jsonl")
     add("a", metavar="A", help="results to compare with; alone, its models are compared")
-    add("b", metavar="B", nargs="?", help="results to compare: a difference above 0 is in their favour")
+    add(
+        "b",
+        metavar="B",
+        nargs="?",
+        help="results to compare: a difference above 0 is in their favour",
+    )
     add("--metric", metavar="NAME", help="which one, where a file holds several")
     add("--cluster", **CLUSTER)
     add("--json", **JSON)
@@ -308,7 +436,12 @@ def compare(args: argparse.Namespace) -> int:
 
 def _agree(commands: Any) -> None:
     add = _command(commands, agree, "ems agree results.jsonl labels.csv")
-    add("results", nargs="+", metavar="RESULTS", help="results of ems evaluate; several are compared")
+    add(
+        "results",
+        nargs="+",
+        metavar="RESULTS",
+        help="results of ems evaluate; several are compared",
+    )
     add("labels", metavar="LABELS", help="CSV file of labels")
 
 
@@ -327,7 +460,9 @@ def _replies(commands: Any) -> None:
     add = _command(commands, replies, "ems replies export --pending batch.jsonl")
     add("action", choices=("export", "import"), help="write replies as JSON lines, or read them")
     add("file", metavar="FILE", help="file to write, or to read")
-    add("--pending", action="store_true", help="export the requests that wait, for a batch endpoint")
+    add(
+        "--pending", action="store_true", help="export the requests that wait, for a batch endpoint"
+    )
     add("--store", default=STORE, metavar="FILE", help=f"default {STORE}")
 
 
@@ -353,8 +488,15 @@ def _reproduce(commands: Any) -> None:
     add = _command(commands, reproduce, "ems reproduce --profile paper --dry-run")
     add("--profile", default="default", metavar="P", help="a name in profiles/")
     add("--only", default="", metavar="03,08", help="these notebooks alone")
-    add("-p", dest="parameters", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"),
-        help="a notebook parameter, or a key of one (JUDGE.mode); its value as YAML")
+    add(
+        "-p",
+        dest="parameters",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("NAME", "VALUE"),
+        help="a notebook parameter, or a key of one (JUDGE.mode); its value as YAML",
+    )
     add("--dry-run", **DRY_RUN)
 
 

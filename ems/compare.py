@@ -18,8 +18,9 @@ Source = str | Path | Iterable[Result]
 CELL = ["metric", "model", "part"]
 
 
-def compare(a: Source, b: Source | None = None, *, metric: str | None = None, cluster: str = "group"
-            ) -> dict[str, pd.DataFrame]:
+def compare(
+    a: Source, b: Source | None = None, *, metric: str | None = None, cluster: str = "group"
+) -> dict[str, pd.DataFrame]:
     """Compare two files of `ems evaluate`, or two lists of results, by one `metric` or all that both have.
 
     Answers are joined by triplet and model; where A has one model, every model of B is held against it.
@@ -31,8 +32,10 @@ def compare(a: Source, b: Source | None = None, *, metric: str | None = None, cl
     of_a = _values(a, metric)
     if b is None:
         if of_a["model"].nunique() < 2:
-            raise InputError("nothing to compare: A alone needs two models with a metric in common, and has "
-                             f"{of_a['model'].nunique()}; name a second file as B")
+            raise InputError(
+                "nothing to compare: A alone needs two models with a metric in common, and has "
+                f"{of_a['model'].nunique()}; name a second file as B"
+            )
         return {"parts": paired_table(of_a, cluster=cluster)}
     of_b = _values(b, metric)
     if of_a["model"].nunique() == 1:
@@ -40,19 +43,29 @@ def compare(a: Source, b: Source | None = None, *, metric: str | None = None, cl
     both = of_a.merge(of_b, on=[*CELL, "triplet_id"], suffixes=("_a", "_b"))
     both = both.rename(columns={"value_a": "a", "value_b": "b"}).dropna(subset=["a", "b"])
     if both.empty:
-        raise InputError(f"nothing to compare: A and B need {metric or 'a metric'} and triplets in common, "
-                         "and models unless A has only one")
+        raise InputError(
+            f"nothing to compare: A and B need {metric or 'a metric'} and triplets in common, "
+            "and models unless A has only one"
+        )
     sides = pd.concat([of_a.assign(side="A"), of_b.assign(side="B")]).groupby("model")
-    tables = [paired_table(rows.assign(model=rows["side"]), models=["A", "B"], cluster=cluster)
-              .assign(model=model) for model, rows in sides]
+    tables = [
+        paired_table(rows.assign(model=rows["side"]), models=["A", "B"], cluster=cluster).assign(
+            model=model
+        )
+        for model, rows in sides
+    ]
     # Of two models the later one is `a` in the table of pairs: here B.
     table = pd.concat(tables).rename(columns={"only_a": "only_b", "only_b": "only_a"})
     means = both.groupby(CELL)[["a", "b"]].mean()
     table = with_verdicts(table.drop(columns=["a", "b"]).join(means, on=CELL, how="inner"))
-    answers = both.loc[both["part"].isin(["F1", "Score"]), ["metric", "model", "triplet_id", "a", "b"]]
+    answers = both.loc[
+        both["part"].isin(["F1", "Score"]), ["metric", "model", "triplet_id", "a", "b"]
+    ]
     answers = answers.assign(change=answers["b"] - answers["a"])
-    return {"parts": in_order(table[[*CELL, "a", "b", *PAIRED[4:]]]),
-            "answers": answers.sort_values("change", key=abs, ascending=False, ignore_index=True)}
+    return {
+        "parts": in_order(table[[*CELL, "a", "b", *PAIRED[4:]]]),
+        "answers": answers.sort_values("change", key=abs, ascending=False, ignore_index=True),
+    }
 
 
 def text(tables: Mapping[str, pd.DataFrame], top: int = 5) -> str:
@@ -60,12 +73,19 @@ def text(tables: Mapping[str, pd.DataFrame], top: int = 5) -> str:
     parts = as_text(pairs_table(tables["parts"]))
     if "answers" not in tables:
         return f"Differences are a less b: above 0, a is higher.\n{parts}"
-    return (f"Differences are B less A: above 0, B is higher.\n{parts}\n\n"
-            f"Answers that changed most:\n{as_text(tables['answers'].head(top))}")
+    return (
+        f"Differences are B less A: above 0, B is higher.\n{parts}\n\n"
+        f"Answers that changed most:\n{as_text(tables['answers'].head(top))}"
+    )
 
 
 def _values(source: Source, metric: str | None) -> pd.DataFrame:
     """The frame of values of a file or a list; of one metric if named."""
-    pairs = iter_results(source) if isinstance(source, str | Path) else ((metric_of(r), r) for r in source)
-    return of_rows([row for name, result in pairs if metric in (None, name)
-                    for row in values_of(result, name)])
+    pairs = (
+        iter_results(source)
+        if isinstance(source, str | Path)
+        else ((metric_of(r), r) for r in source)
+    )
+    return of_rows(
+        [row for name, result in pairs if metric in (None, name) for row in values_of(result, name)]
+    )

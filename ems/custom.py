@@ -23,7 +23,8 @@ KINDS = {
     "extractor": ("texts", "a list of texts"),
     "matcher": ("pairs of point lists", "an index or -1 for each reference point"),
     "scorer": ("pairs of points", "a number in [0, 1]"),
-    "metric": ("references and answers", "a number in [0, 1]")}
+    "metric": ("references and answers", "a number in [0, 1]"),
+}
 
 
 def load(path: str) -> Any:
@@ -32,8 +33,10 @@ def load(path: str) -> Any:
     try:
         return pkgutil.resolve_name(path)
     except (ValueError, ImportError, AttributeError) as error:
-        raise InputError(f"{path!r} leads nowhere ({error}); an import path reads module:name, of a module "
-                         f"that is installed or lies in {os.getcwd()}") from error
+        raise InputError(
+            f"{path!r} leads nowhere ({error}); an import path reads module:name, of a module "
+            f"that is installed or lies in {os.getcwd()}"
+        ) from error
     finally:
         sys.path.remove(os.getcwd())
 
@@ -49,7 +52,7 @@ def as_stage(given: Any, kind: str) -> Any:
     name = f"{source.__module__}.{source.__qualname__}"
     try:
         digest = hashlib.sha256(inspect.getsource(source).encode()).hexdigest()[:8]
-    except (OSError, TypeError):                  # typed into a console, or not written in Python
+    except (OSError, TypeError):  # typed into a console, or not written in Python
         digest = "source unknown"
     call: Any = partial(_called, stage, kind, name)
     call.signature = f"{name}:{digest}"
@@ -61,11 +64,15 @@ def as_stage(given: Any, kind: str) -> Any:
 def _called(function: Any, kind: str, name: str, *items: Sequence[Any]) -> list[Any]:
     """What a function returns, an entry for each input. InputError for anything else; its own errors pass."""
     takes, gives = KINDS[kind]
-    asked = f"{name} takes {takes}, {len(items[0])} here, and must return {gives}, or None, for each"
+    asked = (
+        f"{name} takes {takes}, {len(items[0])} here, and must return {gives}, or None, for each"
+    )
     given = function(*items)
     try:
         # nan, which is not equal to itself, is none
-        entries = [None if entry is None or entry != entry else _read(kind, entry) for entry in given]
+        entries = [
+            None if entry is None or entry != entry else _read(kind, entry) for entry in given
+        ]
     except (TypeError, ValueError):
         raise InputError(f"{asked}; got {given!r:.80}") from None
     if len(entries) != len(items[0]):

@@ -20,13 +20,14 @@ from .results import Result, ScoreResult
 from .score import LLMScorer, Scorer, bert_scorer, bleu_scorer, rouge_scorer
 from .types import Answer, InputError, Triplet
 
-JUDGED = ("llm", "coverage", "judge", "ragchecker")        # scorers that ask a judge
+JUDGED = ("llm", "coverage", "judge", "ragchecker")  # scorers that ask a judge
 SCORERS = (*JUDGED, "rouge", "bleu", "bertscore", "local")
-WHOLE: dict[Any, Any] = {"judge": JudgeAlone, "ragchecker": RAGChecker}    # without stages
+WHOLE: dict[Any, Any] = {"judge": JudgeAlone, "ragchecker": RAGChecker}  # without stages
 
 
-def score_answer(reference: str, answer: str, *, judge: Any = None, scorer: Any = None, question: str = ""
-                 ) -> Result:
+def score_answer(
+    reference: str, answer: str, *, judge: Any = None, scorer: Any = None, question: str = ""
+) -> Result:
     """Evaluate one answer against one reference, as `build(judge, scorer)` does.
 
     By default an EMSResult with a judge; without one a CoverageResult, which needs no key and no network.
@@ -34,9 +35,17 @@ def score_answer(reference: str, answer: str, *, judge: Any = None, scorer: Any 
     return build(judge, scorer).score(reference, answer, question)
 
 
-def build(judge: Any = None, scorer: Any = None, *, joint: bool = False, extractor: Any = None,
-          matcher: Any = None, prompts: Prompts | None = None, encoder: Encoder | str = "roberta-large",
-          max_score: int = 10) -> Evaluator[Any]:
+def build(
+    judge: Any = None,
+    scorer: Any = None,
+    *,
+    joint: bool = False,
+    extractor: Any = None,
+    matcher: Any = None,
+    prompts: Prompts | None = None,
+    encoder: Encoder | str = "roberta-large",
+    max_score: int = 10,
+) -> Evaluator[Any]:
     """The evaluator with this judge and this scorer.
 
     scorer      "llm" (default with a judge), "rouge", "bleu", "bertscore": EMS. "coverage": Coverage(LLM).
@@ -55,28 +64,40 @@ def build(judge: Any = None, scorer: Any = None, *, joint: bool = False, extract
     _check(judge, scorer, extractor, matcher)
     if scorer in WHOLE:
         return WHOLE[scorer](judge, prompts)
-    cut = SentenceExtractor() if judge is None or scorer == "local" else LLMExtractor(judge, prompts)
+    cut = (
+        SentenceExtractor() if judge is None or scorer == "local" else LLMExtractor(judge, prompts)
+    )
     extract = as_stage(extractor or cut, "extractor")
     if scorer in ("local", "coverage"):
         return Coverage(extract, None if scorer == "local" else judge, prompts, max_score)
     default = WordMatcher() if judge is None else LLMMatcher(judge, prompts, joint=joint)
     match = as_stage(matcher or default, "matcher")
     scorers: dict[Any, Callable[[], Scorer]] = {
-        "llm": lambda: LLMScorer(judge, prompts, max_score=max_score, joint=joint), "rouge": rouge_scorer,
+        "llm": lambda: LLMScorer(judge, prompts, max_score=max_score, joint=joint),
+        "rouge": rouge_scorer,
         "bleu": bleu_scorer,
-        "bertscore": lambda: bert_scorer(Encoder(encoder) if isinstance(encoder, str) else encoder)}
-    return EMS(extract, match, scorers[scorer]() if scorer in scorers else as_stage(scorer, "scorer"))
+        "bertscore": lambda: bert_scorer(Encoder(encoder) if isinstance(encoder, str) else encoder),
+    }
+    return EMS(
+        extract, match, scorers[scorer]() if scorer in scorers else as_stage(scorer, "scorer")
+    )
 
 
 def _check(judge: Any, scorer: Any, extractor: Any, matcher: Any) -> None:
     """InputError for a scorer that there is not, one that lacks a judge, and stages that it does not have."""
     if isinstance(scorer, str) and ":" not in scorer and scorer not in SCORERS:
-        raise InputError(f"scorer must be one of {', '.join(SCORERS)}, a function or module:name, got "
-                         f"{scorer!r}{meant(scorer, SCORERS)}")
+        raise InputError(
+            f"scorer must be one of {', '.join(SCORERS)}, a function or module:name, got "
+            f"{scorer!r}{meant(scorer, SCORERS)}"
+        )
     if scorer in JUDGED and judge is None:
-        raise InputError(f"the {scorer} scorer needs a judge; name one, or take rouge, bleu or local")
+        raise InputError(
+            f"the {scorer} scorer needs a judge; name one, or take rouge, bleu or local"
+        )
     if (extractor and scorer in WHOLE) or (matcher and scorer in (*WHOLE, "coverage", "local")):
-        raise InputError(f"the {scorer} scorer has no use for this extractor or matcher; leave it out")
+        raise InputError(
+            f"the {scorer} scorer has no use for this extractor or matcher; leave it out"
+        )
 
 
 class OwnMetric(Evaluator[ScoreResult]):
@@ -89,8 +110,14 @@ class OwnMetric(Evaluator[ScoreResult]):
         self.metric = as_stage(metric, "metric")
         super().__init__(metric=self.metric)
 
-    def batch(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]) -> list[ScoreResult]:
+    def batch(
+        self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]
+    ) -> list[ScoreResult]:
         asked = [triplets[answer.triplet_id] for answer in answers]
-        values = self.metric([triplet.reference for triplet in asked], [answer.answer for answer in answers])
-        return [score_result(triplet, answer, value, self.signature)
-                for triplet, answer, value in zip(asked, answers, values, strict=True)]
+        values = self.metric(
+            [triplet.reference for triplet in asked], [answer.answer for answer in answers]
+        )
+        return [
+            score_result(triplet, answer, value, self.signature)
+            for triplet, answer, value in zip(asked, answers, values, strict=True)
+        ]

@@ -17,11 +17,11 @@ from .reading import parsed, read_list, read_numbers
 from .types import Points
 
 BLOCKS_SCHEMA = reply_schema("blocks", {"type": "integer"})
-LEAST_BLOCKS = 3         # with fewer there is no body between an opening and a closing
+LEAST_BLOCKS = 3  # with fewer there is no body between an opening and a closing
 # What a sentence seldom exceeds. Where a server keeps to the schema, it stops a judge that repeats itself.
 PER_SENTENCE = {"points": 2, "claims": 3}
 _SENTENCE_END = re.compile(r"[.!?;]\s|[。！？；]|\n")
-OTHER_SCRIPT = re.compile("[\u0370-\u1fff\u2c00-\U0010ffff]")        # not Latin, no punctuation
+OTHER_SCRIPT = re.compile("[\u0370-\u1fff\u2c00-\U0010ffff]")  # not Latin, no punctuation
 
 
 class Extractor(Protocol):
@@ -42,17 +42,24 @@ class LLMExtractor:
 
     def __call__(self, texts: Sequence[str]) -> list[Points | None]:
         bodies = self._without_summaries([harmless(text) for text in texts])
-        requests = {body: list_request(self.prompts, "extract", "points", body, room(body))
-                    for body in bodies if body}
+        requests = {
+            body: list_request(self.prompts, "extract", "points", body, room(body))
+            for body in bodies
+            if body
+        }
         points = ask_lists(self.judge, requests, "points", self.failures)
         return [None if body is None else points.get(body, ()) for body in bodies]
 
     def _without_summaries(self, texts: Sequence[str]) -> list[str | None]:
         """Each text without the blocks at its ends that the judge names; None where that is unreadable."""
         asked = {text: blocks for text in texts if len(blocks := blocks_of(text)) >= LEAST_BLOCKS}
-        prompts = [self.prompts.fill("summary", blocks=numbered(blocks)) for blocks in asked.values()]
-        replies = self.judge.ask([Request("summary", prompt, 256, BLOCKS_SCHEMA) for prompt in prompts],
-                                 "remove summaries")
+        prompts = [
+            self.prompts.fill("summary", blocks=numbered(blocks)) for blocks in asked.values()
+        ]
+        replies = self.judge.ask(
+            [Request("summary", prompt, 256, BLOCKS_SCHEMA) for prompt in prompts],
+            "remove summaries",
+        )
         bodies: dict[str, str | None] = {}
         for (text, blocks), reply in zip(asked.items(), replies, strict=True):
             read = partial(read_numbers, key="blocks", count=len(blocks))
@@ -61,24 +68,34 @@ class LLMExtractor:
         return [bodies.get(text, text) for text in texts]
 
 
-def list_request(prompts: Prompts, task: str, key: str, text: str, tokens: int, **slots: str) -> Request:
+def list_request(
+    prompts: Prompts, task: str, key: str, text: str, tokens: int, **slots: str
+) -> Request:
     """The question for a list `{key: [strings]}` of what `text` says, with as many as the text can hold."""
     most = PER_SENTENCE[key] * (len(_SENTENCE_END.findall(text)) + 1)
-    share = text[:3 * len(text) // (2 * most) + 1]              # half as long again as the text's share
-    asks_for_json = "JSON" in prompts.template(task).template   # with another form goes no schema
+    share = text[: 3 * len(text) // (2 * most) + 1]  # half as long again as the text's share
+    asks_for_json = "JSON" in prompts.template(task).template  # with another form goes no schema
     schema = reply_schema(key, {"type": "string"}, maxItems=most) if asks_for_json else None
-    return Request(task, prompts.fill(task, answer=text, **slots), tokens, schema,
-                   assumed=lambda: listed(key, [f"{i} {share}" for i in range(most)]),
-                   read=partial(read_list, key=key))
+    return Request(
+        task,
+        prompts.fill(task, answer=text, **slots),
+        tokens,
+        schema,
+        assumed=lambda: listed(key, [f"{i} {share}" for i in range(most)]),
+        read=partial(read_list, key=key),
+    )
 
 
-def ask_lists(judge: Judge, requests: Mapping[Any, Request], key: str, failures: Counter[str]
-              ) -> dict[Any, Points | None]:
+def ask_lists(
+    judge: Judge, requests: Mapping[Any, Request], key: str, failures: Counter[str]
+) -> dict[Any, Points | None]:
     """The strings that each `list_request` is answered with; None, counted in `failures`, if unreadable."""
     replies = judge.ask(list(requests.values()), f"list {key}")
     lists = [parsed(reply, partial(read_list, key=key), reply.task, failures) for reply in replies]
-    return {name: None if entries is None else tuple(entries)
-            for name, entries in zip(requests, lists, strict=True)}
+    return {
+        name: None if entries is None else tuple(entries)
+        for name, entries in zip(requests, lists, strict=True)
+    }
 
 
 def room(text: str) -> int:
@@ -110,9 +127,9 @@ def without_summaries(text: str, blocks: Sequence[str], named: Collection[int]) 
     kept = [i for i in range(len(blocks)) if i not in named]
     if not kept:
         return text
-    for block in blocks[:kept[0]]:
+    for block in blocks[: kept[0]]:
         text = text.strip().removeprefix(block)
-    for block in reversed(blocks[kept[-1] + 1:]):
+    for block in reversed(blocks[kept[-1] + 1 :]):
         text = text.strip().removesuffix(block)
     return text.strip()
 

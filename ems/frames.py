@@ -16,15 +16,36 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # The paper's Table 1 in its order, then what is ours.
-METRICS = ("BLEU", "ROUGE", "BERTScore", "RAGChecker", "EMS(ROUGE)", "EMS(BERTScore)", "EMS(LLM)",
-           "Judge alone", "Coverage(LLM)", "Coverage(local)")
+METRICS = (
+    "BLEU",
+    "ROUGE",
+    "BERTScore",
+    "RAGChecker",
+    "EMS(ROUGE)",
+    "EMS(BERTScore)",
+    "EMS(LLM)",
+    "Judge alone",
+    "Coverage(LLM)",
+    "Coverage(local)",
+)
 PARTS = ("Score", "Precision", "Recall", "F1")
 SCORERS = {"llm": "LLM", "rouge": "ROUGE", "bertscore": "BERTScore", "bleu": "BLEU"}
 # `value` is nan for an unscored answer; `num` / `den` is the sum behind it and the weight it is divided by,
 # nan where there is no such sum; `units` counts what was judged (points, claims or whole answers), `unscored`
 # those of them without a score.
-COLUMNS = ["metric", "part", "model", "triplet_id", "group", "value", "num", "den", "units", "unscored",
-           "signature"]
+COLUMNS = [
+    "metric",
+    "part",
+    "model",
+    "triplet_id",
+    "group",
+    "value",
+    "num",
+    "den",
+    "units",
+    "unscored",
+    "signature",
+]
 # Columns that are text whatever they hold: "1.10", "N/A", "None".
 NAMES = ("metric", "part", "model", "triplet_id", "instance_id", "group", "signature")
 Row = tuple[Any, ...]
@@ -37,22 +58,33 @@ def metric_of(result: Result) -> str:
         scorer = signature.get("score", "own").partition(":")[0]
         return f"EMS({SCORERS.get(scorer, scorer)})"
     if isinstance(result, CoverageResult):
-        return "Coverage(LLM)" if signature.get("coverage", "").startswith("llm:") else "Coverage(local)"
+        return (
+            "Coverage(LLM)"
+            if signature.get("coverage", "").startswith("llm:")
+            else "Coverage(local)"
+        )
     if isinstance(result, ScoreResult):
         return signature.get("metric", "Judge alone").partition(":")[0]
     return "RAGChecker"
 
 
-def to_frame(results: Iterable[Result] | Mapping[str, Iterable[Result]], metric: str | None = None
-             ) -> pd.DataFrame:
+def to_frame(
+    results: Iterable[Result] | Mapping[str, Iterable[Result]], metric: str | None = None
+) -> pd.DataFrame:
     """A frame of values from results of any kind, or from what `load_results` gives; columns `COLUMNS`.
 
     An answer has the rows Precision, Recall and F1, or Score where a metric gives one value. `metric` names
     all of them; by default each has the name of `metric_of`.
     """
     groups = results.items() if isinstance(results, Mapping) else [("", results)]
-    return of_rows([row for name, group in groups for result in group
-                    for row in values_of(result, metric or name or metric_of(result))])
+    return of_rows(
+        [
+            row
+            for name, group in groups
+            for result in group
+            for row in values_of(result, metric or name or metric_of(result))
+        ]
+    )
 
 
 def values_of(result: Any, metric: str) -> Iterator[Row]:
@@ -63,13 +95,34 @@ def values_of(result: Any, metric: str) -> Iterator[Row]:
         judged = ("ref_points", "ans_score", "answer2response", "response2answer")
         units = max(sum(len(getattr(result, name, ())) for name in judged), result.unscored)
         precision, recall = _sums(result)
-        parts = {"Precision": (result.precision, *precision), "Recall": (result.recall, *recall),
-                 "F1": (result.f1, math.nan, math.nan)}
-    names = result.model, result.triplet_id, result.group or result.triplet_id, rendered(result.signature)
-    model, triplet_id, group, signature = (sys.intern(str(name)) for name in names)    # each text held once
+        parts = {
+            "Precision": (result.precision, *precision),
+            "Recall": (result.recall, *recall),
+            "F1": (result.f1, math.nan, math.nan),
+        }
+    names = (
+        result.model,
+        result.triplet_id,
+        result.group or result.triplet_id,
+        rendered(result.signature),
+    )
+    model, triplet_id, group, signature = (
+        sys.intern(str(name)) for name in names
+    )  # each text held once
     for part, (value, num, den) in parts.items():
         sums = (math.nan, math.nan) if math.isnan(value) else (num, den)
-        yield metric, part, model, triplet_id, group, value, *sums, units, result.unscored, signature
+        yield (
+            metric,
+            part,
+            model,
+            triplet_id,
+            group,
+            value,
+            *sums,
+            units,
+            result.unscored,
+            signature,
+        )
 
 
 def _sums(result: Any) -> list[tuple[float, float]]:
@@ -79,10 +132,14 @@ def _sums(result: Any) -> list[tuple[float, float]]:
         s_ans = answer_scores(result.match, s_ref, len(result.ans_points))
         return [weighted_sum(s_ans), weighted_sum(s_ref, result.ref_weights)]
     if isinstance(result, CoverageResult):
-        return [weighted_sum(result.ans_score, result.ans_weights),
-                weighted_sum(result.ref_score, result.ref_weights)]
-    return [(labels.count("Entailment"), len(labels) - labels.count(None))
-            for labels in (result.answer2response, result.response2answer)]
+        return [
+            weighted_sum(result.ans_score, result.ans_weights),
+            weighted_sum(result.ref_score, result.ref_weights),
+        ]
+    return [
+        (labels.count("Entailment"), len(labels) - labels.count(None))
+        for labels in (result.answer2response, result.response2answer)
+    ]
 
 
 def of_rows(rows: Sequence[Row]) -> pd.DataFrame:
@@ -97,7 +154,10 @@ def in_order(frame: pd.DataFrame) -> pd.DataFrame:
     known = {name: i for i, name in enumerate(METRICS + PARTS)}
 
     def rank(column: pd.Series) -> pd.Series:
-        return column.map(by_size if column.name == "model" else lambda name: (known.get(name, 99), name))
+        return column.map(
+            by_size if column.name == "model" else lambda name: (known.get(name, 99), name)
+        )
+
     keys = [column for column in ("metric", "part", "model") if column in frame]
     return frame.sort_values(keys, key=rank, ignore_index=True)
 

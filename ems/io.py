@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # Control characters, marks of text direction, invisible characters, half surrogate pairs.
-UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff"
-                    "\U000e0000-\U000e007f]")
+UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff"
+    "\U000e0000-\U000e007f]"
+)
 
 
 def read_lines(path: str | Path, newline: str = "\n") -> Iterator[str]:
@@ -30,7 +32,9 @@ def read_lines(path: str | Path, newline: str = "\n") -> Iterator[str]:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
-        raise InputError(f"{path} is not UTF-8 text: save a workbook (.xlsx) as CSV UTF-8") from None
+        raise InputError(
+            f"{path} is not UTF-8 text: save a workbook (.xlsx) as CSV UTF-8"
+        ) from None
 
 
 def read_text(path: str | Path) -> str:
@@ -66,7 +70,7 @@ def write_file(path: str | Path, chunks: Iterable[str]) -> Path:
     error while `chunks` are made leaves the old file.
     """
     path = Path(path)
-    place = Path(os.path.realpath(path))                  # a link stays a link
+    place = Path(os.path.realpath(path))  # a link stays a link
     try:
         if path.is_char_device() or path.is_fifo():
             with path.open("w", encoding="utf-8", newline="") as device:
@@ -90,7 +94,9 @@ def write_json(path: str | Path, data: Any) -> Path:
 
 def write_jsonl(path: str | Path, rows: Iterable[dict[str, Any]]) -> Path:
     """Write dictionaries as JSON lines. ValueError for nan and infinity."""
-    return write_file(path, (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows))
+    return write_file(
+        path, (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
+    )
 
 
 def write_csv(path: str | Path, frame: pd.DataFrame) -> Path:
@@ -105,7 +111,9 @@ def write_csv(path: str | Path, frame: pd.DataFrame) -> Path:
 def say(message: object) -> None:
     """One line on stderr, in which nothing from outside can move the cursor or set a colour."""
     line = UNSAFE.sub("\ufffd", " ".join(str(message).split()))
-    print(f"{line}\n", end="", file=sys.stderr, flush=True)           # at once: two threads may say something
+    print(
+        f"{line}\n", end="", file=sys.stderr, flush=True
+    )  # at once: two threads may say something
 
 
 def progress_bar(text: str, total: int | None, unit: str = "answer") -> Any:

@@ -20,7 +20,9 @@ from .types import InputError
 
 KEY = ["triplet_id", "model"]
 # What a person said of one answer: 0 or 1, or a grade; nan = nothing.
-Label: Any = make_dataclass("Label", [("triplet_id", str), ("model", str), ("label", float, math.nan)])
+Label: Any = make_dataclass(
+    "Label", [("triplet_id", str), ("model", str), ("label", float, math.nan)]
+)
 
 
 def read_labels(source: Rows) -> pd.DataFrame:
@@ -31,8 +33,10 @@ def read_labels(source: Rows) -> pd.DataFrame:
     """
     table = pd.DataFrame(map(asdict, records(source, Label))).dropna(subset="label")
     if table["label"].nunique() < 2 or not np.isfinite(table["label"]).all():
-        raise InputError("'label' must hold two or more different numbers, got "
-                         f"{some(table['label'].unique().tolist()) or 'none'}; correct them or label more")
+        raise InputError(
+            "'label' must hold two or more different numbers, got "
+            f"{some(table['label'].unique().tolist()) or 'none'}; correct them or label more"
+        )
     return table
 
 
@@ -43,19 +47,38 @@ def agreement(values: pd.DataFrame, labels: pd.DataFrame, **settings: int) -> pd
     ci_low, ci_high (over groups), n, clusters, left_out (without a value). `settings` are those of
     `stats.bootstrap`. InputError for a label of an answer without values.
     """
-    known, labelled = (set(table[KEY].itertuples(index=False, name=None)) for table in (values, labels))
+    known, labelled = (
+        set(table[KEY].itertuples(index=False, name=None)) for table in (values, labels)
+    )
     if unknown := sorted(labelled - known):
-        raise InputError(f"{len(unknown)} labelled answers are not among the results: {some(unknown)}")
+        raise InputError(
+            f"{len(unknown)} labelled answers are not among the results: {some(unknown)}"
+        )
     measures = [spearman, pearson, *[auc] * (set(labels["label"]) <= {0.0, 1.0})]
     cells = values.merge(labels, on=KEY).groupby(["metric", "part"])
-    rows = [(metric, part, measure.__name__,
-             *bootstrap(measure, (cell["value"], cell["label"]), cell["group"], **settings))
-            for (metric, part), cell in cells for measure in measures]
+    rows = [
+        (
+            metric,
+            part,
+            measure.__name__,
+            *bootstrap(measure, (cell["value"], cell["label"]), cell["group"], **settings),
+        )
+        for (metric, part), cell in cells
+        for measure in measures
+    ]
     return in_order(pd.DataFrame(rows, columns=["metric", "part", "measure", *Estimate._fields]))
 
 
 def agreement_text(results: Sequence[str | Path], labels: str | Path) -> str:
     """What `ems agree` prints; of several files a metric has its file's name in front."""
-    values = of_rows([row for path in results for metric, result in iter_results(path) for row in
-                      values_of(result, f"{Path(path).stem}: {metric}" if len(results) > 1 else metric)])
+    values = of_rows(
+        [
+            row
+            for path in results
+            for metric, result in iter_results(path)
+            for row in values_of(
+                result, f"{Path(path).stem}: {metric}" if len(results) > 1 else metric
+            )
+        ]
+    )
     return f"Agreement of values and labels:\n{as_text(agreement(values, read_labels(labels)))}"

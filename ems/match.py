@@ -13,7 +13,7 @@ from .reading import parsed, parsed_rows, read_index, read_rows
 from .types import Match, Points
 
 MATCHES_SCHEMA = reply_schema("matches", {"type": "integer"})
-Pair = tuple[Points, Points]          # the reference's points and the answer's
+Pair = tuple[Points, Points]  # the reference's points and the answer's
 
 
 class Matcher(Protocol):
@@ -33,8 +33,13 @@ class LLMMatcher:
     `failures` counts them.
     """
 
-    def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *,
-                 joint: bool = False):
+    def __init__(
+        self,
+        judge: Judge | Callable[[str], str],
+        prompts: Prompts | None = None,
+        *,
+        joint: bool = False,
+    ):
         self.judge, self.prompts, self.joint = as_judge(judge), prompts or Prompts(), joint
         self.failures: Counter[str] = Counter()
         template = self.prompts.signature("match_all" if joint else "match")
@@ -51,21 +56,54 @@ class LLMMatcher:
             candidates = numbered(ans)
             for i, point in enumerate(ref):
                 prompt = self.prompts.fill("match", reference=quoted(point), candidates=candidates)
-                requests.append(Request("match", prompt, 32, assumed=partial(str, i % len(ans)),
-                                        read=partial(read_index, n_points=len(ans))))
+                requests.append(
+                    Request(
+                        "match",
+                        prompt,
+                        32,
+                        assumed=partial(str, i % len(ans)),
+                        read=partial(read_index, n_points=len(ans)),
+                    )
+                )
         replies = iter(self.judge.ask(requests, "match points"))
-        return [tuple(parsed(next(replies), partial(read_index, n_points=len(ans)), "match", self.failures)
-                      for _ in ref) for ref, ans in pairs]
+        return [
+            tuple(
+                parsed(
+                    next(replies), partial(read_index, n_points=len(ans)), "match", self.failures
+                )
+                for _ in ref
+            )
+            for ref, ans in pairs
+        ]
 
     def _joint(self, pairs: Sequence[Pair]) -> list[Match]:
         requests = []
         for ref, ans in pairs:
-            prompt = self.prompts.fill("match_all", references=numbered(ref), candidates=numbered(ans))
+            prompt = self.prompts.fill(
+                "match_all", references=numbered(ref), candidates=numbered(ans)
+            )
             spread = [i % len(ans) for i in range(len(ref))]
-            requests.append(Request("match", prompt, 32 + 8 * len(ref), MATCHES_SCHEMA,
-                                    assumed=partial(listed, "matches", spread),
-                                    read=partial(read_rows, key="matches", count=len(ref), read=str)))
+            requests.append(
+                Request(
+                    "match",
+                    prompt,
+                    32 + 8 * len(ref),
+                    MATCHES_SCHEMA,
+                    assumed=partial(listed, "matches", spread),
+                    read=partial(read_rows, key="matches", count=len(ref), read=str),
+                )
+            )
         replies = self.judge.ask(requests, "match points")
-        return [tuple(parsed_rows(reply, "matches", len(ref), partial(read_index, n_points=len(ans)), "match",
-                                  self.failures))
-                for reply, (ref, ans) in zip(replies, pairs, strict=True)]
+        return [
+            tuple(
+                parsed_rows(
+                    reply,
+                    "matches",
+                    len(ref),
+                    partial(read_index, n_points=len(ans)),
+                    "match",
+                    self.failures,
+                )
+            )
+            for reply, (ref, ans) in zip(replies, pairs, strict=True)
+        ]

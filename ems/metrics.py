@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from .types import InputError, Scores
 
-Indices = Sequence[int | None]        # per reference point: see `ems_scores`
-Values = Sequence[float | None]       # per point: in [0, 1], None = unscored
-Weights = Sequence[float]             # per point: at least 0; () = every point weighs 1
+Indices = Sequence[int | None]  # per reference point: see `ems_scores`
+Values = Sequence[float | None]  # per point: in [0, 1], None = unscored
+Weights = Sequence[float]  # per point: at least 0; () = every point weighs 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +20,13 @@ class Metrics:
     recall: float
     precision: float
     f1: float
-    unscored: int                 # points left out because a reply could not be read
-    reason: str = ""              # why a metric is nan or points are unscored; else empty
+    unscored: int  # points left out because a reply could not be read
+    reason: str = ""  # why a metric is nan or points are unscored; else empty
 
 
-def ems_scores(match: Indices, score: Values, n_answer_points: int, ref_weights: Weights = ()) -> Metrics:
+def ems_scores(
+    match: Indices, score: Values, n_answer_points: int, ref_weights: Weights = ()
+) -> Metrics:
     """EMS-Recall, EMS-Precision and EMS-F1 of one answer.
 
     `match[i]` is the 0-based index of the answer point chosen for reference point i, -1 for none, None when
@@ -36,13 +38,19 @@ def ems_scores(match: Indices, score: Values, n_answer_points: int, ref_weights:
     scored, all three are nan. InputError for an impossible alignment (`check_alignment`).
     """
     check_alignment(match, score, n_answer_points, ref_weights)
-    s_ref = reference_scores(match, score)                      # eq. 5
-    s_ans = answer_scores(match, s_ref, n_answer_points)        # eq. 7
+    s_ref = reference_scores(match, score)  # eq. 5
+    s_ans = answer_scores(match, s_ref, n_answer_points)  # eq. 7
     return coverage_scores(s_ref, s_ans, ref_weights, counted=s_ref)
 
 
-def coverage_scores(s_ref: Values, s_ans: Values, ref_weights: Weights = (), ans_weights: Weights = (), *,
-                    counted: Values | None = None) -> Metrics:
+def coverage_scores(
+    s_ref: Values,
+    s_ans: Values,
+    ref_weights: Weights = (),
+    ans_weights: Weights = (),
+    *,
+    counted: Values | None = None,
+) -> Metrics:
     """The same from a score for each point of both sides (eq. 6, 8 and 9).
 
     `counted` are the scores whose unscored ones are counted; by default those of both sides.
@@ -63,7 +71,9 @@ def coverage_scores(s_ref: Values, s_ans: Values, ref_weights: Weights = (), ans
 
 def reference_scores(match: Indices, score: Values) -> Scores:
     """s_i per reference point (eq. 5): its score; 0 without a match, None where match or score is lost."""
-    known = [value if index is not None else None for index, value in zip(match, score, strict=True)]
+    known = [
+        value if index is not None else None for index, value in zip(match, score, strict=True)
+    ]
     return tuple(value if index != -1 else 0.0 for index, value in zip(match, known, strict=True))
 
 
@@ -78,13 +88,17 @@ def answer_scores(match: Indices, s_ref: Values, n_answer_points: int) -> Scores
     for index, value in zip(match, s_ref, strict=True):
         if index is not None and index >= 0:
             chosen[index].append(value)
-    return tuple(max((s for s in values if s is not None), default=None) if values else 0.0
-                 for values in chosen)
+    return tuple(
+        max((s for s in values if s is not None), default=None) if values else 0.0
+        for values in chosen
+    )
 
 
 def weighted_sum(scores: Values, weights: Weights = ()) -> tuple[float, float]:
     """Weighted sum of the scored entries, and the weight they carry together."""
-    scored = [(s, w) for s, w in zip(scores, weights or [1.0] * len(scores), strict=True) if s is not None]
+    scored = [
+        (s, w) for s, w in zip(scores, weights or [1.0] * len(scores), strict=True) if s is not None
+    ]
     return math.fsum(s * w for s, w in scored), math.fsum(w for _, w in scored)
 
 
@@ -94,11 +108,15 @@ def f1(recall: float, precision: float) -> float:
     return 2 * recall * precision / total if total else total
 
 
-def check_alignment(match: Indices, score: Values, n_answer_points: int, ref_weights: Weights = ()) -> None:
+def check_alignment(
+    match: Indices, score: Values, n_answer_points: int, ref_weights: Weights = ()
+) -> None:
     """InputError for lists of different lengths, an index off the list, a score or a weight out of range."""
     if len(match) != len(score) or len(ref_weights) not in (0, len(match)):
-        raise InputError("match, score and ref_weights must have one entry per reference point, "
-                         f"got {len(match)}, {len(score)} and {len(ref_weights)}")
+        raise InputError(
+            "match, score and ref_weights must have one entry per reference point, "
+            f"got {len(match)}, {len(score)} and {len(ref_weights)}"
+        )
     if not all(0.0 <= weight < math.inf for weight in ref_weights):
         raise InputError(f"weights must be 0 or more, got {list(ref_weights)}")
     for i, (index, value) in enumerate(zip(match, score, strict=True)):

@@ -20,7 +20,7 @@ from .score import Scorer
 from .types import Answer, InputError, Signature, Triplet, rendered
 
 R = TypeVar("R", bound=Result)
-AT_ONCE = 512                 # answers in a batch: enough requests to keep a judge's workers busy
+AT_ONCE = 512  # answers in a batch: enough requests to keep a judge's workers busy
 
 
 class Evaluator(Generic[R]):
@@ -30,7 +30,7 @@ class Evaluator(Generic[R]):
     """
 
     def __init__(self, **stages: Any):
-        self.stages = stages                                  # by the name that the signature gives them
+        self.stages = stages  # by the name that the signature gives them
 
     def batch(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]) -> list[R]:
         """One result per answer, in their order; `triplets` is by id and has those of the answers."""
@@ -39,31 +39,45 @@ class Evaluator(Generic[R]):
     @property
     def signature(self) -> Signature:
         """Everything that can change a value: version, stages, and the settings of the judge or judges."""
-        signed = {"ems": __version__, **{name: stage.signature for name, stage in self.stages.items()}}
-        judges = {name: one.judge.signature for name, one in self.stages.items() if hasattr(one, "judge")}
+        signed = {
+            "ems": __version__,
+            **{name: stage.signature for name, stage in self.stages.items()},
+        }
+        judges = {
+            name: one.judge.signature for name, one in self.stages.items() if hasattr(one, "judge")
+        }
         first: Signature = next(iter(judges.values()), {})
         if all(judge == first for judge in judges.values()):
             return {**signed, **first}
-        return {**signed, "judge": "; ".join(f"{name} by {rendered(one)}" for name, one in judges.items())}
+        return {
+            **signed,
+            "judge": "; ".join(f"{name} by {rendered(one)}" for name, one in judges.items()),
+        }
 
     @property
     def failures(self) -> Counter[str]:
         """Replies that gave no value so far, by task and reason."""
-        counts: list[Any] = [getattr(stage, "failures", Counter()) for stage in self.stages.values()]
+        counts: list[Any] = [
+            getattr(stage, "failures", Counter()) for stage in self.stages.values()
+        ]
         return sum(counts, Counter())
 
-    def score(self, reference: str, answer: str, question: str = "", context: str | None = None) -> R:
+    def score(
+        self, reference: str, answer: str, question: str = "", context: str | None = None
+    ) -> R:
         """Evaluate one answer against one reference."""
         triplet = Triplet("answer", "answer", question, reference, context)
         return self.evaluate([triplet], [Answer("answer", "answer", answer)])[0]
 
-    def evaluate(self, triplets: Sequence[Triplet], answers: Iterable[Answer], progress: bool = False
-                 ) -> list[R]:
+    def evaluate(
+        self, triplets: Sequence[Triplet], answers: Iterable[Answer], progress: bool = False
+    ) -> list[R]:
         """One result per answer, in order. InputError for an unknown triplet, and one that occurs twice."""
         return list(self.stream(triplets, answers, length_hint(answers) if progress else None))
 
-    def stream(self, triplets: Sequence[Triplet], answers: Iterable[Answer], total: int | None = None
-               ) -> Iterator[R]:
+    def stream(
+        self, triplets: Sequence[Triplet], answers: Iterable[Answer], total: int | None = None
+    ) -> Iterator[R]:
         """As `evaluate`, one by one, in flat memory; a bar shows how many of `total` (0: not known) are done.
 
         A replay without some reply goes through all answers, then raises MissingReplies about all of them.
@@ -76,7 +90,9 @@ class Evaluator(Generic[R]):
         with progress_bar("" if total is None else "answers", total or None) as bar:
             while batch := list(islice(source, AT_ONCE)):
                 if unknown := {answer.triplet_id for answer in batch} - by_id.keys():
-                    raise InputError(f"there are answers to unknown triplets: {some(sorted(unknown))}")
+                    raise InputError(
+                        f"there are answers to unknown triplets: {some(sorted(unknown))}"
+                    )
                 try:
                     yield from self.batch(by_id, batch)
                 except MissingReplies as error:
@@ -85,8 +101,9 @@ class Evaluator(Generic[R]):
         if missing:
             raise MissingReplies(missing)
 
-    def points_of(self, extractor: Extractor, triplets: Mapping[str, Triplet], answers: Sequence[Answer]
-                  ) -> list[EMSResult]:
+    def points_of(
+        self, extractor: Extractor, triplets: Mapping[str, Triplet], answers: Sequence[Answer]
+    ) -> list[EMSResult]:
         """Stage 1: results with the points of both sides; given points stand in place of a reference's."""
         asked = [triplets[answer.triplet_id] for answer in answers]
         references = [t.reference for t in asked if not t.points]
@@ -97,11 +114,20 @@ class Evaluator(Generic[R]):
             ref = tuple(point.text for point in t.points) or points[t.reference]
             ans = points[answer.answer]
             lost, nothing = ref is None or ans is None, (None,) * len(ref or ())
-            results.append(EMSResult(
-                t.id, answer.model, ref or (), ans or (), match=nothing, question=t.question, group=t.group,
-                ref_weights=tuple(point.weight for point in t.points),
-                unscored=max(1, len(nothing)) if lost else 0,
-                reason="the points of a side could not be read" if lost else ""))
+            results.append(
+                EMSResult(
+                    t.id,
+                    answer.model,
+                    ref or (),
+                    ans or (),
+                    match=nothing,
+                    question=t.question,
+                    group=t.group,
+                    ref_weights=tuple(point.weight for point in t.points),
+                    unscored=max(1, len(nothing)) if lost else 0,
+                    reason="the points of a side could not be read" if lost else "",
+                )
+            )
         return results
 
 
@@ -124,15 +150,25 @@ class EMS(Evaluator[EMSResult]):
 
     def scored(self, results: Sequence[EMSResult]) -> list[EMSResult]:
         """Stage 3 on given points and matches, and the metrics; earlier scores go, and labels of support."""
-        pairs = [[(r.ref_points[i], r.ans_points[j]) for i, j in enumerate(r.match) if j not in (None, -1)]
-                 for r in results]
+        pairs = [
+            [
+                (r.ref_points[i], r.ans_points[j])
+                for i, j in enumerate(r.match)
+                if j not in (None, -1)
+            ]
+            for r in results
+        ]
         signature, scored = self.signature, []
         for r, scores in zip(results, self.scorer(pairs), strict=True):
             values = iter(scores)
             given = [None if j in (None, -1) else next(values) for j in r.match]
-            new = replace(r, score=reference_scores(r.match, given), signature=signature, support=())
+            new = replace(
+                r, score=reference_scores(r.match, given), signature=signature, support=()
+            )
             if not is_lost(r):
-                new = replace(new, **asdict(ems_scores(r.match, new.score, len(r.ans_points), r.ref_weights)))
+                new = replace(
+                    new, **asdict(ems_scores(r.match, new.score, len(r.ans_points), r.ref_weights))
+                )
             scored.append(new)
         return scored
 

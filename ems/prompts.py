@@ -31,9 +31,11 @@ class Prompts:
     def __init__(self, folder: str | Path | None = None):
         self.folder = KIT if folder is None else Path(folder)
         self.name = "kit" if folder is None else self.folder.name
-        self.template = cache(self._read)         # by task
+        self.template = cache(self._read)  # by task
         if not self.folder.is_dir():
-            raise InputError(f"no prompt set {str(folder)!r}: no such folder, nor one in {home()}/prompts")
+            raise InputError(
+                f"no prompt set {str(folder)!r}: no such folder, nor one in {home()}/prompts"
+            )
 
     @classmethod
     def named(cls, name: str) -> Prompts:
@@ -65,7 +67,7 @@ class Prompts:
     def _read(self, task: str) -> Template:
         """The template of a task. InputError when there is none, or when its slots are not the kit's."""
         kit, own = KIT / f"{task}.txt", self.folder / f"{task}.txt"
-        path = own if own.is_file() else kit            # InputError when there is neither
+        path = own if own.is_file() else kit  # InputError when there is neither
         template = Template(read_text(path))
         if not template.is_valid():
             raise InputError(f"{path}: write a dollar sign that begins no slot as $$")
@@ -81,25 +83,36 @@ _LINE_END = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _HIDDEN = re.compile(
     "[\x00-\x08\x0e-\x1b\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff"
-    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]")
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
 # Characters that can pass for those of a tag.
 _OPEN, _CLOSE, _SLASH, _BAR = "<＜﹤≮‹〈⟨〈«≪˂ᐸ❮❰⧼⟪《𝈶", ">＞﹥", r"/\\／＼∕⁄⧸╱", "|｜￨∣ǀ│❘"
 _TWINS = str.maketrans("тτᴛеεᴇхχ×", "ttteeexxx")
-_LETTER = "(?:[^\\W\\d_]|×)[\u0300-\u036f\u20d0-\u20ff\ufe0f]*"      # with its accents
-_TAG = re.compile(rf"(?:[{_OPEN}]|&(?=(?:lt|#60|#x3c);))"
-                  rf"(?=(?:lt;|#60;|#x3c;)?[\s{_SLASH}]*((?:{_LETTER}){{4}})(?!\w))", re.I)
+_LETTER = "(?:[^\\W\\d_]|×)[\u0300-\u036f\u20d0-\u20ff\ufe0f]*"  # with its accents
+_TAG = re.compile(
+    rf"(?:[{_OPEN}]|&(?=(?:lt|#60|#x3c);))"
+    rf"(?=(?:lt;|#60;|#x3c;)?[\s{_SLASH}]*((?:{_LETTER}){{4}})(?!\w))",
+    re.I,
+)
 # Tags that an answer may well contain; every other one could be some model's special token.
-_HTML = ("a|b|blockquote|br|center|code|dd|del|div|dl|dt|em|font|h[1-6]|hr|i|img|ins|li|mark|ol|p|pre|small|"
-         "span|strong|sub|sup|table|tbody|td|tfoot|th|thead|tr|u|ul")
+_HTML = (
+    "a|b|blockquote|br|center|code|dd|del|div|dl|dt|em|font|h[1-6]|hr|i|img|ins|li|mark|ol|p|pre|small|"
+    "span|strong|sub|sup|table|tbody|td|tfoot|th|thead|tr|u|ul"
+)
 _TOKEN = re.compile(
     rf"[<＜﹤](?=[{_SLASH}]?(?!(?:{_HTML})[\s/{_CLOSE}])(?:[^\W\d][\w:.▁-]{{0,60}}|0x[0-9a-f]{{2}})"
-    rf"(?:\s[\w:-]{{1,40}}\s?=[^<>\n]{{0,80}})?\s?/?[{_CLOSE}])", re.I)
+    rf"(?:\s[\w:-]{{1,40}}\s?=[^<>\n]{{0,80}})?\s?/?[{_CLOSE}])",
+    re.I,
+)
 _BRACKETS = re.compile(
     r"[\[［](/?(?:inst|sys|system_prompt|available_tools|tool_calls|tool_results|tool_content|args|call_id|"
-    r"think|gmask|bos|eos|prefix|middle|suffix|im_start|im_end))[\]］]", re.I)
+    r"think|gmask|bos|eos|prefix|middle|suffix|im_start|im_end))[\]］]",
+    re.I,
+)
 _LABEL = re.compile(
     r"^[^\S\n]*((?:Candidate )?Answer|JSON|Bullet Points|Matched Index|Matching Score)[^\S\n]*[:：][^\S\n]*$",
-    re.M | re.I)
+    re.M | re.I,
+)
 
 
 def harmless(text: str) -> str:
@@ -123,7 +136,7 @@ def _bracket(match: re.Match[str]) -> str:
     return "(" if "".join(filter(str.isalpha, letters)) == "text" else match[0]
 
 
-@lru_cache(maxsize=1 << 14)           # the same point is asked about several times
+@lru_cache(maxsize=1 << 14)  # the same point is asked about several times
 def quoted(text: str) -> str:
     """One point on one line, as a JSON string: no line break or quote in it can end it early."""
     return json.dumps(" ".join(harmless(text).split()), ensure_ascii=False)

@@ -17,7 +17,8 @@ from .judge import Record, encodable
 T = TypeVar("T")
 
 _THOUGHT = re.compile(
-    r"\A(?:\s*<think(?:ing)?>.*?</think(?:ing)?>|.*</think(?:ing)?>[ \t]*(?:\n|\Z))", re.S | re.I)
+    r"\A(?:\s*<think(?:ing)?>.*?</think(?:ing)?>|.*</think(?:ing)?>[ \t]*(?:\n|\Z))", re.S | re.I
+)
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[\w+-]*[ \t]*$", re.M)
 _MINUS = str.maketrans("−－﹣", "---")
 _ITEM = re.compile(r"^\s*(?:[-*•–]|\(?\d{1,3}[.):])\s+(?=\S)")
@@ -30,12 +31,17 @@ _PYTHON = re.compile(rf"\[\s*{_STRING}(?:\s*,\s*{_STRING})*\s*,?\s*\]")
 # A number, bare or after a label such as "Answer:", and labels of numbers that are not the answer.
 _LABEL = r"(?P<label>[^\d\n{]{0,40}?[:：=])?"
 _NUMBER = rf"{_LABEL}[\[(*_`\"\s]*(?P<number>-?\d{{1,9}})[\])*_`\"]*\s*"
-_OTHER = re.compile(r"(?<![^\W_])(?:no|not|none|without|error|code|confidence|probability|max\w*|min\w*|"
-                    r"total|scale|range|out of|count|candidates|reference|number of(?! the))(?![^\W_])", re.I)
+_OTHER = re.compile(
+    r"(?<![^\W_])(?:no|not|none|without|error|code|confidence|probability|max\w*|min\w*|"
+    r"total|scale|range|out of|count|candidates|reference|number of(?! the))(?![^\W_])",
+    re.I,
+)
 _REASON = re.compile("reason|explanation|note|comment|thought|rationale", re.I)
 
 
-def parsed(record: Record, read: Callable[[str], T | None], task: str, failures: Counter[str]) -> T | None:
+def parsed(
+    record: Record, read: Callable[[str], T | None], task: str, failures: Counter[str]
+) -> T | None:
     """What `read` makes of a reply; None, counted in `failures` as "task: reason", where that is nothing."""
     value = None if record.usable is None else read(record.usable)
     if value is None:
@@ -43,8 +49,14 @@ def parsed(record: Record, read: Callable[[str], T | None], task: str, failures:
     return value
 
 
-def parsed_rows(record: Record, key: str, count: int, read: Callable[[str], T | None], task: str,
-                failures: Counter[str]) -> list[T | None]:
+def parsed_rows(
+    record: Record,
+    key: str,
+    count: int,
+    read: Callable[[str], T | None],
+    task: str,
+    failures: Counter[str],
+) -> list[T | None]:
     """The `count` entries of a joint reply (`read_rows`), None for each that is lost; these are counted."""
     entries: list[T | None] = read_rows(record.usable or "", key, count, read) or [None] * count
     if lost := entries.count(None):
@@ -63,10 +75,16 @@ def read_list(text: str, key: str) -> list[str] | None:
         return None
     texts = [entries for entries in lists if all(isinstance(entry, str) for entry in entries)]
     strings = _only(texts) if texts else _bulleted(text)
-    return None if strings is None else [encodable(string).strip() for string in strings if string.strip()]
+    return (
+        None
+        if strings is None
+        else [encodable(string).strip() for string in strings if string.strip()]
+    )
 
 
-def read_rows(text: str, key: str, count: int, read: Callable[[str], T | None]) -> list[T | None] | None:
+def read_rows(
+    text: str, key: str, count: int, read: Callable[[str], T | None]
+) -> list[T | None] | None:
     """What `read` makes of each entry of a joint reply, `{key: [...]}` or bare; an entry 7.0 is 7.
 
     None for all where there is no list of `count` entries, or where there are several different ones.
@@ -113,7 +131,9 @@ def _bare(text: str) -> str:
 
 def _lines(text: str) -> list[str]:
     """The lines that are not blank, without marks of emphasis around them, each minus sign as a hyphen."""
-    return [line.strip().strip("*_` ").translate(_MINUS) for line in text.splitlines() if line.strip()]
+    return [
+        line.strip().strip("*_` ").translate(_MINUS) for line in text.splitlines() if line.strip()
+    ]
 
 
 def _values(text: str) -> list[Any] | None:
@@ -127,7 +147,10 @@ def _values(text: str) -> list[Any] | None:
             if python is None:
                 return None
             strings = re.findall(_STRING, python[0])
-            value, at = [re.sub(r"\\([\"'\\])", r"\1", string[1:-1]) for string in strings], python.end()
+            value, at = (
+                [re.sub(r"\\([\"'\\])", r"\1", string[1:-1]) for string in strings],
+                python.end(),
+            )
         values.append(value)
     return values
 
@@ -149,10 +172,13 @@ def _only(values: list[T] | None) -> T | None:
 def _bulleted(text: str) -> list[str] | None:
     """A bulleted or numbered list, an entry a line; one line may stand before it and one after it."""
     lines = [line for line in text.splitlines() if line.strip()]
-    runs = [(is_item, list(run)) for is_item, run in groupby(lines, lambda line: bool(_ITEM.match(line)))]
+    runs = [
+        (is_item, list(run))
+        for is_item, run in groupby(lines, lambda line: bool(_ITEM.match(line)))
+    ]
     items = [run for is_item, run in runs if is_item]
     if len(items) != 1 or any(len(run) > 1 for is_item, run in runs if not is_item):
-        return None                # prose in between: it is not clear to which entry it belongs
+        return None  # prose in between: it is not clear to which entry it belongs
     return [_ITEM.sub("", item).strip().strip('"') for item in items[0]]
 
 

@@ -48,16 +48,37 @@ def save_report(results: Results, path: str | Path, values: pd.DataFrame | None 
     of_all = shown if values is None else values
     summary, differences, support = summarise(of_all), _differences(of_all), _support(results)
     points = _words(results)
-    parts = {"differences": differences, "support": support, "rest": len(shown) < len(of_all),
-             "points": points, "words": "Coverage(local)" in results}
-    page, style, script = ((TEMPLATES / name).read_text(encoding="utf-8")
-                           for name in ("report.html", "report.css", "report.js"))
-    return write_file(path, [Template(page).substitute(
-        style=style, style_hash=_hash(style), script=script, script_hash=_hash(script),
-        summary=_table(means_table(summary)), differences=differences, support=support,
-        clusters=summary["clusters"].max(), least=MIN_CLUSTERS, words=points,
-        settings=_settings(results), data=base64.b64encode(_packed(results)).decode(),
-        **{f"no_{name}": "" if has else "hidden" for name, has in parts.items()})])
+    parts = {
+        "differences": differences,
+        "support": support,
+        "rest": len(shown) < len(of_all),
+        "points": points,
+        "words": "Coverage(local)" in results,
+    }
+    page, style, script = (
+        (TEMPLATES / name).read_text(encoding="utf-8")
+        for name in ("report.html", "report.css", "report.js")
+    )
+    return write_file(
+        path,
+        [
+            Template(page).substitute(
+                style=style,
+                style_hash=_hash(style),
+                script=script,
+                script_hash=_hash(script),
+                summary=_table(means_table(summary)),
+                differences=differences,
+                support=support,
+                clusters=summary["clusters"].max(),
+                least=MIN_CLUSTERS,
+                words=points,
+                settings=_settings(results),
+                data=base64.b64encode(_packed(results)).decode(),
+                **{f"no_{name}": "" if has else "hidden" for name, has in parts.items()},
+            )
+        ],
+    )
 
 
 def _hash(source: str) -> str:
@@ -86,28 +107,42 @@ def _words(results: Results) -> str:
         if hasattr(rows[0], "ref_points"):
             kind = scored_by(rows[0].to_dict())
             (least, most), (covered, in_part, missing) = LIMITS[kind], RIGHT[kind]
-            notes += (f"<p>{html.escape(shortened(metric))}: covered from {least:g} on ({covered} %), "
-                      f"in part between ({in_part} %), missing up to {most:g} ({missing} %).</p>")
+            notes += (
+                f"<p>{html.escape(shortened(metric))}: covered from {least:g} on ({covered} %), "
+                f"in part between ({in_part} %), missing up to {most:g} ({missing} %).</p>"
+            )
     return notes
 
 
 def _support(results: Results) -> str:
     """What the documents say of the answers' points, a row a metric and model; "" where none was asked."""
-    checked = {metric: [r for r in rows if getattr(r, "support", ())] for metric, rows in results.items()}
+    checked = {
+        metric: [r for r in rows if getattr(r, "support", ())] for metric, rows in results.items()
+    }
     tables = [support_table(rows).assign(metric=metric) for metric, rows in checked.items() if rows]
     if not tables:
         return ""
-    table = in_order(pd.concat(tables)).set_index(["model", "metric"]).astype(object).fillna(float("nan"))
+    table = (
+        in_order(pd.concat(tables))
+        .set_index(["model", "metric"])
+        .astype(object)
+        .fillna(float("nan"))
+    )
     shown = table.map(lambda value: f"{value:,}" if isinstance(value, int) else percent(value))
     return _table(shown.rename(index=shortened).reset_index())
 
 
 def _settings(results: Results) -> str:
-    lines = dict.fromkeys((metric, rendered(r.signature)) for metric, rows in results.items() for r in rows)
-    return "".join(f"<p>{html.escape(visible(f'{metric}: {signature}'))}</p>" for metric, signature in lines)
+    lines = dict.fromkeys(
+        (metric, rendered(r.signature)) for metric, rows in results.items() for r in rows
+    )
+    return "".join(
+        f"<p>{html.escape(visible(f'{metric}: {signature}'))}</p>" for metric, signature in lines
+    )
 
 
 # --- the part that the script draws ---
+
 
 def _packed(results: Results) -> bytes:
     """What report.js reads: each answer with its rows, packed one by one; then names and texts, once each."""
@@ -115,27 +150,49 @@ def _packed(results: Results) -> bytes:
     models: dict[str, int] = {}
     questions: dict[tuple[str, str, str], int] = {}
     answers = [(metric, result) for metric, rows in enumerate(results.values()) for result in rows]
-    packer = zlib.compressobj(9, wbits=31)                            # gzip's format, without a date
+    packer = zlib.compressobj(9, wbits=31)  # gzip's format, without a date
     packed = packer.compress(b'{"answers": [')
     for i, (metric, result) in enumerate(answers):
         drawn = result.to_dict()
-        question = shortened(result.triplet_id), visible(result.group, 200), visible(result.question)
+        question = (
+            shortened(result.triplet_id),
+            visible(result.group, 200),
+            visible(result.question),
+        )
         answer = {
-            "metric": metric, "model": _place(models, shortened(result.model)),
+            "metric": metric,
+            "model": _place(models, shortened(result.model)),
             "question": _place(questions, question),
             "values": {name: drawn[name] for name in PARTS.values() if name in drawn},
-            "unscored": result.unscored, "sums": arithmetic(drawn),
-            "rows": [row._replace(score=row.score and round(row.score, 3), weight=round(row.weight, 3))
-                     for row in alignment_rows(drawn)],
+            "unscored": result.unscored,
+            "sums": arithmetic(drawn),
+            "rows": [
+                row._replace(score=row.score and round(row.score, 3), weight=round(row.weight, 3))
+                for row in alignment_rows(drawn)
+            ],
             "ref": [_place(texts, visible(point)) for point in drawn.get("ref_points", ())],
             "ans": [_place(texts, visible(point)) for point in drawn.get("ans_points", ())],
-            "support": [[support["label"] or "numbers missing" * bool(support["missing"]),
-                         _place(texts, support_line(drawn, j))]
-                        for j, support in enumerate(drawn.get("support", ()))]}
-        packed += packer.compress((", " * (i > 0) + json.dumps(answer, ensure_ascii=False)).encode())
-    parts = [[name for name in PARTS.values() if hasattr(rows[0], name)] for rows in results.values()]
-    names = {"metrics": [shortened(metric) for metric in results], "parts": parts, "models": list(models),
-             "questions": list(questions), "texts": list(texts)}
+            "support": [
+                [
+                    support["label"] or "numbers missing" * bool(support["missing"]),
+                    _place(texts, support_line(drawn, j)),
+                ]
+                for j, support in enumerate(drawn.get("support", ()))
+            ],
+        }
+        packed += packer.compress(
+            (", " * (i > 0) + json.dumps(answer, ensure_ascii=False)).encode()
+        )
+    parts = [
+        [name for name in PARTS.values() if hasattr(rows[0], name)] for rows in results.values()
+    ]
+    names = {
+        "metrics": [shortened(metric) for metric in results],
+        "parts": parts,
+        "models": list(models),
+        "questions": list(questions),
+        "texts": list(texts),
+    }
     end = "], " + json.dumps(names, ensure_ascii=False).removeprefix("{")
     return packed + packer.compress(end.encode()) + packer.flush()
 

@@ -27,7 +27,7 @@ from .judge.cost import Usage
 from .judge.store import utc
 from .types import InputError
 
-OPTIONAL = ("09", "10")                 # run only where a profile or --only names them
+OPTIONAL = ("09", "10")  # run only where a profile or --only names them
 PRODUCTS = (".jsonl", ".csv", ".md", ".tex", ".png")
 Parameters = Mapping[str, Any]
 
@@ -47,7 +47,9 @@ def load_profile(root: Path, name: str) -> dict[str, dict[str, Any]]:
     path = root / "profiles" / f"{name}.yaml"
     _check([name], [p.stem for p in path.parent.glob("*.yaml")], "no profile")
     profile = parse_yaml(read_text(path), path) or {}
-    if not isinstance(profile, dict) or not all(isinstance(block, dict) for block in profile.values()):
+    if not isinstance(profile, dict) or not all(
+        isinstance(block, dict) for block in profile.values()
+    ):
         raise InputError(f"{path} must map notebook names (and common) to parameters")
     return profile
 
@@ -60,8 +62,9 @@ def declared(notebook: Path) -> dict[str, Any]:
     return {line.targets[0].id: ast.literal_eval(line.value) for line in lines}
 
 
-def parameters_of(root: Path, profile: Mapping[str, Parameters], given: Parameters
-                  ) -> dict[Path, dict[str, Any]]:
+def parameters_of(
+    root: Path, profile: Mapping[str, Parameters], given: Parameters
+) -> dict[Path, dict[str, Any]]:
     """What each notebook would be run with: its defaults, `common`, its block, `given`; the later one wins.
 
     InputError for a notebook or a parameter that does not exist, and for a value of another type than the
@@ -83,7 +86,9 @@ def parameters_of(root: Path, profile: Mapping[str, Parameters], given: Paramete
 def _check(names: Sequence[str], known: Any, what: str) -> None:
     for name in names:
         if name not in known:
-            raise InputError(f"{what} {name!r}{meant(name, known)}; there are {', '.join(sorted(known))}")
+            raise InputError(
+                f"{what} {name!r}{meant(name, known)}; there are {', '.join(sorted(known))}"
+            )
 
 
 def _update(values: dict[str, Any], block: Parameters, stem: str) -> None:
@@ -95,12 +100,19 @@ def _update(values: dict[str, Any], block: Parameters, stem: str) -> None:
             if key:
                 value = {**(default if isinstance(default, dict) else {}), key: value}
             if type(value) is not type(default) and default is not None:
-                raise InputError(f"{stem}.ipynb: {name} must be {type(default).__name__}, got {value!r:.60}")
+                raise InputError(
+                    f"{stem}.ipynb: {name} must be {type(default).__name__}, got {value!r:.60}"
+                )
             values[name] = value
 
 
-def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Parameters | None = None,
-              root: Path = Path()) -> Path:
+def reproduce(
+    profile: str = "default",
+    *,
+    only: Sequence[str] = (),
+    given: Parameters | None = None,
+    root: Path = Path(),
+) -> Path:
     """Run a profile; returns its folder, with executed copies in `notebooks/`. InputError for a failed cell.
 
     `root` is the project's folder. What a judge replied before a failure is in the run's store. The whole
@@ -109,15 +121,19 @@ def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Para
     folder, values, chosen = _opened(profile, only, given or {}, root)
     path = folder / "manifest.json"
     notes = json.loads(read_text(path))["notebooks"] if path.exists() else {}
-    manifest = {"profile": profile, "ems": __version__, "python": sys.version,
-                "packages": {d.name: d.version for d in metadata.distributions()},
-                "sources_sha256": _hash(Path(__file__).parent, root / "notebooks" / "study", root / "data"),
-                "notebooks": notes}
-    os.environ.setdefault("OMP_NUM_THREADS", "1")            # two kernels with a core each
+    manifest = {
+        "profile": profile,
+        "ems": __version__,
+        "python": sys.version,
+        "packages": {d.name: d.version for d in metadata.distributions()},
+        "sources_sha256": _hash(Path(__file__).parent, root / "notebooks" / "study", root / "data"),
+        "notebooks": notes,
+    }
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # two kernels with a core each
     (folder / "notebooks").mkdir(parents=True, exist_ok=True)
     try:
         for _, wave in groupby(sorted(chosen, key=_wave), _wave):
-            with ThreadPool(2) as pool:                      # Ctrl-C ends its threads, and so the kernels
+            with ThreadPool(2) as pool:  # Ctrl-C ends its threads, and so the kernels
                 pool.starmap(_run, [(path, values[path], folder, notes) for path in wave], 1)
     finally:
         files = [p for p in sorted(folder.rglob("*")) if p.suffix in PRODUCTS]
@@ -129,32 +145,43 @@ def reproduce(profile: str = "default", *, only: Sequence[str] = (), given: Para
     return folder
 
 
-def plan(profile: str = "default", *, only: Sequence[str] = (), given: Parameters | None = None,
-         root: Path = Path()) -> dict[str, dict[str, Usage]]:
+def plan(
+    profile: str = "default",
+    *,
+    only: Sequence[str] = (),
+    given: Parameters | None = None,
+    root: Path = Path(),
+) -> dict[str, dict[str, Usage]]:
     """What the models of a run would be asked, by model and notebook, and by task.
 
     Notebook 1 and those that may ask run in a folder that is deleted, with judges that plan: replies that the
     run's store and the recordings hold are not counted, all others are assumed.
     """
     folder, values, chosen = _opened(profile, only, given or {}, root)
-    asking = [path for path in chosen
-              if any(part.get("mode", "replay") != "replay" for part in _mappings(values[path]))]
+    asking = [
+        path
+        for path in chosen
+        if any(part.get("mode", "replay") != "replay" for part in _mappings(values[path]))
+    ]
     with tempfile.TemporaryDirectory() as scratch:
         for path in dict.fromkeys([next(iter(values)), *asking]) if asking else ():
             planned = {**deepcopy(values[path]), "RUN": scratch}
-            planned |= {"ENCODER": ""} if "ENCODER" in planned else {}       # BERTScore asks no judge
+            planned |= {"ENCODER": ""} if "ENCODER" in planned else {}  # BERTScore asks no judge
             for model in _mappings(planned):
                 if model.get("model"):
                     model |= {"store": str(folder / "replies.sqlite"), **model, "mode": "plan"}
             say(f"{path.stem}, counted ...")
             _execute(path, None, planned)
-        return {f"{model} ({file.stem})": {task: Usage(**used) for task, used in tasks.items()}
-                for file in sorted(Path(scratch).glob("usage_*.json"))
-                for model, tasks in json.loads(read_text(file)).items()}
+        return {
+            f"{model} ({file.stem})": {task: Usage(**used) for task, used in tasks.items()}
+            for file in sorted(Path(scratch).glob("usage_*.json"))
+            for model, tasks in json.loads(read_text(file)).items()
+        }
 
 
-def _opened(profile: str, only: Sequence[str], given: Parameters, root: Path
-            ) -> tuple[Path, dict[Path, dict[str, Any]], list[Path]]:
+def _opened(
+    profile: str, only: Sequence[str], given: Parameters, root: Path
+) -> tuple[Path, dict[Path, dict[str, Any]], list[Path]]:
     """The run's folder, the parameters of every notebook, and the notebooks of the run."""
     if not (root / "notebooks").is_dir():
         raise InputError(f"no notebooks/ in {root.resolve()}; run this in a clone of the project")
@@ -198,13 +225,22 @@ def _execute(path: Path, target: Path | None, values: Parameters) -> None:
         raise InputError(f"notebooks need {error.name}; in a clone: pip install '.[all]'") from None
 
     try:
-        execute_notebook(path, target, parameters=dict(values), kernel_name="python3",
-                         progress_bar=False, stderr_file=sys.stderr, request_save_on_cell_execute=False,
-                         resources={"metadata": {"path": str(path.parent)}},
-                         extra_arguments=["--log-level=50"])        # else each kernel warns when it is ended
+        execute_notebook(
+            path,
+            target,
+            parameters=dict(values),
+            kernel_name="python3",
+            progress_bar=False,
+            stderr_file=sys.stderr,
+            request_save_on_cell_execute=False,
+            resources={"metadata": {"path": str(path.parent)}},
+            extra_arguments=["--log-level=50"],
+        )  # else each kernel warns when it is ended
     except PapermillExecutionError as error:
         at = f"; the executed copy shows where: {target}" if target else ""
-        raise InputError(f"{path.name}, cell {error.exec_count}: {error.ename}: {error.evalue}{at}") from None
+        raise InputError(
+            f"{path.name}, cell {error.exec_count}: {error.ename}: {error.evalue}{at}"
+        ) from None
     except DeadKernelError:
         raise InputError(f"{path.name}: its kernel died, most often for want of memory") from None
 
@@ -214,5 +250,9 @@ def _hash(*places: Path) -> str:
     found = []
     for place in places:
         files = [place] if place.is_file() else sorted(p for p in place.rglob("*") if p.is_file())
-        found += [(p.name, hashlib.sha256(p.read_bytes()).hexdigest()) for p in files if p.suffix != ".pyc"]
+        found += [
+            (p.name, hashlib.sha256(p.read_bytes()).hexdigest())
+            for p in files
+            if p.suffix != ".pyc"
+        ]
     return hashlib.sha256(json.dumps(found).encode()).hexdigest() if found else ""

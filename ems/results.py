@@ -14,11 +14,11 @@ from .view import as_html, as_text
 class Support:
     """What a document says of one answer point, beside the scores and never inside them."""
 
-    label: str | None             # "supported", "contradicted", "silent"; None = unscored
-    passage: int | None = None    # index of the passage that decided; None = none
-    quote: str = ""               # its beginning, cut to a few hundred characters
-    missing: tuple[str, ...] = () # numbers of the point that are not in the document
-    reason: str = ""              # why there is no label
+    label: str | None  # "supported", "contradicted", "silent"; None = unscored
+    passage: int | None = None  # index of the passage that decided; None = none
+    quote: str = ""  # its beginning, cut to a few hundred characters
+    missing: tuple[str, ...] = ()  # numbers of the point that are not in the document
+    reason: str = ""  # why there is no label
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,12 @@ class Result:
     signature: Signature = field(default_factory=dict, kw_only=True)
     question: str = field(default="", kw_only=True)
     group: str = field(default="", kw_only=True)
-    unscored: int = field(default=0, kw_only=True)    # points (or answers) for which no readable reply came
-    reason: str = field(default="", kw_only=True)     # why a value is nan or points are unscored; else empty
+    unscored: int = field(
+        default=0, kw_only=True
+    )  # points (or answers) for which no readable reply came
+    reason: str = field(
+        default="", kw_only=True
+    )  # why a value is nan or points are unscored; else empty
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready dictionary; nan becomes null."""
@@ -51,12 +55,12 @@ class EMSResult(Result):
     ref_points: Points
     ans_points: Points
     match: Match
-    score: Scores = ()                # per reference point: s_i (eq. 5), None = unscored
+    score: Scores = ()  # per reference point: s_i (eq. 5), None = unscored
     recall: float = math.nan
     precision: float = math.nan
     f1: float = math.nan
-    ref_weights: tuple[float, ...] = ()       # () = every point weighs 1; only given points have weights
-    support: tuple[Support, ...] = ()         # per answer point, what the document says; () = never asked
+    ref_weights: tuple[float, ...] = ()  # () = every point weighs 1; only given points have weights
+    support: tuple[Support, ...] = ()  # per answer point, what the document says; () = never asked
 
 
 @dataclass(frozen=True)
@@ -65,13 +69,15 @@ class CoverageResult(Result):
 
     ref_points: Points
     ans_points: Points
-    ref_score: Scores                 # per reference point: how far the answer states it
-    ans_score: Scores                 # per answer point: how far the reference states it
+    ref_score: Scores  # per reference point: how far the answer states it
+    ans_score: Scores  # per answer point: how far the reference states it
     ref_weights: tuple[float, ...] = ()
     ans_weights: tuple[float, ...] = ()
-    nearest: Match = ()               # per reference point: the answer point most like it, for the reader
-    contradicted: tuple[int, ...] = ()        # indices of reference points that the answer contradicts
-    ans_contradicted: tuple[int, ...] = ()    # indices of answer points that the reference contradicts
+    nearest: Match = ()  # per reference point: the answer point most like it, for the reader
+    contradicted: tuple[int, ...] = ()  # indices of reference points that the answer contradicts
+    ans_contradicted: tuple[
+        int, ...
+    ] = ()  # indices of answer points that the reference contradicts
     recall: float = math.nan
     precision: float = math.nan
     f1: float = math.nan
@@ -82,4 +88,4 @@ class CoverageResult(Result):
 class ScoreResult(Result):
     """One value for a whole answer: the judge alone, or a metric of the user's own."""
 
-    value: float                      # nan = unscored
+    value: float  # nan = unscored

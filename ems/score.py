@@ -14,10 +14,10 @@ from .reading import parsed, parsed_rows, read_rows, read_score
 from .types import InputError
 
 SCORES_SCHEMA = reply_schema("scores", {"type": "integer"})
-MAX_TOKENS = 32          # of a reply that is one number
+MAX_TOKENS = 32  # of a reply that is one number
 BLEU_SIGNATURE = "bleu:nltk sentence,4-gram,smoothing=method1,words=lower"
 KINDS = ("rouge1", "rouge2", "rougeL")
-Pair = tuple[str, str]   # a reference point and the answer point that it is matched with
+Pair = tuple[str, str]  # a reference point and the answer point that it is matched with
 
 
 class Scorer(Protocol):
@@ -34,8 +34,14 @@ class LLMScorer:
     It is asked once per pair, as in the paper; with `joint` once per answer. `failures` counts what is None.
     """
 
-    def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None, *,
-                 max_score: int = 10, joint: bool = False):
+    def __init__(
+        self,
+        judge: Judge | Callable[[str], str],
+        prompts: Prompts | None = None,
+        *,
+        max_score: int = 10,
+        joint: bool = False,
+    ):
         self.judge, self.prompts, self.joint = as_judge(judge), prompts or Prompts(), joint
         self.max_score, self.scale = max_score, scale(max_score)
         self.failures: Counter[str] = Counter()
@@ -47,14 +53,25 @@ class LLMScorer:
         if self.joint:
             requests = [self._joint_request(pairs) for pairs in groups if pairs]
             replies = iter(self.judge.ask(requests, "score pairs"))
-            return [parsed_rows(next(replies), "scores", len(pairs), read, "score", self.failures)
-                    if pairs else [] for pairs in groups]
-        prompts = [self.prompts.fill("score", reference=quoted(ref), candidate=quoted(ans), **self.scale)
-                   for pairs in groups for ref, ans in pairs]
-        requests = [Request("score", prompt, MAX_TOKENS, assumed=partial(str, self.max_score), read=read)
-                    for prompt in prompts]
+            return [
+                parsed_rows(next(replies), "scores", len(pairs), read, "score", self.failures)
+                if pairs
+                else []
+                for pairs in groups
+            ]
+        prompts = [
+            self.prompts.fill("score", reference=quoted(ref), candidate=quoted(ans), **self.scale)
+            for pairs in groups
+            for ref, ans in pairs
+        ]
+        requests = [
+            Request("score", prompt, MAX_TOKENS, assumed=partial(str, self.max_score), read=read)
+            for prompt in prompts
+        ]
         replies = iter(self.judge.ask(requests, "score pairs"))
-        return [[parsed(next(replies), read, "score", self.failures) for _ in pairs] for pairs in groups]
+        return [
+            [parsed(next(replies), read, "score", self.failures) for _ in pairs] for pairs in groups
+        ]
 
     def _joint_request(self, pairs: Sequence[Pair]) -> Request:
         lines = [f"{i}: {quoted(ref)}\n   {quoted(ans)}" for i, (ref, ans) in enumerate(pairs)]
@@ -73,14 +90,22 @@ def scale(max_score: int) -> dict[str, str]:
 def rows_request(task: str, prompt: str, schema: dict[str, Any], longest: Sequence[Any]) -> Request:
     """A question to which the judge replies with a list; `longest` is the longest one that could be read."""
     key, count = schema["required"][0], len(longest)
-    return Request(task, prompt, MAX_TOKENS + 8 * count, schema, assumed=partial(listed, key, longest),
-                   read=partial(read_rows, key=key, count=count, read=str))
+    return Request(
+        task,
+        prompt,
+        MAX_TOKENS + 8 * count,
+        schema,
+        assumed=partial(listed, key, longest),
+        read=partial(read_rows, key=key, count=count, read=str),
+    )
 
 
 class PairScorer:
     """A scorer without a judge: `score` takes reference points and answer points, and gives their values."""
 
-    def __init__(self, signature: str, score: Callable[[list[str], list[str]], Sequence[float | None]]):
+    def __init__(
+        self, signature: str, score: Callable[[list[str], list[str]], Sequence[float | None]]
+    ):
         self.signature, self._score = signature, score
 
     def __call__(self, groups: Sequence[Sequence[Pair]]) -> list[list[float | None]]:
@@ -91,8 +116,10 @@ class PairScorer:
 
 def rouge_scorer() -> PairScorer:
     """ROUGE-L F1 of two points, in [0, 1]; the paper does not say which ROUGE it takes."""
-    return PairScorer("rouge:rougeL,stemmed",
-                      lambda refs, answers: [f1 for _, _, f1 in rouge(refs, answers, ["rougeL"])["rougeL"]])
+    return PairScorer(
+        "rouge:rougeL,stemmed",
+        lambda refs, answers: [f1 for _, _, f1 in rouge(refs, answers, ["rougeL"])["rougeL"]],
+    )
 
 
 def bleu_scorer() -> PairScorer:
@@ -102,8 +129,10 @@ def bleu_scorer() -> PairScorer:
 
 def bert_scorer(encoder: Any) -> PairScorer:
     """BERTScore F1 of two points, clipped to [0, 1]; the encoder cuts texts at 512 tokens."""
-    return PairScorer(f"bertscore:{encoder.signature}",
-                      lambda *texts: [min(1.0, max(0.0, f1)) for f1 in encoder.bertscore(*texts)[2]])
+    return PairScorer(
+        f"bertscore:{encoder.signature}",
+        lambda *texts: [min(1.0, max(0.0, f1)) for f1 in encoder.bertscore(*texts)[2]],
+    )
 
 
 def bleu(references: Sequence[str], answers: Sequence[str]) -> list[float]:
@@ -118,12 +147,15 @@ def bleu(references: Sequence[str], answers: Sequence[str]) -> list[float]:
     values = []
     for reference, answer in zip(references, answers, strict=True):
         ref, ans = wordpunct_tokenize(reference.lower()), wordpunct_tokenize(answer.lower())
-        values.append(float(sentence_bleu([ref], ans, smoothing_function=smoothing)) if ref and ans else 0.0)
+        values.append(
+            float(sentence_bleu([ref], ans, smoothing_function=smoothing)) if ref and ans else 0.0
+        )
     return values
 
 
-def rouge(references: Sequence[str], answers: Sequence[str], kinds: Sequence[str] = KINDS
-          ) -> dict[str, list[tuple[float, float, float]]]:
+def rouge(
+    references: Sequence[str], answers: Sequence[str], kinds: Sequence[str] = KINDS
+) -> dict[str, list[tuple[float, float, float]]]:
     """ROUGE (precision, recall, F1) of each answer, by kind, in [0, 1], with stemming; 0 without words.
 
     rouge-score's definition and values; its longest common subsequence, a loop in Python, is rapidfuzz's.
@@ -134,7 +166,7 @@ def rouge(references: Sequence[str], answers: Sequence[str], kinds: Sequence[str
     from rouge_score.scoring import fmeasure
     from rouge_score.tokenize import tokenize
 
-    stemmer = SimpleNamespace(stem=lru_cache(1 << 16)(PorterStemmer().stem))    # stem a word once
+    stemmer = SimpleNamespace(stem=lru_cache(1 << 16)(PorterStemmer().stem))  # stem a word once
     words = partial(tokenize, stemmer=stemmer)
     ngrams = RougeScorer(sorted({*kinds} - {"rougeL"}), tokenizer=SimpleNamespace(tokenize=words))
     scored: dict[str, list[tuple[float, float, float]]] = {kind: [] for kind in kinds}

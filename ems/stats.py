@@ -22,16 +22,34 @@ from .frames import COLUMNS, by_size, in_order
 from .io import some
 from .types import InputError
 
-MIN_SCORED = 0.95              # below it a number is flagged
-MIN_CLUSTERS = 6               # fewer say too little about how clusters vary
-PAIRED = ["metric", "part", "a", "b", "difference", "ci_low", "ci_high", "p", "p_holm", "clear", "g",
-          "ordered", "n", "clusters", "only_a", "only_b", "unscored"]
+MIN_SCORED = 0.95  # below it a number is flagged
+MIN_CLUSTERS = 6  # fewer say too little about how clusters vary
+PAIRED = [
+    "metric",
+    "part",
+    "a",
+    "b",
+    "difference",
+    "ci_low",
+    "ci_high",
+    "p",
+    "p_holm",
+    "clear",
+    "g",
+    "ordered",
+    "n",
+    "clusters",
+    "only_a",
+    "only_b",
+    "unscored",
+]
 # A number with its 95 % interval, nan where undefined; the observations and clusters that it rests on, and
 # the observations that have no value.
 Estimate = namedtuple("Estimate", ["value", "ci_low", "ci_high", "n", "clusters", "left_out"])
 
 
 # --- means ---
+
 
 def summarise(values: pd.DataFrame, *, cluster: str = "group") -> pd.DataFrame:
     """Value and interval per metric, part and model of a frame of values, in the order of Table 1.
@@ -42,19 +60,41 @@ def summarise(values: pd.DataFrame, *, cluster: str = "group") -> pd.DataFrame:
     is under 95 %. Also units, clusters, cluster. InputError for a frame that mixes signatures in a cell.
     """
     rows = []
-    for (metric, part, model), cell in bounds(_checked(values, cluster)).groupby(["metric", "part", "model"]):
+    for (metric, part, model), cell in bounds(_checked(values, cluster)).groupby(
+        ["metric", "part", "model"]
+    ):
         if len(signatures := cell["signature"].unique().tolist()) > 1:
-            raise InputError(f"{metric} {part} of {model} mixes settings: {some(signatures, 2)}; summarise "
-                             "them apart")
+            raise InputError(
+                f"{metric} {part} of {model} mixes settings: {some(signatures, 2)}; summarise "
+                "them apart"
+            )
         mean = mean_over(cell["value"], cell["cluster"])
-        n, units, unscored = int(cell["value"].count()), int(cell["units"].sum()), int(cell["unscored"].sum())
+        n, units, unscored = (
+            int(cell["value"].count()),
+            int(cell["units"].sum()),
+            int(cell["unscored"].sum()),
+        )
         scored = 1 - unscored / units if units else math.nan
-        rows.append({
-            "metric": metric, "part": part, "model": model, "value": mean.value, "ci_low": mean.ci_low,
-            "ci_high": mean.ci_high, "n": n, "clusters": mean.clusters, "unscored": unscored,
-            "signature": signatures[0], "low": cell["low"].mean(), "high": cell["high"].mean(),
-            "scored": scored, "flagged": scored < MIN_SCORED or n / len(cell) < MIN_SCORED,
-            "units": units, "cluster": cluster})
+        rows.append(
+            {
+                "metric": metric,
+                "part": part,
+                "model": model,
+                "value": mean.value,
+                "ci_low": mean.ci_low,
+                "ci_high": mean.ci_high,
+                "n": n,
+                "clusters": mean.clusters,
+                "unscored": unscored,
+                "signature": signatures[0],
+                "low": cell["low"].mean(),
+                "high": cell["high"].mean(),
+                "scored": scored,
+                "flagged": scored < MIN_SCORED or n / len(cell) < MIN_SCORED,
+                "units": units,
+                "cluster": cluster,
+            }
+        )
     return in_order(pd.DataFrame(rows))
 
 
@@ -66,7 +106,7 @@ def mean_over(values: Iterable[float], cluster: Iterable[object]) -> Estimate:
     clusters, low, high = len(sums), math.nan, math.nan
     value = float(sums.sum() / counts.sum()) if clusters else math.nan
     if clusters >= MIN_CLUSTERS:
-        without = (sums.sum() - sums) / (counts.sum() - counts)          # one cluster left out each
+        without = (sums.sum() - sums) / (counts.sum() - counts)  # one cluster left out each
         error = math.sqrt((clusters - 1) / clusters * ((without - without.mean()) ** 2).sum())
         reach = float(stdtrit(clusters - 1, 0.975)) * error
         low, high = value - reach, value + reach
@@ -93,8 +133,12 @@ def bounds(frame: pd.DataFrame) -> pd.DataFrame:
 def _f1_of_sides(frame: pd.DataFrame, column: str) -> pd.Series:
     """For every row the harmonic mean of what its answer's Precision and Recall have in this column."""
     key = ["metric", "model", "triplet_id"]
-    sides = frame.pivot(index=key, columns="part", values=column).reindex(columns=["Precision", "Recall"])
-    precision, recall = frame[key].join(sides, on=key)[["Precision", "Recall"]].to_numpy(dtype=float).T
+    sides = frame.pivot(index=key, columns="part", values=column).reindex(
+        columns=["Precision", "Recall"]
+    )
+    precision, recall = (
+        frame[key].join(sides, on=key)[["Precision", "Recall"]].to_numpy(dtype=float).T
+    )
     total = precision + recall
     f1 = np.divide(2 * precision * recall, total, out=np.zeros_like(total), where=total != 0)
     return pd.Series(f1, frame.index)
@@ -102,8 +146,10 @@ def _f1_of_sides(frame: pd.DataFrame, column: str) -> pd.Series:
 
 # --- paired differences ---
 
-def paired_table(values: pd.DataFrame, *, models: Sequence[str] = (), cluster: str = "group", seed: int = 7
-                 ) -> pd.DataFrame:
+
+def paired_table(
+    values: pd.DataFrame, *, models: Sequence[str] = (), cluster: str = "group", seed: int = 7
+) -> pd.DataFrame:
     """Model `a` minus model `b` for every metric, part and pair, over the triplets that both answered.
 
     Of `models` (by default all, small to large) a later one is `a`, an earlier one `b`. `difference` is the
@@ -115,8 +161,11 @@ def paired_table(values: pd.DataFrame, *, models: Sequence[str] = (), cluster: s
     """
     frame = _checked(values, cluster)
     pairs = list(combinations(models or sorted(frame["model"].unique(), key=by_size), 2))
-    rows = [{"metric": metric, "part": part, "a": a, "b": b, **_paired(cell, a, b, seed)}
-            for (metric, part), cell in frame.groupby(["metric", "part"]) for b, a in pairs]
+    rows = [
+        {"metric": metric, "part": part, "a": a, "b": b, **_paired(cell, a, b, seed)}
+        for (metric, part), cell in frame.groupby(["metric", "part"])
+        for b, a in pairs
+    ]
     if not rows:
         return pd.DataFrame(columns=PAIRED).astype({"clear": bool})
     return with_verdicts(in_order(pd.DataFrame(rows)))[PAIRED]
@@ -139,10 +188,19 @@ def _paired(cell: pd.DataFrame, a: str, b: str, seed: int) -> dict[str, Any]:
     means = of_cluster.mean()
     if len(means) >= MIN_CLUSTERS and means.std() > 0:
         hedges = (1 - 3 / (4 * len(means) - 5)) * means.mean() / means.std()
-    return {"difference": estimate.value, "ci_low": estimate.ci_low, "ci_high": estimate.ci_high, "g": hedges,
-            "p": sign_flip_test(of_cluster.sum(), seed), "ordered": ((np.sign(gap) + 1) / 2).mean(),
-            "n": len(gap), "clusters": len(means), "unscored": len(both) - len(gap),
-            "only_a": len(left) - len(both), "only_b": len(right) - len(both)}
+    return {
+        "difference": estimate.value,
+        "ci_low": estimate.ci_low,
+        "ci_high": estimate.ci_high,
+        "g": hedges,
+        "p": sign_flip_test(of_cluster.sum(), seed),
+        "ordered": ((np.sign(gap) + 1) / 2).mean(),
+        "n": len(gap),
+        "clusters": len(means),
+        "unscored": len(both) - len(gap),
+        "only_a": len(left) - len(both),
+        "only_b": len(right) - len(both),
+    }
 
 
 def sign_flip_test(sums: Sequence[float], seed: int = 7) -> float:
@@ -153,28 +211,45 @@ def sign_flip_test(sums: Sequence[float], seed: int = 7) -> float:
     from scipy.stats import permutation_test
 
     terms = np.asarray(sums, dtype=float)
-    if len(terms) < 2:                                    # scipy refuses what is no sample
+    if len(terms) < 2:  # scipy refuses what is no sample
         return 1.0 if len(terms) else math.nan
     # scipy takes two values for equal when they differ by 2e-14 of themselves. With this constant added that
     # means 2e-14 of the terms' sizes: the same sum in another order is a tie, near 0 too.
     size = np.abs(terms).sum()
-    return float(permutation_test(
-        (terms,), lambda signed, axis: size + np.abs(signed.sum(axis=axis)), permutation_type="samples",
-        alternative="greater", n_resamples=2**14 if len(terms) <= 14 else 9999, vectorized=True, batch=1000,
-        rng=np.random.default_rng(seed)).pvalue)
+    return float(
+        permutation_test(
+            (terms,),
+            lambda signed, axis: size + np.abs(signed.sum(axis=axis)),
+            permutation_type="samples",
+            alternative="greater",
+            n_resamples=2**14 if len(terms) <= 14 else 9999,
+            vectorized=True,
+            batch=1000,
+            rng=np.random.default_rng(seed),
+        ).pvalue
+    )
 
 
 def holm(p: Iterable[float]) -> np.ndarray:
     """Holm's step-down adjustment of p values (1979), in their own order; nan stays nan, uncounted."""
     raw = pd.Series(list(p), dtype=float)
     ordered = raw.dropna().sort_values()
-    return (ordered * range(len(ordered), 0, -1)).cummax().clip(upper=1).reindex(raw.index).to_numpy()
+    return (
+        (ordered * range(len(ordered), 0, -1)).cummax().clip(upper=1).reindex(raw.index).to_numpy()
+    )
 
 
 # --- agreement with labels ---
 
-def bootstrap(statistic: Callable[..., float], columns: Sequence[Sequence[float]],
-              cluster: Sequence[object], *, resamples: int = 2000, seed: int = 7) -> Estimate:
+
+def bootstrap(
+    statistic: Callable[..., float],
+    columns: Sequence[Sequence[float]],
+    cluster: Sequence[object],
+    *,
+    resamples: int = 2000,
+    seed: int = 7,
+) -> Estimate:
     """`statistic(*columns)`, e.g. `spearman`, with its interval over resampled clusters.
 
     Rows with a value that is not finite are left out and counted. No interval where half the draws are nan.
@@ -185,7 +260,9 @@ def bootstrap(statistic: Callable[..., float], columns: Sequence[Sequence[float]
     members, data = list(rows.groupby("cluster").indices.values()), rows[[*table]].to_numpy().T
     low, high, draws = math.nan, math.nan, []
     if len(members) >= MIN_CLUSTERS:
-        for drawn in np.random.default_rng(seed).integers(len(members), size=(resamples, len(members))):
+        for drawn in np.random.default_rng(seed).integers(
+            len(members), size=(resamples, len(members))
+        ):
             draws.append(statistic(*data[:, np.concatenate([members[i] for i in drawn])]))
     if np.isfinite(draws).sum() > len(draws) / 2:
         low, high = map(float, np.nanquantile(draws, [0.025, 0.975]))
@@ -207,7 +284,11 @@ def auc(score: Sequence[float], label: Sequence[float]) -> float:
     positive = np.asarray(label) == 1
     n = positive.sum()
     pairs = n * (len(positive) - n)
-    return float(pd.Series(score).rank()[positive].sum() - n * (n + 1) / 2) / pairs if pairs else math.nan
+    return (
+        float(pd.Series(score).rank()[positive].sum() - n * (n + 1) / 2) / pairs
+        if pairs
+        else math.nan
+    )
 
 
 def _checked(values: pd.DataFrame, cluster: str) -> pd.DataFrame:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 Points = tuple[str, ...]
-Scores = tuple[float | None, ...]     # in [0, 1]; None = unscored
+Scores = tuple[float | None, ...]  # in [0, 1]; None = unscored
 # Per reference point: 0-based index of its answer point (eq. 4 counts from 1), -1 = none, None = not known.
 Match = tuple[int | None, ...]
-Signature = dict[str, str]            # everything that can change a value, by name: stages, judge, decoding
+Signature = dict[str, str]  # everything that can change a value, by name: stages, judge, decoding
 
 
 class InputError(ValueError):
@@ -21,18 +21,18 @@ class GivenPoint:
     """A reference point written by someone, in place of the reference: stage 1 skips it."""
 
     text: str
-    weight: float = 1.0           # what it counts in recall, at least 0
+    weight: float = 1.0  # what it counts in recall, at least 0
 
 
 @dataclass(frozen=True, slots=True)
 class Triplet:
     """One long question-context-answer triplet (paper, section 3.1). With `points` no reference is needed."""
 
-    id: str                       # unique within a data set
-    group: str                    # what observations are clustered by: the company, or the claim's document
+    id: str  # unique within a data set
+    group: str  # what observations are clustered by: the company, or the claim's document
     question: str
-    reference: str                # the long-form reference answer
-    context: str | None = None    # the document the question is about; never needed for scoring
+    reference: str  # the long-form reference answer
+    context: str | None = None  # the document the question is about; never needed for scoring
     points: tuple[GivenPoint, ...] = ()
 
 

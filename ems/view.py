@@ -22,27 +22,35 @@ EXTRA, UNSCORED = "not in the reference", "unscored"
 # By what made the scores: from which score on a point is "covered", and up to which "missing".
 LIMITS = {"pairs": (0.5, 0.0), "judge": (0.5, 0.2), "words": (0.6, 0.2)}
 # The edge of each word's cells: Okabe and Ito's colours, which every colour vision tells apart.
-EDGES = {COVERED: "4px solid #0072B2", IN_PART: "4px dashed #0072B2", MISSING: "5px double #D55E00",
-         CONTRADICTED: "8px solid #D55E00", EXTRA: "5px dotted #CC79A7", UNSCORED: "4px dashed #888888"}
+EDGES = {
+    COVERED: "4px solid #0072B2",
+    IN_PART: "4px dashed #0072B2",
+    MISSING: "5px double #D55E00",
+    CONTRADICTED: "8px solid #D55E00",
+    EXTRA: "5px dotted #CC79A7",
+    UNSCORED: "4px dashed #888888",
+}
 LAYOUT = "text-align:left;vertical-align:top;overflow-wrap:anywhere;padding:2px 8px"
-WIDTHS = 41, 14, 41           # characters of a terminal's columns
+WIDTHS = 41, 14, 41  # characters of a terminal's columns
 
 
 class Row(NamedTuple):
     """A scored point, and what stands beside it on the other side."""
 
-    ref: int | None               # index of the reference point; None for none
-    ans: int | None               # index of the answer point; None for none
-    word: str                     # what the score says: one of the words above
-    score: float | None           # in [0, 1], as it enters the metric; None = unscored
-    weight: float                 # of the scored point in the metric
-    is_hint: bool = False         # the answer point is only most like the reference point: it made no score
+    ref: int | None  # index of the reference point; None for none
+    ans: int | None  # index of the answer point; None for none
+    word: str  # what the score says: one of the words above
+    score: float | None  # in [0, 1], as it enters the metric; None = unscored
+    weight: float  # of the scored point in the metric
+    is_hint: bool = (
+        False  # the answer point is only most like the reference point: it made no score
+    )
 
 
 def visible(text: str, limit: int = 10_000) -> str:
     """One line that is safe to show: one space for a run of white space, U+FFFD for control characters."""
     line = UNSAFE.sub("\ufffd", " ".join(text.split()))
-    return line if len(line) <= limit else line[:limit - 1].rstrip() + "…"
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
 def side_scores(result: Mapping[str, Any]) -> tuple[Scores, Scores]:
@@ -63,12 +71,20 @@ def alignment_rows(result: Mapping[str, Any]) -> Iterator[Row]:
     ref_weights = result.get("ref_weights") or [1.0] * len(s_ref)
     ans_weights = result.get("ans_weights") or [1.0] * len(s_ans)
     for i, j in enumerate(beside):
-        word = CONTRADICTED if i in result.get("contradicted", ()) else _word(result, s_ref[i], MISSING)
+        word = (
+            CONTRADICTED
+            if i in result.get("contradicted", ())
+            else _word(result, s_ref[i], MISSING)
+        )
         ans = None if j == -1 else j
         yield Row(i, ans, word, s_ref[i], ref_weights[i], is_hint=not is_paired and ans is not None)
     for j, score in enumerate(s_ans):
         if not is_paired or j not in beside:
-            word = CONTRADICTED if j in result.get("ans_contradicted", ()) else _word(result, score, EXTRA)
+            word = (
+                CONTRADICTED
+                if j in result.get("ans_contradicted", ())
+                else _word(result, score, EXTRA)
+            )
             yield Row(None, j, word, score, ans_weights[j])
 
 
@@ -99,8 +115,12 @@ def support_line(result: Mapping[str, Any], point: int | None) -> str:
 def arithmetic(result: Mapping[str, Any]) -> list[str]:
     """The values of an answer, a line each, with the division that gives them; then what is unscored."""
     s_ref, s_ans = side_scores(result)
-    sums = {"recall": weighted_sum(s_ref, result.get("ref_weights") or ()),
-            "precision": weighted_sum(s_ans, result.get("ans_weights") or ()), "f1": (0, 0), "value": (0, 0)}
+    sums = {
+        "recall": weighted_sum(s_ref, result.get("ref_weights") or ()),
+        "precision": weighted_sum(s_ans, result.get("ans_weights") or ()),
+        "f1": (0, 0),
+        "value": (0, 0),
+    }
     lines = []
     for name, (total, weight) in sums.items():
         if name in result:
@@ -121,21 +141,34 @@ def _head(result: Mapping[str, Any]) -> list[str]:
 
 def _cells(result: Mapping[str, Any], row: Row) -> tuple[str, str, str]:
     """The three texts of a row."""
-    left, right = (f"{index}: {visible(result[side][index], 600)}" if index is not None else "–"
-                   for side, index in (("ref_points", row.ref), ("ans_points", row.ans)))
+    left, right = (
+        f"{index}: {visible(result[side][index], 600)}" if index is not None else "–"
+        for side, index in (("ref_points", row.ref), ("ans_points", row.ans))
+    )
     score = f" {row.score:.2f}" if row.score and row.score >= 0.005 else ""
     weight = f"\nweight {row.weight:.2g}" if row.weight != 1 else ""
-    right = f"(nearest: {visible(right, 90)})" if row.is_hint else f"{right}\n{support_line(result, row.ans)}"
+    right = (
+        f"(nearest: {visible(right, 90)})"
+        if row.is_hint
+        else f"{right}\n{support_line(result, row.ans)}"
+    )
     return left, row.word + score + weight, right.strip()
 
 
 def as_text(result: Mapping[str, Any]) -> str:
     """One answer's values and its alignment for a terminal of 100 columns."""
     lines = [*_wrapped(_head(result)), "-" * 100]
-    for cells in [("reference", "score", "answer"), *(_cells(result, row) for row in alignment_rows(result))]:
-        columns = [_wrapped(cell.split("\n"), width) for cell, width in zip(cells, WIDTHS, strict=True)]
-        lines += [f"{left:<43}{score:<16}{right}".rstrip()
-                  for left, score, right in zip_longest(*columns, fillvalue="")]
+    for cells in [
+        ("reference", "score", "answer"),
+        *(_cells(result, row) for row in alignment_rows(result)),
+    ]:
+        columns = [
+            _wrapped(cell.split("\n"), width) for cell, width in zip(cells, WIDTHS, strict=True)
+        ]
+        lines += [
+            f"{left:<43}{score:<16}{right}".rstrip()
+            for left, score, right in zip_longest(*columns, fillvalue="")
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -151,9 +184,11 @@ def as_html(result: Mapping[str, Any]) -> str:
         style = f"{LAYOUT};border-left:{edge};background:{edge[-7:]}30"
         columns = (f'<td style="{style}">{_escaped(cell)}</td>' for cell in _cells(result, row))
         body += f"<tr>{''.join(columns)}</tr>"
-    return (f'<div class="mathjax_ignore" style="max-width:1100px"><p>{_escaped(*_head(result))}</p><table '
-            'style="width:100%;table-layout:fixed;border-collapse:separate;border-spacing:0 4px">'
-            f'<col><col style="width:9em"><col><tbody>{body}</tbody></table></div>')
+    return (
+        f'<div class="mathjax_ignore" style="max-width:1100px"><p>{_escaped(*_head(result))}</p><table '
+        'style="width:100%;table-layout:fixed;border-collapse:separate;border-spacing:0 4px">'
+        f'<col><col style="width:9em"><col><tbody>{body}</tbody></table></div>'
+    )
 
 
 def _escaped(*lines: str) -> str:

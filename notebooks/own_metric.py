@@ -11,7 +11,9 @@ def overlap(one: str, other: str) -> float:
 
 def jaccard(references, answers):
     """A metric: one value an answer."""
-    return [overlap(reference, answer) for reference, answer in zip(references, answers, strict=True)]
+    return [
+        overlap(reference, answer) for reference, answer in zip(references, answers, strict=True)
+    ]
 
 
 def point_jaccard(pairs):

@@ -10,7 +10,10 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 # Whoever runs the tests in the background ignores Ctrl-C, and the programs that tests start would do so, too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-sys.path[:0] = [str(ROOT / "notebooks"), str(ROOT / "tests")]      # `import study`, as notebooks do; test doubles
+sys.path[:0] = [
+    str(ROOT / "notebooks"),
+    str(ROOT / "tests"),
+]  # `import study`, as notebooks do; test doubles
 
 
 @pytest.fixture(autouse=True)

@@ -53,7 +53,9 @@ class Noting(LLMJudge):
 def recorded(*files: str, sample: int = 0) -> Noting:
     """The large judge of the committed recordings, which are named below data/."""
     store = Replies(recorded=[ROOT / "data" / file for file in files])
-    return Noting("large-llm-2026-11", store=store, mode="replay", temperature=None, seed=None, sample=sample)
+    return Noting(
+        "large-llm-2026-11", store=store, mode="replay", temperature=None, seed=None, sample=sample
+    )
 
 
 @contextmanager
@@ -107,7 +109,9 @@ class ScriptedJudge:
 
     def __init__(self, *replies: Said | Callable[[Request], Said] | Mapping[str, object]):
         self.signature = {"judge": "scripted"}
-        self.script: object = replies[0] if len(replies) == 1 and not isinstance(replies[0], str) else list(replies)
+        self.script: object = (
+            replies[0] if len(replies) == 1 and not isinstance(replies[0], str) else list(replies)
+        )
         if self.script is None or isinstance(self.script, Record):
             self.script = [self.script]
         self.requests: list[Request] = []
@@ -126,10 +130,14 @@ class ScriptedJudge:
         self.requests.append(request)
         said = self.script
         if isinstance(said, Mapping):
-            assert request.task in said, f"no reply scripted for task {request.task}: {request.prompt[:80]!r}"
+            assert request.task in said, (
+                f"no reply scripted for task {request.task}: {request.prompt[:80]!r}"
+            )
             said = said[request.task]
         if isinstance(said, list):
-            assert said, f"no reply left for call {len(self.requests)} ({request.task}): {request.prompt[:80]!r}"
+            assert said, (
+                f"no reply left for call {len(self.requests)} ({request.task}): {request.prompt[:80]!r}"
+            )
             said = said.pop(0)
         if callable(said):
             said = said(request)

@@ -24,16 +24,24 @@ class Fault:
     """What to do instead of a proper answer. Fields combine: a delay before a reset, a 429 with headers."""
 
     status: int = 200
-    body: str | dict | None = None      # None: the proper reply for status 200, else an OpenAI-style error
+    body: str | dict | None = (
+        None  # None: the proper reply for status 200, else an OpenAI-style error
+    )
     headers: dict[str, str] = field(default_factory=dict)
-    delay: float = 0.0                  # seconds before anything is sent
-    reset: bool = False                 # drop the connection with a TCP reset
-    drip: float = 0.0                   # seconds between single bytes of the body
+    delay: float = 0.0  # seconds before anything is sent
+    reset: bool = False  # drop the connection with a TCP reset
+    drip: float = 0.0  # seconds between single bytes of the body
 
 
 Faults = Sequence[Fault | None] | Callable[[int, dict], Fault | None]
-MIXED = (Fault(429, headers={"Retry-After": "0.05"}), Fault(429), Fault(500), Fault(reset=True),
-         Fault(body="<html>busy</html>"), Fault(body={"object": "chat.completion", "choices": []}))
+MIXED = (
+    Fault(429, headers={"Retry-After": "0.05"}),
+    Fault(429),
+    Fault(500),
+    Fault(reset=True),
+    Fault(body="<html>busy</html>"),
+    Fault(body={"object": "chat.completion", "choices": []}),
+)
 
 
 def error(status: int, message: str, **more: str) -> Fault:
@@ -43,28 +51,48 @@ def error(status: int, message: str, **more: str) -> Fault:
 
 def mixed(rate: float) -> Faults:
     """Faults of every kind at a given rate, the same ones in every run."""
+
     def fault(number: int, body: dict) -> Fault | None:
         dice = random.Random(f"fault {number}")
         return dice.choice(MIXED) if dice.random() < rate else None
+
     return fault
 
 
 def refusing(*names: str) -> Faults:
     """Refuses bodies with one of these parameters, in the words of OpenAI."""
+
     def fault(number: int, body: dict) -> Fault | None:
         refused = [name for name in names if name in body]
-        return error(400, f"Unsupported parameter: '{refused[0]}' is not supported.", param=refused[0]) if refused else None
+        return (
+            error(400, f"Unsupported parameter: '{refused[0]}' is not supported.", param=refused[0])
+            if refused
+            else None
+        )
+
     return fault
 
 
-def completion(text: str | None, body: dict | None = None, finish: str | None = "stop", **message: object) -> dict:
+def completion(
+    text: str | None, body: dict | None = None, finish: str | None = "stop", **message: object
+) -> dict:
     """A chat completion as a server sends it; a token is a word here."""
     words = len(body["messages"][-1]["content"].split()) if body else 0
     said = len((text or "").split())
-    return {"id": "chat-1", "object": "chat.completion", "created": 1_700_000_000, "model": "m",
-            "choices": [{"index": 0, "finish_reason": finish,
-                         "message": {"role": "assistant", "content": text, **message}}],
-            "usage": {"prompt_tokens": words, "completion_tokens": said, "total_tokens": words + said}}
+    return {
+        "id": "chat-1",
+        "object": "chat.completion",
+        "created": 1_700_000_000,
+        "model": "m",
+        "choices": [
+            {
+                "index": 0,
+                "finish_reason": finish,
+                "message": {"role": "assistant", "content": text, **message},
+            }
+        ],
+        "usage": {"prompt_tokens": words, "completion_tokens": said, "total_tokens": words + said},
+    }
 
 
 def shared(one: str, other: str, most: int = 10) -> int:
@@ -80,11 +108,27 @@ def by_words(body: dict) -> str:
     first, _, last = prompt.rpartition("Candidate points")
     points = listed(first.rpartition("Reference point")[2] or last)
     candidates = listed(last) if first else []
-    matches = [max(range(-1, len(candidates)), key=lambda i, p=p: shared(p, candidates[i]) if i >= 0 else 4) for p in points]
-    scores = [shared(p, texts[-1]) for p in points] if texts else list(map(shared, points[::2], points[1::2]))
+    matches = [
+        max(
+            range(-1, len(candidates)), key=lambda i, p=p: shared(p, candidates[i]) if i >= 0 else 4
+        )
+        for p in points
+    ]
+    scores = (
+        [shared(p, texts[-1]) for p in points]
+        if texts
+        else list(map(shared, points[::2], points[1::2]))
+    )
     sentences = re.split(r"(?<=[.!?])\s+|\n+", texts[-1]) if texts else []
-    replies = {"points": sentences, "claims": sentences, "blocks": [], "matches": matches, "scores": scores, "contradicted": [],
-               "labels": ["Entailment" if score >= 5 else "Neutral" for score in scores]}
+    replies = {
+        "points": sentences,
+        "claims": sentences,
+        "blocks": [],
+        "matches": matches,
+        "scores": scores,
+        "contradicted": [],
+        "labels": ["Entailment" if score >= 5 else "Neutral" for score in scores],
+    }
     if form := re.search(r"Reply with one JSON object: \{(.*)\}", prompt):
         return json.dumps({key: replies[key] for key in re.findall(r'"(\w+)":', form[1])})
     if "Reference answer:" in prompt:
@@ -103,12 +147,18 @@ class Loopback:
     `faults` are taken one per request, None meaning a proper answer, or given by a function (number, body).
     """
 
-    def __init__(self, reply: str | Callable[[dict], str | dict] = "ok", *, latency: float = 0.0,
-                 faults: Faults = (), port: int = 0):
+    def __init__(
+        self,
+        reply: str | Callable[[dict], str | dict] = "ok",
+        *,
+        latency: float = 0.0,
+        faults: Faults = (),
+        port: int = 0,
+    ):
         self.reply, self.latency, self.faults, self.port = reply, latency, faults, port
         self.bodies: list[dict] = []
         self.headers: list[dict[str, str]] = []
-        self.now = self.peak = 0                # requests under way, most at once
+        self.now = self.peak = 0  # requests under way, most at once
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -134,7 +184,8 @@ class Loopback:
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         server = self._loop.run_until_complete(
-            asyncio.start_server(self._serve, "127.0.0.1", self.port, backlog=512))
+            asyncio.start_server(self._serve, "127.0.0.1", self.port, backlog=512)
+        )
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         self._loop.run_forever()
@@ -156,7 +207,9 @@ class Loopback:
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """One request and its answer; whether the connection stays open."""
         lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+        headers = {
+            name.lower(): value for name, _, value in (line.partition(": ") for line in lines)
+        }
         body = json.loads(await reader.readexactly(int(headers.get("content-length", 0))))
         number = self.count
         self.bodies.append(body)
@@ -175,7 +228,7 @@ class Loopback:
     async def _answer(self, writer: asyncio.StreamWriter, body: dict, fault: Fault) -> bool:
         await asyncio.sleep(fault.delay)
         if fault.reset:
-            linger = struct.pack("ii", 1, 0)           # closing with a zero linger time sends a reset
+            linger = struct.pack("ii", 1, 0)  # closing with a zero linger time sends a reset
             writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             return False
         content = fault.body
@@ -186,27 +239,47 @@ class Loopback:
         elif content is None:
             content = {"error": {"message": f"status {fault.status} on demand"}}
         data = (content if isinstance(content, str) else json.dumps(content)).encode()
-        headers = {"Content-Type": "application/json", "Content-Length": str(len(data)), **fault.headers}
+        headers = {
+            "Content-Type": "application/json",
+            "Content-Length": str(len(data)),
+            **fault.headers,
+        }
         head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         writer.write(f"HTTP/1.1 {fault.status} Said\r\n{head}\r\n".encode())
         step = 1 if fault.drip else len(data) or 1
         for i in range(0, len(data), step):
-            writer.write(data[i:i + step])
+            writer.write(data[i : i + step])
             await writer.drain()
             await asyncio.sleep(fault.drip)
         return True
 
 
-def run_batch(source: Path, target: Path, reply: Callable[[dict], str], lost: Callable[[int], bool] = lambda n: False
-              ) -> None:
+def run_batch(
+    source: Path,
+    target: Path,
+    reply: Callable[[dict], str],
+    lost: Callable[[int], bool] = lambda n: False,
+) -> None:
     """A stand-in for a batch endpoint: answers a file's lines in another order; those `lost` fail."""
     lines = []
     for number, line in enumerate(source.read_text(encoding="utf-8").splitlines()):
         asked = json.loads(line)
-        body = {"error": {"message": "on demand"}} if lost(number) else completion(reply(asked["body"]), asked["body"])
-        lines.append({"id": f"batch-{number}", "custom_id": asked["custom_id"], "error": None,
-                      "response": {"status_code": 500 if lost(number) else 200, "body": body}})
-    target.write_text("".join(json.dumps(line) + "\n" for line in reversed(lines)), encoding="utf-8")
+        body = (
+            {"error": {"message": "on demand"}}
+            if lost(number)
+            else completion(reply(asked["body"]), asked["body"])
+        )
+        lines.append(
+            {
+                "id": f"batch-{number}",
+                "custom_id": asked["custom_id"],
+                "error": None,
+                "response": {"status_code": 500 if lost(number) else 200, "body": body},
+            }
+        )
+    target.write_text(
+        "".join(json.dumps(line) + "\n" for line in reversed(lines)), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":
@@ -215,6 +288,11 @@ if __name__ == "__main__":
     parser.add_argument("--faults", type=float, default=0.0, help="share of requests that go wrong")
     options = parser.parse_args()
     with Loopback(by_words, latency=options.latency, faults=mixed(options.faults)) as served:
-        print(served.url, "Now, in another shell: ems evaluate data/q3-2024/triplets.jsonl data/q3-2024/answers.jsonl -o "
-              f"results.jsonl --judge by-words --joint --base-url {served.url}", sep="\n", flush=True)
+        print(
+            served.url,
+            "Now, in another shell: ems evaluate data/q3-2024/triplets.jsonl data/q3-2024/answers.jsonl -o "
+            f"results.jsonl --judge by-words --joint --base-url {served.url}",
+            sep="\n",
+            flush=True,
+        )
         threading.Event().wait()

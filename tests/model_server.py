@@ -22,7 +22,9 @@ def smollm2() -> Path:
 
 
 @contextmanager
-def serve(gguf: Path, *, context: int = 4096, slots: int = 2, threads: int = 2, port: int = 0) -> Iterator[str]:
+def serve(
+    gguf: Path, *, context: int = 4096, slots: int = 2, threads: int = 2, port: int = 0
+) -> Iterator[str]:
     """Serve a model inside the block; yields the base URL. `context` is in tokens, for each slot; port 0: any."""
     import xllamacpp
 

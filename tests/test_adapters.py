@@ -34,7 +34,12 @@ def server():
 
 def test_importing_ems_imports_no_tool():
     code = "import sys, ems; ems.build(); print({'inspect_ai', 'mlflow', 'ems.adapters'} & sys.modules.keys())"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+        == "set()\n"
+    )
 
 
 @pytest.mark.parametrize("name", ["inspect_ai", "mlflow"])
@@ -58,36 +63,65 @@ def inspect_run(tmp_path, server):
 
     def run(*rows, roles=True, **settings):
         answers = iter([answer for answer, _ in rows])
-        model = inspect_ai.model.get_model("openai-api/loop/judge", base_url=server.url, api_key="none", memoize=False)
+        model = inspect_ai.model.get_model(
+            "openai-api/loop/judge", base_url=server.url, api_key="none", memoize=False
+        )
 
         @inspect_ai.solver.solver
         def fixed():
             async def solve(state, generate):
                 state.output = inspect_ai.model.ModelOutput.from_content("m", next(answers))
                 return state
+
             return solve
-        samples = [Sample(input="How was it?", target=REFERENCE, id=i, metadata=meta) for i, (_, meta) in enumerate(rows)]
-        log, = inspect_ai.eval(inspect_ai.Task(dataset=samples, solver=fixed(), scorer=ems_scorer(**settings)),
-                               model=model, model_roles={"grader": model} if roles else {}, display="none",
-                               log_dir=str(tmp_path), max_samples=1)
+
+        samples = [
+            Sample(input="How was it?", target=REFERENCE, id=i, metadata=meta)
+            for i, (_, meta) in enumerate(rows)
+        ]
+        (log,) = inspect_ai.eval(
+            inspect_ai.Task(dataset=samples, solver=fixed(), scorer=ems_scorer(**settings)),
+            model=model,
+            model_roles={"grader": model} if roles else {},
+            display="none",
+            log_dir=str(tmp_path),
+            max_samples=1,
+        )
         return log
+
     return run
 
 
-def test_inspect_has_means_with_clustered_errors_and_leaves_unscored_samples_out(inspect_run, server):
-    rows = [(ANSWER, {"group": "a"}), (REFERENCE, {"group": "a"}), (REFERENCE, {"group": "b"}), (LOST, {"group": "b"})]
+def test_inspect_has_means_with_clustered_errors_and_leaves_unscored_samples_out(
+    inspect_run, server
+):
+    rows = [
+        (ANSWER, {"group": "a"}),
+        (REFERENCE, {"group": "a"}),
+        (REFERENCE, {"group": "b"}),
+        (LOST, {"group": "b"}),
+    ]
     log = inspect_run(*rows, scorer="coverage")
     assert log.status == "success", log.error
     assert [(s.name, s.scored_samples, s.unscored_samples) for s in log.results.scores] == [
-        ("recall", 3, 1), ("precision", 3, 1), ("f1", 3, 1)]
+        ("recall", 3, 1),
+        ("precision", 3, 1),
+        ("f1", 3, 1),
+    ]
     recall = log.results.scores[0].metrics
     mean = (0.5 + 1 + 1) / 3
     assert recall["mean"].value == pytest.approx(mean)
-    clusters = (0.5 + 1 - 2 * mean) ** 2 + (1 - mean) ** 2               # of "a" and "b": squared sums of deviations
+    clusters = (0.5 + 1 - 2 * mean) ** 2 + (
+        1 - mean
+    ) ** 2  # of "a" and "b": squared sums of deviations
     assert recall["stderr"].value == pytest.approx(math.sqrt(clusters * 2 / (2 - 1)) / 3)
     first, last = (log.samples[i].scores["ems_scorer"] for i in (0, 3))
     assert re.search(r"1: Margin was 46%\.\s+missing", first.explanation)
-    assert (first.metadata["group"], first.metadata["question"], first.metadata["unscored"]) == ("a", "How was it?", 0)
+    assert (first.metadata["group"], first.metadata["question"], first.metadata["unscored"]) == (
+        "a",
+        "How was it?",
+        0,
+    )
     assert all(math.isnan(value) for value in last.value.values())
     assert "could not be read" in last.explanation
 
@@ -108,12 +142,21 @@ def test_mlflow_has_three_feedbacks_and_an_error_where_unscored(server, tmp_path
     monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
     mlflow = pytest.importorskip("mlflow", reason="runs in make test-adapters")
     from ems.adapters.mlflow import ems_scorer
+
     monkeypatch.chdir(tmp_path)
     mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/mlflow.sqlite")
-    rows = [{"inputs": {"question": "How was it?"}, "outputs": answer, "expectations": {"expected_response": REFERENCE}}
-            for answer in (ANSWER, LOST)]
+    rows = [
+        {
+            "inputs": {"question": "How was it?"},
+            "outputs": answer,
+            "expectations": {"expected_response": REFERENCE},
+        }
+        for answer in (ANSWER, LOST)
+    ]
     done = mlflow.genai.evaluate(data=rows, scorers=[ems_scorer(judge_of(server), "coverage")])
-    assert done.metrics == pytest.approx({"recall/mean": 0.5, "precision/mean": 0.5, "f1/mean": 0.5})
+    assert done.metrics == pytest.approx(
+        {"recall/mean": 0.5, "precision/mean": 0.5, "f1/mean": 0.5}
+    )
     frame = done.result_df.set_index("response")
     for part in ("recall", "precision", "f1"):
         assert frame.loc[ANSWER, f"{part}/value"] == 0.5
@@ -126,6 +169,7 @@ def test_mlflow_has_three_feedbacks_and_an_error_where_unscored(server, tmp_path
 
 def graded(output=ANSWER, reference=REFERENCE, **config):
     from ems.adapters.promptfoo import get_assert
+
     return get_assert(output, {"vars": {"reference": reference}, "config": config})
 
 
@@ -135,7 +179,9 @@ def test_promptfoo_has_a_component_for_each_reference_point(server, monkeypatch)
     assert (result["pass"], result["score"]) == (True, 0.5)
     assert result["namedScores"] == {"recall": 0.5, "precision": 0.5, "f1": 0.5}
     assert [(one["pass"], one["score"], one["reason"]) for one in result["componentResults"]] == [
-        (True, 1.0, "covered: Revenue rose 6%."), (False, 0.0, "missing: Margin was 46%.")]
+        (True, 1.0, "covered: Revenue rose 6%."),
+        (False, 0.0, "missing: Margin was 46%."),
+    ]
     assert not graded(judge="m", scorer="coverage", threshold=0.6)["pass"]
     assert json.loads(json.dumps(result)) == result
     lost = graded(LOST, judge="m", scorer="coverage", threshold=0)
@@ -144,7 +190,9 @@ def test_promptfoo_has_a_component_for_each_reference_point(server, monkeypatch)
 
 
 def test_promptfoo_shows_the_answer_point_beside_and_refuses_what_it_does_not_know():
-    assert graded()["componentResults"][0]["reason"] == "covered: Revenue rose 6%. | Revenue rose 6%."
+    assert (
+        graded()["componentResults"][0]["reason"] == "covered: Revenue rose 6%. | Revenue rose 6%."
+    )
     for settings, words in (({"model": "m"}, "model"), ({"scorer": "judge"}, "other than 'judge'")):
         with pytest.raises(InputError, match=words):
             graded(**settings)

@@ -11,26 +11,46 @@ from loopback import Fault, Loopback, completion
 
 from ems.judge import Request, cost
 from ems.judge.client import JudgeUnavailable, LLMJudge
-from ems.judge.cost import Usage, at_most, checked_prices, money, plan_text, tokens_at_most, usage_table
+from ems.judge.cost import (
+    Usage,
+    at_most,
+    checked_prices,
+    money,
+    plan_text,
+    tokens_at_most,
+    usage_table,
+)
 from ems.judge.store import Replies
 
-ONE = {"prompt": 1e6, "completion": 1e6}         # a token costs 1
+ONE = {"prompt": 1e6, "completion": 1e6}  # a token costs 1
 
 
 # --- bounds ---
 
-@pytest.mark.parametrize(("text", "tokens"), [
-    ("", 0), ("abcdefgh", 2), ("four", 1), ("12", 3),           # 2 x 1.3
-    ("a, b", 2),                                                # 3 letters and blanks / 4 + 1 sign
-    ("ü", 3), ("sales of 10%", 6),                              # 9 / 4 + 2 x 1.3 + 1
-])
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("", 0),
+        ("abcdefgh", 2),
+        ("four", 1),
+        ("12", 3),  # 2 x 1.3
+        ("a, b", 2),  # 3 letters and blanks / 4 + 1 sign
+        ("ü", 3),
+        ("sales of 10%", 6),  # 9 / 4 + 2 x 1.3 + 1
+    ],
+)
 def test_tokens_by_hand(text, tokens):
     assert tokens_at_most(text) == tokens
 
 
 @given(st.text(), st.text())
 def test_the_bound_grows_with_the_text(one, two):
-    assert max(map(tokens_at_most, (one, two))) <= tokens_at_most(one + two) <= tokens_at_most(one) + tokens_at_most(two)
+    assert (
+        max(map(tokens_at_most, (one, two)))
+        <= tokens_at_most(one + two)
+        <= tokens_at_most(one) + tokens_at_most(two)
+    )
 
 
 def test_a_call_takes_at_most_its_prompt_its_schema_and_its_limit():
@@ -40,17 +60,25 @@ def test_a_call_takes_at_most_its_prompt_its_schema_and_its_limit():
 
 # --- prices and the limit ---
 
+
 def test_money_by_hand():
     prices = checked_prices({"prompt": 2.5, "cached": 1.25, "completion": 10})
-    assert money(prices, 1_000_000, 20_000, cached=400_000) == pytest.approx(0.6 * 2.5 + 0.4 * 1.25 + 0.02 * 10)
+    assert money(prices, 1_000_000, 20_000, cached=400_000) == pytest.approx(
+        0.6 * 2.5 + 0.4 * 1.25 + 0.02 * 10
+    )
     assert checked_prices({"prompt": 2, "completion": 8})["cached"] == 2
     assert checked_prices(None) is checked_prices({}) is money(None, 5, 5) is None
 
 
-@pytest.mark.parametrize("prices", [
-    {"prompt": 2}, *({"prompt": 2, "completion": wrong} for wrong in ("8", -1, True, math.nan)),
-    {"prompt": 2, "completion": 8, "input": 1}, "2.5,10",
-])
+@pytest.mark.parametrize(
+    "prices",
+    [
+        {"prompt": 2},
+        *({"prompt": 2, "completion": wrong} for wrong in ("8", -1, True, math.nan)),
+        {"prompt": 2, "completion": 8, "input": 1},
+        "2.5,10",
+    ],
+)
 def test_bad_prices(prices):
     with refused("prices must be numbers of money for a million tokens"):
         LLMJudge("m", prices=prices)
@@ -61,8 +89,16 @@ def test_the_limit_holds_to_the_cent_and_the_next_run_goes_on(tmp_path, workers)
     # A call may cost 64 + 4 prompt tokens and 16 reply tokens = 84, and does cost 2 + 1 = 3. After five calls
     # there are 100 - 5 x 3 = 85 left, room for a sixth; the 82 left after it are too few.
     with Loopback("yes") as server:
-        judge = judge_of(server, store=Replies(tmp_path / "r.sqlite"), prices=ONE, spend_limit=100, workers=workers)
-        with pytest.raises(JudgeUnavailable, match="limit of 100 reached: 18 spent, .* 84; 6 replies"):
+        judge = judge_of(
+            server,
+            store=Replies(tmp_path / "r.sqlite"),
+            prices=ONE,
+            spend_limit=100,
+            workers=workers,
+        )
+        with pytest.raises(
+            JudgeUnavailable, match="limit of 100 reached: 18 spent, .* 84; 6 replies"
+        ):
             judge.ask(ask(20, "t"))
         assert server.count == 6
         assert judge.usage()["t"].cost == 18
@@ -80,12 +116,22 @@ def test_calls_under_way_count_at_their_largest():
         assert 84 * 2 <= judge.usage()["t"].cost <= 84 * 3
 
 
-@pytest.mark.parametrize(("usage", "prices", "charged"), [
-    (None, ONE, 64 + 4 + 16),                           # a server that counts nothing: charged at the most
-    ({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 135}, ONE, 135),
-    ({"prompt_tokens": 100, "completion_tokens": 10, "prompt_tokens_details": {"cached_tokens": 80}},
-     {"prompt": 10, "cached": 1, "completion": 100}, (20 * 10 + 80 * 1 + 10 * 100) / 1e6),
-])
+@pytest.mark.parametrize(
+    ("usage", "prices", "charged"),
+    [
+        (None, ONE, 64 + 4 + 16),  # a server that counts nothing: charged at the most
+        ({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 135}, ONE, 135),
+        (
+            {
+                "prompt_tokens": 100,
+                "completion_tokens": 10,
+                "prompt_tokens_details": {"cached_tokens": 80},
+            },
+            {"prompt": 10, "cached": 1, "completion": 100},
+            (20 * 10 + 80 * 1 + 10 * 100) / 1e6,
+        ),
+    ],
+)
 def test_what_a_call_costs(usage, prices, charged):
     with Loopback(lambda body: {**completion("yes"), "usage": usage}) as server:
         judge = judge_of(server, prices=prices)
@@ -94,7 +140,10 @@ def test_what_a_call_costs(usage, prices, charged):
 
 
 def test_what_a_useless_body_counts_is_counted():
-    broken = {**completion("1", finish="error"), "usage": {"prompt_tokens": 60, "completion_tokens": 16}}
+    broken = {
+        **completion("1", finish="error"),
+        "usage": {"prompt_tokens": 60, "completion_tokens": 16},
+    }
     with Loopback("yes", faults=[Fault(body=broken)]) as server:
         judge = judge_of(server, prices=ONE)
         assert judge.ask(ask(1, "t"))[0].text == "yes"
@@ -103,16 +152,42 @@ def test_what_a_useless_body_counts_is_counted():
 
 # --- tables ---
 
+
 def used(cost=None):
-    return Usage(requests=4, stored=1, calls=3, prompt_tokens=100, cached_tokens=10, completion_tokens=20, seconds=2.0,
-                 failures=Counter(length=1), cost=cost)
+    return Usage(
+        requests=4,
+        stored=1,
+        calls=3,
+        prompt_tokens=100,
+        cached_tokens=10,
+        completion_tokens=20,
+        seconds=2.0,
+        failures=Counter(length=1),
+        cost=cost,
+    )
 
 
 def test_the_table_sums_each_model_and_all():
-    table = usage_table({"a": {"match": used(0.5), "score": used(0.5)}, "b": {"match": used()}}).set_index(["model", "task"])
-    assert [" ".join(row) for row in table.index] == ["a match", "a score", "b match", "a all", "b all", "all all"]
+    table = usage_table(
+        {"a": {"match": used(0.5), "score": used(0.5)}, "b": {"match": used()}}
+    ).set_index(["model", "task"])
+    assert [" ".join(row) for row in table.index] == [
+        "a match",
+        "a score",
+        "b match",
+        "a all",
+        "b all",
+        "all all",
+    ]
     assert table.loc[("a", "all"), ["cost", "failures"]].tolist() == [1.0, 2]
-    assert table["cost"].isna().tolist() == [False, False, True, False, True, True]     # b's prices are not known
+    assert table["cost"].isna().tolist() == [
+        False,
+        False,
+        True,
+        False,
+        True,
+        True,
+    ]  # b's prices are not known
     assert table["calls"].tolist() == [3, 3, 3, 2 * 3, 3, 3 * 3]
     assert usage_table({"a": {}, "b": {}}).empty
 
@@ -122,8 +197,18 @@ def test_a_plan_tells_unknown_prices_from_nothing_to_pay():
     assert line.split() == ["a", "match", "1", "3", "100", "20", "1,234.50"]
     assert (len(line), "At most" in last) == (len(header), True)
     assert plan_text({"a": {"match": used()}}).splitlines()[1].endswith("unknown")
-    assert plan_text({"a": {"match": used()}}).endswith("Money needs prices: --prices, or a profile.")
+    assert plan_text({"a": {"match": used()}}).endswith(
+        "Money needs prices: --prices, or a profile."
+    )
     assert plan_text({"a": {"match": Usage(requests=3, stored=3)}}).splitlines()[1].endswith("0.00")
-    for other, total in ((used(1000), "2,234.50"), (used(), "unknown"), (Usage(requests=3, stored=3), "1,234.50")):
-        last = plan_text({"a": {"match": used(1234.5)}, "b": {"match": other}}).splitlines()[-2].split(maxsplit=6)
+    for other, total in (
+        (used(1000), "2,234.50"),
+        (used(), "unknown"),
+        (Usage(requests=3, stored=3), "1,234.50"),
+    ):
+        last = (
+            plan_text({"a": {"match": used(1234.5)}, "b": {"match": other}})
+            .splitlines()[-2]
+            .split(maxsplit=6)
+        )
         assert (*last[:2], last[6]) == ("all", "all", total)

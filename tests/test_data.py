@@ -8,7 +8,14 @@ import pytest
 from doubles import refused
 
 from ems.baselines import Claims
-from ems.data import check_join, iter_results, load_answers, load_results, load_triplets, worst_results
+from ems.data import (
+    check_join,
+    iter_results,
+    load_answers,
+    load_results,
+    load_triplets,
+    worst_results,
+)
 from ems.io import write_jsonl
 from ems.results import CoverageResult, EMSResult, ScoreResult, Support
 from ems.types import Answer, GivenPoint, Triplet
@@ -19,7 +26,10 @@ A = {"triplet_id": "a", "model": "m", "answer": "x"}
 
 def saved(tmp_path, *rows):
     path = tmp_path / "f.jsonl"
-    path.write_text("".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows), encoding="utf-8")
+    path.write_text(
+        "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows),
+        encoding="utf-8",
+    )
     return path
 
 
@@ -29,28 +39,40 @@ def without(row, key):
 
 # --- what is read
 
+
 def test_triplets_and_answers_of_json_lines(tmp_path):
-    odd = "one\u2028two\x85three"                        # no line ends, for JSON lines
-    path = saved(tmp_path, {**T, "reference": odd, "source": 7}, "", {**without(T, "group"), "id": "b", "context": "c"})
+    odd = "one\u2028two\x85three"  # no line ends, for JSON lines
+    path = saved(
+        tmp_path,
+        {**T, "reference": odd, "source": 7},
+        "",
+        {**without(T, "group"), "id": "b", "context": "c"},
+    )
     assert load_triplets(path) == [Triplet("a", "g", "q?", odd), Triplet("b", "b", "q?", "r", "c")]
     path = saved(tmp_path, {**A, "answer": ""}, {**A, "model": "n", "tokens": 5})
     assert load_answers(path) == [Answer("a", "m", ""), Answer("a", "n", "x")]
 
 
-@pytest.mark.parametrize(("name", "text"), [
-    ("f.json", json.dumps([T, {**T, "id": "b"}], indent=1)),
-    ("f.csv", "id,group,question,reference,context\na,g,q?,r,\nb,g,q?,r,\n"),
-    ("f.CSV", "\ufeffid;group;question;reference\r\na;g;q?;r\r\nb;g;q?;r\r\n"),
-    ("f.csv", "id,group,question,reference\ra,g,q?,r\rb,g,q?,r\r"),
-    ("f.tsv", 'id\tgroup\tquestion\treference\na\tg\tq?\t"r"\nb\tg\tq?\tr\n'),
-])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("f.json", json.dumps([T, {**T, "id": "b"}], indent=1)),
+        ("f.csv", "id,group,question,reference,context\na,g,q?,r,\nb,g,q?,r,\n"),
+        ("f.CSV", "\ufeffid;group;question;reference\r\na;g;q?;r\r\nb;g;q?;r\r\n"),
+        ("f.csv", "id,group,question,reference\ra,g,q?,r\rb,g,q?,r\r"),
+        ("f.tsv", 'id\tgroup\tquestion\treference\na\tg\tq?\t"r"\nb\tg\tq?\tr\n'),
+    ],
+)
 def test_forms_of_a_file(tmp_path, name, text):
     (tmp_path / name).write_text(text, encoding="utf-8", newline="")
-    assert load_triplets(tmp_path / name) == [Triplet("a", "g", "q?", "r"), Triplet("b", "g", "q?", "r")]
+    assert load_triplets(tmp_path / name) == [
+        Triplet("a", "g", "q?", "r"),
+        Triplet("b", "g", "q?", "r"),
+    ]
 
 
 def test_cells_of_a_csv_may_be_long_and_hold_what_they_like(tmp_path):
-    long = "growth; of 5 %, or\n\"more\" " * 40_000
+    long = 'growth; of 5 %, or\n"more" ' * 40_000
     pd.DataFrame([{**A, "answer": long}]).to_csv(tmp_path / "a.csv", index=False)
     assert load_answers(tmp_path / "a.csv") == [Answer("a", "m", long)]
 
@@ -60,7 +82,7 @@ def test_whole_numbers_are_names(tmp_path):
     assert triplets == [Triplet("7", "1", "q?", "r")]
     (tmp_path / "a.csv").write_text("triplet_id,model,answer\n007,1,x\n7,1,y\n")
     answers = load_answers(tmp_path / "a.csv")
-    assert [a.triplet_id for a in answers] == ["007", "7"]                  # what is written stands as it is
+    assert [a.triplet_id for a in answers] == ["007", "7"]  # what is written stands as it is
     assert check_join(triplets, answers[1:]) == {}
 
 
@@ -68,55 +90,103 @@ def test_rows_of_dictionaries_and_of_a_frame():
     rows = [T, {"id": 2, "group": None, "question": "q", "reference": "r", "context": math.nan}]
     expected = [Triplet("a", "g", "q?", "r"), Triplet("2", "2", "q", "r")]
     assert load_triplets(rows) == load_triplets(pd.DataFrame(rows)) == expected
-    frame = pd.DataFrame({"triplet_id": [1, 2], "model": "m", "answer": ["x", None]}).astype({"answer": "string"})
+    frame = pd.DataFrame({"triplet_id": [1, 2], "model": "m", "answer": ["x", None]}).astype(
+        {"answer": "string"}
+    )
     assert load_answers(frame[:1]) == [Answer("1", "m", "x")]
     with refused("row 1: 'answer' is missing or empty"):
         load_answers(frame)
 
 
 def test_given_points_stand_in_place_of_the_reference(tmp_path):
-    points = [{"text": "one", "weight": 2}, {"text": "two"}, {"text": "three", "weight": 0, "kind": "okay"}]
+    points = [
+        {"text": "one", "weight": 2},
+        {"text": "two"},
+        {"text": "three", "weight": 0, "kind": "okay"},
+    ]
     found = load_triplets(saved(tmp_path, {"id": "a", "question": "q", "points": points}))
-    assert found == [Triplet("a", "a", "q", "", points=(GivenPoint("one", 2), GivenPoint("two"), GivenPoint("three", 0)))]
+    assert found == [
+        Triplet(
+            "a",
+            "a",
+            "q",
+            "",
+            points=(GivenPoint("one", 2), GivenPoint("two"), GivenPoint("three", 0)),
+        )
+    ]
 
 
 # --- what is not
 
-@pytest.mark.parametrize(("rows", "says"), [
-    ([], "f.jsonl has no rows; each needs id, question, reference"),
-    (["", " "], "has no rows"), (["[]"], "has no rows"),
-    ([T, without(T, "question")], "line 2: 'question' is missing or empty; there are 'id', 'group', 'reference'"),
-    ([A], "line 1: 'id' is missing"),                                      # answers in place of triplets
-    ([{**T, "reference": None}], "'reference' is missing or empty"),
-    ([{**T, "reference": 3}], "line 1: 'reference': Input should be a valid string, got int '3'"),
-    ([{**T, "reference": "\ud800"}], "line 1: a text holds half a surrogate pair"),
-    ([T, {**T, "id": "b"}, T], "line 3: a second row of 'a'"),
-    ([{**T, "id": " "}], "'id' is missing or empty"),
-    ([T, '{"id": "b", '], "line 2 is not JSON"),
-    ([json.dumps([T, 3])], "entry 1: an object with named values"),
-    (["[3"], "line 1 is not JSON"),
-    ([{**T, "points": []}, without({**T, "points": []}, "reference")], "line 2: 'reference' is missing"),
-    ([{**T, "points": "one"}], "'points': Input should be a valid tuple, got str 'one'"),
-    ([{**T, "points": ["one"]}], "'points.0': Input should be"),
-    ([{**T, "points": [{"weight": 1}]}], "'points.0.text': Field required"),
-    *(([{**T, "points": [{"text": "one"}, point]}], "line 1: each of the points needs a text and a weight from 0 to 1e9")
-      for point in ({"text": " "}, {"text": "y", "weight": -1}, {"text": "x", "weight": 1e300})),
-])
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ([], "f.jsonl has no rows; each needs id, question, reference"),
+        (["", " "], "has no rows"),
+        (["[]"], "has no rows"),
+        (
+            [T, without(T, "question")],
+            "line 2: 'question' is missing or empty; there are 'id', 'group', 'reference'",
+        ),
+        ([A], "line 1: 'id' is missing"),  # answers in place of triplets
+        ([{**T, "reference": None}], "'reference' is missing or empty"),
+        (
+            [{**T, "reference": 3}],
+            "line 1: 'reference': Input should be a valid string, got int '3'",
+        ),
+        ([{**T, "reference": "\ud800"}], "line 1: a text holds half a surrogate pair"),
+        ([T, {**T, "id": "b"}, T], "line 3: a second row of 'a'"),
+        ([{**T, "id": " "}], "'id' is missing or empty"),
+        ([T, '{"id": "b", '], "line 2 is not JSON"),
+        ([json.dumps([T, 3])], "entry 1: an object with named values"),
+        (["[3"], "line 1 is not JSON"),
+        (
+            [{**T, "points": []}, without({**T, "points": []}, "reference")],
+            "line 2: 'reference' is missing",
+        ),
+        ([{**T, "points": "one"}], "'points': Input should be a valid tuple, got str 'one'"),
+        ([{**T, "points": ["one"]}], "'points.0': Input should be"),
+        ([{**T, "points": [{"weight": 1}]}], "'points.0.text': Field required"),
+        *(
+            (
+                [{**T, "points": [{"text": "one"}, point]}],
+                "line 1: each of the points needs a text and a weight from 0 to 1e9",
+            )
+            for point in (
+                {"text": " "},
+                {"text": "y", "weight": -1},
+                {"text": "x", "weight": 1e300},
+            )
+        ),
+    ],
+)
 def test_bad_triplets_get_one_clear_line(tmp_path, rows, says):
     path = saved(tmp_path, *rows)
     with refused(says, str(path)):
         load_triplets(path)
 
 
-@pytest.mark.parametrize(("name", "text", "says"), [
-    ("a.jsonl", "", "has no rows; each needs triplet_id, model, answer"),
-    ("a.jsonl", f"{json.dumps(A)}\n{json.dumps(A)}", "line 2: a second row of ('a', 'm')"),
-    ("a.jsonl", json.dumps({**A, "model": ""}), "'model' is missing or empty"),
-    ("a.csv", "triplet_id,model,answer\na,m,one, two\n", "line 2: more cells than the header has; quote texts that hold ','"),
-    ("a.csv", "triplet_id;model;answer\na;m\n", "line 2: 'answer' is missing or empty"),
-    ("a.csv", "triplet_id,model,answer,answer\na,m,x,y\n", "the header names a column more than once"),
-    ("a.csv", 'triplet_id,model,answer\na,m,"x\n', "is not CSV"),
-])
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("a.jsonl", "", "has no rows; each needs triplet_id, model, answer"),
+        ("a.jsonl", f"{json.dumps(A)}\n{json.dumps(A)}", "line 2: a second row of ('a', 'm')"),
+        ("a.jsonl", json.dumps({**A, "model": ""}), "'model' is missing or empty"),
+        (
+            "a.csv",
+            "triplet_id,model,answer\na,m,one, two\n",
+            "line 2: more cells than the header has; quote texts that hold ','",
+        ),
+        ("a.csv", "triplet_id;model;answer\na;m\n", "line 2: 'answer' is missing or empty"),
+        (
+            "a.csv",
+            "triplet_id,model,answer,answer\na,m,x,y\n",
+            "the header names a column more than once",
+        ),
+        ("a.csv", 'triplet_id,model,answer\na,m,"x\n', "is not CSV"),
+    ],
+)
 def test_bad_answers_get_one_clear_line(tmp_path, name, text, says):
     (tmp_path / name).write_text(text)
     with refused(says):
@@ -135,11 +205,38 @@ def test_the_join_names_gaps_and_refuses_strangers():
 # --- results
 
 SIGNED = {"signature": {"ems": "0", "score": "llm:kit"}, "question": "q", "group": "g"}
-EMS = EMSResult("t1", "m", ("a", "b", "c"), ("x", "y"), (0, -1, None), (0.8, 0.0, None), 0.4, 0.4, 0.4,
-                ref_weights=(1.0, 2.0, 1.0), unscored=1, support=(Support("silent"), Support(None, reason="timeout")), **SIGNED)
+EMS = EMSResult(
+    "t1",
+    "m",
+    ("a", "b", "c"),
+    ("x", "y"),
+    (0, -1, None),
+    (0.8, 0.0, None),
+    0.4,
+    0.4,
+    0.4,
+    ref_weights=(1.0, 2.0, 1.0),
+    unscored=1,
+    support=(Support("silent"), Support(None, reason="timeout")),
+    **SIGNED,
+)
 LOST = EMSResult("t2", "m", ("a",), (), (None,), (None,), unscored=1, reason="lost", **SIGNED)
-COVERAGE = CoverageResult("t1", "m", ("a",), ("x", "y"), (0.5,), (1.0, None), ans_weights=(1.0, 2.0), nearest=(1,),
-                          contradicted=(0,), recall=0.5, precision=1.0, f1=2 / 3, unscored=1, signature={"coverage": "llm:kit"})
+COVERAGE = CoverageResult(
+    "t1",
+    "m",
+    ("a",),
+    ("x", "y"),
+    (0.5,),
+    (1.0, None),
+    ans_weights=(1.0, 2.0),
+    nearest=(1,),
+    contradicted=(0,),
+    recall=0.5,
+    precision=1.0,
+    f1=2 / 3,
+    unscored=1,
+    signature={"coverage": "llm:kit"},
+)
 SCORE = ScoreResult("t1", "m", math.nan, unscored=1, reason="no reply", signature={"judge": "j"})
 CLAIMS = Claims("t1", "m", ("x",), None, ("Neutral",), (), unscored=2, signature={"judge": "j"})
 
@@ -148,7 +245,9 @@ def test_every_kind_of_result_comes_back_as_it_was_written(tmp_path):
     results = [EMS, LOST, COVERAGE, SCORE, CLAIMS]
     found = load_results(write_jsonl(tmp_path / "r.jsonl", [r.to_dict() for r in results]))
     assert list(found) == ["EMS(LLM)", "Coverage(LLM)", "Judge alone", "RAGChecker"]
-    assert repr([r for rows in found.values() for r in rows]) == repr(results)             # in a text nan equals nan
+    assert repr([r for rows in found.values() for r in rows]) == repr(
+        results
+    )  # in a text nan equals nan
 
 
 def test_results_are_read_one_at_a_time(tmp_path):
@@ -159,25 +258,40 @@ def test_results_are_read_one_at_a_time(tmp_path):
 
 
 def test_the_worst_results_of_each_model_are_kept_and_the_values_of_all(tmp_path):
-    given = [ScoreResult(f"t{i}", model, value) for model in "mn" for i, value in enumerate((0.5, math.nan, 0.1, 0.9, 0.1))]
+    given = [
+        ScoreResult(f"t{i}", model, value)
+        for model in "mn"
+        for i, value in enumerate((0.5, math.nan, 0.1, 0.9, 0.1))
+    ]
     path = saved(tmp_path, *(result.to_dict() for result in given))
-    for most, kept in ((2, [2, 4]), (9, [2, 4, 0, 3, 1])):                # an answer without a value stands last
+    for most, kept in ((2, [2, 4]), (9, [2, 4, 0, 3, 1])):  # an answer without a value stands last
         found, rows = worst_results(path, most)
-        assert [(r.model, r.triplet_id) for r in found["Judge alone"]] == [(model, f"t{i}") for model in "mn" for i in kept]
+        assert [(r.model, r.triplet_id) for r in found["Judge alone"]] == [
+            (model, f"t{i}") for model in "mn" for i in kept
+        ]
         assert len(rows) == len(given)
 
 
-@pytest.mark.parametrize(("rows", "says"), [
-    ([A], "line 1: not a result of ems evaluate, got"),
-    (["[]"], "not a result of ems evaluate, got '[]'"),
-    ([EMS.to_dict(), EMS.to_dict()], "line 2: a second result of ('EMS(LLM)', 't1', 'm')"),
-    *(([{**EMS.to_dict(), **change}], says) for change, says in (
-        ({"match": [0, -1]}, "line 1: match, score and ref_weights must"), ({"match": [0, 5, None]}, "line 1: match[1] must"),
-        ({"match": [0, "one", None]}, "'match.1'"), ({"score": [0.8, 2, None]}, "line 1: score[1] must"),
-        ({"ref_points": "abc"}, "'ref_points': Input should be a valid tuple"),
-        ({"triplet_id": None}, "'triplet_id': Input should be a valid string"),
-        ({"signature": "ems:0"}, "'signature': Input should be a valid dictionary"))),
-])
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ([A], "line 1: not a result of ems evaluate, got"),
+        (["[]"], "not a result of ems evaluate, got '[]'"),
+        ([EMS.to_dict(), EMS.to_dict()], "line 2: a second result of ('EMS(LLM)', 't1', 'm')"),
+        *(
+            ([{**EMS.to_dict(), **change}], says)
+            for change, says in (
+                ({"match": [0, -1]}, "line 1: match, score and ref_weights must"),
+                ({"match": [0, 5, None]}, "line 1: match[1] must"),
+                ({"match": [0, "one", None]}, "'match.1'"),
+                ({"score": [0.8, 2, None]}, "line 1: score[1] must"),
+                ({"ref_points": "abc"}, "'ref_points': Input should be a valid tuple"),
+                ({"triplet_id": None}, "'triplet_id': Input should be a valid string"),
+                ({"signature": "ems:0"}, "'signature': Input should be a valid dictionary"),
+            )
+        ),
+    ],
+)
 def test_what_is_no_result_gets_one_clear_line(tmp_path, rows, says):
     with refused(says):
         load_results(saved(tmp_path, *rows))

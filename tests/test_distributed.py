@@ -15,13 +15,21 @@ from ems.types import Answer, InputError, Triplet
 dask = pytest.importorskip("distributed", reason="needs pip install -e '.[dask]'")
 pytestmark = pytest.mark.slow
 N = 5 * distributed.CHUNK + 7
-TRIPLETS = [Triplet(f"t{i}", f"g{i // 5}", "q", f"Revenue was ${i} billion. Margin was {i % 50}%.") for i in range(N)]
+TRIPLETS = [
+    Triplet(f"t{i}", f"g{i // 5}", "q", f"Revenue was ${i} billion. Margin was {i % 50}%.")
+    for i in range(N)
+]
 ANSWERS = [Answer(t.id, "m", t.reference.replace("1", "4")) for t in TRIPLETS]
 
 
 def cluster_of(n_workers):
-    return dask.LocalCluster(n_workers=n_workers, threads_per_worker=1, processes=n_workers > 0, dashboard_address=None,
-                             silence_logs=50)
+    return dask.LocalCluster(
+        n_workers=n_workers,
+        threads_per_worker=1,
+        processes=n_workers > 0,
+        dashboard_address=None,
+        silence_logs=50,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -44,17 +52,31 @@ def test_the_results_are_the_same_with_one_worker_killed_halfway(address):
 
 
 def test_the_command_gives_the_same_file(address, tmp_path):
-    rows = [{"id": t.id, "group": t.group, "question": t.question, "reference": t.reference} for t in TRIPLETS[:20]]
+    rows = [
+        {"id": t.id, "group": t.group, "question": t.question, "reference": t.reference}
+        for t in TRIPLETS[:20]
+    ]
     write_jsonl(tmp_path / "t.jsonl", rows)
-    write_jsonl(tmp_path / "a.jsonl", [{"triplet_id": a.triplet_id, "model": a.model, "answer": a.answer}
-                                       for a in ANSWERS[:20]])
-    command = ["evaluate", str(tmp_path / "t.jsonl"), str(tmp_path / "a.jsonl"), "--scorer", "rouge", "-o"]
+    write_jsonl(
+        tmp_path / "a.jsonl",
+        [{"triplet_id": a.triplet_id, "model": a.model, "answer": a.answer} for a in ANSWERS[:20]],
+    )
+    command = [
+        "evaluate",
+        str(tmp_path / "t.jsonl"),
+        str(tmp_path / "a.jsonl"),
+        "--scorer",
+        "rouge",
+        "-o",
+    ]
     assert main([*command, str(tmp_path / "one")]) == 0
     assert main([*command, str(tmp_path / "two"), "--scheduler", address]) == 0
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
-def test_without_a_worker_it_says_what_it_waits_for_and_a_lost_scheduler_is_one_error(monkeypatch, capsys):
+def test_without_a_worker_it_says_what_it_waits_for_and_a_lost_scheduler_is_one_error(
+    monkeypatch, capsys
+):
     monkeypatch.setattr(distributed, "QUIET", 0.5)
     cluster = cluster_of(0)
     said = []

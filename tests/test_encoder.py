@@ -40,14 +40,25 @@ def test_a_copy_scores_one_an_empty_text_zero_and_likeness_orders(encoder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("held", [module.PAIRS_HELD, 1], ids=["at once", "each pair in a portion of its own"])
+@pytest.mark.parametrize(
+    "held", [module.PAIRS_HELD, 1], ids=["at once", "each pair in a portion of its own"]
+)
 def test_values_are_those_of_bert_score_for_each_pair_alone(encoder, monkeypatch, held):
     monkeypatch.setattr(module, "PAIRS_HELD", held)
     references = [REFERENCE, "Costs fell.", "Costs fell.", "Margins widened, as costs fell."]
-    answers = ["Revenue from cloud rose by 35%.", "The quarter's costs were lower.", " Costs fell. ", "Nothing."]
-    official = [encoder._scorer.score([answer], [reference])
-                for reference, answer in zip(references, answers, strict=True)]
-    for ours, theirs in zip(encoder.bertscore(references, answers), zip(*official, strict=True), strict=True):
+    answers = [
+        "Revenue from cloud rose by 35%.",
+        "The quarter's costs were lower.",
+        " Costs fell. ",
+        "Nothing.",
+    ]
+    official = [
+        encoder._scorer.score([answer], [reference])
+        for reference, answer in zip(references, answers, strict=True)
+    ]
+    for ours, theirs in zip(
+        encoder.bertscore(references, answers), zip(*official, strict=True), strict=True
+    ):
         assert ours == pytest.approx([value.item() for value in theirs], abs=2e-6)
 
 
@@ -62,12 +73,17 @@ def test_texts_beyond_512_tokens_are_cut_and_counted_for_each_pair(encoder):
 
 @pytest.mark.slow
 def test_a_tokenizer_that_names_no_limit_is_cut_at_512_too(encoder, tmp_path):
-    for file in Path(encoder._source).iterdir():                         # the same model, without its limits
+    for file in Path(encoder._source).iterdir():  # the same model, without its limits
         (tmp_path / file.name).symlink_to(file)
-    for name, limit in (("tokenizer_config.json", "model_max_length"), ("tokenizer.json", "truncation")):
+    for name, limit in (
+        ("tokenizer_config.json", "model_max_length"),
+        ("tokenizer.json", "truncation"),
+    ):
         text = (tmp_path / name).read_text()
         (tmp_path / name).unlink()
-        (tmp_path / name).write_text(json.dumps({key: value for key, value in json.loads(text).items() if key != limit}))
+        (tmp_path / name).write_text(
+            json.dumps({key: value for key, value in json.loads(text).items() if key != limit})
+        )
     endless = Encoder(str(tmp_path), layers=6)
     texts = ["word " * 600], ["a word or two"]
     assert bertscore(*texts, endless) == bertscore(*texts, encoder)
@@ -76,14 +92,31 @@ def test_a_tokenizer_that_names_no_limit_is_cut_at_512_too(encoder, tmp_path):
 
 @pytest.mark.slow
 def test_values_are_the_same_to_five_decimals_with_other_threads_and_instructions(encoder):
-    texts = [row["reference"] for _, row in parse_jsonl(read_lines(DATA / "triplets.jsonl"), "triplets")][:6]
-    code = ("import json, sys\nfrom ems.local.encoder import Encoder\n"
-            "print(json.dumps(Encoder('all-MiniLM-L6-v2').bertscore(*json.load(sys.stdin))))")
-    plain = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "ATEN_CPU_CAPABILITY": "default",
-             "ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2"}
-    done = subprocess.run([sys.executable, "-c", code], input=json.dumps([texts[:-1], texts[1:]]), text=True,
-                          capture_output=True, check=True, env={**os.environ, **plain})
-    for column, other in zip(encoder.bertscore(texts[:-1], texts[1:]), json.loads(done.stdout), strict=True):
+    texts = [
+        row["reference"] for _, row in parse_jsonl(read_lines(DATA / "triplets.jsonl"), "triplets")
+    ][:6]
+    code = (
+        "import json, sys\nfrom ems.local.encoder import Encoder\n"
+        "print(json.dumps(Encoder('all-MiniLM-L6-v2').bertscore(*json.load(sys.stdin))))"
+    )
+    plain = {
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "ATEN_CPU_CAPABILITY": "default",
+        "ONEDNN_MAX_CPU_ISA": "SSE41",
+        "MKL_ENABLE_INSTRUCTIONS": "SSE4_2",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=json.dumps([texts[:-1], texts[1:]]),
+        text=True,
+        capture_output=True,
+        check=True,
+        env={**os.environ, **plain},
+    )
+    for column, other in zip(
+        encoder.bertscore(texts[:-1], texts[1:]), json.loads(done.stdout), strict=True
+    ):
         assert list(column) == pytest.approx(other, abs=1e-5)
 
 
@@ -93,7 +126,9 @@ def test_an_encoder_is_signed_with_its_weights_and_its_layer(tmp_path):
     assert one != other
     (tmp_path / "model.safetensors").write_bytes(b"other weights")
     assert Encoder(str(tmp_path), layers=3).signature != one
-    assert Encoder("roberta-large").signature == "roberta-large,layer=17,rescale=no"     # nothing is loaded
+    assert (
+        Encoder("roberta-large").signature == "roberta-large,layer=17,rescale=no"
+    )  # nothing is loaded
 
 
 def test_an_encoder_that_cannot_be_had_says_what_to_do(monkeypatch):

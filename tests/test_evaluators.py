@@ -24,25 +24,34 @@ ANSWER = "Sales came to 5 billion dollars. Costs fell. Margin was 20%."
 
 def kinds(evaluator):
     """What each stage is, by the beginning of its signature."""
-    return {name: value.partition(":")[0].partition("#")[0] for name, value in evaluator.signature.items() if name != "ems"}
+    return {
+        name: value.partition(":")[0].partition("#")[0]
+        for name, value in evaluator.signature.items()
+        if name != "ems"
+    }
 
 
 LLM = {"extract": "llm", "match": "llm", "judge": "scripted"}
 
 
-@pytest.mark.parametrize(("judge", "scorer", "kind", "stages"), [
-    (True, None, EMS, {**LLM, "score": "llm"}), (True, "llm", EMS, {**LLM, "score": "llm"}),
-    (True, "rouge", EMS, {**LLM, "score": "rouge"}), (True, "bleu", EMS, {**LLM, "score": "bleu"}),
-    (True, "bertscore", EMS, {**LLM, "score": "bertscore"}),
-    (True, "coverage", Coverage, {"extract": "llm", "coverage": "llm", "judge": "scripted"}),
-    (True, "local", Coverage, {"extract": "rules", "coverage": "words"}),
-    (True, "judge", JudgeAlone, {"judge_alone": "kit", "judge": "scripted"}),
-    (True, "ragchecker", RAGChecker, {"ragchecker": "kit", "judge": "scripted"}),
-    (False, None, Coverage, {"extract": "rules", "coverage": "words"}),
-    (False, "local", Coverage, {"extract": "rules", "coverage": "words"}),
-    (False, "rouge", EMS, {"extract": "rules", "match": "words", "score": "rouge"}),
-    (False, "bertscore", EMS, {"extract": "rules", "match": "words", "score": "bertscore"}),
-])
+@pytest.mark.parametrize(
+    ("judge", "scorer", "kind", "stages"),
+    [
+        (True, None, EMS, {**LLM, "score": "llm"}),
+        (True, "llm", EMS, {**LLM, "score": "llm"}),
+        (True, "rouge", EMS, {**LLM, "score": "rouge"}),
+        (True, "bleu", EMS, {**LLM, "score": "bleu"}),
+        (True, "bertscore", EMS, {**LLM, "score": "bertscore"}),
+        (True, "coverage", Coverage, {"extract": "llm", "coverage": "llm", "judge": "scripted"}),
+        (True, "local", Coverage, {"extract": "rules", "coverage": "words"}),
+        (True, "judge", JudgeAlone, {"judge_alone": "kit", "judge": "scripted"}),
+        (True, "ragchecker", RAGChecker, {"ragchecker": "kit", "judge": "scripted"}),
+        (False, None, Coverage, {"extract": "rules", "coverage": "words"}),
+        (False, "local", Coverage, {"extract": "rules", "coverage": "words"}),
+        (False, "rouge", EMS, {"extract": "rules", "match": "words", "score": "rouge"}),
+        (False, "bertscore", EMS, {"extract": "rules", "match": "words", "score": "bertscore"}),
+    ],
+)
 def test_a_judge_and_a_scorer_name_an_evaluator(judge, scorer, kind, stages):
     evaluator = build(ScriptedJudge() if judge else None, scorer)
     assert type(evaluator) is kind
@@ -63,19 +72,30 @@ def test_settings_reach_their_stages(tmp_path):
         assert "roberta-base" in build(None, "bertscore", encoder=encoder).signature["score"]
 
 
-@pytest.mark.parametrize(("judge", "settings", "says"), [
-    (None, {"scorer": "rogue"}, "did you mean 'rouge'?"), (None, {"scorer": 3}, "a scorer is a function or an import path"),
-    *[(None, {"scorer": scorer}, f"the {scorer} scorer needs a judge") for scorer in ("llm", "coverage", "judge", "ragchecker")],
-    (None, {"scorer": "no_such_module:f"}, "no_such_module"), (None, {"extractor": "lines"}, "reads module:name"),
-    (None, {"matcher": len}, "no use for this extractor or matcher"), (True, {"scorer": "judge", "extractor": len}, "no use for this"),
-    (True, {"max_score": 0}, "max_score must be 1 to a million"), ("gpt-4o", {}, "a judge is an LLMJudge or a function"),
-])
+@pytest.mark.parametrize(
+    ("judge", "settings", "says"),
+    [
+        (None, {"scorer": "rogue"}, "did you mean 'rouge'?"),
+        (None, {"scorer": 3}, "a scorer is a function or an import path"),
+        *[
+            (None, {"scorer": scorer}, f"the {scorer} scorer needs a judge")
+            for scorer in ("llm", "coverage", "judge", "ragchecker")
+        ],
+        (None, {"scorer": "no_such_module:f"}, "no_such_module"),
+        (None, {"extractor": "lines"}, "reads module:name"),
+        (None, {"matcher": len}, "no use for this extractor or matcher"),
+        (True, {"scorer": "judge", "extractor": len}, "no use for this"),
+        (True, {"max_score": 0}, "max_score must be 1 to a million"),
+        ("gpt-4o", {}, "a judge is an LLMJudge or a function"),
+    ],
+)
 def test_what_does_not_fit_is_refused_in_one_line(judge, settings, says):
     with refused(says):
         build(ScriptedJudge() if judge is True else judge, **settings)
 
 
 # --- stages and metrics of one's own ---
+
 
 def lines(texts):
     return [text.split(". ") for text in texts]
@@ -93,19 +113,30 @@ def test_own_stages_make_an_ems_of_one_s_own():
     evaluator = build(None, half, extractor=lines, matcher=first)
     result = evaluator.score(REFERENCE, ANSWER)
     assert (result.match, result.score) == ((0, 0), (0.5, 0.5))
-    assert (result.recall, result.precision) == (0.5, 0.5 / 3)             # one of three answer points is chosen
+    assert (result.recall, result.precision) == (
+        0.5,
+        0.5 / 3,
+    )  # one of three answer points is chosen
     named = {"extract": "lines", "match": "first", "score": "half"}
     assert kinds(evaluator) == {name: f"{__name__}.{function}" for name, function in named.items()}
     assert metric_of(result) == f"EMS({__name__}.half)"
-    assert build(None, f"{__name__}:half").score(REFERENCE, ANSWER).signature["score"] == result.signature["score"]
+    assert (
+        build(None, f"{__name__}:half").score(REFERENCE, ANSWER).signature["score"]
+        == result.signature["score"]
+    )
 
 
 def test_an_own_metric_gives_a_value_an_answer_and_none_is_unscored():
     def share(references, answers):
-        return [len(answer) / len(reference) if answer else None for reference, answer in zip(references, answers, strict=True)]
+        return [
+            len(answer) / len(reference) if answer else None
+            for reference, answer in zip(references, answers, strict=True)
+        ]
 
     triplets = [Triplet("a", "g", "q", "four"), Triplet("b", "h", "q", "eight---")]
-    results = OwnMetric(share).evaluate(triplets, [Answer("b", "m", "four"), Answer("a", "m", "two!"), Answer("b", "n", "")])
+    results = OwnMetric(share).evaluate(
+        triplets, [Answer("b", "m", "four"), Answer("a", "m", "two!"), Answer("b", "n", "")]
+    )
     assert [r.value for r in results[:2]] == [0.5, 1.0]
     assert isnan(results[2].value)
     assert [(r.unscored, r.group) for r in results] == [(0, "h"), (0, "g"), (1, "h")]
@@ -114,9 +145,17 @@ def test_an_own_metric_gives_a_value_an_answer_and_none_is_unscored():
     assert len(frame[["part", "signature"]].drop_duplicates()) == 1
 
 
-@pytest.mark.parametrize(("path", "says"), [
-    ("jaccard", "jaccard"), (":jaccard", ":jaccard"), ("../x:y", "../x:y"), ("no_such_module:jaccard", "no_such_module"),
-    ("in_this_folder:shar", "no attribute 'shar'"), ("needs_more:f", "absent_package_of_mine")])
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("jaccard", "jaccard"),
+        (":jaccard", ":jaccard"),
+        ("../x:y", "../x:y"),
+        ("no_such_module:jaccard", "no_such_module"),
+        ("in_this_folder:shar", "no attribute 'shar'"),
+        ("needs_more:f", "absent_package_of_mine"),
+    ],
+)
 def test_a_path_that_leads_nowhere_is_one_clear_line(path, says, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in_this_folder.py").write_text("share = 3\n")
@@ -137,21 +176,42 @@ def test_a_function_is_signed_with_its_name_and_its_source():
     assert len(set(sources)) == 3
     assert as_stage(max, "scorer").signature == "builtins.max:source unknown"
     stage = as_stage(half, "scorer")
-    assert as_stage(stage, "scorer") is stage                   # what has a signature is a stage already
+    assert as_stage(stage, "scorer") is stage  # what has a signature is a stage already
 
 
-@pytest.mark.parametrize(("kind", "entry", "read"), [
-    ("extractor", ["one", "two"], ("one", "two")), ("extractor", [], ()), ("extractor", None, None), ("matcher", [0, -1, None], (0, -1, None)),
-    ("metric", 1, 1.0), ("metric", nan, None), ("metric", None, None),
-])
+@pytest.mark.parametrize(
+    ("kind", "entry", "read"),
+    [
+        ("extractor", ["one", "two"], ("one", "two")),
+        ("extractor", [], ()),
+        ("extractor", None, None),
+        ("matcher", [0, -1, None], (0, -1, None)),
+        ("metric", 1, 1.0),
+        ("metric", nan, None),
+        ("metric", None, None),
+    ],
+)
 def test_what_a_function_returns_is_read(kind, entry, read):
-    assert as_stage(lambda items, *answers: [entry for _ in items], kind)(["item", "item"]) == [read, read]
+    assert as_stage(lambda items, *answers: [entry for _ in items], kind)(["item", "item"]) == [
+        read,
+        read,
+    ]
 
 
-@pytest.mark.parametrize(("kind", "entry", "gives"), [
-    *(("scorer", entry, "a number in [0, 1]") for entry in (1.5, -0.1, "high", {"score": 0.5}, np.array([0.5, 1]))),
-    ("extractor", "one text", "a list of texts"), ("extractor", [1], "a list of texts"), ("extractor", 3, "a list of texts"),
-    ("matcher", 0, "an index or -1"), ("matcher", ["one"], "an index or -1")])
+@pytest.mark.parametrize(
+    ("kind", "entry", "gives"),
+    [
+        *(
+            ("scorer", entry, "a number in [0, 1]")
+            for entry in (1.5, -0.1, "high", {"score": 0.5}, np.array([0.5, 1]))
+        ),
+        ("extractor", "one text", "a list of texts"),
+        ("extractor", [1], "a list of texts"),
+        ("extractor", 3, "a list of texts"),
+        ("matcher", 0, "an index or -1"),
+        ("matcher", ["one"], "an index or -1"),
+    ],
+)
 def test_an_entry_of_another_kind_is_refused_with_what_is_wanted(kind, entry, gives):
     with refused(f"1 here, and must return {gives}", "; got ["):
         as_stage(lambda items: [entry for _ in items], kind)([[("a", "b")]])
@@ -179,10 +239,11 @@ def test_an_own_functions_errors_pass_through():
     with pytest.raises(ZeroDivisionError):
         as_stage(lambda items: 1 / 0, "metric")(["a"])
     with refused("a metric is a function"):
-        as_stage(dict, "metric")                               # a class, not an object that can be called
+        as_stage(dict, "metric")  # a class, not an object that can be called
 
 
 # --- one answer ---
+
 
 def test_one_answer_needs_no_judge():
     assert ems.score_answer(REFERENCE, REFERENCE).f1 == 1.0
@@ -195,5 +256,5 @@ def test_one_answer_needs_no_judge():
 def test_one_answer_with_a_judge_is_scored_the_paper_s_way():
     result = score_answer(REFERENCE, ANSWER, judge=lambda prompt: "no answer")
     assert isinstance(result, EMSResult)
-    assert isnan(result.f1)                                                # its replies cannot be read
+    assert isnan(result.f1)  # its replies cannot be read
     assert score_answer(REFERENCE, ANSWER, judge=lambda prompt: "50", scorer="judge").value == 0.5

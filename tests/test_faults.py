@@ -32,14 +32,34 @@ def expected(n):
 
 # --- what passes ---
 
-@pytest.mark.parametrize("fault", [
-    Fault(429), Fault(429, headers={"Retry-After": "0.01"}), Fault(429, headers={"Retry-After": "soon"}),
-    Fault(502, "<html>bad gateway</html>"), Fault(408), Fault(409), Fault(reset=True),
-    Fault(body=completion("1", finish="error")),
-    Fault(body={"choices": [{"message": {"content": "1"}, "error": {"code": 502}}]}),
-    *(Fault(body=text) for text in ("<html>welcome</html>", '{"choices": [{', "[" * 100_000, "", "[]", "null",
-                                    '{"error": {"message": "overloaded"}}')),
-], ids=lambda fault: f"{fault.status}-{str(fault.body)[:24]}")
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(429),
+        Fault(429, headers={"Retry-After": "0.01"}),
+        Fault(429, headers={"Retry-After": "soon"}),
+        Fault(502, "<html>bad gateway</html>"),
+        Fault(408),
+        Fault(409),
+        Fault(reset=True),
+        Fault(body=completion("1", finish="error")),
+        Fault(body={"choices": [{"message": {"content": "1"}, "error": {"code": 502}}]}),
+        *(
+            Fault(body=text)
+            for text in (
+                "<html>welcome</html>",
+                '{"choices": [{',
+                "[" * 100_000,
+                "",
+                "[]",
+                "null",
+                '{"error": {"message": "overloaded"}}',
+            )
+        ),
+    ],
+    ids=lambda fault: f"{fault.status}-{str(fault.body)[:24]}",
+)
 def test_a_passing_fault_is_tried_again(fault):
     with Loopback(echo, faults=[fault, fault]) as server:
         judge = judge_of(server)
@@ -47,17 +67,33 @@ def test_a_passing_fault_is_tried_again(fault):
         assert server.count == judge.usage()["match"].calls == 3
 
 
-@pytest.mark.parametrize(("fault", "reason"), [
-    (Fault(500), "http 500"), (Fault(reset=True), "connection"), (Fault(body="<html>"), "not JSON"),
-    (Fault(body=" "), "empty body"), (Fault(body={"choices": []}), "wrong shape"), (Fault(418), "http 418"),
-    (Fault(403), "http 403"),
-])
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        (Fault(500), "http 500"),
+        (Fault(reset=True), "connection"),
+        (Fault(body="<html>"), "not JSON"),
+        (Fault(body=" "), "empty body"),
+        (Fault(body={"choices": []}), "wrong shape"),
+        (Fault(418), "http 418"),
+        (Fault(403), "http 403"),
+    ],
+)
 def test_a_lasting_fault_fails_one_request_and_is_asked_again_by_the_next_run(fault, reason):
-    with Loopback(echo, faults=lambda n, body: fault if "question 1" in str(body) else None) as server:
+    with Loopback(
+        echo, faults=lambda n, body: fault if "question 1" in str(body) else None
+    ) as server:
         judge = judge_of(server)
         assert [(r.usable, r.error) for r in judge.ask(ask(3))] == [
-            ("re: question 0", ""), (None, reason), ("re: question 2", "")]
-        assert server.count == 3 if fault.status in (403, 418) else 5 <= server.count <= 3 + client.ERRORS
+            ("re: question 0", ""),
+            (None, reason),
+            ("re: question 2", ""),
+        ]
+        assert (
+            server.count == 3
+            if fault.status in (403, 418)
+            else 5 <= server.count <= 3 + client.ERRORS
+        )
         assert judge.usage()["match"].failures == {reason: 1}
         server.faults = ()
         assert texts(judge.ask(ask(3))) == expected(3)
@@ -65,14 +101,20 @@ def test_a_lasting_fault_fails_one_request_and_is_asked_again_by_the_next_run(fa
 
 def test_a_stalled_reply_fails_alone():
     for stall in (Fault(delay=20), Fault(drip=0.2)):
-        with Loopback(echo, faults=lambda n, body, stall=stall: stall if "question 3" in str(body) else None) as server:
+        with Loopback(
+            echo, faults=lambda n, body, stall=stall: stall if "question 3" in str(body) else None
+        ) as server:
             judge, began = judge_of(server, timeout=0.5), time.monotonic()
-            assert [r.error for r in judge.ask(ask(12))] == ["timeout" if i == 3 else "" for i in range(12)]
+            assert [r.error for r in judge.ask(ask(12))] == [
+                "timeout" if i == 3 else "" for i in range(12)
+            ]
             assert time.monotonic() - began < 10
 
 
 def test_a_server_that_restarts_is_waited_for():
-    with Loopback(echo, faults=lambda n, body: Fault(reset=True) if 20 <= n < 55 else None) as server:
+    with Loopback(
+        echo, faults=lambda n, body: Fault(reset=True) if 20 <= n < 55 else None
+    ) as server:
         assert texts(judge_of(server).ask(ask(100))) == expected(100)
         assert server.count == 100 + 35
 
@@ -83,8 +125,11 @@ def test_a_wait_that_the_server_names_is_waited_out_and_announced(monkeypatch, c
     with Loopback(echo, faults=lambda n, body: busy if n < 8 else None) as server:
         began = time.monotonic()
         assert texts(judge_of(server, workers=8).ask(ask(20))) == expected(20)
-        assert time.monotonic() - began > 0.7          # longer than a run of errors may last here
-    assert "0 calls under way, the last error: 'http 429': (Retry-After: 0.7) slow down" in capsys.readouterr().err
+        assert time.monotonic() - began > 0.7  # longer than a run of errors may last here
+    assert (
+        "0 calls under way, the last error: 'http 429': (Retry-After: 0.7) slow down"
+        in capsys.readouterr().err
+    )
 
 
 def test_silence_is_said_to_be_silence(monkeypatch, capsys):
@@ -112,9 +157,13 @@ def test_nothing_but_errors_end_a_run_before_and_after_the_first_reply(kind, goo
     fault, shown = PERMANENT[kind]
     with Loopback(echo, faults=lambda n, body: fault if n >= good else None) as server:
         judge = judge_of(server, workers=128)
-        with pytest.raises(JudgeUnavailable, match=f"nothing but errors, the last {shown}") as raised:
+        with pytest.raises(
+            JudgeUnavailable, match=f"nothing but errors, the last {shown}"
+        ) as raised:
             judge.ask(ask(400))
-        assert server.count - good <= 2 * 35 + 12       # a good reply that comes late opens the window once more
+        assert (
+            server.count - good <= 2 * 35 + 12
+        )  # a good reply that comes late opens the window once more
     assert f"{good} replies that came are saved in memory" in str(raised.value)
     assert "\n" not in str(raised.value)
 
@@ -135,54 +184,72 @@ def test_a_run_ends_after_twenty_seconds_and_forty_calls(monkeypatch):
             while pace.under_way:
                 pace.under_way -= 1
                 pace.failed(Failed("http 500", "no"), str(len(calls)))
+
     with pytest.raises(JudgeUnavailable, match="nothing but errors"):
         run()
     assert 10 < now[0] - 1000 <= 20
     assert 32 < len(calls) <= 40
 
 
-@pytest.mark.parametrize(("reply", "why", "kept", "hint"), [
-    (completion("The point", finish="length"), "length", "The point", "needs thinking_tokens"),
-    (completion(None, finish="length"), "length", "", "needs thinking_tokens"),
-    (completion(None, reasoning_content="The point"), "no text", "", ""),
-    (completion(None, refusal="No."), "refusal", "No.", ""),
-    (completion("I am sorry."), "unreadable", "I am sorry.", ""),
-])
+@pytest.mark.parametrize(
+    ("reply", "why", "kept", "hint"),
+    [
+        (completion("The point", finish="length"), "length", "The point", "needs thinking_tokens"),
+        (completion(None, finish="length"), "length", "", "needs thinking_tokens"),
+        (completion(None, reasoning_content="The point"), "no text", "", ""),
+        (completion(None, refusal="No."), "refusal", "No.", ""),
+        (completion("I am sorry."), "unreadable", "I am sorry.", ""),
+    ],
+)
 def test_replies_of_no_use_end_a_run_and_are_kept(tmp_path, reply, why, kept, hint):
     with Loopback(lambda body: reply) as server:
         judge = judge_of(server, store=Replies(tmp_path / "r.sqlite"))
-        with pytest.raises(JudgeUnavailable, match=rf"32 replies in a row cannot be used \(32 {why}\).*{hint}"):
+        with pytest.raises(
+            JudgeUnavailable, match=rf"32 replies in a row cannot be used \(32 {why}\).*{hint}"
+        ):
             judge.ask(ask(200, read=lambda text: None))
-        saved, = judge.ask(ask(1))
+        (saved,) = judge.ask(ask(1))
         assert (saved.text, saved.error or "unreadable") == (kept, why)
         assert server.count == len(judge.store.records()) == 32
 
 
 def test_one_good_reply_among_useless_ones_lets_a_run_go_on():
     with Loopback(lambda body: "no" if int(echo(body)[13:]) % 20 else "7") as server:
-        records = judge_of(server, workers=1).ask(ask(100, read=lambda text: 7 if text == "7" else None))
+        records = judge_of(server, workers=1).ask(
+            ask(100, read=lambda text: 7 if text == "7" else None)
+        )
     assert Counter(record.text for record in records) == {"no": 95, "7": 5}
     assert server.count == 100
 
 
-@pytest.mark.parametrize(("fault", "workers", "says"), [
-    (Fault(delay=30), 2, "timeout"), (Fault(delay=30), 32, "timeout"),
-    (error(400, "Invalid model: m"), 32, "32 'http 400': Invalid model: m"),
-])
+@pytest.mark.parametrize(
+    ("fault", "workers", "says"),
+    [
+        (Fault(delay=30), 2, "timeout"),
+        (Fault(delay=30), 32, "timeout"),
+        (error(400, "Invalid model: m"), 32, "32 'http 400': Invalid model: m"),
+    ],
+)
 def test_a_server_that_is_mute_or_refuses_every_request_ends_a_run(fault, workers, says):
     with Loopback(faults=lambda n, body: fault) as server:
         with pytest.raises(JudgeUnavailable, match=f"replies in a row cannot be used .*{says}"):
-            judge_of(server, workers=workers, timeout=0.3 if says == "timeout" else 30).ask(ask(300))
+            judge_of(server, workers=workers, timeout=0.3 if says == "timeout" else 30).ask(
+                ask(300)
+            )
         assert server.count < 2 * 32
 
 
-@pytest.mark.parametrize(("fault", "says"), [
-    (error(401, "Incorrect API key"), "Incorrect API key; check the address, the key"), (Fault(402), "'http 402'"),
-    (error(404, "The model `m` does not exist"), "does not exist; check"),
-    (error(429, "Your quota is used up", code="insufficient_quota"), "quota is used up; check"),
-    (Fault(429, headers={"Retry-After": "3600"}), "longer than the time limit.*come back then"),
-    (Fault(307, headers={"Location": "http://elsewhere/v1"}), "'http 307'.*check the address"),
-])
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        (error(401, "Incorrect API key"), "Incorrect API key; check the address, the key"),
+        (Fault(402), "'http 402'"),
+        (error(404, "The model `m` does not exist"), "does not exist; check"),
+        (error(429, "Your quota is used up", code="insufficient_quota"), "quota is used up; check"),
+        (Fault(429, headers={"Retry-After": "3600"}), "longer than the time limit.*come back then"),
+        (Fault(307, headers={"Location": "http://elsewhere/v1"}), "'http 307'.*check the address"),
+    ],
+)
 def test_an_unusable_endpoint_is_one_early_error_and_loses_nothing(fault, says):
     with Loopback(echo, faults=lambda n, body: fault if n >= 5 else None) as server:
         judge = judge_of(server, workers=4)
@@ -202,6 +269,7 @@ def test_an_address_where_nobody_listens_is_one_early_error():
 
 # --- how many calls are under way ---
 
+
 def test_the_window_grows_with_replies_and_shrinks_when_the_server_is_busy(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(client.time, "monotonic", lambda: now[0])
@@ -211,13 +279,13 @@ def test_the_window_grows_with_replies_and_shrinks_when_the_server_is_busy(monke
     assert pace.window == pytest.approx(32 * 1.05)
     for _ in range(500):
         pace.reply("")
-    assert pace.window == 40                                    # `workers` is the ceiling
+    assert pace.window == 40  # `workers` is the ceiling
     for seconds, window in ((0, 32), (10, 32), (16, 25.6), (17, 25.6), (32, 20.48)):
         now[0] = seconds
         pace.failed(Failed("http 429"), "k")
         pace.reply("")
         assert pace.window == pytest.approx(window, abs=0.2)
-    pace.failed(Failed("connection"), "k")                      # says nothing of a server's load
+    pace.failed(Failed("connection"), "k")  # says nothing of a server's load
     assert pace.window == pytest.approx(20.48, abs=0.2)
     assert Pace(4).window == 4
 
@@ -230,28 +298,38 @@ def test_more_than_32_calls_are_under_way_after_a_while():
 
 # --- the disk, the user, other processes ---
 
+
 def test_no_call_goes_out_without_room_for_its_reply(tmp_path, monkeypatch):
     room = iter([9e9] * 10 + [1000.0] * 10_000)
-    monkeypatch.setattr(store.shutil, "disk_usage", lambda path: type("Usage", (), {"free": next(room)}))
+    monkeypatch.setattr(
+        store.shutil, "disk_usage", lambda path: type("Usage", (), {"free": next(room)})
+    )
     with Loopback(echo, latency=0.05) as server:
         judge = judge_of(server, store=Replies(tmp_path / "r.sqlite"))
         with pytest.raises(InputError, match="less than 8 MB"):
             judge.ask(ask(40))
-        assert server.count == len(judge.store.records()) == 10           # those on their way are saved
+        assert server.count == len(judge.store.records()) == 10  # those on their way are saved
         with pytest.raises(InputError, match="less than 8 MB"):
             judge.ask(ask(40))
         assert server.count == 10
 
 
-RUN = ("import sys; from ems.judge import Request; from ems.judge.client import *; url, path = sys.argv[1:]\n"
-       "judge = LLMJudge('m', base_url=url, store=Replies(path), workers=8)\n"
-       "records = judge.ask([Request('t', f'question {i}', 5) for i in range(120)][::%d])\n"
-       "print([record.text for record in records][::%d], flush=True)")
+RUN = (
+    "import sys; from ems.judge import Request; from ems.judge.client import *; url, path = sys.argv[1:]\n"
+    "judge = LLMJudge('m', base_url=url, store=Replies(path), workers=8)\n"
+    "records = judge.ask([Request('t', f'question {i}', 5) for i in range(120)][::%d])\n"
+    "print([record.text for record in records][::%d], flush=True)"
+)
 
 
 def start(server, path, step=1):
-    return subprocess.Popen([sys.executable, "-c", RUN % (step, step), server.url, str(path)], cwd=ROOT, text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return subprocess.Popen(
+        [sys.executable, "-c", RUN % (step, step), server.url, str(path)],
+        cwd=ROOT,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
 
 
 @pytest.mark.slow
@@ -266,7 +344,7 @@ def test_an_interrupt_saves_what_came_and_says_how_to_go_on(tmp_path):
         out, err = process.communicate(timeout=20)
     assert process.returncode != 0
     assert f"stopped; 20 replies that came are saved in {path}; run it again" in err
-    (tmp_path / "copy.sqlite").write_bytes(path.read_bytes())   # the main file alone has them all
+    (tmp_path / "copy.sqlite").write_bytes(path.read_bytes())  # the main file alone has them all
     assert len(Replies(tmp_path / "copy.sqlite").records()) == 20
 
 
@@ -288,18 +366,28 @@ def test_killed_three_times_it_asks_nothing_twice_but_what_was_under_way(tmp_pat
 @pytest.mark.slow
 def test_two_processes_share_a_store_without_mixing_replies(tmp_path):
     with Loopback(lambda body: f"{echo(body)} / call {server.count}", latency=0.02) as server:
-        runs = [start(server, tmp_path / "r.sqlite", step) for step in (1, -1)]        # from both ends
+        runs = [start(server, tmp_path / "r.sqlite", step) for step in (1, -1)]  # from both ends
         (one, err), (two, _) = [run.communicate() for run in runs]
-        assert one == two, err                                  # every call differed: both use the one saved first
+        assert one == two, err  # every call differed: both use the one saved first
         assert one.count("call") == 120
         assert server.count < 200
 
 
 # --- whole evaluations ---
 
-TRIPLETS = [Triplet(f"t{i}", f"g{i // 3}", "What was said?", f"Sales rose by {i} percent. Costs fell by {i}0 dollars. "
-                    f"Firm {i} opened {i} shops.") for i in range(12)]
-ANSWERS = [Answer(f"t{i}", "m", f"Sales rose by {i} percent. Costs rose. Firm {i} opened {i} shops.") for i in range(12)]
+TRIPLETS = [
+    Triplet(
+        f"t{i}",
+        f"g{i // 3}",
+        "What was said?",
+        f"Sales rose by {i} percent. Costs fell by {i}0 dollars. Firm {i} opened {i} shops.",
+    )
+    for i in range(12)
+]
+ANSWERS = [
+    Answer(f"t{i}", "m", f"Sales rose by {i} percent. Costs rose. Firm {i} opened {i} shops.")
+    for i in range(12)
+]
 
 
 def other_prompt(number, body):
@@ -329,7 +417,9 @@ def test_faults_change_no_value_and_what_they_lose_is_shown_as_unscored():
             assert all(s in (None, t) for s, t in zip(result.score, sound.score, strict=True))
 
 
-@pytest.mark.parametrize(("scorer", "joint"), [("llm", True), ("llm", False), ("ragchecker", True), ("judge", True)])
+@pytest.mark.parametrize(
+    ("scorer", "joint"), [("llm", True), ("llm", False), ("ragchecker", True), ("judge", True)]
+)
 def test_a_judge_that_only_apologises_is_not_paid_to_the_end(scorer, joint):
     triplets = [Triplet(f"t{i}", f"t{i}", "What rose?", f"Sales rose {i}%.") for i in range(100)]
     answers = [Answer(t.id, "m", t.reference) for t in triplets]

@@ -20,30 +20,71 @@ NAN = math.nan
 def test_a_row_says_whose_it_is():
     frame = to_frame([EMS])
     assert list(frame.columns) == list(to_frame([]).columns) == COLUMNS
-    assert (frame[["metric", "model", "triplet_id", "group", "signature"]] == [
-        "EMS(LLM)", "m", "t1", "g", "ems:0|score:llm:kit"]).all(axis=None)
-    assert set(to_frame([replace(EMS, group="")])["group"]) == {"t1"}                # without a group it stands alone
+    assert (
+        frame[["metric", "model", "triplet_id", "group", "signature"]]
+        == ["EMS(LLM)", "m", "t1", "g", "ems:0|score:llm:kit"]
+    ).all(axis=None)
+    assert set(to_frame([replace(EMS, group="")])["group"]) == {
+        "t1"
+    }  # without a group it stands alone
     assert set(to_frame([EMS], "mine")["metric"]) == {"mine"}
     assert list(to_frame({"one": [EMS], "two": [SCORE]})["metric"]) == ["one"] * 3 + ["two"]
 
 
-LABELLED = Claims("t", "m", ("a", "b", "c"), ("d", "e"), ("Entailment", "Neutral", None), ("Entailment",) * 2,
-                  recall=1.0, precision=0.5, f1=2 / 3, unscored=1)
+LABELLED = Claims(
+    "t",
+    "m",
+    ("a", "b", "c"),
+    ("d", "e"),
+    ("Entailment", "Neutral", None),
+    ("Entailment",) * 2,
+    recall=1.0,
+    precision=0.5,
+    f1=2 / 3,
+    unscored=1,
+)
 NONE = CoverageResult("t", "m", (), (), (), (), reason="the reference has no points", signature={})
 
 
-@pytest.mark.parametrize(("result", "rows"), [
-    # Scores 0.8 and 0 of weights 1 and 2; the third point is unscored. Of two answer points one was chosen.
-    (EMS, {"Precision": (0.4, 0.8, 2.0, 3, 1), "Recall": (0.4, 0.8, 3.0, 3, 1), "F1": (0.4, NAN, NAN, 3, 1)}),
-    (LOST, dict.fromkeys(["Precision", "Recall", "F1"], (NAN, NAN, NAN, 1, 1))),
-    # The unscored answer point weighs 2 and is left out.
-    (COVERAGE, {"Precision": (1.0, 1.0, 1.0, 3, 1), "Recall": (0.5, 0.5, 1.0, 3, 1), "F1": (2 / 3, NAN, NAN, 3, 1)}),
-    (LABELLED, {"Precision": (0.5, 1, 2, 5, 1), "Recall": (1.0, 2, 2, 5, 1), "F1": (2 / 3, NAN, NAN, 5, 1)}),
-    # A side that could not be read counts as one.
-    (CLAIMS, dict.fromkeys(["Precision", "Recall", "F1"], (NAN, NAN, NAN, 2, 2))),
-    (replace(SCORE, value=0.7, unscored=0), {"Score": (0.7, 0.7, 1.0, 1, 0)}),
-    (NONE, dict.fromkeys(["Precision", "Recall", "F1"], (NAN, NAN, NAN, 0, 0))),      # nothing to judge
-])
+@pytest.mark.parametrize(
+    ("result", "rows"),
+    [
+        # Scores 0.8 and 0 of weights 1 and 2; the third point is unscored. Of two answer points one was chosen.
+        (
+            EMS,
+            {
+                "Precision": (0.4, 0.8, 2.0, 3, 1),
+                "Recall": (0.4, 0.8, 3.0, 3, 1),
+                "F1": (0.4, NAN, NAN, 3, 1),
+            },
+        ),
+        (LOST, dict.fromkeys(["Precision", "Recall", "F1"], (NAN, NAN, NAN, 1, 1))),
+        # The unscored answer point weighs 2 and is left out.
+        (
+            COVERAGE,
+            {
+                "Precision": (1.0, 1.0, 1.0, 3, 1),
+                "Recall": (0.5, 0.5, 1.0, 3, 1),
+                "F1": (2 / 3, NAN, NAN, 3, 1),
+            },
+        ),
+        (
+            LABELLED,
+            {
+                "Precision": (0.5, 1, 2, 5, 1),
+                "Recall": (1.0, 2, 2, 5, 1),
+                "F1": (2 / 3, NAN, NAN, 5, 1),
+            },
+        ),
+        # A side that could not be read counts as one.
+        (CLAIMS, dict.fromkeys(["Precision", "Recall", "F1"], (NAN, NAN, NAN, 2, 2))),
+        (replace(SCORE, value=0.7, unscored=0), {"Score": (0.7, 0.7, 1.0, 1, 0)}),
+        (
+            NONE,
+            dict.fromkeys(["Precision", "Recall", "F1"], (NAN, NAN, NAN, 0, 0)),
+        ),  # nothing to judge
+    ],
+)
 def test_values_and_the_sums_behind_them(result, rows):
     frame = to_frame([result]).set_index("part")[["value", "num", "den", "units", "unscored"]]
     assert list(frame.index) == list(rows)
@@ -51,14 +92,23 @@ def test_values_and_the_sums_behind_them(result, rows):
         assert tuple(frame.loc[part]) == pytest.approx(expected, nan_ok=True)
 
 
-@pytest.mark.parametrize(("result", "metric"), [
-    (EMS, "EMS(LLM)"), (SCORE, "Judge alone"), (CLAIMS, "RAGChecker"), (COVERAGE, "Coverage(LLM)"),
-    (replace(COVERAGE, signature={"coverage": "words:1", "judge": "one that extracts"}), "Coverage(local)"),
-    (replace(EMS, signature={"score": "rouge:rougeL"}), "EMS(ROUGE)"),
-    (replace(EMS, signature={"score": "bertscore:mini"}), "EMS(BERTScore)"),
-    (replace(EMS, signature={"score": "mine.words:1a2b"}), "EMS(mine.words)"),
-    (replace(SCORE, signature={"metric": "mine.length:1a2b"}), "mine.length"),
-])
+@pytest.mark.parametrize(
+    ("result", "metric"),
+    [
+        (EMS, "EMS(LLM)"),
+        (SCORE, "Judge alone"),
+        (CLAIMS, "RAGChecker"),
+        (COVERAGE, "Coverage(LLM)"),
+        (
+            replace(COVERAGE, signature={"coverage": "words:1", "judge": "one that extracts"}),
+            "Coverage(local)",
+        ),
+        (replace(EMS, signature={"score": "rouge:rougeL"}), "EMS(ROUGE)"),
+        (replace(EMS, signature={"score": "bertscore:mini"}), "EMS(BERTScore)"),
+        (replace(EMS, signature={"score": "mine.words:1a2b"}), "EMS(mine.words)"),
+        (replace(SCORE, signature={"metric": "mine.length:1a2b"}), "mine.length"),
+    ],
+)
 def test_a_metric_is_named_by_its_result(result, metric):
     assert metric_of(result) == metric
     assert set(to_frame([result])["metric"]) == {metric}
@@ -66,9 +116,13 @@ def test_a_metric_is_named_by_its_result(result, metric):
 
 def test_values_of_whole_answers():
     answers = [Answer("a", "m", "x"), Answer("b", "m", "y")]
-    frame = values_frame(answers, [0.25, NAN], "BLEU", "Score", {"bleu": "1"}, [Triplet("a", "g", "q", "r")])
-    expected = [("BLEU", "Score", "m", "a", "g", 0.25, 0.25, 1.0, 1, 0, "bleu:1"),
-                ("BLEU", "Score", "m", "b", "b", NAN, NAN, 1.0, 1, 1, "bleu:1")]
+    frame = values_frame(
+        answers, [0.25, NAN], "BLEU", "Score", {"bleu": "1"}, [Triplet("a", "g", "q", "r")]
+    )
+    expected = [
+        ("BLEU", "Score", "m", "a", "g", 0.25, 0.25, 1.0, 1, 0, "bleu:1"),
+        ("BLEU", "Score", "m", "b", "b", NAN, NAN, 1.0, 1, 1, "bleu:1"),
+    ]
     pd.testing.assert_frame_equal(frame, pd.DataFrame(expected, columns=COLUMNS))
     with pytest.raises(ValueError, match="zip"):
         values_frame(answers, [0.25], "BLEU", "Score", {})
@@ -90,16 +144,40 @@ def test_names_are_read_back_as_text(tmp_path):
 
 
 def test_rows_stand_in_the_order_of_table_1():
-    rows = [("own", "Score"), ("Coverage(local)", "F1"), ("ROUGE", "F1"), ("Judge alone", "Score"), ("ROUGE", "Recall"),
-            ("EMS(LLM)", "F1"), ("BLEU", "Score"), ("ROUGE", "Precision")]
+    rows = [
+        ("own", "Score"),
+        ("Coverage(local)", "F1"),
+        ("ROUGE", "F1"),
+        ("Judge alone", "Score"),
+        ("ROUGE", "Recall"),
+        ("EMS(LLM)", "F1"),
+        ("BLEU", "Score"),
+        ("ROUGE", "Precision"),
+    ]
     found = in_order(pd.DataFrame(rows, columns=["metric", "part"]))
     assert list(found.itertuples(index=False, name=None)) == [
-        ("BLEU", "Score"), ("ROUGE", "Precision"), ("ROUGE", "Recall"), ("ROUGE", "F1"), ("EMS(LLM)", "F1"),
-        ("Judge alone", "Score"), ("Coverage(local)", "F1"), ("own", "Score")]
+        ("BLEU", "Score"),
+        ("ROUGE", "Precision"),
+        ("ROUGE", "Recall"),
+        ("ROUGE", "F1"),
+        ("EMS(LLM)", "F1"),
+        ("Judge alone", "Score"),
+        ("Coverage(local)", "F1"),
+        ("own", "Score"),
+    ]
 
 
 def test_models_are_ordered_by_the_size_in_their_name():
-    names = ["SmolLM2-135M-Instruct", "llama3.2_1b_instruct", "Qwen2.5-Coder-1.5B with the call", "Llama-3.2-3B",
-             "Meta-Llama-3_1-8B-Instruct", "llama3.2_11b_vision_instruct", "Llama-3.1-70B-AWQ-INT4", "gpt-10", "gpt-4o"]
+    names = [
+        "SmolLM2-135M-Instruct",
+        "llama3.2_1b_instruct",
+        "Qwen2.5-Coder-1.5B with the call",
+        "Llama-3.2-3B",
+        "Meta-Llama-3_1-8B-Instruct",
+        "llama3.2_11b_vision_instruct",
+        "Llama-3.1-70B-AWQ-INT4",
+        "gpt-10",
+        "gpt-4o",
+    ]
     assert sorted(sorted(names), key=by_size) == names
     assert by_size("5²B") == (math.inf, "5²B")

@@ -68,7 +68,9 @@ def encoder():
 
 def texts():
     reference = {triplet.id: triplet.reference for triplet in TRIPLETS}
-    return [reference[answer.triplet_id] for answer in ANSWERS], [answer.answer for answer in ANSWERS]
+    return [reference[answer.triplet_id] for answer in ANSWERS], [
+        answer.answer for answer in ANSWERS
+    ]
 
 
 def six(scores):
@@ -77,8 +79,16 @@ def six(scores):
 
 # --- keys and alignments ---
 
-@pytest.mark.parametrize(("feature", "asked"), [
-    ("EMS(LLM) joint", judged), ("Coverage(LLM)", coverage), ("RAGChecker", ragchecker), ("Judge alone", alone)])
+
+@pytest.mark.parametrize(
+    ("feature", "asked"),
+    [
+        ("EMS(LLM) joint", judged),
+        ("Coverage(LLM)", coverage),
+        ("RAGChecker", ragchecker),
+        ("Judge alone", alone),
+    ],
+)
 def test_the_recorded_replies_are_asked_for_with_their_keys(feature, asked):
     keys = sorted(asked()[0].keys)
     found = {"n": len(keys), "sha256": hashlib.sha256("\n".join(keys).encode()).hexdigest()}
@@ -86,55 +96,95 @@ def test_the_recorded_replies_are_asked_for_with_their_keys(feature, asked):
 
 
 ROWS = {
-    "EMS(LLM)": lambda: [[list(r.ref_points), list(r.ans_points), list(r.match), six(r.score)] for r in judged()[2]],
+    "EMS(LLM)": lambda: [
+        [list(r.ref_points), list(r.ans_points), list(r.match), six(r.score)] for r in judged()[2]
+    ],
     "EMS(ROUGE)": lambda: [[six(r.score)] for r in by_rouge()],
     "Coverage(LLM)": lambda: [[six(r.ref_score), six(r.ans_score)] for r in coverage()[1]],
-    "RAGChecker": lambda: [[list(c.response_claims or []), list(c.gt_answer_claims or []), list(c.answer2response),
-                            list(c.response2answer)] for c in ragchecker()[1]],
+    "RAGChecker": lambda: [
+        [
+            list(c.response_claims or []),
+            list(c.gt_answer_claims or []),
+            list(c.answer2response),
+            list(c.response2answer),
+        ]
+        for c in ragchecker()[1]
+    ],
 }
 
 
 @pytest.mark.parametrize("metric", ROWS)
 def test_replies_read_as_they_did(metric):
-    rows = [json.dumps([a.triplet_id, a.model, *row], sort_keys=True, ensure_ascii=False)
-            for a, row in zip(ANSWERS, ROWS[metric](), strict=True)]
-    assert hashlib.sha256("\n".join(sorted(rows)).encode()).hexdigest() == FROZEN["alignments"][metric]
+    rows = [
+        json.dumps([a.triplet_id, a.model, *row], sort_keys=True, ensure_ascii=False)
+        for a, row in zip(ANSWERS, ROWS[metric](), strict=True)
+    ]
+    assert (
+        hashlib.sha256("\n".join(sorted(rows)).encode()).hexdigest() == FROZEN["alignments"][metric]
+    )
 
 
 # --- values ---
 
+
 def of_whole_texts(metric):
     """The frame of a metric of whole answers."""
     if metric == "BLEU":
-        return values_frame(ANSWERS, bleu(*texts()), metric, "Score", {"bleu": BLEU_SIGNATURE}, TRIPLETS)
+        return values_frame(
+            ANSWERS, bleu(*texts()), metric, "Score", {"bleu": BLEU_SIGNATURE}, TRIPLETS
+        )
     if metric == "BERTScore":
-        return values_frame(ANSWERS, bertscore(*texts(), encoder()), metric, "Score", {"encoder": "MiniLM"}, TRIPLETS)
+        return values_frame(
+            ANSWERS,
+            bertscore(*texts(), encoder()),
+            metric,
+            "Score",
+            {"encoder": "MiniLM"},
+            TRIPLETS,
+        )
     import pandas as pd
 
     columns = zip(*rouge(*texts(), ["rougeL"])["rougeL"], strict=True)
-    return pd.concat([values_frame(ANSWERS, column, metric, part, {"rouge": "rougeL"}, TRIPLETS)
-                      for part, column in zip(("Precision", "Recall", "F1"), columns, strict=True)])
+    return pd.concat(
+        [
+            values_frame(ANSWERS, column, metric, part, {"rouge": "rougeL"}, TRIPLETS)
+            for part, column in zip(("Precision", "Recall", "F1"), columns, strict=True)
+        ]
+    )
 
 
 FRAMES = {
-    "EMS(LLM)": lambda: ems.to_frame(judged()[2]), "EMS(ROUGE)": lambda: ems.to_frame(by_rouge()),
-    "Coverage(LLM)": lambda: ems.to_frame(coverage()[1]), "RAGChecker": lambda: ems.to_frame(ragchecker()[1]),
-    "Judge alone": lambda: ems.to_frame(alone()[1]), "BLEU": lambda: of_whole_texts("BLEU"), "ROUGE": lambda: of_whole_texts("ROUGE"),
+    "EMS(LLM)": lambda: ems.to_frame(judged()[2]),
+    "EMS(ROUGE)": lambda: ems.to_frame(by_rouge()),
+    "Coverage(LLM)": lambda: ems.to_frame(coverage()[1]),
+    "RAGChecker": lambda: ems.to_frame(ragchecker()[1]),
+    "Judge alone": lambda: ems.to_frame(alone()[1]),
+    "BLEU": lambda: of_whole_texts("BLEU"),
+    "ROUGE": lambda: of_whole_texts("ROUGE"),
     "BERTScore": lambda: of_whole_texts("BERTScore"),
-    "EMS(BERTScore)": lambda: ems.to_frame(rescored(judged()[2], bert_scorer(encoder()), judged()[1])),
+    "EMS(BERTScore)": lambda: ems.to_frame(
+        rescored(judged()[2], bert_scorer(encoder()), judged()[1])
+    ),
 }
 
 
-@pytest.mark.parametrize("metric", [pytest.param(name, marks=pytest.mark.slow if "BERT" in name else ()) for name in FRAMES])
+@pytest.mark.parametrize(
+    "metric",
+    [pytest.param(name, marks=pytest.mark.slow if "BERT" in name else ()) for name in FRAMES],
+)
 def test_table_1_keeps_its_values_to_the_last_digit(metric):
     columns = ["part", "model", "value", "ci_low", "ci_high", "n", "unscored"]
     summary = ems.summarise(FRAMES[metric]())
     assert set(summary["metric"]) == {metric}
     # An encoder's sums end in another digit on another processor; all else is the same everywhere.
     exact = 2e-6 if "BERT" in metric else 6e-7
-    found = {(part, model): pytest.approx(values, abs=exact)
-             for part, model, *values in summary[columns].values.tolist()}
-    frozen = {(part, model): rest for name, part, model, *rest in FROZEN["table1"] if name == metric}
+    found = {
+        (part, model): pytest.approx(values, abs=exact)
+        for part, model, *values in summary[columns].values.tolist()
+    }
+    frozen = {
+        (part, model): rest for name, part, model, *rest in FROZEN["table1"] if name == metric
+    }
     assert frozen == found
 
 

@@ -12,9 +12,17 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 # Each layer imports from those above it, and modules of its own where that makes no circle. `judge` is its records.
-LAYERS = ["__init__ types io", "prompts reading metrics view judge", "results judge.*", "extract match score local.* support.*",
-          "pipeline custom", "coverage baselines", "evaluators", "data frames stats compare tables report labels distributed",
-          "reproduce cli __main__ adapters.*"]
+LAYERS = [
+    "__init__ types io",
+    "prompts reading metrics view judge",
+    "results judge.*",
+    "extract match score local.* support.*",
+    "pipeline custom",
+    "coverage baselines",
+    "evaluators",
+    "data frames stats compare tables report labels distributed",
+    "reproduce cli __main__ adapters.*",
+]
 ADAPTERS = ROOT / "tests" / "test_adapters.py"
 
 
@@ -32,7 +40,11 @@ def lines(*paths):
 
 
 def code_cells(path):
-    return [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
+    return [
+        cell
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]
+        if cell["cell_type"] == "code"
+    ]
 
 
 def notebooks():
@@ -57,20 +69,23 @@ def notebook_lines():
     return sum(1 for source in sources for line in source.splitlines() if line.strip())
 
 
-@pytest.mark.parametrize(("what", "count", "aim", "most"), [
-    ("lines of ems/", lambda: lines(*package_files()), 4800, 5200),
-    ("files of ems/", lambda: len(package_files()), 37, 39),
-    ("lines of ems/adapters/", lambda: lines(*python_files("ems/adapters")), 120, 120),
-    ("files of ems/adapters/", lambda: len(python_files("ems/adapters")), 4, 4),
-    ("classes of ems/", classes, 45, 45),
-    ("public names", lambda: len(importlib.import_module("ems").__all__), 20, 20),
-    ("lines of notebooks/study/", lambda: lines(*python_files("notebooks/study")), 2400, 2800),
-    ("lines of tests/", lambda: lines(*python_files("tests")) - lines(ADAPTERS), 7000, 7000),
-    ("lines of tests/test_adapters.py", lambda: lines(ADAPTERS), 150, 150),
-    ("lines of bench/", lambda: lines(*python_files("bench")), 300, 300),
-    ("words of README.md, docs/ and data/README.md", words, 6500, 6500),
-    ("lines of code in notebooks", notebook_lines, 400, 450),
-])
+@pytest.mark.parametrize(
+    ("what", "count", "aim", "most"),
+    [
+        ("lines of ems/", lambda: lines(*package_files()), 4800, 5200),
+        ("files of ems/", lambda: len(package_files()), 37, 39),
+        ("lines of ems/adapters/", lambda: lines(*python_files("ems/adapters")), 120, 120),
+        ("files of ems/adapters/", lambda: len(python_files("ems/adapters")), 4, 4),
+        ("classes of ems/", classes, 45, 45),
+        ("public names", lambda: len(importlib.import_module("ems").__all__), 20, 20),
+        ("lines of notebooks/study/", lambda: lines(*python_files("notebooks/study")), 2400, 2800),
+        ("lines of tests/", lambda: lines(*python_files("tests")) - lines(ADAPTERS), 7000, 7000),
+        ("lines of tests/test_adapters.py", lambda: lines(ADAPTERS), 150, 150),
+        ("lines of bench/", lambda: lines(*python_files("bench")), 300, 300),
+        ("words of README.md, docs/ and data/README.md", words, 6500, 6500),
+        ("lines of code in notebooks", notebook_lines, 400, 450),
+    ],
+)
 def test_the_house_stays_thin(what, count, aim, most):
     n = count()
     print(f"{what}: {n}")
@@ -92,9 +107,11 @@ def imports(path):
     here = ["ems", *path.relative_to(ROOT / "ems").parts[:-1]]
     known = {name_of(p) for p in python_files("ems")}
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if not isinstance(node, ast.ImportFrom) or not (node.level or (node.module or "").split(".")[0] == "ems"):
+        if not isinstance(node, ast.ImportFrom) or not (
+            node.level or (node.module or "").split(".")[0] == "ems"
+        ):
             continue
-        base = here[:len(here) - node.level + 1] if node.level else []
+        base = here[: len(here) - node.level + 1] if node.level else []
         base = [*base, *(node.module.split(".") if node.module else [])][1:]
         for alias in node.names:
             whole = ".".join([*base, alias.name])
@@ -119,19 +136,23 @@ def test_imports_go_one_way(name):
 
 def test_imports_make_no_circle():
     graph = {name: {o for o in others if o != name} for name, others in GRAPH.items()}
-    list(TopologicalSorter(graph).static_order())            # raises CycleError, which names the circle
+    list(TopologicalSorter(graph).static_order())  # raises CycleError, which names the circle
 
 
 def test_the_package_knows_nothing_of_the_study():
     for path in python_files("ems"):
-        assert not re.search(r"^\s*(from|import) study\b", path.read_text(encoding="utf-8"), re.MULTILINE), path
+        assert not re.search(
+            r"^\s*(from|import) study\b", path.read_text(encoding="utf-8"), re.MULTILINE
+        ), path
 
 
 # --- notebooks ---
 
 
 def test_notebooks_are_numbered_as_they_run():
-    assert [path.stem[:2] for path in notebooks()] == [f"{n:02d}" for n in range(1, len(notebooks()) + 1)]
+    assert [path.stem[:2] for path in notebooks()] == [
+        f"{n:02d}" for n in range(1, len(notebooks()) + 1)
+    ]
 
 
 @pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
@@ -144,7 +165,7 @@ def test_a_notebook_holds_no_logic_and_no_outputs(path):
     for node in parameters:
         assert isinstance(node, ast.Assign)
         assert isinstance(node.targets[0], ast.Name)
-        ast.literal_eval(node.value)                         # the runner reads them without running them
+        ast.literal_eval(node.value)  # the runner reads them without running them
     for cell in cells:
         assert not cell["outputs"]
         assert cell["execution_count"] is None

@@ -14,17 +14,21 @@ from ems.types import InputError
 
 # --- reading
 
+
 def test_a_text_is_read_as_it_stands_but_for_the_byte_order_mark(tmp_path):
     (tmp_path / "t").write_bytes(b"\xef\xbb\xbfone\r\ntwo\xe2\x80\xa8three\n\xef\xbb\xbf")
     assert io.read_text(tmp_path / "t") == "one\r\ntwo\u2028three\n\ufeff"
     assert list(io.read_lines(tmp_path / "t")) == ["one\r\n", "two\u2028three\n", "\ufeff"]
 
 
-@pytest.mark.parametrize(("content", "says"), [
-    (b"good\n\xff\xfe\n", "t is not UTF-8 text: save a workbook (.xlsx) as CSV UTF-8"),
-    ("a,b\n".encode("utf-16"), "is not UTF-8"),
-    (None, "cannot be read: No such file"),
-])
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"good\n\xff\xfe\n", "t is not UTF-8 text: save a workbook (.xlsx) as CSV UTF-8"),
+        ("a,b\n".encode("utf-16"), "is not UTF-8"),
+        (None, "cannot be read: No such file"),
+    ],
+)
 def test_what_is_no_text_is_named(tmp_path, content, says):
     path = tmp_path / "t"
     if content is not None:
@@ -35,10 +39,13 @@ def test_what_is_no_text_is_named(tmp_path, content, says):
         io.read_text(tmp_path)
 
 
-@pytest.mark.parametrize(("line", "says"), [
-    ('{"id": ', "line 3 is not JSON: Expecting value"),
-    ("[" * 100_000, "line 3 is not JSON: maximum recursion depth"),
-])
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ('{"id": ', "line 3 is not JSON: Expecting value"),
+        ("[" * 100_000, "line 3 is not JSON: maximum recursion depth"),
+    ],
+)
 def test_a_line_that_is_no_json_is_named(line, says):
     rows = io.parse_jsonl(["1\n", "\n", line], "f.jsonl")
     assert next(rows) == (1, 1)
@@ -47,6 +54,7 @@ def test_a_line_that_is_no_json_is_named(line, says):
 
 
 # --- writing
+
 
 def test_folders_are_made_and_nothing_else_is_left(tmp_path):
     path = io.write_jsonl(tmp_path / "new" / "f.jsonl", [{"x": "é"}, {"x": None}])
@@ -60,14 +68,20 @@ def failing(error):
     raise error
 
 
-@pytest.mark.parametrize(("write", "kind"), [
-    (lambda path: io.write_file(path, failing(ZeroDivisionError())), ZeroDivisionError),
-    (lambda path: io.write_file(path, failing(OSError(28, "No space left on device"))), InputError),
-    (lambda path: io.write_jsonl(path, [{"x": 1}, {"x": math.nan}]), ValueError),
-    (lambda path: io.write_jsonl(path, [{"x": "\udc00"}]), InputError),
-    (lambda path: io.write_file(path / "below", ["x"]), InputError),
-    (lambda path: io.write_file(path.parent, ["x"]), InputError),
-])
+@pytest.mark.parametrize(
+    ("write", "kind"),
+    [
+        (lambda path: io.write_file(path, failing(ZeroDivisionError())), ZeroDivisionError),
+        (
+            lambda path: io.write_file(path, failing(OSError(28, "No space left on device"))),
+            InputError,
+        ),
+        (lambda path: io.write_jsonl(path, [{"x": 1}, {"x": math.nan}]), ValueError),
+        (lambda path: io.write_jsonl(path, [{"x": "\udc00"}]), InputError),
+        (lambda path: io.write_file(path / "below", ["x"]), InputError),
+        (lambda path: io.write_file(path.parent, ["x"]), InputError),
+    ],
+)
 def test_the_old_file_stays_when_the_new_one_cannot_be_made(tmp_path, write, kind):
     path = tmp_path / "f"
     path.write_text("old")
@@ -99,14 +113,15 @@ def test_texts_come_back_from_a_table_as_they_were(tmp_path):
     back = read_frames(io.write_csv(tmp_path / "t.csv", frame))
     assert list(back["model"]) == [cell.replace("\r", "\n") for cell in cells]
     assert list(back["value"]) == [-0.5] * len(cells)
-    assert list(frame["model"]) == cells                                          # the caller's table is as it was
+    assert list(frame["model"]) == cells  # the caller's table is as it was
 
 
 def test_progress_is_drawn_for_who_watches(monkeypatch):
     def drawn(text):
         with io.progress_bar(text, 3) as bar:
             return not bar.disable
-    assert not drawn("reading")                                     # stderr is captured here: a file
+
+    assert not drawn("reading")  # stderr is captured here: a file
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     assert drawn("reading")
     assert not drawn("")

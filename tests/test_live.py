@@ -8,7 +8,9 @@ import json
 
 import pytest
 
-pytest.importorskip("xllamacpp", reason="the live test needs xllamacpp (pip install '.[test]' in a clone)")
+pytest.importorskip(
+    "xllamacpp", reason="the live test needs xllamacpp (pip install '.[test]' in a clone)"
+)
 
 from model_server import serve, smollm2
 
@@ -19,12 +21,20 @@ from ems.judge.store import Replies
 from ems.types import Answer, Triplet
 
 pytestmark = pytest.mark.slow
-TRIPLETS = [Triplet(
-    "t1", "Harbor Foods", "How did Harbor Foods do?",
-    "Harbor Foods sold $4.2 billion of groceries. Gross margin was 24.1%.")]
+TRIPLETS = [
+    Triplet(
+        "t1",
+        "Harbor Foods",
+        "How did Harbor Foods do?",
+        "Harbor Foods sold $4.2 billion of groceries. Gross margin was 24.1%.",
+    )
+]
 ANSWERS = [
-    Answer("t1", "one", "Grocery sales of Harbor Foods were $4.2 billion. Gross margin came to 24.1%."),
-    Answer("t1", "empty", "")]
+    Answer(
+        "t1", "one", "Grocery sales of Harbor Foods were $4.2 billion. Gross margin came to 24.1%."
+    ),
+    Answer("t1", "empty", ""),
+]
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +53,16 @@ def judged(judge):
     for result in results:
         assert all(i is None or -1 <= i < len(result.ans_points) for i in result.match)
         assert all(s is None or s in {n / 10 for n in range(11)} for s in result.score)
-    return [json.dumps(result.to_dict()) for result in results + RAGChecker(judge).evaluate(TRIPLETS, ANSWERS)]
+    return [
+        json.dumps(result.to_dict())
+        for result in results + RAGChecker(judge).evaluate(TRIPLETS, ANSWERS)
+    ]
 
 
 def test_live_then_replayed_and_within_what_a_dry_run_says(address, tmp_path):
-    live = LLMJudge("smollm2-135m", store=Replies(tmp_path / "replies.sqlite"), base_url=address, workers=2)
+    live = LLMJudge(
+        "smollm2-135m", store=Replies(tmp_path / "replies.sqlite"), base_url=address, workers=2
+    )
     first, usage = judged(live), live.usage()
     assert {"extract", "claims", "entail"} <= usage.keys()
     assert sum(used.calls for used in usage.values()) == len(live.store.records()) > 0
@@ -60,7 +75,11 @@ def test_live_then_replayed_and_within_what_a_dry_run_says(address, tmp_path):
         assert 0 < used.completion_tokens <= most.completion_tokens
     live.store.export(tmp_path / "recorded.jsonl")
     # An address nobody listens at: a replay must not care.
-    replay = LLMJudge("smollm2-135m", store=Replies(recorded=[tmp_path / "recorded.jsonl"]), mode="replay",
-                      base_url="http://127.0.0.1:9/v1")
+    replay = LLMJudge(
+        "smollm2-135m",
+        store=Replies(recorded=[tmp_path / "recorded.jsonl"]),
+        mode="replay",
+        base_url="http://127.0.0.1:9/v1",
+    )
     assert judged(replay) == first
     assert all(used.calls == 0 for used in replay.usage().values())

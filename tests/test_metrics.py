@@ -9,26 +9,47 @@ from hypothesis import strategies as st
 from ems.metrics import coverage_scores, ems_scores, weighted_sum
 
 
-@pytest.mark.parametrize(("match", "score", "n", "expected", "reason"), [
-    # The paper's figure 2: reference points choose answer points 3, 1, 2 (counted from 0) and none.
-    ([3, 1, 2, -1], [1.0, 0.5, 0.5, 0.0], 4, (2 / 4, (0 + 0.5 + 0.5 + 1.0) / 4, 0.5, 0), ""),
-    # Two reference points share an answer point, which keeps the better score.
-    ([0, 0, 1], [0.25, 0.75, 0.5], 2, (1.5 / 3, (0.75 + 0.5) / 2, 2 * 0.5 * 0.625 / (0.5 + 0.625), 0), ""),
-    ([-1, 0], [0.9, 0.5], 1, (0.5 / 2, 0.5, 1 / 3, 0), ""),                # unmatched is 0, whatever stands as its score
-    ([0], [1.0], 4, (1.0, 1 / 4, 0.4, 0), ""),                             # answer points that nobody chose
-    ([-1, -1], [0.0, 0.0], 3, (0.0, 0.0, 0.0, 0), ""),                     # nothing matched
-    ([-1, -1], [0.0, 0.0], 0, (0.0, 0.0, 0.0, 0), ""),                     # a refusal
-    ([], [], 3, (nan, nan, nan, 0), "the reference has no points"),
-    # Whether anybody chose either answer point is not known, or only that some choice could not be scored.
-    ([None, None], [None, None], 2, (nan, nan, nan, 2), "no point could be scored"),
-    ([0, 1], [None, None], 3, (nan, nan, nan, 2), "no point could be scored"),
-    # The second point's match is lost: it leaves recall, and no answer point is blamed for it.
-    ([0, None, -1], [1.0, None, 0.0], 2, (1 / 2, 1 / 2, 1 / 2, 1), "1 of 3 points unscored"),
-    # The second point's score is lost: it and its answer point leave.
-    ([0, 1], [0.5, None], 2, (0.5, 0.5, 0.5, 1), "1 of 2 points unscored"),
-    # Nine of ten matches lost: nine answer points count as not chosen.
-    ([0] + [None] * 9, [1.0] + [None] * 9, 10, (1.0, 1 / 10, 2 / 11, 9), "9 of 10 points unscored"),
-])
+@pytest.mark.parametrize(
+    ("match", "score", "n", "expected", "reason"),
+    [
+        # The paper's figure 2: reference points choose answer points 3, 1, 2 (counted from 0) and none.
+        ([3, 1, 2, -1], [1.0, 0.5, 0.5, 0.0], 4, (2 / 4, (0 + 0.5 + 0.5 + 1.0) / 4, 0.5, 0), ""),
+        # Two reference points share an answer point, which keeps the better score.
+        (
+            [0, 0, 1],
+            [0.25, 0.75, 0.5],
+            2,
+            (1.5 / 3, (0.75 + 0.5) / 2, 2 * 0.5 * 0.625 / (0.5 + 0.625), 0),
+            "",
+        ),
+        (
+            [-1, 0],
+            [0.9, 0.5],
+            1,
+            (0.5 / 2, 0.5, 1 / 3, 0),
+            "",
+        ),  # unmatched is 0, whatever stands as its score
+        ([0], [1.0], 4, (1.0, 1 / 4, 0.4, 0), ""),  # answer points that nobody chose
+        ([-1, -1], [0.0, 0.0], 3, (0.0, 0.0, 0.0, 0), ""),  # nothing matched
+        ([-1, -1], [0.0, 0.0], 0, (0.0, 0.0, 0.0, 0), ""),  # a refusal
+        ([], [], 3, (nan, nan, nan, 0), "the reference has no points"),
+        # Whether anybody chose either answer point is not known, or only that some choice could not be scored.
+        ([None, None], [None, None], 2, (nan, nan, nan, 2), "no point could be scored"),
+        ([0, 1], [None, None], 3, (nan, nan, nan, 2), "no point could be scored"),
+        # The second point's match is lost: it leaves recall, and no answer point is blamed for it.
+        ([0, None, -1], [1.0, None, 0.0], 2, (1 / 2, 1 / 2, 1 / 2, 1), "1 of 3 points unscored"),
+        # The second point's score is lost: it and its answer point leave.
+        ([0, 1], [0.5, None], 2, (0.5, 0.5, 0.5, 1), "1 of 2 points unscored"),
+        # Nine of ten matches lost: nine answer points count as not chosen.
+        (
+            [0] + [None] * 9,
+            [1.0] + [None] * 9,
+            10,
+            (1.0, 1 / 10, 2 / 11, 9),
+            "9 of 10 points unscored",
+        ),
+    ],
+)
 def test_cases_by_hand(match, score, n, expected, reason):
     got = ems_scores(match, score, n)
     assert (got.recall, got.precision, got.f1, got.unscored) == pytest.approx(expected, nan_ok=True)
@@ -51,20 +72,25 @@ def test_coverage_by_hand_with_weights_and_lost_points_of_both_sides():
     assert got.precision == (1 * 0.5 + 3 * 1.0) / 4
     assert (got.unscored, got.reason) == (2, "2 of 6 points unscored")
     one_side = coverage_scores([None], [0.5, 1.0])
-    assert (one_side.recall, one_side.precision, one_side.f1, one_side.unscored) == pytest.approx((nan, 0.75, nan, 1), nan_ok=True)
+    assert (one_side.recall, one_side.precision, one_side.f1, one_side.unscored) == pytest.approx(
+        (nan, 0.75, nan, 1), nan_ok=True
+    )
     assert isnan(coverage_scores([], [1.0]).precision)
     assert coverage_scores([1.0], []).f1 == 0.0
 
 
-@pytest.mark.parametrize(("match", "score", "n", "weights", "words"), [
-    ([0, 1], [1.0], 2, (), "one entry per reference point"),
-    ([0, 1], [1.0, 1.0], 2, (1.0,), "one entry per reference point"),
-    ([2], [1.0], 2, (), "match[0] must be None or -1..1, got 2"),
-    ([-2], [1.0], 2, (), "match[0] must be None or -1..1, got -2"),
-    ([0], [1.01], 1, (), "score[0] must be None or in [0, 1]"),
-    ([0], [nan], 1, (), "score[0] must be None or in [0, 1]"),
-    ([0], [1.0], 1, (-1.0,), "0 or more"),
-])
+@pytest.mark.parametrize(
+    ("match", "score", "n", "weights", "words"),
+    [
+        ([0, 1], [1.0], 2, (), "one entry per reference point"),
+        ([0, 1], [1.0, 1.0], 2, (1.0,), "one entry per reference point"),
+        ([2], [1.0], 2, (), "match[0] must be None or -1..1, got 2"),
+        ([-2], [1.0], 2, (), "match[0] must be None or -1..1, got -2"),
+        ([0], [1.01], 1, (), "score[0] must be None or in [0, 1]"),
+        ([0], [nan], 1, (), "score[0] must be None or in [0, 1]"),
+        ([0], [1.0], 1, (-1.0,), "0 or more"),
+    ],
+)
 def test_impossible_alignments_are_refused(match, score, n, weights, words):
     with pytest.raises(ValueError, match="got") as error:
         ems_scores(match, score, n, weights)
@@ -75,7 +101,9 @@ def test_impossible_alignments_are_refused(match, score, n, weights, words):
 def alignments(draw):
     n = draw(st.integers(1, 6))
     match = draw(st.lists(st.one_of(st.none(), st.integers(-1, n - 1)), min_size=1, max_size=8))
-    score = [draw(st.one_of(st.none(), st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.7, 1.0]))) for _ in match]
+    score = [
+        draw(st.one_of(st.none(), st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.7, 1.0]))) for _ in match
+    ]
     return match, score, n
 
 
@@ -83,13 +111,13 @@ def alignments(draw):
 def test_against_a_plain_reading_of_the_equations(alignment):
     match, score, n = alignment
     got = ems_scores(match, score, n)
-    ref = []                                            # eq. 5 and 6
+    ref = []  # eq. 5 and 6
     for a, s in zip(match, score, strict=True):
         if a == -1:
             ref.append(0.0)
         elif a is not None and s is not None:
             ref.append(s)
-    ans = []                                            # eq. 7 and 8
+    ans = []  # eq. 7 and 8
     for j in range(n):
         chosen = [s for a, s in zip(match, score, strict=True) if a == j]
         known = [s for s in chosen if s is not None]
@@ -98,8 +126,10 @@ def test_against_a_plain_reading_of_the_equations(alignment):
         elif known:
             ans.append(max(known))
     for mine, theirs in ((got.recall, ref), (got.precision, ans if ref else [])):
-        assert isnan(mine) if not theirs else isclose(mine, sum(theirs) / len(theirs), abs_tol=1e-12)
+        assert (
+            isnan(mine) if not theirs else isclose(mine, sum(theirs) / len(theirs), abs_tol=1e-12)
+        )
     assert got.unscored == len(match) - len(ref)
     assert all(isnan(v) or 0.0 <= v <= 1.0 for v in (got.recall, got.precision, got.f1))
-    if got.recall + got.precision > 0:                  # eq. 9
+    if got.recall + got.precision > 0:  # eq. 9
         assert isclose(got.f1, 2 * got.recall * got.precision / (got.recall + got.precision))

@@ -43,34 +43,53 @@ def pipeline(judge, match=None, score=None):
 def test_three_stages_by_hand():
     judge = scripted()
     result = pipeline(judge).evaluate([TRIPLET], [Answer("t", "m", ANSWER)])[0]
-    assert (result.triplet_id, result.model, result.group, result.question) == ("t", "m", "g", "How did it go?")
+    assert (result.triplet_id, result.model, result.group, result.question) == (
+        "t",
+        "m",
+        "g",
+        "How did it go?",
+    )
     assert (result.match, result.score) == ((0, 2), (0.8, 1.0))
     assert (result.recall, result.precision) == ((0.8 + 1.0) / 2, (0.8 + 0.0 + 1.0) / 3)
     assert (result.unscored, result.reason) == (0, "")
     assert [r.task for r in judge.requests] == ["extract"] * 2 + ["match"] * 2 + ["score"] * 2
-    assert [re.findall('^(?:Reference p|P)oint.*: "(.*)"$', prompt, re.MULTILINE) for prompt in judge.seen[2:]] == [
-        ["Revenue was $5 billion."], ["Margin was 20%."],
-        ["Revenue was $5 billion.", "Sales came to 5 billion dollars."], ["Margin was 20%.", "Margin was 20%."]]
+    assert [
+        re.findall('^(?:Reference p|P)oint.*: "(.*)"$', prompt, re.MULTILINE)
+        for prompt in judge.seen[2:]
+    ] == [
+        ["Revenue was $5 billion."],
+        ["Margin was 20%."],
+        ["Revenue was $5 billion.", "Sales came to 5 billion dollars."],
+        ["Margin was 20%.", "Margin was 20%."],
+    ]
 
 
-@pytest.mark.parametrize(("replies", "match"), [
-    ({"match": ["0", "maybe 2 or 1"]}, (0, None)), ({"match": ["0", None]}, (0, None)),      # no reply came
-    ({"match": ["0", "7"]}, (0, None)),                                    # there are three candidates
-    ({"score": ["8", "excellent"]}, (0, 2)), ({"score": ["8", "11"]}, (0, 2)),
-])
+@pytest.mark.parametrize(
+    ("replies", "match"),
+    [
+        ({"match": ["0", "maybe 2 or 1"]}, (0, None)),
+        ({"match": ["0", None]}, (0, None)),  # no reply came
+        ({"match": ["0", "7"]}, (0, None)),  # there are three candidates
+        ({"score": ["8", "excellent"]}, (0, 2)),
+        ({"score": ["8", "11"]}, (0, 2)),
+    ],
+)
 def test_a_reply_that_cannot_be_read_leaves_its_point_unscored(replies, match):
     evaluator = pipeline(scripted(**replies))
     result = evaluator.score(REFERENCE, ANSWER)
     assert (result.match, result.score) == (match, (0.8, None))
     assert (result.unscored, result.reason) == (1, "1 of 2 points unscored")
-    assert result.recall == 0.8 / 1                                        # of the other point alone
+    assert result.recall == 0.8 / 1  # of the other point alone
     assert sum(evaluator.failures.values()) == 1
 
 
-@pytest.mark.parametrize(("lost", "unscored"), [([ANSWER], 2), ([REFERENCE], 1), ([REFERENCE, ANSWER], 1)])
+@pytest.mark.parametrize(
+    ("lost", "unscored"), [([ANSWER], 2), ([REFERENCE], 1), ([REFERENCE, ANSWER], 1)]
+)
 def test_points_that_cannot_be_read_give_nan(lost, unscored):
     def reply(request):
         return "I would rather not." if text_of(request.prompt) in lost else sentences(request)
+
     evaluator = pipeline(scripted(extract=reply))
     result = evaluator.score(REFERENCE, ANSWER)
     assert is_lost(result)
@@ -85,7 +104,7 @@ def test_an_empty_answer_scores_zero_and_an_empty_reference_is_nan():
     judge = scripted()
     empty = pipeline(judge).score(REFERENCE, "  \n ")
     assert (empty.recall, empty.precision, empty.f1, empty.unscored) == (0.0, 0.0, 0.0, 0)
-    assert [r.task for r in judge.requests] == ["extract"]                 # the reference's points only
+    assert [r.task for r in judge.requests] == ["extract"]  # the reference's points only
     none = pipeline(scripted()).score("", ANSWER)
     assert isnan(none.f1)
     assert (none.unscored, none.reason) == (0, "the reference has no points")
@@ -96,29 +115,37 @@ def test_given_points_replace_the_reference_and_weigh_in_recall():
     given = (GivenPoint("Revenue was $5 billion.", 3.0), GivenPoint("Margin was 20%.", 1.0))
     asked = replace(TRIPLET, reference="", points=given)
     judge = scripted()
-    result, = pipeline(judge).evaluate([asked], [Answer("t", "m", ANSWER)])
+    (result,) = pipeline(judge).evaluate([asked], [Answer("t", "m", ANSWER)])
     assert [r.task for r in judge.requests].count("extract") == 1
     assert result.ref_weights == (3.0, 1.0)
-    assert (result.recall, result.precision) == pytest.approx(((3 * 0.8 + 1 * 1.0) / 4, (0.8 + 0.0 + 1.0) / 3))
+    assert (result.recall, result.precision) == pytest.approx(
+        ((3 * 0.8 + 1 * 1.0) / 4, (0.8 + 0.0 + 1.0) / 3)
+    )
 
 
 # --- another scorer on the same points and matches ---
+
 
 def test_another_scorer_asks_nobody_and_keeps_points_and_matches():
     judge = scripted()
     evaluator = pipeline(judge)
     result = evaluator.score(REFERENCE, ANSWER)
-    checked = replace(result, support=(Support("supported"),) * 3, signature={**result.signature, "support": "llm:kit"})
+    checked = replace(
+        result,
+        support=(Support("supported"),) * 3,
+        signature={**result.signature, "support": "llm:kit"},
+    )
     asked = len(judge.requests)
-    again, = rescored([checked], rouge_scorer(), evaluator)
+    (again,) = rescored([checked], rouge_scorer(), evaluator)
     assert len(judge.requests) == asked
     assert (again.match, again.support) == (checked.match, ())
-    assert again.score[1] == 1.0                                           # the same sentence
+    assert again.score[1] == 1.0  # the same sentence
     assert again.signature["score"].startswith("rouge:")
     assert {**again.signature, "score": ""} == {**result.signature, "score": ""}
 
 
 # --- many answers ---
+
 
 class Words:
     """Each word a point; counts the texts that it is given."""
@@ -133,7 +160,12 @@ class Words:
         return [tuple(text.split()) for text in texts]
 
 
-SAME = as_stage(lambda pairs: [[ans.index(point) if point in ans else -1 for point in ref] for ref, ans in pairs], "matcher")
+SAME = as_stage(
+    lambda pairs: [
+        [ans.index(point) if point in ans else -1 for point in ref] for ref, ans in pairs
+    ],
+    "matcher",
+)
 ONE = as_stage(lambda pairs: [1.0 for _ in pairs], "scorer")
 
 
@@ -152,18 +184,26 @@ def test_scores_go_to_the_points_that_are_matched_and_to_no_other():
     assert result.score == (0.0, 0.5, None, None, 0.25)
     expected = ems_scores(match, result.score, 3)
     assert (result.recall, result.precision, result.f1, result.unscored) == (
-        expected.recall, expected.precision, expected.f1, expected.unscored)
+        expected.recall,
+        expected.precision,
+        expected.f1,
+        expected.unscored,
+    )
 
 
 def test_answers_stream_in_batches_joined_by_id_and_a_reference_is_extracted_once_in_each():
     triplets = [Triplet(f"t{i}", f"g{i}", "q", f"word{i} and more") for i in (2, 0, 1)]
-    answers = [Answer(f"t{i % 3}", f"m{i}", f"answer number{i // 2} word0") for i in range(2 * AT_ONCE + 44)]
+    answers = [
+        Answer(f"t{i % 3}", f"m{i}", f"answer number{i // 2} word0")
+        for i in range(2 * AT_ONCE + 44)
+    ]
     taken = []
 
     def source():
         for answer in answers:
             taken.append(answer)
             yield answer
+
     words = Words()
     stream = EMS(words, SAME, ONE).stream(triplets, source())
     results = [next(stream)]
@@ -172,7 +212,7 @@ def test_answers_stream_in_batches_joined_by_id_and_a_reference_is_extracted_onc
     assert [(r.triplet_id, r.model) for r in results] == [(a.triplet_id, a.model) for a in answers]
     assert {(r.group, r.recall) for r in results} == {("g0", 1 / 3), ("g1", 0.0), ("g2", 0.0)}
     assert [words.seen.count(t.reference) for t in triplets] == [3, 3, 3]
-    assert len(words.seen) == 3 * 3 + len({a.answer for a in answers})     # the same text once
+    assert len(words.seen) == 3 * 3 + len({a.answer for a in answers})  # the same text once
 
 
 def test_unknown_and_repeated_ids_are_refused():
@@ -196,8 +236,19 @@ def test_a_replay_names_what_is_missing_of_every_batch(tmp_path):
 def test_the_signature_says_which_of_several_judges_does_what():
     def one(prompt): ...
     def two(prompt): ...
+
     assert pipeline(one).signature["judge"] == "one"
-    assert len({pipeline(*judges).signature["judge"] for judges in ((one, two, two), (one, one, two), (one, two, one))}) == 3
+    assert (
+        len(
+            {
+                pipeline(*judges).signature["judge"]
+                for judges in ((one, two, two), (one, one, two), (one, two, one))
+            }
+        )
+        == 3
+    )
     cold = [LLMJudge("m", store=Replies(), temperature=t) for t in (0.0, 0.0, 1.0)]
-    assert pipeline(*cold[:2], cold[1]).signature["temperature"] == "0.0"           # two judges alike are one
+    assert (
+        pipeline(*cold[:2], cold[1]).signature["temperature"] == "0.0"
+    )  # two judges alike are one
     assert "temperature:1.0" in pipeline(*cold).signature["judge"]

@@ -28,15 +28,21 @@ def test_every_template_of_the_kit_is_filled_whole(task):
 def test_a_folder_may_leave_out_what_is_optional(tmp_path):
     mine = Prompts(folder_with(tmp_path, score="$reference $candidate"))
     assert {"max_score", "middle", "low"} <= OPTIONAL
-    assert mine.fill("score", reference="a", candidate="b", max_score="10", middle="5", low="1") == "a b"
+    assert (
+        mine.fill("score", reference="a", candidate="b", max_score="10", middle="5", low="1")
+        == "a b"
+    )
 
 
-@pytest.mark.parametrize(("text", "says"), [
-    (b"Match $reference.", "['candidates']"),
-    (b"$reference $candidates $candidate", "['candidate']"),
-    (b"$reference $candidates for $4", "$$"),
-    (b"$reference $candidates \xff", "not UTF-8"),
-])
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (b"Match $reference.", "['candidates']"),
+        (b"$reference $candidates $candidate", "['candidate']"),
+        (b"$reference $candidates for $4", "$$"),
+        (b"$reference $candidates \xff", "not UTF-8"),
+    ],
+)
 def test_a_bad_template_is_refused_by_name(tmp_path, text, says):
     folder = folder_with(tmp_path)
     (folder / "match.txt").write_bytes(text)
@@ -47,7 +53,7 @@ def test_a_bad_template_is_refused_by_name(tmp_path, text, says):
 def test_what_a_folder_lacks_is_the_kits(tmp_path):
     mine = Prompts(folder_with(tmp_path, match="$reference $candidates", rubric="Is it so? $claim"))
     assert mine.template("score").template == Prompts().template("score").template
-    assert mine.fill("rubric", claim="x") == "Is it so? x"           # a task of one's own
+    assert mine.fill("rubric", claim="x") == "Is it so? x"  # a task of one's own
     with refused("nonsense.txt"):
         mine.template("nonsense")
 

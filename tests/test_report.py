@@ -29,10 +29,25 @@ SUPPORT = (Support("contradicted", 4, "Revenue fell."), Support("supported", 5, 
 def result(model="m", triplet="t1", match=(0, -1, None), score=(0.8, 0.0, None), **more):
     """Three reference points (matched, missing, unscored) and two answer points, of which one is not in the reference."""
     m = ems_scores(match, score, 2)
-    fields = {"ref_points": ("Revenue rose 6%.", "Margin was 46%.", "Cash fell."), "ans_points": ("Up 6%.", "Fine."),
-              "signature": {"judge": "j"}, "question": f"How was {triplet}?", "group": "Apple"} | more
-    return EMSResult(triplet, model, match=match, score=score, recall=m.recall, precision=m.precision, f1=m.f1,
-                     unscored=m.unscored, reason=m.reason, **fields)
+    fields = {
+        "ref_points": ("Revenue rose 6%.", "Margin was 46%.", "Cash fell."),
+        "ans_points": ("Up 6%.", "Fine."),
+        "signature": {"judge": "j"},
+        "question": f"How was {triplet}?",
+        "group": "Apple",
+    } | more
+    return EMSResult(
+        triplet,
+        model,
+        match=match,
+        score=score,
+        recall=m.recall,
+        precision=m.precision,
+        f1=m.f1,
+        unscored=m.unscored,
+        reason=m.reason,
+        **fields,
+    )
 
 
 @pytest.fixture
@@ -40,6 +55,7 @@ def page_of(tmp_path):
     def write(results):
         results = results if isinstance(results, dict) else {"EMS(LLM)": results}
         return save_report(results, tmp_path / "report.html").read_text(encoding="utf-8")
+
     return write
 
 
@@ -48,45 +64,83 @@ def packed(page):
 
 
 def visible_text(page):
-    shown = re.sub(r"<(p|section) hidden>.*?</\1>", "", page[page.index("<main>"):page.index('id="data"')], flags=re.S)
+    shown = re.sub(
+        r"<(p|section) hidden>.*?</\1>",
+        "",
+        page[page.index("<main>") : page.index('id="data"')],
+        flags=re.S,
+    )
     return re.sub(r"\s+", " ", re.sub("<[^>]+>", " ", shown))
 
 
 # --- what the page holds ---
 
+
 def test_every_answer_is_there_with_its_rows_and_a_text_only_once(page_of):
-    data = packed(page_of([result(support=SUPPORT), result("n", score=(0.3, 0.0, None), support=SUPPORT)]))
+    data = packed(
+        page_of([result(support=SUPPORT), result("n", score=(0.3, 0.0, None), support=SUPPORT)])
+    )
     assert data["models"] == ["m", "n"]
     assert data["questions"] == [["t1", "Apple", "How was t1?"]]
     assert data["parts"] == [["recall", "precision", "f1"]]
     first, second = data["answers"]
-    assert [row[:4] for row in second["rows"]] == [[0, 0, "in part", 0.3], [1, None, "missing", 0.0],
-                                                   [2, None, "unscored", None], [None, 1, "not in the reference", 0.0]]
+    assert [row[:4] for row in second["rows"]] == [
+        [0, 0, "in part", 0.3],
+        [1, None, "missing", 0.0],
+        [2, None, "unscored", None],
+        [None, 1, "not in the reference", 0.0],
+    ]
     assert (first["values"]["recall"], first["unscored"]) == (0.4, 1)
-    assert first["support"][0] == ["contradicted", data["texts"].index("document: contradicted; passage 4: Revenue fell.")]
+    assert first["support"][0] == [
+        "contradicted",
+        data["texts"].index("document: contradicted; passage 4: Revenue fell."),
+    ]
     assert data["texts"].count("Revenue rose 6%.") == 1
 
 
-def test_numbers_that_the_document_lacks_are_marked_and_a_point_without_numbers_says_nothing(page_of):
+def test_numbers_that_the_document_lacks_are_marked_and_a_point_without_numbers_says_nothing(
+    page_of,
+):
     checked = Support(None, missing=("9",), reason="1 of 2 numbers found"), Support(None)
     data = packed(page_of([result(support=checked)]))
     marked, silent = data["answers"][0]["support"]
     assert (marked[0], silent[0]) == ("numbers missing", "")
-    assert [data["texts"][place] for _, place in (marked, silent)] == ["document: 1 of 2 numbers found; not found: 9", ""]
+    assert [data["texts"][place] for _, place in (marked, silent)] == [
+        "document: 1 of 2 numbers found; not found: 9",
+        "",
+    ]
 
 
 def test_the_summary_needs_no_script(page_of):
-    text = visible_text(page_of([result(triplet=f"t{i}", group=f"g{i}", support=SUPPORT) for i in range(6)]))
+    text = visible_text(
+        page_of([result(triplet=f"t{i}", group=f"g{i}", support=SUPPORT) for i in range(6)])
+    )
     assert "0.400 [0.400, 0.400]" in text
-    assert "66.6 % †" in text                                      # of three reference points two have a score
+    assert "66.6 % †" in text  # of three reference points two have a score
     assert "number of groups: 6;" in text
-    assert "m EMS(LLM) 12 0 50 % 50 % 0 % 50 %" in text            # points, unscored, supported, contradicted, silent, unmatched
+    assert (
+        "m EMS(LLM) 12 0 50 % 50 % 0 % 50 %" in text
+    )  # points, unscored, supported, contradicted, silent, unmatched
 
 
 def test_models_are_held_against_each_other_where_a_page_can_show_it(page_of):
     def page(*models):
-        return visible_text(page_of([result(model, f"t{i}", group=f"g{i}", score=(0.2 + 0.1 * (model == "m0"), 0.0, 0.0), match=(0, -1, -1))
-                                     for model in models for i in range(6)]))
+        return visible_text(
+            page_of(
+                [
+                    result(
+                        model,
+                        f"t{i}",
+                        group=f"g{i}",
+                        score=(0.2 + 0.1 * (model == "m0"), 0.0, 0.0),
+                        match=(0, -1, -1),
+                    )
+                    for model in models
+                    for i in range(6)
+                ]
+            )
+        )
+
     assert "m1 m0 EMS(LLM) F1 -0.040 [-0.040, -0.040] 0.031 yes" in page("m0", "m1")
     assert "m1 m0" not in page("m0", *(f"m{i}" for i in range(1, 6)))
     assert "Differences" not in page("m0")
@@ -94,21 +148,39 @@ def test_models_are_held_against_each_other_where_a_page_can_show_it(page_of):
 
 def test_with_the_worst_answers_alone_the_summary_is_of_all_and_says_so(tmp_path):
     worst, values = [result()], to_frame([result(triplet=f"t{i}") for i in range(1, 8)])
-    page = visible_text(save_report({"EMS(LLM)": worst}, tmp_path / "r.html", values).read_text(encoding="utf-8"))
+    page = visible_text(
+        save_report({"EMS(LLM)": worst}, tmp_path / "r.html", values).read_text(encoding="utf-8")
+    )
     assert "0.400 7 1 66.6 %" in page.replace(" [0.400, 0.400]", "")
     assert "This table is of all answers. The rest of the page shows the worst ones only" in page
-    assert "worst ones only" not in visible_text(save_report({"EMS(LLM)": worst}, tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert "worst ones only" not in visible_text(
+        save_report({"EMS(LLM)": worst}, tmp_path / "r.html").read_text(encoding="utf-8")
+    )
 
 
 def test_all_kinds_of_results_stand_in_one_page(page_of):
-    local = CoverageResult("t1", "m", ("a", "b"), ("x",), (1.0, 0.1), (0.4,), recall=0.5, precision=0.4, f1=0.44, group="Apple")
+    local = CoverageResult(
+        "t1",
+        "m",
+        ("a", "b"),
+        ("x",),
+        (1.0, 0.1),
+        (0.4,),
+        recall=0.5,
+        precision=0.4,
+        f1=0.44,
+        group="Apple",
+    )
     alone = ScoreResult("t1", "m", value=math.nan, unscored=1, reason="timeout", group="Apple")
     page = page_of({"EMS(LLM)": [result()], "Coverage(local)": [local], "Judge alone": [alone]})
     data = packed(page)
     assert data["parts"] == [["recall", "precision", "f1"]] * 2 + [["value"]]
     assert [row[2] for row in data["answers"][1]["rows"]] == ["covered", "missing", "in part"]
     assert (data["answers"][2]["values"], data["answers"][2]["rows"]) == ({"value": None}, [])
-    assert "Coverage(local): covered from 0.6 on (88 %), in part between (51 %), missing up to 0.2 (19 %)." in page
+    assert (
+        "Coverage(local): covered from 0.6 on (88 %), in part between (51 %), missing up to 0.2 (19 %)."
+        in page
+    )
     assert "words and numbers are compared, not what they say" in visible_text(page)
     assert "words and numbers are compared" not in visible_text(page_of({"EMS(LLM)": [result()]}))
 
@@ -128,21 +200,35 @@ def test_equal_results_make_equal_files_and_no_results_are_refused(page_of):
 
 
 def test_a_thousand_answers_make_a_small_page(page_of):
-    reference = tuple(f"Revenue of segment {i} rose {i}% to ${i}.5 billion in the quarter." for i in range(30))
-    answers = [result(triplet=f"t{i}", ref_points=reference, match=(-1,) * 30, score=(0.0,) * 30) for i in range(1000)]
+    reference = tuple(
+        f"Revenue of segment {i} rose {i}% to ${i}.5 billion in the quarter." for i in range(30)
+    )
+    answers = [
+        result(triplet=f"t{i}", ref_points=reference, match=(-1,) * 30, score=(0.0,) * 30)
+        for i in range(1000)
+    ]
     assert len(page_of(answers)) < 200_000
 
 
 # --- what comes from outside ---
 
+
 def hostile():
-    return result(HOSTILE, HOSTILE, ref_points=(HOSTILE, "b", "c"), ans_points=(HOSTILE, "d"), signature={HOSTILE: HOSTILE},
-                  question=HOSTILE, group=HOSTILE, support=(Support("silent", 0, HOSTILE), Support(None, reason=HOSTILE)))
+    return result(
+        HOSTILE,
+        HOSTILE,
+        ref_points=(HOSTILE, "b", "c"),
+        ans_points=(HOSTILE, "d"),
+        signature={HOSTILE: HOSTILE},
+        question=HOSTILE,
+        group=HOSTILE,
+        support=(Support("silent", 0, HOSTILE), Support(None, reason=HOSTILE)),
+    )
 
 
 def test_hostile_texts_stay_text_and_nothing_is_loaded(page_of):
     page = page_of({HOSTILE: [hostile()]})
-    assert page.count("<script") == page.count("</script>") == 2   # the data and the page's own
+    assert page.count("<script") == page.count("</script>") == 2  # the data and the page's own
     assert "<img" not in page
     assert not re.search(r"<[^>]*\s(on\w+|src|href|style)=", page)
     everything = page + json.dumps(packed(page), ensure_ascii=False)
@@ -166,31 +252,59 @@ def test_a_browser_draws_the_worst_answer_first_and_opens_the_one_in_its_address
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if not browser:
         pytest.skip("no browser here")
-    path = save_report({"EMS(LLM)": [result("good", score=(0.9, 0.0, None)), result("bad", score=(0.1, 0.0, None), support=SUPPORT),
-                                     hostile()]}, tmp_path / "report.html")
+    path = save_report(
+        {
+            "EMS(LLM)": [
+                result("good", score=(0.9, 0.0, None)),
+                result("bad", score=(0.1, 0.0, None), support=SUPPORT),
+                hostile(),
+            ]
+        },
+        tmp_path / "report.html",
+    )
 
     def drawn(address):
-        ran = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000", "--dump-dom",
-                              f"file://{path}{address}"], capture_output=True, text=True, timeout=60)
+        ran = subprocess.run(
+            [
+                browser,
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--virtual-time-budget=5000",
+                "--dump-dom",
+                f"file://{path}{address}",
+            ],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
         return ran.stdout
+
     page = drawn("")
     if "<html" not in page:
         pytest.skip("the browser does not start here")
     rows = re.findall(r'<tr class="answer.*?</tr>', page, re.S)
-    assert [name in row for name, row in zip(("bad", "&lt;/script&gt;", "good"), rows, strict=True)] == [True] * 3
-    assert "<td>2 of 2</td><td>Margin was 46%.</td>" in page        # what most answers miss
+    assert [
+        name in row for name, row in zip(("bad", "&lt;/script&gt;", "good"), rows, strict=True)
+    ] == [True] * 3
+    assert "<td>2 of 2</td><td>Margin was 46%.</td>" in page  # what most answers miss
     assert "3 of 3 answers. Reference points: 2 covered, 1 in part, 3 missing, 3 unscored." in page
     assert "<small>t1 · Apple</small> How was t1? " in page
     assert "<title>EMS report</title>" in page
     assert "<img" not in page
     opened = drawn("#t1/bad")
-    alignment = opened[opened.index('<tr class="alignment">'):]
-    assert opened.index('class="answer is-open"') < opened.index('<tr class="alignment">') < opened.index("good</button>")
+    alignment = opened[opened.index('<tr class="alignment">') :]
+    assert (
+        opened.index('class="answer is-open"')
+        < opened.index('<tr class="alignment">')
+        < opened.index("good</button>")
+    )
     assert "document: contradicted; passage 4: Revenue fell." in alignment
     assert 'href="#t1/bad/EMS(LLM)"' in alignment
 
 
 # --- what the words are worth ---
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["words", "judge"])
@@ -206,6 +320,8 @@ def test_the_page_says_how_often_its_words_are_right(mirror, monkeypatch, kind):
                 found[row.word].append(said[scored.triplet_id, scored.model, row.ref])
     assert sum(map(len, found.values())) == 399
     contradicted = found.pop("contradicted")
-    assert (len(contradicted), contradicted.count("Contradiction")) == ((16, 8) if judge else (0, 0))
+    assert (len(contradicted), contradicted.count("Contradiction")) == (
+        (16, 8) if judge else (0, 0)
+    )
     right = [round(100 * of.count("Entailment") / len(of)) for of in found.values()]
     assert right == pytest.approx(RIGHT[kind], abs=0 if judge else 2)

@@ -21,8 +21,11 @@ def points(*texts):
 
 # --- extract ---
 
+
 def test_summaries_go_before_points_are_listed():
-    judge = ScriptedJudge({"summary": '{"blocks": [0, 3]}', "extract": points("Sales rose 5%.", "Costs fell 2%.")})
+    judge = ScriptedJudge(
+        {"summary": '{"blocks": [0, 3]}', "extract": points("Sales rose 5%.", "Costs fell 2%.")}
+    )
     extractor = LLMExtractor(judge)
     assert extractor([LONG]) == [("Sales rose 5%.", "Costs fell 2%.")]
     assert numbered(blocks_of(LONG)) in judge.seen[0]
@@ -38,22 +41,38 @@ def test_short_and_empty_texts_cost_no_call_they_do_not_need():
     assert [request.task for request in judge.requests] == ["extract"]
 
 
-@pytest.mark.parametrize(("script", "reason"), [
-    ({"summary": "I cannot say.", "extract": points("a")}, "summary: unreadable"),
-    ({"summary": '{"blocks": [9]}', "extract": points("a")}, "summary: unreadable"),
-    ({"summary": '{"blocks": []}', "extract": None}, "extract: no reply"),
-    ({"summary": '{"blocks": []}', "extract": Record("", "extract", "m", points("a"), "length")}, "extract: length"),
-])
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ({"summary": "I cannot say.", "extract": points("a")}, "summary: unreadable"),
+        ({"summary": '{"blocks": [9]}', "extract": points("a")}, "summary: unreadable"),
+        ({"summary": '{"blocks": []}', "extract": None}, "extract: no reply"),
+        (
+            {
+                "summary": '{"blocks": []}',
+                "extract": Record("", "extract", "m", points("a"), "length"),
+            },
+            "extract: length",
+        ),
+    ],
+)
 def test_a_text_whose_reply_is_lost_has_no_points_and_is_counted(script, reason):
     extractor = LLMExtractor(ScriptedJudge(script))
     assert extractor([LONG]) == [None]
     assert extractor.failures == {reason: 1}
 
 
-@pytest.mark.parametrize(("named", "kept"), [
-    ([0], "b\n\nc\n\nd"), ([3], "a\n\nb\n\nc"), ([0, 1, 3], "c"), ([1, 2], "a\n\nb\n\nc\n\nd"), ([], "a\n\nb\n\nc\n\nd"),
-    ([0, 1, 2, 3], "a\n\nb\n\nc\n\nd"),      # a text cannot be only a summary of itself
-])
+@pytest.mark.parametrize(
+    ("named", "kept"),
+    [
+        ([0], "b\n\nc\n\nd"),
+        ([3], "a\n\nb\n\nc"),
+        ([0, 1, 3], "c"),
+        ([1, 2], "a\n\nb\n\nc\n\nd"),
+        ([], "a\n\nb\n\nc\n\nd"),
+        ([0, 1, 2, 3], "a\n\nb\n\nc\n\nd"),  # a text cannot be only a summary of itself
+    ],
+)
 def test_only_openings_and_closings_go(named, kept):
     text = "a.\n\nb.\n\nc.\n\nd."
     expected = "\n\n".join(f"{letter}." for letter in kept.split("\n\n"))
@@ -64,12 +83,14 @@ def test_blocks_stand_as_they_are_in_the_text():
     text = "# Sales\n\nThey rose.\n \nThey rose.\n\n**Costs**\nThey fell.\n\nEnd."
     blocks = blocks_of(text)
     assert blocks == ["# Sales\n\nThey rose.", "They rose.", "**Costs**\nThey fell.", "End."]
-    assert without_summaries(text, blocks, [0]) == text[text.index("\n \n") + 3:]
+    assert without_summaries(text, blocks, [0]) == text[text.index("\n \n") + 3 :]
     assert without_summaries(text, blocks, [1]) == text
-    assert blocks_of("One.\nTwo.\nThree.") == ["One.", "Two.", "Three."]      # no empty line: its lines
+    assert blocks_of("One.\nTwo.\nThree.") == ["One.", "Two.", "Three."]  # no empty line: its lines
 
 
-@pytest.mark.parametrize(("text", "tokens"), [("a" * 1000, 256 + 500), ("语" * 1000, 256 + 500 + 2000)])
+@pytest.mark.parametrize(
+    ("text", "tokens"), [("a" * 1000, 256 + 500), ("语" * 1000, 256 + 500 + 2000)]
+)
 def test_a_reply_has_room_for_its_text_in_any_script(text, tokens):
     assert room(text) == tokens
 
@@ -86,25 +107,40 @@ def test_a_prompt_that_asks_for_another_form_than_json_goes_without_a_schema(tmp
 REF, ANS = ("sales rose", "costs fell", "new shops"), ("revenue up", "31 stores")
 
 
-@pytest.mark.parametrize(("joint", "replies", "signature"), [
-    (False, ["0", "-1", "1", "0"], f"llm:{Prompts().signature('match')}"),
-    (True, ['{"matches": [0, -1, 1]}', '{"matches": [0]}'], f"llm:{Prompts().signature('match_all')},joint"),
-])
+@pytest.mark.parametrize(
+    ("joint", "replies", "signature"),
+    [
+        (False, ["0", "-1", "1", "0"], f"llm:{Prompts().signature('match')}"),
+        (
+            True,
+            ['{"matches": [0, -1, 1]}', '{"matches": [0]}'],
+            f"llm:{Prompts().signature('match_all')},joint",
+        ),
+    ],
+)
 def test_one_call_a_reference_point_or_jointly_an_answer(joint, replies, signature):
     judge = ScriptedJudge([*replies])
     matcher = LLMMatcher(judge, joint=joint)
-    assert matcher([(REF, ANS), ((), ANS), (REF, ()), (("a",), ("b",))]) == [(0, -1, 1), (), (-1, -1, -1), (0,)]
+    assert matcher([(REF, ANS), ((), ANS), (REF, ()), (("a",), ("b",))]) == [
+        (0, -1, 1),
+        (),
+        (-1, -1, -1),
+        (0,),
+    ]
     assert len(judge.seen) == len(replies)
     assert matcher.signature == signature
 
 
-@pytest.mark.parametrize(("reply", "match", "lost"), [
-    ('{"matches": [0.0, -1, "1"]}', (0, -1, 1), 0),
-    ('{"matches": [0, 7, -2]}', (0, None, None), 2),          # off the menu: each for itself
-    ('{"matches": [0, -1]}', (None, None, None), 3),
-    ("0, -1, 1", (None, None, None), 3),
-    (None, (None, None, None), 3),
-])
+@pytest.mark.parametrize(
+    ("reply", "match", "lost"),
+    [
+        ('{"matches": [0.0, -1, "1"]}', (0, -1, 1), 0),
+        ('{"matches": [0, 7, -2]}', (0, None, None), 2),  # off the menu: each for itself
+        ('{"matches": [0, -1]}', (None, None, None), 3),
+        ("0, -1, 1", (None, None, None), 3),
+        (None, (None, None, None), 3),
+    ],
+)
 def test_joint_matches_that_cannot_be_read_are_unscored_and_counted(reply, match, lost):
     matcher = LLMMatcher(ScriptedJudge([reply]), joint=True)
     assert matcher([(REF, ANS)]) == [match]
@@ -116,10 +152,18 @@ def test_joint_matches_that_cannot_be_read_are_unscored_and_counted(reply, match
 GROUPS = [[("a", "b"), ("c", "d")], [], [("e", "f")]]
 
 
-@pytest.mark.parametrize(("joint", "replies", "signature", "tokens"), [
-    (False, ["7", "11", "high"], f"llm:{Prompts().signature('score')},max=10", 32),
-    (True, ['{"scores": [7.0, 11]}', '{"scores": [3, 4]}'], f"llm:{Prompts().signature('score_all')},max=10,joint", 32 + 8 * 2),
-])
+@pytest.mark.parametrize(
+    ("joint", "replies", "signature", "tokens"),
+    [
+        (False, ["7", "11", "high"], f"llm:{Prompts().signature('score')},max=10", 32),
+        (
+            True,
+            ['{"scores": [7.0, 11]}', '{"scores": [3, 4]}'],
+            f"llm:{Prompts().signature('score_all')},max=10,joint",
+            32 + 8 * 2,
+        ),
+    ],
+)
 def test_one_call_a_pair_or_jointly_an_answer(joint, replies, signature, tokens):
     judge = ScriptedJudge([*replies])
     scorer = LLMScorer(judge, joint=joint)
@@ -144,7 +188,7 @@ def test_a_dry_run_assumes_replies_that_every_stage_can_read():
         return request.assumed() if request.assumed else '{"blocks": []}'
 
     judge = ScriptedJudge(assumed)
-    listed, = LLMExtractor(judge)([LONG])
+    (listed,) = LLMExtractor(judge)([LONG])
     most = judge.requests[-1].schema["properties"]["points"]["maxItems"]
     assert len(listed) == most == len(set(listed))
     for joint in (False, True):
@@ -154,8 +198,15 @@ def test_a_dry_run_assumes_replies_that_every_stage_can_read():
 
 # --- without a judge ---
 
-TEXTS = ["Revenue was $5.2 billion, up 8%.", "Sales of 5.2 billion dollars; they were up 8%", "", "Margins fell as costs rose.",
-         "The stores' costs were rising, and margins falling", "Ümlaut 收入", "a b c d e f g"]
+TEXTS = [
+    "Revenue was $5.2 billion, up 8%.",
+    "Sales of 5.2 billion dollars; they were up 8%",
+    "",
+    "Margins fell as costs rose.",
+    "The stores' costs were rising, and margins falling",
+    "Ümlaut 收入",
+    "a b c d e f g",
+]
 PAIRS = [(a, b) for a in TEXTS for b in TEXTS]
 
 
@@ -165,7 +216,10 @@ def test_rouge_has_the_values_of_rouge_score():
     for i, (ref, ans) in enumerate(PAIRS):
         for kind, expected in official.score(ref, ans).items():
             assert scores[kind][i] == (expected.precision, expected.recall, expected.fmeasure)
-    assert rouge_scorer()([[("a b c d", "a c x")], []]) == [[2 * (2 / 3) * (2 / 4) / (2 / 3 + 2 / 4)], []]
+    assert rouge_scorer()([[("a b c d", "a c x")], []]) == [
+        [2 * (2 / 3) * (2 / 4) / (2 / 3 + 2 / 4)],
+        [],
+    ]
 
 
 def test_bleu_by_hand():

@@ -26,46 +26,78 @@ Operating expenses declined 3% to $14.3 billion. We did not raise the dividend i
 
 def result(*points: str, id_: str = "t", model: str = "m") -> EMSResult:
     """An answer of these points, none of which is in the reference."""
-    return EMSResult(id_, model, ("r",), points, (-1,), (0.0,), 0.0, 0.0, 0.0, signature={"judge": "j"})
+    return EMSResult(
+        id_, model, ("r",), points, (-1,), (0.0,), 0.0, 0.0, 0.0, signature={"judge": "j"}
+    )
 
 
 def by_judge(judge: ScriptedJudge, *points: str) -> list[Support]:
-    checked, = check_by_judge([result(*points)], {"t": CALL}, judge, k=1)
+    (checked,) = check_by_judge([result(*points)], {"t": CALL}, judge, k=1)
     return list(checked.support)
 
 
 # --- passages ---
 
+
 def test_what_decides_the_order_of_passages():
     index = Passages(["cash cash", "cash flow", "debt"])
-    assert index.top("cash flow", 5) == [1, 0]                                 # the rarer word weighs more
-    assert Passages(["cash debt", "cash cash"]).top("cash", 2) == [1, 0]       # repetition
-    assert Passages(["cash and debt", "cash"]).top("cash", 2) == [1, 0]        # of the same words the shorter passage
+    assert index.top("cash flow", 5) == [1, 0]  # the rarer word weighs more
+    assert Passages(["cash debt", "cash cash"]).top("cash", 2) == [1, 0]  # repetition
+    assert Passages(["cash and debt", "cash"]).top("cash", 2) == [
+        1,
+        0,
+    ]  # of the same words the shorter passage
     # Repetition saturates: in passages of like lengths two words weigh more than four times one of them.
-    assert Passages(["cash cash cash cash", "cash flow and debt", "flow"]).top("cash flow", 1) == [1]
+    assert Passages(["cash cash cash cash", "cash flow and debt", "flow"]).top("cash flow", 1) == [
+        1
+    ]
     assert index.top("nothing shared", 3) == []
-    assert Passages(["b a", "a b"]).top("a", 2) == [0, 1]                      # of two equal ones the earlier
+    assert Passages(["b a", "a b"]).top("a", 2) == [0, 1]  # of two equal ones the earlier
 
 
 def test_words_of_retrieval_are_stems_and_a_number_is_one_word_whatever_its_commas():
-    assert terms("The company's revenues were growing rapidly") == ["the", "company", "revenu", "were", "grow", "rapid"]
+    assert terms("The company's revenues were growing rapidly") == [
+        "the",
+        "company",
+        "revenu",
+        "were",
+        "grow",
+        "rapid",
+    ]
     assert terms("Cash was 1,234.5") == ["cash", "was", "1234.5"]
     assert terms("売上は3億") == ["売", "上", "は", "億", "3"]
     assert Passages(["cost 1,234", "cost 234"]).top("1234", 2) == [0]
 
 
-@pytest.mark.parametrize(("word", "stemmed"), [
-    ("companies", "company"), ("classes", "class"), ("status", "status"), ("planned", "plan"), ("falling", "fall"),
-    ("allegedly", "alleg"), ("red", "red"), ("increase", "increas"), ("use", "use")])
+@pytest.mark.parametrize(
+    ("word", "stemmed"),
+    [
+        ("companies", "company"),
+        ("classes", "class"),
+        ("status", "status"),
+        ("planned", "plan"),
+        ("falling", "fall"),
+        ("allegedly", "alleg"),
+        ("red", "red"),
+        ("increase", "increas"),
+        ("use", "use"),
+    ],
+)
 def test_a_stem_is_what_recorded_rankings_were_made_with(word, stemmed):
     assert stem(word) == stemmed
 
 
-@pytest.mark.parametrize(("text", "number"), [
-    ("字" * 996 + "1,234,567.5" + "字" * 900, "1,234,567.5"), ("x" * 300 + " " + "9" * 900 + "字" * 900, "9" * 900),
-    ("\n\n".join([CALL, "word 1,234.5 " * 400, "x" * 2500]), "1,234.5"),
-])
-def test_passages_hold_the_whole_text_and_a_number_is_not_cut_where_there_is_no_space_near_it(text, number):
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("字" * 996 + "1,234,567.5" + "字" * 900, "1,234,567.5"),
+        ("x" * 300 + " " + "9" * 900 + "字" * 900, "9" * 900),
+        ("\n\n".join([CALL, "word 1,234.5 " * 400, "x" * 2500]), "1,234.5"),
+    ],
+)
+def test_passages_hold_the_whole_text_and_a_number_is_not_cut_where_there_is_no_space_near_it(
+    text, number
+):
     passages = cut(text)
     assert max(map(len, passages)) <= 1000
     assert "".join(text.split()) == "".join("".join(passages).split())
@@ -74,47 +106,73 @@ def test_passages_hold_the_whole_text_and_a_number_is_not_cut_where_there_is_no_
 
 # --- with a judge ---
 
+
 def test_the_judge_sees_the_best_passages_once_and_its_words_become_labels():
     judge = ScriptedJudge('{"labels": ["Entailment", "Contradiction", "Neutral"]}')
-    points = ("Total revenue was $94.9 billion.", "The dividend was raised.", "Services are in 40 countries.")
+    points = (
+        "Total revenue was $94.9 billion.",
+        "The dividend was raised.",
+        "Services are in 40 countries.",
+    )
     supports = by_judge(judge, *points)
     assert [s.label for s in supports] == ["supported", "contradicted", "silent"]
     assert [s.passage for s in supports] == [0, 0, 0]
     assert supports[0].quote.startswith("Jane Roe")
-    prompt, = judge.seen
+    (prompt,) = judge.seen
     assert prompt.count("Total revenue was $94.9 billion, up 6%") == 1
     assert '2: "Services are in 40 countries."' in prompt
 
 
 def test_a_lost_reply_has_no_label_and_a_bad_word_costs_its_point_alone():
     judge = ScriptedJudge(None, '{"labels": ["Entailment", "maybe"]}', '{"labels": ["Entailment"]}')
-    lost, read, short = check_by_judge([result("Total revenue rose.", "iPhone revenue grew.")] * 3, {"t": CALL}, judge)
+    lost, read, short = check_by_judge(
+        [result("Total revenue rose.", "iPhone revenue grew.")] * 3, {"t": CALL}, judge
+    )
     assert [(s.label, s.reason) for s in lost.support] == [(None, "no label: no reply")] * 2
-    assert [(s.label, s.reason) for s in read.support] == [("supported", ""), (None, "no label: unreadable")]
-    assert [s.label for s in short.support] == [None, None]           # one label for two points says nothing
+    assert [(s.label, s.reason) for s in read.support] == [
+        ("supported", ""),
+        (None, "no label: unreadable"),
+    ]
+    assert [s.label for s in short.support] == [None, None]  # one label for two points says nothing
 
 
 def test_ten_points_a_call_a_repeated_one_once_and_a_foreign_one_not_at_all():
-    judge = ScriptedJudge(lambda request: json.dumps({"labels": ["Entailment"] * (request.max_tokens // 8 - 4)}))
+    judge = ScriptedJudge(
+        lambda request: json.dumps({"labels": ["Entailment"] * (request.max_tokens // 8 - 4)})
+    )
     points = [f"Revenue of part {i} was $94.9 billion." for i in range(11)]
     supports = by_judge(judge, *points, points[0], "Xyzzy plugh!")
     assert [request.max_tokens for request in judge.requests] == [32 + 80, 32 + 8]
     assert [s.label for s in supports] == ["supported"] * 12 + ["silent"]
-    assert json.loads(judge.requests[1].assumed()) == {"labels": ["Contradiction"]}       # what a dry run goes on with
+    assert json.loads(judge.requests[1].assumed()) == {
+        "labels": ["Contradiction"]
+    }  # what a dry run goes on with
 
 
 def test_the_signature_says_how_points_were_checked_and_nothing_else_changes():
-    given = [result("Total revenue rose."), CoverageResult("t", "m", ("r",), ("Total revenue rose.",), (1.0,), (1.0,))]
-    for before, after in zip(given, check_by_judge(given, {"t": CALL}, lambda prompt: '{"labels": ["Neutral"]}'), strict=True):
+    given = [
+        result("Total revenue rose."),
+        CoverageResult("t", "m", ("r",), ("Total revenue rose.",), (1.0,), (1.0,)),
+    ]
+    for before, after in zip(
+        given,
+        check_by_judge(given, {"t": CALL}, lambda prompt: '{"labels": ["Neutral"]}'),
+        strict=True,
+    ):
         assert after.signature["support"].startswith("kit#")
         assert after.signature["support"].endswith(",k=3,points=10,judge=<lambda>")
         assert replace(after, support=(), signature=before.signature) == before
 
 
-@pytest.mark.parametrize(("contexts", "says"), [
-    ({}, "'t' has no context"), ({"t": " \n "}, "'t' has no context"), ({"t": ["", " "]}, "'t' has no context"),
-    ({"t": "--- \n\n ***"}, "the document is empty"),
-])
+@pytest.mark.parametrize(
+    ("contexts", "says"),
+    [
+        ({}, "'t' has no context"),
+        ({"t": " \n "}, "'t' has no context"),
+        ({"t": ["", " "]}, "'t' has no context"),
+        ({"t": "--- \n\n ***"}, "the document is empty"),
+    ],
+)
 def test_a_triplet_without_a_document_is_refused(contexts, says):
     with refused(says):
         check_by_judge([result("Revenue rose.")], contexts, ScriptedJudge())
@@ -125,42 +183,64 @@ def test_a_triplet_without_a_document_is_refused(contexts, says):
 
 # --- by numbers alone ---
 
-@pytest.mark.parametrize(("point", "missing"), [
-    ("Total revenue came to $94.9 billion.", ()),
-    ("Total revenue was about $95 billion.", ()),                   # as far as it is printed
-    ("Total revenue was 94,900 million dollars.", ()),
-    ("Total revenue was $97.3 billion, up 6%.", ("97,300,000,000",)),
-    ("Americas revenue was $41,664 million.", ()),                  # the table's scale stands elsewhere
-    ("In 2019 it was $10,019.", ("2019", "10,019")),                # what may be a year has no comma
-    ("Six million, or 6 million, phones.", ("6,000,000",)),         # ... but "6%" is not six million
-    ("It came to $94.87 billion.", ("94,870,000,000",)),            # the document is rounder than that
-])
+
+@pytest.mark.parametrize(
+    ("point", "missing"),
+    [
+        ("Total revenue came to $94.9 billion.", ()),
+        ("Total revenue was about $95 billion.", ()),  # as far as it is printed
+        ("Total revenue was 94,900 million dollars.", ()),
+        ("Total revenue was $97.3 billion, up 6%.", ("97,300,000,000",)),
+        ("Americas revenue was $41,664 million.", ()),  # the table's scale stands elsewhere
+        ("In 2019 it was $10,019.", ("2019", "10,019")),  # what may be a year has no comma
+        ("Six million, or 6 million, phones.", ("6,000,000",)),  # ... but "6%" is not six million
+        ("It came to $94.87 billion.", ("94,870,000,000",)),  # the document is rounder than that
+    ],
+)
 def test_which_numbers_the_document_has(point, missing):
-    checked, = check_numbers([result(point)], {"t": CALL})
-    support, = checked.support
+    (checked,) = check_numbers([result(point)], {"t": CALL})
+    (support,) = checked.support
     assert (support.label, support.missing) == (None, missing)
     assert checked.signature == {"judge": "j", "support": "numbers"}
 
 
 def test_passages_may_be_given_and_a_point_may_have_no_number():
-    checked, = check_numbers([result("Revenue rose 6%.", "Revenue rose.")], {"t": ["Up 6%.", "In 2024."]})
+    (checked,) = check_numbers(
+        [result("Revenue rose 6%.", "Revenue rose.")], {"t": ["Up 6%.", "In 2024."]}
+    )
     assert [s.reason for s in checked.support] == ["1 of 1 numbers found", ""]
 
 
 # --- the table ---
 
+
 def test_shares_by_hand():
-    judge = ScriptedJudge('{"labels": ["Entailment", "Entailment", "Contradiction", "Neutral", "what"]}')
+    judge = ScriptedJudge(
+        '{"labels": ["Entailment", "Entailment", "Contradiction", "Neutral", "what"]}'
+    )
     points = [f"Revenue {i}" for i in range(5)]
-    checked = check_by_judge([replace(result(*points), match=(0,), score=(0.7,))], {"t": CALL}, judge)
-    row, = support_table(checked).to_dict("records")
+    checked = check_by_judge(
+        [replace(result(*points), match=(0,), score=(0.7,))], {"t": CALL}, judge
+    )
+    (row,) = support_table(checked).to_dict("records")
     # "Revenue 0" is matched; of the four with a label, one is supported and not in the reference
-    assert row == {"model": "m", "points": 5, "unscored": 1, "supported": 2 / 4, "contradicted": 1 / 4,
-                   "silent": 1 / 4, "supported but unmatched": 1 / 4}
+    assert row == {
+        "model": "m",
+        "points": 5,
+        "unscored": 1,
+        "supported": 2 / 4,
+        "contradicted": 1 / 4,
+        "silent": 1 / 4,
+        "supported but unmatched": 1 / 4,
+    }
 
 
 def test_numbers_by_hand_and_each_model_apart():
-    results = [result("Up 6% to $94.9 billion.", "Down 7%."), result("Up 6%.", model="n"), result(model="empty")]
+    results = [
+        result("Up 6% to $94.9 billion.", "Down 7%."),
+        result("Up 6%.", model="n"),
+        result(model="empty"),
+    ]
     table = support_table(check_numbers(results, {"t": CALL}))
     assert table.drop(columns="numbers found").to_numpy().tolist() == [["m", 2, 3], ["n", 1, 1]]
     assert table["numbers found"].tolist() == pytest.approx([2 / 3, 1])

@@ -20,8 +20,12 @@ def tool(name: str) -> Any:
 
 
 @cache
-def evaluator(judge: Any = None, scorer: str | None = None, joint: bool = False, **unknown: object) -> Any:
+def evaluator(
+    judge: Any = None, scorer: str | None = None, joint: bool = False, **unknown: object
+) -> Any:
     """As `ems.build`, made once for the same settings; a judge may be a model's name."""
     if unknown or scorer == "judge":
-        raise InputError(f"settings: judge, joint, a scorer other than 'judge'; got {scorer!r}, {[*unknown]}")
+        raise InputError(
+            f"settings: judge, joint, a scorer other than 'judge'; got {scorer!r}, {[*unknown]}"
+        )
     return build(LLMJudge(judge) if isinstance(judge, str) else judge, scorer, joint=joint)

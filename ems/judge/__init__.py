@@ -13,7 +13,9 @@ from ..types import InputError
 # How servers say that a reply ended otherwise than by itself (OpenAI, Mistral, Gemini, vLLM, DeepSeek).
 ENDINGS = {
     **dict.fromkeys(("length", "model_length", "max_tokens"), "length"),
-    **dict.fromkeys(("refusal", "content_filter", "safety", "prohibited_content", "blocklist"), "refusal"),
+    **dict.fromkeys(
+        ("refusal", "content_filter", "safety", "prohibited_content", "blocklist"), "refusal"
+    ),
     **dict.fromkeys(("error", "abort", "insufficient_system_resource"), "broken off"),
 }
 
@@ -22,12 +24,14 @@ ENDINGS = {
 class Request:
     """One question to the judge."""
 
-    task: str                     # what it is for: extract, match, score, ... (usage is counted by it)
+    task: str  # what it is for: extract, match, score, ... (usage is counted by it)
     prompt: str
-    max_tokens: int               # limit of the reply's length
-    schema: dict[str, Any] | None = None     # JSON schema the reply should follow; the prompt says so as well
-    sample: int = 0               # number of the repetition, when the same question is asked several times
-    label: str = field(default="", compare=False)     # a name for people
+    max_tokens: int  # limit of the reply's length
+    schema: dict[str, Any] | None = (
+        None  # JSON schema the reply should follow; the prompt says so as well
+    )
+    sample: int = 0  # number of the repetition, when the same question is asked several times
+    label: str = field(default="", compare=False)  # a name for people
     # The longest reply that could be read, for a dry run to go on with; None = an empty list by the schema.
     assumed: Callable[[], str] | None = field(default=None, compare=False)
     # How the reply's text is read, None for one that cannot be read. Many of these in a row end a live run.
@@ -38,20 +42,20 @@ class Request:
 class Record:
     """One reply, with all that is needed to use it again and to know where it came from."""
 
-    key: str                      # hash of the request: all that can change the reply
-    task: str                     # what was asked: extract, match, ...
+    key: str  # hash of the request: all that can change the reply
+    task: str  # what was asked: extract, match, ...
     model: str
-    text: str                     # what the model wrote, cut off or refusing as it may be
+    text: str  # what the model wrote, cut off or refusing as it may be
     # How it ended: "length" = cut, "refusal" = declined, "no text" = none came; all else is a whole reply.
     finish_reason: str = "stop"
-    prompt_tokens: int = 0        # as the server counts; 0 when it does not say
+    prompt_tokens: int = 0  # as the server counts; 0 when it does not say
     completion_tokens: int = 0
-    cached_tokens: int = 0        # prompt tokens the server did not have to read again
-    seconds: float = 0.0          # from sending to the last byte, without retries
-    date: str = ""                # UTC, ISO 8601
-    sent: dict[str, Any] = field(default_factory=dict)     # settings it was made with
-    label: str = ""               # what the caller calls this request
-    prompt: str | None = None     # absent in committed data
+    cached_tokens: int = 0  # prompt tokens the server did not have to read again
+    seconds: float = 0.0  # from sending to the last byte, without retries
+    date: str = ""  # UTC, ISO 8601
+    sent: dict[str, Any] = field(default_factory=dict)  # settings it was made with
+    label: str = ""  # what the caller calls this request
+    prompt: str | None = None  # absent in committed data
     # Why no reply came ("timeout", "http 500", "too long for the judge", ...); such a record is never stored.
     failure: str = field(default="", compare=False)
 
@@ -88,8 +92,10 @@ class MissingReplies(InputError):
         models = " and ".join(sorted({model for model, *_ in missing}))
         counts = sorted(Counter(task for _, task, _ in missing).items())
         tasks = ", ".join(f"{times} {task}" for task, times in counts)
-        super().__init__(f"{len(missing)} replies of {models} are not saved ({tasks}); ask for them in mode "
-                         "'live', or in a batch (ems replies export --pending)")
+        super().__init__(
+            f"{len(missing)} replies of {models} are not saved ({tasks}); ask for them in mode "
+            "'live', or in a batch (ems replies export --pending)"
+        )
 
 
 class FunctionJudge:
@@ -102,8 +108,10 @@ class FunctionJudge:
 
     def ask(self, requests: Sequence[Request], progress: str = "") -> list[Record]:
         texts = [(request.task, self.function(request.prompt)) for request in requests]
-        return [Record("", task, self.name, text, failure="" if isinstance(text, str) else "not text")
-                for task, text in texts]
+        return [
+            Record("", task, self.name, text, failure="" if isinstance(text, str) else "not text")
+            for task, text in texts
+        ]
 
 
 def as_judge(judge: Judge | Callable[[str], str]) -> Judge:
@@ -112,14 +120,21 @@ def as_judge(judge: Judge | Callable[[str], str]) -> Judge:
         return judge
     if callable(judge):
         return FunctionJudge(judge)
-    raise InputError(f"a judge is an LLMJudge or a function from prompt to reply, got {judge!r:.60}; for a "
-                     "model behind an endpoint pass LLMJudge(name)")
+    raise InputError(
+        f"a judge is an LLMJudge or a function from prompt to reply, got {judge!r:.60}; for a "
+        "model behind an endpoint pass LLMJudge(name)"
+    )
 
 
 def reply_schema(key: str, entry: Mapping[str, Any], **limits: int) -> dict[str, Any]:
     """The JSON schema of a reply `{key: [...]}`, a list of such entries."""
     entries = {"type": "array", "items": entry, **limits}
-    return {"type": "object", "properties": {key: entries}, "required": [key], "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": {key: entries},
+        "required": [key],
+        "additionalProperties": False,
+    }
 
 
 def listed(key: str, entries: Sequence[Any]) -> str:
@@ -143,7 +158,7 @@ def read_choice(body: Any) -> dict[str, Any]:
         text, refusal, broken = message.get("content"), message.get("refusal"), choice.get("error")
     except (TypeError, KeyError, IndexError, AttributeError):
         raise ValueError("wrong shape") from None
-    if isinstance(text, list):           # some servers send a list of parts
+    if isinstance(text, list):  # some servers send a list of parts
         text = "".join(str(part.get("text") or "") for part in text if isinstance(part, dict))
     ending = ENDINGS.get(str(finish).lower(), "stop")
     if broken or ending == "broken off":
@@ -166,6 +181,6 @@ def read_usage(body: Any) -> dict[str, int]:
     names = ("prompt_tokens", "completion_tokens", "cached_tokens", "total_tokens")
     counts = {name: max(0, n) if isinstance(n := given.get(name), int) else 0 for name in names}
     total = counts.pop("total_tokens")
-    if prompt := counts["prompt_tokens"]:     # reasoning may stand in the total alone: it is paid for
+    if prompt := counts["prompt_tokens"]:  # reasoning may stand in the total alone: it is paid for
         counts["completion_tokens"] = max(counts["completion_tokens"], total - prompt)
     return counts

@@ -33,20 +33,44 @@ if TYPE_CHECKING:
     import openai
 
 MODES = ("replay", "live", "plan")
-SETTINGS = ("model", "mode", "recorded", "store", "base_url", "key_env", "weights", "temperature", "top_p",
-            "seed", "workers", "timeout", "thinking_tokens", "sample", "prices", "spend_limit")
+SETTINGS = (
+    "model",
+    "mode",
+    "recorded",
+    "store",
+    "base_url",
+    "key_env",
+    "weights",
+    "temperature",
+    "top_p",
+    "seed",
+    "workers",
+    "timeout",
+    "thinking_tokens",
+    "sample",
+    "prices",
+    "spend_limit",
+)
 # Parameters that not all servers take, and how a server's complaint names them.
-OPTIONAL = {"response_format": r"(?i)response.?format|json.?(mode|object)|schema|grammar|guided|structured",
-            "seed": r"\bseed\b", "top_p": r"\btop_p\b", "temperature": r"\btemperature\b",
-            "max_tokens": r"\bmax_tokens\b"}
-ABOUT_VALUE = re.compile(r"too (large|long|many)|exceed|maximum|at (most|least)|between|(greater|less) than")
-ABOUT_LENGTH = re.compile(r"context.?(length|window|size)|(prompt|input).{0,60}(too l|exceed)", re.I)
+OPTIONAL = {
+    "response_format": r"(?i)response.?format|json.?(mode|object)|schema|grammar|guided|structured",
+    "seed": r"\bseed\b",
+    "top_p": r"\btop_p\b",
+    "temperature": r"\btemperature\b",
+    "max_tokens": r"\bmax_tokens\b",
+}
+ABOUT_VALUE = re.compile(
+    r"too (large|long|many)|exceed|maximum|at (most|least)|between|(greater|less) than"
+)
+ABOUT_LENGTH = re.compile(
+    r"context.?(length|window|size)|(prompt|input).{0,60}(too l|exceed)", re.I
+)
 TOO_LONG = "too long for the judge"
-WAIT = 0.5               # seconds before a call is repeated; the second time twice as long, and so on
-ERRORS = 6               # in a row, of as many requests, end a run; and repeated calls for one request
-USELESS = 32             # replies in a row that cannot be used, which end a run
-QUIET = 10.0             # seconds without any answer, after which a person is told
-LEAST_KEY = 16           # a shorter key is no secret but a word such as "none", which replies may hold
+WAIT = 0.5  # seconds before a call is repeated; the second time twice as long, and so on
+ERRORS = 6  # in a row, of as many requests, end a run; and repeated calls for one request
+USELESS = 32  # replies in a row that cannot be used, which end a run
+QUIET = 10.0  # seconds without any answer, after which a person is told
+LEAST_KEY = 16  # a shorter key is no secret but a word such as "none", which replies may hold
 
 
 class JudgeUnavailable(InputError):
@@ -57,10 +81,10 @@ class JudgeUnavailable(InputError):
 class Failed(Exception):
     """A call that brought no reply."""
 
-    reason: str                   # becomes Record.failure
-    message: str = ""             # the server's words, or the cause
-    again: bool = True            # worth another try
-    after: float = 0.0            # seconds that the server asks to wait before that
+    reason: str  # becomes Record.failure
+    message: str = ""  # the server's words, or the cause
+    again: bool = True  # worth another try
+    after: float = 0.0  # seconds that the server asks to wait before that
 
     def __str__(self) -> str:
         return f"{self.reason!r}: {' '.join(self.message.split())[:200]}".removesuffix(": ")
@@ -77,19 +101,21 @@ class Pace:
     def __init__(self, workers: int):
         self.workers, self.window = workers, float(min(32, workers))
         self.under_way = 0
-        self.ever = False                           # a reply has come from this endpoint
-        self.failing: set[str] = set()              # keys of requests that failed since the last reply
-        self.useless: Counter[str] = Counter()      # replies in a row that cannot be used, by reason
-        self.shrunk = -math.inf                     # when the window was made smaller
+        self.ever = False  # a reply has come from this endpoint
+        self.failing: set[str] = set()  # keys of requests that failed since the last reply
+        self.useless: Counter[str] = Counter()  # replies in a row that cannot be used, by reason
+        self.shrunk = -math.inf  # when the window was made smaller
         self.last: Failed | None = None
-        self.errors = 0                             # since the last reply; of calls sent together one
-        self.not_before = 0.0                       # no call goes out before this time
-        self.moved = time.monotonic()               # when a call ended, whichever way
+        self.errors = 0  # since the last reply; of calls sent together one
+        self.not_before = 0.0  # no call goes out before this time
+        self.moved = time.monotonic()  # when a call ended, whichever way
 
     def may_start(self) -> bool:
         room = 1 if self.errors else self.window
         if self.useless:
-            room = min(room, max(1, USELESS - self.useless.total()))    # those under way may be useless, too
+            room = min(
+                room, max(1, USELESS - self.useless.total())
+            )  # those under way may be useless, too
         return time.monotonic() >= self.not_before and self.under_way < room
 
     def reply(self, unusable: str) -> None:
@@ -114,10 +140,12 @@ class Pace:
         if re.match("http (429|5)", failed.reason) and now - self.shrunk > 15:
             self.shrunk, self.window = now, max(1.0, self.window * 0.8)
         if now < self.not_before:
-            return True                             # of a call sent before
+            return True  # of a call sent before
         self.not_before = now + max(failed.after, WAIT * 2 ** min(self.errors, ERRORS))
         self.errors += 1
-        if self.under_way or self.errors < (ERRORS if self.ever or failed.reason != "unreachable" else 3):
+        if self.under_way or self.errors < (
+            ERRORS if self.ever or failed.reason != "unreachable" else 3
+        ):
             return True
         self.not_before = 0.0
         if not self.ever or len(self.failing) >= ERRORS:
@@ -149,15 +177,34 @@ class LLMJudge:
     sample     is added to that of each request: a judge with sample 1 asks all again, with another seed.
     """
 
-    def __init__(self, model: str, *, store: Replies | None = None, mode: str = "live",
-                 base_url: str | None = None, api_key: str | None = None, workers: int = 32,
-                 timeout: float = 600.0, temperature: float | None = 0.0, top_p: float | None = None,
-                 seed: int | None = 7, thinking_tokens: int = 0, weights: str | None = None,
-                 prices: Prices | None = None, spend_limit: float | None = None, sample: int = 0):
+    def __init__(
+        self,
+        model: str,
+        *,
+        store: Replies | None = None,
+        mode: str = "live",
+        base_url: str | None = None,
+        api_key: str | None = None,
+        workers: int = 32,
+        timeout: float = 600.0,
+        temperature: float | None = 0.0,
+        top_p: float | None = None,
+        seed: int | None = 7,
+        thinking_tokens: int = 0,
+        weights: str | None = None,
+        prices: Prices | None = None,
+        spend_limit: float | None = None,
+        sample: int = 0,
+    ):
         if mode not in MODES:
             raise InputError(f"mode must be one of {', '.join(MODES)}, got {mode!r}")
-        numbers = (("workers", workers, 1), ("timeout", timeout, 0.001), ("sample", sample, 0),
-                   ("thinking_tokens", thinking_tokens, 0), ("spend_limit", spend_limit or 0, 0))
+        numbers = (
+            ("workers", workers, 1),
+            ("timeout", timeout, 0.001),
+            ("sample", sample, 0),
+            ("thinking_tokens", thinking_tokens, 0),
+            ("spend_limit", spend_limit or 0, 0),
+        )
         for name, value, least in numbers:
             if not (isinstance(value, (int, float)) and value >= least):
                 raise InputError(f"{name} must be a number, at least {least}, got {value!r}")
@@ -170,20 +217,29 @@ class LLMJudge:
         self.prices, self.spend_limit = checked_prices(prices), spend_limit
         self.decoding: dict[str, Any] = {
             "temperature": None if temperature is None else float(temperature),
-            "top_p": None if top_p is None else float(top_p), "seed": seed, "weights": weights}
-        self._base_url = base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
-        self.where = re.sub(r"//[^/@]*@", "//", self._base_url).partition("?")[0]     # to show: no secrets
+            "top_p": None if top_p is None else float(top_p),
+            "seed": seed,
+            "weights": weights,
+        }
+        self._base_url = (
+            base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
+        )
+        self.where = re.sub(r"//[^/@]*@", "//", self._base_url).partition("?")[
+            0
+        ]  # to show: no secrets
         if not re.fullmatch(r"https?://([^/@]*@)?[\w.:\[\]-]+(/\S*)?", self._base_url):
-            raise InputError(f"base_url is an address such as http://localhost:8000/v1, got {self.where!r}")
+            raise InputError(
+                f"base_url is an address such as http://localhost:8000/v1, got {self.where!r}"
+            )
         # A function, so that printing this object's attributes does not show the key.
         self._secret = lambda: (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
-        self._lock = threading.RLock()              # of all that follows
+        self._lock = threading.RLock()  # of all that follows
         self._usage: dict[str, Usage] = {}
         self._pace = Pace(workers)
-        self._held: list[float] = []                # money that each call under way may cost at most
-        self._counted: set[str] = set()             # keys that a dry run has met
-        self._saved = 0                             # live replies
-        self._refused: set[str] = set()             # parameters, by the server
+        self._held: list[float] = []  # money that each call under way may cost at most
+        self._counted: set[str] = set()  # keys that a dry run has met
+        self._saved = 0  # live replies
+        self._refused: set[str] = set()  # parameters, by the server
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], folder: Path, root: Path) -> LLMJudge | None:
@@ -193,28 +249,43 @@ class LLMJudge:
         InputError for an unknown name, a value of another kind, and a key given by value.
         """
         if unknown := [name for name in settings if name not in SETTINGS]:
-            raise InputError(f"JUDGE has no {unknown[0]!r}{meant(unknown[0], SETTINGS)}. A key is never "
-                             "given: key_env names its variable")
-        given = {"mode": "replay", **{name: v for name, v in settings.items() if v not in ("", [], {})}}
+            raise InputError(
+                f"JUDGE has no {unknown[0]!r}{meant(unknown[0], SETTINGS)}. A key is never "
+                "given: key_env names its variable"
+            )
+        given = {
+            "mode": "replay",
+            **{name: v for name, v in settings.items() if v not in ("", [], {})},
+        }
         if "model" not in given:
             return None
         key_env = str(given.pop("key_env", ""))
         if not re.fullmatch(r"[A-Z_][A-Z0-9_]*|none|", key_env):
-            raise InputError("JUDGE.key_env must name an environment variable, such as MISTRAL_API_KEY")
+            raise InputError(
+                "JUDGE.key_env must name an environment variable, such as MISTRAL_API_KEY"
+            )
         key = key_env if key_env == "none" else os.environ.get(key_env, "").strip()
         if key_env and not key and given["mode"] == "live":
             # Another service's key must not be sent to this address instead.
-            raise InputError(f"no key in {key_env} for {given['model']}; set that environment variable")
+            raise InputError(
+                f"no key in {key_env} for {given['model']}; set that environment variable"
+            )
         path = root / given.pop("store") if "store" in given else folder / "replies.sqlite"
-        store = Replies(None if given["mode"] == "plan" and not path.exists() else path,
-                        recorded=[root / file for file in given.pop("recorded", ())])
+        store = Replies(
+            None if given["mode"] == "plan" and not path.exists() else path,
+            recorded=[root / file for file in given.pop("recorded", ())],
+        )
         return cls(**given, store=store, api_key=key)
 
     @property
     def signature(self) -> dict[str, str]:
         """The model and all settings that can change its replies, as asked for."""
-        settings = {"judge": self.model, **self.decoding, "thinking_tokens": self.thinking_tokens or None,
-                    "sample": self.sample or None}
+        settings = {
+            "judge": self.model,
+            **self.decoding,
+            "thinking_tokens": self.thinking_tokens or None,
+            "sample": self.sample or None,
+        }
         return {name: str(value) for name, value in settings.items() if value is not None}
 
     def usage(self) -> dict[str, Usage]:
@@ -225,8 +296,14 @@ class LLMJudge:
     def key(self, request: Request) -> str:
         """The store's key of a request: a hash of all that can change the reply, and of nothing else."""
         request = self._granted(request)
-        return reply_key(model=self.model, **self.decoding, prompt=encodable(request.prompt),
-                         schema=request.schema, max_tokens=request.max_tokens, sample=request.sample)
+        return reply_key(
+            model=self.model,
+            **self.decoding,
+            prompt=encodable(request.prompt),
+            schema=request.schema,
+            max_tokens=request.max_tokens,
+            sample=request.sample,
+        )
 
     def ask(self, requests: Sequence[Request], progress: str = "") -> list[Record]:
         """One reply per request, in order. Equal ones are asked once, and each reply is saved as it comes.
@@ -244,8 +321,12 @@ class LLMJudge:
         elif missing and self.mode == "live":
             self._ask_live(missing, records, progress)
         elif missing:
-            self.store.add_pending((key, r.task, r.label, self._body(r)) for key, r in missing.items())
-            raise MissingReplies({(self.model, request.task, key) for key, request in missing.items()})
+            self.store.add_pending(
+                (key, r.task, r.label, self._body(r)) for key, r in missing.items()
+            )
+            raise MissingReplies(
+                {(self.model, request.task, key) for key, request in missing.items()}
+            )
         with self._lock:
             for key, request in zip(keys, requests, strict=True):
                 used = self._count(request.task, requests=1, stored=key in stored)
@@ -255,17 +336,26 @@ class LLMJudge:
 
     def _granted(self, request: Request) -> Request:
         """A request as it is sent: with the tokens to think in, and the number of this judge's repetition."""
-        return replace(request, max_tokens=request.max_tokens + self.thinking_tokens,
-                       sample=request.sample + self.sample)
+        return replace(
+            request,
+            max_tokens=request.max_tokens + self.thinking_tokens,
+            sample=request.sample + self.sample,
+        )
 
     def _assumed(self, key: str, request: Request) -> Record:
         """The longest reply that could be read. Each question is counted once: it would be stored then."""
-        text = json.dumps({name: [] for name in request.schema["properties"]}) if request.schema else "0"
+        text = (
+            json.dumps({name: [] for name in request.schema["properties"]})
+            if request.schema
+            else "0"
+        )
         with self._lock:
             if key not in self._counted:
                 self._counted.add(key)
                 prompt, completion = at_most(request)
-                self._count(request.task, calls=1, prompt_tokens=prompt, completion_tokens=completion)
+                self._count(
+                    request.task, calls=1, prompt_tokens=prompt, completion_tokens=completion
+                )
         return Record(key, request.task, self.model, request.assumed() if request.assumed else text)
 
     def _count(self, task: str, **counts: float) -> Usage:
@@ -274,15 +364,19 @@ class LLMJudge:
             used = self._usage.setdefault(task, Usage())
             for name, count in counts.items():
                 setattr(used, name, getattr(used, name) + count)
-            used.cost = money(self.prices, used.prompt_tokens, used.completion_tokens, used.cached_tokens)
+            used.cost = money(
+                self.prices, used.prompt_tokens, used.completion_tokens, used.cached_tokens
+            )
             return used
 
     # --- live: an event loop in a thread of its own, so that callers, in notebooks too, simply wait ---
 
-    def _ask_live(self, missing: Mapping[str, Request], records: dict[str, Record], progress: str) -> None:
+    def _ask_live(
+        self, missing: Mapping[str, Request], records: dict[str, Record], progress: str
+    ) -> None:
         """Add the missing replies to `records`."""
         stop = threading.Event()
-        self.store.add_pending([])                  # InputError for a store that takes no write
+        self.store.add_pending([])  # InputError for a store that takes no write
         self._pace.moved = time.monotonic()
         bar = progress_bar(progress, len(records) + len(missing), "reply")
         with ThreadPoolExecutor(1) as thread, bar:
@@ -290,14 +384,21 @@ class LLMJudge:
             try:
                 asking.result()
             except JudgeUnavailable as error:
-                raise JudgeUnavailable(f"{self.model} at {self.where}: {error}; {self._kept()}") from None
+                raise JudgeUnavailable(
+                    f"{self.model} at {self.where}: {error}; {self._kept()}"
+                ) from None
             except KeyboardInterrupt:
                 stop.set()
-                wait([asking])                      # replies on their way are paid for: let them be saved
+                wait([asking])  # replies on their way are paid for: let them be saved
                 raise KeyboardInterrupt(f"stopped; {self._kept()}; run it again to go on") from None
 
-    async def _ask_all(self, missing: Mapping[str, Request], records: dict[str, Record],
-                       stop: threading.Event, bar: Any) -> None:
+    async def _ask_all(
+        self,
+        missing: Mapping[str, Request],
+        records: dict[str, Record],
+        stop: threading.Event,
+        bar: Any,
+    ) -> None:
         """Ask until all have come, or `stop` is set. An error sets it; calls under way still count."""
         queue, errors, pace = iter(missing.items()), list[Exception](), self._pace
 
@@ -315,8 +416,10 @@ class LLMJudge:
                 await asyncio.wait(tasks, timeout=0.1)
                 bar.update(len(records) - bar.n)
                 if time.monotonic() - pace.moved > QUIET:
-                    say(f"{self.model} at {self.where}: no answer for {QUIET:g} s, {pace.under_way} calls "
-                        f"under way, the last error: {pace.last or 'none'}")
+                    say(
+                        f"{self.model} at {self.where}: no answer for {QUIET:g} s, {pace.under_way} calls "
+                        f"under way, the last error: {pace.last or 'none'}"
+                    )
                     pace.moved = time.monotonic()
             await asyncio.wait(tasks, timeout=10.0 if errors else 0.5)
             for task in tasks:
@@ -325,16 +428,19 @@ class LLMJudge:
         if errors:
             raise errors[0]
 
-    async def _reply(self, client: openai.AsyncOpenAI, key: str, request: Request, stop: threading.Event
-                     ) -> Record:
+    async def _reply(
+        self, client: openai.AsyncOpenAI, key: str, request: Request, stop: threading.Event
+    ) -> Record:
         """Ask until there is a reply, or this request has failed. InputError when the run has to end."""
         if saved := self.store.get(key):
-            return saved                            # another thread or process was faster
+            return saved  # another thread or process was faster
         tries, end = 0, math.inf
         while True:
             try:
                 async with self._turn(request, stop):
-                    end = min(end, asyncio.get_running_loop().time() + self.timeout)    # from the first call
+                    end = min(
+                        end, asyncio.get_running_loop().time() + self.timeout
+                    )  # from the first call
                     async with asyncio.timeout_at(end):
                         return self._received(await self._call(client, key, request), request)
             except Failed as error:
@@ -374,9 +480,11 @@ class LLMJudge:
             spent = sum(used.cost or 0.0 for used in self._usage.values())
             if self.spend_limit and spent + sum(self._held) + most > self.spend_limit:
                 if self._held:
-                    return False                    # calls under way may cost less than they might
-                raise JudgeUnavailable(f"spend limit of {self.spend_limit:g} reached: {spent:.6g} spent, the "
-                                       f"next call may cost {most:.2g}")
+                    return False  # calls under way may cost less than they might
+                raise JudgeUnavailable(
+                    f"spend limit of {self.spend_limit:g} reached: {spent:.6g} spent, the "
+                    f"next call may cost {most:.2g}"
+                )
             self._pace.under_way += 1
             self._held.append(most)
             return True
@@ -403,17 +511,26 @@ class LLMJudge:
         except (ValueError, RecursionError):
             raise Failed("not JSON" if text.strip() else "empty body", text) from None
         seconds, counts = round(time.monotonic() - started, 3), read_usage(answer)
-        if self.prices and not counts["prompt_tokens"]:         # it does not count: charged at the most
+        if self.prices and not counts["prompt_tokens"]:  # it does not count: charged at the most
             counts["prompt_tokens"], counts["completion_tokens"] = at_most(request)
-        self._count(request.task, **counts, seconds=seconds)    # useless answers cost as well
+        self._count(request.task, **counts, seconds=seconds)  # useless answers cost as well
         try:
             choice = read_choice(answer)
         except ValueError as error:
             raise Failed(str(error), text) from None
-        choice["text"] = self._masked(choice["text"])           # where JSON had escaped the key
+        choice["text"] = self._masked(choice["text"])  # where JSON had escaped the key
         sent = {name: value for name, value in body.items() if name not in ("model", "messages")}
-        return Record(key, request.task, self.model, **choice, seconds=seconds, date=utc(), sent=sent,
-                      label=request.label, prompt=request.prompt)
+        return Record(
+            key,
+            request.task,
+            self.model,
+            **choice,
+            seconds=seconds,
+            date=utc(),
+            sent=sent,
+            label=request.label,
+            prompt=request.prompt,
+        )
 
     def _meaning(self, error: openai.APIStatusError) -> Failed:
         """What an HTTP error status means for its request; JudgeUnavailable where it ends the run."""
@@ -424,24 +541,33 @@ class LLMJudge:
         words = self._masked(f"{wait_named}{said.get('param') or ''} {words}")
         failed = Failed(f"http {status}", words, again=False)
         if status < 400 or status in (401, 402, 404) or said.get("code") == "insufficient_quota":
-            raise JudgeUnavailable(f"{failed}; check the address, the key, the account and the model's name")
+            raise JudgeUnavailable(
+                f"{failed}; check the address, the key, the account and the model's name"
+            )
         if said.get("code") == "content_filter":
             failed.reason = "refusal"
         elif ABOUT_LENGTH.search(failed.message):
             failed.reason = TOO_LONG
         elif status in (408, 409, 429) or status >= 500:
-            failed.again, failed.after = True, float(named) if re.fullmatch(r"\d+(\.\d+)?", named) else 0.0
+            failed.again, failed.after = (
+                True,
+                float(named) if re.fullmatch(r"\d+(\.\d+)?", named) else 0.0,
+            )
         if failed.after > self.timeout:
-            raise JudgeUnavailable(f"{failed}; that is longer than the time limit (timeout): come back then")
+            raise JudgeUnavailable(
+                f"{failed}; that is longer than the time limit (timeout): come back then"
+            )
         return failed
 
     def _learn(self, failed: Failed, body: Mapping[str, Any]) -> bool:
         """Note what a refused body must do without. False when the complaint is about something else."""
-        named = [name for name in OPTIONAL if name in body and re.search(OPTIONAL[name], failed.message)]
+        named = [
+            name for name in OPTIONAL if name in body and re.search(OPTIONAL[name], failed.message)
+        ]
         if not named or not re.match("http (400|415|422|50[01])", failed.reason):
             return False
         if named[0] != "response_format" and ABOUT_VALUE.search(failed.message):
-            return False                            # the parameter itself is known
+            return False  # the parameter itself is known
         if named[0] not in self._refused:
             say(f"{self.model} at {self.where} does not take {named[0]}: asked without it")
         self._refused.add(named[0])
@@ -483,9 +609,14 @@ class LLMJudge:
         key = self._secret()
         needed = "api.openai.com" in self._base_url
         if (needed and not key) or not (key.isascii() and key.isprintable()):
-            raise JudgeUnavailable("no key that can be sent: set OPENAI_API_KEY, or OPENAI_BASE_URL for a "
-                                   "local server")
+            raise JudgeUnavailable(
+                "no key that can be sent: set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server"
+            )
         # `_reply` limits the time of the whole. A redirect would take the prompts to another address.
-        return openai.AsyncOpenAI(api_key=key or "none", base_url=self._base_url, max_retries=0,
-                                  timeout=openai.Timeout(None, connect=5.0),
-                                  http_client=openai.DefaultAsyncHttpxClient(follow_redirects=False))
+        return openai.AsyncOpenAI(
+            api_key=key or "none",
+            base_url=self._base_url,
+            max_retries=0,
+            timeout=openai.Timeout(None, connect=5.0),
+            http_client=openai.DefaultAsyncHttpxClient(follow_redirects=False),
+        )

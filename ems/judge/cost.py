@@ -16,26 +16,30 @@ from . import Request
 if TYPE_CHECKING:
     import pandas as pd
 
-Prices = Mapping[str, float]    # money for a million tokens: prompt, completion, cached
+Prices = Mapping[str, float]  # money for a million tokens: prompt, completion, cached
 DIGITS, SIGNS = string.digits.encode(), string.punctuation.encode()
-PER_CALL = 64            # tokens a chat template may put around a prompt, a default system message included
-AT_MOST = ("At most: what is not stored yet is assumed as long as it may be: new texts in sentences of 20 "
-           "words, two points or three claims a sentence. Calls repeated after a fault come on top.")
+PER_CALL = 64  # tokens a chat template may put around a prompt, a default system message included
+AT_MOST = (
+    "At most: what is not stored yet is assumed as long as it may be: new texts in sentences of 20 "
+    "words, two points or three claims a sentence. Calls repeated after a fault come on top."
+)
 
 
 @dataclass
 class Usage:
     """What one task has asked of a judge and cost so far. In a dry run: what it would."""
 
-    requests: int = 0             # asked for by the stages
-    stored: int = 0               # of these: answered from the store
-    calls: int = 0                # HTTP requests sent, repeated ones included
-    prompt_tokens: int = 0        # of live replies, as the server counts them
+    requests: int = 0  # asked for by the stages
+    stored: int = 0  # of these: answered from the store
+    calls: int = 0  # HTTP requests sent, repeated ones included
+    prompt_tokens: int = 0  # of live replies, as the server counts them
     completion_tokens: int = 0
-    cached_tokens: int = 0        # of the prompt tokens: those the server had seen before
-    seconds: float = 0.0          # sum over live replies
-    failures: Counter[str] = field(default_factory=Counter)     # requests without a usable reply, by reason
-    cost: float | None = None     # of live replies, in the currency of the prices; None without prices
+    cached_tokens: int = 0  # of the prompt tokens: those the server had seen before
+    seconds: float = 0.0  # sum over live replies
+    failures: Counter[str] = field(
+        default_factory=Counter
+    )  # requests without a usable reply, by reason
+    cost: float | None = None  # of live replies, in the currency of the prices; None without prices
 
 
 def tokens_at_most(text: str) -> int:
@@ -61,10 +65,14 @@ def checked_prices(given: Prices | None) -> Prices | None:
     if not given:
         return None
     names = set(given) if isinstance(given, Mapping) else set()
-    if not ({"prompt", "completion"} <= names <= {"prompt", "completion", "cached"}
-            and all(type(price) in (int, float) and 0 <= price < 1e9 for price in given.values())):
-        raise InputError("prices must be numbers of money for a million tokens: prompt, completion and, if "
-                         f"it differs, cached; got {given!r:.80}")
+    if not (
+        {"prompt", "completion"} <= names <= {"prompt", "completion", "cached"}
+        and all(type(price) in (int, float) and 0 <= price < 1e9 for price in given.values())
+    ):
+        raise InputError(
+            "prices must be numbers of money for a million tokens: prompt, completion and, if "
+            f"it differs, cached; got {given!r:.80}"
+        )
     return {"cached": given["prompt"], **given}
 
 
@@ -73,7 +81,9 @@ def money(prices: Prices | None, prompt: int, completion: int, cached: int = 0) 
     if prices is None:
         return None
     full = prompt - cached
-    return (full * prices["prompt"] + cached * prices["cached"] + completion * prices["completion"]) / 1e6
+    return (
+        full * prices["prompt"] + cached * prices["cached"] + completion * prices["completion"]
+    ) / 1e6
 
 
 def usage_table(usages: Mapping[str, Mapping[str, Usage]]) -> pd.DataFrame:
@@ -84,13 +94,23 @@ def usage_table(usages: Mapping[str, Mapping[str, Usage]]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    rows = [{"model": model, "task": task, **vars(used), "failures": sum(used.failures.values()),
-             "cost": math.nan if used.cost is None and used.calls else used.cost or 0.0}
-            for model, tasks in usages.items() for task, used in tasks.items()]
+    rows = [
+        {
+            "model": model,
+            "task": task,
+            **vars(used),
+            "failures": sum(used.failures.values()),
+            "cost": math.nan if used.cost is None and used.calls else used.cost or 0.0,
+        }
+        for model, tasks in usages.items()
+        for task, used in tasks.items()
+    ]
     table = pd.DataFrame(rows, columns=["model", "task", *Usage.__dataclass_fields__])
     groups = [*table.groupby("model", sort=False)]
     groups += [("all", table)] if len(groups) > 1 else []
-    totals = [of.sum(skipna=False).to_frame().T.assign(model=model, task="all") for model, of in groups]
+    totals = [
+        of.sum(skipna=False).to_frame().T.assign(model=model, task="all") for model, of in groups
+    ]
     return pd.concat([table, *totals]).astype(table.dtypes)
 
 
@@ -102,4 +122,6 @@ def plan_text(usages: Mapping[str, Mapping[str, Usage]]) -> str:
     costs = ["unknown" if math.isnan(one) else f"{one:,.2f}" for one in table["cost"]]
     counts = ["stored", "calls", "prompt_tokens", "completion_tokens"]
     shown = table[["model", "task", *counts]].assign(cost=costs).to_string(index=False)
-    return f"{shown}\n{AT_MOST}{' Money needs prices: --prices, or a profile.' * ('unknown' in costs)}"
+    return (
+        f"{shown}\n{AT_MOST}{' Money needs prices: --prices, or a profile.' * ('unknown' in costs)}"
+    )

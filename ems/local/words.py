@@ -23,33 +23,62 @@ from typing import NamedTuple
 from ..extract import OTHER_SCRIPT
 from ..types import Match, Points
 
-NUMBER = 5.0           # weight of a number
-ASKED = 0.3            # share of its weight that a word or number of the question keeps
-EMPTY = 0.1            # weight of a point without words and numbers; its score is 0
-THRESHOLD = 0.25       # of WordMatcher, chosen by a judge's matches: docs/local-evaluator.md
-CROWD = 50             # what more points than this have in common does not tell which of them is nearest
-UNKNOWN = 8.0          # weight of a stem that the table lacks: a little above its rarest
-SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "m": 1e6,
-          "billion": 1e9, "bn": 1e9, "b": 1e9, "trillion": 1e12, "tn": 1e12, "t": 1e12}
-FACTORS = (1e3, 1e6, 1e9)      # what a number without a scale word may lack, as in a table "in millions"
+NUMBER = 5.0  # weight of a number
+ASKED = 0.3  # share of its weight that a word or number of the question keeps
+EMPTY = 0.1  # weight of a point without words and numbers; its score is 0
+THRESHOLD = 0.25  # of WordMatcher, chosen by a judge's matches: docs/local-evaluator.md
+CROWD = 50  # what more points than this have in common does not tell which of them is nearest
+UNKNOWN = 8.0  # weight of a stem that the table lacks: a little above its rarest
+SCALES = {
+    "thousand": 1e3,
+    "k": 1e3,
+    "million": 1e6,
+    "mn": 1e6,
+    "m": 1e6,
+    "billion": 1e9,
+    "bn": 1e9,
+    "b": 1e9,
+    "trillion": 1e12,
+    "tn": 1e12,
+    "t": 1e12,
+}
+FACTORS = (
+    1e3,
+    1e6,
+    1e9,
+)  # what a number without a scale word may lack, as in a table "in millions"
 TABLE = Path(__file__).with_name("rarity.txt")
-_LATIN, _UNSPACED = "A-Za-zÀ-ɏ", "぀-ヿ㐀-鿿"      # in a script without spaces each letter is a word
+_LATIN, _UNSPACED = "A-Za-zÀ-ɏ", "぀-ヿ㐀-鿿"  # in a script without spaces each letter is a word
 _DIGITS = r"(?>(?>\d{1,3}(?:,\d{3})+)(?!\d)(?:\.\d+)?|\d+(?:\.\d+|,\d\d?(?![\d,]))?)"
 _SCALE = r"[ -]?(?i:thousand|million|billion|trillion|[mbt]n)s?|[kmbtKMBT]"
 _AMOUNT = rf"[$€£¥]?{_DIGITS}(?>(?:(?:{_SCALE})(?![{_LATIN}\d]))?)"
-_UNIT = r"(?!(?:[A-Z]|st|nd|rd|th)\b)[A-Za-zµ]{1,4}\b"      # "50bps" is "50 bps"; "4Q24" and "3M" are names
+_UNIT = (
+    r"(?!(?:[A-Z]|st|nd|rd|th)\b)[A-Za-zµ]{1,4}\b"  # "50bps" is "50 bps"; "4Q24" and "3M" are names
+)
 _TOKEN = re.compile(
-    rf"[^\W\d_{_UNSPACED}][^\W_{_UNSPACED}]*+|[{_UNSPACED}]"                  # a word
-    r"|\[\d+(?:\s*[,;–-]\s*\d+)*\s*\]"                                     # a citation: "[4]"
-    r"|['’]\d\d(?![.,]?\w)"                                                # a year: "'25"
-    rf"|(?=[$€£¥]?\d+[.,]\d){_AMOUNT}|{_AMOUNT}(?:(?![{_LATIN}])|(?={_UNIT}))"    # a number
-    r"|[^\W_]++")                                                            # a name: "4Q24"
+    rf"[^\W\d_{_UNSPACED}][^\W_{_UNSPACED}]*+|[{_UNSPACED}]"  # a word
+    r"|\[\d+(?:\s*[,;–-]\s*\d+)*\s*\]"  # a citation: "[4]"
+    r"|['’]\d\d(?![.,]?\w)"  # a year: "'25"
+    rf"|(?=[$€£¥]?\d+[.,]\d){_AMOUNT}|{_AMOUNT}(?:(?![{_LATIN}])|(?={_UNIT}))"  # a number
+    r"|[^\W_]++"
+)  # a name: "4Q24"
 _PARTS = re.compile(rf"[$€£¥]?(?P<digits>{_DIGITS})(?P<scale>(?:{_SCALE})?)")
 _PLURAL = re.compile(r"(?<=...)(?<![su])s$")
 _ENDING = re.compile(r"(?<=...)(?:ation|ment|ing|ied?|ed|ly|e|(?<![aeiou])y)$")
 # The table, the constants and the patterns; the last number is raised when other code changes a value.
-_RULES = (NUMBER, ASKED, EMPTY, UNKNOWN, CROWD, SCALES, FACTORS, _TOKEN.pattern, _PLURAL.pattern,
-          _ENDING.pattern, 1)
+_RULES = (
+    NUMBER,
+    ASKED,
+    EMPTY,
+    UNKNOWN,
+    CROWD,
+    SCALES,
+    FACTORS,
+    _TOKEN.pattern,
+    _PLURAL.pattern,
+    _ENDING.pattern,
+    1,
+)
 SIGNATURE = "words#" + hashlib.sha256(TABLE.read_bytes() + repr(_RULES).encode()).hexdigest()[:8]
 
 
@@ -57,21 +86,25 @@ class Number(NamedTuple):
     """A number as it is printed."""
 
     value: float
-    rounding: float    # half a unit of its last digit
-    scaled: bool       # whether a scale word (thousand, bn, ...) follows
+    rounding: float  # half a unit of its last digit
+    scaled: bool  # whether a scale word (thousand, bn, ...) follows
 
 
-Term = str | Number    # a stem or a number
+Term = str | Number  # a stem or a number
 
 
 class Cover(NamedTuple):
     """How far two texts hold each other, point by point."""
 
-    ref_score: tuple[float, ...]       # in [0, 1]: the share of each point's weight that the answer holds
+    ref_score: tuple[
+        float, ...
+    ]  # in [0, 1]: the share of each point's weight that the answer holds
     ans_score: tuple[float, ...]
-    ref_weights: tuple[float, ...]     # positive; the mean of the scores with them is the text's coverage
+    ref_weights: tuple[
+        float, ...
+    ]  # positive; the mean of the scores with them is the text's coverage
     ans_weights: tuple[float, ...]
-    nearest: Match                     # per reference point the answer point that holds most of it, or -1
+    nearest: Match  # per reference point the answer point that holds most of it, or -1
 
 
 def cover(ref_points: Points, ans_points: Points, question: str = "") -> Cover:
@@ -79,8 +112,13 @@ def cover(ref_points: Points, ans_points: Points, question: str = "") -> Cover:
     asked = Side((question,))
     ref, ans = Side(ref_points, asked), Side(ans_points, asked)
     same = ref.held_by(ans)
-    return Cover(ref.scores(same), ans.scores(set().union(*same.values())), ref.weights, ans.weights,
-                 _nearest(ref, ans, same))
+    return Cover(
+        ref.scores(same),
+        ans.scores(set().union(*same.values())),
+        ref.weights,
+        ans.weights,
+        _nearest(ref, ans, same),
+    )
 
 
 class WordMatcher:
@@ -98,21 +136,29 @@ class Side:
     """The points of one text, and what each of their words and numbers weighs in them."""
 
     def __init__(self, points: Sequence[str], asked: Side | None = None):
-        self.points = [dict.fromkeys(read(point)) for point in points]      # each a set that keeps its order
+        self.points = [
+            dict.fromkeys(read(point)) for point in points
+        ]  # each a set that keeps its order
         self.counts = Counter(chain.from_iterable(self.points))
         self.numbers = [term for term in self.counts if isinstance(term, Number)]
-        self.groups: dict[tuple[float, bool], list[float]] = {}      # values in order, by rounding and scaled
+        self.groups: dict[
+            tuple[float, bool], list[float]
+        ] = {}  # values in order, by rounding and scaled
         for value, rounding, scaled in sorted(self.numbers):
             self.groups.setdefault((rounding, scaled), []).append(value)
         self.shares = {term: _weight(term) / count for term, count in self.counts.items()}
         for term in self.held_by(asked) if asked else ():
             self.shares[term] *= ASKED
-        self.weights = tuple(sum(self.shares[term] for term in terms) or EMPTY for terms in self.points)
+        self.weights = tuple(
+            sum(self.shares[term] for term in terms) or EMPTY for terms in self.points
+        )
 
     def scores(self, held: Collection[Term]) -> tuple[float, ...]:
         """The share of each point's weight that is `held`, in [0, 1]."""
-        return tuple(min(1.0, sum(self.shares[term] for term in terms if term in held) / weight)
-                     for terms, weight in zip(self.points, self.weights, strict=True))
+        return tuple(
+            min(1.0, sum(self.shares[term] for term in terms if term in held) / weight)
+            for terms, weight in zip(self.points, self.weights, strict=True)
+        )
 
     def held_by(self, other: Side) -> dict[Term, set[Term]]:
         """The words and numbers that another text has as well, and for each what is the same there.
@@ -120,16 +166,22 @@ class Side:
         Two numbers are the same where one lies in the other's printed rounding. Where only one of them has a
         scale word, the other may lack a thousand, a million or a billion.
         """
-        same: dict[Term, set[Term]] = {term: {term} for term in self.counts.keys() & other.counts.keys()}
+        same: dict[Term, set[Term]] = {
+            term: {term} for term in self.counts.keys() & other.counts.keys()
+        }
         for number in self.numbers:
             for (rounding, scaled), values in other.groups.items():
                 for lacking in (1.0, *FACTORS) if scaled != number.scaled else (1.0,):
                     factor = lacking if scaled else 1 / lacking
                     value = number.value * factor
                     within = max(rounding, number.rounding * factor) + 1e-9 * value
-                    found = values[bisect_left(values, value - within):bisect_right(values, value + within)]
+                    found = values[
+                        bisect_left(values, value - within) : bisect_right(values, value + within)
+                    ]
                     if found:
-                        same.setdefault(number, set()).update(Number(v, rounding, scaled) for v in found)
+                        same.setdefault(number, set()).update(
+                            Number(v, rounding, scaled) for v in found
+                        )
         return same
 
 
@@ -157,6 +209,7 @@ def _nearest(ref: Side, ans: Side, same: Mapping[Term, set[Term]], least: float 
 
 # --- words and numbers of a text
 
+
 def read(text: str) -> list[Term]:
     """The stems and numbers of a text, in order. Citations such as [4] are left out."""
     return [term for term in map(_term, _TOKEN.findall(text)) if term]
@@ -173,10 +226,10 @@ def _term(token: str) -> Term:
     # A capital letter alone makes no amount: "3M" is a name, "$3M" and "3.5M" are amounts.
     if not amount or re.fullmatch(r"\d+[KMBT]", token):
         return stem(token.lower())
-    digits = re.sub(r",(?=\d\d?$)", ".", amount["digits"]).replace(",", "")      # "94,9"; not "94,900"
+    digits = re.sub(r",(?=\d\d?$)", ".", amount["digits"]).replace(",", "")  # "94,9"; not "94,900"
     scale = amount["scale"].strip(" -").lower().removesuffix("s")
     factor, decimals = SCALES.get(scale, 1.0), min(len(digits.partition(".")[2]), 9)
-    return Number(float(digits) * factor, 0.5 * 10.0 ** -decimals * factor, bool(scale))
+    return Number(float(digits) * factor, 0.5 * 10.0**-decimals * factor, bool(scale))
 
 
 def stem(word: str) -> str:
@@ -194,7 +247,9 @@ def _weight(term: Term) -> float:
 @cache
 def _rarity() -> dict[str, float]:
     """Weight by stem. A line of the table is a weight and the stems that have it."""
-    rows = [line.split() for line in TABLE.read_text(encoding="utf-8").splitlines() if line[0] != "#"]
+    rows = [
+        line.split() for line in TABLE.read_text(encoding="utf-8").splitlines() if line[0] != "#"
+    ]
     return {stem: float(weight) for weight, *stems in rows for stem in stems}
 
 

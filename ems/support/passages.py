@@ -16,8 +16,8 @@ from string import ascii_letters, digits
 
 from ..types import InputError
 
-SIZE = 1000                # characters of a passage, about
-K1, B = 1.2, 0.75          # the usual values of BM25: how soon repetition saturates, how much length counts
+SIZE = 1000  # characters of a passage, about
+K1, B = 1.2, 0.75  # the usual values of BM25: how soon repetition saturates, how much length counts
 _NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
 _PLURAL = re.compile(r"(?<=...)(?:ies|(?<=...ss)es|(?<![sui])s)$")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
@@ -35,8 +35,12 @@ class Passages:
         self.texts = tuple(texts)
         words = [terms(text) for text in texts]
         if not any(words):
-            raise InputError("the document is empty; give the text that answers are to be checked against")
-        self._holders: dict[str, list[tuple[int, int]]] = defaultdict(list)      # term -> (passage, count)
+            raise InputError(
+                "the document is empty; give the text that answers are to be checked against"
+            )
+        self._holders: dict[str, list[tuple[int, int]]] = defaultdict(
+            list
+        )  # term -> (passage, count)
         for i, own in enumerate(words):
             for term, n in Counter(own).items():
                 self._holders[term].append((i, n))
@@ -70,7 +74,9 @@ def cut(text: str) -> list[str]:
     or a number only when that is longer than a passage. Short pieces are joined.
     """
     passages: list[str] = []
-    for piece in (piece for block in re.split(r"\n\s*\n", text) for piece in _pieces(block.strip())):
+    for piece in (
+        piece for block in re.split(r"\n\s*\n", text) for piece in _pieces(block.strip())
+    ):
         if passages and len(passages[-1]) + len(piece) < SIZE:
             passages[-1] += "\n" + piece
         else:

@@ -24,19 +24,33 @@ if TYPE_CHECKING:
     import pandas as pd
 
 R = TypeVar("R", EMSResult, CoverageResult)
-Contexts = Mapping[str, str | Sequence[str]]      # by triplet id: a document's text, or its passages
-SAID = {"Entailment": "supported", "Neutral": "silent", "Contradiction": "contradicted"}     # a judge's words
-SHARES = ["supported", "contradicted", "silent", "supported but unmatched"]      # of the points with a label
+Contexts = Mapping[str, str | Sequence[str]]  # by triplet id: a document's text, or its passages
+SAID = {
+    "Entailment": "supported",
+    "Neutral": "silent",
+    "Contradiction": "contradicted",
+}  # a judge's words
+SHARES = [
+    "supported",
+    "contradicted",
+    "silent",
+    "supported but unmatched",
+]  # of the points with a label
 COUNTS = ["points", "unscored", "numbers", "missing"]
 SCHEMA = reply_schema("labels", {"type": "string", "enum": list(SAID)})
-POINTS_PER_CALL = 10       # of one answer
-QUOTE = 300                # characters of a quoted passage
-NUMBERS = "numbers"        # the signature of the check by numbers
-PRECISE = 0.005            # rounding, as a share of a number, of one with three digits or more
+POINTS_PER_CALL = 10  # of one answer
+QUOTE = 300  # characters of a quoted passage
+NUMBERS = "numbers"  # the signature of the check by numbers
+PRECISE = 0.005  # rounding, as a share of a number, of one with three digits or more
 
 
-def check_by_judge(results: Sequence[R], contexts: Contexts, judge: Judge | Callable[[str], str],
-                   prompts: Prompts | None = None, k: int = 3) -> list[R]:
+def check_by_judge(
+    results: Sequence[R],
+    contexts: Contexts,
+    judge: Judge | Callable[[str], str],
+    prompts: Prompts | None = None,
+    k: int = 3,
+) -> list[R]:
     """The results with what a judge says of every answer point, and "support" in their signatures.
 
     Up to ten points of an answer are asked at once, with the `k` passages nearest to each of them; a point
@@ -46,26 +60,38 @@ def check_by_judge(results: Sequence[R], contexts: Contexts, judge: Judge | Call
     """
     judge, prompts = as_judge(judge), prompts or Prompts()
     found = [dict.fromkeys(result.ans_points, Support("silent")) for result in results]
-    asked = []                 # per request: what is found of its answer, its document, points with passages
+    asked = []  # per request: what is found of its answer, its document, points with passages
     for result, of_point in zip(results, found, strict=True):
         document = passages_of(_context(contexts, result.triplet_id))
         nearest = [(point, top) for point in of_point if (top := document.top(point, k))]
-        asked += [(of_point, document, nearest[start:start + POINTS_PER_CALL])
-                  for start in range(0, len(nearest), POINTS_PER_CALL)]
-    replies = judge.ask([_request(prompts, document, part) for _, document, part in asked], "check points")
+        asked += [
+            (of_point, document, nearest[start : start + POINTS_PER_CALL])
+            for start in range(0, len(nearest), POINTS_PER_CALL)
+        ]
+    replies = judge.ask(
+        [_request(prompts, document, part) for _, document, part in asked], "check points"
+    )
     for (of_point, document, part), reply in zip(asked, replies, strict=True):
-        labels = read_rows(reply.usable or "", "labels", len(part), partial(read_word, words=tuple(SAID)))
+        labels = read_rows(
+            reply.usable or "", "labels", len(part), partial(read_word, words=tuple(SAID))
+        )
         for (point, top), label in zip(part, labels or [None] * len(part), strict=True):
             reason = "" if label else f"no label: {reply.error or 'unreadable'}"
             quote = document.texts[top[0]][:QUOTE]
             of_point[point] = Support(SAID.get(label or ""), top[0], quote, reason=reason)
     named: list[str] = [f"{name}={value}" for name, value in judge.signature.items()]
-    signature = ",".join([prompts.signature("support"), f"k={k}", f"points={POINTS_PER_CALL}", *named])
-    return [_with_support(result, [of_point[point] for point in result.ans_points], signature)
-            for result, of_point in zip(results, found, strict=True)]
+    signature = ",".join(
+        [prompts.signature("support"), f"k={k}", f"points={POINTS_PER_CALL}", *named]
+    )
+    return [
+        _with_support(result, [of_point[point] for point in result.ans_points], signature)
+        for result, of_point in zip(results, found, strict=True)
+    ]
 
 
-def _request(prompts: Prompts, document: Passages, part: Sequence[tuple[str, list[int]]]) -> Request:
+def _request(
+    prompts: Prompts, document: Passages, part: Sequence[tuple[str, list[int]]]
+) -> Request:
     shown = sorted({passage for _, top in part for passage in top})
     text = "\n\n".join(harmless(document.texts[passage]) for passage in shown)
     prompt = prompts.fill("support", passages=text, points=numbered([point for point, _ in part]))
@@ -80,16 +106,25 @@ def check_numbers(results: Sequence[R], contexts: Contexts) -> list[R]:
     are about, so that no point gets a label; `reason` counts those found. InputError as `check_by_judge`.
     """
     documents = [_numbers_of(_context(contexts, result.triplet_id)) for result in results]
-    return [_with_support(result, [_numbers_in(document, point) for point in result.ans_points], NUMBERS)
-            for result, document in zip(results, documents, strict=True)]
+    return [
+        _with_support(
+            result, [_numbers_in(document, point) for point in result.ans_points], NUMBERS
+        )
+        for result, document in zip(results, documents, strict=True)
+    ]
 
 
 def _numbers_in(document: Sequence[Number], point: str) -> Support:
     numbers = _numbers_of(point)
-    lacking = [number for number in numbers if not any(_is_same(number, other) for other in document)]
+    lacking = [
+        number for number in numbers if not any(_is_same(number, other) for other in document)
+    ]
     missing = tuple(f"{n.value:,.12g}" if n.value >= 10_000 else f"{n.value:.12g}" for n in lacking)
-    return Support(None, missing=missing,
-                   reason=f"{len(numbers) - len(lacking)} of {len(numbers)} numbers found" if numbers else "")
+    return Support(
+        None,
+        missing=missing,
+        reason=f"{len(numbers) - len(lacking)} of {len(numbers)} numbers found" if numbers else "",
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -106,22 +141,30 @@ def _is_same(stated: Number, found: Number) -> bool:
     digits or more: "7 million" is not any 7.
     """
     factors = [1.0]
-    if stated.scaled != found.scaled and all(n.rounding <= PRECISE * n.value for n in (stated, found)):
+    if stated.scaled != found.scaled and all(
+        n.rounding <= PRECISE * n.value for n in (stated, found)
+    ):
         factors += [1 / factor if found.scaled else factor for factor in FACTORS]
-    return any(abs(found.value * factor - stated.value) <= stated.rounding + 1e-9 * stated.value
-               for factor in factors)
+    return any(
+        abs(found.value * factor - stated.value) <= stated.rounding + 1e-9 * stated.value
+        for factor in factors
+    )
 
 
 def _context(contexts: Contexts, triplet_id: str) -> str | tuple[str, ...]:
     context = contexts.get(triplet_id) or ""
     if not "".join(context).strip():
-        raise InputError(f"triplet {triplet_id!r} has no context, and checking points against the document "
-                         "needs one; put the document's text into its 'context', or ask for no support")
+        raise InputError(
+            f"triplet {triplet_id!r} has no context, and checking points against the document "
+            "needs one; put the document's text into its 'context', or ask for no support"
+        )
     return context if isinstance(context, str) else tuple(context)
 
 
 def _with_support(result: R, supports: Sequence[Support], signature: str) -> R:
-    return replace(result, support=tuple(supports), signature={**result.signature, "support": signature})
+    return replace(
+        result, support=tuple(supports), signature={**result.signature, "support": signature}
+    )
 
 
 def support_table(results: Sequence[R]) -> pd.DataFrame:

@@ -27,14 +27,14 @@ from ems.results import CoverageResult, EMSResult
 from ems.score import Scorer
 from ems.types import Answer, Signature, Triplet, rendered
 
-ROOT = Path(__file__).resolve().parents[2]      # the project's folder, wherever a notebook starts
-COMMITTED = ROOT / "data" / "q3-2024"           # the data set that a run without files of its own shows
+ROOT = Path(__file__).resolve().parents[2]  # the project's folder, wherever a notebook starts
+COMMITTED = ROOT / "data" / "q3-2024"  # the data set that a run without files of its own shows
 
 
 def open_run(name: str) -> tuple[Path, Path]:
     """The project's folder, to which paths in parameters are relative, and the run's, made if absent."""
     pd.set_option("display.max_colwidth", 120, "display.max_rows", 200, "display.precision", 3)
-    pd.set_option("display.html.use_mathjax", False)                # a "$" begins no formula
+    pd.set_option("display.html.use_mathjax", False)  # a "$" begins no formula
     warnings.filterwarnings("ignore", message="IProgress not found")
     run = ROOT / name
     run.mkdir(parents=True, exist_ok=True)
@@ -48,7 +48,9 @@ def file_of(run: Path, name: str) -> Path:
 
 def lacks(run: Path, what: str) -> None:
     """Print what a run does not have, and how to see the committed data."""
-    print(f"{'/'.join(run.parts[-2:])} lacks {what}. Delete this folder to return to the committed data.")
+    print(
+        f"{'/'.join(run.parts[-2:])} lacks {what}. Delete this folder to return to the committed data."
+    )
 
 
 def triplets_of(run: Path) -> list[Triplet]:
@@ -66,34 +68,72 @@ def values_of(run: Path) -> pd.DataFrame:
     if own := sorted(run.glob("values_*.csv")):
         values = read_frames(*own)
         if missing := absent(values):
-            lacks(run, ", ".join(f"{metric} (notebook {number})" for metric, number in missing.items()))
+            lacks(
+                run,
+                ", ".join(f"{metric} (notebook {number})" for metric, number in missing.items()),
+            )
         return values
     if (run / "answers.jsonl").is_file():
         lacks(run, "values of its answers (notebooks 2 and 3); the committed ones are shown")
-    return pd.read_csv(COMMITTED / "values.csv.gz", dtype=dict.fromkeys(NAMES, str), keep_default_na=False,
-                       na_values="")
+    return pd.read_csv(
+        COMMITTED / "values.csv.gz",
+        dtype=dict.fromkeys(NAMES, str),
+        keep_default_na=False,
+        na_values="",
+    )
 
 
 def absent(values: pd.DataFrame) -> dict[str, int]:
     """Metrics of Table 1 without a value, each with the number of the notebook that makes it."""
-    return {metric: 3 if metric.startswith(("EMS", "Coverage")) else 2
-            for metric in METRICS if metric not in set(values["metric"])}
+    return {
+        metric: 3 if metric.startswith(("EMS", "Coverage")) else 2
+        for metric in METRICS
+        if metric not in set(values["metric"])
+    }
 
 
 def read_frames(*paths: str | Path) -> pd.DataFrame:
     """Tables of `io.write_csv`, one below the other: names are text, an empty cell elsewhere is nan."""
-    tables = [pd.read_csv(io.StringIO(read_text(path)), dtype=dict.fromkeys(NAMES, str), na_values="",
-                          keep_default_na=False) for path in paths]
+    tables = [
+        pd.read_csv(
+            io.StringIO(read_text(path)),
+            dtype=dict.fromkeys(NAMES, str),
+            na_values="",
+            keep_default_na=False,
+        )
+        for path in paths
+    ]
     return pd.concat(tables, ignore_index=True).fillna(dict.fromkeys(NAMES, ""))
 
 
-def values_frame(answers: Sequence[Answer], values: Sequence[float], metric: str, part: str,
-                 signature: Signature, triplets: Sequence[Triplet] = ()) -> pd.DataFrame:
+def values_frame(
+    answers: Sequence[Answer],
+    values: Sequence[float],
+    metric: str,
+    part: str,
+    signature: Signature,
+    triplets: Sequence[Triplet] = (),
+) -> pd.DataFrame:
     """A frame of values from one value per answer, nan for unscored; groups from the triplets, if given."""
     groups, text = {triplet.id: triplet.group for triplet in triplets}, rendered(signature)
-    return of_rows([
-        (metric, part, a.model, a.triplet_id, groups.get(a.triplet_id, a.triplet_id), value, value, 1.0, 1,
-         int(math.isnan(value)), text) for a, value in zip(answers, values, strict=True)])
+    return of_rows(
+        [
+            (
+                metric,
+                part,
+                a.model,
+                a.triplet_id,
+                groups.get(a.triplet_id, a.triplet_id),
+                value,
+                value,
+                1.0,
+                1,
+                int(math.isnan(value)),
+                text,
+            )
+            for a, value in zip(answers, values, strict=True)
+        ]
+    )
 
 
 def judge_of(settings: Mapping[str, Any], run: Path) -> LLMJudge | None:
@@ -119,8 +159,9 @@ def judged_alignments(run: Path, judge: LLMJudge) -> list[EMSResult]:
     return []
 
 
-def recorded(evaluator: Evaluator[EMSResult], triplets: Sequence[Triplet], answers: Sequence[Answer]
-             ) -> list[EMSResult]:
+def recorded(
+    evaluator: Evaluator[EMSResult], triplets: Sequence[Triplet], answers: Sequence[Answer]
+) -> list[EMSResult]:
     """Results of all answers; in a replay that lacks replies, of those for which it has them all."""
     try:
         return evaluator.evaluate(triplets, answers)
@@ -132,8 +173,10 @@ def recorded(evaluator: Evaluator[EMSResult], triplets: Sequence[Triplet], answe
 
 def contradicted(results: Sequence[CoverageResult]) -> pd.DataFrame:
     """Points of each model's answers that are contradicted: columns model, contradicted, points, share."""
-    rows = pd.DataFrame([(r.model, len(r.ans_contradicted), len(r.ans_points)) for r in results],
-                        columns=["model", "contradicted", "points"])
+    rows = pd.DataFrame(
+        [(r.model, len(r.ans_contradicted), len(r.ans_points)) for r in results],
+        columns=["model", "contradicted", "points"],
+    )
     return rows.groupby("model").sum().eval("share = contradicted / points").reset_index()
 
 
@@ -156,13 +199,19 @@ def sample(answers: Sequence[Answer], number: int | Mapping[str, int]) -> list[A
     for answer in by_hash(answers, lambda a: f"{a.model} {a.triplet_id}"):
         drawn.setdefault(answer.model, []).append(answer)
     counts = {"": number} if isinstance(number, int) else {"": 0, **number}
-    return [answer for model in sorted(drawn) for answer in drawn[model][:counts.get(model, counts[""])]]
+    return [
+        answer
+        for model in sorted(drawn)
+        for answer in drawn[model][: counts.get(model, counts[""])]
+    ]
 
 
 def example(results: Sequence[EMSResult], triplet_id: str = "") -> EMSResult:
     """A result to look at: the median F1 of the model with the best mean, or its answer to `triplet_id`."""
     valued = [r for r in results if r.f1 == r.f1] or results
-    means = pd.DataFrame([{"model": r.model, "f1": r.f1} for r in valued]).groupby("model")["f1"].mean()
+    means = (
+        pd.DataFrame([{"model": r.model, "f1": r.f1} for r in valued]).groupby("model")["f1"].mean()
+    )
     best_model = means.fillna(0.0).idxmax()
     best = sorted((r for r in valued if r.model == best_model), key=lambda r: (r.f1, r.triplet_id))
     named = [r for r in best if r.triplet_id == triplet_id]
@@ -176,6 +225,8 @@ def save_usage(path: Path, *judges: LLMJudge | None) -> pd.DataFrame:
         if judge is not None:
             name = judge.name if judge.name not in usages else f"{judge.name}, again ({number})"
             usages[name] = judge.usage()
-    plain = {name: {task: vars(used) for task, used in tasks.items()} for name, tasks in usages.items()}
+    plain = {
+        name: {task: vars(used) for task, used in tasks.items()} for name, tasks in usages.items()
+    }
     write_json(path, plain)
     return usage_table(usages)

@@ -17,13 +17,16 @@ from ems.judge import Record, Request
 from ems.prompts import Prompts, harmless
 from ems.types import InputError, Triplet
 
-OPENING = 2500            # characters of a transcript that name the company, at most
-CLOSING = 6000            # characters of a transcript that say that the call is over, at most
-OVER = re.compile(r"signoff|disconnect\b|conclude[sd]? (?:today|the|our|this)|good ?bye|"
-                  r"all the time (?:that )?we have|"
-                  r"(?:thanks?|thank you)[^.]{0,40} (?:joining|participa|attending)", re.IGNORECASE)
-CHARS_PER_TOKEN = 3       # of a transcript, at least: tokenizers in use take 3.5 to 4.5
-CHARS_WRITTEN = 4         # per token of an answer, about: what a dry run assumes
+OPENING = 2500  # characters of a transcript that name the company, at most
+CLOSING = 6000  # characters of a transcript that say that the call is over, at most
+OVER = re.compile(
+    r"signoff|disconnect\b|conclude[sd]? (?:today|the|our|this)|good ?bye|"
+    r"all the time (?:that )?we have|"
+    r"(?:thanks?|thank you)[^.]{0,40} (?:joining|participa|attending)",
+    re.IGNORECASE,
+)
+CHARS_PER_TOKEN = 3  # of a transcript, at least: tokenizers in use take 3.5 to 4.5
+CHARS_WRITTEN = 4  # per token of an answer, about: what a dry run assumes
 # What a writer's entry in a profile says beyond what a judge's says.
 WRITING = {"served": "", "context_tokens": 0, "context_chars": None, "max_tokens": 800}
 THOUGHT = re.compile(r"\A\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
@@ -32,8 +35,12 @@ THOUGHT = re.compile(r"\A\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTAL
 # --- calls ---
 
 
-def call_triplets(data: Path, companies: Sequence[str] = (), transcripts: Path | None = None,
-                  prompts: Prompts | None = None) -> list[Triplet]:
+def call_triplets(
+    data: Path,
+    companies: Sequence[str] = (),
+    transcripts: Path | None = None,
+    prompts: Prompts | None = None,
+) -> list[Triplet]:
     """Five questions to each call of `data/companies.csv`, with the references of `data/q3-2024`.
 
     `companies` names tickers (none: all). `transcripts` is a folder of texts `<transcript>.txt`, which become
@@ -43,8 +50,12 @@ def call_triplets(data: Path, companies: Sequence[str] = (), transcripts: Path |
     rows = list(csv.DictReader(read_text(data / "companies.csv").splitlines()))
     tickers = [row["ticker"] for row in rows]
     if unknown := sorted(set(companies) - set(tickers)):
-        raise InputError(f"COMPANIES: no {unknown[0]!r} in {data / 'companies.csv'}; there are {tickers}")
-    own = prompts.folder / "questions.yaml" if prompts and prompts.folder else data / "questions.yaml"
+        raise InputError(
+            f"COMPANIES: no {unknown[0]!r} in {data / 'companies.csv'}; there are {tickers}"
+        )
+    own = (
+        prompts.folder / "questions.yaml" if prompts and prompts.folder else data / "questions.yaml"
+    )
     questions = read_yaml(own if own.is_file() else data / "questions.yaml")
     triplets = []
     for row in rows:
@@ -57,9 +68,18 @@ def call_triplets(data: Path, companies: Sequence[str] = (), transcripts: Path |
         for question in questions:
             name = question["id"]
             if not references.get(name):
-                raise InputError(f"the references of {ticker} have no text for {name}; write it there")
-            triplets.append(Triplet(f"{ticker}-{name}", ticker, f"{call} {question['question'].strip()}",
-                                    references[name].strip(), context))
+                raise InputError(
+                    f"the references of {ticker} have no text for {name}; write it there"
+                )
+            triplets.append(
+                Triplet(
+                    f"{ticker}-{name}",
+                    ticker,
+                    f"{call} {question['question'].strip()}",
+                    references[name].strip(),
+                    context,
+                )
+            )
     return triplets
 
 
@@ -70,10 +90,14 @@ def read_call(folder: Path, company: Mapping[str, str]) -> str:
     text = re.sub(r"\n{3,}", "\n\n", re.sub(r" ?\n ?", "\n", text)).strip()
     names = "|".join(map(re.escape, company["names"].split("|")))
     if not re.search(rf"\b(?:{names})", text[:OPENING], re.IGNORECASE):
-        raise InputError(f"{path}: its opening does not name the company ({company['names']}); give its call")
+        raise InputError(
+            f"{path}: its opening does not name the company ({company['names']}); give its call"
+        )
     if len(text) < int(company["min_chars"]) or not OVER.search(text[-CLOSING:]):
-        raise InputError(f"{path} is cut: {len(text)} characters and no end of a call in the last {CLOSING}; "
-                         f"at least {company['min_chars']} are expected")
+        raise InputError(
+            f"{path} is cut: {len(text)} characters and no end of a call in the last {CLOSING}; "
+            f"at least {company['min_chars']} are expected"
+        )
     return text
 
 
@@ -92,11 +116,13 @@ def read_yaml(path: Path) -> Any:
 class Writer:
     """A model that writes: its judge (a model is asked in the same way for both) and its limits."""
 
-    model: str                    # its name in answers and tables
+    model: str  # its name in answers and tables
     judge: Any
-    context_tokens: int           # what it can read, its answer included; 0 = no limit
-    context_chars: int | None     # most of a document to show it; 0 = closed book; None = all that fits
-    max_tokens: int               # longest answer
+    context_tokens: int  # what it can read, its answer included; 0 = no limit
+    context_chars: (
+        int | None
+    )  # most of a document to show it; 0 = closed book; None = all that fits
+    max_tokens: int  # longest answer
 
     @classmethod
     def of(cls, entry: Mapping[str, Any], folder: Path, root: Path, mode: str) -> Writer:
@@ -105,8 +131,10 @@ class Writer:
         `served` is the name that the endpoint knows the model by.
         """
         if not entry.get("model"):
-            raise InputError("WRITING: an entry needs a model, the name it has in answers; got "
-                             f"{some(list(entry))}")
+            raise InputError(
+                "WRITING: an entry needs a model, the name it has in answers; got "
+                f"{some(list(entry))}"
+            )
         limits = {name: entry.get(name, default) for name, default in WRITING.items()}
         served = limits.pop("served") or entry["model"]
         settings = {name: value for name, value in entry.items() if name not in WRITING}
@@ -115,53 +143,87 @@ class Writer:
 
     def filled(self, prompts: Prompts, task: str, document: str, **values: str) -> tuple[str, int]:
         """The prompt with as much of the document as fits, and how many characters of it those are."""
-        document = document if self.context_chars is None else document[:self.context_chars]
+        document = document if self.context_chars is None else document[: self.context_chars]
         if self.context_tokens:
             bare = len(prompts.fill(task, **_slots(""), **values))
             reply = self.max_tokens + self.judge.thinking_tokens
             room = (self.context_tokens - reply) * CHARS_PER_TOKEN - bare
-            document = document[:max(0, room)]
+            document = document[: max(0, room)]
         return prompts.fill(task, **_slots(document), **values), len(document)
 
 
-def write(settings: Mapping[str, Any], triplets: Sequence[Triplet], prompts: Prompts, run: Path, root: Path
-          ) -> tuple[list[Triplet], list[dict[str, Any]], list[Any]]:
+def write(
+    settings: Mapping[str, Any],
+    triplets: Sequence[Triplet],
+    prompts: Prompts,
+    run: Path,
+    root: Path,
+) -> tuple[list[Triplet], list[dict[str, Any]], list[Any]]:
     """What the models of a profile's WRITING write: triplets with new references, answers; the judges.
 
     Without `references` the triplets stay as they are; else the drafts are kept in `run`/drafts.jsonl.
     """
     mode, final = settings.get("mode", "replay"), settings.get("consolidator")
-    authors, finals, writers = ([Writer.of(entry, run, root, mode) for entry in entries] for entries in (
-        settings.get("references", []), [final] if final else [], settings.get("answers", [])))
+    authors, finals, writers = (
+        [Writer.of(entry, run, root, mode) for entry in entries]
+        for entries in (
+            settings.get("references", []),
+            [final] if final else [],
+            settings.get("answers", []),
+        )
+    )
     if authors:
-        triplets, drafts = write_references(triplets, authors, finals[0] if finals else None, prompts)
+        triplets, drafts = write_references(
+            triplets, authors, finals[0] if finals else None, prompts
+        )
         write_jsonl(run / "drafts.jsonl", drafts)
     answers = [row for writer in writers for row in write_answers(triplets, writer, prompts)]
     return list(triplets), answers, [writer.judge for writer in (*authors, *finals, *writers)]
 
 
-def write_answers(triplets: Sequence[Triplet], writer: Writer, prompts: Prompts) -> list[dict[str, Any]]:
+def write_answers(
+    triplets: Sequence[Triplet], writer: Writer, prompts: Prompts
+) -> list[dict[str, Any]]:
     """One row of answers.jsonl per triplet, with how much of the document the model was shown.
 
     A model that declines has answered "". InputError when a document is wanted and missing, or no answer
     came: an answer that was never written must not be scored as an empty one.
     """
     if writer.context_chars != 0 and (bare := [t.id for t in triplets if not t.context]):
-        raise InputError(f"triplet {bare[0]} has no context to answer from; name the folder of transcripts, "
-                         "or set context_chars: 0")
-    asked = [writer.filled(prompts, "answer", harmless(t.context or ""), question=harmless(t.question))
-             for t in triplets]
-    requests = [_request("answer", prompt, writer, f"{t.id} {writer.model}")
-                for t, (prompt, _) in zip(triplets, asked, strict=True)]
+        raise InputError(
+            f"triplet {bare[0]} has no context to answer from; name the folder of transcripts, "
+            "or set context_chars: 0"
+        )
+    asked = [
+        writer.filled(prompts, "answer", harmless(t.context or ""), question=harmless(t.question))
+        for t in triplets
+    ]
+    requests = [
+        _request("answer", prompt, writer, f"{t.id} {writer.model}")
+        for t, (prompt, _) in zip(triplets, asked, strict=True)
+    ]
     replies = writer.judge.ask(requests, f"answers of {writer.model}")
-    return [{"triplet_id": t.id, "model": writer.model, "answer": written(reply, f"{writer.model} on {t.id}"),
-             "finish_reason": reply.finish_reason, "context_chars": shown, "context_of": len(t.context or ""),
-             "date": reply.date, **writer.judge.signature}
-            for t, (_, shown), reply in zip(triplets, asked, replies, strict=True)]
+    return [
+        {
+            "triplet_id": t.id,
+            "model": writer.model,
+            "answer": written(reply, f"{writer.model} on {t.id}"),
+            "finish_reason": reply.finish_reason,
+            "context_chars": shown,
+            "context_of": len(t.context or ""),
+            "date": reply.date,
+            **writer.judge.signature,
+        }
+        for t, (_, shown), reply in zip(triplets, asked, replies, strict=True)
+    ]
 
 
-def write_references(triplets: Sequence[Triplet], writers: Sequence[Writer], consolidator: Writer | None,
-                     prompts: Prompts) -> tuple[list[Triplet], list[dict[str, Any]]]:
+def write_references(
+    triplets: Sequence[Triplet],
+    writers: Sequence[Writer],
+    consolidator: Writer | None,
+    prompts: Prompts,
+) -> tuple[list[Triplet], list[dict[str, Any]]]:
     """The triplets with references written by models, and the drafts: the paper's procedure.
 
     The consolidator makes one answer of those of several writers; a single writer's is taken as it is.
@@ -169,8 +231,9 @@ def write_references(triplets: Sequence[Triplet], writers: Sequence[Writer], con
     """
     drafts = [row for writer in writers for row in write_answers(triplets, writer, prompts)]
     if consolidator is None and len(writers) != 1:
-        raise InputError("references need one writer, or several and a consolidator; got "
-                         f"{len(writers)} writers")
+        raise InputError(
+            f"references need one writer, or several and a consolidator; got {len(writers)} writers"
+        )
     texts = {row["triplet_id"]: row["answer"] for row in drafts}
     if consolidator is not None:
         requests = [_consolidation(t, drafts, consolidator, prompts) for t in triplets]
@@ -181,14 +244,21 @@ def write_references(triplets: Sequence[Triplet], writers: Sequence[Writer], con
     return [replace(t, reference=texts[t.id]) for t in triplets], drafts
 
 
-def _consolidation(triplet: Triplet, drafts: Sequence[Mapping[str, Any]], consolidator: Writer,
-                   prompts: Prompts) -> Request:
+def _consolidation(
+    triplet: Triplet, drafts: Sequence[Mapping[str, Any]], consolidator: Writer, prompts: Prompts
+) -> Request:
     texts = [row["answer"] for row in drafts if row["triplet_id"] == triplet.id]
-    versions = "\n\n".join(f"Answer Version {i}:\n<text>\n{harmless(text)}\n</text>"
-                           for i, text in enumerate(texts, 1))
-    prompt, _ = consolidator.filled(prompts, "consolidate", harmless(triplet.context or ""),
-                                    question=harmless(triplet.question), versions=versions,
-                                    versions_count=str(len(texts)))
+    versions = "\n\n".join(
+        f"Answer Version {i}:\n<text>\n{harmless(text)}\n</text>" for i, text in enumerate(texts, 1)
+    )
+    prompt, _ = consolidator.filled(
+        prompts,
+        "consolidate",
+        harmless(triplet.context or ""),
+        question=harmless(triplet.question),
+        versions=versions,
+        versions_count=str(len(texts)),
+    )
     return _request("consolidate", prompt, consolidator, triplet.id)
 
 
@@ -202,7 +272,10 @@ def _request(task: str, prompt: str, writer: Writer, label: str) -> Request:
 def _slots(document: str) -> dict[str, str]:
     """A document for the prompts' two slots: under a heading, and bare for prompts that have their own."""
     bare = f"<text>\n{document}\n</text>" if document else ""
-    return {"context": f"Transcript of the earnings call:\n{bare}\n" if document else "", "document": bare}
+    return {
+        "context": f"Transcript of the earnings call:\n{bare}\n" if document else "",
+        "document": bare,
+    }
 
 
 def written(reply: Record, what: str) -> str:
@@ -211,6 +284,8 @@ def written(reply: Record, what: str) -> str:
         return ""
     text = THOUGHT.sub("", reply.text).strip() if reply.error in ("", "length") else ""
     if not text:
-        raise InputError(f"no answer by {what}: {reply.error or 'no text'}; run again to ask for what is "
-                         "missing, or raise max_tokens (thinking_tokens for a model that thinks first)")
+        raise InputError(
+            f"no answer by {what}: {reply.error or 'no text'}; run again to ask for what is "
+            "missing, or raise max_tokens (thinking_tokens for a model that thinks first)"
+        )
     return text

@@ -34,14 +34,19 @@ from ems.types import Answer, GivenPoint, InputError, Triplet
 
 from . import ROOT, by_hash
 
-UPSTREAM = "https://raw.githubusercontent.com"       # <this>/<repository>/<commit>/<path>
+UPSTREAM = "https://raw.githubusercontent.com"  # <this>/<repository>/<commit>/<path>
 KEYS = ["triplet_id", "model"]
 POINT_KEYS = [*KEYS, "unit"]
 ASKED = ("overall", "completeness", "correctness")
-FINDVER_CLAIMS, FINDVER_OUTPUTS = "findver/data/testmini.json", "findver/outputs/testmini_outputs/rag"
-FINDVER_DRAWN = 40                # claims
-FINDVER_TASK = "Is the claim below supported or contradicted by the filing? Give your reasoning.\n\nClaim: "
-FINDVER_SYSTEMS = {                 # name -> (upstream's file, family, billions of parameters)
+FINDVER_CLAIMS, FINDVER_OUTPUTS = (
+    "findver/data/testmini.json",
+    "findver/outputs/testmini_outputs/rag",
+)
+FINDVER_DRAWN = 40  # claims
+FINDVER_TASK = (
+    "Is the claim below supported or contradicted by the filing? Give your reasoning.\n\nClaim: "
+)
+FINDVER_SYSTEMS = {  # name -> (upstream's file, family, billions of parameters)
     "Llama-3.2-3B": ("Llama-3_2-3B-Instruct", "Llama", 3.0),
     "Llama-3.1-8B": ("Meta-Llama-3_1-8B-Instruct", "Llama", 8.0),
     "Llama-3.1-70B": ("Meta-Llama-3_1-70B-Instruct-AWQ-INT4", "Llama", 70.0),
@@ -73,9 +78,9 @@ Loaded = tuple[list[Triplet], list[Answer], pd.DataFrame]
 class Pin:
     """A file of an upstream repository at one commit: a row of data/upstream.csv."""
 
-    repository: str               # owner/name at the code host
+    repository: str  # owner/name at the code host
     commit: str
-    path: str                     # in the repository
+    path: str  # in the repository
     size: int
     sha256: str
 
@@ -88,8 +93,12 @@ class Pin:
 def pins() -> dict[str, Pin]:
     """The pinned files by name, `<data set>/<path>`."""
     rows = csv.DictReader(read_text(ROOT / "data" / "upstream.csv").splitlines())
-    return {f"{row['dataset']}/{row['path']}": Pin(row["repository"], row["commit"], row["path"],
-                                                   int(row["bytes"]), row["sha256"]) for row in rows}
+    return {
+        f"{row['dataset']}/{row['path']}": Pin(
+            row["repository"], row["commit"], row["path"], int(row["bytes"]), row["sha256"]
+        )
+        for row in rows
+    }
 
 
 def pinned(folder: str) -> list[str]:
@@ -106,15 +115,22 @@ def source(name: str) -> Path:
     """
     pin = pins().get(name)
     if pin is None:
-        raise InputError(f"{name} is not pinned in data/upstream.csv; there are {some(sorted(pins()))}")
+        raise InputError(
+            f"{name} is not pinned in data/upstream.csv; there are {some(sorted(pins()))}"
+        )
     mirror = os.environ.get("EMS_DATA_MIRROR")
     if mirror and not Path(mirror).is_dir():
-        raise InputError(f"EMS_DATA_MIRROR is {mirror!r}, which is no folder; correct it or unset it")
+        raise InputError(
+            f"EMS_DATA_MIRROR is {mirror!r}, which is no folder; correct it or unset it"
+        )
     if mirror and Path(mirror, name).is_file():
         path = Path(mirror, name)
         if not pin.matches(path.read_bytes()):
-            warnings.warn(f"{path} is not the whole file of {pin.repository} at commit {pin.commit[:12]}; it "
-                          "is read as it is", stacklevel=2)
+            warnings.warn(
+                f"{path} is not the whole file of {pin.repository} at commit {pin.commit[:12]}; it "
+                "is read as it is",
+                stacklevel=2,
+            )
         return path
     caches = os.environ.get("EMS_CACHE") or Path.home() / ".cache" / "ems"
     path = Path(caches, pin.repository, pin.commit, pin.path)
@@ -132,7 +148,9 @@ def rows_of(name: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise InputError(f"{path} is not JSON ({error}); fetch it from {pins()[name].repository}") from None
+        raise InputError(
+            f"{path} is not JSON ({error}); fetch it from {pins()[name].repository}"
+        ) from None
 
 
 def _download(name: str, pin: Pin) -> bytes:
@@ -141,14 +159,22 @@ def _download(name: str, pin: Pin) -> bytes:
     url = f"{base.rstrip('/')}/{pin.repository}/{pin.commit}/{pin.path}"
     try:
         with urlopen(url, timeout=30) as reply:
-            content: bytes = reply.read(pin.size + 1)      # one byte more shows a file that has grown
+            content: bytes = reply.read(pin.size + 1)  # one byte more shows a file that has grown
     except (OSError, HTTPException, ValueError) as error:
-        reason = f"HTTP {error.code}" if isinstance(error, HTTPError) else getattr(error, "reason", error)
-        raise InputError(f"{name} is in no mirror and no cache, and fetching {url} failed ({reason}); set "
-                         "EMS_DATA_MIRROR to a folder that has it, or run once with network access") from None
+        reason = (
+            f"HTTP {error.code}"
+            if isinstance(error, HTTPError)
+            else getattr(error, "reason", error)
+        )
+        raise InputError(
+            f"{name} is in no mirror and no cache, and fetching {url} failed ({reason}); set "
+            "EMS_DATA_MIRROR to a folder that has it, or run once with network access"
+        ) from None
     if not pin.matches(content):
-        raise InputError(f"{url} is not the file pinned in data/upstream.csv: {len(content)} bytes were "
-                         f"read, {pin.size} with SHA-256 {pin.sha256[:12]} are pinned; nothing was kept")
+        raise InputError(
+            f"{url} is not the file pinned in data/upstream.csv: {len(content)} bytes were "
+            f"read, {pin.size} with SHA-256 {pin.sha256[:12]} are pinned; nothing was kept"
+        )
     return content
 
 
@@ -165,8 +191,14 @@ def ragchecker() -> Loaded:
     answers, labels = [], []
     for row in rows_of("ragchecker/data/meta_evaluation/human_labeled_data.json"):
         id_ = str(row["instance_id"])
-        labels.append({"instance_id": id_, "annotator": int(id_ in triplets), "dataset": row["dataset"],
-                       **{asked: row[f"{asked}_label"] for asked in ASKED}})
+        labels.append(
+            {
+                "instance_id": id_,
+                "annotator": int(id_ in triplets),
+                "dataset": row["dataset"],
+                **{asked: row[f"{asked}_label"] for asked in ASKED},
+            }
+        )
         if id_ not in triplets:
             triplets[id_] = Triplet(id_, id_, row["query"], row["gt_answer"])
             answers += [Answer(id_, model, row[f"model{model}"]["response"]) for model in "12"]
@@ -176,11 +208,20 @@ def ragchecker() -> Loaded:
 def ragchecker_values() -> pd.DataFrame:
     """RAGChecker's precision, recall and F1 of the same answers by its authors' judge, in [0, 1]."""
     parts = {"Precision": "correctness", "Recall": "completeness", "F1": "overall"}
-    return pd.DataFrame([
-        {"triplet_id": str(row["instance_id"]), "model": model,
-         **{f"RAGChecker {part}": row[f"model{model}"]["ragchecker"][f"{asked}_label"]
-            for part, asked in parts.items()}}
-        for row in rows_of("ragchecker/data/meta_evaluation/baseline_ragchecker.json") for model in "12"])
+    return pd.DataFrame(
+        [
+            {
+                "triplet_id": str(row["instance_id"]),
+                "model": model,
+                **{
+                    f"RAGChecker {part}": row[f"model{model}"]["ragchecker"][f"{asked}_label"]
+                    for part, asked in parts.items()
+                },
+            }
+            for row in rows_of("ragchecker/data/meta_evaluation/baseline_ragchecker.json")
+            for model in "12"
+        ]
+    )
 
 
 def financebench(contexts: bool = False) -> Loaded:
@@ -197,16 +238,33 @@ def financebench(contexts: bool = False) -> Loaded:
         for row in rows_of(file):
             id_, label = row["financebench_id"], row["label"].split()[0].lower()
             if id_ not in questions or row["question"] != questions[id_]["question"]:
-                raise InputError(f"{file}: {id_} is not the question of that id in {FINANCEBENCH_QUESTIONS}")
+                raise InputError(
+                    f"{file}: {id_} is not the question of that id in {FINANCEBENCH_QUESTIONS}"
+                )
             if label not in ("correct", "incorrect", "refusal"):
-                raise InputError(f"{file}: {id_}: correct, incorrect or refusal needed, got {label!r}")
-            answers.append(Answer(id_, model, str(row["model_answer"]).strip()))      # one is the number 0
-            labels.append({"triplet_id": id_, "model": model, "label": label, "correct": label == "correct",
-                           "question_type": questions[id_]["question_type"],
-                           "group": questions[id_]["company"]})
+                raise InputError(
+                    f"{file}: {id_}: correct, incorrect or refusal needed, got {label!r}"
+                )
+            answers.append(
+                Answer(id_, model, str(row["model_answer"]).strip())
+            )  # one is the number 0
+            labels.append(
+                {
+                    "triplet_id": id_,
+                    "model": model,
+                    "label": label,
+                    "correct": label == "correct",
+                    "question_type": questions[id_]["question_type"],
+                    "group": questions[id_]["company"],
+                }
+            )
     triplets = []
     for id_, row in questions.items():
-        pages = "\n\n".join(part["evidence_text_full_page"] for part in row["evidence"]) if contexts else None
+        pages = (
+            "\n\n".join(part["evidence_text_full_page"] for part in row["evidence"])
+            if contexts
+            else None
+        )
         triplets.append(Triplet(id_, row["company"], row["question"], row["answer"], pages))
     return triplets, answers, pd.DataFrame(labels)
 
@@ -232,12 +290,18 @@ def findver_systems() -> Loaded:
     triplets, answers, labels = _findver(claims, list(FINDVER_SYSTEMS))
     worded = [id_ for id_, row in claims.items() if row["subset"] != "numeric"]
     drawn = by_hash(worded)[:FINDVER_DRAWN]
-    return ([t for t in triplets if t.id in drawn], [a for a in answers if a.triplet_id in drawn], labels)
+    return (
+        [t for t in triplets if t.id in drawn],
+        [a for a in answers if a.triplet_id in drawn],
+        labels,
+    )
 
 
 def _findver(claims: Mapping[str, Mapping[str, Any]], models: Sequence[str]) -> Loaded:
-    triplets = [Triplet(id_, row["group"], FINDVER_TASK + row["statement"], row["explanation"])
-                for id_, row in claims.items()]
+    triplets = [
+        Triplet(id_, row["group"], FINDVER_TASK + row["statement"], row["explanation"])
+        for id_, row in claims.items()
+    ]
     answers, labels = [], []
     for model in models:
         stem, _, size = FINDVER_SYSTEMS[model]
@@ -247,9 +311,18 @@ def _findver(claims: Mapping[str, Mapping[str, Any]], models: Sequence[str]) -> 
             if id_ not in claims or row["statement"] != claims[id_]["statement"]:
                 raise InputError(f"{file}: {id_} is not the claim of that id in {FINDVER_CLAIMS}")
             answers.append(Answer(id_, model, without_chat_tokens(said)))
-            labels.append({"triplet_id": id_, "model": model, "size": size, "subset": row["subset"],
-                           "entailed": row["entailment_label"], "correct": row["result"],
-                           "stated": bool(VERDICT.search(said)), "group": claims[id_]["group"]})
+            labels.append(
+                {
+                    "triplet_id": id_,
+                    "model": model,
+                    "size": size,
+                    "subset": row["subset"],
+                    "entailed": row["entailment_label"],
+                    "correct": row["result"],
+                    "stated": bool(VERDICT.search(said)),
+                    "group": claims[id_]["group"],
+                }
+            )
     return triplets, answers, pd.DataFrame(labels)
 
 
@@ -258,9 +331,14 @@ def findver_claims() -> dict[str, dict[str, Any]]:
 
     Added to each: `group`, the filing, and `explanation`, which upstream spells in two ways.
     """
-    return {row["example_id"].replace("-val-", "-testmini-"):
-            {"explanation": row.get("explaination"), **row, "group": row["report"].removesuffix(".json")}
-            for row in rows_of(FINDVER_CLAIMS)}
+    return {
+        row["example_id"].replace("-val-", "-testmini-"): {
+            "explanation": row.get("explaination"),
+            **row,
+            "group": row["report"].removesuffix(".json"),
+        }
+        for row in rows_of(FINDVER_CLAIMS)
+    }
 
 
 def without_chat_tokens(output: str) -> str:
@@ -280,11 +358,26 @@ def kqa() -> Loaded:
     triplets, answers, labels = [], [], []
     for number, (question, claims) in enumerate(rows.groupby("Question", sort=False), 1):
         id_, model = f"kqa-{number:03}", claims["llm_x"].iloc[0]
-        triplets.append(Triplet(id_, id_, str(question), "", points=tuple(map(GivenPoint, claims["claim"]))))
+        triplets.append(
+            Triplet(id_, id_, str(question), "", points=tuple(map(GivenPoint, claims["claim"])))
+        )
         answers.append(Answer(id_, model, claims["answer"].iloc[0]))
-        labels += [(id_, model, unit, claim.majority_label, claim.category_x == "Must_have",
-                    claim.majority_label == "Entailment") for unit, claim in enumerate(claims.itertuples())]
-    return triplets, answers, pd.DataFrame(labels, columns=[*POINT_KEYS, "label", "must", "present"])
+        labels += [
+            (
+                id_,
+                model,
+                unit,
+                claim.majority_label,
+                claim.category_x == "Must_have",
+                claim.majority_label == "Entailment",
+            )
+            for unit, claim in enumerate(claims.itertuples())
+        ]
+    return (
+        triplets,
+        answers,
+        pd.DataFrame(labels, columns=[*POINT_KEYS, "label", "must", "present"]),
+    )
 
 
 # --- the table of sets ---
@@ -294,15 +387,17 @@ def kqa() -> Loaded:
 class LabelledSet:
     """What `agreement` has to know of a set; `data/human` has its `<name>_labels.csv` and `_scores.csv`."""
 
-    title: str                              # for tables and figures
-    about: str                              # what the labels are about: pairs, answers, points, systems
+    title: str  # for tables and figures
+    about: str  # what the labels are about: pairs, answers, points, systems
     load: Callable[[], Loaded]
-    judged: int | None = None               # answers of each label that the judge read; None = all
-    published: Callable[[], pd.DataFrame] | None = None      # values by the set's authors
+    judged: int | None = None  # answers of each label that the judge read; None = all
+    published: Callable[[], pd.DataFrame] | None = None  # values by the set's authors
 
 
 SETS = {
-    "ragchecker": LabelledSet("RAGChecker's pairs", "pairs", ragchecker, published=ragchecker_values),
+    "ragchecker": LabelledSet(
+        "RAGChecker's pairs", "pairs", ragchecker, published=ragchecker_values
+    ),
     "financebench": LabelledSet("FinanceBench", "answers", financebench, judged=100),
     "findver": LabelledSet("FinDVer", "answers", findver, judged=100),
     "kqa": LabelledSet("K-QA", "points", kqa),

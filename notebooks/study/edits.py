@@ -32,18 +32,22 @@ from .granularity import one_a_group
 
 DOSES = (0.1, 0.25, 0.5, 0.75)
 UNEDITED = "unedited"
-PADDED = "pad with other facts"             # the edit that precision should notice
-SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)        # of an answer's points that are replaced by a worse answer's
+PADDED = "pad with other facts"  # the edit that precision should notice
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of an answer's points that are replaced by a worse answer's
 BEST, WORST = "Large LLM (closed weights)", "Qwen2.5-Coder-1.5B-Instruct (closed book)"
 Sentences = list[str]
 # From a text's sentences and another text's: which sentence, and its new text.
 Edit = Callable[[Sentences, Sentences, random.Random], Iterator[tuple[int, str]]]
 
 _NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
-_AUXILIARY = re.compile(r"\b(?:is|are|was|were|will|would|can|could|should|has|have|had|does|did)\b"
-                        r"(?! not\b|['’])")
-_VERB = re.compile(r"\b(?:shows?|confirms?|indicates?|expects?|reports?|reported|said|rose|fell|grew|"
-                   r"remains?|supports?)\b")
+_AUXILIARY = re.compile(
+    r"\b(?:is|are|was|were|will|would|can|could|should|has|have|had|does|did)\b"
+    r"(?! not\b|['’])"
+)
+_VERB = re.compile(
+    r"\b(?:shows?|confirms?|indicates?|expects?|reports?|reported|said|rose|fell|grew|"
+    r"remains?|supports?)\b"
+)
 
 
 def _delete(text: Sentences, other: Sentences, rng: random.Random) -> Iterator[tuple[int, str]]:
@@ -51,7 +55,9 @@ def _delete(text: Sentences, other: Sentences, rng: random.Random) -> Iterator[t
         yield i, ""
 
 
-def _change_numbers(text: Sentences, other: Sentences, rng: random.Random) -> Iterator[tuple[int, str]]:
+def _change_numbers(
+    text: Sentences, other: Sentences, rng: random.Random
+) -> Iterator[tuple[int, str]]:
     """The first digit but 0 of every number of a sentence becomes another one: far beyond rounding."""
     for i, sentence in enumerate(text):
         changed = _NUMBER.sub(lambda m: _other_number(m[0], rng), sentence)
@@ -60,16 +66,18 @@ def _change_numbers(text: Sentences, other: Sentences, rng: random.Random) -> It
 
 
 def _other_number(number: str, rng: random.Random) -> str:
-    return re.sub("[1-9]", lambda digit: rng.choice("123456789".replace(digit[0], "")), number, count=1)
+    return re.sub(
+        "[1-9]", lambda digit: rng.choice("123456789".replace(digit[0], "")), number, count=1
+    )
 
 
 def _negate(text: Sentences, other: Sentences, rng: random.Random) -> Iterator[tuple[int, str]]:
     """One "not" or "never" in each sentence that has a place for it."""
     for i, sentence in enumerate(text):
         if found := _AUXILIARY.search(sentence):
-            yield i, f"{sentence[:found.end()]} not{sentence[found.end():]}"
+            yield i, f"{sentence[: found.end()]} not{sentence[found.end() :]}"
         elif found := _VERB.search(sentence):
-            yield i, f"{sentence[:found.start()]}never {sentence[found.start():]}"
+            yield i, f"{sentence[: found.start()]}never {sentence[found.start() :]}"
 
 
 def _pad(text: Sentences, other: Sentences, rng: random.Random) -> Iterator[tuple[int, str]]:
@@ -106,15 +114,16 @@ def edited(name: str, text: str, other: str, dose: float, key: str, seed: int = 
     offered = list(EDITS[name][1](sentences, others, rng))
     if not offered:
         return None
-    if name != "shuffle sentences":            # there all sentences move together, whatever the dose
-        offered = rng.sample(offered, len(offered))[:max(1, round(dose * len(offered)))]
+    if name != "shuffle sentences":  # there all sentences move together, whatever the dose
+        offered = rng.sample(offered, len(offered))[: max(1, round(dose * len(offered)))]
     for i, new in offered:
         sentences[i] = new
     return "\n\n".join(sentence for sentence in sentences if sentence)
 
 
-def edited_answers(triplets: Sequence[Triplet], doses: Sequence[float] = DOSES, seed: int = 7
-                   ) -> list[Answer]:
+def edited_answers(
+    triplets: Sequence[Triplet], doses: Sequence[float] = DOSES, seed: int = 7
+) -> list[Answer]:
     """Every edit at every dose of every reference as an answer: model "<edit>@<dose>", and `UNEDITED`.
 
     Padding comes from the next triplet's reference.
@@ -130,8 +139,9 @@ def edited_answers(triplets: Sequence[Triplet], doses: Sequence[float] = DOSES, 
     return answers
 
 
-def mixtures(triplets: Sequence[Triplet], results: Sequence[EMSResult], best: str = BEST, worst: str = WORST
-             ) -> tuple[list[Triplet], list[Answer]]:
+def mixtures(
+    triplets: Sequence[Triplet], results: Sequence[EMSResult], best: str = BEST, worst: str = WORST
+) -> tuple[list[Triplet], list[Answer]]:
     """Answers of a known order: the points of `best`'s answer, more and more replaced by those of `worst`'s.
 
     One question a group, drawn by hash, in five steps (`SHARES`); a point a line; model is the share
@@ -148,7 +158,7 @@ def mixtures(triplets: Sequence[Triplet], results: Sequence[EMSResult], best: st
         order = by_hash(range(len(good)), partial("{} {}".format, triplet.id))
         for share in SHARES:
             mixed = dict(enumerate(good))
-            for i, point in zip(order[:round(share * len(good))], bad, strict=False):
+            for i, point in zip(order[: round(share * len(good))], bad, strict=False):
                 mixed[i] = point
             answers.append(Answer(triplet.id, f"{share:.0%}", "\n".join(mixed.values())))
     return drawn, answers
@@ -166,8 +176,12 @@ class Lines:
         return [tuple(text.split("\n")) if text in self.texts else next(others) for text in texts]
 
 
-def values(triplets: Sequence[Triplet], answers: Sequence[Answer], judge: Judge | None = None,
-           extract: Extractor | None = None) -> pd.DataFrame:
+def values(
+    triplets: Sequence[Triplet],
+    answers: Sequence[Answer],
+    judge: Judge | None = None,
+    extract: Extractor | None = None,
+) -> pd.DataFrame:
     """What the metrics say of the answers, as a frame of values.
 
     With a judge also EMS(LLM), joint, the judge alone and, on the points of `extract`, coverage by the judge.
@@ -175,14 +189,19 @@ def values(triplets: Sequence[Triplet], answers: Sequence[Answer], judge: Judge 
     reference = {t.id: t.reference for t in triplets}
     texts = [reference[a.triplet_id] for a in answers], [a.answer for a in answers]
     rouge_l = [f1 for _, _, f1 in rouge(*texts, ["rougeL"])["rougeL"]]
-    evaluators: dict[str, Evaluator[Any]] = {"EMS(ROUGE)": build(None, "rouge"), "Coverage(local)": build()}
+    evaluators: dict[str, Evaluator[Any]] = {
+        "EMS(ROUGE)": build(None, "rouge"),
+        "Coverage(local)": build(),
+    }
     if judge is not None:
         evaluators["EMS(LLM)"] = build(judge, joint=True, extractor=extract)
         evaluators["Judge alone"] = build(judge, "judge")
     if judge is not None and extract is not None:
         evaluators["Coverage(LLM)"] = build(judge, "coverage", extractor=extract)
-    frames = [values_frame(answers, bleu(*texts), "BLEU", "Score", {}, triplets),
-              values_frame(answers, rouge_l, "ROUGE-L", "F1", {}, triplets)]
+    frames = [
+        values_frame(answers, bleu(*texts), "BLEU", "Score", {}, triplets),
+        values_frame(answers, rouge_l, "ROUGE-L", "F1", {}, triplets),
+    ]
     frames += [to_frame(one.evaluate(triplets, answers), name) for name, one in evaluators.items()]
     return pd.concat(frames, ignore_index=True)
 
@@ -201,7 +220,12 @@ def rises(values: pd.DataFrame) -> pd.DataFrame:
         table = one.pivot(index="triplet_id", columns="model", values="value")[columns]
         falls = (1 - np.sign(np.diff(table.to_numpy(), axis=1))) / 2
         follows = table.apply(lambda row: spearman(row.to_numpy(), range(len(row), 0, -1)), axis=1)
-        rows[metric] = {**table.mean(), "steps": falls.mean(), "spearman": follows.mean(), "n": len(table)}
+        rows[metric] = {
+            **table.mean(),
+            "steps": falls.mean(),
+            "spearman": follows.mean(),
+            "n": len(table),
+        }
     return pd.DataFrame(rows).T.rename_axis("metric")
 
 
@@ -220,7 +244,17 @@ def losses(values: pd.DataFrame) -> pd.DataFrame:
         cell = cell[cell["part"].isin(["Precision"] if adds else ["F1", "Score"])]
         before = whole.reindex(pd.MultiIndex.from_frame(cell[["metric", "part", "triplet_id"]]))
         loss = mean_over(before.to_numpy() - cell["value"].to_numpy(), list(cell["group"]))
-        rows.append({"metric": metric, "edit": name, "dose": float(dose), "part": cell["part"].iloc[0],
-                     "loss": loss.value, "ci_low": loss.ci_low, "ci_high": loss.ci_high, "n": loss.n,
-                     "should": EDITS[name][0]})
+        rows.append(
+            {
+                "metric": metric,
+                "edit": name,
+                "dose": float(dose),
+                "part": cell["part"].iloc[0],
+                "loss": loss.value,
+                "ci_low": loss.ci_low,
+                "ci_high": loss.ci_high,
+                "n": loss.n,
+                "should": EDITS[name][0],
+            }
+        )
     return pd.DataFrame(rows)

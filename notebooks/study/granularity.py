@@ -62,7 +62,9 @@ class Sentences:
         cut: list[Points | None] = []
         for points in self.sentences(texts):
             rows = list(points or ()) if self.keep_repeats else list(dict.fromkeys(points or ()))
-            cut.append(tuple(" ".join(rows[i:i + self.size]) for i in range(0, len(rows), self.size)))
+            cut.append(
+                tuple(" ".join(rows[i : i + self.size]) for i in range(0, len(rows), self.size))
+            )
         return cut
 
 
@@ -85,10 +87,19 @@ def values(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> pd.DataFra
     """
     ids = {t.id for t in triplets}
     answers = [a for a in answers if a.triplet_id in ids]
-    frames = [to_frame(ems.EMS(extractor(), WordMatcher(), rouge_scorer()).evaluate(triplets, answers),
-                       f"EMS(ROUGE): {name}") for name, extractor in CHOICES.items()]
-    frames += [to_frame(ems.Coverage(CHOICES[name]()).evaluate(triplets, answers), f"Coverage(local): {name}")
-               for name in (BASE, SUMMARIES)]
+    frames = [
+        to_frame(
+            ems.EMS(extractor(), WordMatcher(), rouge_scorer()).evaluate(triplets, answers),
+            f"EMS(ROUGE): {name}",
+        )
+        for name, extractor in CHOICES.items()
+    ]
+    frames += [
+        to_frame(
+            ems.Coverage(CHOICES[name]()).evaluate(triplets, answers), f"Coverage(local): {name}"
+        )
+        for name in (BASE, SUMMARIES)
+    ]
     return pd.concat(frames, ignore_index=True)
 
 
@@ -99,7 +110,9 @@ def wide(frame: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index()
 
 
-def agreement_of_choices(stored: pd.DataFrame, labels: pd.DataFrame, **settings: Any) -> pd.DataFrame:
+def agreement_of_choices(
+    stored: pd.DataFrame, labels: pd.DataFrame, **settings: Any
+) -> pd.DataFrame:
     """How each choice agrees with the annotators' overall preference, and its change against `BASE`.
 
     `stored` is a table of `wide` about RAGChecker's answers, `labels` its annotators' (`settings` are the
@@ -110,16 +123,23 @@ def agreement_of_choices(stored: pd.DataFrame, labels: pd.DataFrame, **settings:
         names = {name: f"{name} F1" for name in stored if name.startswith(form)}
         scores = stored[[*KEYS, *names]].rename(columns=names)
         found = agreement.pair_agreement(labels, scores, against=f"{form}: {BASE}", **settings)
-        tables.append(found.query("asked == 'overall' and measure == 'Spearman'").iloc[:len(names)])
-    columns = {"value": "spearman", "difference": "change", "difference_low": "change_low",
-               "difference_high": "change_high", "clear": "clear"}
+        tables.append(
+            found.query("asked == 'overall' and measure == 'Spearman'").iloc[: len(names)]
+        )
+    columns = {
+        "value": "spearman",
+        "difference": "change",
+        "difference_low": "change_low",
+        "difference_high": "change_high",
+        "clear": "clear",
+    }
     return pd.concat(tables).set_index("metric")[list(columns)].rename(columns=columns)
 
 
 # --- points of one, two and three sentences, matched and scored by a judge in one call ---
 
 
-Pair = tuple[int | None, float | None]      # match and score of a reference point
+Pair = tuple[int | None, float | None]  # match and score of a reference point
 
 
 class OneCall(Evaluator[EMSResult]):
@@ -133,14 +153,20 @@ class OneCall(Evaluator[EMSResult]):
         self.extractor, self.judge, self.prompts = extractor, judge, Prompts(PROMPTS)
         self._failures: Counter[str] = Counter()
         signature = self.prompts.signature("match_and_score")
-        super().__init__(extract=extractor, match_and_score=SimpleNamespace(
-            signature=signature, judge=judge, failures=self._failures))
+        super().__init__(
+            extract=extractor,
+            match_and_score=SimpleNamespace(
+                signature=signature, judge=judge, failures=self._failures
+            ),
+        )
 
     def batch(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]) -> list[EMSResult]:
         """One result an answer; an answer without points costs no call."""
         results = self.points_of(self.extractor, triplets, answers)
         asked = [i for i, r in enumerate(results) if r.ref_points and r.ans_points]
-        replies = self.judge.ask([self._request(results[i]) for i in asked], "match and score points")
+        replies = self.judge.ask(
+            [self._request(results[i]) for i in asked], "match and score points"
+        )
         for i, reply in zip(asked, replies, strict=True):
             count = len(results[i].ref_points)
             read = partial(read_pairs, count=count, n_points=len(results[i].ans_points))
@@ -152,8 +178,12 @@ class OneCall(Evaluator[EMSResult]):
         return [replace(r, signature=self.signature) for r in results]
 
     def _request(self, r: EMSResult) -> Request:
-        prompt = self.prompts.fill("match_and_score", references=numbered(r.ref_points),
-                                   candidates=numbered(r.ans_points), **scale(MAX_SCORE))
+        prompt = self.prompts.fill(
+            "match_and_score",
+            references=numbered(r.ref_points),
+            candidates=numbered(r.ans_points),
+            **scale(MAX_SCORE),
+        )
         return Request("match and score", prompt, 32 + 16 * len(r.ref_points), PAIRS_SCHEMA)
 
 
@@ -163,8 +193,10 @@ def read_pairs(text: str, count: int, n_points: int) -> list[Pair] | None:
     A match other than -1 .. n_points - 1, and a score other than a whole number 0 .. 10, is None.
     """
     try:
-        pairs = [(read_index(str(match), n_points), read_score(str(score), MAX_SCORE))
-                 for match, score in json.loads(text)["pairs"]]
+        pairs = [
+            (read_index(str(match), n_points), read_score(str(score), MAX_SCORE))
+            for match, score in json.loads(text)["pairs"]
+        ]
     except (ValueError, TypeError, KeyError):
         return None
     return pairs if len(pairs) == count else None
@@ -173,8 +205,16 @@ def read_pairs(text: str, count: int, n_points: int) -> list[Pair] | None:
 def _with_pairs(r: EMSResult, pairs: Sequence[Pair]) -> EMSResult:
     match, score = tuple(match for match, _ in pairs), tuple(score for _, score in pairs)
     m = ems_scores(match, score, len(r.ans_points))
-    return replace(r, match=match, score=score, recall=m.recall, precision=m.precision, f1=m.f1,
-                   unscored=m.unscored, reason=m.reason)
+    return replace(
+        r,
+        match=match,
+        score=score,
+        recall=m.recall,
+        precision=m.precision,
+        f1=m.f1,
+        unscored=m.unscored,
+        reason=m.reason,
+    )
 
 
 def one_a_group(triplets: Iterable[Triplet], groups: int | None = None) -> list[Triplet]:
@@ -187,17 +227,22 @@ def one_a_group(triplets: Iterable[Triplet], groups: int | None = None) -> list[
 
 def drawn(triplets: Iterable[Triplet], number: int = 0) -> list[Triplet]:
     """So many triplets in the order of the hashes of their ids; 0 for all."""
-    return by_hash(triplets, lambda t: t.id)[:number or None]
+    return by_hash(triplets, lambda t: t.id)[: number or None]
 
 
-def by_grain(judge: Judge, triplets: Sequence[Triplet], answers: Sequence[Answer], groups: int = 6
-             ) -> dict[str, list[EMSResult]]:
+def by_grain(
+    judge: Judge, triplets: Sequence[Triplet], answers: Sequence[Answer], groups: int = 6
+) -> dict[str, list[EMSResult]]:
     """Answers to one triplet of each of so many groups, judged in one call on the judge's points (`JUDGED`)
     and on points of 1 to 3 sentences; without those that a replay lacks. {} where a form has none.
     """
     few = {t.id for t in one_a_group(triplets, groups)}
-    grains: dict[str, Extractor] = {JUDGED: LLMExtractor(judge), "1 sentence": Sentences(1),
-                                    "2 sentences": Sentences(2), "3 sentences": Sentences(3)}
+    grains: dict[str, Extractor] = {
+        JUDGED: LLMExtractor(judge),
+        "1 sentence": Sentences(1),
+        "2 sentences": Sentences(2),
+        "3 sentences": Sentences(3),
+    }
     asked = [a for a in answers if a.triplet_id in few]
     results = {name: recorded(OneCall(cut, judge), triplets, asked) for name, cut in grains.items()}
     return results if all(results.values()) else {}
@@ -206,5 +251,7 @@ def by_grain(judge: Judge, triplets: Sequence[Triplet], answers: Sequence[Answer
 def shared(grains: Mapping[str, Sequence[EMSResult]]) -> pd.DataFrame:
     """F1 of the answers that all forms of `by_grain` have, as a frame of values; the metric is the form."""
     keys = set.intersection(*({(r.triplet_id, r.model) for r in rows} for rows in grains.values()))
-    both = {name: [r for r in rows if (r.triplet_id, r.model) in keys] for name, rows in grains.items()}
+    both = {
+        name: [r for r in rows if (r.triplet_id, r.model) in keys] for name, rows in grains.items()
+    }
     return to_frame(both).query("part == 'F1'")

@@ -23,22 +23,48 @@ from ems.types import InputError
 # By task: the title that heads its box, and which of its places become which slots. A caption ends a box.
 BOXES = {
     "answer": ("Individual LLM Answer Generation Prompt", {r"<\s*Question\s*>": "$question"}),
-    "consolidate": ("Consolidated Answer Generation Prompt", {
-        r"<\s*Question\s*>": "$question", r"<\s*Attached\s+pdf\s+file\s*>": "$document",
-        r"(?:Answer Version \d+:\s*<\s*Answer[_ ]Version[_ ]\d+\s*>\s*)+": "$versions\n"}),
+    "consolidate": (
+        "Consolidated Answer Generation Prompt",
+        {
+            r"<\s*Question\s*>": "$question",
+            r"<\s*Attached\s+pdf\s+file\s*>": "$document",
+            r"(?:Answer Version \d+:\s*<\s*Answer[_ ]Version[_ ]\d+\s*>\s*)+": "$versions\n",
+        },
+    ),
     "extract": ("Saliency Points Extraction Prompt", {r"<\s*ans\s*>": "<text>\n$answer\n</text>"}),
-    "match": ("Saliency Points Matching Prompt", {r"<\s*ref\s*>": "$reference",
-                                                  r"<\s*candid\s*>": "[\n$candidates\n]"}),
-    "score": ("Alignment Scoring Prompt", {r"<\s*kp1\s*>": "$reference", r"<\s*kp2\s*>": "$candidate",
-                                           r"\{\s*max[_ ]score\s*\}": "$max_score"}),
+    "match": (
+        "Saliency Points Matching Prompt",
+        {r"<\s*ref\s*>": "$reference", r"<\s*candid\s*>": "[\n$candidates\n]"},
+    ),
+    "score": (
+        "Alignment Scoring Prompt",
+        {
+            r"<\s*kp1\s*>": "$reference",
+            r"<\s*kp2\s*>": "$candidate",
+            r"\{\s*max[_ ]score\s*\}": "$max_score",
+        },
+    ),
 }
-TOPICS = ("themes and guidance", "risks and uncertainties", "strategy and priorities", "industry and economy",
-          "cash flow and capital allocation")
+TOPICS = (
+    "themes and guidance",
+    "risks and uncertainties",
+    "strategy and priorities",
+    "industry and economy",
+    "cash flow and capital allocation",
+)
 # The beginning of the SHA-256 of the letters and digits of each part, as printed.
-HASHES = {"Q1": "abf8b499323c0426", "Q2": "f6127ea01325a4f2", "Q3": "e21564347afc5714",
-          "Q4": "4e3b416e49e7a71f", "Q5": "6324facf36816893",
-          "answer": "c632f85060dba104", "consolidate": "35da86a76e0d58f6",
-          "extract": "eb05a3000a9967de", "match": "427905df1ede1085", "score": "7286f40c4797ae50"}
+HASHES = {
+    "Q1": "abf8b499323c0426",
+    "Q2": "f6127ea01325a4f2",
+    "Q3": "e21564347afc5714",
+    "Q4": "4e3b416e49e7a71f",
+    "Q5": "6324facf36816893",
+    "answer": "c632f85060dba104",
+    "consolidate": "35da86a76e0d58f6",
+    "extract": "eb05a3000a9967de",
+    "match": "427905df1ede1085",
+    "score": "7286f40c4797ae50",
+}
 CAPTION = r"figure\d{1,2}theprompt"
 LIST_ENTRY = re.compile(r'\d{1,2}\. |- |["\[\]]|<[^<>]{1,30}>$|-?\d{1,2}$')
 LABEL = re.compile(r"[A-Z{][^.!?\":]{0,60}:(?: |$)|Example \d+:?$")
@@ -83,11 +109,15 @@ def parts_of(text: str) -> dict[str, str]:
     for task, (title, _) in BOXES.items():
         titles = re.finditer(letters(title), plain_letters)
         starts = [match.end() for match in titles if match.start() > start]
-        ends = [(caption - begin, begin, caption) for begin in starts for caption in captions
-                if caption > begin]
+        ends = [
+            (caption - begin, begin, caption)
+            for begin in starts
+            for caption in captions
+            if caption > begin
+        ]
         if ends:
             _, begin, caption = min(ends)
-            parts[task] = reflowed(text[places[begin - 1] + 1:places[caption]])
+            parts[task] = reflowed(text[places[begin - 1] + 1 : places[caption]])
     return parts
 
 
@@ -99,7 +129,11 @@ def reflowed(text: str) -> str:
         if not line:
             after_gap = True
             continue
-        if not blocks or begins_block(line, blocks[-1]) or (after_gap and blocks[-1][-1] in '.:?!"]>'):
+        if (
+            not blocks
+            or begins_block(line, blocks[-1])
+            or (after_gap and blocks[-1][-1] in '.:?!"]>')
+        ):
             blocks.append(line)
         elif re.search(r"[a-z]-$", blocks[-1]) and line[0].islower():
             blocks[-1] = blocks[-1][:-1] + line
@@ -125,7 +159,9 @@ def template(task: str, text: str) -> str:
     for pattern, slot in BOXES[task][1].items():
         text, found = re.subn(pattern, slot, text, flags=re.IGNORECASE)
         if not found:
-            raise InputError(f"the {task} prompt has no place for {slot.strip()!r}; give the whole paper")
+            raise InputError(
+                f"the {task} prompt has no place for {slot.strip()!r}; give the whole paper"
+            )
     return ("$context\n" if task == "answer" else "") + text.strip() + "\n"
 
 
@@ -137,25 +173,36 @@ def import_prompts(source: Path) -> tuple[Path, list[str]]:
     """
     parts = parts_of(plain(read_text(source)))
     if missing := [name for name, text in parts.items() if not text]:
-        raise InputError(f"{source} lacks {', '.join(missing)} of the appendix; give the whole paper as text")
+        raise InputError(
+            f"{source} lacks {', '.join(missing)} of the appendix; give the whole paper as text"
+        )
     templates = {task: template(task, parts[task]) for task in BOXES}
-    questions = [{"id": f"Q{i}", "topic": topic, "question": parts[f"Q{i}"].replace("\n", " ")}
-                 for i, topic in enumerate(TOPICS, 1)]
+    questions = [
+        {"id": f"Q{i}", "topic": topic, "question": parts[f"Q{i}"].replace("\n", " ")}
+        for i, topic in enumerate(TOPICS, 1)
+    ]
     folder = home() / "prompts" / "paper"
     for task, text in templates.items():
         write_file(folder / f"{task}.txt", [text])
     text = yaml.safe_dump(questions, sort_keys=False, allow_unicode=True, width=120)
     write_file(folder / "questions.yaml", [text])
-    differing = [name for name, text in parts.items()
-                 if not hashlib.sha256(letters(text).encode()).hexdigest().startswith(HASHES[name])]
+    differing = [
+        name
+        for name, text in parts.items()
+        if not hashlib.sha256(letters(text).encode()).hexdigest().startswith(HASHES[name])
+    ]
     return folder, differing
 
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
-        sys.exit("usage: python notebooks/study/paper_prompts.py FILE.txt (the text of arXiv:2503.16575)")
+        sys.exit(
+            "usage: python notebooks/study/paper_prompts.py FILE.txt (the text of arXiv:2503.16575)"
+        )
     try:
         place, others = import_prompts(Path(sys.argv[1]))
     except InputError as error:
         sys.exit(str(error))
-    print(f"written to {place}; parts with other words than expected: {', '.join(others) or 'none'}")
+    print(
+        f"written to {place}; parts with other words than expected: {', '.join(others) or 'none'}"
+    )

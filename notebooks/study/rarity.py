@@ -14,8 +14,8 @@ from ems.local.words import TABLE, read
 
 from .datasets import SETS
 
-STEMS = 8000           # the most common ones are kept
-SHORT = 80             # characters; shorter texts, such as a speaker's name, are not counted
+STEMS = 8000  # the most common ones are kept
+SHORT = 80  # characters; shorter texts, such as a speaker's name, are not counted
 ABOUT = """# A weight, then the stems that have it: minus the logarithm of the share of texts with the stem.
 # Six sources count alike: paragraphs of ten earnings calls; answers and references of FinanceBench, FinDVer,
 # RAGChecker's pairs of even number, K-QA; REALSumm's summaries. Made by notebooks/study/rarity.py.
@@ -25,12 +25,20 @@ ABOUT = """# A weight, then the stems that have it: minus the logarithm of the s
 def table(mirror: Path) -> str:
     """The text of the table."""
     shares: dict[str, float] = defaultdict(float)
-    sources = [[line for path in sorted(mirror.glob(files)) for line in path.read_text("utf-8").splitlines()]
-               for files in ("transcripts/*.txt", "realsumm/data/REALSumm/summaries/*")]
+    sources = [
+        [
+            line
+            for path in sorted(mirror.glob(files))
+            for line in path.read_text("utf-8").splitlines()
+        ]
+        for files in ("transcripts/*.txt", "realsumm/data/REALSumm/summaries/*")
+    ]
     for name in ("financebench", "findver", "ragchecker", "kqa"):
         triplets, answers, _ = SETS[name].load()
         kept = {t.id for t in triplets if name != "ragchecker" or int(t.id) % 2 == 0}
-        texts = [t.reference or " ".join(p.text for p in t.points) for t in triplets if t.id in kept]
+        texts = [
+            t.reference or " ".join(p.text for p in t.points) for t in triplets if t.id in kept
+        ]
         sources.append(texts + [a.answer for a in answers if a.triplet_id in kept])
     for texts in sources:
         long = [text for text in texts if len(text) > SHORT]

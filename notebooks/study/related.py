@@ -19,7 +19,7 @@ from ems.stats import mean_over
 from . import datasets
 
 KEYS = ["paper", "table", "row", "column"]
-DIGITS = {"accuracy": 1, "recall": 2, "percent": 0, "count": 0}      # by measure, as printed
+DIGITS = {"accuracy": 1, "recall": 2, "percent": 0, "count": 0}  # by measure, as printed
 
 
 def tables(printed: Path, stored: Path, recompute: bool = False) -> pd.DataFrame:
@@ -28,7 +28,7 @@ def tables(printed: Path, stored: Path, recompute: bool = False) -> pd.DataFrame
     The gap is ours less printed. Ours are read from `stored`, or counted from the files and written there;
     nan where a released file is not pinned.
     """
-    read_text(printed)                                # InputError where it cannot be read
+    read_text(printed)  # InputError where it cannot be read
     cells = pd.read_csv(printed, keep_default_na=False, na_values={"printed": ""})
     if recompute:
         write_csv(stored, counted(cells))
@@ -38,13 +38,15 @@ def tables(printed: Path, stored: Path, recompute: bool = False) -> pd.DataFrame
 
 def counted(cells: pd.DataFrame) -> pd.DataFrame:
     """`KEYS`, ours, ci_low, ci_high and n of the cells whose files are all pinned."""
-    read = cache(datasets.rows_of)                    # each file once
+    read = cache(datasets.rows_of)  # each file once
     rows = []
     for cell in cells.itertuples(index=False):
         files = cell.file.split()
         if set(files) <= set(datasets.pins()):
             answers = [answer for file in files for answer in answers_of(file, cell, read)]
-            rows.append({**{key: getattr(cell, key) for key in KEYS}, **estimate(answers, cell.measure)})
+            rows.append(
+                {**{key: getattr(cell, key) for key in KEYS}, **estimate(answers, cell.measure)}
+            )
     return pd.DataFrame(rows)
 
 
@@ -56,15 +58,28 @@ def answers_of(file: str, cell: Any, read: Callable[[str], Any]) -> list[tuple[s
     if cell.paper == "FinanceBench":
         label, _, kind = cell.subset.partition(", ")
         questions = {q["financebench_id"]: q for q in read(datasets.FINANCEBENCH_QUESTIONS)}
-        asked = [(questions[row["financebench_id"]], row["label"].split()[0].lower()) for row in read(file)]
-        return [(question["company"], float(said == label)) for question, said in asked
-                if kind in ("", question["question_type"])]
+        asked = [
+            (questions[row["financebench_id"]], row["label"].split()[0].lower())
+            for row in read(file)
+        ]
+        return [
+            (question["company"], float(said == label))
+            for question, said in asked
+            if kind in ("", question["question_type"])
+        ]
     if cell.measure == "recall":
-        relevant = {c["example_id"]: set(c["relevant_context"]) for c in read(datasets.FINDVER_CLAIMS)}
-        return [(row["report"], recall(row["retrieved_context"], relevant[row["example_id"]]))
-                for row in read(file)]
-    return [(row["report"], float(row["result"])) for row in read(file)
-            if cell.subset in ("all", row["subset"])]
+        relevant = {
+            c["example_id"]: set(c["relevant_context"]) for c in read(datasets.FINDVER_CLAIMS)
+        }
+        return [
+            (row["report"], recall(row["retrieved_context"], relevant[row["example_id"]]))
+            for row in read(file)
+        ]
+    return [
+        (row["report"], float(row["result"]))
+        for row in read(file)
+        if cell.subset in ("all", row["subset"])
+    ]
 
 
 def recall(found: list[int], relevant: set[int]) -> float:
@@ -77,12 +92,19 @@ def estimate(answers: list[tuple[str, float]], measure: str) -> dict[str, float]
     groups, values = zip(*answers, strict=True)
     mean = mean_over(values, groups)
     unit, digits = (len(answers) if measure == "count" else 100), DIGITS[measure]
-    return {"ours": round(unit * mean.value, digits), "ci_low": round(unit * mean.ci_low, digits or 1),
-            "ci_high": round(unit * mean.ci_high, digits or 1), "n": len(answers)}
+    return {
+        "ours": round(unit * mean.value, digits),
+        "ci_low": round(unit * mean.ci_low, digits or 1),
+        "ci_high": round(unit * mean.ci_high, digits or 1),
+        "n": len(answers),
+    }
 
 
 def compared(cells: pd.DataFrame) -> pd.DataFrame:
     """A row a paper and table: printed cells, how many could be counted, and how many of these are equal."""
     known = cells[cells["printed"].notna()]
     return known.groupby(["paper", "table"], sort=False).agg(
-        printed=("printed", "size"), counted=("ours", "count"), equal=("gap", lambda gaps: (gaps == 0).sum()))
+        printed=("printed", "size"),
+        counted=("ours", "count"),
+        equal=("gap", lambda gaps: (gaps == 0).sum()),
+    )

@@ -23,9 +23,12 @@ from .datasets import KEYS
 
 PROMPTS = Path(__file__).parent / "prompts"
 NOT_APPLICABLE = "not applicable"
-PASSAGES = 5               # of a document, laid before the judge; as many as OmniEval retrieves
-MAX_TOKENS = 32            # of a reply
-PAIRS, ANSWERS = 3, 20     # rated: pairs of each of RAGChecker's sets; FinanceBench's answers of each label
+PASSAGES = 5  # of a document, laid before the judge; as many as OmniEval retrieves
+MAX_TOKENS = 32  # of a reply
+PAIRS, ANSWERS = (
+    3,
+    20,
+)  # rated: pairs of each of RAGChecker's sets; FinanceBench's answers of each label
 FILE = "rubric_scores.csv"
 # Metrics shown beside the ratings.
 BESIDE = ("OmniEval", "EMS(LLM", "Coverage", "RAGChecker", "ROUGE-L", agreement.ANNOTATOR)
@@ -37,7 +40,7 @@ class Rubric:
 
     levels: tuple[str, ...]
     may_not_apply: bool = False
-    of_document: bool = False      # whether it is about the document
+    of_document: bool = False  # whether it is about the document
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -57,8 +60,9 @@ RUBRICS = {
 # --- asking ---
 
 
-def rated(triplets: Sequence[Triplet], answers: Sequence[Answer], judge: Judge, names: Sequence[str]
-          ) -> pd.DataFrame:
+def rated(
+    triplets: Sequence[Triplet], answers: Sequence[Answer], judge: Judge, names: Sequence[str]
+) -> pd.DataFrame:
     """What the judge says of each answer by each rubric in `names`.
 
     Columns: triplet_id, model, rubric, value, reason.
@@ -127,15 +131,21 @@ def ratings(folder: Path, judge: Judge | None = None) -> pd.DataFrame:
         triplets, answers, labels = datasets.ragchecker()
         ids = set(pair_sample(labels))
         pairs = [a for a in answers if a.triplet_id in ids]
-        tables = [rated(triplets, pairs, judge, ["accuracy", "completeness"]).assign(set="ragchecker")]
+        tables = [
+            rated(triplets, pairs, judge, ["accuracy", "completeness"]).assign(set="ragchecker")
+        ]
         triplets, answers, labels = datasets.financebench(contexts=True)
         drawn = set(answer_sample(labels))
         some = [a for a in answers if (a.triplet_id, a.model) in drawn]
         tables.append(rated(triplets, some, judge, ["hallucination"]).assign(set="financebench"))
         write_csv(folder / FILE, pd.concat(tables)[["set", *KEYS, "rubric", "value", "reason"]])
     read_text(folder / FILE)
-    return pd.read_csv(folder / FILE, dtype={"triplet_id": str, "model": str}, keep_default_na=False,
-                       na_values={"value": ""})
+    return pd.read_csv(
+        folder / FILE,
+        dtype={"triplet_id": str, "model": str},
+        keep_default_na=False,
+        na_values={"value": ""},
+    )
 
 
 def beside_metrics(rated: pd.DataFrame, folder: Path, **settings: Any) -> pd.DataFrame:
@@ -145,9 +155,11 @@ def beside_metrics(rated: pd.DataFrame, folder: Path, **settings: Any) -> pd.Dat
     (`agreement.answer_agreement`, recall) on FinanceBench's answers. Columns: labels, metric, value, ci_low,
     ci_high, n. Labels and other metrics are those stored in `folder`; `settings` are the bootstrap's.
     """
-    turned = rated["rubric"] == "hallucination"                       # of it less is better
-    wide = rated.assign(value=rated["value"].where(~turned, 1 - rated["value"]),
-                        metric="OmniEval " + rated["rubric"].where(~turned, "no hallucination") + " Score")
+    turned = rated["rubric"] == "hallucination"  # of it less is better
+    wide = rated.assign(
+        value=rated["value"].where(~turned, 1 - rated["value"]),
+        metric="OmniEval " + rated["rubric"].where(~turned, "no hallucination") + " Score",
+    )
     tables = []
     for name, ratings in wide.groupby("set", sort=False):
         labels, scores = agreement.stored(name, folder)
@@ -155,10 +167,14 @@ def beside_metrics(rated: pd.DataFrame, folder: Path, **settings: Any) -> pd.Dat
         scores = ratings.merge(scores, on=KEYS)
         if name == "ragchecker":
             labels = labels[labels["instance_id"].isin(scores["triplet_id"])]
-            found = agreement.pair_agreement(labels, scores, **settings).query("measure == 'Spearman'")
+            found = agreement.pair_agreement(labels, scores, **settings).query(
+                "measure == 'Spearman'"
+            )
             found = found.assign(labels="preference, " + found["asked"])
         else:
-            found = agreement.answer_agreement(labels.merge(scores[KEYS]), scores, "Recall", **settings)
+            found = agreement.answer_agreement(
+                labels.merge(scores[KEYS]), scores, "Recall", **settings
+            )
             found = found.query("measure == 'AUC'").assign(labels="right or wrong")
         tables.append(found[found["metric"].str.startswith(BESIDE)])
     return pd.concat(tables)[["labels", "metric", "value", "ci_low", "ci_high", "n"]]

@@ -20,7 +20,7 @@ from ems.io import say, some
 from ems.stats import auc, paired_table, summarise, with_verdicts
 from ems.types import InputError
 
-LEAST = 0.05              # of p, below which two systems are told apart
+LEAST = 0.05  # of p, below which two systems are told apart
 KEYS = ["group", "triplet_id"]
 
 
@@ -30,19 +30,30 @@ def labelled(sizes: Mapping[str, Any], models: Iterable[str]) -> dict[str, Any]:
     absent = [model for model in sizes if model not in present]
     if 0 < len(absent) < len(sizes):
         say(f"no answers of {some(absent)} in this run; there are {some(present, 9)}")
-    return {model: size for model, size in sizes.items() if model in present} or {m: m for m in present}
+    return {model: size for model, size in sizes.items() if model in present} or {
+        m: m for m in present
+    }
 
 
 def as_values(scores: pd.DataFrame, metrics: Mapping[str, str]) -> pd.DataFrame:
     """Columns of `scores` as a frame of values (`ems.frames.COLUMNS`), each a metric with the part Score."""
     whose = scores[["model", "triplet_id", "group"]]
-    frames = [whose.assign(metric=name, part="Score", value=scores[column].astype(float))
-              for name, column in metrics.items()]
-    return pd.concat(frames, ignore_index=True).assign(num=nan, den=nan, units=1, unscored=0, signature="")
+    frames = [
+        whose.assign(metric=name, part="Score", value=scores[column].astype(float))
+        for name, column in metrics.items()
+    ]
+    return pd.concat(frames, ignore_index=True).assign(
+        num=nan, den=nan, units=1, unscored=0, signature=""
+    )
 
 
-def families(scores: pd.DataFrame, metrics: Mapping[str, str], systems: Mapping[str, tuple[str, str, float]],
-             cluster: str = "group", seed: int = 7) -> tuple[pd.DataFrame, pd.DataFrame]:
+def families(
+    scores: pd.DataFrame,
+    metrics: Mapping[str, str],
+    systems: Mapping[str, tuple[str, str, float]],
+    cluster: str = "group",
+    seed: int = 7,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Means by system (`ems.summarise`), and each system against the next smaller one of its family
     (`ems.paired_table`), both with columns family and size in billions of parameters.
 
@@ -54,7 +65,9 @@ def families(scores: pd.DataFrame, metrics: Mapping[str, str], systems: Mapping[
     steps = []
     for family in dict.fromkeys(family for family, _ in known.values()):
         names = [name for name in known if known[name][0] == family]
-        pairs = paired_table(values[values["model"].isin(names)], models=names, cluster=cluster, seed=seed)
+        pairs = paired_table(
+            values[values["model"].isin(names)], models=names, cluster=cluster, seed=seed
+        )
         nearest = pairs["a"].map(names.index) - pairs["b"].map(names.index) == 1
         steps.append(pairs[nearest])
     tables = summarise(values, cluster=cluster), with_verdicts(pd.concat(steps, ignore_index=True))
@@ -73,8 +86,13 @@ def areas(values: pd.DataFrame, pairs: pd.DataFrame) -> list[float]:
     return found
 
 
-def ranking(scores: pd.DataFrame, labels: pd.DataFrame, metrics: Mapping[str, str], resamples: int = 1000,
-            seed: int = 7) -> pd.DataFrame:
+def ranking(
+    scores: pd.DataFrame,
+    labels: pd.DataFrame,
+    metrics: Mapping[str, str],
+    resamples: int = 1000,
+    seed: int = 7,
+) -> pd.DataFrame:
     """How well each metric orders systems by their share of right answers; a row per metric.
 
     `metrics` maps names for people to columns of `scores`. Pairs of systems with equal shares are left out.
@@ -98,15 +116,30 @@ def ranking(scores: pd.DataFrame, labels: pd.DataFrame, metrics: Mapping[str, st
         differences = pairs.differences(scores, column)
         right, wrong = _told_apart(differences.groupby("group").mean().to_numpy())
         distance = np.abs(_one_sided(differences, resamples, seed) - expected)
-        rows.append({"metric": name, "kendall": stats.kendalltau(means, pairs.share).statistic,
-                     "pairs": pairs.in_order(means), "ci_low": low, "ci_high": high,
-                     "soft": 1 - distance.mean(), "apart_right": right, "apart_wrong": wrong,
-                     "of": len(pairs.worse)})
+        rows.append(
+            {
+                "metric": name,
+                "kendall": stats.kendalltau(means, pairs.share).statistic,
+                "pairs": pairs.in_order(means),
+                "ci_low": low,
+                "ci_high": high,
+                "soft": 1 - distance.mean(),
+                "apart_right": right,
+                "apart_wrong": wrong,
+                "of": len(pairs.worse),
+            }
+        )
     return pd.DataFrame(rows).set_index("metric")
 
 
-def differences(scores: pd.DataFrame, labels: pd.DataFrame, metrics: Mapping[str, str], against: str,
-                resamples: int = 1000, seed: int = 7) -> pd.DataFrame:
+def differences(
+    scores: pd.DataFrame,
+    labels: pd.DataFrame,
+    metrics: Mapping[str, str],
+    against: str,
+    resamples: int = 1000,
+    seed: int = 7,
+) -> pd.DataFrame:
     """By how much each metric puts more pairs of systems in the right order than the metric `against` does.
 
     difference, and its 95 % interval when whole groups are resampled, for both metrics alike; p, two-sided,
@@ -119,17 +152,31 @@ def differences(scores: pd.DataFrame, labels: pd.DataFrame, metrics: Mapping[str
         two = [metrics[name], metrics[against]]
         known = scores.dropna(subset=two)
         known = known.assign(**{column: stats.zscore(known[column]) for column in two})
-        (one, drawn), (other, drawn_other) = (pairs.means(known, column, resamples, seed) for column in two)
+        (one, drawn), (other, drawn_other) = (
+            pairs.means(known, column, resamples, seed) for column in two
+        )
         observed = pairs.in_order(one) - pairs.in_order(other)
-        low, high = np.nanpercentile(pairs.in_order(drawn) - pairs.in_order(drawn_other), [2.5, 97.5])
+        low, high = np.nanpercentile(
+            pairs.in_order(drawn) - pairs.in_order(drawn_other), [2.5, 97.5]
+        )
         codes = pd.Categorical(known["model"], categories=pairs.share.index).codes
         swap = rng.random((resamples, len(known))) < 0.5
         mixed = [np.where(swap, known[a], known[b]) for a, b in (two, two[::-1])]
-        permuted = [pairs.in_order(values @ np.eye(len(pairs.share))[codes] / np.bincount(codes))
-                    for values in mixed]
+        permuted = [
+            pairs.in_order(values @ np.eye(len(pairs.share))[codes] / np.bincount(codes))
+            for values in mixed
+        ]
         extreme = np.abs(permuted[0] - permuted[1]) >= abs(observed) - 1e-9
-        rows.append({"metric": name, "against": against, "difference": observed, "ci_low": low,
-                     "ci_high": high, "p": (extreme.sum() + 1) / (resamples + 1)})
+        rows.append(
+            {
+                "metric": name,
+                "against": against,
+                "difference": observed,
+                "ci_low": low,
+                "ci_high": high,
+                "p": (extreme.sum() + 1) / (resamples + 1),
+            }
+        )
     return pd.DataFrame(rows).set_index("metric").loc[[name for name in metrics if name != against]]
 
 
@@ -138,29 +185,41 @@ class _Pairs:
 
     def __init__(self, labels: pd.DataFrame):
         self.share = labels.groupby("model")["correct"].mean().sort_values()
-        pairs = [(i, j) for i, j in combinations(range(len(self.share)), 2)
-                 if self.share.iloc[i] < self.share.iloc[j]]
+        pairs = [
+            (i, j)
+            for i, j in combinations(range(len(self.share)), 2)
+            if self.share.iloc[i] < self.share.iloc[j]
+        ]
         if not pairs:
-            raise InputError(f"nothing to rank: {len(self.share)} systems with one share of right answers")
+            raise InputError(
+                f"nothing to rank: {len(self.share)} systems with one share of right answers"
+            )
         self.worse, self.better = np.array(pairs).T
 
     def in_order(self, means: np.ndarray) -> Any:
         """The share of pairs whose better system has the higher mean, along the last axis; ties half."""
         return ((np.sign(means[..., self.better] - means[..., self.worse]) + 1) / 2).mean(axis=-1)
 
-    def means(self, scores: pd.DataFrame, column: str, resamples: int, seed: int
-              ) -> tuple[np.ndarray, np.ndarray]:
+    def means(
+        self, scores: pd.DataFrame, column: str, resamples: int, seed: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The systems' means, and a row of them for each time that groups are drawn with replacement."""
-        cells = scores.pivot_table(index="group", columns="model", values=column, aggfunc=["sum", "count"])
-        sums, counts = (cells[kind][self.share.index].fillna(0).to_numpy() for kind in ("sum", "count"))
+        cells = scores.pivot_table(
+            index="group", columns="model", values=column, aggfunc=["sum", "count"]
+        )
+        sums, counts = (
+            cells[kind][self.share.index].fillna(0).to_numpy() for kind in ("sum", "count")
+        )
         chances = np.full(len(sums), 1 / len(sums))
         times = np.random.default_rng(seed).multinomial(len(sums), chances, resamples)
-        with np.errstate(invalid="ignore"):                  # nan: a system without a value in a draw
+        with np.errstate(invalid="ignore"):  # nan: a system without a value in a draw
             return sums.sum(axis=0) / counts.sum(axis=0), (times @ sums) / (times @ counts)
 
     def differences(self, scores: pd.DataFrame, column: str) -> pd.DataFrame:
         """The better system's value less the worse one's: a row per triplet, a column per pair."""
-        table = scores.pivot(index=KEYS, columns="model", values=column)[self.share.index].astype(float)
+        table = scores.pivot(index=KEYS, columns="model", values=column)[self.share.index].astype(
+            float
+        )
         values = table.to_numpy()
         return pd.DataFrame(values[:, self.better] - values[:, self.worse], index=table.index)
 

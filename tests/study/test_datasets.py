@@ -31,6 +31,7 @@ def places(tmp_path, monkeypatch):
 
 # --- files ---
 
+
 def test_a_download_is_verified_kept_and_not_repeated(places):
     cached, host = places
     host.write_bytes(CONTENT)
@@ -38,16 +39,20 @@ def test_a_download_is_verified_kept_and_not_repeated(places):
     host.unlink()
     assert datasets.source(NAME) == cached
     assert cached.read_bytes() == CONTENT
-    cached.write_bytes(CONTENT[:-1])                    # a damaged cache is fetched again
+    cached.write_bytes(CONTENT[:-1])  # a damaged cache is fetched again
     host.write_bytes(CONTENT)
     assert datasets.source(NAME).read_bytes() == CONTENT
 
 
-@pytest.mark.parametrize(("content", "says"), [
-    (CONTENT[:100], "100 bytes were read"), (CONTENT + b"x", f"{len(CONTENT) + 1} bytes were read"),
-    (CONTENT[:-1] + b"x", "is not the file pinned"),        # the right size, another content
-    (None, "No such file or directory"),
-])
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (CONTENT[:100], "100 bytes were read"),
+        (CONTENT + b"x", f"{len(CONTENT) + 1} bytes were read"),
+        (CONTENT[:-1] + b"x", "is not the file pinned"),  # the right size, another content
+        (None, "No such file or directory"),
+    ],
+)
 def test_a_failed_download_leaves_nothing(places, content, says):
     cached, host = places
     if content is not None:
@@ -64,7 +69,7 @@ def test_the_mirror_comes_first_and_a_part_of_a_file_is_named(places, tmp_path, 
     monkeypatch.setenv("EMS_DATA_MIRROR", str(tmp_path / "mirror"))
     with pytest.warns(UserWarning, match="a.json is not the whole file of owner/repo"):
         assert datasets.rows_of(NAME) == [3]
-    there.write_bytes(CONTENT)                          # whole, and no JSON
+    there.write_bytes(CONTENT)  # whole, and no JSON
     with refused("is not JSON", "fetch it from owner/repo"):
         datasets.rows_of(NAME)
     monkeypatch.setenv("EMS_DATA_MIRROR", str(tmp_path / "absent"))
@@ -74,8 +79,12 @@ def test_the_mirror_comes_first_and_a_part_of_a_file_is_named(places, tmp_path, 
 
 def test_every_pin_is_whole_and_other_names_are_refused():
     pins = datasets.pins()
-    assert {name.split("/")[0] for name in pins} == set(datasets.SETS) - {"systems"}          # these are of findver
-    assert all(len(pin.sha256) == 64 and len(pin.commit) == 40 and pin.size > 0 for pin in pins.values())
+    assert {name.split("/")[0] for name in pins} == set(datasets.SETS) - {
+        "systems"
+    }  # these are of findver
+    assert all(
+        len(pin.sha256) == 64 and len(pin.commit) == 40 and pin.size > 0 for pin in pins.values()
+    )
     assert len(datasets.pinned(datasets.FINANCEBENCH_RESULTS)) == 16
     with refused("other.json is not pinned in data/upstream.csv"):
         datasets.source("findver/data/other.json")
@@ -83,13 +92,18 @@ def test_every_pin_is_whole_and_other_names_are_refused():
 
 # --- sets, made small ---
 
+
 @pytest.fixture
 def small(tmp_path, monkeypatch):
     """Writes rows to a file of a mirror, and makes it the mirror."""
+
     def put(name, rows):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("\n".join(map(json.dumps, rows)) if name.endswith("l") else json.dumps(rows))
+        path.write_text(
+            "\n".join(map(json.dumps, rows)) if name.endswith("l") else json.dumps(rows)
+        )
+
     monkeypatch.setenv("EMS_DATA_MIRROR", str(tmp_path))
     return put
 
@@ -97,34 +111,58 @@ def small(tmp_path, monkeypatch):
 @pytest.mark.filterwarnings("ignore:.*is not the whole file")
 def test_findver_is_joined_by_id_and_both_spellings_are_read(small):
     claim = {"subset": "ie", "report": "X-2024_10-Q.json", "entailment_label": True}
-    small(datasets.FINDVER_CLAIMS, [
-        {**claim, "example_id": "ie-val-0", "statement": "s0", "explanation": "e0"},
-        {**claim, "example_id": "numeric-val-1", "statement": "s1", "explaination": "e1"}])
+    small(
+        datasets.FINDVER_CLAIMS,
+        [
+            {**claim, "example_id": "ie-val-0", "statement": "s0", "explanation": "e0"},
+            {**claim, "example_id": "numeric-val-1", "statement": "s1", "explaination": "e1"},
+        ],
+    )
     header = "<|start_header_id|>assistant<|end_header_id|>\n\n"
-    said = [{**claim, "example_id": id_, "statement": f"s{i}", "result": i == 0,
-             "output": [f"{header}so s{i} is {'refuted' if i else 'false'}"]}
-            for i, id_ in enumerate(("ie-testmini-0", "numeric-testmini-1"))]
+    said = [
+        {
+            **claim,
+            "example_id": id_,
+            "statement": f"s{i}",
+            "result": i == 0,
+            "output": [f"{header}so s{i} is {'refuted' if i else 'false'}"],
+        }
+        for i, id_ in enumerate(("ie-testmini-0", "numeric-testmini-1"))
+    ]
     for stem, *_ in datasets.FINDVER_SYSTEMS.values():
         small(f"{datasets.FINDVER_OUTPUTS}/processed_cot_outputs/{stem}.json", said[::-1])
     triplets, answers, labels = datasets.findver()
     assert [(t.id, t.group, t.reference) for t in triplets] == [
-        ("ie-testmini-0", "X-2024_10-Q", "e0"), ("numeric-testmini-1", "X-2024_10-Q", "e1")]
+        ("ie-testmini-0", "X-2024_10-Q", "e0"),
+        ("numeric-testmini-1", "X-2024_10-Q", "e1"),
+    ]
     assert {(a.triplet_id, a.answer) for a in answers} == {
-        ("ie-testmini-0", "so s0 is false"), ("numeric-testmini-1", "so s1 is refuted")}
+        ("ie-testmini-0", "so s0 is false"),
+        ("numeric-testmini-1", "so s1 is refuted"),
+    }
     first = labels[labels["triplet_id"] == "ie-testmini-0"]
     assert list(first["size"]) == [3.0, 8.0, 70.0]
     assert (first["correct"].all(), first["stated"].any()) == (True, False)
-    small(datasets.FINDVER_CLAIMS, [{**claim, "example_id": "ie-val-0", "statement": "other", "explanation": "e"}])
+    small(
+        datasets.FINDVER_CLAIMS,
+        [{**claim, "example_id": "ie-val-0", "statement": "other", "explanation": "e"}],
+    )
     with refused("is not the claim of that id"):
         datasets.findver()
 
 
-@pytest.mark.parametrize(("raw", "clean"), [
-    ("<|start_header_id|>assistant<|start_header_id|>assistant<|end_header_id|>\n\nYes.", "Yes."),
-    ("<|start_header_id|>assistant[iV Yes.", "[iV Yes."),                # the header broke off
-    ("Yes.<|python_tag|> No.<|reserved_special_token_198|>", "Yes. No."),
-    ("assets < 5 | 3 <| 4", "assets < 5 | 3 <| 4"),
-])
+@pytest.mark.parametrize(
+    ("raw", "clean"),
+    [
+        (
+            "<|start_header_id|>assistant<|start_header_id|>assistant<|end_header_id|>\n\nYes.",
+            "Yes.",
+        ),
+        ("<|start_header_id|>assistant[iV Yes.", "[iV Yes."),  # the header broke off
+        ("Yes.<|python_tag|> No.<|reserved_special_token_198|>", "Yes. No."),
+        ("assets < 5 | 3 <| 4", "assets < 5 | 3 <| 4"),
+    ],
+)
 def test_chat_tokens_are_taken_off(raw, clean):
     assert datasets.without_chat_tokens(raw) == clean
 
@@ -133,15 +171,38 @@ def test_chat_tokens_are_taken_off(raw, clean):
 def test_financebench_labels_are_brought_to_three_words(small, monkeypatch):
     result = f"{datasets.FINANCEBENCH_RESULTS}/llama2_sharedStore.jsonl"
     monkeypatch.setattr(datasets, "pinned", lambda folder: [result])
-    small(datasets.FINANCEBENCH_QUESTIONS, [
-        {"financebench_id": f"f{i}", "company": "3M", "question": f"q{i}", "answer": f"${i}.00", "question_type": "t",
-         "evidence": [{"evidence_text_full_page": "page one"}, {"evidence_text_full_page": "page two"}]} for i in range(3)])
-    said = [("f2", "q2", "Refusal", "no"), ("f0", "q0", " Correct answer", 0), ("f1", "q1", "Incorrect Answer", " 7 ")]
-    rows = [{"financebench_id": i, "question": q, "label": label, "model_answer": a} for i, q, label, a in said]
+    small(
+        datasets.FINANCEBENCH_QUESTIONS,
+        [
+            {
+                "financebench_id": f"f{i}",
+                "company": "3M",
+                "question": f"q{i}",
+                "answer": f"${i}.00",
+                "question_type": "t",
+                "evidence": [
+                    {"evidence_text_full_page": "page one"},
+                    {"evidence_text_full_page": "page two"},
+                ],
+            }
+            for i in range(3)
+        ],
+    )
+    said = [
+        ("f2", "q2", "Refusal", "no"),
+        ("f0", "q0", " Correct answer", 0),
+        ("f1", "q1", "Incorrect Answer", " 7 "),
+    ]
+    rows = [
+        {"financebench_id": i, "question": q, "label": label, "model_answer": a}
+        for i, q, label, a in said
+    ]
     small(result, rows)
     triplets, answers, labels = datasets.financebench()
     assert triplets[0] == Triplet("f0", "3M", "q0", "$0.00")
-    assert answers == [Answer(i, "llama2_sharedStore", a) for i, a in (("f2", "no"), ("f0", "0"), ("f1", "7"))]
+    assert answers == [
+        Answer(i, "llama2_sharedStore", a) for i, a in (("f2", "no"), ("f0", "0"), ("f1", "7"))
+    ]
     assert list(labels["label"]) == ["refusal", "correct", "incorrect"]
     assert list(labels["correct"]) == [False, True, False]
     assert datasets.financebench(contexts=True)[0][0].context == "page one\n\npage two"
@@ -152,11 +213,20 @@ def test_financebench_labels_are_brought_to_three_words(small, monkeypatch):
 
 # --- sets, whole ---
 
+
 @pytest.mark.filterwarnings("ignore:.*is not the whole file")
-@pytest.mark.parametrize(("name", "triplets", "answers", "labels", "groups"), [
-    ("ragchecker", 140, 280, 280, 140), ("financebench", 150, 2400, 2400, 32),
-    ("findver", 700, 2100, 2100, 255), ("kqa", 50, 50, 399, 50)])
-def test_the_sets_as_they_are_and_labels_as_committed(mirror, name, triplets, answers, labels, groups):
+@pytest.mark.parametrize(
+    ("name", "triplets", "answers", "labels", "groups"),
+    [
+        ("ragchecker", 140, 280, 280, 140),
+        ("financebench", 150, 2400, 2400, 32),
+        ("findver", 700, 2100, 2100, 255),
+        ("kqa", 50, 50, 399, 50),
+    ],
+)
+def test_the_sets_as_they_are_and_labels_as_committed(
+    mirror, name, triplets, answers, labels, groups
+):
     if not (mirror / name).is_dir():
         pytest.skip(f"{mirror} has no {name}")
     loaded = datasets.SETS[name].load()

@@ -12,48 +12,91 @@ DATA, CLAIMS = ROOT / "data" / "q3-2024", ROOT / "data" / "human" / "findver_jud
 
 
 def result(model, points, labels):
-    return EMSResult("t1", model, (), points, (), group="g1", support=tuple(
-        Support(label, reason="" if label else "unreadable") for label in labels))
+    return EMSResult(
+        "t1",
+        model,
+        (),
+        points,
+        (),
+        group="g1",
+        support=tuple(Support(label, reason="" if label else "unreadable") for label in labels),
+    )
 
 
-FIRST = [result("x", ("a", "b", "b", "c"), ["supported", "silent", "silent", None]), result("y", ("d",), ["supported"])]
+FIRST = [
+    result("x", ("a", "b", "b", "c"), ["supported", "silent", "silent", None]),
+    result("y", ("d",), ["supported"]),
+]
 
 
 def test_labels_are_stored_without_texts_and_joined_again(tmp_path):
     path = write_csv(tmp_path / "labels.csv", document.label_table(FIRST))
     table = pd.read_csv(path)
     assert list(table.columns) == document.COLUMNS
-    assert table["point"].str.fullmatch("[0-9a-f]{12}").to_list() == [True] * 4       # a repeated point has one row
-    found, = document.with_stored_labels([result("x", ("c", "a", "new", "b"), []), result("z", ("a",), [])], path)
-    assert [s.label for s in found.support] == [None, "supported", None, "silent"]    # and nothing is known of z
+    assert (
+        table["point"].str.fullmatch("[0-9a-f]{12}").to_list() == [True] * 4
+    )  # a repeated point has one row
+    (found,) = document.with_stored_labels(
+        [result("x", ("c", "a", "new", "b"), []), result("z", ("a",), [])], path
+    )
+    assert [s.label for s in found.support] == [
+        None,
+        "supported",
+        None,
+        "silent",
+    ]  # and nothing is known of z
     assert [s.reason for s in found.support] == ["unreadable", "", "no label is stored", ""]
 
 
 def test_shares_and_a_second_reading_by_hand():
-    values = document.by_model([*FIRST, result("z", ("e",), [None]), result("w", (), [])], "supported").set_index("model")
-    assert values["value"].to_dict() == {"x": pytest.approx(1 / 3), "y": 1.0}         # no label, no value
+    values = document.by_model(
+        [*FIRST, result("z", ("e",), [None]), result("w", (), [])], "supported"
+    ).set_index("model")
+    assert values["value"].to_dict() == {"x": pytest.approx(1 / 3), "y": 1.0}  # no label, no value
     assert values["unscored"].to_dict() == {"x": 1, "y": 0}
     same = result("v", ("a",), ["silent"])
-    row = document.read_twice([*FIRST, same], [result("x", ("a", "b", "b", "c"), ["supported"] * 3 + ["silent"]), same]).iloc[0]
+    row = document.read_twice(
+        [*FIRST, same], [result("x", ("a", "b", "b", "c"), ["supported"] * 3 + ["silent"]), same]
+    ).iloc[0]
     # a: same, b: not, c: unscored at first, a of v: same. By chance: 1/3 * 2/3 (supported) + 2/3 * 1/3 (silent).
     assert (row["answers"], row["points"], row["same label"]) == (2, 3, pytest.approx(2 / 3))
     assert row["kappa"] == pytest.approx((2 / 3 - 4 / 9) / (1 - 4 / 9))
 
 
 def test_names_of_the_own_company_are_removed_and_others_stay():
-    points = ("Google Cloud of Alphabet grew 35%.", "GOOGL's TPUs and NVIDIA's GPUs.", "Metadata rose.")
-    one, = document.unnamed([EMSResult("t", "m", (), points, (), group="GOOGL"), EMSResult("u", "m", (), points, (), group="?")])
-    assert one.ans_points == ("the company Cloud of the company grew 35%.", "the company's TPUs and NVIDIA's GPUs.", "Metadata rose.")
+    points = (
+        "Google Cloud of Alphabet grew 35%.",
+        "GOOGL's TPUs and NVIDIA's GPUs.",
+        "Metadata rose.",
+    )
+    (one,) = document.unnamed(
+        [
+            EMSResult("t", "m", (), points, (), group="GOOGL"),
+            EMSResult("u", "m", (), points, (), group="?"),
+        ]
+    )
+    assert one.ans_points == (
+        "the company Cloud of the company grew 35%.",
+        "the company's TPUs and NVIDIA's GPUs.",
+        "Metadata rose.",
+    )
 
 
 def test_the_committed_labels_fit_the_committed_alignments(tmp_path):
     results = alignments_of(tmp_path, recorded("q3-2024/replies.jsonl"))
-    judged, again = (document.with_stored_labels(results, DATA / f"support_{name}.csv") for name in ("judged", "again"))
+    judged, again = (
+        document.with_stored_labels(results, DATA / f"support_{name}.csv")
+        for name in ("judged", "again")
+    )
     assert all(s.label for r in [*judged, *again] for s in r.support)
     assert sum(len(r.support) for r in judged) == sum(len(r.ans_points) for r in results) == 3758
     assert document.read_twice(judged, again).round(3).iloc[0].to_list() == [16, 257, 0.953, 0.908]
     accuracy = document.claim_accuracy(document.findver_claims(CLAIMS))
-    assert accuracy.round(3)[["claims", "right"]].to_numpy().tolist() == [[128, 0.781], [66, 0.636], [62, 0.935]]
+    assert accuracy.round(3)[["claims", "right"]].to_numpy().tolist() == [
+        [128, 0.781],
+        [66, 0.636],
+        [62, 0.935],
+    ]
 
 
 @pytest.mark.slow
@@ -65,7 +108,7 @@ def test_the_recorded_replies_give_the_committed_labels(mirror, tmp_path):
     for name, made in document.label_sets(results, calls, *judges).items():
         path = write_csv(tmp_path / f"{name}.csv", document.label_table(made))
         assert path.read_bytes() == (DATA / f"support_{name}.csv").read_bytes()
-    assert sum(judge.usage()["support"].stored for judge in judges) == 603            # 584 different prompts
+    assert sum(judge.usage()["support"].stored for judge in judges) == 603  # 584 different prompts
     of_claims = recorded("human/support_replies.jsonl")
     claims = document.findver_claims(tmp_path / "claims.csv", of_claims)
     assert of_claims.usage()["support"].stored == len(claims) == 128

@@ -4,30 +4,60 @@ import pandas as pd
 import pytest
 from study import ROOT, datasets, related
 
-PRINTED, STORED = ROOT / "data" / "paper" / "related_tables.csv", ROOT / "data" / "human" / "related_tables.csv"
+PRINTED, STORED = (
+    ROOT / "data" / "paper" / "related_tables.csv",
+    ROOT / "data" / "human" / "related_tables.csv",
+)
 FILES = {
-    datasets.FINANCEBENCH_QUESTIONS: [{"financebench_id": i, "company": f"c{i % 7}", "question_type": ["metrics", "novel"][i % 2]} for i in range(14)],
-    "marked": [{"financebench_id": i, "label": "Correct answer" if i < 6 else "Refusal"} for i in range(14)],
-    datasets.FINDVER_CLAIMS: [{"example_id": f"e{i}", "relevant_context": [1, 2]} for i in range(8)],
-    "judged": [{"example_id": f"e{i}", "report": f"r{i}", "result": i < 6, "subset": "ie" if i < 4 else "math",
-                "retrieved_context": [1, 5] if i % 2 else [2, 1]} for i in range(8)]}
+    datasets.FINANCEBENCH_QUESTIONS: [
+        {"financebench_id": i, "company": f"c{i % 7}", "question_type": ["metrics", "novel"][i % 2]}
+        for i in range(14)
+    ],
+    "marked": [
+        {"financebench_id": i, "label": "Correct answer" if i < 6 else "Refusal"} for i in range(14)
+    ],
+    datasets.FINDVER_CLAIMS: [
+        {"example_id": f"e{i}", "relevant_context": [1, 2]} for i in range(8)
+    ],
+    "judged": [
+        {
+            "example_id": f"e{i}",
+            "report": f"r{i}",
+            "result": i < 6,
+            "subset": "ie" if i < 4 else "math",
+            "retrieved_context": [1, 5] if i % 2 else [2, 1],
+        }
+        for i in range(8)
+    ],
+}
 
 
-@pytest.mark.parametrize(("paper", "measure", "file", "subset", "expected"), [
-    ("FinanceBench", "count", "marked", "correct", [(6, 14)]),
-    ("FinanceBench", "percent", "marked", "correct", [(43, 14)]),
-    ("FinanceBench", "count", "marked", "refusal, novel", [(4, 7)]),
-    ("FinanceBench", "count", "marked marked", "correct", [(12, 28)]),
-    ("FinDVer", "accuracy", "judged", "all", [(75.0, 8)]),
-    ("FinDVer", "accuracy", "judged", "math", [(50.0, 4)]),
-    ("FinDVer", "recall", "judged", "all", [(75.0, 8)]),
-    ("FinDVer", "accuracy", "unpinned", "all", []),
-])
+@pytest.mark.parametrize(
+    ("paper", "measure", "file", "subset", "expected"),
+    [
+        ("FinanceBench", "count", "marked", "correct", [(6, 14)]),
+        ("FinanceBench", "percent", "marked", "correct", [(43, 14)]),
+        ("FinanceBench", "count", "marked", "refusal, novel", [(4, 7)]),
+        ("FinanceBench", "count", "marked marked", "correct", [(12, 28)]),
+        ("FinDVer", "accuracy", "judged", "all", [(75.0, 8)]),
+        ("FinDVer", "accuracy", "judged", "math", [(50.0, 4)]),
+        ("FinDVer", "recall", "judged", "all", [(75.0, 8)]),
+        ("FinDVer", "accuracy", "unpinned", "all", []),
+    ],
+)
 def test_every_kind_of_cell_by_hand(monkeypatch, paper, measure, file, subset, expected):
     monkeypatch.setattr(datasets, "rows_of", FILES.__getitem__)
     monkeypatch.setattr(datasets, "pins", lambda: FILES)
-    cell = {**dict.fromkeys(related.KEYS, "x"), "paper": paper, "measure": measure, "file": file, "subset": subset}
-    assert [(row["ours"], row["n"]) for row in related.counted(pd.DataFrame([cell])).to_dict("records")] == expected
+    cell = {
+        **dict.fromkeys(related.KEYS, "x"),
+        "paper": paper,
+        "measure": measure,
+        "file": file,
+        "subset": subset,
+    }
+    assert [
+        (row["ours"], row["n"]) for row in related.counted(pd.DataFrame([cell])).to_dict("records")
+    ] == expected
 
 
 def test_the_committed_cells_beside_the_printed_ones():

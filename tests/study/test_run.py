@@ -1,7 +1,15 @@
 """What a notebook reads in a run where others were run with changed parameters, or not at all."""
 
 from doubles import recorded
-from study import absent, alignments_of, answers_of, judged_alignments, sample, triplets_of, values_of
+from study import (
+    absent,
+    alignments_of,
+    answers_of,
+    judged_alignments,
+    sample,
+    triplets_of,
+    values_of,
+)
 from study import recorded as those_recorded
 
 import ems
@@ -10,18 +18,30 @@ from ems.io import write_csv, write_jsonl
 
 
 def test_what_a_run_lacks_is_said_with_the_notebook_that_makes_it(tmp_path, capsys):
-    judge, triplets, few = recorded("q3-2024/replies.jsonl"), triplets_of(tmp_path), sample(answers_of(tmp_path), 1)
-    assert not absent(values_of(tmp_path))                       # the committed values: nothing is lacking, or said
+    judge, triplets, few = (
+        recorded("q3-2024/replies.jsonl"),
+        triplets_of(tmp_path),
+        sample(answers_of(tmp_path), 1),
+    )
+    assert not absent(values_of(tmp_path))  # the committed values: nothing is lacking, or said
     assert capsys.readouterr().out == ""
-    for metric, results in {"EMS(ROUGE)": ems.build(None, "rouge").evaluate(triplets, few),
-                            "EMS(LLM)": ems.build(judge, joint=True).evaluate(triplets, few)}.items():
+    for metric, results in {
+        "EMS(ROUGE)": ems.build(None, "rouge").evaluate(triplets, few),
+        "EMS(LLM)": ems.build(judge, joint=True).evaluate(triplets, few),
+    }.items():
         write_csv(tmp_path / "values_ems.csv", to_frame(results))
-        write_jsonl(tmp_path / "alignments.jsonl", ({"metric": metric, **r.to_dict()} for r in results))
+        write_jsonl(
+            tmp_path / "alignments.jsonl", ({"metric": metric, **r.to_dict()} for r in results)
+        )
         assert metric not in absent(values_of(tmp_path))
         judged = judged_alignments(tmp_path, judge)
         said = capsys.readouterr().out
         assert "lacks BLEU (notebook 2), " in said
-        assert ("EMS(LLM) (notebook 3), " in said) == (f"lacks EMS(LLM) by {judge.name}" in said) == (judged == [])
+        assert (
+            ("EMS(LLM) (notebook 3), " in said)
+            == (f"lacks EMS(LLM) by {judge.name}" in said)
+            == (judged == [])
+        )
     assert judged == alignments_of(tmp_path, judge) != []
 
 

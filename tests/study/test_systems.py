@@ -14,32 +14,48 @@ from ems.types import InputError
 def table(means, noise=0.0):
     """Scores of systems with these means over twelve groups; shares of right answers rise by the systems' names."""
     rng = np.random.default_rng(1)
-    rows = [(f"t{g}", name, f"g{g}", mean + noise * rng.normal(), g < 3 * sorted(means).index(name))
-            for g in range(12) for name, mean in means.items()]
+    rows = [
+        (f"t{g}", name, f"g{g}", mean + noise * rng.normal(), g < 3 * sorted(means).index(name))
+        for g in range(12)
+        for name, mean in means.items()
+    ]
     scores = pd.DataFrame(rows, columns=["triplet_id", "model", "group", "M", "correct"])
     return scores.drop(columns="correct"), scores.drop(columns="M")
 
 
-@pytest.mark.parametrize(("means", "noise", "expected"), [
-    ({"a": 0.1, "b": 0.2, "c": 0.3}, 0.001, [1.0, 1.0, 3, 0, 3]),
-    ({"a": 0.3, "b": 0.2, "c": 0.1}, 0.001, [-1.0, 0.0, 0, 3, 3]),
-    ({"a": 0.1, "b": 0.3, "c": 0.2}, 0.001, [1 / 3, 2 / 3, 2, 1, 3]),
-    ({"a": 0.2, "b": 0.2, "c": 0.3}, 0.0, [0.816497, 2.5 / 3, 0, 0, 3]),        # a tie counts half; no spread, no test
-])
+@pytest.mark.parametrize(
+    ("means", "noise", "expected"),
+    [
+        ({"a": 0.1, "b": 0.2, "c": 0.3}, 0.001, [1.0, 1.0, 3, 0, 3]),
+        ({"a": 0.3, "b": 0.2, "c": 0.1}, 0.001, [-1.0, 0.0, 0, 3, 3]),
+        ({"a": 0.1, "b": 0.3, "c": 0.2}, 0.001, [1 / 3, 2 / 3, 2, 1, 3]),
+        (
+            {"a": 0.2, "b": 0.2, "c": 0.3},
+            0.0,
+            [0.816497, 2.5 / 3, 0, 0, 3],
+        ),  # a tie counts half; no spread, no test
+    ],
+)
 def test_orders_by_hand(means, noise, expected):
     row = systems.ranking(*table(means, noise), {"M": "M"}, resamples=50).loc["M"]
-    assert row[["kendall", "pairs", "apart_right", "apart_wrong", "of"]].to_list() == pytest.approx(expected)
+    assert row[["kendall", "pairs", "apart_right", "apart_wrong", "of"]].to_list() == pytest.approx(
+        expected
+    )
     assert row["ci_low"] == row["ci_high"] == row["pairs"]
 
 
 def test_systems_are_told_apart_by_a_paired_t_test_over_groups_whatever_the_order_of_rows():
     scores, labels = table({"a": 0.10, "b": 0.11}, noise=0.02)
-    scores.loc[0, "M"] = np.nan                # a group without a value for one system
+    scores.loc[0, "M"] = np.nan  # a group without a value for one system
     wide = scores.pivot(index="group", columns="model", values="M").dropna()
     row = systems.ranking(scores, labels, {"M": "M"}, resamples=200).loc["M"]
-    assert row["apart_right"] + row["apart_wrong"] == (stats.ttest_rel(wide["b"], wide["a"]).pvalue < systems.LEAST)
+    assert row["apart_right"] + row["apart_wrong"] == (
+        stats.ttest_rel(wide["b"], wide["a"]).pvalue < systems.LEAST
+    )
     assert row["ci_low"] <= row["pairs"] <= row["ci_high"]
-    pd.testing.assert_series_equal(row, systems.ranking(scores[::-1], labels[::-1], {"M": "M"}, resamples=200).loc["M"])
+    pd.testing.assert_series_equal(
+        row, systems.ranking(scores[::-1], labels[::-1], {"M": "M"}, resamples=200).loc["M"]
+    )
     with pytest.raises(InputError, match="nothing to rank"):
         systems.ranking(scores, labels.assign(correct=True), {"M": "M"})
 
@@ -56,8 +72,12 @@ def test_a_difference_between_two_metrics_is_clear_only_where_they_order_systems
     means = {name: i / 10 for i, name in enumerate("abcdef")}
     scores, labels = table(means, 0.02)
     rng = np.random.default_rng(3)
-    scores = scores.assign(same=scores["M"] * 2 + 1, noise=rng.normal(size=len(scores)) - scores["M"])
-    found = systems.differences(scores, labels, {"M": "M", "same": "same", "noise": "noise"}, "M", resamples=500)
+    scores = scores.assign(
+        same=scores["M"] * 2 + 1, noise=rng.normal(size=len(scores)) - scores["M"]
+    )
+    found = systems.differences(
+        scores, labels, {"M": "M", "same": "same", "noise": "noise"}, "M", resamples=500
+    )
     assert list(found.index) == ["same", "noise"]
     assert found.loc["same", ["difference", "ci_low", "ci_high", "p"]].to_list() == [0, 0, 0, 1]
     assert found.loc["noise", "difference"] < 0
@@ -66,7 +86,9 @@ def test_a_difference_between_two_metrics_is_clear_only_where_they_order_systems
 
 
 def test_the_area_between_two_systems_by_hand():
-    values = pd.DataFrame({"metric": "M", "part": "F1", "model": list("aabbb"), "value": [0.5, 0.9, 0.5, 0.1, np.nan]})
+    values = pd.DataFrame(
+        {"metric": "M", "part": "F1", "model": list("aabbb"), "value": [0.5, 0.9, 0.5, 0.1, np.nan]}
+    )
     pairs = pd.DataFrame({"metric": ["M"], "part": ["F1"], "a": ["a"], "b": ["b"]})
     assert systems.areas(values, pairs) == [(0.5 + 1 + 1 + 1) / 4]
 
@@ -74,7 +96,9 @@ def test_the_area_between_two_systems_by_hand():
 def test_the_committed_values_are_those_of_this_code(tmp_path):
     stored, answers = values_of(tmp_path), answers_of(tmp_path)[::10]
     made = to_frame(ems.build().evaluate(triplets_of(tmp_path), answers))
-    both = made.merge(stored, on=["metric", "part", "model", "triplet_id"], suffixes=("", "_stored"))
+    both = made.merge(
+        stored, on=["metric", "part", "model", "triplet_id"], suffixes=("", "_stored")
+    )
     assert (len(stored), len(both)) == (4800, 60)
     assert both["value"].to_list() == pytest.approx(both["value_stored"].to_list())
     assert (both["signature"] == both["signature_stored"]).all()
@@ -82,7 +106,11 @@ def test_the_committed_values_are_those_of_this_code(tmp_path):
 
 def test_the_models_of_a_run_keep_the_order_of_sizes_or_come_by_size(capsys):
     assert systems.labelled({"b": 2, "a": 1}, ["a", "b", "c"]) == {"b": 2, "a": 1}
-    assert list(systems.labelled({"z": 3}, ["llama-70B", "llama-8B", "own"])) == ["llama-8B", "llama-70B", "own"]
+    assert list(systems.labelled({"z": 3}, ["llama-70B", "llama-8B", "own"])) == [
+        "llama-8B",
+        "llama-70B",
+        "own",
+    ]
     assert not capsys.readouterr().err
     assert systems.labelled({"b": 2, "z": 3}, ["a", "b"]) == {"b": 2}
     assert capsys.readouterr().err == "no answers of 'z' in this run; there are 'a', 'b'\n"

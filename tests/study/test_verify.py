@@ -7,12 +7,20 @@ from study import verify
 
 @pytest.fixture
 def run(tmp_path):
-    pd.DataFrame({"metric": ["A", "B"], "value": [0.1234, 0.5]}).to_csv(tmp_path / "t.csv", index=False)
+    pd.DataFrame({"metric": ["A", "B"], "value": [0.1234, 0.5]}).to_csv(
+        tmp_path / "t.csv", index=False
+    )
     return tmp_path
 
 
 def claim(**changes):
-    return {"document": "README.md", "file": "t.csv", "where": "metric == 'A'", "words": "{value:.2f}", **changes}
+    return {
+        "document": "README.md",
+        "file": "t.csv",
+        "where": "metric == 'A'",
+        "words": "{value:.2f}",
+        **changes,
+    }
 
 
 def test_a_claim_holds_where_the_document_has_the_runs_number(run, monkeypatch, tmp_path):
