@@ -27,8 +27,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "judge.client": ["LLMJudge"],
         "judge.store": ["Replies"],
         "metrics": ["ems_scores"],
-        "frames": ["to_frame"],
-        "stats": ["paired_table", "summarise"],
-        "tables": ["table1"],
+        "analysis.frames": ["to_frame"],
+        "analysis.stats": ["paired_table", "summarise"],
+        "analysis.tables": ["table1"],
     },
 )

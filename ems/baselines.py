@@ -17,7 +17,7 @@ from .judge import Judge, Request, as_judge, reply_schema
 from .local.encoder import Encoder
 from .metrics import f1
 from .pipeline import Evaluator
-from .prompts import Prompts, harmless, numbered, quoted
+from .prompts import Prompts, numbered, quoted, sanitized
 from .reading import parsed, parsed_rows, read_score, read_word
 from .results import Result, ScoreResult
 from .score import BLEU_SIGNATURE, MAX_TOKENS, bleu, rouge, rows_request
@@ -151,7 +151,7 @@ class RAGChecker(Evaluator[Claims]):
 
     def _claims(self, texts: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Points | None]:
         """The claims of each different (question, text); an empty text has none, without a call."""
-        clean = {(question, text): harmless(text) for question, text in texts}
+        clean = {(question, text): sanitized(text) for question, text in texts}
         requests = {
             pair: list_request(
                 self.prompts, "claims", "claims", text, 2 * room(text), question=quoted(pair[0])
@@ -164,7 +164,7 @@ class RAGChecker(Evaluator[Claims]):
 
     def _labels(self, texts: Sequence[str], claims: Sequence[Points | None]) -> list[Labels]:
         """What each text says of each of its claims; an empty text leaves all open, without a call."""
-        clean = [harmless(text) for text in texts]
+        clean = [sanitized(text) for text in texts]
         labels: list[Labels] = [
             () if text else ("Neutral",) * len(some or ())
             for text, some in zip(clean, claims, strict=True)
@@ -241,8 +241,8 @@ class JudgeAlone(Evaluator[ScoreResult]):
             self.prompts.fill(
                 "judge_alone",
                 question=quoted(t.question),
-                reference=harmless(t.reference),
-                answer=harmless(a.answer),
+                reference=sanitized(t.reference),
+                answer=sanitized(a.answer),
             )
             for t, a in (asked[i] for i in judged)
         ]

@@ -11,6 +11,7 @@ import io
 import json
 import math
 import os
+import runpy
 import signal
 import sys
 from collections import Counter, deque
@@ -21,11 +22,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import __version__
+from .analysis.frames import COLUMNS, Row, metric_of, of_rows, values_of
 from .evaluators import OwnMetric, build
-from .frames import COLUMNS, Row, metric_of, of_rows, values_of
-from .io import read_text, say, write_jsonl
+from .io import parse_yaml, read_text, write_jsonl
 from .judge.cost import plan_text, usage_table
 from .prompts import Prompts
+from .terminal import notify
 from .types import Answer, InputError, Triplet
 
 if TYPE_CHECKING:
@@ -68,16 +70,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        args = _parser().parse_args(argv)
+        arguments = sys.argv[1:] if argv is None else list(argv)
+        if arguments[:1] == ["reproduce"]:
+            return reproduce(arguments[1:])
+        args = _parser().parse_args(arguments)
         return args.run(args)
     except InputError as error:
-        say(f"ems: {error}")
+        notify(f"ems: {error}")
         return 2
     except BrokenPipeError:  # `| head` has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt as stop:
-        say(f"ems: {str(stop) or 'stopped'}")
+        notify(f"ems: {str(stop) or 'stopped'}")
         return 128 + signal.SIGINT
 
 
@@ -286,7 +291,7 @@ def _results(args: argparse.Namespace, judge: LLMJudge | None, evaluator: Any) -
         replace(answer, answer="") if again else answer for answer in records(args.answers, Answer)
     ]
     for model, missing in check_join(triplets, found).items():
-        say(
+        notify(
             f"ems: {model} left {len(missing)} of {len(triplets)} triplets unanswered, e.g. {missing[0]}"
         )
     answers = records(args.answers, Answer) if again else iter(found)
@@ -315,9 +320,9 @@ def _show(
     args: argparse.Namespace, judge: LLMJudge | None, rows: list[Row], checked: Sequence[Any]
 ) -> None:
     """The means with their intervals; then what the documents say, and what the judge was asked."""
-    from .stats import summarise
+    from .analysis.stats import summarise
+    from .analysis.tables import as_text, means_table
     from .support.supporter import support_table
-    from .tables import as_text, means_table
 
     summary = summarise(of_rows(rows), cluster=args.cluster)
     if args.json:
@@ -337,14 +342,14 @@ def _status(rows: Sequence[Row], reasons: Counter[str], failures: Counter[str]) 
     lost = sum(math.isnan(answer["value"]) for answer in answers)
     del reasons[""]
     for reason, times in reasons.most_common(3):
-        say(f"ems: {times} of {len(answers)} answers: {reason}")
+        notify(f"ems: {times} of {len(answers)} answers: {reason}")
     if (
         lost < len(answers)
         and unscored <= (1 - ENOUGH) * units
         and lost <= (1 - ENOUGH) * len(answers)
     ):
         return 0
-    say(
+    notify(
         f"ems: {unscored} of {units} points are unscored, {lost} of {len(answers)} answers altogether; the "
         "values speak for the rest only"
     )
@@ -354,7 +359,7 @@ def _status(rows: Sequence[Row], reasons: Counter[str], failures: Counter[str]) 
             if why.endswith(": length")
             else ""
         )
-        say(f"ems: {times} replies could not be used, {why}{hint}; another --store asks anew")
+        notify(f"ems: {times} replies could not be used, {why}{hint}; another --store asks anew")
     return 3
 
 
@@ -369,7 +374,6 @@ def _judge(args: argparse.Namespace) -> LLMJudge | None:
             )
         return None
     from .judge.client import LLMJudge
-    from .reproduce import parse_yaml
 
     settings = {name: value for name, value in vars(args).items() if name in OF_THE_JUDGE}
     if "prices" in settings:
@@ -397,8 +401,8 @@ def _report(commands: Any) -> None:
 
 def report(args: argparse.Namespace) -> int:
     """Results as one HTML file: a summary with intervals, and the points of each answer."""
+    from .analysis.report import save_report
     from .data import worst_results
-    from .report import save_report
 
     _keep(args.output, args.results)
     results, rows = worst_results(args.results)
@@ -426,7 +430,7 @@ def _compare(commands: Any) -> None:
 
 def compare(args: argparse.Namespace) -> int:
     """Two files of results, or the models of one: B less A on the same questions, joined by model as well."""
-    from . import compare as comparison
+    from .analysis import compare as comparison
 
     tables = comparison.compare(args.a, args.b, metric=args.metric, cluster=args.cluster)
     rows = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}
@@ -450,7 +454,7 @@ def agree(args: argparse.Namespace) -> int:
 
     LABELS is a file of triplet_id, model and label (0 or 1, or a grade).
     """
-    from .labels import agreement_text
+    from .analysis.labels import agreement_text
 
     print(agreement_text(args.results, args.labels))
     return 0
@@ -485,34 +489,17 @@ def replies(args: argparse.Namespace) -> int:
 
 
 def _reproduce(commands: Any) -> None:
-    add = _command(commands, reproduce, "ems reproduce --profile paper --dry-run")
-    add("--profile", default="default", metavar="P", help="a name in profiles/")
-    add("--only", default="", metavar="03,08", help="these notebooks alone")
-    add(
-        "-p",
-        dest="parameters",
-        nargs=2,
-        action="append",
-        default=[],
-        metavar=("NAME", "VALUE"),
-        help="a notebook parameter, or a key of one (JUDGE.mode); its value as YAML",
-    )
-    add("--dry-run", **DRY_RUN)
+    commands.add_parser(
+        "reproduce", help="Run the notebooks of a profile", add_help=False, prefix_chars="\0"
+    ).add_argument("rest", nargs="*")
 
 
-def reproduce(args: argparse.Namespace) -> int:
-    """Run the notebooks of a profile: into runs/<profile>/."""
-    from . import reproduce as runner
-
-    given = {name: runner.parse_yaml(value, f"-p {name}") for name, value in args.parameters}
-    only = args.only.split(",") if args.only else []
-    if args.dry_run:
-        print(plan_text(runner.plan(args.profile, only=only, given=given)))
-        return 0
-    table = runner.reproduce(args.profile, only=only, given=given) / "table1.md"
-    if table.exists() and not only:
-        print(read_text(table))
-    return 0
+def reproduce(arguments: Sequence[str]) -> int:
+    """Run the notebooks of a profile in a clone of the project, as notebooks/run.py does."""
+    runner = Path("notebooks", "run.py")
+    if not runner.is_file():
+        raise InputError(f"no {runner} in {Path.cwd()}; run this in a clone of the project")
+    return int(runpy.run_path(str(runner))["main"](arguments))
 
 
 def _keep(out: str, *read: str) -> None:

@@ -17,7 +17,7 @@ from .judge import Judge, Request, as_judge
 from .local.words import SIGNATURE, cover, unread_scripts
 from .metrics import coverage_scores
 from .pipeline import Evaluator, is_lost
-from .prompts import Prompts, harmless, numbered
+from .prompts import Prompts, numbered, sanitized
 from .reading import parsed, read_numbers, read_rows, read_score
 from .results import CoverageResult, EMSResult
 from .score import MAX_TOKENS, SCORES_SCHEMA, scale
@@ -80,8 +80,8 @@ class Coverage(Evaluator[CoverageResult]):
         ] = []  # of each result the reference's points, then the answer's
         for r in results:
             sides += [
-                (r.ref_points, harmless(texts[r.triplet_id, r.model])),
-                (r.ans_points, harmless(texts[r.triplet_id, ""])),
+                (r.ref_points, sanitized(texts[r.triplet_id, r.model])),
+                (r.ans_points, sanitized(texts[r.triplet_id, ""])),
             ]
         asked = [i for i, (points, other) in enumerate(sides) if points and other]
         replies = self.judge.ask([self._request(*sides[i]) for i in asked], "cover points")

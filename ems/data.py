@@ -20,11 +20,12 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from .analysis.frames import COLUMNS, Row, metric_of, values_of
 from .baselines import Claims
-from .frames import COLUMNS, Row, metric_of, values_of
-from .io import parse_jsonl, read_lines, some
+from .io import parse_jsonl, read_lines
 from .metrics import check_alignment
 from .results import CoverageResult, EMSResult, Result, ScoreResult
+from .terminal import first_few
 from .types import Answer, InputError, Triplet
 
 Rows = str | Path | Iterable[Mapping[str, Any]]  # a file, dictionaries, or a pandas frame
@@ -63,8 +64,8 @@ def check_join(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> dict[s
     ids = {triplet.id: None for triplet in triplets}  # in their order
     if unknown := sorted({answer.triplet_id for answer in answers} - ids.keys()):
         raise InputError(
-            f"answers to {len(unknown)} unknown triplets: {some(unknown)}; there are "
-            f"{len(ids)}: {some(list(ids))}"
+            f"answers to {len(unknown)} unknown triplets: {first_few(unknown)}; there are "
+            f"{len(ids)}: {first_few(list(ids))}"
         )
     left: dict[str, dict[str, None]] = {}
     for answer in answers:
@@ -170,7 +171,7 @@ def _csv_rows(path: Path) -> Iterator[tuple[str, Any]]:
         header = list(filter(None, reader.fieldnames or ()))
         if len(header) > len(set(header)):
             raise InputError(
-                f"{path}: the header names a column more than once: {some(header, 12)}"
+                f"{path}: the header names a column more than once: {first_few(header, 12)}"
             )
         for row in reader:
             if None in row:
@@ -233,7 +234,9 @@ def checked(kind: Any, row: Any, where: str) -> Any:
         first = error.errors(include_url=False)[0]
     field, came = ".".join(map(str, first["loc"])), first["input"]
     if first["type"] == "missing" and len(first["loc"]) == 1:
-        raise InputError(f"{where}: {field!r} is missing or empty; there are {some(list(row), 8)}")
+        raise InputError(
+            f"{where}: {field!r} is missing or empty; there are {first_few(list(row), 8)}"
+        )
     raise InputError(
         f"{where}: {field!r}: {first['msg']}, got {type(came).__name__} {str(came)!r:.40}"
     )

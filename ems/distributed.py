@@ -8,8 +8,8 @@ from functools import cache
 from typing import Any
 
 from .evaluators import build
-from .io import say
 from .results import Result
+from .terminal import notify
 from .types import Answer, InputError, Triplet
 
 CHUNK = 64  # answers of one piece of work: what a lost worker was computing is computed again
@@ -37,7 +37,7 @@ def stream(
     futures: deque[Any] = deque()
     with client:
         if not client.nthreads():
-            say(f"ems: {address} has no workers yet; 'dask worker {address}' starts one")
+            notify(f"ems: {address} has no workers yet; 'dask worker {address}' starts one")
         for start in range(0, len(answers), CHUNK):
             chunk = answers[start : start + CHUNK]
             needed = {answer.triplet_id: by_id[answer.triplet_id] for answer in chunk}
@@ -48,7 +48,7 @@ def stream(
             try:
                 results = futures[0].result(QUIET)
             except TimeoutError:
-                say(
+                notify(
                     f"ems: nothing came for {QUIET:.0f} s; {address} has {len(client.nthreads())} workers"
                 )
             except (ImportError, CancelledError, KilledWorker) as error:

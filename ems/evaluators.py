@@ -9,7 +9,6 @@ from .baselines import JudgeAlone, RAGChecker, score_result
 from .coverage import Coverage
 from .custom import as_stage
 from .extract import LLMExtractor
-from .io import meant
 from .local.encoder import Encoder
 from .local.sentences import SentenceExtractor
 from .local.words import WordMatcher
@@ -18,6 +17,7 @@ from .pipeline import EMS, Evaluator
 from .prompts import Prompts
 from .results import Result, ScoreResult
 from .score import LLMScorer, Scorer, bert_scorer, bleu_scorer, rouge_scorer
+from .terminal import did_you_mean
 from .types import Answer, InputError, Triplet
 
 JUDGED = ("llm", "coverage", "judge", "ragchecker")  # scorers that ask a judge
@@ -88,7 +88,7 @@ def _check(judge: Any, scorer: Any, extractor: Any, matcher: Any) -> None:
     if isinstance(scorer, str) and ":" not in scorer and scorer not in SCORERS:
         raise InputError(
             f"scorer must be one of {', '.join(SCORERS)}, a function or module:name, got "
-            f"{scorer!r}{meant(scorer, SCORERS)}"
+            f"{scorer!r}{did_you_mean(scorer, SCORERS)}"
         )
     if scorer in JUDGED and judge is None:
         raise InputError(

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from .judge import Judge, Request, as_judge, listed, reply_schema
-from .prompts import Prompts, harmless, numbered
+from .prompts import Prompts, numbered, sanitized
 from .reading import parsed, read_list, read_numbers
 from .types import Points
 
@@ -41,7 +41,7 @@ class LLMExtractor:
         self.signature = f"llm:{self.prompts.signature('summary', 'extract')}"
 
     def __call__(self, texts: Sequence[str]) -> list[Points | None]:
-        bodies = self._without_summaries([harmless(text) for text in texts])
+        bodies = self._without_summaries([sanitized(text) for text in texts])
         requests = {
             body: list_request(self.prompts, "extract", "points", body, room(body))
             for body in bodies

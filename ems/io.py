@@ -1,14 +1,12 @@
-"""Files and the terminal: texts, JSON lines and tables in and out, lists in messages, progress bars."""
+"""Files: texts, JSON lines, YAML and tables, in and out."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +14,6 @@ from .types import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
-
-# Control characters, marks of text direction, invisible characters, half surrogate pairs.
-UNSAFE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff"
-    "\U000e0000-\U000e007f]"
-)
 
 
 def read_lines(path: str | Path, newline: str = "\n") -> Iterator[str]:
@@ -52,15 +44,14 @@ def parse_jsonl(lines: Iterable[str], path: str | Path) -> Iterator[tuple[int, A
             raise InputError(f"{path}, line {number} is not JSON: {error}") from None
 
 
-def some(items: Sequence[Any], n: int = 3) -> str:
-    """The first few of the items, for a message."""
-    return ", ".join(map(repr, items[:n])) + (", ..." if len(items) > n else "")
+def parse_yaml(text: str, where: str | Path) -> Any:
+    """A YAML document; InputError, which says where it stands, for what is none."""
+    import yaml
 
-
-def meant(name: str, known: Iterable[str]) -> str:
-    """The known name that a wrong one was probably meant to be, as the end of a message; "" without one."""
-    near = get_close_matches(name, known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InputError(f"{where} is not YAML: {error}") from None
 
 
 def write_file(path: str | Path, chunks: Iterable[str]) -> Path:
@@ -106,19 +97,3 @@ def write_csv(path: str | Path, frame: pd.DataFrame) -> Path:
     """
     table = frame.map(lambda cell: re.sub("\r\n?", "\n", cell) if isinstance(cell, str) else cell)
     return write_file(path, [table.to_csv(index=False, lineterminator="\n")])
-
-
-def say(message: object) -> None:
-    """One line on stderr, in which nothing from outside can move the cursor or set a colour."""
-    line = UNSAFE.sub("\ufffd", " ".join(str(message).split()))
-    print(
-        f"{line}\n", end="", file=sys.stderr, flush=True
-    )  # at once: two threads may say something
-
-
-def progress_bar(text: str, total: int | None, unit: str = "answer") -> Any:
-    """A progress bar on stderr; an invisible one without a text, and where stderr is a file or a pipe."""
-    from tqdm import tqdm
-
-    watched = "ipykernel" in sys.modules or sys.stderr.isatty()
-    return tqdm(desc=text, total=total, unit=unit, disable=not (text and watched))

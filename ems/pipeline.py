@@ -11,12 +11,12 @@ from typing import Any, Generic, TypeVar
 
 from . import __version__
 from .extract import Extractor
-from .io import progress_bar, some
 from .judge import MissingReplies
 from .match import Matcher
 from .metrics import check_alignment, ems_scores, reference_scores
 from .results import CoverageResult, EMSResult, Result
 from .score import Scorer
+from .terminal import first_few, progress_bar
 from .types import Answer, InputError, Signature, Triplet, rendered
 
 R = TypeVar("R", bound=Result)
@@ -91,7 +91,7 @@ class Evaluator(Generic[R]):
             while batch := list(islice(source, AT_ONCE)):
                 if unknown := {answer.triplet_id for answer in batch} - by_id.keys():
                     raise InputError(
-                        f"there are answers to unknown triplets: {some(sorted(unknown))}"
+                        f"there are answers to unknown triplets: {first_few(sorted(unknown))}"
                     )
                 try:
                     yield from self.batch(by_id, batch)

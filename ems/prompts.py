@@ -115,7 +115,7 @@ _LABEL = re.compile(
 )
 
 
-def harmless(text: str) -> str:
+def sanitized(text: str) -> str:
     """A text from outside, safe between a prompt's tags; ordinary text, and a safe one, stay as they are.
 
     Control and invisible characters go, long runs of blanks and of empty lines shrink. What could pass for
@@ -139,7 +139,7 @@ def _bracket(match: re.Match[str]) -> str:
 @lru_cache(maxsize=1 << 14)  # the same point is asked about several times
 def quoted(text: str) -> str:
     """One point on one line, as a JSON string: no line break or quote in it can end it early."""
-    return json.dumps(" ".join(harmless(text).split()), ensure_ascii=False)
+    return json.dumps(" ".join(sanitized(text).split()), ensure_ascii=False)
 
 
 def numbered(points: Sequence[str]) -> str:

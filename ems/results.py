@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from .types import Match, Points, Scores, Signature
-from .view import as_html, as_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +41,13 @@ class Result:
         return {name: None if value != value else value for name, value in asdict(self).items()}
 
     def __str__(self) -> str:
+        from .analysis.view import as_text  # drawn only where it is shown
+
         return as_text(self.to_dict())
 
     def _repr_html_(self) -> str:
+        from .analysis.view import as_html
+
         return as_html(self.to_dict())
 
 

@@ -8,8 +8,8 @@ import pytest
 from doubles import refused
 
 import ems
+from ems.analysis.compare import compare, text
 from ems.baselines import Claims
-from ems.compare import compare, text
 from ems.io import write_jsonl
 from ems.results import CoverageResult, EMSResult, ScoreResult
 

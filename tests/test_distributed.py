@@ -81,12 +81,12 @@ def test_without_a_worker_it_says_what_it_waits_for_and_a_lost_scheduler_is_one_
     cluster = cluster_of(0)
     said = []
 
-    def say(line):
+    def notify(line):
         said.append(line)
         if len(said) == 2:
             cluster.close()
 
-    monkeypatch.setattr(distributed, "say", say)
+    monkeypatch.setattr(distributed, "notify", notify)
     with pytest.raises(InputError, match="could not finish"):
         list(distributed.stream(cluster.scheduler_address, TRIPLETS, ANSWERS))
     assert f"has no workers yet; 'dask worker {cluster.scheduler_address}' starts one" in said[0]

@@ -7,11 +7,11 @@ import pytest
 from doubles import ScriptedJudge, refused
 
 import ems
+from ems.analysis.frames import metric_of, to_frame
 from ems.baselines import JudgeAlone, RAGChecker
 from ems.coverage import Coverage
 from ems.custom import as_stage, load
 from ems.evaluators import OwnMetric, build, score_answer
-from ems.frames import metric_of, to_frame
 from ems.local.encoder import Encoder
 from ems.pipeline import EMS
 from ems.prompts import Prompts

@@ -8,8 +8,8 @@ import pytest
 from study import read_frames, values_frame
 from test_data import CLAIMS, COVERAGE, EMS, LOST, SCORE
 
+from ems.analysis.frames import COLUMNS, by_size, in_order, metric_of, to_frame
 from ems.baselines import Claims
-from ems.frames import COLUMNS, by_size, in_order, metric_of, to_frame
 from ems.io import write_csv
 from ems.results import CoverageResult
 from ems.types import Answer, InputError, Triplet

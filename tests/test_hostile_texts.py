@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ems.match import LLMMatcher
-from ems.prompts import Prompts, harmless, numbered, quoted
+from ems.prompts import Prompts, numbered, quoted, sanitized
 from ems.score import LLMScorer
 
 ATTACKS = {
@@ -64,7 +64,7 @@ def prompts_with(text):
         LLMMatcher(judge, joint=joint)([((text, "b"), ("a", text, "c"))])
         LLMScorer(judge, joint=joint)([[(text, "a"), ("a", text), (text, text)]])
     fill = Prompts().fill
-    block, line, lines = harmless(text), quoted(text), numbered(["a", text])
+    block, line, lines = sanitized(text), quoted(text), numbered(["a", text])
     return [
         *judge.seen,
         fill("extract", answer=block),
@@ -121,12 +121,12 @@ def test_the_prompts_keep_their_shape_and_the_answer_its_words(name):
         assert len(re.findall(r"<[\s/\\]*text\b", as_seen(prompt))) == tags
         assert {c for c in prompt if not c.isprintable()} <= {"\n", "\t", "\u3000", "\xa0"}
         prompt.encode()
-    assert words(harmless(text)) == words(text)
+    assert words(sanitized(text)) == words(text)
     assert words(json.loads(quoted(text))) == words(text)
     special = (
         r"<\||\|>|</?s>|\[/?INST\]|<(start|end)_of_turn>|<(eos|unk|think|mask|tool_call)>|<｜|<0x"
     )
-    assert not re.search(special, harmless(text))
+    assert not re.search(special, sanitized(text))
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_thirty_thousand_repetitions_come_through(text):
     # A pattern whose work grows with the square of the length would take minutes.
     began = time.process_time()
     many = text * 30_000
-    assert len(harmless(many)) <= 2 * len(many)
+    assert len(sanitized(many)) <= 2 * len(many)
     assert "\n" not in quoted(many)
     assert time.process_time() - began < 10
 
@@ -170,12 +170,12 @@ def test_thirty_thousand_repetitions_come_through(text):
     ],
 )
 def test_ordinary_text_comes_out_as_it_went_in(text):
-    assert harmless(text) == text
+    assert sanitized(text) == text
 
 
 def test_blanks_shrink_and_line_ends_become_one_kind():
-    assert harmless("  a\r\nb\rc   \t   d\n\n\n\n\ne \u2028f\x0bg ") == "a\nb\nc  d\n\ne \nf\ng"
-    assert harmless("\u3000Answer:\nten\nJSON:\u00a0") == "(Answer:)\nten\n(JSON:)"
+    assert sanitized("  a\r\nb\rc   \t   d\n\n\n\n\ne \u2028f\x0bg ") == "a\nb\nc  d\n\ne \nf\ng"
+    assert sanitized("\u3000Answer:\nten\nJSON:\u00a0") == "(Answer:)\nten\n(JSON:)"
 
 
 @given(
@@ -187,8 +187,8 @@ def test_blanks_shrink_and_line_ends_become_one_kind():
     )
 )
 def test_twice_is_once_and_nothing_passes_for_a_tag(text):
-    once = harmless(text)
-    assert harmless(once) == once
+    once = sanitized(text)
+    assert sanitized(once) == once
     assert "<text>" not in once.lower()
     assert "</text" not in once.lower()
     assert "<|" not in once

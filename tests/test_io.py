@@ -9,7 +9,7 @@ import pytest
 from doubles import refused
 from study import read_frames
 
-from ems import io
+from ems import io, terminal
 from ems.types import InputError
 
 # --- reading
@@ -118,7 +118,7 @@ def test_texts_come_back_from_a_table_as_they_were(tmp_path):
 
 def test_progress_is_drawn_for_who_watches(monkeypatch):
     def drawn(text):
-        with io.progress_bar(text, 3) as bar:
+        with terminal.progress_bar(text, 3) as bar:
             return not bar.disable
 
     assert not drawn("reading")  # stderr is captured here: a file

@@ -9,9 +9,9 @@ import pytest
 from doubles import refused
 from scipy.stats import spearmanr
 
-from ems.frames import to_frame
+from ems.analysis.frames import to_frame
+from ems.analysis.labels import agreement, agreement_text, read_labels
 from ems.io import write_jsonl
-from ems.labels import agreement, agreement_text, read_labels
 from ems.results import ScoreResult
 
 

@@ -13,14 +13,14 @@ import pytest
 from doubles import recorded
 from study import datasets
 
+from ems.analysis.frames import to_frame
+from ems.analysis.report import RIGHT, save_report
+from ems.analysis.view import alignment_rows
 from ems.coverage import Coverage
-from ems.frames import to_frame
 from ems.local.sentences import SentenceExtractor
 from ems.metrics import ems_scores
-from ems.report import RIGHT, save_report
 from ems.results import CoverageResult, EMSResult, ScoreResult, Support
 from ems.types import InputError
-from ems.view import alignment_rows
 
 HOSTILE = "</script><script>document.title='broken'</script><img src=x onerror=alert(2)>\x1b[31m\u202e${1+1}"
 SUPPORT = (Support("contradicted", 4, "Revenue fell."), Support("supported", 5, "All is fine."))

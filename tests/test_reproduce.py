@@ -10,11 +10,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import run as runner
 from doubles import until
 from loopback import Loopback
 
-from ems import reproduce
-from ems.cli import main
 from ems.judge.cost import plan_text
 from ems.prompts import KIT
 from ems.types import InputError
@@ -75,9 +74,7 @@ def test_a_value_comes_from_the_default_then_common_then_the_notebooks_block_the
         "common": {"N": 2, "JUDGE.seed": 3, "ANYTHING": "x"},
         "01_a": {"N": 4, "JUDGE.mode": "live"},
     }
-    one, two = reproduce.parameters_of(
-        root, profile, {"JUDGE.base_url": "u", "NAMES": ["n"]}
-    ).values()
+    one, two = runner.parameters_of(root, profile, {"JUDGE.base_url": "u", "NAMES": ["n"]}).values()
     assert two == {"RUN": "", "N": 2}
     assert one == {
         "RUN": "runs/lab",
@@ -86,7 +83,7 @@ def test_a_value_comes_from_the_default_then_common_then_the_notebooks_block_the
         "ANYTHING": "x",
         "JUDGE": {"model": "m", "mode": "live", "seed": 3, "base_url": "u"},
     }
-    one, _ = reproduce.parameters_of(root, {"common": {"JUDGE": {}}}, {}).values()
+    one, _ = runner.parameters_of(root, {"common": {"JUDGE": {}}}, {}).values()
     assert one["JUDGE"] == {}  # replaced whole
 
 
@@ -104,7 +101,7 @@ def test_a_value_comes_from_the_default_then_common_then_the_notebooks_block_the
 )
 def test_what_no_notebook_has_is_refused_with_the_nearest(tmp_path, profile, given, words):
     with pytest.raises(InputError) as error:
-        reproduce.parameters_of(project(tmp_path, _01_a=[PARAMETERS]), profile, given)
+        runner.parameters_of(project(tmp_path, _01_a=[PARAMETERS]), profile, given)
     assert words in str(error.value)
 
 
@@ -113,21 +110,21 @@ def test_what_no_notebook_has_is_refused_with_the_nearest(tmp_path, profile, giv
 )
 def test_a_profile_is_a_mapping_of_mappings(tmp_path, content, words):
     with pytest.raises(InputError, match=words):
-        reproduce.load_profile(project(tmp_path, content), "p")
+        runner.load_profile(project(tmp_path, content), "p")
 
 
 def test_a_folder_without_notebooks_is_no_project(tmp_path):
     with pytest.raises(InputError, match="run this in a clone of the project"):
-        reproduce.reproduce(root=tmp_path)
+        runner.reproduce(root=tmp_path)
 
 
 @pytest.mark.parametrize(
     "profile", [path.stem for path in sorted((ROOT / "profiles").glob("*.yaml"))]
 )
 def test_every_profile_fits_the_notebooks_and_repeats_no_default(profile):
-    settings = reproduce.load_profile(ROOT, profile)
-    for path, values in reproduce.parameters_of(ROOT, settings, {}).items():
-        defaults = reproduce.declared(path)
+    settings = runner.load_profile(ROOT, profile)
+    for path, values in runner.parameters_of(ROOT, settings, {}).items():
+        defaults = runner.declared(path)
         assert defaults["RUN"] == "runs/lab"
         idle = [
             name
@@ -163,11 +160,11 @@ def played(monkeypatch, tmp_path):
         figures.mkdir(parents=True, exist_ok=True)
         (figures / f"{path.stem}.png").write_text(str(values["N"]))
 
-    monkeypatch.setattr(reproduce, "_execute", execute)
+    monkeypatch.setattr(runner, "_execute", execute)
 
     def run(profile="p", **how):
         ran.clear()
-        reproduce.reproduce(profile, root=root, **how)
+        runner.reproduce(profile, root=root, **how)
         return sorted(ran)
 
     return root, run
@@ -230,10 +227,11 @@ def test_only_a_whole_default_run_refreshes_the_figures_that_are_shown(played, p
 def test_a_parameter_of_the_command_is_yaml(monkeypatch):
     seen = {}
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(reproduce, "plan", lambda profile, *, only, given: seen.update(given) or {})
-    assert main(["reproduce", "--dry-run", "-p", "N", "7", "-p", "NAMES", "[AAPL]"]) == 0
+    monkeypatch.setattr(runner, "plan", lambda profile, *, only, given: seen.update(given) or {})
+    assert runner.main(["--dry-run", "-p", "N", "7", "-p", "NAMES", "[AAPL]"]) == 0
     assert seen == {"N": 7, "NAMES": ["AAPL"]}
-    assert main(["reproduce", "--dry-run", "-p", "N", "a: ["]) == 2
+    with pytest.raises(InputError, match="-p N is not YAML"):
+        runner.main(["--dry-run", "-p", "N", "a: ["])
 
 
 # --- kernels ---
@@ -244,16 +242,16 @@ def test_a_parameter_of_the_command_is_yaml(monkeypatch):
     ("run", "source", "words"),
     [
         (
-            reproduce.reproduce,
+            runner.reproduce,
             "1 / 0",
             r"01_a.ipynb, cell 3: ZeroDivisionError: division by zero; the executed copy",
         ),
         (
-            reproduce.plan,
+            runner.plan,
             "1 / 0",
             r"01_a.ipynb, cell 3: ZeroDivisionError: division by zero$",
         ),  # its copy is deleted
-        (reproduce.reproduce, "import os\nos._exit(1)", "its kernel died"),
+        (runner.reproduce, "import os\nos._exit(1)", "its kernel died"),
     ],
 )
 def test_a_failing_cell_is_named_once(run, source, words, tmp_path):
@@ -289,7 +287,7 @@ def smoke(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("EMS_DATA_MIRROR", raising=False)
         patch.setenv("OPENAI_API_KEY", KEY)
-        return reproduce.reproduce("smoke", given={"RUN": str(folder)}, root=ROOT)
+        return runner.reproduce("smoke", given={"RUN": str(folder)}, root=ROOT)
 
 
 @runs_notebooks
@@ -338,20 +336,20 @@ def test_the_key_is_in_no_file_and_no_notebook_shows_a_warning(smoke):
 def test_a_dry_run_counts_what_an_unknown_judge_would_be_asked_and_starts_nothing_for_a_replay(
     monkeypatch,
 ):
-    counted = reproduce.plan(
+    counted = runner.plan(
         "smoke", only=["02", "03"], given={"JUDGE": {"model": "nobody", "mode": "live"}}, root=ROOT
     )
     calls = {task: used.calls for tasks in counted.values() for task, used in tasks.items()}
     assert calls["claims"] == calls["extract"] == 6  # two references and four answers
     assert {"entail", "summary", "match", "score"} <= calls.keys()
-    monkeypatch.setattr(reproduce, "_execute", lambda *args: pytest.fail("a kernel was started"))
-    assert reproduce.plan("smoke", root=ROOT) == {}
+    monkeypatch.setattr(runner, "_execute", lambda *args: pytest.fail("a kernel was started"))
+    assert runner.plan("smoke", root=ROOT) == {}
 
 
 @runs_notebooks
 def test_a_notebook_opens_alone_without_what_the_others_write(tmp_path):
     path = ROOT / "notebooks" / "08_table1.ipynb"
-    reproduce._execute(path, tmp_path / path.name, {"RUN": str(tmp_path)})
+    runner._execute(path, tmp_path / path.name, {"RUN": str(tmp_path)})
     assert (tmp_path / "table1.csv").exists()
 
 
@@ -409,7 +407,7 @@ def made_up(tmp_path, monkeypatch):
     ],
 )
 def test_every_profile_can_be_counted_whole(profile, asked, made_up):
-    counted = reproduce.plan(profile, given=made_up if asked else {}, root=ROOT)
+    counted = runner.plan(profile, given=made_up if asked else {}, root=ROOT)
     assert {
         task for tasks in counted.values() for task, used in tasks.items() if used.calls
     } == asked
@@ -432,9 +430,9 @@ def reply(body):
 @runs_notebooks
 @pytest.mark.parametrize(("profile", "only"), [("paper", []), ("record", ["01"])])
 def test_a_profile_that_asks_runs_live(profile, only, made_up):
-    settings = reproduce.load_profile(ROOT, profile)
+    settings = runner.load_profile(ROOT, profile)
     with Loopback(reply) as server:
-        for model in reproduce._mappings(settings):
+        for model in runner._mappings(settings):
             if "base_url" in model:
                 model |= {"base_url": server.url, "key_env": "none"}
         given = {
@@ -443,7 +441,7 @@ def test_a_profile_that_asks_runs_live(profile, only, made_up):
             "JUDGE.key_env": "none",
             **made_up,
         }
-        run = reproduce.reproduce(profile, only=only, root=ROOT, given=given)
+        run = runner.reproduce(profile, only=only, root=ROOT, given=given)
     rows = [
         json.loads(line)
         for line in (run / "answers.jsonl").read_text(encoding="utf-8").splitlines()

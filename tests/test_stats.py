@@ -11,8 +11,8 @@ import pytest
 import scipy.stats
 from doubles import refused
 
-from ems import stats
-from ems.frames import COLUMNS
+from ems.analysis import stats
+from ems.analysis.frames import COLUMNS
 
 NAN = math.nan
 

@@ -10,8 +10,8 @@ import pytest
 from doubles import Tags
 from study import read_frames
 
-from ems import tables
-from ems.tables import percent, save_table1, shortened, table1, with_interval
+from ems.analysis import tables
+from ems.analysis.tables import percent, save_table1, shortened, table1, with_interval
 
 NAN = math.nan
 ROOT = Path(__file__).parent.parent

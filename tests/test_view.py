@@ -8,9 +8,10 @@ from doubles import Tags
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ems.analysis.view import alignment_rows, arithmetic, as_html, as_text
 from ems.metrics import coverage_scores, ems_scores
 from ems.results import CoverageResult, EMSResult, ScoreResult, Support
-from ems.view import alignment_rows, arithmetic, as_html, as_text, visible
+from ems.terminal import visible
 
 HOSTILE = "<script>alert('x')</script> & \"$5\" \x1b[31mred\x00 \u202eevil \ud800 | end\r\nnext"
 

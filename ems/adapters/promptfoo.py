@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from ..analysis.view import COVERED, alignment_rows
 from ..types import InputError
-from ..view import COVERED, alignment_rows
 from . import PARTS, evaluator
 
 

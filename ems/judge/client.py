@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..io import meant, progress_bar, say
+from ..terminal import did_you_mean, notify, progress_bar
 from ..types import InputError
 from . import MissingReplies, Record, Request, encodable, read_choice, read_usage
 from .cost import Prices, Usage, at_most, checked_prices, money
@@ -250,7 +250,7 @@ class LLMJudge:
         """
         if unknown := [name for name in settings if name not in SETTINGS]:
             raise InputError(
-                f"JUDGE has no {unknown[0]!r}{meant(unknown[0], SETTINGS)}. A key is never "
+                f"JUDGE has no {unknown[0]!r}{did_you_mean(unknown[0], SETTINGS)}. A key is never "
                 "given: key_env names its variable"
             )
         given = {
@@ -416,7 +416,7 @@ class LLMJudge:
                 await asyncio.wait(tasks, timeout=0.1)
                 bar.update(len(records) - bar.n)
                 if time.monotonic() - pace.moved > QUIET:
-                    say(
+                    notify(
                         f"{self.model} at {self.where}: no answer for {QUIET:g} s, {pace.under_way} calls "
                         f"under way, the last error: {pace.last or 'none'}"
                     )
@@ -569,7 +569,7 @@ class LLMJudge:
         if named[0] != "response_format" and ABOUT_VALUE.search(failed.message):
             return False  # the parameter itself is known
         if named[0] not in self._refused:
-            say(f"{self.model} at {self.where} does not take {named[0]}: asked without it")
+            notify(f"{self.model} at {self.where} does not take {named[0]}: asked without it")
         self._refused.add(named[0])
         return True
 

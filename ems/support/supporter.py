@@ -11,13 +11,13 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
+from ..analysis.view import EXTRA, alignment_rows
 from ..judge import Judge, Request, as_judge, listed, reply_schema
 from ..local.words import FACTORS, Number, read
-from ..prompts import Prompts, harmless, numbered
+from ..prompts import Prompts, numbered, sanitized
 from ..reading import read_rows, read_word
 from ..results import CoverageResult, EMSResult, Support
 from ..types import InputError
-from ..view import EXTRA, alignment_rows
 from .passages import Passages, passages_of
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _request(
     prompts: Prompts, document: Passages, part: Sequence[tuple[str, list[int]]]
 ) -> Request:
     shown = sorted({passage for _, top in part for passage in top})
-    text = "\n\n".join(harmless(document.texts[passage]) for passage in shown)
+    text = "\n\n".join(sanitized(document.texts[passage]) for passage in shown)
     prompt = prompts.fill("support", passages=text, points=numbered([point for point, _ in part]))
     longest = partial(listed, "labels", ["Contradiction"] * len(part))
     return Request("support", prompt, 32 + 8 * len(part), SCHEMA, assumed=longest)

@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 
 import ems
-from ems.frames import METRICS, NAMES, of_rows
+from ems.analysis.frames import METRICS, NAMES, of_rows
 from ems.io import read_text, write_json
 from ems.judge.client import LLMJudge, MissingReplies
 from ems.judge.cost import Usage, usage_table
@@ -64,7 +64,7 @@ def answers_of(run: Path) -> list[Answer]:
 
 
 def values_of(run: Path) -> pd.DataFrame:
-    """Every value of every answer (`ems.frames.COLUMNS`): from run/values_*.csv, or the committed ones."""
+    """Every value of every answer (`ems.analysis.frames.COLUMNS`): from run/values_*.csv, or the committed ones."""
     if own := sorted(run.glob("values_*.csv")):
         values = read_frames(*own)
         if missing := absent(values):

@@ -18,15 +18,16 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
+from ems.analysis.stats import MIN_CLUSTERS
 from ems.baselines import RAGChecker, bertscore, bleu, rouge
 from ems.coverage import Coverage
 from ems.evaluators import build
-from ems.io import say, write_csv
+from ems.io import write_csv
 from ems.judge.client import LLMJudge, MissingReplies
 from ems.local.encoder import Encoder
 from ems.local.sentences import SentenceExtractor
 from ems.results import CoverageResult, ScoreResult
-from ems.stats import MIN_CLUSTERS
+from ems.terminal import notify
 from ems.types import Answer, InputError, Triplet
 
 from . import ROOT, by_hash, read_frames
@@ -163,7 +164,7 @@ def judged_scores(
             found: Found = {metric: evaluator.evaluate(*texts)}
             frames.append(_of_points(read, found) if points else _of_answers(read, found))
         except MissingReplies as error:
-            say(f"{metric} is left out: {str(error).partition(';')[0]}")
+            notify(f"{metric} is left out: {str(error).partition(';')[0]}")
     keys = POINT_KEYS if points else KEYS
     return reduce(lambda one, other: one.merge(other, on=keys, how="left"), frames)
 

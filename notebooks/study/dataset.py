@@ -12,9 +12,10 @@ from typing import Any
 import yaml
 
 import ems
-from ems.io import read_text, some, write_jsonl
+from ems.io import read_text, write_jsonl
 from ems.judge import Record, Request
-from ems.prompts import Prompts, harmless
+from ems.prompts import Prompts, sanitized
+from ems.terminal import first_few
 from ems.types import InputError, Triplet
 
 OPENING = 2500  # characters of a transcript that name the company, at most
@@ -133,7 +134,7 @@ class Writer:
         if not entry.get("model"):
             raise InputError(
                 "WRITING: an entry needs a model, the name it has in answers; got "
-                f"{some(list(entry))}"
+                f"{first_few(list(entry))}"
             )
         limits = {name: entry.get(name, default) for name, default in WRITING.items()}
         served = limits.pop("served") or entry["model"]
@@ -195,7 +196,7 @@ def write_answers(
             "or set context_chars: 0"
         )
     asked = [
-        writer.filled(prompts, "answer", harmless(t.context or ""), question=harmless(t.question))
+        writer.filled(prompts, "answer", sanitized(t.context or ""), question=sanitized(t.question))
         for t in triplets
     ]
     requests = [
@@ -240,7 +241,7 @@ def write_references(
         replies = consolidator.judge.ask(requests, "consolidated references")
         texts = {t.id: written(reply, t.id) for t, reply in zip(triplets, replies, strict=True)}
     if empty := [name for name, text in texts.items() if not text]:
-        raise InputError(f"the references of {some(empty)} came out empty; write them again")
+        raise InputError(f"the references of {first_few(empty)} came out empty; write them again")
     return [replace(t, reference=texts[t.id]) for t in triplets], drafts
 
 
@@ -249,13 +250,14 @@ def _consolidation(
 ) -> Request:
     texts = [row["answer"] for row in drafts if row["triplet_id"] == triplet.id]
     versions = "\n\n".join(
-        f"Answer Version {i}:\n<text>\n{harmless(text)}\n</text>" for i, text in enumerate(texts, 1)
+        f"Answer Version {i}:\n<text>\n{sanitized(text)}\n</text>"
+        for i, text in enumerate(texts, 1)
     )
     prompt, _ = consolidator.filled(
         prompts,
         "consolidate",
-        harmless(triplet.context or ""),
-        question=harmless(triplet.question),
+        sanitized(triplet.context or ""),
+        question=sanitized(triplet.question),
         versions=versions,
         versions_count=str(len(texts)),
     )

@@ -29,7 +29,8 @@ from urllib.request import urlopen
 
 import pandas as pd
 
-from ems.io import parse_jsonl, read_text, some, write_file
+from ems.io import parse_jsonl, read_text, write_file
+from ems.terminal import first_few
 from ems.types import Answer, GivenPoint, InputError, Triplet
 
 from . import ROOT, by_hash
@@ -116,7 +117,7 @@ def source(name: str) -> Path:
     pin = pins().get(name)
     if pin is None:
         raise InputError(
-            f"{name} is not pinned in data/upstream.csv; there are {some(sorted(pins()))}"
+            f"{name} is not pinned in data/upstream.csv; there are {first_few(sorted(pins()))}"
         )
     mirror = os.environ.get("EMS_DATA_MIRROR")
     if mirror and not Path(mirror).is_dir():

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from ems.frames import of_rows
+from ems.analysis.frames import of_rows
+from ems.analysis.stats import mean_over
 from ems.io import read_text, write_csv
 from ems.judge import Judge
 from ems.results import EMSResult, Support
-from ems.stats import mean_over
 from ems.support.supporter import check_by_judge
 from ems.types import Answer, Triplet
 

@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ems.analysis.frames import to_frame
+from ems.analysis.stats import mean_over, spearman
 from ems.baselines import bleu, rouge
 from ems.evaluators import build
 from ems.extract import Extractor
-from ems.frames import to_frame
 from ems.judge import Judge
 from ems.local.sentences import SentenceExtractor
 from ems.pipeline import Evaluator
 from ems.results import EMSResult
-from ems.stats import mean_over, spearman
 from ems.types import Answer, InputError, Points, Triplet
 
 from . import by_hash, values_frame

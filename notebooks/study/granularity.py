@@ -18,8 +18,8 @@ from typing import Any
 import pandas as pd
 
 import ems
+from ems.analysis.frames import to_frame
 from ems.extract import Extractor, LLMExtractor
-from ems.frames import to_frame
 from ems.io import parse_jsonl, read_lines
 from ems.judge import Judge, Request, reply_schema
 from ems.local.sentences import SentenceExtractor

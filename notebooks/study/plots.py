@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from ems.metrics import answer_scores
-from ems.view import visible
+from ems.terminal import visible
 
 BLUE, GREEN, ORANGE, RED, PINK, GREY = (
     "#0072B2",

@@ -13,8 +13,8 @@ from typing import Any
 
 import pandas as pd
 
+from ems.analysis.stats import mean_over
 from ems.io import read_text, write_csv
-from ems.stats import mean_over
 
 from . import datasets
 

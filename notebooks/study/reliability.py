@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
-from ems.frames import to_frame
+from ems.analysis.frames import to_frame
+from ems.analysis.stats import spearman
 from ems.results import EMSResult
-from ems.stats import spearman
 from ems.types import InputError
 
 

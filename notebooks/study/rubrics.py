@@ -13,7 +13,7 @@ import pandas as pd
 
 from ems.io import read_text, write_csv
 from ems.judge import Judge, Request
-from ems.prompts import Prompts, harmless, quoted
+from ems.prompts import Prompts, quoted, sanitized
 from ems.reading import parsed, read_word
 from ems.support.passages import passages_of
 from ems.types import Answer, Triplet
@@ -72,7 +72,7 @@ def rated(
     prompts, failures = Prompts(PROMPTS), Counter[str]()
     by_id = {t.id: t for t in triplets}
     wanted = [(a, name) for a in answers for name in names]
-    asked = [(a, name) for a, name in wanted if harmless(a.answer)]
+    asked = [(a, name) for a, name in wanted if sanitized(a.answer)]
     requests = [_request(prompts, by_id[a.triplet_id], a, name) for a, name in asked]
     replies = dict(zip(asked, judge.ask(requests, "rate answers"), strict=True))
     rows = []
@@ -90,13 +90,13 @@ def rated(
 
 
 def _request(prompts: Prompts, triplet: Triplet, answer: Answer, name: str) -> Request:
-    slots = {"question": quoted(triplet.question), "answer": harmless(answer.answer)}
+    slots = {"question": quoted(triplet.question), "answer": sanitized(answer.answer)}
     if name != "utilization":
-        slots["reference"] = harmless(triplet.reference)
+        slots["reference"] = sanitized(triplet.reference)
     if RUBRICS[name].of_document:
         document = passages_of(triplet.context or "")
         best = sorted(document.top(f"{triplet.question}\n{answer.answer}", PASSAGES))
-        slots["passages"] = "\n\n".join(harmless(document.texts[i]) for i in best)
+        slots["passages"] = "\n\n".join(sanitized(document.texts[i]) for i in best)
     return Request("rubric", prompts.fill(f"rubric_{name}", **slots), MAX_TOKENS)
 
 

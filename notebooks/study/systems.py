@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ems.frames import by_size
-from ems.io import say, some
-from ems.stats import auc, paired_table, summarise, with_verdicts
+from ems.analysis.frames import by_size
+from ems.analysis.stats import auc, paired_table, summarise, with_verdicts
+from ems.terminal import first_few, notify
 from ems.types import InputError
 
 LEAST = 0.05  # of p, below which two systems are told apart
@@ -29,14 +29,14 @@ def labelled(sizes: Mapping[str, Any], models: Iterable[str]) -> dict[str, Any]:
     present = sorted(set(models), key=by_size)
     absent = [model for model in sizes if model not in present]
     if 0 < len(absent) < len(sizes):
-        say(f"no answers of {some(absent)} in this run; there are {some(present, 9)}")
+        notify(f"no answers of {first_few(absent)} in this run; there are {first_few(present, 9)}")
     return {model: size for model, size in sizes.items() if model in present} or {
         m: m for m in present
     }
 
 
 def as_values(scores: pd.DataFrame, metrics: Mapping[str, str]) -> pd.DataFrame:
-    """Columns of `scores` as a frame of values (`ems.frames.COLUMNS`), each a metric with the part Score."""
+    """Columns of `scores` as a frame of values (`ems.analysis.frames.COLUMNS`), each a metric with the part Score."""
     whose = scores[["model", "triplet_id", "group"]]
     frames = [
         whose.assign(metric=name, part="Score", value=scores[column].astype(float))

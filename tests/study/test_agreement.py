@@ -10,7 +10,7 @@ import scipy.stats
 from doubles import recorded
 from study import ROOT, agreement, datasets, read_frames
 
-from ems.stats import bootstrap, spearman
+from ems.analysis.stats import bootstrap, spearman
 from ems.types import Answer, GivenPoint, InputError, Triplet
 
 HUMAN = ROOT / "data" / "human"

@@ -4,13 +4,13 @@ from contextlib import nullcontext
 
 import pytest
 from doubles import ScriptedJudge, refused
+from run import load_profile
 from study import ROOT, dataset
 
 import ems
 from ems.extract import _SENTENCE_END
 from ems.judge import Record
 from ems.prompts import Prompts
-from ems.reproduce import load_profile
 from ems.types import Triplet
 
 DATA = ROOT / "data" / "q3-2024"

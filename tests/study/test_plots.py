@@ -5,9 +5,9 @@ import pytest
 from matplotlib.text import Text
 from study import plots
 
-from ems.frames import to_frame
+from ems.analysis.frames import to_frame
+from ems.analysis.stats import paired_table, summarise
 from ems.results import EMSResult
-from ems.stats import paired_table, summarise
 
 VALUES = to_frame(
     [

@@ -13,7 +13,7 @@ from study import (
 from study import recorded as those_recorded
 
 import ems
-from ems.frames import to_frame
+from ems.analysis.frames import to_frame
 from ems.io import write_csv, write_jsonl
 
 

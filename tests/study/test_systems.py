@@ -7,7 +7,7 @@ from scipy import stats
 from study import answers_of, systems, triplets_of, values_of
 
 import ems
-from ems.frames import to_frame
+from ems.analysis.frames import to_frame
 from ems.types import InputError
 
 

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .metrics import answer_scores, reference_scores, weighted_sum
-from .results import CoverageResult, EMSResult, Result, ScoreResult
-from .types import rendered
+from ..metrics import answer_scores, reference_scores, weighted_sum
+from ..results import CoverageResult, EMSResult, Result, ScoreResult
+from ..types import rendered
 
 if TYPE_CHECKING:
     import pandas as pd

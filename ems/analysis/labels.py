@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .data import Rows, iter_results, records
+from ..data import Rows, iter_results, records
+from ..terminal import first_few
+from ..types import InputError
 from .frames import in_order, of_rows, values_of
-from .io import some
 from .stats import Estimate, auc, bootstrap, pearson, spearman
 from .tables import as_text
-from .types import InputError
 
 KEY = ["triplet_id", "model"]
 # What a person said of one answer: 0 or 1, or a grade; nan = nothing.
@@ -35,7 +35,7 @@ def read_labels(source: Rows) -> pd.DataFrame:
     if table["label"].nunique() < 2 or not np.isfinite(table["label"]).all():
         raise InputError(
             "'label' must hold two or more different numbers, got "
-            f"{some(table['label'].unique().tolist()) or 'none'}; correct them or label more"
+            f"{first_few(table['label'].unique().tolist()) or 'none'}; correct them or label more"
         )
     return table
 
@@ -52,7 +52,7 @@ def agreement(values: pd.DataFrame, labels: pd.DataFrame, **settings: int) -> pd
     )
     if unknown := sorted(labelled - known):
         raise InputError(
-            f"{len(unknown)} labelled answers are not among the results: {some(unknown)}"
+            f"{len(unknown)} labelled answers are not among the results: {first_few(unknown)}"
         )
     measures = [spearman, pearson, *[auc] * (set(labels["label"]) <= {0.0, 1.0})]
     cells = values.merge(labels, on=KEY).groupby(["metric", "part"])

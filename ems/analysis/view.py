@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from .io import UNSAFE
-from .metrics import answer_scores, reference_scores, weighted_sum
-from .types import Scores, rendered
+from ..metrics import answer_scores, reference_scores, weighted_sum
+from ..terminal import visible
+from ..types import Scores, rendered
 
 # What a score says of a point; "missing" is said of a reference point, "not in the reference" of the others.
 COVERED, IN_PART, MISSING, CONTRADICTED = "covered", "in part", "missing", "contradicted"
@@ -45,12 +45,6 @@ class Row(NamedTuple):
     is_hint: bool = (
         False  # the answer point is only most like the reference point: it made no score
     )
-
-
-def visible(text: str, limit: int = 10_000) -> str:
-    """One line that is safe to show: one space for a run of white space, U+FFFD for control characters."""
-    line = UNSAFE.sub("\ufffd", " ".join(text.split()))
-    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
 def side_scores(result: Mapping[str, Any]) -> tuple[Scores, Scores]:

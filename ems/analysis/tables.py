@@ -11,10 +11,10 @@ from typing import Any
 
 import pandas as pd
 
+from ..io import write_csv, write_file
+from ..terminal import visible
 from .frames import PARTS, by_size, in_order
-from .io import write_csv, write_file
 from .stats import MIN_CLUSTERS
-from .view import visible
 
 CSV = ["metric", "part", "model", "value", "ci_low", "ci_high", "n", "unscored", "signature"]
 NAME_LIMIT = 48  # letters of a name in a table; a longer one loses its middle

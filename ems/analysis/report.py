@@ -19,13 +19,14 @@ from typing import Any
 
 import pandas as pd
 
+from ..io import write_file
+from ..support.supporter import support_table
+from ..terminal import visible
+from ..types import InputError, rendered
 from .frames import in_order, to_frame
-from .io import write_file
 from .stats import MIN_CLUSTERS, paired_table, summarise
-from .support.supporter import support_table
 from .tables import means_table, pairs_table, percent, shortened
-from .types import InputError, rendered
-from .view import LIMITS, alignment_rows, arithmetic, scored_by, support_line, visible
+from .view import LIMITS, alignment_rows, arithmetic, scored_by, support_line
 
 TEMPLATES = Path(__file__).parent / "templates"
 PARTS = {"Recall": "recall", "Precision": "precision", "F1": "f1", "Score": "value"}

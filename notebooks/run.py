@@ -1,4 +1,4 @@
-"""`ems reproduce`: run the notebooks of a profile, with strict parameters.
+"""Run the notebooks of a profile with papermill, with strict parameters; `ems reproduce` starts it.
 
 A profile (profiles/NAME.yaml) holds parameters: `common`, for every notebook that has them, and blocks by a
 notebook's name. `NAME: value` sets a parameter, `NAME.key: value` one key of a mapping.
@@ -6,6 +6,7 @@ notebook's name. `NAME: value` sets a parameter, `NAME.key: value` one key of a 
 
 from __future__ import annotations
 
+import argparse
 import ast
 import hashlib
 import json
@@ -21,25 +22,16 @@ from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any
 
-from . import __version__
-from .io import meant, read_text, say, write_json
-from .judge.cost import Usage
-from .judge.store import utc
-from .types import InputError
+import ems
+from ems import InputError
+from ems.io import parse_yaml, read_text, write_json
+from ems.judge.cost import Usage, plan_text
+from ems.judge.store import utc
+from ems.terminal import did_you_mean, notify
 
 OPTIONAL = ("09", "10")  # run only where a profile or --only names them
 PRODUCTS = (".jsonl", ".csv", ".md", ".tex", ".png")
 Parameters = Mapping[str, Any]
-
-
-def parse_yaml(text: str, where: str | Path) -> Any:
-    """A YAML document; InputError, which says where it stands, for what is none."""
-    import yaml
-
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise InputError(f"{where} is not YAML: {error}") from None
 
 
 def load_profile(root: Path, name: str) -> dict[str, dict[str, Any]]:
@@ -87,7 +79,7 @@ def _check(names: Sequence[str], known: Any, what: str) -> None:
     for name in names:
         if name not in known:
             raise InputError(
-                f"{what} {name!r}{meant(name, known)}; there are {', '.join(sorted(known))}"
+                f"{what} {name!r}{did_you_mean(name, known)}; there are {', '.join(sorted(known))}"
             )
 
 
@@ -123,10 +115,12 @@ def reproduce(
     notes = json.loads(read_text(path))["notebooks"] if path.exists() else {}
     manifest = {
         "profile": profile,
-        "ems": __version__,
+        "ems": ems.__version__,
         "python": sys.version,
         "packages": {d.name: d.version for d in metadata.distributions()},
-        "sources_sha256": _hash(Path(__file__).parent, root / "notebooks" / "study", root / "data"),
+        "sources_sha256": _hash(
+            Path(ems.__file__).parent, root / "notebooks" / "study", root / "data"
+        ),
         "notebooks": notes,
     }
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # two kernels with a core each
@@ -141,7 +135,7 @@ def reproduce(
         write_json(path, manifest)
     if profile == "default" and not only and not given:
         shutil.copytree(folder / "figures", root / "figures", dirs_exist_ok=True)
-    say(f"done: tables in {folder}, its figures/ and notebooks/ beside them")
+    notify(f"done: tables in {folder}, its figures/ and notebooks/ beside them")
     return folder
 
 
@@ -170,7 +164,7 @@ def plan(
             for model in _mappings(planned):
                 if model.get("model"):
                     model |= {"store": str(folder / "replies.sqlite"), **model, "mode": "plan"}
-            say(f"{path.stem}, counted ...")
+            notify(f"{path.stem}, counted ...")
             _execute(path, None, planned)
         return {
             f"{model} ({file.stem})": {task: Usage(**used) for task, used in tasks.items()}
@@ -202,9 +196,9 @@ def _wave(path: Path) -> int:
 def _run(path: Path, values: Parameters, folder: Path, notes: dict[str, Any]) -> None:
     """Run a notebook, and note with what."""
     notes.pop(path.stem, None)
-    say(f"{path.stem} ...")
+    notify(f"{path.stem} ...")
     _execute(path, folder / "notebooks" / path.name, values)
-    say(f"{path.stem}: done")
+    notify(f"{path.stem}: done")
     notes[path.stem] = {"parameters": values, "sha256": _hash(path), "finished": utc()}
 
 
@@ -256,3 +250,36 @@ def _hash(*places: Path) -> str:
             if p.suffix != ".pyc"
         ]
     return hashlib.sha256(json.dumps(found).encode()).hexdigest() if found else ""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a profile, or count what it would ask, as the arguments say; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="ems reproduce",
+        description="Run the notebooks of a profile: into runs/<profile>/.",
+        epilog="example: ems reproduce --profile paper --dry-run",
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("--profile", default="default", metavar="P", help="a name in profiles/")
+    add("--only", default="", metavar="03,08", help="these notebooks alone")
+    add(
+        "-p",
+        dest="parameters",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("NAME", "VALUE"),
+        help="a notebook parameter, or a key of one (JUDGE.mode); its value as YAML",
+    )
+    add("--dry-run", action="store_true", help="count calls, tokens and cost without a call")
+    args = parser.parse_args(argv)
+    given = {name: parse_yaml(value, f"-p {name}") for name, value in args.parameters}
+    only = args.only.split(",") if args.only else []
+    if args.dry_run:
+        print(plan_text(plan(args.profile, only=only, given=given)))
+        return 0
+    table = reproduce(args.profile, only=only, given=given) / "table1.md"
+    if table.exists() and not only:
+        print(read_text(table))
+    return 0

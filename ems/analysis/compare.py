@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from .data import iter_results
+from ..data import iter_results
+from ..results import Result
+from ..types import InputError
 from .frames import in_order, metric_of, of_rows, values_of
-from .results import Result
 from .stats import PAIRED, paired_table, with_verdicts
 from .tables import as_text, pairs_table
-from .types import InputError
 
 Source = str | Path | Iterable[Result]
 CELL = ["metric", "model", "part"]

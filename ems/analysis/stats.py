@@ -18,9 +18,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
+from ..terminal import first_few
+from ..types import InputError
 from .frames import COLUMNS, by_size, in_order
-from .io import some
-from .types import InputError
 
 MIN_SCORED = 0.95  # below it a number is flagged
 MIN_CLUSTERS = 6  # fewer say too little about how clusters vary
@@ -65,7 +65,7 @@ def summarise(values: pd.DataFrame, *, cluster: str = "group") -> pd.DataFrame:
     ):
         if len(signatures := cell["signature"].unique().tolist()) > 1:
             raise InputError(
-                f"{metric} {part} of {model} mixes settings: {some(signatures, 2)}; summarise "
+                f"{metric} {part} of {model} mixes settings: {first_few(signatures, 2)}; summarise "
                 "them apart"
             )
         mean = mean_over(cell["value"], cell["cluster"])
@@ -295,7 +295,7 @@ def _checked(values: pd.DataFrame, cluster: str) -> pd.DataFrame:
     """The frame of values, verified and sorted, with a column `cluster`."""
     keys = ["metric", "part", "model", "triplet_id"]
     if absent := [name for name in [*COLUMNS, cluster] if name not in values]:
-        raise InputError(f"the frame of values lacks {some(absent)}")
+        raise InputError(f"the frame of values lacks {first_few(absent)}")
     if values.empty:
         raise InputError("the frame of values has no rows: nothing was scored")
     if holes := [name for name in (*keys, cluster) if values[name].isna().any()]:

@@ -1,0 +1,1 @@
+"""What follows from results: values, intervals, tests, tables and pages."""
