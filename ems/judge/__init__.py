@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
 from ..types import InputError
@@ -34,8 +34,17 @@ class Request:
     label: str = field(default="", compare=False)  # a name for people
     # The longest reply that could be read, for a dry run to go on with; None = an empty list by the schema.
     assumed: Callable[[], str] | None = field(default=None, compare=False)
-    # How the reply's text is read, None for one that cannot be read. Many of these in a row end a live run.
-    read: Callable[[str], Any] | None = field(default=None, compare=False)
+    # How the reply's text is read; None for a text that cannot be. Many of these in a row end a live run.
+    read: Callable[[str], Any] = field(default=str, compare=False)
+    # Set where one reply speaks of several points: its value is a list with an entry for each of them.
+    entries: int | None = field(default=None, compare=False)
+
+    def answered(self, record: Record) -> Record:
+        """The record with its value, read once: a record that has been read comes back as it is."""
+        if record.is_read:
+            return record
+        value = None if record.error else self.read(record.text)
+        return replace(record, value=value, is_read=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +67,9 @@ class Record:
     prompt: str | None = None  # absent in committed data
     # Why no reply came ("timeout", "http 500", "too long for the judge", ...); such a record is never stored.
     failure: str = field(default="", compare=False)
+    # What the request's reader made of the text (`Request.answered`), None for nothing; never stored.
+    value: Any = field(default=None, compare=False)
+    is_read: bool = field(default=False, compare=False)
 
     @property
     def error(self) -> str:
@@ -124,6 +136,28 @@ def as_judge(judge: Judge | Callable[[str], str]) -> Judge:
         f"a judge is an LLMJudge or a function from prompt to reply, got {judge!r:.60}; for a "
         "model behind an endpoint pass LLMJudge(name)"
     )
+
+
+def ask_values(
+    judge: Judge, requests: Sequence[Request], failures: Counter[str], progress: str = ""
+) -> list[Any]:
+    """The value of each reply, as its request reads it, in order.
+
+    None for a reply that never came, was cut off or cannot be read; where a request has `entries`,
+    a list in which each lost entry is None. `failures` counts what was lost, as "task: reason".
+    """
+    values = []
+    for request, reply in zip(requests, judge.ask(requests, progress), strict=True):
+        record = request.answered(reply)
+        value = record.value
+        lost = 1 if value is None else 0
+        if request.entries is not None:
+            value = [None] * request.entries if value is None else value
+            lost = value.count(None)
+        if lost:
+            failures[f"{request.task}: {record.error or 'unreadable'}"] += lost
+        values.append(value)
+    return values
 
 
 def reply_schema(key: str, entry: Mapping[str, Any], **limits: int) -> dict[str, Any]:

@@ -589,10 +589,9 @@ class LLMJudge:
     def _received(self, record: Record, request: Request) -> Record:
         """Save a reply; JudgeUnavailable when it is the last of too many that cannot be used."""
         with self._lock:
-            saved = self.store.put(record)
+            saved = request.answered(self.store.put(record))
             self._saved += 1
-            readable = request.read is None or request.read(record.text) is not None
-            self._pace.reply(record.error or ("" if readable else "unreadable"))
+            self._pace.reply(saved.error or ("unreadable" if saved.value is None else ""))
         return saved
 
     def _kept(self) -> str:

@@ -26,7 +26,8 @@ from ..io import parse_jsonl, read_lines, write_jsonl
 from ..types import InputError
 from . import Record, encodable, read_choice
 
-SAVED = tuple(f.name for f in fields(Record) if f.name != "failure")  # of a reply
+TRANSIENT = ("failure", "value", "is_read")  # fields of a record that are never stored
+SAVED = tuple(f.name for f in fields(Record) if f.name not in TRANSIENT)
 KEY = re.compile(r"[0-9a-f]{64}")
 ROOM = 8 * 2**20  # bytes that a disk must have free before a call: replies on their way need some
 SCHEMA = """
