@@ -5,7 +5,7 @@
 # make test                          the quick tests, in two processes; needs no key and no network
 # make test-all                      those, then the slow ones: kernels, servers, Dask, killed processes; then test-adapters
 # make test-adapters                 the tests against inspect_ai and mlflow, in an environment of their own
-# make lint types                    style and complexity; types
+# make lint types                    layout, style and complexity, the workflow file; types
 # make bench                         speed and memory, as a table
 # make lab                           open copies of the notebooks, runs/lab/notebooks/
 # make lock                          requirements-lock.txt from pyproject.toml and constraints.txt; needs uv
@@ -93,7 +93,10 @@ lab: setup
 	PYTHONPATH=$(CURDIR)/notebooks $(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) runs/lab/notebooks
 
 lint: setup
+	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/zizmor --offline --quiet .github/workflows
 
 types: setup
 	$(BIN)/mypy

@@ -8,27 +8,11 @@
 
 The method is five files, read in this order: extract, match, score, metrics, pipeline. Beside it stand the
 baselines and coverage (ours, not the paper's). `judge/` asks a model, `local/` does without one, `support/`
-checks points against the document. The public names are those below, each imported on first use.
+checks points against the document. `analysis/` makes values, intervals, tables and pages of results.
 """
 
 import lazy_loader
 
 __version__ = "0.1.0"
-__getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__,
-    submod_attrs={
-        "types": ["Answer", "InputError", "Triplet"],
-        "results": ["CoverageResult", "EMSResult"],
-        "data": ["load_answers", "load_results", "load_triplets"],
-        "evaluators": ["build", "score_answer"],
-        "pipeline": ["EMS"],
-        "coverage": ["Coverage"],
-        "baselines": ["RAGChecker"],
-        "judge.client": ["LLMJudge"],
-        "judge.store": ["Replies"],
-        "metrics": ["ems_scores"],
-        "analysis.frames": ["to_frame"],
-        "analysis.stats": ["paired_table", "summarise"],
-        "analysis.tables": ["table1"],
-    },
-)
+# The public names stand in __init__.pyi, each imported on first use.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,10 +1,8 @@
-"""What keeps the house thin: sums of lines and names, imports that go one way, notebooks without logic."""
+"""The house: imports that go one way, notebooks without logic. test_shape.py has its measures."""
 
 import ast
-import importlib
 import json
 import re
-import warnings
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -24,20 +22,10 @@ LAYERS = [
     "evaluators",
     "distributed cli __main__ adapters.*",
 ]
-ADAPTERS = ROOT / "tests" / "test_adapters.py"
 
 
 def python_files(folder):
     return sorted((ROOT / folder).rglob("*.py"))
-
-
-def package_files():
-    """Those of ems/ without the adapters, which have sums of their own."""
-    return [path for path in python_files("ems") if path.parent.name != "adapters"]
-
-
-def lines(*paths):
-    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in paths)
 
 
 def code_cells(path):
@@ -50,49 +38,6 @@ def code_cells(path):
 
 def notebooks():
     return sorted((ROOT / "notebooks").glob("*.ipynb"))
-
-
-# --- sums ---
-
-
-def classes():
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in package_files()]
-    return sum(isinstance(node, ast.ClassDef) for tree in trees for node in ast.walk(tree))
-
-
-def words():
-    pages = [ROOT / "README.md", ROOT / "data" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-    return sum(len(page.read_text(encoding="utf-8").split()) for page in pages)
-
-
-def notebook_lines():
-    sources = ["".join(cell["source"]) for path in notebooks() for cell in code_cells(path)]
-    return sum(1 for source in sources for line in source.splitlines() if line.strip())
-
-
-@pytest.mark.parametrize(
-    ("what", "count", "aim", "most"),
-    [
-        ("lines of ems/", lambda: lines(*package_files()), 4800, 5200),
-        ("files of ems/", lambda: len(package_files()), 37, 39),
-        ("lines of ems/adapters/", lambda: lines(*python_files("ems/adapters")), 120, 120),
-        ("files of ems/adapters/", lambda: len(python_files("ems/adapters")), 4, 4),
-        ("classes of ems/", classes, 45, 45),
-        ("public names", lambda: len(importlib.import_module("ems").__all__), 20, 20),
-        ("lines of notebooks/study/", lambda: lines(*python_files("notebooks/study")), 2400, 2800),
-        ("lines of tests/", lambda: lines(*python_files("tests")) - lines(ADAPTERS), 7000, 7000),
-        ("lines of tests/test_adapters.py", lambda: lines(ADAPTERS), 150, 150),
-        ("lines of bench/", lambda: lines(*python_files("bench")), 300, 300),
-        ("words of README.md, docs/ and data/README.md", words, 6500, 6500),
-        ("lines of code in notebooks", notebook_lines, 400, 450),
-    ],
-)
-def test_the_house_stays_thin(what, count, aim, most):
-    n = count()
-    print(f"{what}: {n}")
-    if n > aim:
-        warnings.warn(f"{what}: {n}, and {aim} are the aim", stacklevel=1)
-    assert n <= most, f"{n} {what}, of {most} allowed: what does not fit wants a simpler idea"
 
 
 # --- imports ---
