@@ -22,7 +22,6 @@ from .datasets import FINANCEBENCH_QUESTIONS, FINDVER_CLAIMS
 
 CELL_KEYS = ["paper", "table", "row", "column"]
 PRINTED_DECIMALS = {"accuracy": 1, "recall": 2, "percent": 0, "count": 0}  # by measure
-Rows = Callable[[str], Any]  # the rows of a released file, by its name
 
 
 def tables(printed: Path, stored: Path, recompute: bool = False) -> pd.DataFrame:
@@ -57,7 +56,9 @@ def counted(cells: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def counted_answers(file: str, cell: Any, rows_of_file: Rows) -> Iterator[tuple[str, float]]:
+def counted_answers(
+    file: str, cell: Any, rows_of_file: Callable[[str], Any]
+) -> Iterator[tuple[str, float]]:
     """The answers of a released file that a cell counts: group, and value in [0, 1] (1 = right).
 
     A subset of FinanceBench is a label, and a question type after a comma: "correct,

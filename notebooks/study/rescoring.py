@@ -110,7 +110,7 @@ def score_by_judge(
     triplets = [replace(t, reference=recorded_text(t.reference, bodies)) for t in triplets]
     answers = [replace(a, answer=recorded_text(a.answer, bodies)) for a in answers]
     extractor = SentenceExtractor()
-    runs: list[tuple[str, Any, Sequence[Triplet], Sequence[Answer]]] = [
+    runs: list[Any] = [
         (EMS_JUDGED, build(judge, joint=True, extractor=extractor), triplets, answers),
         (COVERAGE_JUDGED, Coverage(extractor, judge), triplets, answers),
     ]

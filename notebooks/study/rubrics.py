@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -70,28 +71,27 @@ def rated(
     """
     prompts = Prompts(RUBRIC_PROMPTS)
     triplet_of = {t.id: t for t in triplets}
+    cells = list(product(answers, names))
     requests = {}
-    for answer in answers:
+    for answer, name in cells:
         if sanitized(answer.answer):
-            for name in names:
-                triplet = triplet_of[answer.triplet_id]
-                requests[answer, name] = _request(prompts, triplet, answer, name)
+            triplet = triplet_of[answer.triplet_id]
+            requests[answer, name] = _request(prompts, triplet, answer, name)
     records = judge.ask(list(requests.values()), "rate answers")
     replies = dict(zip(requests, records, strict=True))
     rows = []
-    for answer in answers:
-        for name in names:
-            levels = RUBRICS[name].levels
-            level, reason = levels[0], ""
-            if request := requests.get((answer, name)):
-                record = request.answered(replies[answer, name])
-                level, reason = record.value, record.error or "unreadable"
-            value = math.nan
-            if level in levels:
-                value, reason = levels.index(level) / (len(levels) - 1), ""
-            elif level == NOT_APPLICABLE:
-                reason = NOT_APPLICABLE
-            rows.append((answer.triplet_id, answer.model, name, value, reason))
+    for answer, name in cells:
+        levels = RUBRICS[name].levels
+        level, reason = levels[0], ""
+        if request := requests.get((answer, name)):
+            record = request.answered(replies[answer, name])
+            level, reason = record.value, record.error or "unreadable"
+        value = math.nan
+        if level in levels:
+            value, reason = levels.index(level) / (len(levels) - 1), ""
+        elif level == NOT_APPLICABLE:
+            reason = NOT_APPLICABLE
+        rows.append((answer.triplet_id, answer.model, name, value, reason))
     return pd.DataFrame(rows, columns=[*KEYS, "rubric", "value", "reason"])
 
 

@@ -52,11 +52,11 @@ def families(
     family are left out. Holm's correction is over all steps of a metric.
     """
     family_of = {name: family for name, (_, family, _) in systems.items() if family}
-    members = list(family_of)
-    values = as_values(scores[scores["model"].isin(members)], metrics).dropna(subset="value")
+    values = as_values(scores[scores["model"].isin(list(family_of))], metrics)
+    values = values.dropna(subset="value")
     steps = []
     for family in dict.fromkeys(family_of.values()):
-        names = [name for name in members if family_of[name] == family]
+        names = [name for name in family_of if family_of[name] == family]
         of_family = values[values["model"].isin(names)]
         pairs = paired_table(of_family, models=names, cluster=cluster, seed=seed)
         is_step = pairs["a"].map(names.index) - pairs["b"].map(names.index) == 1
@@ -123,15 +123,15 @@ def ranking(
     apart_wrong        pairs told apart in the wrong order
     of                 pairs of systems
     """
-    pairs = _SystemPairs(labels)
-    expected = _one_sided(pairs.differences(labels, "correct"), resamples, seed)
+    pairs = _SystemPairs(labels, resamples, seed)
+    p_of_labels = pairs.one_sided_p(pairs.differences(labels, "correct"))
     rows = []
     for name, column in metrics.items():
-        means, drawn = pairs.means(scores, column, resamples, seed)
+        means, drawn = pairs.means(scores, column)
         low, high = np.nanpercentile(pairs.in_order(drawn), [2.5, 97.5])
         differences = pairs.differences(scores, column)
         right, wrong = _told_apart(differences.groupby("group").mean().to_numpy())
-        distance = np.abs(_one_sided(differences, resamples, seed) - expected)
+        distance = np.abs(pairs.one_sided_p(differences) - p_of_labels)
         rows.append(
             {
                 "metric": name,
@@ -164,21 +164,20 @@ def differences(
     from (PERM-BOTH: Deutsch et al., 2021). Answers without a value of either metric are left out.
     Each row has a generator of its own: it does not depend on which other metrics there are.
     """
-    pairs = _SystemPairs(labels)
+    pairs = _SystemPairs(labels, resamples, seed)
+    other = metrics[against]
     rows = []
-    for name in metrics:
+    for name, one in metrics.items():
         if name == against:
             continue
-        one, other = metrics[name], metrics[against]
         cells = scores.dropna(subset=[one, other])
         cells = cells.assign(one=stats.zscore(cells[one]), other=stats.zscore(cells[other]))
-        means, drawn = pairs.means(cells, "one", resamples, seed)
-        other_means, other_drawn = pairs.means(cells, "other", resamples, seed)
+        means, drawn = pairs.means(cells, "one")
+        other_means, other_drawn = pairs.means(cells, "other")
         difference = pairs.in_order(means) - pairs.in_order(other_means)
         spread = pairs.in_order(drawn) - pairs.in_order(other_drawn)
         low, high = np.nanpercentile(spread, [2.5, 97.5])
-        permuted = pairs.permuted_differences(cells, resamples, seed)
-        extreme = np.abs(permuted) >= abs(difference) - TOLERANCE
+        extreme = np.abs(pairs.permuted_differences(cells)) >= abs(difference) - TOLERANCE
         rows.append(
             {
                 "metric": name,
@@ -193,20 +192,22 @@ def differences(
 
 
 class _SystemPairs:
-    """The pairs of systems with different shares of right answers; which one of each is better."""
+    """The pairs of systems with different shares of right answers; which one of each is better.
 
-    def __init__(self, labels: pd.DataFrame):
+    Every method that draws at random makes `resamples` draws with a new generator from `seed`.
+    """
+
+    def __init__(self, labels: pd.DataFrame, resamples: int, seed: int):
+        self.resamples, self.seed = resamples, seed
         self.share = labels.groupby("model")["correct"].mean().sort_values()
-        worse, better = [], []
-        for (i, low), (j, high) in combinations(enumerate(self.share), 2):
-            if low < high:
-                worse.append(i)
-                better.append(j)
-        if not worse:
+        pairs = combinations(range(len(self.share)), 2)
+        shares = self.share.to_numpy()
+        different = [(i, j) for i, j in pairs if shares[i] < shares[j]]
+        if not different:
             raise InputError(
                 f"nothing to rank: {len(self.share)} systems with one share of right answers"
             )
-        self.worse, self.better = np.array(worse), np.array(better)  # places in `share`
+        self.worse, self.better = np.array(different).T  # places in `share`
 
     def in_order(self, means: np.ndarray) -> Any:
         """The share of pairs whose better system has the higher mean, along the last axis.
@@ -216,9 +217,7 @@ class _SystemPairs:
         signs = np.sign(means[..., self.better] - means[..., self.worse])
         return ((signs + 1) / 2).mean(axis=-1)
 
-    def means(
-        self, scores: pd.DataFrame, column: str, resamples: int, seed: int
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def means(self, scores: pd.DataFrame, column: str) -> tuple[np.ndarray, np.ndarray]:
         """The systems' means, and a row of them for each resample of the groups."""
         cells = scores.pivot_table(
             index="group", columns="model", values=column, aggfunc=["sum", "count"]
@@ -226,8 +225,8 @@ class _SystemPairs:
         sums = cells["sum"][self.share.index].fillna(0).to_numpy()
         counts = cells["count"][self.share.index].fillna(0).to_numpy()
         groups = len(sums)
-        rng = np.random.default_rng(seed)
-        times = rng.multinomial(groups, np.full(groups, 1 / groups), resamples)
+        rng = np.random.default_rng(self.seed)
+        times = rng.multinomial(groups, np.full(groups, 1 / groups), self.resamples)
         with np.errstate(invalid="ignore"):  # nan: a system without a value in a resample
             return sums.sum(axis=0) / counts.sum(axis=0), (times @ sums) / (times @ counts)
 
@@ -237,26 +236,28 @@ class _SystemPairs:
         values = table[self.share.index].to_numpy(dtype=float)
         return pd.DataFrame(values[:, self.better] - values[:, self.worse], index=table.index)
 
-    def permuted_differences(self, cells: pd.DataFrame, resamples: int, seed: int) -> np.ndarray:
+    def one_sided_p(self, differences: pd.DataFrame) -> np.ndarray:
+        """For each column, p of a sum as high as this when the signs of whole groups are random."""
+        sums = differences.fillna(0.0).groupby("group").sum().to_numpy()
+        rng = np.random.default_rng(self.seed)
+        signs = rng.choice([-1.0, 1.0], size=(self.resamples, len(sums)))
+        above = signs @ sums >= sums.sum(axis=0) - TOLERANCE
+        return (above.sum(axis=0) + 1) / (self.resamples + 1)
+
+    def permuted_differences(self, cells: pd.DataFrame) -> np.ndarray:
         """The share of pairs that `one` puts in order, minus that of `other`, when they are mixed.
 
-        In each resample every cell changes its two values with a chance of one half.
+        In each resample every cell exchanges its two values with a chance of one half.
         """
+        rng = np.random.default_rng(self.seed)
+        exchanged = rng.random((self.resamples, len(cells))) < 0.5
+        one = np.where(exchanged, cells["other"], cells["one"])
+        other = np.where(exchanged, cells["one"], cells["other"])
         system = pd.Categorical(cells["model"], categories=self.share.index).codes
-        of_system = np.eye(len(self.share))[system]
-        changes = np.random.default_rng(seed).random((resamples, len(cells))) < 0.5
-        one = np.where(changes, cells["other"], cells["one"])
-        other = np.where(changes, cells["one"], cells["other"])
+        sums_by_system = np.eye(len(self.share))[system]
         counts = np.bincount(system)
-        return self.in_order(one @ of_system / counts) - self.in_order(other @ of_system / counts)
-
-
-def _one_sided(differences: pd.DataFrame, resamples: int, seed: int) -> np.ndarray:
-    """For each column, p of a sum at least as high when the signs of whole groups are random."""
-    sums = differences.fillna(0.0).groupby("group").sum().to_numpy()
-    signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(resamples, len(sums)))
-    above = signs @ sums >= sums.sum(axis=0) - TOLERANCE
-    return np.asarray((above.sum(axis=0) + 1) / (resamples + 1))
+        in_order = self.in_order(one @ sums_by_system / counts)
+        return in_order - self.in_order(other @ sums_by_system / counts)
 
 
 def _told_apart(means: np.ndarray) -> tuple[int, int]:

@@ -12,7 +12,6 @@ from functools import cache
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
 from urllib.request import urlopen
 
 from ems.io import parse_jsonl, read_text, write_file
@@ -112,11 +111,8 @@ def _download(name: str, pin: Pin) -> bytes:
         with urlopen(url, timeout=30) as reply:
             content: bytes = reply.read(pin.size + 1)  # one byte more shows a file that has grown
     except (OSError, HTTPException, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        if isinstance(error, HTTPError):
-            reason = f"HTTP {error.code}"
         raise InputError(
-            f"{name} is in no mirror and no cache, and fetching {url} failed ({reason}); set "
+            f"{name} is in no mirror and no cache, and fetching {url} failed ({error}); set "
             "EMS_DATA_MIRROR to a folder that has it, or run once with network access"
         ) from None
     if not pin.matches(content):

@@ -193,7 +193,10 @@ def test_committed_files_hold_no_text_and_scores_in_range():
 
 
 def test_financebench_counts_are_those_of_its_paper():
-    """Its Table 2: correct, incorrect, refused. The closed book's 126 failures are 131 in the labels."""
+    """Its Table 2: correct, incorrect, refused.
+
+    The closed book's 126 failures are 131 in the labels.
+    """
     labels, _ = committed("financebench")
     counts = pd.crosstab(labels["model"], labels["label"])
     printed = {

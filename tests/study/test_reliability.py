@@ -35,8 +35,8 @@ def test_two_judgements_by_hand():
     assert agreement["scored"] == 5 / 6
     assert agreement["same choice"] == 4 / 5
     assert agreement["same partner"] == 3 / 4  # the third point of t1 has no partner
-    # By chance in t1: the judges name index 0 twice and three times of four, index 1 once and never,
-    # -1 once and once. In t2: index 0 once of one and once of one.
+    # By chance in t1: the judges name index 0 twice and three times of four, index 1 once and
+    # never, -1 once and once. In t2 both name index 0 once of once.
     chance = (4 * (2 / 4 * 3 / 4 + 1 / 4 * 0 + 1 / 4 * 1 / 4) + 1 * 1) / 5
     assert agreement["kappa"] == pytest.approx((4 / 5 - chance) / (1 - chance))
     # Three points have the same partner in both judgements.
