@@ -175,10 +175,10 @@ def _measured(
         statistic = STATISTICS[measure]
         strata = systems[complete] if measure == WITHIN else np.zeros_like(every_row)
         estimates = np.array([statistic(values[i], people[i], strata[i]) for i in samples])
-        observed, drawn = estimates[0], estimates[1:]
-        if len(drawn) == 0:
-            drawn = np.full_like(estimates, np.nan)
-        low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
+        observed, draws = estimates[0], estimates[1:]
+        if len(draws) == 0:
+            draws = np.full_like(estimates, np.nan)
+        low, high = np.quantile(draws, [0.025, 0.975], axis=0)
         table = pd.DataFrame(
             {
                 "measure": measure,
@@ -191,7 +191,7 @@ def _measured(
             }
         )
         if against in metrics:
-            table = table.assign(**_differences(observed, drawn, list(metrics), against))
+            table = table.assign(**_differences(observed, draws, list(metrics), against))
         tables.append(table)
     return pd.concat(tables, ignore_index=True)
 
@@ -208,7 +208,7 @@ def _resampled(members: Sequence[np.ndarray], resamples: int, seed: int) -> list
 
 
 def _differences(
-    observed: np.ndarray, drawn: np.ndarray, metrics: list[str], against: str
+    observed: np.ndarray, draws: np.ndarray, metrics: list[str], against: str
 ) -> dict[str, Any]:
     """Columns: each metric's value minus that of `against`, the difference's interval, and `clear`.
 
@@ -216,7 +216,7 @@ def _differences(
     is empty for `against` itself.
     """
     base = [metrics.index(against)]
-    low, high = np.quantile(drawn - drawn[:, base], [0.025, 0.975], axis=0)
+    low, high = np.quantile(draws - draws[:, base], [0.025, 0.975], axis=0)
     clear = np.select([low > 0, high < 0], ["above", "below"], "no")
     clear[base] = ""
     return {

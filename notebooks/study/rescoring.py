@@ -39,12 +39,16 @@ class SentenceClaims(RAGChecker):
 
 
 def rescore(
-    name: str, known: Path, to: Path, encoder: Encoder | None = None, judge: LLMJudge | None = None
+    name: str,
+    fallback: Path,
+    to: Path,
+    encoder: Encoder | None = None,
+    judge: LLMJudge | None = None,
 ) -> None:
     """Score one of `SETS` from its texts; write its labels and scores to the folder `to`.
 
     Scores have five decimals. What is not computed (BERTScore without an encoder, a judge's metrics
-    without a judge) is taken from the folder `known`, joined by id.
+    without a judge) is taken from the folder `fallback`, joined by id.
     """
     labelled_set = SETS[name]
     triplets, answers, labels = labelled_set.load()
@@ -58,7 +62,7 @@ def rescore(
     if judge is not None:
         sample = answers_to_judge(answers, labels, labelled_set.judged)
         tables += score_by_judge(triplets, sample, judge, labelled_set.about)
-    tables.append(stored(name, known)[1])
+    tables.append(stored(name, fallback)[1])
     for table in tables:
         new = [column for column in table if column in keys or column not in scores]
         scores = scores.merge(table[new], on=keys, how="left", validate="one_to_one")

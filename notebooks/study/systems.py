@@ -127,8 +127,8 @@ def ranking(
     p_of_labels = pairs.one_sided_p(pairs.differences(labels, "correct"))
     rows = []
     for name, column in metrics.items():
-        means, drawn = pairs.means(scores, column)
-        low, high = np.nanpercentile(pairs.in_order(drawn), [2.5, 97.5])
+        means, draws = pairs.means(scores, column)
+        low, high = np.nanpercentile(pairs.in_order(draws), [2.5, 97.5])
         differences = pairs.differences(scores, column)
         right, wrong = _told_apart(differences.groupby("group").mean().to_numpy())
         distance = np.abs(pairs.one_sided_p(differences) - p_of_labels)
@@ -172,10 +172,10 @@ def differences(
             continue
         cells = scores.dropna(subset=[one, other])
         cells = cells.assign(one=stats.zscore(cells[one]), other=stats.zscore(cells[other]))
-        means, drawn = pairs.means(cells, "one")
-        other_means, other_drawn = pairs.means(cells, "other")
+        means, draws = pairs.means(cells, "one")
+        other_means, other_draws = pairs.means(cells, "other")
         difference = pairs.in_order(means) - pairs.in_order(other_means)
-        spread = pairs.in_order(drawn) - pairs.in_order(other_drawn)
+        spread = pairs.in_order(draws) - pairs.in_order(other_draws)
         low, high = np.nanpercentile(spread, [2.5, 97.5])
         extreme = np.abs(pairs.permuted_differences(cells)) >= abs(difference) - TOLERANCE
         rows.append(
