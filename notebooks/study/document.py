@@ -21,7 +21,7 @@ from ems.results import EMSResult, Support
 from ems.support.supporter import check_by_judge
 from ems.types import Answer, Triplet
 
-from . import ROOT, datasets, sample
+from . import ROOT, datasets, sample, upstream
 
 AGAIN = 4  # answers of each model whose labels are made twice
 FINDVER_PASSAGES = 10  # laid before the judge with a claim
@@ -199,15 +199,15 @@ def findver_claims(path: Path, judge: Judge | None = None) -> pd.DataFrame:
     From the file `path`; with a judge from the filings at hand, and then written to `path`.
     """
     if judge is not None:
-        write_csv(path, _judged_claims(datasets.findver_claims(), judge))
+        write_csv(path, _judged_claims(datasets.findver_rows(), judge))
     read_text(path)
     return pd.read_csv(path)
 
 
 def _judged_claims(claims: Mapping[str, Mapping[str, str]], judge: Judge) -> pd.DataFrame:
     filings = {
-        Path(name).name: [part["context"] for part in datasets.rows_of(name)["context"]]
-        for name in datasets.pinned("findver/financial_reports")
+        Path(name).name: [part["context"] for part in upstream.pinned_rows(name)["context"]]
+        for name in upstream.pinned("findver/financial_reports")
     }
     claims = {name: claim for name, claim in claims.items() if claim["report"] in filings}
     points = [
