@@ -115,7 +115,7 @@ def test_a_profile_is_a_mapping_of_mappings(tmp_path, content, words):
 
 def test_a_folder_without_notebooks_is_no_project(tmp_path):
     with pytest.raises(InputError, match="run this in a clone of the project"):
-        runner.reproduce(root=tmp_path)
+        runner.run_profile(root=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def played(monkeypatch, tmp_path):
 
     def run(profile="p", **how):
         ran.clear()
-        runner.reproduce(profile, root=root, **how)
+        runner.run_profile(profile, root=root, **how)
         return sorted(ran)
 
     return root, run
@@ -242,7 +242,7 @@ def test_a_parameter_of_the_command_is_yaml(monkeypatch):
     ("run", "source", "words"),
     [
         (
-            runner.reproduce,
+            runner.run_profile,
             "1 / 0",
             r"01_a.ipynb, cell 3: ZeroDivisionError: division by zero; the executed copy",
         ),
@@ -251,7 +251,7 @@ def test_a_parameter_of_the_command_is_yaml(monkeypatch):
             "1 / 0",
             r"01_a.ipynb, cell 3: ZeroDivisionError: division by zero$",
         ),  # its copy is deleted
-        (runner.reproduce, "import os\nos._exit(1)", "its kernel died"),
+        (runner.run_profile, "import os\nos._exit(1)", "its kernel died"),
     ],
 )
 def test_a_failing_cell_is_named_once(run, source, words, tmp_path):
@@ -287,7 +287,7 @@ def smoke(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("EMS_DATA_MIRROR", raising=False)
         patch.setenv("OPENAI_API_KEY", KEY)
-        return runner.reproduce("smoke", given={"RUN": str(folder)}, root=ROOT)
+        return runner.run_profile("smoke", given={"RUN": str(folder)}, root=ROOT)
 
 
 @runs_notebooks
@@ -441,7 +441,7 @@ def test_a_profile_that_asks_runs_live(profile, only, made_up):
             "JUDGE.key_env": "none",
             **made_up,
         }
-        run = runner.reproduce(profile, only=only, root=ROOT, given=given)
+        run = runner.run_profile(profile, only=only, root=ROOT, given=given)
     rows = [
         json.loads(line)
         for line in (run / "answers.jsonl").read_text(encoding="utf-8").splitlines()

@@ -4,11 +4,11 @@ from doubles import recorded
 from study import (
     absent,
     alignments_of,
-    answers_of,
+    read_answers,
     judged_alignments,
     sample,
-    triplets_of,
-    values_of,
+    read_triplets,
+    read_values,
 )
 from study import recorded as those_recorded
 
@@ -20,10 +20,10 @@ from ems.io import write_csv, write_jsonl
 def test_what_a_run_lacks_is_said_with_the_notebook_that_makes_it(tmp_path, capsys):
     judge, triplets, few = (
         recorded("q3-2024/replies.jsonl"),
-        triplets_of(tmp_path),
-        sample(answers_of(tmp_path), 1),
+        read_triplets(tmp_path),
+        sample(read_answers(tmp_path), 1),
     )
-    assert not absent(values_of(tmp_path))  # the committed values: nothing is lacking, or said
+    assert not absent(read_values(tmp_path))  # the committed values: nothing is lacking, or said
     assert capsys.readouterr().out == ""
     for metric, results in {
         "EMS(ROUGE)": ems.build(None, "rouge").evaluate(triplets, few),
@@ -33,7 +33,7 @@ def test_what_a_run_lacks_is_said_with_the_notebook_that_makes_it(tmp_path, caps
         write_jsonl(
             tmp_path / "alignments.jsonl", ({"metric": metric, **r.to_dict()} for r in results)
         )
-        assert metric not in absent(values_of(tmp_path))
+        assert metric not in absent(read_values(tmp_path))
         judged = judged_alignments(tmp_path, judge)
         said = capsys.readouterr().out
         assert "lacks BLEU (notebook 2), " in said
@@ -48,7 +48,7 @@ def test_what_a_run_lacks_is_said_with_the_notebook_that_makes_it(tmp_path, caps
 def test_a_replay_leaves_out_the_answers_that_were_not_recorded(tmp_path):
     once, again = recorded("q3-2024/replies.jsonl"), recorded("q3-2024/replies.jsonl", sample=1)
     evaluator = ems.build(again, joint=True, extractor=ems.build(once).extractor)
-    triplets, few = triplets_of(tmp_path), answers_of(tmp_path)[::25]
+    triplets, few = read_triplets(tmp_path), read_answers(tmp_path)[::25]
     whole = [a for a in few if those_recorded(evaluator, triplets, [a])]
     assert 0 < len(whole) < len(few)
     assert [r.model for r in those_recorded(evaluator, triplets, few)] == [a.model for a in whole]
