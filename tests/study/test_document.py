@@ -32,7 +32,7 @@ FIRST = [
 def test_labels_are_stored_without_texts_and_joined_again(tmp_path):
     path = write_csv(tmp_path / "labels.csv", document.label_table(FIRST))
     table = pd.read_csv(path)
-    assert list(table.columns) == document.COLUMNS
+    assert list(table.columns) == document.LABEL_COLUMNS
     assert (
         table["point"].str.fullmatch("[0-9a-f]{12}").to_list() == [True] * 4
     )  # a repeated point has one row
@@ -55,7 +55,7 @@ def test_shares_and_a_second_reading_by_hand():
     assert values["value"].to_dict() == {"x": pytest.approx(1 / 3), "y": 1.0}  # no label, no value
     assert values["unscored"].to_dict() == {"x": 1, "y": 0}
     same = result("v", ("a",), ["silent"])
-    row = document.read_twice(
+    row = document.agreement_of_readings(
         [*FIRST, same], [result("x", ("a", "b", "b", "c"), ["supported"] * 3 + ["silent"]), same]
     ).iloc[0]
     # a: same, b: not, c: unscored at first, a of v: same. By chance: 1/3 * 2/3 (supported) + 2/3 * 1/3 (silent).
@@ -69,7 +69,7 @@ def test_names_of_the_own_company_are_removed_and_others_stay():
         "GOOGL's TPUs and NVIDIA's GPUs.",
         "Metadata rose.",
     )
-    (one,) = document.unnamed(
+    (one,) = document.without_company_names(
         [
             EMSResult("t", "m", (), points, (), group="GOOGL"),
             EMSResult("u", "m", (), points, (), group="?"),
@@ -90,8 +90,13 @@ def test_the_committed_labels_fit_the_committed_alignments(tmp_path):
     )
     assert all(s.label for r in [*judged, *again] for s in r.support)
     assert sum(len(r.support) for r in judged) == sum(len(r.ans_points) for r in results) == 3758
-    assert document.read_twice(judged, again).round(3).iloc[0].to_list() == [16, 257, 0.953, 0.908]
-    accuracy = document.claim_accuracy(document.findver_claims(CLAIMS))
+    assert document.agreement_of_readings(judged, again).round(3).iloc[0].to_list() == [
+        16,
+        257,
+        0.953,
+        0.908,
+    ]
+    accuracy = document.claim_accuracy(document.findver_labels(CLAIMS))
     assert accuracy.round(3)[["claims", "right"]].to_numpy().tolist() == [
         [128, 0.781],
         [66, 0.636],
@@ -110,6 +115,6 @@ def test_the_recorded_replies_give_the_committed_labels(mirror, tmp_path):
         assert path.read_bytes() == (DATA / f"support_{name}.csv").read_bytes()
     assert sum(judge.usage()["support"].stored for judge in judges) == 603  # 584 different prompts
     of_claims = recorded("human/support_replies.jsonl")
-    claims = document.findver_claims(tmp_path / "claims.csv", of_claims)
+    claims = document.findver_labels(tmp_path / "claims.csv", of_claims)
     assert of_claims.usage()["support"].stored == len(claims) == 128
-    pd.testing.assert_frame_equal(claims, document.findver_claims(CLAIMS))
+    pd.testing.assert_frame_equal(claims, document.findver_labels(CLAIMS))

@@ -2,11 +2,11 @@
 
 from doubles import recorded
 from study import (
-    absent,
+    missing_metrics,
     alignments_of,
     read_answers,
     judged_alignments,
-    sample,
+    sample_of_each_model,
     read_triplets,
     read_values,
 )
@@ -21,9 +21,9 @@ def test_what_a_run_lacks_is_said_with_the_notebook_that_makes_it(tmp_path, caps
     judge, triplets, few = (
         recorded("q3-2024/replies.jsonl"),
         read_triplets(tmp_path),
-        sample(read_answers(tmp_path), 1),
+        sample_of_each_model(read_answers(tmp_path), 1),
     )
-    assert not absent(read_values(tmp_path))  # the committed values: nothing is lacking, or said
+    assert not missing_metrics(read_values(tmp_path))  # the committed values: nothing is lacking, or said
     assert capsys.readouterr().out == ""
     for metric, results in {
         "EMS(ROUGE)": ems.build(None, "rouge").evaluate(triplets, few),
@@ -33,7 +33,7 @@ def test_what_a_run_lacks_is_said_with_the_notebook_that_makes_it(tmp_path, caps
         write_jsonl(
             tmp_path / "alignments.jsonl", ({"metric": metric, **r.to_dict()} for r in results)
         )
-        assert metric not in absent(read_values(tmp_path))
+        assert metric not in missing_metrics(read_values(tmp_path))
         judged = judged_alignments(tmp_path, judge)
         said = capsys.readouterr().out
         assert "lacks BLEU (notebook 2), " in said
