@@ -4,7 +4,15 @@ import pytest
 from doubles import ScriptedJudge, recorded
 from hypothesis import given
 from hypothesis import strategies as st
-from study import ROOT, alignments_of, read_answers, datasets, granularity, read_frames, read_triplets
+from study import (
+    ROOT,
+    alignments_of,
+    read_answers,
+    datasets,
+    granularity,
+    read_frames,
+    read_triplets,
+)
 from study.granularity import OneCall, Sentences
 from study.reliability import agreement_of_results
 
