@@ -105,7 +105,10 @@ def stored_labels(results: Sequence[EMSResult], folder: Path) -> dict[str, list[
 
 
 def label_sets(
-    results: Sequence[EMSResult], triplets: Sequence[Triplet], judge: Judge, second: Judge
+    results: Sequence[EMSResult],
+    triplets: Sequence[Triplet],
+    judge: Judge,
+    second: Judge,
 ) -> dict[str, list[EMSResult]]:
     """The labels of four stored files, by name, made from the calls that triplets have as contexts.
 
@@ -134,7 +137,8 @@ def _calls_of_next_group(triplets: Sequence[Triplet]) -> dict[str, str]:
     """For each triplet's id the call of the next group by name; the first one's for the last."""
     texts = {t.group: t.context or "" for t in triplets}
     groups = sorted(texts)
-    return {t.id: texts[groups[(groups.index(t.group) + 1) % len(groups)]] for t in triplets}
+    following = dict(zip(groups, [*groups[1:], *groups[:1]], strict=True))
+    return {t.id: texts[following[t.group]] for t in triplets}
 
 
 def _one_question_a_group(triplets: Sequence[Triplet]) -> set[str]:
@@ -171,8 +175,8 @@ def by_model(results: Sequence[EMSResult], metric: str) -> pd.DataFrame:
 def agreement_of_readings(first: Sequence[EMSResult], second: Sequence[EMSResult]) -> pd.DataFrame:
     """How far a second reading agrees with the first, over the points that both have a label of.
 
-    One row: answers, points, `same label` (the share of points) and Cohen's kappa, nan where both
-    agree by chance alone. A point that an answer repeats counts once.
+    One row: answers, points, `same label` (the share of points) and Cohen's kappa, which is nan
+    where both give one label to all points. A point that an answer repeats counts once.
     """
     both = pd.DataFrame({"first": _labels(first), "second": _labels(second)}).dropna()
     same = (both["first"] == both["second"]).mean()
@@ -180,8 +184,14 @@ def agreement_of_readings(first: Sequence[EMSResult], second: Sequence[EMSResult
     second_shares = both["second"].value_counts(normalize=True)
     chance = shares.mul(second_shares, fill_value=0).sum()
     kappa = (same - chance) / (1 - chance) if chance < 1 else float("nan")
-    row = {"answers": len(second), "points": len(both), "same label": same, "kappa": kappa}
-    return pd.DataFrame([row])
+    return pd.DataFrame(
+        {
+            "answers": [len(second)],
+            "points": [len(both)],
+            "same label": [same],
+            "kappa": [kappa],
+        }
+    )
 
 
 def _labels(results: Sequence[EMSResult]) -> pd.Series:
@@ -215,12 +225,11 @@ def _judged_claims(claims: Mapping[str, Mapping[str, str]], judge: Judge) -> pd.
         filings[Path(name).name] = [part["context"] for part in parts]
     claims = {name: claim for name, claim in claims.items() if claim["report"] in filings}
     contexts = {name: filings[claim["report"]] for name, claim in claims.items()}
-    points = [
-        EMSResult(name, "claim", (), (claim["statement"],), ()) for name, claim in claims.items()
-    ]
-    checked = check_by_judge(points, contexts, judge, k=FINDVER_PASSAGES)
+    points = []
+    for name, claim in claims.items():
+        points.append(EMSResult(name, "claim", (), (claim["statement"],), ()))
     rows = []
-    for result in checked:
+    for result in check_by_judge(points, contexts, judge, k=FINDVER_PASSAGES):
         claim = claims[result.triplet_id]
         rows.append(
             {
@@ -244,7 +253,12 @@ def claim_accuracy(claims: pd.DataFrame) -> pd.DataFrame:
     scored = claims.dropna(subset="label")
     right = (scored["label"] == "supported") == scored["entailed"]
     rows = {}
-    for name, verdicts in {"all": [True, False], "entailed": [True], "refuted": [False]}.items():
+    verdicts_of = {
+        "all": [True, False],
+        "entailed": [True],
+        "refuted": [False],
+    }
+    for name, verdicts in verdicts_of.items():
         kept = scored["entailed"].isin(verdicts)
         mean = mean_over(right[kept].astype(float), scored["group"][kept])
         rows[name] = {
