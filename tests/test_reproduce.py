@@ -1,6 +1,7 @@
 """`ems reproduce`: profiles against notebooks, what runs, and how a failure ends."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -273,6 +274,7 @@ def test_ctrl_c_ends_the_command_and_the_kernel(tmp_path):
     write_pid = f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))"
     source = f"import os, time\n{write_pid}\ntime.sleep(300)"
     project(tmp_path, _01_a=[PARAMETERS, source])
+    shutil.copy(ROOT / "notebooks" / "run.py", tmp_path / "notebooks")
     command = subprocess.Popen(
         [sys.executable, "-m", "ems", "reproduce", "--profile", "p"],
         cwd=tmp_path,
