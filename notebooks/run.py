@@ -108,6 +108,7 @@ def _check_blocks(blocks: Mapping[str, Parameters], notebooks: Mapping[str, Para
 
 
 def _check(names: Sequence[str], known: Collection[str], message: str) -> None:
+    """InputError, which begins with `message`, for the first name that is not known."""
     for name in names:
         if name not in known:
             hint = did_you_mean(name, known)
