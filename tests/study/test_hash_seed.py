@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from study import ROOT, agreement, answers_of, datasets, systems, triplets_of
+from study import ROOT, agreement, datasets, read_answers, read_triplets, systems
 
 import ems
 from ems.analysis.report import save_report
@@ -21,7 +21,7 @@ FEW = {"resamples": 50, "seed": 7}
 
 def write_results(folder):
     """What `ems` makes of a few committed answers: results, values, tables and a report."""
-    triplets, answers = triplets_of(folder), answers_of(folder)[::10]
+    triplets, answers = read_triplets(folder), read_answers(folder)[::10]
     results = {
         "EMS(ROUGE)": ems.build(scorer="rouge").evaluate(triplets, answers),
         "Coverage(local)": ems.build().evaluate(triplets, answers),

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from study import answers_of, systems, triplets_of, values_of
+from study import read_answers, systems, read_triplets, read_values
 
 import ems
 from ems.analysis.frames import to_frame
@@ -114,8 +114,8 @@ def test_the_area_between_two_systems_by_hand():
 
 
 def test_the_committed_values_are_those_of_this_code(tmp_path):
-    stored, answers = values_of(tmp_path), answers_of(tmp_path)[::10]
-    made = to_frame(ems.build().evaluate(triplets_of(tmp_path), answers))
+    stored, answers = read_values(tmp_path), read_answers(tmp_path)[::10]
+    made = to_frame(ems.build().evaluate(read_triplets(tmp_path), answers))
     both = made.merge(
         stored, on=["metric", "part", "model", "triplet_id"], suffixes=("", "_stored")
     )
