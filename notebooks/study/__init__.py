@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 
 import ems
-from ems.analysis.frames import METRICS, NAMES, of_rows
+from ems.analysis.frames import METRIC_ORDER, TEXT_COLUMNS, of_rows
 from ems.io import read_text, write_json
 from ems.judge.client import LLMJudge, MissingReplies
 from ems.judge.cost import Usage, usage_table
@@ -77,7 +77,7 @@ def values_of(run: Path) -> pd.DataFrame:
         lacks(run, "values of its answers (notebooks 2 and 3); the committed ones are shown")
     return pd.read_csv(
         COMMITTED / "values.csv.gz",
-        dtype=dict.fromkeys(NAMES, str),
+        dtype=dict.fromkeys(TEXT_COLUMNS, str),
         keep_default_na=False,
         na_values="",
     )
@@ -87,7 +87,7 @@ def absent(values: pd.DataFrame) -> dict[str, int]:
     """Metrics of Table 1 without a value, each with the number of the notebook that makes it."""
     return {
         metric: 3 if metric.startswith(("EMS", "Coverage")) else 2
-        for metric in METRICS
+        for metric in METRIC_ORDER
         if metric not in set(values["metric"])
     }
 
@@ -97,13 +97,13 @@ def read_frames(*paths: str | Path) -> pd.DataFrame:
     tables = [
         pd.read_csv(
             io.StringIO(read_text(path)),
-            dtype=dict.fromkeys(NAMES, str),
+            dtype=dict.fromkeys(TEXT_COLUMNS, str),
             na_values="",
             keep_default_na=False,
         )
         for path in paths
     ]
-    return pd.concat(tables, ignore_index=True).fillna(dict.fromkeys(NAMES, ""))
+    return pd.concat(tables, ignore_index=True).fillna(dict.fromkeys(TEXT_COLUMNS, ""))
 
 
 def values_frame(

@@ -27,7 +27,8 @@ function put(parent, ...children) {
 async function unpack() {
   const bytes = Uint8Array.from(atob($("data").textContent), (c) => c.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return JSON.parse(await new Response(stream).text());
+  const lines = (await new Response(stream).text()).split("\n");        // an answer each; the last has names and texts
+  return { ...JSON.parse(lines.pop()), answers: lines.map((line) => JSON.parse(line)) };
 }
 
 // ---- which answers, in which order
