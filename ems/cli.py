@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import __version__
-from .analysis.frames import COLUMNS, ValueRow, metric_of, of_rows, value_rows
+from .analysis.frames import ValueRow, metric_of, of_rows, value_rows
 from .evaluators import OwnMetric, build
 from .io import parse_yaml, read_text, write_jsonl
 from .judge.cost import plan_text, usage_table
@@ -337,9 +337,10 @@ def _show(
 
 def _status(rows: Sequence[ValueRow], reasons: Counter[str], failures: Counter[str]) -> int:
     """The exit status; on stderr the results' commonest reasons, and what is unscored where it is not 0."""
-    answers = [dict(zip(COLUMNS, row, strict=True)) for row in rows if row[1] in ("F1", "Score")]
-    units, unscored = (sum(answer[name] for answer in answers) for name in ("units", "unscored"))
-    lost = sum(math.isnan(answer["value"]) for answer in answers)
+    answers = [row for row in rows if row.part in ("F1", "Score")]
+    units = sum(answer.units for answer in answers)
+    unscored = sum(answer.unscored for answer in answers)
+    lost = sum(math.isnan(answer.value) for answer in answers)
     del reasons[""]
     for reason, times in reasons.most_common(3):
         notify(f"ems: {times} of {len(answers)} answers: {reason}")
@@ -416,13 +417,8 @@ def report(args: argparse.Namespace) -> int:
 
 def _compare(commands: Any) -> None:
     add = _command(commands, compare, "ems compare before.jsonl after.jsonl")
-    add("a", metavar="A", help="first results, a; alone, its models are compared")
-    add(
-        "b",
-        metavar="B",
-        nargs="?",
-        help="second results, b: differences are a minus b",
-    )
+    add("a", help="first file of results; alone, its models are compared")
+    add("b", nargs="?", help="second file of results: differences are a minus b")
     add("--metric", metavar="NAME", help="which one, where a file holds several")
     add("--cluster", **CLUSTER)
     add("--json", **JSON)

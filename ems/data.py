@@ -20,7 +20,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from .analysis.frames import COLUMNS, ValueRow, metric_of, value_rows
+from .analysis.frames import ValueRow, metric_of, value_rows
 from .baselines import Claims
 from .io import parse_jsonl, read_lines
 from .metrics import check_alignment
@@ -128,7 +128,7 @@ def worst_results(
     worst: dict[str, dict[str, list[tuple[float, int, Any]]]] = {}
     for number, (metric, result) in enumerate(iter_results(path)):
         values += value_rows(result, metric)  # F1 comes last
-        value = values[-1][COLUMNS.index("value")]
+        value = values[-1].value
         kept = worst.setdefault(metric, {}).setdefault(result.model, [])
         heappush(kept, (-math.inf if math.isnan(value) else -value, -number, result))
         if len(kept) > most:

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
 
 from ..data import iter_results
-from ..results import Result
 from ..terminal import visible
 from ..types import InputError
-from .frames import ValueRow, in_order, metric_of, of_rows, value_rows
+from .frames import ValueRow, in_order, of_rows, value_rows
 from .stats import DIFFERENCE_COLUMNS, paired_table, with_verdicts
 from .tables import pairs_table, table_text
 
-Source = str | Path | Iterable[Result]
 _CELL = ["metric", "model", "part"]
 
 
 def compare_results(
-    a: Source, b: Source | None = None, *, metric: str | None = None, cluster: str = "group"
+    a: str | Path,
+    b: str | Path | None = None,
+    *,
+    metric: str | None = None,
+    cluster: str = "group",
 ) -> dict[str, pd.DataFrame]:
-    """Compare two files of `ems evaluate`, or two lists of results: a minus b.
+    """Compare two files of results of `ems evaluate`: a minus b.
 
     All metrics that both have are compared, or the one that `metric` names. Answers are joined by
     triplet and model; where `a` has one model only, it is compared with every model of `b`.
@@ -45,8 +47,8 @@ def compare_results(
     both = both.rename(columns={"value_a": "a", "value_b": "b"}).dropna(subset=["a", "b"])
     if both.empty:
         raise InputError(
-            f"nothing to compare: A and B need {metric or 'a metric'} and triplets in common, "
-            "and models unless A has only one"
+            f"nothing to compare: the files need {metric or 'a metric'} and triplets in common, "
+            "and models unless the first file has only one"
         )
     differences = _sides_compared(of_a, of_b, cluster)
     means = both.groupby(_CELL)[["a", "b"]].mean()
@@ -62,8 +64,8 @@ def _models_compared(values: pd.DataFrame, cluster: str) -> pd.DataFrame:
     n_models = values["model"].nunique()
     if n_models < 2:
         raise InputError(
-            "nothing to compare: A alone needs two models with a metric in common, and has "
-            f"{n_models}; name a second file as B"
+            "nothing to compare: one file needs two models with a metric in common, and has "
+            f"{n_models}; name a second file"
         )
     return paired_table(values, cluster=cluster)
 
@@ -87,37 +89,31 @@ def _answers_compared(both: pd.DataFrame) -> pd.DataFrame:
     return answers.sort_values("difference", key=abs, ascending=False, ignore_index=True)
 
 
-def comparison_text(
-    tables: Mapping[str, pd.DataFrame], a: str | Path = "a", b: str | Path = "b", top: int = 5
-) -> str:
-    """The tables of `compare_results` for a terminal, with the `top` answers that differ most.
+def comparison_text(tables: Mapping[str, pd.DataFrame], a: str, b: str | None = None) -> str:
+    """The tables of `compare_results` for a terminal, with the five answers that differ most.
 
     `a` and `b` are the files that were compared. The column `higher` names one of them, or a model,
     where a difference is clear.
     """
     heading = "Differences are a minus b: above 0, a is higher; below 0, b is higher."
-    if "answers" not in tables:
+    if b is None:
         return f"{heading}\n{table_text(pairs_table(tables['parts']))}"
     lines = [
-        f"a: {visible(str(a))}",
-        f"b: {visible(str(b))}",
+        f"a: {visible(a)}",
+        f"b: {visible(b)}",
         heading,
-        table_text(pairs_table(tables["parts"], str(a), str(b))),
+        table_text(pairs_table(tables["parts"], a, b)),
         "",
         "Answers that differ most:",
-        table_text(tables["answers"].head(top)),
+        table_text(tables["answers"].head(5)),
     ]
     return "\n".join(lines)
 
 
-def _values(source: Source, metric: str | None) -> pd.DataFrame:
-    """The frame of values of a file or a list; of one metric if `metric` names it."""
-    if isinstance(source, str | Path):
-        named_results = iter_results(source)
-    else:
-        named_results = ((metric_of(result), result) for result in source)
+def _values(path: str | Path, metric: str | None) -> pd.DataFrame:
+    """The frame of values of a file; of one metric if `metric` names it."""
     rows: list[ValueRow] = []
-    for name, result in named_results:
+    for name, result in iter_results(path):
         if metric in (None, name):
             rows += value_rows(result, name)
     return of_rows(rows)

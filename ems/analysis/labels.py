@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -60,7 +60,7 @@ def agreement(values: pd.DataFrame, labels: pd.DataFrame, **settings: int) -> pd
         raise InputError(
             f"{len(unknown)} labelled answers are not among the results: {first_few(unknown)}"
         )
-    measures = [spearman, pearson]
+    measures: list[Callable[..., float]] = [spearman, pearson]
     if set(labels["label"]) <= {0.0, 1.0}:
         measures.append(auc)
     rows = []

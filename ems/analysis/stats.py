@@ -239,7 +239,7 @@ def sign_flip_test(sums: Sequence[float], seed: int = 7) -> float:
     observed = abs(terms.sum()) - rounding
     as_far = patterns = 0
     for signs in _sign_patterns(len(terms), seed):
-        as_far += np.count_nonzero(np.abs(signs @ terms) >= observed)
+        as_far += int(np.count_nonzero(np.abs(signs @ terms) >= observed))
         patterns += len(signs)
     return as_far / patterns
 

@@ -32,12 +32,12 @@ def with_interval(value: float, ci_low: float, ci_high: float) -> str:
     return f"{value:z.3f} [{ci_low:z.3f}, {ci_high:z.3f}]"
 
 
-def shortened(name: str, limit: int = NAME_LIMIT) -> str:
+def shortened(name: str) -> str:
     """A name as one safe line; of a long one the beginning and the end."""
     line = visible(name)
-    if len(line) <= limit:
+    if len(line) <= NAME_LIMIT:
         return line
-    half = limit // 2
+    half = NAME_LIMIT // 2
     return f"{line[:half]}…{line[len(line) - half + 1 :]}"
 
 
@@ -90,20 +90,16 @@ def pairs_table(pairs: pd.DataFrame, a: str = "", b: str = "") -> pd.DataFrame:
     """
     rows = []
     for pair in pairs.to_dict("records"):
-        row = {name: safe_cell(cell) for name, cell in pair.items()}
-        row["difference"] = with_interval(pair["difference"], pair["ci_low"], pair["ci_high"])
-        row["p_holm"] = "<0.001" if pair["p_holm"] < 0.001 else f"{pair['p_holm']:.3f}"
-        row["higher"] = "not clear"
+        higher = "not clear"
         if pair["clear"] and pair["difference"] > 0:
-            row["higher"] = shortened(a or pair["a"])
+            higher = a or pair["a"]
         elif pair["clear"]:
-            row["higher"] = shortened(b or pair["b"])
-        rows.append(row)
+            higher = b or pair["b"]
+        difference = with_interval(pair["difference"], pair["ci_low"], pair["ci_high"])
+        p_holm = "<0.001" if pair["p_holm"] < 0.001 else f"{pair['p_holm']:.3f}"
+        rows.append({**pair, "difference": difference, "p_holm": p_holm, "higher": higher})
     columns = ["metric", "model", "part", "a", "b", "difference", "p_holm", "higher"]
-    columns += ["n", "clusters"]
-    return pd.DataFrame(
-        rows, columns=[name for name in columns if name == "higher" or name in pairs]
-    )
+    return pd.DataFrame(rows).filter([*columns, "n", "clusters"]).map(safe_cell)
 
 
 def table1(
