@@ -140,14 +140,16 @@ def _with_bounds(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _f1_of_sides(frame: pd.DataFrame, column: str) -> pd.Series:
-    """For every row the harmonic mean of its answer's Precision and Recall in this column."""
+    """For every row the harmonic mean of its answer's Precision and Recall in this column.
+
+    nan where both are 0, or one of them is absent.
+    """
     key = ["metric", "model", "triplet_id"]
     parts = frame.pivot(index=key, columns="part", values=column)
     parts = parts.reindex(columns=["Precision", "Recall"])
     sides = frame[key].join(parts, on=key)
     precision, recall = sides["Precision"], sides["Recall"]
-    total = precision + recall
-    return (2 * precision * recall / total).mask(total == 0, 0.0)
+    return 2 * precision * recall / (precision + recall)
 
 
 # --- paired differences ---
