@@ -14,7 +14,7 @@ SMALL, LARGE = "llama3.2_1b_instruct", "llama3.2_90b_vision_instruct"
 
 
 def summary(rows):
-    """A summary from (metric, part, model, value, low end, high end, n, unscored points of 1000)."""
+    """A summary from (metric, part, model, value, ci_low, ci_high, n, unscored points of 1000)."""
     return pd.DataFrame(
         [
             {
