@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import __version__
-from .analysis.frames import COLUMNS, Row, metric_of, of_rows, values_of
+from .analysis.frames import ValueRow, metric_of, of_rows, value_rows
 from .evaluators import OwnMetric, build
 from .io import parse_yaml, read_text, write_jsonl
 from .judge.cost import plan_text, usage_table
@@ -130,7 +130,7 @@ def score(args: argparse.Namespace) -> int:
     evaluator = build(_judge(args), args.scorer, **_stages(args))
     result = evaluator.score(reference, answer, args.question)
     print(json.dumps({"metric": metric_of(result), **result.to_dict()}) if args.json else result)
-    return _status(list(values_of(result, "")), Counter([result.reason]), evaluator.failures)
+    return _status(list(value_rows(result, "")), Counter([result.reason]), evaluator.failures)
 
 
 def _evaluate(commands: Any) -> None:
@@ -258,12 +258,12 @@ def evaluate(args: argparse.Namespace) -> int:
         deque(results, 0)  # counted by a judge that plans
         print(plan_text({judge.name: judge.usage()}))
         return 0
-    rows: list[Row] = []
+    rows: list[ValueRow] = []
     reasons: Counter[str] = Counter()
 
     def lines() -> Iterator[dict[str, Any]]:
         for result in results:
-            rows.extend(values_of(result, metric_of(result)))
+            rows.extend(value_rows(result, metric_of(result)))
             reasons[result.reason] += 1
             yield {"metric": metric_of(result), **result.to_dict()}
 
@@ -317,29 +317,30 @@ def _results(args: argparse.Namespace, judge: LLMJudge | None, evaluator: Any) -
 
 
 def _show(
-    args: argparse.Namespace, judge: LLMJudge | None, rows: list[Row], checked: Sequence[Any]
+    args: argparse.Namespace, judge: LLMJudge | None, rows: list[ValueRow], checked: Sequence[Any]
 ) -> None:
     """The means with their intervals; then what the documents say, and what the judge was asked."""
     from .analysis.stats import summarise
-    from .analysis.tables import as_text, means_table
+    from .analysis.tables import means_table, table_text
     from .support.supporter import support_table
 
     summary = summarise(of_rows(rows), cluster=args.cluster)
     if args.json:
         print(summary.to_json(orient="records"))
     else:
-        print(as_text(means_table(summary)))
+        print(table_text(means_table(summary)))
         if checked:
-            print(f"\nThe answers' points in the documents:\n{as_text(support_table(checked))}")
+            print(f"\nThe answers' points in the documents:\n{table_text(support_table(checked))}")
     if judge is not None:
-        print(as_text(usage_table({judge.name: judge.usage()})), file=sys.stderr)
+        print(table_text(usage_table({judge.name: judge.usage()})), file=sys.stderr)
 
 
-def _status(rows: Sequence[Row], reasons: Counter[str], failures: Counter[str]) -> int:
+def _status(rows: Sequence[ValueRow], reasons: Counter[str], failures: Counter[str]) -> int:
     """The exit status; on stderr the results' commonest reasons, and what is unscored where it is not 0."""
-    answers = [dict(zip(COLUMNS, row, strict=True)) for row in rows if row[1] in ("F1", "Score")]
-    units, unscored = (sum(answer[name] for answer in answers) for name in ("units", "unscored"))
-    lost = sum(math.isnan(answer["value"]) for answer in answers)
+    answers = [row for row in rows if row.part in ("F1", "Score")]
+    units = sum(answer.units for answer in answers)
+    unscored = sum(answer.unscored for answer in answers)
+    lost = sum(math.isnan(answer.value) for answer in answers)
     del reasons[""]
     for reason, times in reasons.most_common(3):
         notify(f"ems: {times} of {len(answers)} answers: {reason}")
@@ -416,25 +417,24 @@ def report(args: argparse.Namespace) -> int:
 
 def _compare(commands: Any) -> None:
     add = _command(commands, compare, "ems compare before.jsonl after.jsonl")
-    add("a", metavar="A", help="results to compare with; alone, its models are compared")
-    add(
-        "b",
-        metavar="B",
-        nargs="?",
-        help="results to compare: a difference above 0 is in their favour",
-    )
+    add("a", help="first file of results; alone, its models are compared")
+    add("b", nargs="?", help="second file of results: differences are a minus b")
     add("--metric", metavar="NAME", help="which one, where a file holds several")
     add("--cluster", **CLUSTER)
     add("--json", **JSON)
 
 
 def compare(args: argparse.Namespace) -> int:
-    """Two files of results, or the models of one: B less A on the same questions, joined by model as well."""
-    from .analysis import compare as comparison
+    """Two files of results, or the models of one file: a minus b on the same questions.
 
-    tables = comparison.compare(args.a, args.b, metric=args.metric, cluster=args.cluster)
+    Answers are joined by triplet and model. The column "higher" names the file, or the model, with
+    the higher mean where the difference is clear.
+    """
+    from .analysis.compare import compare_results, comparison_text
+
+    tables = compare_results(args.a, args.b, metric=args.metric, cluster=args.cluster)
     rows = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}
-    print(json.dumps(rows) if args.json else comparison.text(tables))
+    print(json.dumps(rows) if args.json else comparison_text(tables, args.a, args.b))
     return 0
 
 

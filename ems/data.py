@@ -20,7 +20,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from .analysis.frames import COLUMNS, Row, metric_of, values_of
+from .analysis.frames import ValueRow, metric_of, value_rows
 from .baselines import Claims
 from .io import parse_jsonl, read_lines
 from .metrics import check_alignment
@@ -117,16 +117,18 @@ def load_results(path: str | Path) -> dict[str, list[Any]]:
     return by_metric
 
 
-def worst_results(path: str | Path, most: int = 1000) -> tuple[dict[str, list[Any]], list[Row]]:
+def worst_results(
+    path: str | Path, most: int = 1000
+) -> tuple[dict[str, list[Any]], list[ValueRow]]:
     """Of each metric and model the `most` results with the lowest F1, or Score; and the values of all.
 
     A result without a value stands behind those that have one. Else as `iter_results`.
     """
-    values: list[Row] = []
+    values: list[ValueRow] = []
     worst: dict[str, dict[str, list[tuple[float, int, Any]]]] = {}
     for number, (metric, result) in enumerate(iter_results(path)):
-        values += values_of(result, metric)  # F1 comes last
-        value = values[-1][COLUMNS.index("value")]
+        values += value_rows(result, metric)  # F1 comes last
+        value = values[-1].value
         kept = worst.setdefault(metric, {}).setdefault(result.model, [])
         heappush(kept, (-math.inf if math.isnan(value) else -value, -number, result))
         if len(kept) > most:

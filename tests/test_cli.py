@@ -197,7 +197,7 @@ def test_results_go_on_to_the_report_the_comparison_and_the_agreement_with_their
         ("Recall", 0, 4),
     }
     assert refused(["compare", out, out, "--metric", "nonsense"], capsys, "nonsense")
-    assert refused(["compare", out], capsys, "A alone needs two models")
+    assert refused(["compare", out], capsys, "one file needs two models")
     with open(tmp_path / "labels.csv", "w", newline="") as file:
         csv.writer(file).writerows(
             [["triplet_id", "model", "label"], *([f"t{i}", "m", i % 2] for i in range(8))]
