@@ -7,7 +7,7 @@ from math import isnan
 import pytest
 from doubles import ScriptedJudge
 
-from ems.coverage import Coverage, covered
+from ems.coverage import Coverage
 from ems.match import LLMMatcher
 from ems.pipeline import EMS, is_lost
 from ems.score import LLMScorer
