@@ -63,14 +63,6 @@ def _llm(options: Options) -> EMS:
     return _ems(options, scorer)
 
 
-def _rouge(options: Options) -> EMS:
-    return _ems(options, rouge_scorer())
-
-
-def _bleu(options: Options) -> EMS:
-    return _ems(options, bleu_scorer())
-
-
 def _bertscore(options: Options) -> EMS:
     encoder = options.encoder
     return _ems(options, bert_scorer(Encoder(encoder) if isinstance(encoder, str) else encoder))
@@ -83,14 +75,6 @@ def _coverage(options: Options) -> Coverage:
 
 def _local(options: Options) -> Coverage:
     return Coverage(replace(options, judge=None).make_extractor())
-
-
-def _judge_alone(options: Options) -> JudgeAlone:
-    return JudgeAlone(options.judge, options.prompts)
-
-
-def _ragchecker(options: Options) -> RAGChecker:
-    return RAGChecker(options.judge, options.prompts)
 
 
 @dataclass(frozen=True)
@@ -118,7 +102,7 @@ SCORERS = {
     "rouge": NamedScorer(
         makes="EMS(ROUGE)",
         about="EMS with ROUGE-L for matched pairs",
-        build=_rouge,
+        build=lambda options: _ems(options, rouge_scorer()),
         takes=_EMS_OPTIONS,
     ),
     "bertscore": NamedScorer(
@@ -130,7 +114,7 @@ SCORERS = {
     "bleu": NamedScorer(
         makes="EMS(BLEU)",
         about="EMS with BLEU for matched pairs",
-        build=_bleu,
+        build=lambda options: _ems(options, bleu_scorer()),
         takes=_EMS_OPTIONS,
     ),
     "coverage": NamedScorer(
@@ -143,14 +127,14 @@ SCORERS = {
     "judge": NamedScorer(
         makes="Judge alone",
         about="the judge gives one number to the whole answer",
-        build=_judge_alone,
+        build=lambda options: JudgeAlone(options.judge, options.prompts),
         takes=("prompts",),
         needs_judge=True,
     ),
     "ragchecker": NamedScorer(
         makes="RAGChecker",
         about="the judge checks the claims of both sides",
-        build=_ragchecker,
+        build=lambda options: RAGChecker(options.judge, options.prompts),
         takes=("prompts",),
         needs_judge=True,
     ),

@@ -180,6 +180,6 @@ def test_coverage_of_results_is_that_of_their_points():
     results = evaluator.evaluate(triplets, answers)
     assert [r.unscored for r in results] == [1, 2, 2]  # the matched pairs have no scores
     coverage = Coverage(Lines(), judge)
-    again = covered(results, coverage, triplets, answers)
+    again = coverage.of_results(results, triplets, answers)
     assert str(again) == str(coverage.evaluate(triplets, answers))  # nan is not equal to itself
     assert [(r.unscored, r.group) for r in again] == [(1, "h"), (0, "g"), (0, "g")]

@@ -10,7 +10,7 @@ import pytest
 from doubles import ScriptedJudge, refused
 
 from ems.results import CoverageResult, EMSResult, Support
-from ems.support.passages import Passages, cut, stem, terms
+from ems.support.passages import Passages, _stem, cut, terms
 from ems.support.supporter import check_by_judge, check_numbers, support_table
 
 CALL = """Jane Roe -- Chief Financial Officer
@@ -84,7 +84,7 @@ def test_words_of_retrieval_are_stems_and_a_number_is_one_word_whatever_its_comm
     ],
 )
 def test_a_stem_is_what_recorded_rankings_were_made_with(word, stemmed):
-    assert stem(word) == stemmed
+    assert _stem(word) == stemmed
 
 
 @pytest.mark.parametrize(
