@@ -126,7 +126,7 @@ def test_a_reference_s_claims_are_listed_once_a_batch():
 
 
 def checker(claims, *replies):
-    """RAGChecker whose judge lists no claims for a reference, these for an answer, and labels them."""
+    """RAGChecker whose judge lists no claims of the reference, these of the answer, and labels."""
     listed = [json.dumps({"claims": []}), json.dumps({"claims": claims})]
     return RAGChecker(ScriptedJudge({"claims": listed, "entail": [*replies]}))
 

@@ -192,7 +192,7 @@ def lines(texts):
 
 
 def first(pairs):
-    return [[0 if answer else -1 for _ in reference] for reference, answer in pairs]
+    return [[0 if answer else -1] * len(reference) for reference, answer in pairs]
 
 
 def half(pairs):
