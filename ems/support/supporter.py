@@ -76,9 +76,9 @@ def check_by_judge(
             reason = "" if word else f"no label: {record.error or 'unreadable'}"
             quote = document.texts[passages[0]][:_QUOTE_LENGTH]
             by_point[point] = Support(_LABELS.get(word), passages[0], quote, reason=reason)
-    settings = ",".join(f"{name}={value}" for name, value in judge.signature.items())
+    settings: list[str] = [f"{name}={value}" for name, value in judge.signature.items()]
     template = prompts.signature("support")
-    signature = f"{template},k={k},points={POINTS_PER_CALL},{settings}"
+    signature = ",".join([template, f"k={k}", f"points={POINTS_PER_CALL}", *settings])
     checked = []
     for result, by_point in zip(results, supports, strict=True):
         in_order = [by_point[point] for point in result.ans_points]
