@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import __version__
 from .analysis.frames import ValueRow, metric_of, of_rows, value_rows
-from .evaluators import OwnMetric, build
+from .evaluators import SCORERS, OwnMetric, build
 from .io import parse_yaml, read_text, write_jsonl
 from .judge.cost import plan_text, usage_table
 from .prompts import Prompts
@@ -166,8 +166,9 @@ def _add_stages(add: Callable[..., Any]) -> None:
     add("--judge", default="none", metavar="none|MODEL", help="model that judges; default none")
     add(
         "--scorer",
-        metavar="llm|rouge|bertscore|bleu|coverage|judge|local|ragchecker|IMPORT:PATH",
-        help="default llm with a judge, else local",
+        metavar="|".join([*SCORERS, "IMPORT:PATH"]),
+        help="what gives the scores; default llm with a judge, local without one. "
+        + "; ".join(f"{name}: {scorer.about}" for name, scorer in SCORERS.items()),
     )
     add("--store", default=STORE, metavar="FILE", help=f"the judge's replies; default {STORE}")
     add = partial(add, default=argparse.SUPPRESS)
@@ -250,9 +251,10 @@ def evaluate(args: argparse.Namespace) -> int:
             "--metric takes the place of a scorer: leave --scorer out, or evaluate twice"
         )
     judge = _judge(args)
-    evaluator = (
-        OwnMetric(args.metric) if args.metric else build(judge, args.scorer, **_stages(args))
-    )
+    stages = _stages(args)
+    if args.support == "llm" and args.scorer == "local":
+        stages.pop("prompts", None)  # only the check of points has a use for them
+    evaluator = OwnMetric(args.metric) if args.metric else build(judge, args.scorer, **stages)
     results = _results(args, judge, evaluator)
     if judge is not None and "dry_run" in args:
         deque(results, 0)  # counted by a judge that plans

@@ -359,6 +359,9 @@ def test_an_import_path_stands_in_for_a_stage_or_for_all(
         (["--metric", "mine:words", "--support", "numbers"], "has none; leave it out"),
         (["--metric", "mine:words", "--scorer", "rouge"], "--metric takes the place of a scorer"),
         (["--judge", "m", "--prompts", "nobodys"], "no prompt set 'nobodys'"),
+        (["--judge", "m", "--scorer", "coverage", "--joint"], "has no use for joint"),
+        (["--judge", "m", "--scorer", "local", "--prompts", "kit"], "has no use for prompts"),
+        (["--max-score", "5", "--judge", "m", "--scorer", "rouge"], "has no use for max_score"),
         (["--judge", "m", "--workers", "0"], "workers"),
         (["--judge", "m", "--spend-limit", "5"], "needs prices"),
         (["--judge", "m", "--prices", "bad.yaml"], "is not YAML"),
@@ -397,7 +400,9 @@ def test_points_are_checked_against_the_document(files, tmp_path, capsys):
     )
     reply = json.dumps({"labels": ["Entailment", "Contradiction"]})
     with Loopback(lambda body: reply if "labels" in str(body) else by_words(body)) as server:
-        assert main([*files, *by(server, tmp_path, "--support", "llm")]) == 0
+        by_judge = [*files, *by(server, tmp_path, "--support", "llm")]
+        assert main(by_judge) == 0
+        assert main([*by_judge, "--scorer", "local", "--prompts", "kit"]) == 0  # of the check
     assert [support["label"] for support in results(tmp_path)[0]["support"]] == [
         "supported",
         "contradicted",
