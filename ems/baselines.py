@@ -20,7 +20,7 @@ from .pipeline import Evaluator
 from .prompts import Prompts, numbered, quoted, sanitized
 from .reading import parsed, parsed_rows, read_score, read_word
 from .results import Result, ScoreResult
-from .score import BLEU_SIGNATURE, MAX_TOKENS, bleu, rouge, rows_request
+from .score import BLEU_SIGNATURE, NUMBER_TOKENS, bleu, rouge, rows_request
 from .types import Answer, Points, Signature, Triplet
 
 __all__ = [
@@ -248,7 +248,7 @@ class JudgeAlone(Evaluator[ScoreResult]):
         ]
         read = partial(read_score, max_score=100)
         requests = [
-            Request("judge", prompt, MAX_TOKENS, assumed=partial(str, 100), read=read)
+            Request("judge", prompt, NUMBER_TOKENS, assumed=partial(str, 100), read=read)
             for prompt in prompts
         ]
         for i, reply in zip(judged, self.stage.judge.ask(requests, "judge answers"), strict=True):

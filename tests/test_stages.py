@@ -10,7 +10,7 @@ from ems.extract import LLMExtractor, blocks_of, room, without_summaries
 from ems.judge import Record
 from ems.match import LLMMatcher
 from ems.prompts import Prompts, numbered
-from ems.score import KINDS, LLMScorer, bert_scorer, bleu, bleu_scorer, rouge, rouge_scorer
+from ems.score import ROUGE_KINDS, LLMScorer, bert_scorer, bleu, bleu_scorer, rouge, rouge_scorer
 
 LONG = "Overall, sales rose.\n\nSales rose 5%.\n\nCosts fell 2%.\n\nIn short, all went well."
 
@@ -211,7 +211,7 @@ PAIRS = [(a, b) for a in TEXTS for b in TEXTS]
 
 
 def test_rouge_has_the_values_of_rouge_score():
-    official = OfficialRouge(list(KINDS), use_stemmer=True)
+    official = OfficialRouge(list(ROUGE_KINDS), use_stemmer=True)
     scores = rouge([a for a, _ in PAIRS], [b for _, b in PAIRS])
     for i, (ref, ans) in enumerate(PAIRS):
         for kind, expected in official.score(ref, ans).items():
