@@ -100,9 +100,11 @@ def ask_lists(
     judge: Judge, requests: Mapping[Any, Request], key: str, failures: Counter[str]
 ) -> dict[Any, Points | None]:
     """The strings in reply to each `list_request`; None, counted in `failures`, for a lost one."""
-    lists = ask_values(judge, list(requests.values()), failures, f"list {key}")
+    # The longest prompts go first: their replies take most time, and a stage waits for its last.
+    names = sorted(requests, key=lambda name: len(requests[name].prompt), reverse=True)
+    lists = ask_values(judge, [requests[name] for name in names], failures, f"list {key}")
     points = {}
-    for name, strings in zip(requests, lists, strict=True):
+    for name, strings in zip(names, lists, strict=True):
         points[name] = None if strings is None else tuple(strings)
     return points
 
