@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import ExitStack
 from dataclasses import asdict, replace
-from functools import partial
 from itertools import islice
 from operator import length_hint
 from typing import Any, Generic, TypeVar
@@ -107,11 +105,42 @@ class Evaluator(Generic[AnyResult]):
     def _results(
         self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]
     ) -> Sequence[AnyResult]:
-        """As `batch`, in portions at once where every stage asks a judge that answers threads."""
+        """As `batch`; in portions, where all stages ask one live judge that has several workers."""
         judges = [getattr(stage, "judge", None) for stage in self.stages.values()]
-        if judges and all(_is_live(judge) for judge in judges):
-            return _in_portions(partial(self.batch, triplets), answers, judges)
+        judge: Any = judges[0] if judges else None
+        is_live = getattr(judge, "mode", "") == "live" and judge.workers > 1
+        if is_live and all(other is judge for other in judges):
+            return self._in_portions(judge, triplets, answers)
         return self.batch(triplets, answers)
+
+    def _in_portions(
+        self, judge: Any, triplets: Mapping[str, Triplet], answers: Sequence[Answer]
+    ) -> list[AnyResult]:
+        """As `batch`, from portions of the answers that threads evaluate at once.
+
+        While one portion waits for the last replies of a stage, the others keep the workers of the
+        judge busy. Answers to one triplet stay together, so that its reference is asked about once.
+        An error in one portion, or an interrupt, ends the asking of all.
+        """
+        portion_of: dict[str, int] = {}  # by triplet
+        portions: list[list[int]] = [[] for _ in range(PORTIONS)]  # indices of answers
+        for i, answer in enumerate(answers):
+            portion = portion_of.setdefault(answer.triplet_id, len(portion_of) % PORTIONS)
+            portions[portion].append(i)
+        results: dict[int, AnyResult] = {}
+        with judge.asking() as stop, ThreadPoolExecutor(PORTIONS) as threads:
+            try:
+                futures = []
+                for indices in portions:
+                    part = [answers[i] for i in indices]
+                    futures.append(threads.submit(self.batch, triplets, part))
+                wait(futures, return_when=FIRST_EXCEPTION)
+                for indices, future in zip(portions, futures, strict=True):
+                    results.update(zip(indices, future.result(), strict=True))
+            except BaseException:
+                stop.set()
+                raise
+        return [results[i] for i in range(len(answers))]
 
     def points_of(
         self, extractor: Extractor, triplets: Mapping[str, Triplet], answers: Sequence[Answer]
@@ -236,55 +265,3 @@ def _one_each(stage: str, input_name: str, outputs: Iterable[Any], inputs: Sized
             f"{len(inputs)} needed, {len(entries)} returned"
         )
     return entries
-
-
-def _is_live(judge: Any) -> bool:
-    """Whether a judge is an LLMJudge that asks an endpoint with several workers."""
-    return getattr(judge, "mode", "") == "live" and judge.workers > 1
-
-
-def _in_portions(
-    evaluate: Callable[[Sequence[Answer]], list[AnyResult]],
-    answers: Sequence[Answer],
-    judges: Sequence[Any],
-) -> list[AnyResult]:
-    """The results of all answers, in order, from portions that are evaluated at once, in threads.
-
-    While one portion waits for the last replies of a stage, the others keep the judges' workers
-    busy. An error in one portion, or an interrupt, ends the asking of all.
-    """
-    portions = _portions(answers)
-    results: dict[int, AnyResult] = {}
-    with ExitStack() as stack:
-        stops = [stack.enter_context(judge.asking()) for judge in judges]
-        threads = stack.enter_context(ThreadPoolExecutor(PORTIONS))
-        try:
-            futures = []
-            for places in portions:
-                portion = [answers[i] for i in places]
-                futures.append(threads.submit(evaluate, portion))
-            wait(futures, return_when=FIRST_EXCEPTION)
-            for places, future in zip(portions, futures, strict=True):
-                results.update(zip(places, future.result(), strict=True))
-        except BaseException as error:
-            for stop in stops:
-                stop.set()
-            threads.shutdown()  # replies on their way are paid for: they are saved first
-            if isinstance(error, KeyboardInterrupt):
-                raise judges[0].interrupt() from None
-            raise
-    return [results[i] for i in range(len(answers))]
-
-
-def _portions(answers: Sequence[Answer]) -> list[list[int]]:
-    """The places of the answers, divided into portions. Answers to one triplet stay together.
-
-    So no two portions ask for the points of one reference at the same time.
-    """
-    by_triplet: dict[str, list[int]] = {}
-    for i, answer in enumerate(answers):
-        by_triplet.setdefault(answer.triplet_id, []).append(i)
-    portions: list[list[int]] = [[] for _ in range(PORTIONS)]
-    for places in by_triplet.values():
-        min(portions, key=len).extend(places)
-    return [places for places in portions if places]

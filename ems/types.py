@@ -1,4 +1,4 @@
-"""What is evaluated, and the names of types that all modules share. `results` has what comes out."""
+"""What is evaluated, and the types that all modules share. `results` has what comes out."""
 
 from __future__ import annotations
 

@@ -392,13 +392,14 @@ class LLMJudge:
             except KeyboardInterrupt:
                 stop.set()
                 wait([asking])  # replies on their way are paid for: let them be saved
-                raise self.interrupt() from None
+                raise
 
     @contextmanager
     def asking(self) -> Iterator[threading.Event]:
-        """Until the last thread has left this, what ends one thread's asking ends that of all.
+        """While several threads are in here, what ends the asking of one ends that of all.
 
-        Setting the event that it gives ends it as well: `ask` raises JudgeUnavailable.
+        Whoever sets the event ends it, too: `ask` then raises JudgeUnavailable. The event holds
+        until the last thread has left. An interrupt says what is saved, and how to go on.
         """
         with self._lock:
             if not self._asking:
@@ -407,13 +408,11 @@ class LLMJudge:
             self._asking += 1
         try:
             yield self._stop
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"stopped; {self._kept()}; run it again to go on") from None
         finally:
             with self._lock:
                 self._asking -= 1
-
-    def interrupt(self) -> KeyboardInterrupt:
-        """What to raise after Ctrl-C: it says what is saved, and how to go on."""
-        return KeyboardInterrupt(f"stopped; {self._kept()}; run it again to go on")
 
     async def _ask_all(
         self,
