@@ -1,4 +1,4 @@
-"""Templates are filled strictly, a folder of templates falls back on the kit, and signatures tell sets apart."""
+"""Templates are filled strictly; a folder lacks some, and the kit has them; signatures differ."""
 
 import hashlib
 
