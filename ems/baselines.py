@@ -14,14 +14,14 @@ from math import isnan, nan
 from types import SimpleNamespace
 
 from .extract import ask_lists, list_request, room
-from .judge import Judge, Request, as_judge, ask_values, listed, reply_schema
+from .judge import Judge, Request, as_judge, ask_values, reply_schema
 from .local.encoder import Encoder
 from .metrics import f1
 from .pipeline import Evaluator
 from .prompts import Prompts, numbered, quoted, sanitized
-from .reading import read_rows, read_score, read_word
+from .reading import read_score, read_word
 from .results import Result, ScoreResult
-from .score import BLEU_SIGNATURE, MAX_TOKENS, bleu, rouge
+from .score import BLEU_SIGNATURE, NUMBER_TOKENS, bleu, rouge, rows_request
 from .types import Answer, Points, Signature, Triplet
 
 __all__ = [
@@ -199,15 +199,10 @@ class RAGChecker(Evaluator[Claims]):
         return [tuple(check_labels) for check_labels in labels]
 
     def _check_request(self, claims: Points, text: str) -> Request:
-        n = len(claims)
-        return Request(
-            "entail",
-            self.prompts.fill("entail_all", text=text, claims=numbered(claims)),
-            MAX_TOKENS + 8 * n,
-            LABELS_SCHEMA,
-            assumed=partial(listed, "labels", ["Contradiction"] * n),
-            read=partial(read_rows, key="labels", count=n, read=partial(read_word, words=LABELS)),
-            entries=n,
+        prompt = self.prompts.fill("entail_all", text=text, claims=numbered(claims))
+        longest = ["Contradiction"] * len(claims)
+        return rows_request(
+            "entail", prompt, LABELS_SCHEMA, longest, partial(read_word, words=LABELS)
         )
 
 
@@ -294,4 +289,4 @@ class JudgeAlone(Evaluator[ScoreResult]):
             answer=sanitized(answer.answer),
         )
         read = partial(read_score, max_score=100)
-        return Request("judge", prompt, MAX_TOKENS, assumed=partial(str, 100), read=read)
+        return Request("judge", prompt, NUMBER_TOKENS, assumed=partial(str, 100), read=read)

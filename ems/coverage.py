@@ -21,7 +21,7 @@ from .pipeline import Evaluator, is_lost
 from .prompts import Prompts, numbered, sanitized
 from .reading import read_numbers, read_rows, read_score
 from .results import CoverageResult, EMSResult
-from .score import MAX_TOKENS, SCORES_SCHEMA, scale
+from .score import NUMBER_TOKENS, SCORES_SCHEMA, scale
 from .types import Answer, Points, Scores, Triplet
 
 COVERAGE_SCHEMA = SCORES_SCHEMA | {
@@ -141,7 +141,7 @@ class Coverage(Evaluator[CoverageResult]):
         return Request(
             "coverage",
             prompt,
-            MAX_TOKENS + 12 * len(points),
+            NUMBER_TOKENS + 12 * len(points),
             COVERAGE_SCHEMA,
             assumed=partial(json.dumps, longest),
             read=partial(self._read, count=len(points)),

@@ -126,8 +126,11 @@ def test_a_reference_s_claims_are_listed_once_a_batch():
 
 
 def checker(claims, *replies):
-    """RAGChecker whose judge lists no claims of the reference, these of the answer, and labels."""
-    listed = [json.dumps({"claims": []}), json.dumps({"claims": claims})]
+    """RAGChecker whose judge lists no claims of "Nothing.", these of other texts, and labels."""
+
+    def listed(request):
+        return json.dumps({"claims": [] if "\nNothing.\n" in request.prompt else claims})
+
     return RAGChecker(ScriptedJudge({"claims": listed, "entail": [*replies]}))
 
 

@@ -12,11 +12,12 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
 from ..analysis.view import EXTRA, alignment_rows
-from ..judge import Judge, Request, as_judge, listed, reply_schema
+from ..judge import Judge, Request, as_judge, reply_schema
 from ..local.words import FACTORS, Number, read
 from ..prompts import Prompts, numbered, sanitized
-from ..reading import read_rows, read_word
+from ..reading import read_word
 from ..results import CoverageResult, EMSResult, Support
+from ..score import rows_request
 from ..types import InputError
 from .passages import Passages, passages_of
 
@@ -95,16 +96,10 @@ def _request(
         shown.update(passages)
     texts = [sanitized(document.texts[passage]) for passage in sorted(shown)]
     lines = numbered([point for point, _ in points])
-    n = len(points)
-    return Request(
-        "support",
-        prompts.fill("support", passages="\n\n".join(texts), points=lines),
-        32 + 8 * n,
-        _SCHEMA,
-        assumed=partial(listed, "labels", ["Contradiction"] * n),
-        read=partial(
-            read_rows, key="labels", count=n, read=partial(read_word, words=tuple(_LABELS))
-        ),
+    prompt = prompts.fill("support", passages="\n\n".join(texts), points=lines)
+    longest = ["Contradiction"] * len(points)
+    return rows_request(
+        "support", prompt, _SCHEMA, longest, partial(read_word, words=tuple(_LABELS))
     )
 
 
