@@ -77,7 +77,7 @@ def test_the_command_gives_the_same_file(address, tmp_path):
 def test_without_a_worker_it_says_what_it_waits_for_and_a_lost_scheduler_is_one_error(
     monkeypatch, capsys
 ):
-    monkeypatch.setattr(distributed, "QUIET", 0.5)
+    monkeypatch.setattr(distributed, "NOTICE_AFTER", 0.5)
     cluster = cluster_of(0)
     said = []
 
