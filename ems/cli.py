@@ -12,7 +12,8 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from . import __version__, commands
@@ -20,8 +21,8 @@ from .terminal import notify
 from .types import InputError
 
 STORE = "ems-replies.sqlite"
-# What argparse is told about an option: the keyword arguments of `add_argument`.
-ArgparseSettings = dict[str, Any]
+# By the names of an option or an argument, separated by spaces: what `add_argument` is told of it.
+Options = dict[str, dict[str, Any]]
 
 
 def none_or(kind: Callable[[str], float]) -> Callable[[str], float | None]:
@@ -33,110 +34,247 @@ def none_or(kind: Callable[[str], float]) -> Callable[[str], float | None]:
     return number
 
 
+# --- options of several commands ---
+
+_JSON: Options = {"--json": {"action": "store_true", "help": "print JSON in place of a text"}}
+_CLUSTER: Options = {
+    "--cluster": {
+        "choices": ("group", "triplet_id"),
+        "default": "group",
+        "help": "what an interval resamples: the group (default) or the single question",
+    },
+}
+_STORE: Options = {
+    "--store": {
+        "default": STORE,
+        "metavar": "FILE",
+        "help": f"the file in which the judge's replies are saved; default {STORE}",
+    },
+}
+EVALUATOR_OPTIONS: Options = {
+    "--judge": {
+        "default": "none",
+        "metavar": "none|MODEL",
+        "help": "the model that judges; default none: no model is asked",
+    },
+    "--scorer": {
+        "metavar": "llm|rouge|bertscore|bleu|coverage|judge|local|ragchecker|IMPORT:PATH",
+        "help": "what gives the scores; default llm with a judge, local without one",
+    },
+}
 # Options of which each sets an argument of `build` with the same name. One that is not given keeps
 # the default that the argument has there.
-STAGE_OPTIONS: dict[str, ArgparseSettings] = {
-    "extractor": {
+STAGE_OPTIONS: Options = {
+    "--extractor": {
         "metavar": "IMPORT:PATH",
         "help": "your own function from texts to lists of points",
     },
-    "matcher": {
+    "--matcher": {
         "metavar": "IMPORT:PATH",
         "help": "your own function from pairs of lists of points to indices",
     },
-    "encoder": {
+    "--encoder": {
         "metavar": "NAME",
         "help": "the model that the bertscore scorer uses; default roberta-large",
     },
-    "joint": {
+    "--joint": {
         "action": "store_true",
         "help": "ask the judge about all points of an answer in one call; by default a call "
         "asks about one point",
     },
-    "max_score": {
+    "--max-score": {
         "type": int,
         "metavar": "N",
         "help": "the highest score that the judge can give; default 10",
     },
-    "prompts": {
+    "--prompts": {
         "metavar": "SET",
         "help": "the judge's prompts: kit (default), paper, or a folder of templates",
     },
 }
 # Options of which each sets a setting of `LLMJudge.of` with the same name.
-JUDGE_OPTIONS: dict[str, ArgparseSettings] = {
-    "base_url": {
+JUDGE_OPTIONS: Options = {
+    "--base-url": {
         "metavar": "URL",
         "help": "the address of the judge's endpoint; default OPENAI_BASE_URL",
     },
-    "key_env": {
+    "--key-env": {
         "metavar": "NAME",
         "help": "the environment variable that holds the key; default OPENAI_API_KEY",
     },
-    "workers": {
+    "--workers": {
         "type": int,
         "metavar": "N",
         "help": "the largest number of calls under way at once; default 32",
     },
-    "timeout": {
+    "--timeout": {
         "type": float,
         "metavar": "SECONDS",
         "help": "how long one reply may take, repeated calls included; default 600",
     },
-    "recorded": {
+    "--recorded": {
         "action": "append",
         "metavar": "FILE",
         "help": "a file of recorded replies to use beside the store; may be given several times",
     },
-    "mode": {
+    "--mode": {
         "choices": ("live", "replay"),
         "help": "live (default) asks for the replies that are not saved; replay never asks",
     },
-    "weights": {
+    "--weights": {
         "metavar": "REVISION",
         "help": "the revision of the judge's weights; a reply saved under another revision is "
         "not used",
     },
-    "seed": {
+    "--seed": {
         "type": none_or(int),
         "metavar": "N|none",
         "help": "the seed that every request sends; default 7",
     },
-    "temperature": {
+    "--temperature": {
         "type": none_or(float),
         "metavar": "T|none",
         "help": "the temperature that every request sends; default 0",
     },
-    "thinking_tokens": {
+    "--thinking-tokens": {
         "type": int,
         "metavar": "N",
         "help": "tokens added to the limit of each reply, for a model that thinks before it "
         "answers; default 0",
     },
-    "prices": {
+    "--prices": {
         "metavar": "FILE",
         "help": "a YAML file with the price of a million tokens: prompt, completion and, if it "
         "differs, cached",
     },
-    "spend_limit": {
+    "--spend-limit": {
         "type": float,
         "metavar": "MONEY",
         "help": "stop before a call that could make the judge cost more; needs --prices",
     },
 }
-DRY_RUN_OPTION: dict[str, ArgparseSettings] = {
-    "dry_run": {
+DRY_RUN: Options = {
+    "--dry-run": {
         "action": "store_true",
         "help": "ask nothing: print how many calls and tokens the run takes at most and, with "
         "--prices, what they cost",
     },
 }
-# Options that several commands have.
-_JSON: ArgparseSettings = {"action": "store_true", "help": "print JSON in place of a text"}
-_CLUSTER: ArgparseSettings = {
-    "choices": ("group", "triplet_id"),
-    "default": "group",
-    "help": "what an interval resamples: the group (default) or the single question",
+
+
+# --- options of one command ---
+
+SCORE_OPTIONS: Options = {
+    "--reference": {"required": True, "metavar": "FILE", "help": "the reference, a UTF-8 text"},
+    "--answer": {"required": True, "metavar": "FILE", "help": "the answer, a UTF-8 text"},
+    "--question": {
+        "default": "",
+        "metavar": "TEXT",
+        "help": "the question; the local evaluator gives its words less weight",
+    },
+}
+EVALUATE_OPTIONS: Options = {
+    "triplets": {"metavar": "TRIPLETS", "help": "the file of questions with references"},
+    "answers": {"metavar": "ANSWERS", "help": "the file of answers to score"},
+    "-o --output": {
+        "required": True,
+        "metavar": "OUT.jsonl",
+        "help": "the file to write; it changes only when every answer has a result",
+    },
+    "--support": {
+        "choices": ("llm", "numbers"),
+        "help": "look in the context for each answer point (llm: the judge does), or for its "
+        "numbers",
+    },
+    "--metric": {
+        "metavar": "IMPORT:PATH",
+        "help": "your own metric in place of a scorer: a function from references and answers to "
+        "values",
+    },
+    "--scheduler": {
+        "metavar": "ADDRESS",
+        "help": "the address of a Dask cluster that evaluates; only without a judge",
+    },
+}
+REPORT_OPTIONS: Options = {
+    "results": {
+        "metavar": "RESULTS",
+        "help": "the results that ems evaluate wrote, or the alignments.jsonl of a run",
+    },
+    "-o --output": {"required": True, "metavar": "FILE.html", "help": "the file to write"},
+}
+COMPARE_OPTIONS: Options = {
+    "a": {
+        "metavar": "A",
+        "help": "results to compare with; without B, the models of A are compared",
+    },
+    "b": {
+        "metavar": "B",
+        "nargs": "?",
+        "help": "results to compare: a difference above 0 is in their favour",
+    },
+    "--metric": {"metavar": "NAME", "help": "the metric to compare; default all that both have"},
+}
+AGREE_OPTIONS: Options = {
+    "results": {
+        "nargs": "+",
+        "metavar": "RESULTS",
+        "help": "results of ems evaluate; the metrics of several files are compared",
+    },
+    "labels": {"metavar": "LABELS", "help": "the CSV file of labels"},
+}
+REPLIES_OPTIONS: Options = {
+    "action": {
+        "choices": ("export", "import"),
+        "help": "write replies as JSON lines, or read them",
+    },
+    "file": {"metavar": "FILE", "help": "the file to write, or to read"},
+    "--pending": {
+        "action": "store_true",
+        "help": "export the requests that have no reply yet, for a batch endpoint",
+    },
+}
+
+
+# --- commands ---
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command. The docstring of `run` describes it; the list of commands has the first line."""
+
+    run: Callable[[argparse.Namespace], int]
+    example: str
+    options: Options
+    stage_options: Options = field(default_factory=dict)
+    judge_options: Options = field(default_factory=dict)
+
+
+COMMANDS = {
+    "score": Command(
+        commands.score_texts,
+        "--reference ref.txt --answer ans.txt --judge gpt-4o",
+        SCORE_OPTIONS | _JSON | EVALUATOR_OPTIONS | _STORE,
+        STAGE_OPTIONS,
+        JUDGE_OPTIONS,
+    ),
+    "evaluate": Command(
+        commands.evaluate_files,
+        "triplets.jsonl answers.csv -o results.jsonl",
+        EVALUATE_OPTIONS | _CLUSTER | _JSON | EVALUATOR_OPTIONS | _STORE,
+        STAGE_OPTIONS,
+        JUDGE_OPTIONS | DRY_RUN,
+    ),
+    "report": Command(
+        commands.write_report, "results.jsonl -o report.html", REPORT_OPTIONS | _CLUSTER
+    ),
+    "compare": Command(
+        commands.compare_files, "before.jsonl after.jsonl", COMPARE_OPTIONS | _CLUSTER | _JSON
+    ),
+    "agree": Command(commands.show_agreement, "results.jsonl labels.csv", AGREE_OPTIONS),
+    "replies": Command(
+        commands.move_replies, "export --pending batch.jsonl", REPLIES_OPTIONS | _STORE
+    ),
 }
 
 
@@ -151,9 +289,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments[:1] == ["reproduce"]:
             return commands.run_notebooks(arguments[1:])
         args = _parser().parse_args(arguments)
-        args.stage_settings = _given(args, STAGE_OPTIONS)
-        args.judge_settings = _given(args, [*JUDGE_OPTIONS, *DRY_RUN_OPTION])
-        return args.run(args)
+        command = COMMANDS[args.command]
+        args.stage_settings = _given(args, command.stage_options)
+        args.judge_settings = _given(args, command.judge_options)
+        return command.run(args)
     except InputError as error:
         notify(f"ems: {error}")
         return 2
@@ -164,11 +303,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as interrupt:
         notify(f"ems: {str(interrupt) or 'stopped'}")
         return 128 + signal.SIGINT
-
-
-def _given(args: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
-    """Those of the options that the user has given, with their values."""
-    return {name: getattr(args, name) for name in names if name in args}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -182,176 +316,32 @@ def _parser() -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(
         metavar="COMMAND", title="commands", required=True, dest="command"
     )
-    _add_score(subparsers)
-    _add_evaluate(subparsers)
-    _add_report(subparsers)
-    _add_compare(subparsers)
-    _add_agree(subparsers)
-    _add_replies(subparsers)
+    for name, command in COMMANDS.items():
+        description = str(command.run.__doc__)
+        subparser = subparsers.add_parser(
+            name,
+            help=description.splitlines()[0],
+            description=description,
+            epilog=f"example: ems {name} {command.example}",
+            allow_abbrev=False,
+        )
+        _add(subparser, command.options)
+        # The parsed arguments have no entry for an option of a group that is not given.
+        stages = subparser.add_argument_group("stages", argument_default=argparse.SUPPRESS)
+        _add(stages, command.stage_options)
+        judge = subparser.add_argument_group("judge", argument_default=argparse.SUPPRESS)
+        _add(judge, command.judge_options)
     # `main` hands the arguments of this command on before they are parsed.
     subparsers.add_parser("reproduce", help="Run the notebooks of a profile.")
     return parser
 
 
-def _command(
-    subparsers: Any, name: str, run: Callable[[argparse.Namespace], int], example: str
-) -> argparse.ArgumentParser:
-    """Add a command. Its description is the docstring of `run`, of which the list has one line."""
-    description = str(run.__doc__)
-    command: argparse.ArgumentParser = subparsers.add_parser(
-        name,
-        help=description.splitlines()[0],
-        description=description,
-        epilog=f"example: ems {name} {example}",
-        allow_abbrev=False,
-    )
-    command.set_defaults(run=run)
-    return command
+def _add(group: Any, options: Options) -> None:
+    for names, settings in options.items():
+        group.add_argument(*names.split(), **settings)
 
 
-def _add_score(subparsers: Any) -> None:
-    command = _command(
-        subparsers,
-        "score",
-        commands.score_texts,
-        "--reference ref.txt --answer ans.txt --judge gpt-4o",
-    )
-    add = command.add_argument
-    add("--reference", required=True, metavar="FILE", help="the reference, a UTF-8 text")
-    add("--answer", required=True, metavar="FILE", help="the answer, a UTF-8 text")
-    add(
-        "--question",
-        default="",
-        metavar="TEXT",
-        help="the question; the local evaluator gives its words less weight",
-    )
-    _add_evaluator(command)
-
-
-def _add_evaluate(subparsers: Any) -> None:
-    command = _command(
-        subparsers,
-        "evaluate",
-        commands.evaluate_files,
-        "triplets.jsonl answers.csv -o results.jsonl",
-    )
-    add = command.add_argument
-    add("triplets", metavar="TRIPLETS", help="the file of questions with references")
-    add("answers", metavar="ANSWERS", help="the file of answers to score")
-    add(
-        "-o",
-        "--output",
-        required=True,
-        metavar="OUT.jsonl",
-        help="the file to write; it changes only when every answer has a result",
-    )
-    add("--cluster", **_CLUSTER)
-    add(
-        "--support",
-        choices=("llm", "numbers"),
-        help="look in the context for each answer point (llm: the judge does), or for its numbers",
-    )
-    add(
-        "--metric",
-        metavar="IMPORT:PATH",
-        help="your own metric in place of a scorer: a function from references and answers to "
-        "values",
-    )
-    add(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="the address of a Dask cluster that evaluates; only without a judge",
-    )
-    _add_settings(add, DRY_RUN_OPTION)
-    _add_evaluator(command)
-
-
-def _add_evaluator(command: argparse.ArgumentParser) -> None:
-    """The options that `score` and `evaluate` share: the judge, the scorer and the stages."""
-    add = command.add_argument
-    add("--json", **_JSON)
-    add(
-        "--judge",
-        default="none",
-        metavar="none|MODEL",
-        help="the model that judges; default none: no model is asked",
-    )
-    add(
-        "--scorer",
-        metavar="llm|rouge|bertscore|bleu|coverage|judge|local|ragchecker|IMPORT:PATH",
-        help="what gives the scores; default llm with a judge, local without one",
-    )
-    add(
-        "--store",
-        default=STORE,
-        metavar="FILE",
-        help=f"the file in which the judge's replies are saved; default {STORE}",
-    )
-    _add_settings(command.add_argument_group("stages").add_argument, STAGE_OPTIONS)
-    _add_settings(command.add_argument_group("judge").add_argument, JUDGE_OPTIONS)
-
-
-def _add_settings(
-    add: Callable[..., argparse.Action], options: Mapping[str, ArgparseSettings]
-) -> None:
-    """Add the options of a table. The parsed arguments have no entry for one that is not given."""
-    for name, settings in options.items():
-        flag = "--" + name.replace("_", "-")
-        add(flag, default=argparse.SUPPRESS, **settings)
-
-
-def _add_report(subparsers: Any) -> None:
-    command = _command(subparsers, "report", commands.write_report, "results.jsonl -o report.html")
-    add = command.add_argument
-    add(
-        "results",
-        metavar="RESULTS",
-        help="the results that ems evaluate wrote, or the alignments.jsonl of a run",
-    )
-    add("-o", "--output", required=True, metavar="FILE.html", help="the file to write")
-    add("--cluster", **_CLUSTER)
-
-
-def _add_compare(subparsers: Any) -> None:
-    command = _command(subparsers, "compare", commands.compare_files, "before.jsonl after.jsonl")
-    add = command.add_argument
-    add("a", metavar="A", help="results to compare with; without B, the models of A are compared")
-    add(
-        "b",
-        metavar="B",
-        nargs="?",
-        help="results to compare: a difference above 0 is in their favour",
-    )
-    add("--metric", metavar="NAME", help="the metric to compare; default all that both have")
-    add("--cluster", **_CLUSTER)
-    add("--json", **_JSON)
-
-
-def _add_agree(subparsers: Any) -> None:
-    command = _command(subparsers, "agree", commands.show_agreement, "results.jsonl labels.csv")
-    add = command.add_argument
-    add(
-        "results",
-        nargs="+",
-        metavar="RESULTS",
-        help="results of ems evaluate; the metrics of several files are compared",
-    )
-    add("labels", metavar="LABELS", help="the CSV file of labels")
-
-
-def _add_replies(subparsers: Any) -> None:
-    command = _command(subparsers, "replies", commands.move_replies, "export --pending batch.jsonl")
-    add = command.add_argument
-    add("action", choices=("export", "import"), help="write replies as JSON lines, or read them")
-    add("file", metavar="FILE", help="the file to write, or to read")
-    add(
-        "--pending",
-        action="store_true",
-        help="export the requests that have no reply yet, for a batch endpoint",
-    )
-    add(
-        "--store",
-        default=STORE,
-        metavar="FILE",
-        help=f"the file in which replies are saved; default {STORE}",
-    )
+def _given(args: argparse.Namespace, options: Options) -> dict[str, Any]:
+    """Those of the options that the user has given, by the names that `build` or the judge has."""
+    names = [option.removeprefix("--").replace("-", "_") for option in options]
+    return {name: getattr(args, name) for name in names if name in args}
