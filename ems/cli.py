@@ -22,7 +22,7 @@ from .types import InputError
 
 STORE = "ems-replies.sqlite"
 # By the names of an option or an argument, separated by spaces: what `add_argument` is told of it.
-Options = dict[str, dict[str, Any]]
+_Options = dict[str, dict[str, Any]]
 
 
 def none_or(kind: Callable[[str], float]) -> Callable[[str], float | None]:
@@ -36,22 +36,22 @@ def none_or(kind: Callable[[str], float]) -> Callable[[str], float | None]:
 
 # --- options of several commands ---
 
-_JSON: Options = {"--json": {"action": "store_true", "help": "print JSON in place of a text"}}
-_CLUSTER: Options = {
+_JSON: _Options = {"--json": {"action": "store_true", "help": "print JSON in place of a text"}}
+_CLUSTER: _Options = {
     "--cluster": {
         "choices": ("group", "triplet_id"),
         "default": "group",
         "help": "what an interval resamples: the group (default) or the single question",
     },
 }
-_STORE: Options = {
+_STORE: _Options = {
     "--store": {
         "default": STORE,
         "metavar": "FILE",
         "help": f"the file in which the judge's replies are saved; default {STORE}",
     },
 }
-EVALUATOR_OPTIONS: Options = {
+EVALUATOR_OPTIONS: _Options = {
     "--judge": {
         "default": "none",
         "metavar": "none|MODEL",
@@ -64,7 +64,7 @@ EVALUATOR_OPTIONS: Options = {
 }
 # Options of which each sets an argument of `build` with the same name. One that is not given keeps
 # the default that the argument has there.
-STAGE_OPTIONS: Options = {
+STAGE_OPTIONS: _Options = {
     "--extractor": {
         "metavar": "IMPORT:PATH",
         "help": "your own function from texts to lists of points",
@@ -93,7 +93,7 @@ STAGE_OPTIONS: Options = {
     },
 }
 # Options of which each sets a setting of `LLMJudge.of` with the same name.
-JUDGE_OPTIONS: Options = {
+JUDGE_OPTIONS: _Options = {
     "--base-url": {
         "metavar": "URL",
         "help": "the address of the judge's endpoint; default OPENAI_BASE_URL",
@@ -153,7 +153,7 @@ JUDGE_OPTIONS: Options = {
         "help": "stop before a call that could make the judge cost more; needs --prices",
     },
 }
-DRY_RUN: Options = {
+DRY_RUN: _Options = {
     "--dry-run": {
         "action": "store_true",
         "help": "ask nothing: print how many calls and tokens the run takes at most and, with "
@@ -164,7 +164,7 @@ DRY_RUN: Options = {
 
 # --- options of one command ---
 
-SCORE_OPTIONS: Options = {
+SCORE_OPTIONS: _Options = {
     "--reference": {"required": True, "metavar": "FILE", "help": "the reference, a UTF-8 text"},
     "--answer": {"required": True, "metavar": "FILE", "help": "the answer, a UTF-8 text"},
     "--question": {
@@ -173,7 +173,7 @@ SCORE_OPTIONS: Options = {
         "help": "the question; the local evaluator gives its words less weight",
     },
 }
-EVALUATE_OPTIONS: Options = {
+EVALUATE_OPTIONS: _Options = {
     "triplets": {"metavar": "TRIPLETS", "help": "the file of questions with references"},
     "answers": {"metavar": "ANSWERS", "help": "the file of answers to score"},
     "-o --output": {
@@ -196,14 +196,14 @@ EVALUATE_OPTIONS: Options = {
         "help": "the address of a Dask cluster that evaluates; only without a judge",
     },
 }
-REPORT_OPTIONS: Options = {
+REPORT_OPTIONS: _Options = {
     "results": {
         "metavar": "RESULTS",
         "help": "the results that ems evaluate wrote, or the alignments.jsonl of a run",
     },
     "-o --output": {"required": True, "metavar": "FILE.html", "help": "the file to write"},
 }
-COMPARE_OPTIONS: Options = {
+COMPARE_OPTIONS: _Options = {
     "a": {
         "metavar": "A",
         "help": "results to compare with; without B, the models of A are compared",
@@ -215,7 +215,7 @@ COMPARE_OPTIONS: Options = {
     },
     "--metric": {"metavar": "NAME", "help": "the metric to compare; default all that both have"},
 }
-AGREE_OPTIONS: Options = {
+AGREE_OPTIONS: _Options = {
     "results": {
         "nargs": "+",
         "metavar": "RESULTS",
@@ -223,7 +223,7 @@ AGREE_OPTIONS: Options = {
     },
     "labels": {"metavar": "LABELS", "help": "the CSV file of labels"},
 }
-REPLIES_OPTIONS: Options = {
+REPLIES_OPTIONS: _Options = {
     "action": {
         "choices": ("export", "import"),
         "help": "write replies as JSON lines, or read them",
@@ -245,9 +245,9 @@ class Command:
 
     run: Callable[[argparse.Namespace], int]
     example: str
-    options: Options
-    stage_options: Options = field(default_factory=dict)
-    judge_options: Options = field(default_factory=dict)
+    options: _Options
+    stage_options: _Options = field(default_factory=dict)
+    judge_options: _Options = field(default_factory=dict)
 
 
 COMMANDS = {
@@ -336,12 +336,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add(group: Any, options: Options) -> None:
+def _add(group: Any, options: _Options) -> None:
     for names, settings in options.items():
         group.add_argument(*names.split(), **settings)
 
 
-def _given(args: argparse.Namespace, options: Options) -> dict[str, Any]:
+def _given(args: argparse.Namespace, options: _Options) -> dict[str, Any]:
     """Those of the options that the user has given, by the names that `build` or the judge has."""
     names = [option.removeprefix("--").replace("-", "_") for option in options]
     return {name: getattr(args, name) for name in names if name in args}
