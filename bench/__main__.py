@@ -52,7 +52,7 @@ def start_rows(folder: Path) -> Iterator[Row]:
 
 
 def write_copies(folder: Path, times: int) -> tuple[Path, Path]:
-    """Files of the data set so many times over: fifty questions and two hundred answers each time."""
+    """The data set so many times over, as files: fifty questions and two hundred answers each."""
     triplets = []
     answers = []
     for i in range(times):
