@@ -39,13 +39,7 @@ def score_answer(reference: str, answer: str, *, question: str = "") -> Coverage
 
 @overload
 def score_answer(
-    reference: str, answer: str, *, judge: Any, scorer: AnyScorer = None, question: str = ""
-) -> Any: ...
-
-
-@overload
-def score_answer(
-    reference: str, answer: str, *, judge: Any = None, scorer: AnyScorer, question: str = ""
+    reference: str, answer: str, *, judge: Any = None, scorer: AnyScorer = None, question: str = ""
 ) -> Any: ...
 
 

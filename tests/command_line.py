@@ -23,7 +23,7 @@ def read_results(tmp_path):
 
 
 def check_refused(command, capsys, words):
-    """The command must end with status 2 and one line on stderr that has these words: returns it."""
+    """The command must end with status 2 and one line on stderr with these words; returns it."""
     assert main(command) == 2
     message = capsys.readouterr().err
     assert message.count("\n") == 1

@@ -146,7 +146,8 @@ def test_twenty_thousand_answers_fit_into_170_mib(tmp_path):
     )
     # pandas loads pyarrow where it is installed, which the kit does not ask for: 34 MiB.
     code = (
-        "import sys; sys.modules['pyarrow'] = None; from ems.cli import main; assert main(sys.argv[1:]) == 0\n"
+        "import sys; sys.modules['pyarrow'] = None\n"
+        "from ems.cli import main; assert main(sys.argv[1:]) == 0\n"
         "print(open('/proc/self/status').read())"
     )
     done = subprocess.run(
