@@ -243,13 +243,13 @@ def _status(rows: Sequence[Row], reasons: Counter[str], failures: Counter[str]) 
         return 0
     notify(
         f"ems: {unscored} of {units} points are unscored, {without_value} of {len(answers)} "
-        "answers altogether; the values speak for the rest only"
+        "answers altogether; the values are those of the rest"
     )
     for reason, count in failures.most_common():
         hint = ""
         if reason.endswith(": length"):
             hint = "; a model that thinks first needs --thinking-tokens"
-        notify(f"ems: {count} replies could not be used, {reason}{hint}; another --store asks anew")
+        notify(f"ems: {count} replies could not be used, {reason}{hint}; another --store asks again")
     return 3
 
 
@@ -272,7 +272,7 @@ def write_report(args: Namespace) -> int:
 def compare_files(args: Namespace) -> int:
     """Compare two files of results, or the models of one, on the same questions.
 
-    A difference is B less A; answers are joined by question and by model.
+    A difference is B minus A. Answers are joined by triplet and model.
     """
     from .analysis import compare
 
