@@ -249,7 +249,9 @@ def _status(rows: Sequence[Row], reasons: Counter[str], failures: Counter[str]) 
         hint = ""
         if reason.endswith(": length"):
             hint = "; a model that thinks first needs --thinking-tokens"
-        notify(f"ems: {count} replies could not be used, {reason}{hint}; another --store asks again")
+        notify(
+            f"ems: {count} replies could not be used, {reason}{hint}; another --store asks again"
+        )
     return 3
 
 
