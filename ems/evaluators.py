@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Literal, overload
 
 from .baselines import JudgeAlone, RAGChecker, score_result
 from .coverage import Coverage
@@ -19,7 +19,7 @@ from .local.words import WordMatcher
 from .match import LLMMatcher, Matcher
 from .pipeline import EMS, Evaluator
 from .prompts import Prompts
-from .results import Result, ScoreResult
+from .results import CoverageResult, ScoreResult
 from .score import LLMScorer, Scorer, bert_scorer, bleu_scorer, rouge_scorer
 from .terminal import did_you_mean
 from .types import Answer, InputError, Triplet
@@ -147,9 +147,27 @@ SCORERS = {
 }
 
 
+# The names in `SCORERS`, for editors: a test compares them.
+ScorerName = Literal[
+    "llm", "rouge", "bertscore", "bleu", "coverage", "judge", "ragchecker", "local"
+]
+# What `build` takes: a name, an import path or a function.
+AnyScorer = ScorerName | str | Callable[..., Any] | None
+
+
+@overload
+def score_answer(reference: str, answer: str, *, question: str = "") -> CoverageResult: ...
+
+
+@overload
 def score_answer(
-    reference: str, answer: str, *, judge: Any = None, scorer: Any = None, question: str = ""
-) -> Result:
+    reference: str, answer: str, *, judge: Any = None, scorer: AnyScorer = None, question: str = ""
+) -> Any: ...
+
+
+def score_answer(
+    reference: str, answer: str, *, judge: Any = None, scorer: AnyScorer = None, question: str = ""
+) -> Any:
     """Evaluate one answer against one reference, as `build(judge, scorer)` does.
 
     The default is an EMSResult with a judge, and a CoverageResult without one, which needs neither
@@ -160,7 +178,7 @@ def score_answer(
 
 def build(
     judge: Any = None,
-    scorer: Any = None,
+    scorer: AnyScorer = None,
     *,
     joint: bool = False,
     extractor: Any = None,
