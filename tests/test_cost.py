@@ -13,10 +13,10 @@ from ems.judge import Request, cost
 from ems.judge.client import JudgeUnavailable, LLMJudge
 from ems.judge.cost import (
     Usage,
-    at_most,
     checked_prices,
     money,
     plan_text,
+    text_tokens_at_most,
     tokens_at_most,
     usage_table,
 )
@@ -41,21 +41,21 @@ ONE = {"prompt": 1e6, "completion": 1e6}  # a token costs 1
     ],
 )
 def test_tokens_by_hand(text, tokens):
-    assert tokens_at_most(text) == tokens
+    assert text_tokens_at_most(text) == tokens
 
 
 @given(st.text(), st.text())
 def test_the_bound_grows_with_the_text(one, two):
     assert (
-        max(map(tokens_at_most, (one, two)))
-        <= tokens_at_most(one + two)
-        <= tokens_at_most(one) + tokens_at_most(two)
+        max(map(text_tokens_at_most, (one, two)))
+        <= text_tokens_at_most(one + two)
+        <= text_tokens_at_most(one) + text_tokens_at_most(two)
     )
 
 
 def test_a_call_takes_at_most_its_prompt_its_schema_and_its_limit():
-    assert at_most(Request("t", "word" * 10, 16)) == (cost.PER_CALL + 10, 16)
-    assert at_most(Request("t", "word" * 10, 16, {"a": 1}))[0] > cost.PER_CALL + 10
+    assert tokens_at_most(Request("t", "word" * 10, 16)) == (cost.TEMPLATE_TOKENS + 10, 16)
+    assert tokens_at_most(Request("t", "word" * 10, 16, {"a": 1}))[0] > cost.TEMPLATE_TOKENS + 10
 
 
 # --- prices and the limit ---

@@ -12,8 +12,9 @@ from doubles import ask, echo, judge_of, texts
 from loopback import Fault, Loopback, by_words, completion, error, mixed
 
 import ems
-from ems.judge import client, store
-from ems.judge.client import Failed, JudgeUnavailable, Pace
+from ems.judge import client, pace, store
+from ems.judge.client import JudgeUnavailable
+from ems.judge.pace import Failed, Pace
 from ems.judge.store import Replies
 from ems.types import Answer, InputError, Triplet
 
@@ -23,7 +24,7 @@ ROOT = Path(__file__).parent.parent
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     """Waits a fiftieth as long: a run of nothing but errors ends after 0.3 seconds."""
-    monkeypatch.setattr(client, "WAIT", 0.01)
+    monkeypatch.setattr(pace, "FIRST_WAIT", 0.01)
 
 
 def expected(n):
@@ -92,7 +93,7 @@ def test_a_lasting_fault_fails_one_request_and_is_asked_again_by_the_next_run(fa
         assert (
             server.count == 3
             if fault.status in (403, 418)
-            else 5 <= server.count <= 3 + client.ERRORS
+            else 5 <= server.count <= 3 + pace.ERROR_LIMIT
         )
         assert judge.usage()["match"].failures == {reason: 1}
         server.faults = ()
@@ -120,7 +121,7 @@ def test_a_server_that_restarts_is_waited_for():
 
 
 def test_a_wait_that_the_server_names_is_waited_out_and_announced(monkeypatch, capsys):
-    monkeypatch.setattr(client, "QUIET", 0.2)
+    monkeypatch.setattr(client, "SILENCE", 0.2)
     busy = Fault(429, {"error": {"message": "slow down"}}, {"Retry-After": "0.7"})
     with Loopback(echo, faults=lambda n, body: busy if n < 8 else None) as server:
         began = time.monotonic()
@@ -133,7 +134,7 @@ def test_a_wait_that_the_server_names_is_waited_out_and_announced(monkeypatch, c
 
 
 def test_silence_is_said_to_be_silence(monkeypatch, capsys):
-    monkeypatch.setattr(client, "QUIET", 0.2)
+    monkeypatch.setattr(client, "SILENCE", 0.2)
     with Loopback(echo, latency=0.5) as server:
         judge_of(server).ask(ask(3))
     assert f"m at {server.url}: no answer for 0.2 s, 3 calls under way" in capsys.readouterr().err
@@ -161,9 +162,10 @@ def test_nothing_but_errors_end_a_run_before_and_after_the_first_reply(kind, goo
             JudgeUnavailable, match=f"nothing but errors, the last {shown}"
         ) as raised:
             judge.ask(ask(400))
-        assert (
-            server.count - good <= 2 * 35 + 12
-        )  # a good reply that comes late opens the window once more
+        # Calls under way fail together: 32 at first, 128 after a hundred replies. A good reply that
+        # comes late lets as many go out once more. Then they go out one at a time.
+        window = 128 if good else 32
+        assert server.count - good <= 2 * window + 12
     assert f"{good} replies that came are saved in memory" in str(raised.value)
     assert "\n" not in str(raised.value)
 
@@ -171,19 +173,19 @@ def test_nothing_but_errors_end_a_run_before_and_after_the_first_reply(kind, goo
 def test_a_run_ends_after_twenty_seconds_and_forty_calls(monkeypatch):
     """The rule with its own numbers, on a clock that jumps: 32 calls fail, then one at a time."""
     now = [1000.0]
-    monkeypatch.setattr(client.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(client, "WAIT", 0.5)
-    pace, calls = Pace(128), []
+    monkeypatch.setattr(pace.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(pace, "FIRST_WAIT", 0.5)
+    limits, calls = Pace(128), []
 
     def run():
         while len(calls) < 100:
-            while pace.may_start():
-                pace.under_way += 1
+            while limits.may_start():
+                limits.under_way += 1
                 calls.append(now[0])
             now[0] += 0.1
-            while pace.under_way:
-                pace.under_way -= 1
-                pace.failed(Failed("http 500", "no"), str(len(calls)))
+            while limits.under_way:
+                limits.under_way -= 1
+                limits.failed(Failed("http 500", "no"), str(len(calls)))
 
     with pytest.raises(JudgeUnavailable, match="nothing but errors"):
         run()
@@ -270,24 +272,44 @@ def test_an_address_where_nobody_listens_is_one_early_error():
 # --- how many calls are under way ---
 
 
-def test_the_window_grows_with_replies_and_shrinks_when_the_server_is_busy(monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(client.time, "monotonic", lambda: now[0])
-    pace = Pace(40)
+def test_the_window_doubles_until_the_server_complains():
+    limits = Pace(512)
+    for window in (64, 128, 256, 512):
+        for _ in range(window // 2):  # a whole window of replies
+            limits.replied("")
+        assert limits.window == window
+    limits.replied("")
+    assert limits.window == 512  # `workers` is the ceiling
+    assert Pace(4).window == 4
+
+
+@pytest.mark.parametrize("reason", ["http 429", "http 503"])
+def test_after_a_complaint_the_window_grows_by_a_twentieth(reason):
+    limits = Pace(100)
+    limits.failed(Failed(reason), "k")
+    assert limits.window == pytest.approx(0.8 * 32)
     for _ in range(32):
-        pace.reply("")
-    assert pace.window == pytest.approx(32 * 1.05)
-    for _ in range(500):
-        pace.reply("")
-    assert pace.window == 40  # `workers` is the ceiling
+        limits.replied("")
+    assert limits.window == pytest.approx(0.8 * 32 + 32 * 0.05)
+    for _ in range(2000):
+        limits.replied("")
+    assert limits.window == 100
+
+
+def test_the_window_shrinks_once_in_fifteen_seconds_while_the_server_is_busy(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(pace.time, "monotonic", lambda: now[0])
+    limits = Pace(40)
+    for _ in range(8):
+        limits.replied("")
+    assert limits.window == 40
     for seconds, window in ((0, 32), (10, 32), (16, 25.6), (17, 25.6), (32, 20.48)):
         now[0] = seconds
-        pace.failed(Failed("http 429"), "k")
-        pace.reply("")
-        assert pace.window == pytest.approx(window, abs=0.2)
-    pace.failed(Failed("connection"), "k")  # says nothing of a server's load
-    assert pace.window == pytest.approx(20.48, abs=0.2)
-    assert Pace(4).window == 4
+        limits.failed(Failed("http 429"), "k")
+        limits.replied("")
+        assert limits.window == pytest.approx(window, abs=0.2)
+    limits.failed(Failed("connection"), "k")  # says nothing about the server's load
+    assert limits.window == pytest.approx(20.48, abs=0.2)
 
 
 def test_more_than_32_calls_are_under_way_after_a_while():
@@ -315,7 +337,7 @@ def test_no_call_goes_out_without_room_for_its_reply(tmp_path, monkeypatch):
 
 
 RUN = (
-    "import sys; from ems.judge import Request; from ems.judge.client import *; url, path = sys.argv[1:]\n"
+    "import sys; from ems.judge import Request; from ems.judge.client import LLMJudge, Replies; url, path = sys.argv[1:]\n"
     "judge = LLMJudge('m', base_url=url, store=Replies(path), workers=8)\n"
     "records = judge.ask([Request('t', f'question {i}', 5) for i in range(120)][::%d])\n"
     "print([record.text for record in records][::%d], flush=True)"
@@ -427,4 +449,4 @@ def test_a_judge_that_only_apologises_is_not_paid_to_the_end(scorer, joint):
         evaluator = ems.build(judge_of(server), scorer, joint=joint)
         with pytest.raises(JudgeUnavailable, match="cannot be used"):
             evaluator.evaluate(triplets, answers)
-        assert len(server.bodies) == client.USELESS
+        assert len(server.bodies) == pace.UNUSABLE_LIMIT

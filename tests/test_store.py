@@ -10,8 +10,9 @@ import pytest
 from doubles import echo, refused
 from loopback import Loopback, run_batch
 
-from ems.judge import MissingReplies, Record, Request, read_choice, read_usage
+from ems.judge import MissingReplies, Record, Request
 from ems.judge.client import LLMJudge
+from ems.judge.endpoint import read_completion, read_usage
 from ems.judge.store import Replies
 
 ROOT = Path(__file__).parent.parent
@@ -58,8 +59,7 @@ def filled(*records, path=None):
     ],
 )
 def test_wrong_shapes_are_no_reply(body):
-    with pytest.raises(ValueError, match="wrong shape"):
-        read_choice(body)
+    assert read_completion(body)["failure"] == "wrong shape"
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_wrong_shapes_are_no_reply(body):
     ],
 )
 def test_what_a_completion_says(choice, text, finish):
-    got = read_choice(
+    got = read_completion(
         {"choices": [choice], "usage": {"prompt_tokens": 3, "completion_tokens": None}}
     )
     assert got == {
