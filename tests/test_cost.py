@@ -86,8 +86,8 @@ def test_bad_prices(prices):
 
 @pytest.mark.parametrize("workers", [1, 4])
 def test_the_limit_holds_to_the_cent_and_the_next_run_goes_on(tmp_path, workers):
-    # A call may cost 64 + 4 prompt tokens and 16 reply tokens = 84, and does cost 2 + 1 = 3. After five calls
-    # there are 100 - 5 x 3 = 85 left, room for a sixth; the 82 left after it are too few.
+    # A call may cost 64 + 4 prompt tokens and 16 reply tokens = 84, and does cost 2 + 1 = 3. After
+    # five calls there are 100 - 5 x 3 = 85 left, room for a sixth; the 82 after it are too few.
     with Loopback("yes") as server:
         judge = judge_of(
             server,

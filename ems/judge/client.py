@@ -15,13 +15,15 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import math
 import random
 import threading
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,26 +32,11 @@ from . import MissingReplies, Record, Request, encodable, pace
 from .cost import Prices, Spending, Usage, money, tokens_at_most
 from .endpoint import Endpoint, ParameterRefused, read_answer
 from .pace import Failed, JudgeUnavailable, Pace
-from .settings import check_mode, check_number, judge_arguments
+from .settings import check_settings, judge_arguments
 from .store import Replies, reply_key, utc
 
 if TYPE_CHECKING:
     import openai
-
-__all__ = ["JudgeUnavailable", "LLMJudge", "MissingReplies"]
-
-SILENCE = 10.0  # seconds without the end of a call, after which a person is told
-
-
-class Stopped(JudgeUnavailable):
-    """Somebody has stopped the run."""
-
-
-@dataclass(eq=False)
-class Run:
-    """An `ask` that waits for live replies; `error` ends it."""
-
-    error: Exception | None = None
 
 
 class LLMJudge:
@@ -59,17 +46,14 @@ class LLMJudge:
 
     mode       "live" asks for what the store lacks; "replay" never touches the network; "plan" is
                a dry run: it asks nothing, assumes the longest replies, and counts calls and tokens.
-    base_url   and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY. A local address needs
-               no key.
+    base_url   and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY.
     workers    calls under way at most.
     timeout    seconds from a request's first call on; after them no call is repeated or waited for.
     thinking_tokens   added to the limit of each reply, for a model that thinks before it answers.
     weights    revision of the model's weights, if known; a part of a reply's key, as decoding is.
     prices     money for a million tokens: {"prompt": 2.5, "cached": 1.25, "completion": 10}.
-    spend_limit   money, 0 for no limit: no call goes out that may exceed it, when all calls under
-               way cost as much as they may.
-    sample     is added to that of each request: a judge with sample 1 asks everything again, with
-               another seed.
+    spend_limit   money, 0 for no limit: no call goes out that may exceed it, with those under way.
+    sample     is added to that of each request: sample 1 asks all again, with another seed.
     """
 
     def __init__(
@@ -91,12 +75,14 @@ class LLMJudge:
         spend_limit: float | None = None,
         sample: int = 0,
     ):
-        check_mode(mode)
-        check_number("workers", workers, least=1)
-        check_number("timeout", timeout, least=0.001)
-        check_number("sample", sample, least=0)
-        check_number("thinking_tokens", thinking_tokens, least=0)
-        check_number("spend_limit", spend_limit or 0, least=0)
+        check_settings(
+            mode,
+            workers=workers,
+            timeout=timeout,
+            sample=sample,
+            thinking_tokens=thinking_tokens,
+            spend_limit=spend_limit or 0,
+        )
         self.name = self.model = model
         self.store = Replies() if store is None else store
         self.mode = mode
@@ -111,12 +97,14 @@ class LLMJudge:
             "weights": weights,
         }
         self.endpoint = Endpoint(model, base_url, api_key, self.decoding)
+        self.where = self.endpoint.where  # the address, to show
         self.spending = Spending(prices, spend_limit)
-        self._pace = Pace(workers)
+        self._pace = Pace(workers, timeout)
         self._lock = threading.Lock()  # of the pace and of what follows
         self._saved = 0  # live replies
-        self._planned: set[str] = set()  # keys that a dry run has counted
-        self._runs: set[Run] = set()
+        self._asking = 0  # how many `asking` blocks are open
+        self._stop = threading.Event()  # set while all of them have to end
+        self._errors: list[Exception] = []  # why
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], folder: Path, root: Path) -> LLMJudge | None:
@@ -125,14 +113,8 @@ class LLMJudge:
         Its store is `folder`/replies.sqlite unless named; `recorded` and `store` are relative to
         `root`. InputError for an unknown name, a value of another kind, and a key given by value.
         """
-        parameters = inspect.signature(cls).parameters
-        arguments = judge_arguments(settings, folder, root, parameters)
+        arguments = judge_arguments(settings, folder, root, inspect.signature(cls).parameters)
         return None if arguments is None else cls(**arguments)
-
-    @property
-    def where(self) -> str:
-        """The address, to show: without what may be secret."""
-        return self.endpoint.where
 
     @property
     def signature(self) -> dict[str, str]:
@@ -177,52 +159,49 @@ class LLMJudge:
                     max_tokens=request.max_tokens + self.thinking_tokens,
                     sample=request.sample + self.sample,
                 )
-        if missing and self.mode == "replay":
-            self._refuse(missing)
-        for key, request in missing.items():
-            if self.mode == "plan":
-                records[key] = self._assume(key, request)
-        if missing and self.mode == "live":
+        if self.mode == "plan":
+            for key, request in missing.items():
+                self.spending.plan(key, request)
+                records[key] = Record(key, request.task, self.model, request.longest_reply())
+        elif missing and self.mode == "live":
             self._ask_live(missing, records, progress)
+        elif missing:
+            self._refuse(missing)
         for key, request in zip(keys, requests, strict=True):
-            self.spending.add(request.task, requests=1, stored=key in stored)
-            if records[key].error:
-                self.spending.add_failure(request.task, records[key].error)
+            error = records[key].error
+            failures = Counter([error] if error else [])
+            self.spending.add(request.task, requests=1, stored=key in stored, failures=failures)
         return [records[key] for key in keys]
 
     def _refuse(self, missing: Mapping[str, Request]) -> None:
         """Note requests as waiting for a reply, and raise MissingReplies."""
-        waiting = []
-        names = set()
-        for key, request in missing.items():
-            waiting.append((key, request.task, request.label, self.endpoint.body(request)))
-            names.add((self.model, request.task, key))
-        self.store.add_pending(waiting)
-        raise MissingReplies(names)
+        self.store.add_pending(
+            (key, request.task, request.label, self.endpoint.body(request))
+            for key, request in missing.items()
+        )
+        raise MissingReplies({(self.model, request.task, key) for key, request in missing.items()})
 
-    def _assume(self, key: str, request: Request) -> Record:
-        """The longest reply that could be read. Each question is counted once."""
-        with self._lock:
-            is_new = key not in self._planned
-            self._planned.add(key)
-        if is_new:
-            prompt, completion = tokens_at_most(request)
-            self.spending.add(
-                request.task, calls=1, prompt_tokens=prompt, completion_tokens=completion
-            )
-        return Record(key, request.task, self.model, request.longest_reply())
+    @contextmanager
+    def asking(self) -> Iterator[threading.Event]:
+        """A block in which threads ask together: what ends the asking of one ends that of all.
 
-    def stop(self) -> None:
-        """End every `ask` that waits for live replies, in other threads as well.
-
-        Each raises JudgeUnavailable. Replies that come within half a second are saved.
+        To end it from outside, set the event that it gives; each `ask` raises JudgeUnavailable.
+        A new block can be opened when all threads have left the old one.
         """
-        self._end_all(Stopped("stopped"))
-
-    def _end_all(self, error: Exception) -> None:
         with self._lock:
-            for run in self._runs:
-                run.error = run.error or error
+            if not self._asking:
+                self._stop.clear()
+                self._errors = []
+            self._asking += 1
+        try:
+            yield self._stop
+        finally:
+            with self._lock:
+                self._asking -= 1
+
+    def interrupt(self) -> KeyboardInterrupt:
+        """What to raise after Ctrl-C: it says what is saved, and how to go on."""
+        return KeyboardInterrupt(f"stopped; {self._saved_so_far()}; run it again to go on")
 
     def _ask_live(
         self, missing: Mapping[str, Request], records: dict[str, Record], progress: str
@@ -231,89 +210,67 @@ class LLMJudge:
 
         The event loop has a thread of its own, since a notebook runs another in that of its cells.
         """
-        self.store.check_writable()
-        run = Run()
-        with self._lock:
-            title = "" if self._runs else progress  # one bar at a time
-            self._runs.add(run)
-            self._pace.last_end = time.monotonic()
-        bar = progress_bar(title, len(records) + len(missing), "reply")
-        with ThreadPoolExecutor(1) as thread, bar:
-            asking = thread.submit(asyncio.run, self._ask_all(missing, records, run, bar))
+        self.store.add_pending([])  # InputError for a store that takes no write
+        self._pace.last_end = time.monotonic()
+        bar = progress_bar(progress, len(records) + len(missing), "reply")
+        with self.asking() as stop, ThreadPoolExecutor(1) as thread, bar:
+            loop = thread.submit(asyncio.run, self._ask_all(missing, records, bar))
             try:
-                asking.result()
+                loop.result()
             except JudgeUnavailable as error:
                 raise JudgeUnavailable(
                     f"{self.model} at {self.where}: {error}; {self._saved_so_far()}"
                 ) from None
             except KeyboardInterrupt:
-                self.stop()
-                wait([asking])
-                raise KeyboardInterrupt(
-                    f"stopped; {self._saved_so_far()}; run it again to go on"
-                ) from None
-            finally:
-                with self._lock:
-                    self._runs.remove(run)
+                stop.set()
+                wait([loop])
+                raise self.interrupt() from None
 
     def _saved_so_far(self) -> str:
         return f"{self._saved} replies that came are saved in {self.store.path or 'memory'}"
 
     async def _ask_all(
-        self,
-        missing: Mapping[str, Request],
-        records: dict[str, Record],
-        run: Run,
-        bar: Any,
+        self, missing: Mapping[str, Request], records: dict[str, Record], bar: Any
     ) -> None:
-        """Ask until all replies have come, or an error ends it."""
+        """Ask until all replies have come, or an error or somebody ends it."""
         queue = iter(missing.items())
 
         async def work() -> None:
             try:
                 for key, request in queue:
-                    records[key] = await self._reply(client, key, request, run)
+                    records[key] = await self._reply(client, key, request)
             except Exception as error:
-                self._end_all(error)
+                self._errors.append(error)
+                self._stop.set()
 
         async with self.endpoint.client() as client:
             workers = [asyncio.create_task(work()) for _ in range(min(self.workers, len(missing)))]
-            while not run.error and not all(worker.done() for worker in workers):
+            while not self._stop.is_set() and not all(worker.done() for worker in workers):
                 await asyncio.wait(workers, timeout=0.1)
                 bar.update(len(records) - bar.n)
-                self._announce_silence()
-            if run.error:
-                # Calls under way are paid for. They have some time to end.
-                seconds = 0.5 if isinstance(run.error, Stopped) else 10.0
-                await asyncio.wait(workers, timeout=seconds)
-                for worker in workers:
-                    worker.cancel()
-                await asyncio.wait(workers)
-                raise run.error
+                if silence := self._pace.silence():
+                    notify(f"{self.model} at {self.where}: {silence}")
+            # The calls under way are paid for: they have some time to end.
+            await asyncio.wait(workers, timeout=10.0 if self._errors else 0.5)
+            for worker in workers:
+                worker.cancel()
+            await asyncio.wait(workers)
+        if self._errors:
+            raise self._errors[0]
+        if self._stop.is_set():
+            raise JudgeUnavailable("stopped")
 
-    def _announce_silence(self) -> None:
-        if time.monotonic() - self._pace.last_end > SILENCE:
-            notify(
-                f"{self.model} at {self.where}: no answer for {SILENCE:g} s, "
-                f"{self._pace.under_way} calls under way, the last error: "
-                f"{self._pace.last_failure or 'none'}"
-            )
-            self._pace.last_end = time.monotonic()
-
-    async def _reply(
-        self, client: openai.AsyncOpenAI, key: str, request: Request, run: Run
-    ) -> Record:
+    async def _reply(self, client: openai.AsyncOpenAI, key: str, request: Request) -> Record:
         """The reply to a request, or a record with a failure. InputError when the run must end."""
-        record = self.store.get(key)
-        if record:
+        if record := self.store.get(key):
             return record  # another thread or process was faster
-        deadline = None
+        deadline = math.inf
         repeats = 0
         while True:
             try:
-                async with self._turn(request, run):
-                    if deadline is None:
-                        deadline = asyncio.get_running_loop().time() + self.timeout
+                async with self._turn(request):
+                    now = asyncio.get_running_loop().time()
+                    deadline = min(deadline, now + self.timeout)  # from the first call on
                     async with asyncio.timeout_at(deadline):
                         reply = await self._call(client, key, request)
                     return self._save(reply, request)
@@ -321,10 +278,6 @@ class LLMJudge:
                 failure = error
             except TimeoutError:
                 failure = Failed("timeout", worth_repeating=False)
-            if failure.retry_after > self.timeout:
-                raise JudgeUnavailable(
-                    f"{failure}; that is longer than the time limit (timeout): come back then"
-                )
             with self._lock:
                 again = self._pace.failed(failure, key)
             if not again or repeats == pace.ERROR_LIMIT:
@@ -332,16 +285,15 @@ class LLMJudge:
             # A random part, so that calls that failed together do not come back together.
             pause = random.uniform(1.0, 2.0) * pace.FIRST_WAIT * 2**repeats
             await asyncio.sleep(failure.retry_after + pause)
-            if (
-                not failure.retry_after
-            ):  # a wait that the server asks for is not the request's fault
+            # A wait that the server asks for does not count.
+            if not failure.retry_after:
                 repeats += 1
 
     @asynccontextmanager
-    async def _turn(self, request: Request, run: Run) -> AsyncIterator[None]:
+    async def _turn(self, request: Request) -> AsyncIterator[None]:
         """Wait until a call may go out. It is under way, and its money reserved, in the block."""
         most = money(self.spending.prices, *tokens_at_most(request)) or 0.0
-        while not self._start(most, run):
+        while not self._start(most):
             await asyncio.sleep(0.02)
         try:
             yield
@@ -350,17 +302,17 @@ class LLMJudge:
                 self._pace.ended()
                 self.spending.release(most)
 
-    def _start(self, most: float, run: Run) -> bool:
+    def _start(self, most: float) -> bool:
         """Whether a call that costs so much at most goes out. InputError if none ever can."""
         with self._lock:
-            if run.error:
+            if self._stop.is_set():
                 raise asyncio.CancelledError
             if not self._pace.may_start():
                 return False
             self.store.check_room()
             if not self.spending.reserve(most):
                 return False
-            self._pace.started()
+            self._pace.under_way += 1
             return True
 
     async def _call(self, client: openai.AsyncOpenAI, key: str, request: Request) -> Record:
@@ -393,10 +345,8 @@ class LLMJudge:
     def _save(self, reply: Record, request: Request) -> Record:
         """Save a reply and read its value. JudgeUnavailable after too many that cannot be used."""
         record = request.answered(self.store.put(reply))
-        unusable = record.error
-        if not unusable and record.value is None:
-            unusable = "unreadable"
+        unreadable = "unreadable" if record.value is None else ""
         with self._lock:
             self._saved += 1
-            self._pace.replied(unusable)
+            self._pace.replied(record.error or unreadable)
         return record

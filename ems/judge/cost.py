@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..types import InputError
 from . import Record, Request
@@ -25,7 +25,6 @@ PLAN_NOTE = (
     "At most: what is not stored yet is assumed as long as it may be: new texts in sentences of 20 "
     "words, two points or three claims a sentence. Calls repeated after a fault come on top."
 )
-PRICES_NOTE = " Money needs prices: --prices, or a profile."
 _DIGITS = string.digits.encode()
 _SIGNS = string.punctuation.encode()
 
@@ -60,13 +59,14 @@ class Spending:
         self._lock = threading.RLock()
         self._by_task: dict[str, Usage] = {}
         self._reserved: list[float] = []
+        self._planned: set[str] = set()  # keys of requests that a dry run has counted
 
     def by_task(self) -> dict[str, Usage]:
         """A copy of what each task has used."""
         with self._lock:
             return deepcopy(self._by_task)
 
-    def add(self, task: str, **counts: float) -> None:
+    def add(self, task: str, **counts: Any) -> None:
         """Add to the counts of a task, and recompute its cost."""
         with self._lock:
             usage = self._by_task.setdefault(task, Usage())
@@ -76,10 +76,13 @@ class Spending:
                 self.prices, usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens
             )
 
-    def add_failure(self, task: str, reason: str) -> None:
-        """Count a request without a usable reply."""
+    def plan(self, key: str, request: Request) -> None:
+        """Count what the call of a dry run would use at most; equal requests are one call."""
         with self._lock:
-            self._by_task.setdefault(task, Usage()).failures[reason] += 1
+            if key not in self._planned:
+                self._planned.add(key)
+                prompt, completion = tokens_at_most(request)
+                self.add(request.task, calls=1, prompt_tokens=prompt, completion_tokens=completion)
 
     def charge(self, request: Request, reply: Record) -> None:
         """Add the tokens and seconds of a live reply, of one that cannot be used as well."""
@@ -205,12 +208,9 @@ def plan_text(usages: Mapping[str, Mapping[str, Usage]]) -> str:
     if not any(usages.values()):
         return "no judge is asked: nothing to pay"
     table = usage_table(usages)
-    costs = []
-    for cost in table["cost"]:
-        costs.append("unknown" if math.isnan(cost) else f"{cost:,.2f}")
-    columns = ["model", "task", "stored", "calls", "prompt_tokens", "completion_tokens"]
-    lines = table[columns].assign(cost=costs).to_string(index=False)
+    columns = ["model", "task", "stored", "calls", "prompt_tokens", "completion_tokens", "cost"]
+    lines = table[columns].to_string(index=False, na_rep="unknown", float_format="{:,.2f}".format)
     note = PLAN_NOTE
-    if "unknown" in costs:
-        note += PRICES_NOTE
+    if table["cost"].isna().any():
+        note += " Money needs prices: --prices, or a profile."
     return f"{lines}\n{note}"

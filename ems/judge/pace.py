@@ -15,6 +15,7 @@ ERROR_LIMIT = 6  # errors in a row that end a run; also how often a request is r
 UNREACHABLE_LIMIT = 3  # the same, for an address that nobody has answered at
 UNUSABLE_LIMIT = 32  # unusable replies in a row that end a run
 SHRINK_EVERY = 15.0  # seconds in which the window becomes smaller once at most
+SILENCE = 10.0  # seconds without the end of a call, after which a person is told
 TOO_LONG = "too long for the judge"
 
 
@@ -62,8 +63,9 @@ class Pace:
     `workers` is its upper limit.
     """
 
-    def __init__(self, workers: int):
+    def __init__(self, workers: int, timeout: float = math.inf):
         self.workers = workers
+        self.timeout = timeout  # of a request, in seconds
         self.window = float(min(FIRST_WINDOW, workers))
         self.under_way = 0
         self.has_replied = False
@@ -86,14 +88,20 @@ class Pace:
             room = min(room, max(1, UNUSABLE_LIMIT - self.unusable_in_a_row.total()))
         return time.monotonic() >= self.next_call_at and self.under_way < room
 
-    def started(self) -> None:
-        """Note that a call goes out."""
-        self.under_way += 1
-
     def ended(self) -> None:
         """Note that a call has ended, with a reply or without."""
         self.under_way -= 1
         self.last_end = time.monotonic()
+
+    def silence(self) -> str:
+        """What to tell a person when no call has ended for a while, else ""; once in SILENCE."""
+        if time.monotonic() - self.last_end <= SILENCE:
+            return ""
+        self.last_end = time.monotonic()
+        return (
+            f"no answer for {SILENCE:g} s, {self.under_way} calls under way, "
+            f"the last error: {self.last_failure or 'none'}"
+        )
 
     def replied(self, unusable: str) -> None:
         """Note a reply. `unusable` says why it cannot be used, "" for a good one.
@@ -116,6 +124,10 @@ class Pace:
 
         JudgeUnavailable when the run has to end.
         """
+        if failure.retry_after > self.timeout:
+            raise JudgeUnavailable(
+                f"{failure}; that is longer than the time limit (timeout): come back then"
+            )
         if not failure.worth_repeating:
             if failure.reason != TOO_LONG:  # which says nothing about the next request
                 self._count_unusable(str(failure))

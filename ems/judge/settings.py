@@ -13,24 +13,23 @@ from ..types import InputError
 from .store import Replies
 
 MODES = ("replay", "live", "plan")
+LEAST = {"workers": 1, "timeout": 0.001}  # other numbers are 0 or more
 
 
-def check_mode(mode: str) -> None:
-    """InputError for a mode that is none of MODES."""
+def check_settings(mode: str, **numbers: float) -> None:
+    """InputError for a mode that is none of MODES, or a number that is none or too small."""
     if mode not in MODES:
         raise InputError(f"mode must be one of {', '.join(MODES)}, got {mode!r}")
-
-
-def check_number(name: str, value: object, least: float) -> None:
-    """InputError for a setting that is no number, or below the least."""
-    if not (isinstance(value, (int, float)) and value >= least):
-        raise InputError(f"{name} must be a number, at least {least}, got {value!r}")
+    for name, value in numbers.items():
+        least = LEAST.get(name, 0)
+        if not (isinstance(value, (int, float)) and value >= least):
+            raise InputError(f"{name} must be a number, at least {least}, got {value!r}")
 
 
 def judge_arguments(
     settings: Mapping[str, Any], folder: Path, root: Path, parameters: Collection[str]
 ) -> dict[str, Any] | None:
-    """The arguments of LLMJudge, one of `parameters` each, from a profile's JUDGE mapping.
+    """Arguments for the `parameters` of LLMJudge, from a profile's JUDGE mapping.
 
     None when it names no model. See `LLMJudge.of`.
     """
@@ -48,8 +47,10 @@ def judge_arguments(
     if "model" not in arguments:
         return None
     variable = str(arguments.pop("key_env", ""))
-    arguments["api_key"] = _api_key(variable)
-    if variable and not arguments["api_key"] and arguments["mode"] == "live":
+    if not re.fullmatch(r"[A-Z_][A-Z0-9_]*|none|", variable):
+        raise InputError("JUDGE.key_env must name an environment variable, such as MISTRAL_API_KEY")
+    key = variable if variable == "none" else os.environ.get(variable, "").strip()
+    if variable and not key and arguments["mode"] == "live":
         # The key of another service must not be sent to this address instead.
         raise InputError(
             f"no key in {variable} for {arguments['model']}; set that environment variable"
@@ -59,12 +60,5 @@ def judge_arguments(
         path = root / arguments["store"]
     leaves_no_file = arguments["mode"] == "plan" and not path.exists()
     recorded = [root / file for file in arguments.pop("recorded", ())]
-    arguments["store"] = Replies(None if leaves_no_file else path, recorded)
-    return arguments
-
-
-def _api_key(variable: str) -> str:
-    """The key in an environment variable, "" without one; "none" stands for itself."""
-    if not re.fullmatch(r"[A-Z_][A-Z0-9_]*|none|", variable):
-        raise InputError("JUDGE.key_env must name an environment variable, such as MISTRAL_API_KEY")
-    return variable if variable == "none" else os.environ.get(variable, "").strip()
+    store = Replies(None if leaves_no_file else path, recorded)
+    return {**arguments, "store": store, "api_key": key}

@@ -104,11 +104,6 @@ class Replies:
             records[key] = self._unpacked(key, data)
         return sorted(records.values(), key=lambda r: (r.model, r.task, r.key))
 
-    def check_writable(self) -> None:
-        """InputError when the store takes no write."""
-        with self._writing():
-            pass
-
     def check_room(self) -> None:
         """InputError when the disk is nearly full; asked before every call, since it is quick."""
         if self.path is None:
