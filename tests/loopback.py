@@ -253,7 +253,7 @@ class Loopback:
             **fault.headers,
         }
         head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        writer.write(f"HTTP/1.1 {fault.status} Said\r\n{head}\r\n".encode())
+        writer.write(f"HTTP/1.1 {fault.status} Status\r\n{head}\r\n".encode())
         step = 1 if fault.drip else len(data) or 1
         for i in range(0, len(data), step):
             writer.write(data[i : i + step])

@@ -231,7 +231,7 @@ ANSWERS = [
 
 
 def other_prompt(number, body):
-    """Faults of every kind, and at times the reply to another question: no number may come of it."""
+    """Faults of every kind, and at times the reply to another question: it must give no number."""
     if number % 11 == 5:
         return Fault(body=completion("Another answer altogether.", body))
     return mixed(0.1)(number, body)
