@@ -106,6 +106,7 @@ def test_equal_requests_are_asked_once_and_a_judge_with_a_sample_asks_again():
         assert texts(again.ask(ask(1))) == ["call 2"]
         used = judge.usage()["match"]
         assert (used.requests, used.stored, used.calls) == (4, 1, 1)
+        assert used.cost is None  # without prices
 
 
 def test_workers_bound_the_calls_under_way_over_all_threads_also_inside_an_event_loop():

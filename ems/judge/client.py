@@ -6,7 +6,7 @@ The way of one request, from top to bottom of the class:
     _ask_live    starts an event loop in a thread
     _ask_all     `workers` coroutines take one request after the other
     _reply       repeats a call until there is a reply or the request has failed
-    _turn        waits until the pace and the money allow a call
+    _turn        waits until the pace and the spend limit allow a call
     _call        sends it (endpoint.py) and reads the answer
     _save        saves the reply and reads its value, once
 """
@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..terminal import notify, progress_bar
 from . import MissingReplies, Record, Request, encodable, pace
-from .cost import Prices, Spending, Usage, money, tokens_at_most
+from .cost import Prices, Spending, Usage
 from .endpoint import Endpoint, ParameterRefused, read_answer
 from .pace import Failed, JudgeUnavailable, Pace
 from .settings import check_settings, judge_arguments
@@ -262,8 +262,8 @@ class LLMJudge:
 
     async def _reply(self, client: openai.AsyncOpenAI, key: str, request: Request) -> Record:
         """The reply to a request, or a record with a failure. InputError when the run must end."""
-        if record := self.store.get(key):
-            return record  # another thread or process was faster
+        if saved := self.store.get_many([key]):
+            return saved[key]  # another thread or process was faster
         deadline = math.inf
         repeats = 0
         while True:
@@ -291,29 +291,27 @@ class LLMJudge:
 
     @asynccontextmanager
     async def _turn(self, request: Request) -> AsyncIterator[None]:
-        """Wait until a call may go out. It is under way, and its money reserved, in the block."""
-        most = money(self.spending.prices, *tokens_at_most(request)) or 0.0
-        while not self._start(most):
+        """Wait until a call may go out. It is under way, and its money reserved, in the block.
+
+        InputError if no call may go out any more.
+        """
+        most = self.spending.at_most(request)
+        while True:
+            with self._lock:
+                if self._stop.is_set():
+                    raise asyncio.CancelledError
+                if self._pace.may_start():
+                    self.store.check_room()
+                    if self.spending.reserve(most):
+                        self._pace.under_way += 1
+                        break
             await asyncio.sleep(0.02)
         try:
             yield
         finally:
             with self._lock:
                 self._pace.ended()
-                self.spending.release(most)
-
-    def _start(self, most: float) -> bool:
-        """Whether a call that costs so much at most goes out. InputError if none ever can."""
-        with self._lock:
-            if self._stop.is_set():
-                raise asyncio.CancelledError
-            if not self._pace.may_start():
-                return False
-            self.store.check_room()
-            if not self.spending.reserve(most):
-                return False
-            self._pace.under_way += 1
-            return True
+                self.spending.reserved.remove(most)
 
     async def _call(self, client: openai.AsyncOpenAI, key: str, request: Request) -> Record:
         """One call and its reply; Failed when it brings none."""

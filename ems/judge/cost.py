@@ -46,7 +46,7 @@ class Usage:
 
 
 class Spending:
-    """What a judge has used, by task, and the money that the calls under way may cost; for threads.
+    """What a judge has used, by task, and the money reserved for calls under way; for threads.
 
     `limit` is the money that may be spent, None or 0 for no limit.
     """
@@ -56,9 +56,9 @@ class Spending:
             raise InputError("a spend limit needs prices: give them as well")
         self.prices = checked_prices(prices)
         self.limit = limit
+        self.reserved: list[float] = []
         self._lock = threading.RLock()
         self._by_task: dict[str, Usage] = {}
-        self._reserved: list[float] = []
         self._planned: set[str] = set()  # keys of requests that a dry run has counted
 
     def by_task(self) -> dict[str, Usage]:
@@ -72,9 +72,10 @@ class Spending:
             usage = self._by_task.setdefault(task, Usage())
             for name, count in counts.items():
                 setattr(usage, name, getattr(usage, name) + count)
-            usage.cost = money(
-                self.prices, usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens
-            )
+            if self.prices:
+                usage.cost = money(
+                    self.prices, usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens
+                )
 
     def plan(self, key: str, request: Request) -> None:
         """Count what the call of a dry run would use at most; equal requests are one call."""
@@ -85,7 +86,7 @@ class Spending:
                 self.add(request.task, calls=1, prompt_tokens=prompt, completion_tokens=completion)
 
     def charge(self, request: Request, reply: Record) -> None:
-        """Add the tokens and seconds of a live reply, of one that cannot be used as well."""
+        """Add the tokens and seconds of a live reply, also of one that cannot be used."""
         prompt, completion = reply.prompt_tokens, reply.completion_tokens
         if self.prices and not prompt:
             prompt, completion = tokens_at_most(request)  # the server does not count
@@ -97,27 +98,28 @@ class Spending:
             seconds=reply.seconds,
         )
 
+    def at_most(self, request: Request) -> float:
+        """The money that a call may cost, in so far as a limit is to hold it; else 0."""
+        if not self.limit or not self.prices:
+            return 0.0
+        return money(self.prices, *tokens_at_most(request))
+
     def reserve(self, most: float) -> bool:
-        """Set aside what a call may cost at most. False while it has to wait for calls under way.
+        """Reserve money for a call. False while it has to wait for the end of calls under way.
 
         JudgeUnavailable when the limit leaves too little for it.
         """
-        with self._lock:
-            spent = sum(usage.cost or 0.0 for usage in self._by_task.values())
-            if self.limit and spent + sum(self._reserved) + most > self.limit:
-                if self._reserved:
-                    return False  # calls under way may cost less than was set aside
+        if self.limit:
+            spent = sum(usage.cost or 0.0 for usage in self.by_task().values())
+            if spent + sum(self.reserved) + most > self.limit:
+                if self.reserved:
+                    return False  # calls under way may cost less than was reserved
                 raise JudgeUnavailable(
                     f"spend limit of {self.limit:g} reached: {spent:.6g} spent, the next call may "
                     f"cost {most:.2g}"
                 )
-            self._reserved.append(most)
-            return True
-
-    def release(self, most: float) -> None:
-        """Give back what was set aside for a call that has ended."""
-        with self._lock:
-            self._reserved.remove(most)
+        self.reserved.append(most)
+        return True
 
 
 def checked_prices(prices: Prices | None) -> Prices | None:
@@ -139,10 +141,8 @@ def checked_prices(prices: Prices | None) -> Prices | None:
     return {"cached": prices["prompt"], **prices}
 
 
-def money(prices: Prices | None, prompt: int, completion: int, cached: int = 0) -> float | None:
-    """What so many tokens cost, `cached` among those of the prompt; None without prices."""
-    if prices is None:
-        return None
+def money(prices: Prices, prompt: int, completion: int, cached: int = 0) -> float:
+    """What so many tokens cost, `cached` among those of the prompt."""
     total = (prompt - cached) * prices["prompt"]
     total += cached * prices["cached"]
     total += completion * prices["completion"]

@@ -235,18 +235,13 @@ def read_usage(answer: Any) -> dict[str, int]:
     details = usage.get("prompt_tokens_details")
     if isinstance(details, dict):
         usage = {**usage, **details}
-    prompt = _count(usage, "prompt_tokens")
-    completion = _count(usage, "completion_tokens")
+    counts = {}
+    for name in ("prompt_tokens", "completion_tokens", "cached_tokens", "total_tokens"):
+        number = usage.get(name)
+        counts[name] = max(0, number) if isinstance(number, int) else 0
+    total = counts.pop("total_tokens")
+    prompt = counts["prompt_tokens"]
     if prompt:
         # Tokens of reasoning may stand in the total alone. They are paid for.
-        completion = max(completion, _count(usage, "total_tokens") - prompt)
-    return {
-        "prompt_tokens": prompt,
-        "completion_tokens": completion,
-        "cached_tokens": _count(usage, "cached_tokens"),
-    }
-
-
-def _count(usage: Mapping[str, Any], name: str) -> int:
-    number = usage.get(name)
-    return max(0, number) if isinstance(number, int) else 0
+        counts["completion_tokens"] = max(counts["completion_tokens"], total - prompt)
+    return counts

@@ -136,7 +136,10 @@ class Pace:
         self.last_failure = failure
         self.failing_keys.add(key)
         if failure.is_complaint:
-            self._shrink(now)
+            self.complained = True
+            if now - self.shrunk_at > SHRINK_EVERY:
+                self.shrunk_at = now
+                self.window = max(1.0, self.window * 0.8)
         if now < self.next_call_at:
             return True  # it was sent before an error that is counted already
         wait = FIRST_WAIT * 2 ** min(self.errors_in_a_row, ERROR_LIMIT)
@@ -150,12 +153,6 @@ class Pace:
         if not self.has_replied or len(self.failing_keys) >= ERROR_LIMIT:
             raise JudgeUnavailable(f"nothing but errors, the last {failure}")
         return False  # few requests fail, and each of them may be at fault itself
-
-    def _shrink(self, now: float) -> None:
-        self.complained = True
-        if now - self.shrunk_at > SHRINK_EVERY:
-            self.shrunk_at = now
-            self.window = max(1.0, self.window * 0.8)
 
     def _count_unusable(self, reason: str) -> None:
         counts = self.unusable_in_a_row
