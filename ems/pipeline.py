@@ -137,6 +137,10 @@ class Evaluator(Generic[AnyResult]):
                 wait(futures, return_when=FIRST_EXCEPTION)
                 for indices, future in zip(portions, futures, strict=True):
                     results.update(zip(indices, future.result(), strict=True))
+            except KeyboardInterrupt:
+                stop.set()
+                wait(futures)
+                raise judge.interrupt() from None
             except BaseException:
                 stop.set()
                 raise

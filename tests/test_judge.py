@@ -11,7 +11,7 @@ import pytest
 from doubles import ScriptedJudge, ask, echo, judge_of, refused, texts
 from loopback import Fault, Loopback, completion, error, refusing
 
-from ems.judge import MissingReplies, Request, as_judge, client
+from ems.judge import MissingReplies, Request, as_judge, pace
 from ems.judge.client import JudgeUnavailable, LLMJudge
 from ems.judge.store import Replies
 from ems.types import InputError
@@ -22,7 +22,7 @@ SECRET = "sk-planted-0123456789"
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr(client, "WAIT", 0.01)
+    monkeypatch.setattr(pace, "FIRST_WAIT", 0.01)
 
 
 # --- keys, and what is sent ---
@@ -106,6 +106,7 @@ def test_equal_requests_are_asked_once_and_a_judge_with_a_sample_asks_again():
         assert texts(again.ask(ask(1))) == ["call 2"]
         used = judge.usage()["match"]
         assert (used.requests, used.stored, used.calls) == (4, 1, 1)
+        assert used.cost is None  # without prices
 
 
 def test_workers_bound_the_calls_under_way_over_all_threads_also_inside_an_event_loop():
@@ -310,7 +311,7 @@ def test_a_profile_names_a_judge(tmp_path, monkeypatch):
         tmp_path,
     )
     assert judge.signature == {"judge": "m", "sample": "1"}
-    assert (judge.mode, judge.workers, judge.spend_limit) == ("live", 8, 3.0)
+    assert (judge.mode, judge.workers, judge.spending.limit) == ("live", 8, 3.0)
     assert judge.where == "http://h:8/v1"  # without what may be secret
     assert judge.store.path == folder / "replies.sqlite"
     assert LLMJudge.of({"model": "m", "store": "s.sqlite"}, folder, tmp_path).mode == "replay"
