@@ -240,6 +240,7 @@ class LLMJudge:
         self._counted: set[str] = set()  # keys that a dry run has met
         self._saved = 0  # live replies
         self._refused: set[str] = set()  # parameters, by the server
+        self._keys: set[str] = set()  # of the requests that are asked now
         self._asking = 0  # how often `asking` is entered now
         self._stop = threading.Event()  # set: all asking ends, in every thread
         self._errors: list[Exception] = []  # why
@@ -427,7 +428,8 @@ class LLMJudge:
         async def work() -> None:
             try:
                 for key, request in queue:
-                    records[key] = await self._reply(client, key, request, stop)
+                    async with self._alone(key):
+                        records[key] = await self._reply(client, key, request, stop)
             except Exception as error:
                 errors.append(error)
                 stop.set()
@@ -451,6 +453,24 @@ class LLMJudge:
             raise errors[0]
         if stop.is_set():
             raise JudgeUnavailable("stopped")
+
+    @asynccontextmanager
+    async def _alone(self, key: str) -> AsyncIterator[None]:
+        """Wait while another thread asks for the same reply, which is then in the store."""
+        while not self._take(key):
+            await asyncio.sleep(0.02)
+        try:
+            yield
+        finally:
+            self._keys.discard(key)
+
+    def _take(self, key: str) -> bool:
+        """Whether nobody asks for this reply now; then the caller does."""
+        with self._lock:
+            if key in self._keys:
+                return False
+            self._keys.add(key)
+            return True
 
     async def _reply(
         self, client: openai.AsyncOpenAI, key: str, request: Request, stop: threading.Event
