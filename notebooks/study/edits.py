@@ -191,7 +191,7 @@ def values(
     judge: Judge | None = None,
     extract: Extractor | None = None,
 ) -> pd.DataFrame:
-    """The values of the metrics for the answers.
+    """The values of BLEU, ROUGE-L, EMS(ROUGE) and Coverage(local) for the answers.
 
     With a judge also EMS(LLM), joint, and the judge alone; with `extract` also coverage by the
     judge, on its points.
@@ -209,11 +209,12 @@ def values(
         evaluators["Judge alone"] = build(judge, "judge")
     if judge is not None and extract is not None:
         evaluators["Coverage(LLM)"] = build(judge, "coverage", extractor=extract)
+    results = {name: one.evaluate(triplets, answers) for name, one in evaluators.items()}
     frames = [
         values_frame(answers, bleu(references, texts), "BLEU", "Score", {}, triplets),
         values_frame(answers, rouge_l, "ROUGE-L", "F1", {}, triplets),
+        to_frame(results),
     ]
-    frames += [to_frame(one.evaluate(triplets, answers), name) for name, one in evaluators.items()]
     return pd.concat(frames, ignore_index=True)
 
 
@@ -247,15 +248,16 @@ def losses(values: pd.DataFrame) -> pd.DataFrame:
     edited one's, with its t interval over groups, and n. The value is precision where the edit adds
     text, else F1 or Score.
     """
-    whole = values[values["model"] == UNEDITED].set_index(["metric", "part", "triplet_id"])["value"]
-    changed = values[values["model"] != UNEDITED].copy()
-    changed[["edit", "dose"]] = changed["model"].str.split("@", expand=True).to_numpy()
+    is_edited = values["model"] != UNEDITED
+    keys = ["metric", "part", "triplet_id"]
+    pairs = values[is_edited].merge(values[~is_edited], "left", keys, suffixes=("", "_before"))
+    pairs["loss"] = pairs["value_before"] - pairs["value"]
+    pairs[["edit", "dose"]] = pairs["model"].str.split("@", expand=True).to_numpy()
     rows = []
-    for (metric, name, dose), cell in changed.groupby(["metric", "edit", "dose"], sort=False):
-        adds = name == PADDED and "Precision" in set(cell["part"])
-        cell = cell[cell["part"].isin(["Precision"] if adds else ["F1", "Score"])]
-        before = whole.reindex(pd.MultiIndex.from_frame(cell[["metric", "part", "triplet_id"]]))
-        loss = mean_over(before.to_numpy() - cell["value"].to_numpy(), list(cell["group"]))
+    for (metric, name, dose), cell in pairs.groupby(["metric", "edit", "dose"], sort=False):
+        is_padded = name == PADDED and "Precision" in set(cell["part"])
+        cell = cell[cell["part"].isin(["Precision"] if is_padded else ["F1", "Score"])]
+        loss = mean_over(cell["loss"].to_numpy(), list(cell["group"]))
         rows.append(
             {
                 "metric": metric,

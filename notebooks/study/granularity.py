@@ -99,10 +99,7 @@ def values_by_choice(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> 
         evaluators[f"EMS(ROUGE): {name}"] = ems.EMS(extractor, WordMatcher(), rouge_scorer())
     for name in (BASE, SUMMARIES):
         evaluators[f"Coverage(local): {name}"] = ems.Coverage(CHOICES[name])
-    return pd.concat(
-        [to_frame(one.evaluate(triplets, answers), name) for name, one in evaluators.items()],
-        ignore_index=True,
-    )
+    return to_frame({name: one.evaluate(triplets, answers) for name, one in evaluators.items()})
 
 
 def wide(frame: pd.DataFrame) -> pd.DataFrame:
@@ -208,12 +205,12 @@ def _with_pairs(r: EMSResult, pairs: Sequence[MatchAndScore]) -> EMSResult:
     return replace(r, match=match, score=score, **asdict(metrics))
 
 
-def one_a_group(triplets: Iterable[Triplet], groups: int | None = None) -> list[Triplet]:
-    """One triplet of each of so many groups, or of all groups; the hashes of ids decide which."""
+def one_a_group(triplets: Iterable[Triplet]) -> list[Triplet]:
+    """One triplet of each group; the hashes of their ids decide which, and in which order."""
     first: dict[str, Triplet] = {}
     for t in drawn(triplets):
         first.setdefault(t.group, t)
-    return list(first.values())[:groups]
+    return list(first.values())
 
 
 def drawn(triplets: Iterable[Triplet], number: int = 0) -> list[Triplet]:
@@ -222,14 +219,14 @@ def drawn(triplets: Iterable[Triplet], number: int = 0) -> list[Triplet]:
 
 
 def by_grain(
-    judge: Judge, triplets: Sequence[Triplet], answers: Sequence[Answer], groups: int = 6
+    judge: Judge, triplets: Sequence[Triplet], answers: Sequence[Answer]
 ) -> dict[str, list[EMSResult]]:
-    """Answers to one triplet of each of so many groups, matched and scored in one call.
+    """Answers to one triplet of each of six groups, matched and scored in one call.
 
     By the form of points: the judge's (`JUDGE_POINTS`), and points of 1, 2 and 3 sentences. A
     replay leaves out answers whose replies it lacks; {} where a form has no answer.
     """
-    ids = {t.id for t in one_a_group(triplets, groups)}
+    ids = {t.id for t in one_a_group(triplets)[:6]}
     answers = [a for a in answers if a.triplet_id in ids]
     extractors: dict[str, Extractor] = {
         JUDGE_POINTS: LLMExtractor(judge),

@@ -21,27 +21,28 @@ RED = "#D55E00"
 PINK = "#CC79A7"
 GREY = "#767676"
 WIDTH = 10  # of a figure in inches, which fits a page in landscape; no text is below 8 points
-STYLE = {
-    "font.family": "DejaVu Sans",
-    "font.size": 8,
-    "text.parse_math": False,
-    "text.hinting": "no_hinting",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "figure.facecolor": "white",
-    "axes.titlelocation": "left",
-    "axes.titleweight": "bold",
-    "axes.titlesize": 9,
-    "figure.labelsize": 9,
-    "lines.linewidth": 1.3,
-    "lines.markersize": 4.5,
-    "errorbar.capsize": 2.5,
-    "legend.frameon": False,
-    "legend.columnspacing": 1.2,
-    "legend.handletextpad": 0.4,
-}
 
-plt.rcParams.update(STYLE)
+plt.rcParams.update(
+    {
+        "font.family": "DejaVu Sans",
+        "font.size": 8,
+        "text.parse_math": False,
+        "text.hinting": "no_hinting",
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "figure.facecolor": "white",
+        "axes.titlelocation": "left",
+        "axes.titleweight": "bold",
+        "axes.titlesize": 9,
+        "figure.labelsize": 9,
+        "lines.linewidth": 1.3,
+        "lines.markersize": 4.5,
+        "errorbar.capsize": 2.5,
+        "legend.frameon": False,
+        "legend.columnspacing": 1.2,
+        "legend.handletextpad": 0.4,
+    }
+)
 
 
 def colour_of(metric: str) -> str:

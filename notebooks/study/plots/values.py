@@ -108,8 +108,8 @@ def families_figure(means: pd.DataFrame) -> Figure:
         ax.set_xticks(places, names if ax in axes[-4:] else [], rotation=90)
         ax.set_xlim(-0.5, places[-1] + 0.5)
         ax.set_ylim(0, 1.1 * rows[["value", "ci_high"]].max().max())
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper right", ncols=len(families))
+    legend = axes[0].get_legend_handles_labels()
+    figure.legend(*legend, loc="outside upper right", ncols=len(families))
     figure.supxlabel("model (billions of parameters)")
     figure.supylabel("mean, 0 to 1")
     return figure
@@ -204,8 +204,7 @@ def losses_figure(losses: pd.DataFrame) -> Figure:
     largest = largest.assign(
         loss=100 * largest["loss"], half=100 * (largest["ci_high"] - largest["ci_low"]) / 2
     )
-    pairs = zip(largest["loss"], largest["half"], strict=True)
-    largest["text"] = [_loss_text(loss, half) for loss, half in pairs]
+    largest["text"] = list(map(_loss_text, largest["loss"], largest["half"]))
     order = {"index": losses["metric"].unique(), "columns": losses["edit"].unique()}
     cells = largest.pivot(index="metric", columns="edit")
     loss = cells["loss"].reindex(**order)
