@@ -177,7 +177,7 @@ def test_losses_are_those_of_the_largest_dose_with_half_their_interval():
     assert "30.0" in texts(plots.losses_figure(few_groups))
 
 
-def test_support_shows_systems_in_the_order_of_their_labels():
+def test_support_shows_systems_in_the_order_of_the_table_of_points():
     points = pd.DataFrame(
         [("m2 (whole)", 0.6, 0.2, 0.3, 0.1), ("m1", 0.4, 0.2, 0.5, 0.1)],
         columns=["model", "supported", "supported but unmatched", "silent", "contradicted"],
