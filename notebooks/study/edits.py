@@ -207,8 +207,8 @@ def values(
     if judge is not None:
         evaluators["EMS(LLM)"] = build(judge, joint=True, extractor=extract)
         evaluators["Judge alone"] = build(judge, "judge")
-    if judge is not None and extract is not None:
-        evaluators["Coverage(LLM)"] = build(judge, "coverage", extractor=extract)
+        if extract is not None:
+            evaluators["Coverage(LLM)"] = build(judge, "coverage", extractor=extract)
     results = {name: one.evaluate(triplets, answers) for name, one in evaluators.items()}
     frames = [
         values_frame(answers, bleu(references, texts), "BLEU", "Score", {}, triplets),

@@ -103,10 +103,9 @@ def values_by_choice(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> 
 
 
 def wide(frame: pd.DataFrame) -> pd.DataFrame:
-    """F1 of each metric as a column, a row per answer: what data/human keeps."""
+    """F1 of each metric as a column, a row per answer, as in data/human/granularity_scores.csv."""
     f1 = frame[frame["part"] == "F1"]
-    table = f1.pivot_table(index=KEYS, columns="metric", values="value", sort=False)
-    return table.reset_index()
+    return f1.pivot_table(index=KEYS, columns="metric", values="value", sort=False).reset_index()
 
 
 def agreement_of_choices(

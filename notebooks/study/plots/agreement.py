@@ -73,7 +73,7 @@ def _dot_panels(panels: Mapping[str, pd.DataFrame], scale: str) -> tuple[Figure,
     figure, axes = grid(len(panels), len(panels), 1 + 0.3 * len(metrics), "")
     for ax, (title, table) in zip(axes, panels.items(), strict=True):
         by_metric = table.set_index("metric").reindex(metrics)
-        interval_dots(ax, by_metric, ("value", "ci_low", "ci_high"), marks)
+        interval_dots(ax, by_metric, marks)
         _write_values(ax, by_metric["value"])
         ax.set_yticks(range(len(metrics)), metrics if ax is axes[0] else [])
         ax.set_xlim(rows["ci_low"].min() - 0.03, rows["ci_high"].max() + 0.03)

@@ -96,12 +96,13 @@ def error_bars(rows: pd.DataFrame) -> list[pd.Series]:
 def interval_dots(
     ax: Any,
     rows: pd.DataFrame,
-    columns: Sequence[str],
     marks: Sequence[Mapping[str, Any]],
+    columns: Sequence[str] = ("value", "ci_low", "ci_high"),
 ) -> None:
     """Draw the value of each row with its interval, from the top.
 
-    `columns` are those of value, low and high; a mark has the properties of a row's dot.
+    A mark has the properties of a row's dot; `columns` are those of the value, the low and the high
+    end of the interval.
     """
     value, low, high = columns
     for y, (row, mark) in enumerate(zip(rows.to_dict("records"), marks, strict=True)):

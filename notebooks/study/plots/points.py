@@ -45,8 +45,6 @@ class _Column:
 _LEFT = _Column(0.15, 0.15 + _BOX_WIDTH, "right", 4.05, "left")
 _RIGHT = _Column(6.05, 6.05, "left", 5.95, "right")
 
-_Link = tuple[int, int, Any]  # index of a box on the left, index on the right, colour
-
 
 def extraction_figure(text: str, points: Sequence[str]) -> Figure:
     """A long answer left, its points right, each joined to the passage with most of its words."""
@@ -119,10 +117,10 @@ def _two_columns(
     titles: Sequence[str],
     left: Sequence[_Box],
     right: Sequence[_Box],
-    links: Sequence[_Link],
+    links: Sequence[tuple[int, int, Any]],
     note: str,
 ) -> Figure:
-    """Two columns of boxes joined by links.
+    """Two columns of boxes joined by links: index on the left, index on the right, colour.
 
     At most `_MAX_BOXES` a side are drawn; on the right, boxes that are linked to a drawn one on the
     left come first. Where boxes are left out, a line says how many, and links between them and

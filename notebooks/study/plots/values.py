@@ -184,11 +184,11 @@ def choices_figure(choices: pd.DataFrame) -> Figure:
         mark = {"color": colour_of(name.partition(": ")[0]), "marker": "o" if clear else "D"}
         marks.append(mark)
         changes.append({**mark, "markerfacecolor": "white"} if clear == "no" else mark)
-    interval_dots(left, choices, ("change", "change_low", "change_high"), changes)
+    interval_dots(left, choices, changes, ("change", "change_low", "change_high"))
     dotted_line(left, 0)
     left.set_yticks(range(len(choices)), choices.index)
     left.set_xlabel("change of Spearman with people's preference (hollow: not clear)")
-    interval_dots(right, choices, ("gap", "gap_low", "gap_high"), marks)
+    interval_dots(right, choices, marks, ("gap", "gap_low", "gap_high"))
     dotted_line(right, 0)
     right.set_yticks(range(len(choices)), [])
     right.set_xlabel("F1 of the last system less that of the first")
@@ -246,7 +246,7 @@ def support_figure(summary: pd.DataFrame, points: pd.DataFrame) -> Figure:
     title = "What the document says of the answers' points, by the judge"
     figure, (left, right) = grid(2, 2, 1 + 0.45 * len(labels), title)
     mark = {"color": BLUE, "marker": "o"}
-    interval_dots(left, summary, ("value", "ci_low", "ci_high"), [mark] * len(labels))
+    interval_dots(left, summary, [mark] * len(labels))
     left.set_yticks(range(len(labels)), labels)
     left.set(xlim=(0, 1), xlabel="share of points supported, mean over answers, 95 % interval")
     _draw_shares(right, points)
