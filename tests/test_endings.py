@@ -166,12 +166,17 @@ def test_a_judge_that_only_apologises_is_not_paid_to_the_end(scorer, joint):
 # --- threads ---
 
 
+SEED = 7
+
+
 def test_what_ends_the_asking_of_one_thread_ends_that_of_all():
     def fault(number, body):
-        return error(401, "no such key") if "question 7" in str(body) else Fault(delay=0.05)
+        if "question 7" in str(body):
+            return error(401, "no such key")
+        return Fault(delay=0.5 if body["seed"] == SEED + 7 else 0.05)  # the second thread is slow
 
     with Loopback(echo, faults=fault) as server:
-        judge = judge_of(server, workers=4)
+        judge = judge_of(server, workers=4, seed=SEED)
         with judge.asking(), ThreadPoolExecutor(2) as threads:
             asking = [threads.submit(judge.ask, ask(n, f"t{n}", sample=n)) for n in (8, 7)]
             asking.append(threads.submit(judge.ask, ask(7, "later")))
