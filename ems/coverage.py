@@ -14,7 +14,8 @@ from types import SimpleNamespace
 
 from .extract import Extractor
 from .judge import Judge, Request, as_judge
-from .local.words import SIGNATURE, cover, unread_scripts
+from .local.terms import unread_scripts
+from .local.words import SIGNATURE, word_overlap
 from .metrics import coverage_scores
 from .pipeline import Evaluator, is_lost
 from .prompts import Prompts, numbered, sanitized
@@ -152,7 +153,7 @@ def covered(
 
 
 def _by_words(r: CoverageResult) -> CoverageResult:
-    found = cover(r.ref_points, r.ans_points, r.question)
+    found = word_overlap(r.ref_points, r.ans_points, r.question)
     scripts = ", ".join(unread_scripts(" ".join(r.ref_points + r.ans_points)))
     return replace(
         r,

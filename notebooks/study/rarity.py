@@ -10,7 +10,8 @@ import os
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from ems.local.words import TABLE, read
+from ems.local.terms import read_terms
+from ems.local.words import RARITY_TABLE
 
 from .datasets import SETS
 
@@ -42,7 +43,7 @@ def table(mirror: Path) -> str:
         sources.append(texts + [a.answer for a in answers if a.triplet_id in kept])
     for texts in sources:
         long = [text for text in texts if len(text) > SHORT]
-        for term, count in Counter(term for text in long for term in set(read(text))).items():
+        for term, count in Counter(term for text in long for term in set(read_terms(text))).items():
             if isinstance(term, str):
                 shares[term] += count / len(long) / len(sources)
     lines: dict[float, list[str]] = defaultdict(list)
@@ -52,4 +53,4 @@ def table(mirror: Path) -> str:
 
 
 if __name__ == "__main__":
-    TABLE.write_text(table(Path(os.environ["EMS_DATA_MIRROR"])), "utf-8")
+    RARITY_TABLE.write_text(table(Path(os.environ["EMS_DATA_MIRROR"])), "utf-8")
