@@ -1,4 +1,4 @@
-"""Points cut out by rules, without a judge: sentences or paragraphs, after summaries are removed."""
+"""Points cut out by rules, without a judge: sentences or paragraphs, without summaries."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ _CLOSING_SENTENCE = re.compile(rf"[.!?]\s++(?={_CONCLUDES})", re.IGNORECASE)
 class SentenceExtractor:
     """Points cut out by rules: sentences, or paragraphs. Needs no judge.
 
-    List entries and table rows are paragraphs, headings are dropped, repetitions stay. Summaries are
-    removed first (`remove_summaries`) unless `keep_summaries`. A part that is only citations is no
-    point. InputError for another unit.
+    List entries and table rows are paragraphs, headings are dropped, repetitions stay. Summaries
+    are removed first (`remove_summaries`) unless `keep_summaries`. A part that is only citations is
+    no point. InputError for another unit.
     """
 
     def __init__(self, unit: str = "sentence", keep_summaries: bool = False):
@@ -91,11 +91,8 @@ class SentenceExtractor:
         parts = paragraphs(body)
         if self.unit == "sentence":
             parts = list(chain.from_iterable(map(sentences, parts)))
-        points = []
-        for part in parts:
-            if re.search(r"\w", _CITED.sub("", part)):
-                points.append(_BULLET.sub("", part.strip()))
-        return tuple(points)
+        parts = [part.strip() for part in parts if re.search(r"\w", _CITED.sub("", part))]
+        return tuple(_BULLET.sub("", part) for part in parts)
 
 
 def paragraphs(text: str) -> list[str]:
@@ -104,15 +101,12 @@ def paragraphs(text: str) -> list[str]:
     A row of a table has the names of its columns. Headings are dropped, unless there is nothing
     else.
     """
+    lines = [line.strip() for line in text.splitlines()]
     parts: list[str] = []
-    headings: list[str] = []
-    lines = map(str.strip, text.splitlines())
     for is_table, group in groupby(lines, key=_is_table_row):
-        if is_table:
-            parts += _table_rows(group)
-        else:
-            parts += _running_text(group, headings)
-    return parts or headings
+        parts_of = _table_rows if is_table else _running_text
+        parts += parts_of(group)
+    return parts or [_unmarked(line) for line in lines if _is_heading(line)]
 
 
 def _unmarked(line: str) -> str:
@@ -143,28 +137,22 @@ def _row(columns: Sequence[str], cells: Sequence[str]) -> str:
     """
     if not columns:
         return " ; ".join(cells)
-    parts = [cells[0]]
-    for name, cell in zip(columns[1:], cells[1:], strict=False):
-        parts.append(f"{name} {cell}".strip())
-    return ", ".join(parts)
+    named = zip(columns[1:], cells[1:], strict=False)
+    return ", ".join([cells[0], *(f"{name} {cell}".strip() for name, cell in named)])
 
 
-def _running_text(lines: Iterable[str], headings: list[str]) -> list[str]:
-    """The paragraphs and list entries among lines; the headings are added to `headings`."""
+def _running_text(lines: Iterable[str]) -> list[str]:
+    """The paragraphs and list entries among lines that are no table."""
     parts: list[list[str]] = []  # the lines of each
-    is_open = False  # whether the next line may belong to the last paragraph
+    was_text = False  # whether the line before states something
     for marked in lines:
         line = _unmarked(marked)
-        if _is_heading(marked):
-            headings.append(line)
-            is_open = False
-        elif not re.search(r"\w", line):
-            is_open = False
-        elif is_open and _continues(line, parts[-1][-1]):
+        is_text = bool(re.search(r"\w", line)) and not _is_heading(marked)
+        if is_text and was_text and _continues(line, parts[-1][-1]):
             parts[-1].append(line)
-        else:
+        elif is_text:
             parts.append([_BULLET.sub("", line)])
-            is_open = True
+        was_text = is_text
     return [" ".join(part) for part in parts]
 
 
@@ -243,4 +231,4 @@ def _is_summary(block: str, rest: Sequence[str], beginning: re.Pattern[str]) -> 
     if not beginning.match(block) or len(block) > sum(map(len, rest)) / 2:
         return False
     index = NumberIndex(chain.from_iterable(map(numbers_in, rest)))
-    return all(number in index for number in numbers_in(block))
+    return all(any(index.same_as(number)) for number in numbers_in(block))

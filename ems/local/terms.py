@@ -1,4 +1,4 @@
-"""The words and numbers of a text as the local evaluator reads them: stems, and numbers with a rounding."""
+"""The words and numbers of a text, as the local evaluator reads them."""
 
 from __future__ import annotations
 
@@ -59,8 +59,6 @@ _AMOUNT_PARTS = re.compile(
     rf"[$€£¥]? (?P<digits> {_DIGITS} ) (?P<scale> {_SCALE}? )",
     re.VERBOSE,
 )
-_CAPITAL_SCALE = re.compile(r"\d+[KMBT]")
-_DECIMAL_COMMA = re.compile(r",(?=\d\d?$)")  # of "94,9", not of "94,900"
 _PLURAL = re.compile(r"(?<=...)(?<![su])s$")
 _ENDING = re.compile(r"(?<=...)(?:ation|ment|ing|ied?|ed|ly|e|(?<![aeiou])y)$")
 # What decides how a text is read, for signatures. The last number is raised when other code of
@@ -105,13 +103,14 @@ def _term_of(token: str) -> Term | None:
         return Number(strptime(token[1:], "%y").tm_year, 0.5, False)
     amount = _AMOUNT_PARTS.fullmatch(token)
     # A capital letter alone makes no amount: "3M" is a name, "$3M" and "3.5M" are amounts.
-    if amount is None or _CAPITAL_SCALE.fullmatch(token):
+    if amount is None or re.fullmatch(r"\d+[KMBT]", token):
         return word_stem(token.lower())
     return _number_of(amount["digits"], amount["scale"])
 
 
 def _number_of(digits: str, scale: str) -> Number:
-    plain = _DECIMAL_COMMA.sub(".", digits).replace(",", "")
+    # A comma before one or two last digits is a decimal comma: "94,9", not "94,900".
+    plain = re.sub(r",(?=\d\d?$)", ".", digits).replace(",", "")
     decimals = min(len(plain.partition(".")[2]), 9)
     word = scale.strip(" -").lower().removesuffix("s")
     factor = _SCALES.get(word, 1.0)
@@ -143,9 +142,6 @@ class NumberIndex:
         self._values: dict[tuple[float, bool], list[float]] = defaultdict(list)
         for value, rounding, scaled in sorted(numbers):
             self._values[rounding, scaled].append(value)
-
-    def __contains__(self, number: Number) -> bool:
-        return any(True for _ in self.same_as(number))
 
     def same_as(self, number: Number) -> Iterator[Number]:
         """Those that are the same as `number`; one that fits with two factors is given twice."""

@@ -10,8 +10,8 @@ points add up to the text's.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -92,33 +92,39 @@ class _WeightedPoints:
     def __init__(self, points: Sequence[str], question: str = ""):
         # Each point's terms: a set that keeps the order of the text.
         self.points = [dict.fromkeys(read_terms(point)) for point in points]
-        self.counts = Counter(chain.from_iterable(self.points))  # of points, by term
-        self.numbers = [term for term in self.counts if isinstance(term, Number)]
-        self.index = NumberIndex(self.numbers)
+        self.holders: dict[Term, list[int]] = defaultdict(list)  # the points that have a term
+        for i, terms in enumerate(self.points):
+            for term in terms:
+                self.holders[term].append(i)
+        self.numbers = NumberIndex(term for term in self.holders if isinstance(term, Number))
         # What a term weighs in each point that has it.
-        self.term_weights = {term: _weight(term) / count for term, count in self.counts.items()}
+        self.term_weights = {
+            term: _weight(term) / len(holders) for term, holders in self.holders.items()
+        }
         if question:
             for term in self.terms_in(_WeightedPoints([question])):
                 self.term_weights[term] *= QUESTION_SHARE
-        self.weights = tuple(
-            sum(self.term_weights[term] for term in terms) or EMPTY_WEIGHT for terms in self.points
-        )
+        self.weights = tuple(self._weight_of(terms) or EMPTY_WEIGHT for terms in self.points)
+
+    def _weight_of(self, terms: Iterable[Term]) -> float:
+        return sum(self.term_weights[term] for term in terms)
 
     def terms_in(self, other: _WeightedPoints) -> dict[Term, set[Term]]:
         """The terms that another text has as well, and for each what is the same there."""
         common: dict[Term, set[Term]] = {}
-        for term in self.counts.keys() & other.counts.keys():
-            common[term] = {term}
-        for number in self.numbers:
-            if same := set(other.index.same_as(number)):
-                common[number] = same
+        for term in self.holders:
+            same = {term} & other.holders.keys()
+            if isinstance(term, Number):
+                same.update(other.numbers.same_as(term))
+            if same:
+                common[term] = same
         return common
 
     def scores(self, common: Collection[Term]) -> tuple[float, ...]:
         """The share of each point's weight that is `common`, in [0, 1]."""
         scores = []
         for terms, weight in zip(self.points, self.weights, strict=True):
-            weight_in_common = sum(self.term_weights[term] for term in terms if term in common)
+            weight_in_common = self._weight_of(term for term in terms if term in common)
             scores.append(min(1.0, weight_in_common / weight))
         return tuple(scores)
 
@@ -133,30 +139,20 @@ def _nearest(
 
     -1 where there is none. Ties go to the earlier point.
     """
-    holders = _holders(ans, common)
+    holders = {}  # by term of the reference the answer points that have it
+    for term, same in common.items():
+        holders[term] = set(chain.from_iterable(ans.holders[other] for other in same))
     nearest = []
     for terms, weight in zip(ref.points, ref.weights, strict=True):
         weights = {-1: 0.0}  # in common with this reference point, by answer point
         for term in terms:
-            for i in holders.get(term, ()):
-                weights[i] = weights.get(i, 0.0) + ref.term_weights[term]
+            points = holders.get(term, ())
+            if len(points) <= MAX_HOLDERS:
+                for i in points:
+                    weights[i] = weights.get(i, 0.0) + ref.term_weights[term]
         best = max(weights, key=lambda i: (weights[i], -i))
         nearest.append(best if weights[best] / weight >= threshold else -1)
     return tuple(nearest)
-
-
-def _holders(ans: _WeightedPoints, common: Mapping[Term, set[Term]]) -> dict[Term, set[int]]:
-    """By term of the reference the answer points that have it, unless they are too many."""
-    points_with = defaultdict(list)
-    for i, terms in enumerate(ans.points):
-        for term in terms:
-            points_with[term].append(i)
-    holders = {}
-    for term, same in common.items():
-        points = set(chain.from_iterable(points_with[other] for other in same))
-        if len(points) <= MAX_HOLDERS:
-            holders[term] = points
-    return holders
 
 
 def _weight(term: Term) -> float:
@@ -168,7 +164,7 @@ def _weight(term: Term) -> float:
 @cache
 def _rarity() -> dict[str, float]:
     """Weight by stem. A line of the table is a weight and the stems that have it."""
-    weights = {}
+    weights: dict[str, float] = {}
     for line in RARITY_TABLE.read_text(encoding="utf-8").splitlines():
         if not line.startswith("#"):
             weight, *stems = line.split()
