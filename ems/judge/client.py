@@ -30,9 +30,8 @@ from typing import TYPE_CHECKING, Any
 from ..terminal import notify, progress_bar
 from . import MissingReplies, Record, Request, encodable, pace
 from .cost import Prices, Spending, Usage
-from .endpoint import Endpoint, ParameterRefused, read_answer
+from .endpoint import Endpoint, ParameterRefused, check_settings, judge_arguments, read_answer
 from .pace import Failed, JudgeUnavailable, Pace
-from .settings import check_settings, judge_arguments
 from .store import Replies, reply_key, utc
 
 if TYPE_CHECKING:
