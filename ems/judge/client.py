@@ -16,26 +16,32 @@ from __future__ import annotations
 import asyncio
 import inspect
 import math
+import os
 import random
+import re
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..terminal import notify, progress_bar
+from ..terminal import did_you_mean, notify, progress_bar
+from ..types import InputError
 from . import MissingReplies, Record, Request, encodable, pace
 from .cost import Prices, Spending, Usage
-from .endpoint import Endpoint, ParameterRefused, check_settings, judge_arguments, read_answer
+from .endpoint import Endpoint, ParameterRefused, read_answer
 from .pace import Failed, JudgeUnavailable, Pace
 from .store import Replies, reply_key, utc
 
 if TYPE_CHECKING:
     import openai
+
+MODES = ("replay", "live", "plan")
+LEAST = {"workers": 1, "timeout": 0.001}  # other numbers are 0 or more
 
 
 class LLMJudge:
@@ -364,3 +370,54 @@ class LLMJudge:
             self._saved += 1
             self._pace.replied(record.error or unreadable)
         return record
+
+
+# --- settings, and how a profile names them ---
+
+
+def check_settings(mode: str, **numbers: float) -> None:
+    """InputError for a mode that is none of MODES, or a number that is none or too small."""
+    if mode not in MODES:
+        raise InputError(f"mode must be one of {', '.join(MODES)}, got {mode!r}")
+    for name, value in numbers.items():
+        least = LEAST.get(name, 0)
+        if not (isinstance(value, (int, float)) and value >= least):
+            raise InputError(f"{name} must be a number, at least {least}, got {value!r}")
+
+
+def judge_arguments(
+    settings: Mapping[str, Any], folder: Path, root: Path, parameters: Collection[str]
+) -> dict[str, Any] | None:
+    """Arguments for the `parameters` of LLMJudge, from a profile's JUDGE mapping.
+
+    None when it names no model. See `LLMJudge.of`.
+    """
+    names = {*parameters, "recorded", "key_env"} - {"api_key"}
+    for name in settings:
+        if name not in names:
+            raise InputError(
+                f"JUDGE has no {name!r}{did_you_mean(name, names)}. A key is never given: key_env "
+                "names its variable"
+            )
+    arguments: dict[str, Any] = {"mode": "replay"}
+    for name, value in settings.items():
+        if value not in ("", [], {}):
+            arguments[name] = value
+    if "model" not in arguments:
+        return None
+    variable = str(arguments.pop("key_env", ""))
+    if not re.fullmatch(r"[A-Z_][A-Z0-9_]*|none|", variable):
+        raise InputError("JUDGE.key_env must name an environment variable, such as MISTRAL_API_KEY")
+    key = variable if variable == "none" else os.environ.get(variable, "").strip()
+    if variable and not key and arguments["mode"] == "live":
+        # The key of another service must not be sent to this address instead.
+        raise InputError(
+            f"no key in {variable} for {arguments['model']}; set that environment variable"
+        )
+    path = folder / "replies.sqlite"
+    if "store" in arguments:
+        path = root / arguments["store"]
+    leaves_no_file = arguments["mode"] == "plan" and not path.exists()
+    recorded = [root / file for file in arguments.pop("recorded", ())]
+    store = Replies(None if leaves_no_file else path, recorded)
+    return {**arguments, "store": store, "api_key": key}

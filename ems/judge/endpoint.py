@@ -1,25 +1,21 @@
-"""An OpenAI-compatible endpoint: how it is named, what it takes, and what its answers mean."""
+"""What an OpenAI-compatible endpoint takes, and what its answers mean."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from collections.abc import Collection, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..terminal import did_you_mean, notify
+from ..terminal import notify
 from ..types import InputError
 from . import Request, encodable
 from .pace import TOO_LONG, Failed, JudgeUnavailable
-from .store import Replies
 
 if TYPE_CHECKING:
     import openai
 
-MODES = ("replay", "live", "plan")
-LEAST = {"workers": 1, "timeout": 0.001}  # other numbers are 0 or more
 DEFAULT_ADDRESS = "https://api.openai.com/v1"
 # How servers say that a reply did not end by itself (OpenAI, Mistral, Gemini, vLLM, DeepSeek).
 ENDINGS = {
@@ -249,54 +245,3 @@ def read_usage(answer: Any) -> dict[str, int]:
         # Tokens of reasoning may stand in the total alone. They are paid for.
         counts["completion_tokens"] = max(counts["completion_tokens"], total - prompt)
     return counts
-
-
-# --- settings ---
-
-
-def check_settings(mode: str, **numbers: float) -> None:
-    """InputError for a mode that is none of MODES, or a number that is none or too small."""
-    if mode not in MODES:
-        raise InputError(f"mode must be one of {', '.join(MODES)}, got {mode!r}")
-    for name, value in numbers.items():
-        least = LEAST.get(name, 0)
-        if not (isinstance(value, (int, float)) and value >= least):
-            raise InputError(f"{name} must be a number, at least {least}, got {value!r}")
-
-
-def judge_arguments(
-    settings: Mapping[str, Any], folder: Path, root: Path, parameters: Collection[str]
-) -> dict[str, Any] | None:
-    """Arguments for the `parameters` of LLMJudge, from a profile's JUDGE mapping.
-
-    None when it names no model. See `LLMJudge.of`.
-    """
-    names = {*parameters, "recorded", "key_env"} - {"api_key"}
-    for name in settings:
-        if name not in names:
-            raise InputError(
-                f"JUDGE has no {name!r}{did_you_mean(name, names)}. A key is never given: key_env "
-                "names its variable"
-            )
-    arguments: dict[str, Any] = {"mode": "replay"}
-    for name, value in settings.items():
-        if value not in ("", [], {}):
-            arguments[name] = value
-    if "model" not in arguments:
-        return None
-    variable = str(arguments.pop("key_env", ""))
-    if not re.fullmatch(r"[A-Z_][A-Z0-9_]*|none|", variable):
-        raise InputError("JUDGE.key_env must name an environment variable, such as MISTRAL_API_KEY")
-    key = variable if variable == "none" else os.environ.get(variable, "").strip()
-    if variable and not key and arguments["mode"] == "live":
-        # The key of another service must not be sent to this address instead.
-        raise InputError(
-            f"no key in {variable} for {arguments['model']}; set that environment variable"
-        )
-    path = folder / "replies.sqlite"
-    if "store" in arguments:
-        path = root / arguments["store"]
-    leaves_no_file = arguments["mode"] == "plan" and not path.exists()
-    recorded = [root / file for file in arguments.pop("recorded", ())]
-    store = Replies(None if leaves_no_file else path, recorded)
-    return {**arguments, "store": store, "api_key": key}
