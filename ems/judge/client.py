@@ -5,6 +5,7 @@ The way of one request, from top to bottom of the class:
     ask          makes its key and looks into the store
     _ask_live    starts an event loop in a thread
     _ask_all     `workers` coroutines take one request after the other
+    _alone       waits while another thread asks for the same reply
     _reply       repeats a call until there is a reply or the request has failed
     _turn        waits until the pace and the spend limit allow a call
     _call        sends it (endpoint.py) and reads the answer
@@ -97,11 +98,11 @@ class LLMJudge:
             "weights": weights,
         }
         self.endpoint = Endpoint(model, base_url, api_key, self.decoding)
-        self.where = self.endpoint.where  # the address, to show
         self.spending = Spending(prices, spend_limit)
         self._pace = Pace(workers, timeout)
         self._lock = threading.Lock()  # of the pace and of what follows
         self._saved = 0  # live replies
+        self._keys: set[str] = set()  # of the requests that are asked now
         self._asking = 0  # how many `asking` blocks are open
         self._stop = threading.Event()  # set while all of them have to end
         self._errors: list[Exception] = []  # why
@@ -185,8 +186,9 @@ class LLMJudge:
     def asking(self) -> Iterator[threading.Event]:
         """A block in which threads ask together: what ends the asking of one ends that of all.
 
-        To end it from outside, set the event that it gives; each `ask` raises JudgeUnavailable.
-        A new block can be opened when all threads have left the old one.
+        To end it from outside, set the event that it gives: each `ask` then raises
+        JudgeUnavailable, until the last thread has left. After Ctrl-C, KeyboardInterrupt says what
+        is saved.
         """
         with self._lock:
             if not self._asking:
@@ -195,13 +197,13 @@ class LLMJudge:
             self._asking += 1
         try:
             yield self._stop
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(
+                f"stopped; {self._saved_so_far()}; run it again to go on"
+            ) from None
         finally:
             with self._lock:
                 self._asking -= 1
-
-    def interrupt(self) -> KeyboardInterrupt:
-        """What to raise after Ctrl-C: it says what is saved, and how to go on."""
-        return KeyboardInterrupt(f"stopped; {self._saved_so_far()}; run it again to go on")
 
     def _ask_live(
         self, missing: Mapping[str, Request], records: dict[str, Record], progress: str
@@ -219,12 +221,12 @@ class LLMJudge:
                 loop.result()
             except JudgeUnavailable as error:
                 raise JudgeUnavailable(
-                    f"{self.model} at {self.where}: {error}; {self._saved_so_far()}"
+                    f"{self.model} at {self.endpoint.where}: {error}; {self._saved_so_far()}"
                 ) from None
             except KeyboardInterrupt:
                 stop.set()
                 wait([loop])
-                raise self.interrupt() from None
+                raise
 
     def _saved_so_far(self) -> str:
         return f"{self._saved} replies that came are saved in {self.store.path or 'memory'}"
@@ -238,7 +240,8 @@ class LLMJudge:
         async def work() -> None:
             try:
                 for key, request in queue:
-                    records[key] = await self._reply(client, key, request)
+                    async with self._alone(key):
+                        records[key] = await self._reply(client, key, request)
             except Exception as error:
                 self._errors.append(error)
                 self._stop.set()
@@ -249,7 +252,7 @@ class LLMJudge:
                 await asyncio.wait(workers, timeout=0.1)
                 bar.update(len(records) - bar.n)
                 if silence := self._pace.silence():
-                    notify(f"{self.model} at {self.where}: {silence}")
+                    notify(f"{self.model} at {self.endpoint.where}: {silence}")
             # The calls under way are paid for: they have some time to end.
             await asyncio.wait(workers, timeout=10.0 if self._errors else 0.5)
             for worker in workers:
@@ -259,6 +262,20 @@ class LLMJudge:
             raise self._errors[0]
         if self._stop.is_set():
             raise JudgeUnavailable("stopped")
+
+    @asynccontextmanager
+    async def _alone(self, key: str) -> AsyncIterator[None]:
+        """Wait while another thread asks for the same reply, which is in the store then."""
+        while True:
+            with self._lock:
+                if key not in self._keys:
+                    self._keys.add(key)
+                    break
+            await asyncio.sleep(0.02)
+        try:
+            yield
+        finally:
+            self._keys.remove(key)
 
     async def _reply(self, client: openai.AsyncOpenAI, key: str, request: Request) -> Record:
         """The reply to a request, or a record with a failure. InputError when the run must end."""
@@ -325,9 +342,9 @@ class LLMJudge:
         fields = read_answer(answer)
         fields["text"] = self.endpoint.masked(fields["text"])  # where JSON had escaped the key
         reply = Record(
-            key=key,
-            task=request.task,
-            model=self.model,
+            key,
+            request.task,
+            self.model,
             **fields,
             seconds=round(time.monotonic() - started, 3),
             date=utc(),

@@ -13,7 +13,7 @@ from ..types import InputError
 from .store import Replies
 
 MODES = ("replay", "live", "plan")
-LEAST = {"workers": 1, "timeout": 0.001}  # other numbers are 0 or more
+LOWER_LIMITS = {"workers": 1, "timeout": 0.001}  # other numbers are 0 or more
 
 
 def check_settings(mode: str, **numbers: float) -> None:
@@ -21,7 +21,7 @@ def check_settings(mode: str, **numbers: float) -> None:
     if mode not in MODES:
         raise InputError(f"mode must be one of {', '.join(MODES)}, got {mode!r}")
     for name, value in numbers.items():
-        least = LEAST.get(name, 0)
+        least = LOWER_LIMITS.get(name, 0)
         if not (isinstance(value, (int, float)) and value >= least):
             raise InputError(f"{name} must be a number, at least {least}, got {value!r}")
 
