@@ -5,7 +5,6 @@ The way of one request, from top to bottom of the class:
     ask          makes its key and looks into the store
     _ask_live    starts an event loop in a thread
     _ask_all     `workers` coroutines take one request after the other
-    _alone       waits while another thread asks for the same reply
     _reply       repeats a call until there is a reply or the request has failed
     _turn        waits until the pace and the spend limit allow a call
     _call        sends it (endpoint.py) and reads the answer
@@ -102,7 +101,7 @@ class LLMJudge:
         self._pace = Pace(workers, timeout)
         self._lock = threading.Lock()  # of the pace and of what follows
         self._saved = 0  # live replies
-        self._keys: set[str] = set()  # of the requests that are asked now
+        self._keys: set[str] = set()  # of the calls under way
         self._asking = 0  # how many `asking` blocks are open
         self._stop = threading.Event()  # set while all of them have to end
         self._errors: list[Exception] = []  # why
@@ -208,10 +207,7 @@ class LLMJudge:
     def _ask_live(
         self, missing: Mapping[str, Request], records: dict[str, Record], progress: str
     ) -> None:
-        """Add the missing replies to `records`.
-
-        The event loop has a thread of its own, since a notebook runs another in that of its cells.
-        """
+        """Add the missing replies to `records`. The loop has a thread, since notebooks run one."""
         self.store.add_pending([])  # InputError for a store that takes no write
         self._pace.last_end = time.monotonic()
         bar = progress_bar(progress, len(records) + len(missing), "reply")
@@ -240,8 +236,7 @@ class LLMJudge:
         async def work() -> None:
             try:
                 for key, request in queue:
-                    async with self._alone(key):
-                        records[key] = await self._reply(client, key, request)
+                    records[key] = await self._reply(client, key, request)
             except Exception as error:
                 self._errors.append(error)
                 self._stop.set()
@@ -263,31 +258,17 @@ class LLMJudge:
         if self._stop.is_set():
             raise JudgeUnavailable("stopped")
 
-    @asynccontextmanager
-    async def _alone(self, key: str) -> AsyncIterator[None]:
-        """Wait while another thread asks for the same reply, which is in the store then."""
-        while True:
-            with self._lock:
-                if key not in self._keys:
-                    self._keys.add(key)
-                    break
-            await asyncio.sleep(0.02)
-        try:
-            yield
-        finally:
-            self._keys.remove(key)
-
     async def _reply(self, client: openai.AsyncOpenAI, key: str, request: Request) -> Record:
         """The reply to a request, or a record with a failure. InputError when the run must end."""
-        if saved := self.store.get_many([key]):
-            return saved[key]  # another thread or process was faster
         deadline = math.inf
         repeats = 0
         while True:
             try:
-                async with self._turn(request):
+                async with self._turn(key, request):
+                    if saved := self.store.get_many([key]):
+                        return saved[key]  # another thread or process was faster
                     now = asyncio.get_running_loop().time()
-                    deadline = min(deadline, now + self.timeout)  # from the first call on
+                    deadline = min(deadline, now + self.timeout)
                     async with asyncio.timeout_at(deadline):
                         reply = await self._call(client, key, request)
                     return self._save(reply, request)
@@ -307,20 +288,21 @@ class LLMJudge:
                 repeats += 1
 
     @asynccontextmanager
-    async def _turn(self, request: Request) -> AsyncIterator[None]:
+    async def _turn(self, key: str, request: Request) -> AsyncIterator[None]:
         """Wait until a call may go out. It is under way, and its money reserved, in the block.
 
-        InputError if no call may go out any more.
+        A request that another thread has under way is waited for. InputError ends the run.
         """
         most = self.spending.at_most(request)
         while True:
             with self._lock:
                 if self._stop.is_set():
                     raise asyncio.CancelledError
-                if self._pace.may_start():
+                if key not in self._keys and self._pace.may_start():
                     self.store.check_room()
                     if self.spending.reserve(most):
                         self._pace.under_way += 1
+                        self._keys.add(key)
                         break
             await asyncio.sleep(0.02)
         try:
@@ -328,6 +310,7 @@ class LLMJudge:
         finally:
             with self._lock:
                 self._pace.ended()
+                self._keys.remove(key)
                 self.spending.reserved.remove(most)
 
     async def _call(self, client: openai.AsyncOpenAI, key: str, request: Request) -> Record:
