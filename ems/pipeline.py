@@ -130,10 +130,6 @@ class Evaluator(Generic[AnyResult]):
                 wait(futures, return_when=FIRST_EXCEPTION)
                 for i, future in enumerate(futures):
                     results[i::PORTIONS] = future.result()
-            except KeyboardInterrupt:
-                stop.set()
-                wait(futures)
-                raise judge.interrupt() from None
             except BaseException:
                 stop.set()
                 raise

@@ -123,6 +123,15 @@ def test_workers_bound_the_calls_under_way_over_all_threads_also_inside_an_event
         assert texts(asyncio.run(cell())) == [f"re: question {i}" for i in range(3)]
 
 
+def test_threads_that_ask_the_same_at_once_share_one_call():
+    with Loopback(lambda body: f"call {server.count}", latency=0.1) as server:
+        judge = judge_of(server)
+        with ThreadPoolExecutor(3) as threads:
+            got = list(threads.map(judge.ask, [ask(4)] * 3))
+        assert texts(got[0]) == texts(got[1]) == texts(got[2])
+        assert server.count == 4
+
+
 # --- replies that are no answer ---
 
 
@@ -312,7 +321,7 @@ def test_a_profile_names_a_judge(tmp_path, monkeypatch):
     )
     assert judge.signature == {"judge": "m", "sample": "1"}
     assert (judge.mode, judge.workers, judge.spending.limit) == ("live", 8, 3.0)
-    assert judge.where == "http://h:8/v1"  # without what may be secret
+    assert judge.endpoint.where == "http://h:8/v1"  # without what may be secret
     assert judge.store.path == folder / "replies.sqlite"
     assert LLMJudge.of({"model": "m", "store": "s.sqlite"}, folder, tmp_path).mode == "replay"
     assert (tmp_path / "s.sqlite").exists()

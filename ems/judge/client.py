@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     import openai
 
 MODES = ("replay", "live", "plan")
-LEAST = {"workers": 1, "timeout": 0.001}  # other numbers are 0 or more
+LOWER_LIMITS = {"workers": 1, "timeout": 0.001}  # other numbers are 0 or more
 
 
 class LLMJudge:
@@ -102,12 +102,11 @@ class LLMJudge:
             "weights": weights,
         }
         self.endpoint = Endpoint(model, base_url, api_key, self.decoding)
-        self.where = self.endpoint.where  # the address, to show
         self.spending = Spending(prices, spend_limit)
         self._pace = Pace(workers, timeout)
         self._lock = threading.Lock()  # of the pace and of what follows
         self._saved = 0  # live replies
-        self._keys: set[str] = set()  # of the requests that are being asked
+        self._keys: set[str] = set()  # of the calls under way
         self._asking = 0  # how many `asking` blocks are open
         self._stop = threading.Event()  # set while all of them have to end
         self._errors: list[Exception] = []  # why
@@ -191,8 +190,9 @@ class LLMJudge:
     def asking(self) -> Iterator[threading.Event]:
         """A block in which threads ask together: what ends the asking of one ends that of all.
 
-        To end it from outside, set the event that it gives; each `ask` raises JudgeUnavailable.
-        A new block can be opened when all threads have left the old one.
+        To end it from outside, set the event that it gives: each `ask` then raises
+        JudgeUnavailable, until the last thread has left. After Ctrl-C, KeyboardInterrupt says what
+        is saved.
         """
         with self._lock:
             if not self._asking:
@@ -201,21 +201,18 @@ class LLMJudge:
             self._asking += 1
         try:
             yield self._stop
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(
+                f"stopped; {self._saved_so_far()}; run it again to go on"
+            ) from None
         finally:
             with self._lock:
                 self._asking -= 1
 
-    def interrupt(self) -> KeyboardInterrupt:
-        """What to raise after Ctrl-C: it says what is saved, and how to go on."""
-        return KeyboardInterrupt(f"stopped; {self._saved_so_far()}; run it again to go on")
-
     def _ask_live(
         self, missing: Mapping[str, Request], records: dict[str, Record], progress: str
     ) -> None:
-        """Add the missing replies to `records`.
-
-        The event loop has a thread of its own, since a notebook runs another in that of its cells.
-        """
+        """Add the missing replies to `records`. The loop has a thread, since notebooks run one."""
         self.store.add_pending([])  # InputError for a store that takes no write
         self._pace.last_end = time.monotonic()
         bar = progress_bar(progress, len(records) + len(missing), "reply")
@@ -225,12 +222,12 @@ class LLMJudge:
                 loop.result()
             except JudgeUnavailable as error:
                 raise JudgeUnavailable(
-                    f"{self.model} at {self.where}: {error}; {self._saved_so_far()}"
+                    f"{self.model} at {self.endpoint.where}: {error}; {self._saved_so_far()}"
                 ) from None
             except KeyboardInterrupt:
                 stop.set()
                 wait([loop])
-                raise self.interrupt() from None
+                raise
 
     def _saved_so_far(self) -> str:
         return f"{self._saved} replies that came are saved in {self.store.path or 'memory'}"
@@ -244,8 +241,7 @@ class LLMJudge:
         async def work() -> None:
             try:
                 for key, request in queue:
-                    async with self._alone(key):
-                        records[key] = await self._reply(client, key, request)
+                    records[key] = await self._reply(client, key, request)
             except Exception as error:
                 self._errors.append(error)
                 self._stop.set()
@@ -256,7 +252,7 @@ class LLMJudge:
                 await asyncio.wait(workers, timeout=0.1)
                 bar.update(len(records) - bar.n)
                 if silence := self._pace.silence():
-                    notify(f"{self.model} at {self.where}: {silence}")
+                    notify(f"{self.model} at {self.endpoint.where}: {silence}")
             # The calls under way are paid for: they have some time to end.
             await asyncio.wait(workers, timeout=10.0 if self._errors else 0.5)
             for worker in workers:
@@ -267,32 +263,17 @@ class LLMJudge:
         if self._stop.is_set():
             raise JudgeUnavailable("stopped")
 
-    @asynccontextmanager
-    async def _alone(self, key: str) -> AsyncIterator[None]:
-        """Wait while another thread asks the same; it saves the reply for both."""
-        while True:
-            with self._lock:
-                if key not in self._keys:
-                    self._keys.add(key)
-                    break
-            await asyncio.sleep(0.02)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._keys.remove(key)
-
     async def _reply(self, client: openai.AsyncOpenAI, key: str, request: Request) -> Record:
         """The reply to a request, or a record with a failure. InputError when the run must end."""
-        if saved := self.store.get_many([key]):
-            return saved[key]  # another thread or process was faster
         deadline = math.inf
         repeats = 0
         while True:
             try:
-                async with self._turn(request):
+                async with self._turn(key, request):
+                    if saved := self.store.get_many([key]):
+                        return saved[key]  # another thread or process was faster
                     now = asyncio.get_running_loop().time()
-                    deadline = min(deadline, now + self.timeout)  # from the first call on
+                    deadline = min(deadline, now + self.timeout)
                     async with asyncio.timeout_at(deadline):
                         reply = await self._call(client, key, request)
                     return self._save(reply, request)
@@ -312,20 +293,21 @@ class LLMJudge:
                 repeats += 1
 
     @asynccontextmanager
-    async def _turn(self, request: Request) -> AsyncIterator[None]:
+    async def _turn(self, key: str, request: Request) -> AsyncIterator[None]:
         """Wait until a call may go out. It is under way, and its money reserved, in the block.
 
-        InputError if no call may go out any more.
+        A request that another thread has under way is waited for. InputError ends the run.
         """
         most = self.spending.at_most(request)
         while True:
             with self._lock:
                 if self._stop.is_set():
                     raise asyncio.CancelledError
-                if self._pace.may_start():
+                if key not in self._keys and self._pace.may_start():
                     self.store.check_room()
                     if self.spending.reserve(most):
                         self._pace.under_way += 1
+                        self._keys.add(key)
                         break
             await asyncio.sleep(0.02)
         try:
@@ -333,6 +315,7 @@ class LLMJudge:
         finally:
             with self._lock:
                 self._pace.ended()
+                self._keys.remove(key)
                 self.spending.reserved.remove(most)
 
     async def _call(self, client: openai.AsyncOpenAI, key: str, request: Request) -> Record:
@@ -347,9 +330,9 @@ class LLMJudge:
         fields = read_answer(answer)
         fields["text"] = self.endpoint.masked(fields["text"])  # where JSON had escaped the key
         reply = Record(
-            key=key,
-            task=request.task,
-            model=self.model,
+            key,
+            request.task,
+            self.model,
             **fields,
             seconds=round(time.monotonic() - started, 3),
             date=utc(),
@@ -380,7 +363,7 @@ def check_settings(mode: str, **numbers: float) -> None:
     if mode not in MODES:
         raise InputError(f"mode must be one of {', '.join(MODES)}, got {mode!r}")
     for name, value in numbers.items():
-        least = LEAST.get(name, 0)
+        least = LOWER_LIMITS.get(name, 0)
         if not (isinstance(value, (int, float)) and value >= least):
             raise InputError(f"{name} must be a number, at least {least}, got {value!r}")
 
