@@ -231,4 +231,4 @@ def _is_summary(block: str, rest: Sequence[str], beginning: re.Pattern[str]) -> 
     if not beginning.match(block) or len(block) > sum(map(len, rest)) / 2:
         return False
     index = NumberIndex(chain.from_iterable(map(numbers_in, rest)))
-    return all(any(index.same_as(number)) for number in numbers_in(block))
+    return all(map(index.has, numbers_in(block)))

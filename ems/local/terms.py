@@ -28,6 +28,8 @@ _SCALES = {
 }
 # What a number without a scale word may leave out, as in a table "in millions".
 FACTORS = (1e3, 1e6, 1e9)
+_MULTIPLIERS = (1.0, *FACTORS)
+_DIVISORS = (1.0, *(1 / factor for factor in FACTORS))
 
 # The patterns below are verbose: a space in them counts only within square brackets.
 _LATIN = "A-Za-zÀ-ɏ"
@@ -84,14 +86,24 @@ class Number(NamedTuple):
 Term = str | Number  # a stem or a number
 
 
-def read_terms(text: str) -> list[Term]:
+# The same points are read for their words and for their figures, a reference's once an answer.
+@lru_cache(maxsize=1024)
+def read_terms(text: str) -> tuple[Term, ...]:
     """The stems and numbers of a text, in order. Citations such as [4] are left out."""
-    return [term for term in map(_term_of, _TOKEN.findall(text)) if term is not None]
+    return tuple(filter(None, map(_term_of, _TOKEN.findall(text))))
 
 
 def numbers_in(text: str) -> list[Number]:
     """The numbers among `read_terms` of a text."""
     return [term for term in read_terms(text) if isinstance(term, Number)]
+
+
+def printed_numbers(text: str) -> Iterator[tuple[int, int, Number]]:
+    """The numbers of a text in order, each with the places where it begins and ends."""
+    for token in _TOKEN.finditer(text):
+        term = _term_of(token[0])
+        if isinstance(term, Number):
+            yield *token.span(), term
 
 
 @lru_cache(maxsize=50_000)
@@ -140,8 +152,12 @@ class NumberIndex:
     def __init__(self, numbers: Iterable[Number]):
         # The values in order, by rounding and whether they are scaled.
         self._values: dict[tuple[float, bool], list[float]] = defaultdict(list)
-        for value, rounding, scaled in sorted(numbers):
+        for value, rounding, scaled in sorted(set(numbers)):
             self._values[rounding, scaled].append(value)
+
+    def has(self, number: Number) -> bool:
+        """Whether the text has the same number."""
+        return any(self.same_as(number))
 
     def same_as(self, number: Number) -> Iterator[Number]:
         """Those that are the same as `number`; one that fits with two factors is given twice."""
@@ -151,17 +167,15 @@ class NumberIndex:
                 within = max(rounding, number.rounding * factor) + 1e-9 * value
                 start = bisect_left(values, value - within)
                 end = bisect_right(values, value + within)
-                for same in values[start:end]:
-                    yield Number(same, rounding, scaled)
+                for i in range(start, end):
+                    yield Number(values[i], rounding, scaled)
 
 
-def _factors_between(scaled: bool, other_scaled: bool) -> tuple[float, ...]:
+def _factors_between(is_scaled: bool, other_is_scaled: bool) -> tuple[float, ...]:
     """By what a number may have to be multiplied to be compared with another one."""
-    if scaled == other_scaled:
+    if is_scaled == other_is_scaled:
         return (1.0,)
-    if other_scaled:
-        return (1.0, *FACTORS)
-    return (1.0, *(1 / factor for factor in FACTORS))
+    return _DIVISORS if is_scaled else _MULTIPLIERS
 
 
 def unread_scripts(text: str) -> list[str]:

@@ -2,9 +2,12 @@
 
 A text's weight is that of its words and numbers. A word weighs more the rarer it is: minus the
 logarithm of the share of texts that have its stem, from the fixed table rarity.txt. A number weighs
-as much as a rare word. What the question says weighs less. Each word and each number counts once in
-a text; points that have the same one share its weight equally, so that the weights of a text's
-points add up to the text's.
+as much as a word that the table lacks. What the question says weighs less. Each word and each
+number counts once in a text; points that have the same one share its weight equally, so that the
+weights of a text's points add up to the text's.
+
+A point's score is the share of its weight that the other text has. A point with figures loses up to
+half of it: half of the share of its figures that the other text lacks.
 """
 
 from __future__ import annotations
@@ -21,8 +24,11 @@ from ..types import Match, Points
 from .terms import READING_RULES, Number, NumberIndex, Term, read_terms
 
 RARITY_TABLE = Path(__file__).with_name("rarity.txt")
-NUMBER_WEIGHT = 5.0
 UNKNOWN_WEIGHT = 8.0  # of a stem that the table lacks: a little above its rarest
+NUMBER_WEIGHT = 8.0
+FIGURE_LOSS = (
+    0.5  # the share of its score that a point loses if the other text has none of its figures
+)
 EMPTY_WEIGHT = 0.1  # of a point without words and numbers; its score is 0
 QUESTION_SHARE = 0.3  # the share of its weight that a word or number of the question keeps
 THRESHOLD = 0.25  # of WordMatcher, chosen by a judge's matches: docs/local-evaluator.md
@@ -30,13 +36,14 @@ THRESHOLD = 0.25  # of WordMatcher, chosen by a judge's matches: docs/local-eval
 MAX_HOLDERS = 50
 # The last number is raised when other code of this file changes a value.
 _RULES = (
-    NUMBER_WEIGHT,
-    QUESTION_SHARE,
-    EMPTY_WEIGHT,
     UNKNOWN_WEIGHT,
+    NUMBER_WEIGHT,
+    FIGURE_LOSS,
+    EMPTY_WEIGHT,
+    QUESTION_SHARE,
     MAX_HOLDERS,
     READING_RULES,
-    1,
+    2,
 )
 _RULES_HASH = hashlib.sha256(RARITY_TABLE.read_bytes() + repr(_RULES).encode()).hexdigest()
 SIGNATURE = f"words#{_RULES_HASH[:8]}"
@@ -48,7 +55,7 @@ class Overlap(NamedTuple):
     The mean of a side's scores with its weights is the coverage of that text by the other one.
     """
 
-    ref_score: tuple[float, ...]  # in [0, 1]: the share of a point's weight that the answer has
+    ref_score: tuple[float, ...]  # in [0, 1]: how much of a point the answer has
     ans_score: tuple[float, ...]
     ref_weights: tuple[float, ...]  # positive
     ans_weights: tuple[float, ...]
@@ -96,14 +103,15 @@ class _WeightedPoints:
         for i, terms in enumerate(self.points):
             for term in terms:
                 self.holders[term].append(i)
-        self.numbers = NumberIndex(term for term in self.holders if isinstance(term, Number))
+        self.numbers = [term for term in self.holders if isinstance(term, Number)]
+        self.index = NumberIndex(self.numbers)
         # What a term weighs in each point that has it.
         self.term_weights = {
             term: _weight(term) / len(holders) for term, holders in self.holders.items()
         }
-        if question:
-            for term in self.terms_in(_WeightedPoints([question])):
-                self.term_weights[term] *= QUESTION_SHARE
+        self.question_terms = self.terms_in(_WeightedPoints([question])) if question else {}
+        for term in self.question_terms:
+            self.term_weights[term] *= QUESTION_SHARE
         self.weights = tuple(self._weight_of(terms) or EMPTY_WEIGHT for terms in self.points)
 
     def _weight_of(self, terms: Iterable[Term]) -> float:
@@ -112,21 +120,34 @@ class _WeightedPoints:
     def terms_in(self, other: _WeightedPoints) -> dict[Term, set[Term]]:
         """The terms that another text has as well, and for each what is the same there."""
         common: dict[Term, set[Term]] = {}
-        for term in self.holders:
-            same = {term} & other.holders.keys()
-            if isinstance(term, Number):
-                same.update(other.numbers.same_as(term))
+        for term in self.holders.keys() & other.holders.keys():
+            common[term] = {term}
+        for number in self.numbers:
+            same: set[Term] = set(other.index.same_as(number))
             if same:
-                common[term] = same
+                common[number] = same
         return common
 
     def scores(self, common: Collection[Term]) -> tuple[float, ...]:
-        """The share of each point's weight that is `common`, in [0, 1]."""
+        """The share of each point's weight that is `common`, in [0, 1], lowered for its figures."""
         scores = []
         for terms, weight in zip(self.points, self.weights, strict=True):
             weight_in_common = self._weight_of(term for term in terms if term in common)
-            scores.append(min(1.0, weight_in_common / weight))
+            share = min(1.0, weight_in_common / weight)
+            scores.append(share * self._figure_factor(terms, common))
         return tuple(scores)
+
+    def _figure_factor(self, terms: Iterable[Term], common: Collection[Term]) -> float:
+        """From 1 - FIGURE_LOSS, when none of a point's figures is `common`, to 1, when all are.
+
+        Figures are the numbers of the point that the question does not have. 1 without figures.
+        """
+        numbers = [term for term in terms if isinstance(term, Number)]
+        figures = [number for number in numbers if number not in self.question_terms]
+        if not figures:
+            return 1.0
+        share = sum(figure in common for figure in figures) / len(figures)
+        return 1 - FIGURE_LOSS + FIGURE_LOSS * share
 
 
 def _nearest(
