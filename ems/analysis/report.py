@@ -223,7 +223,7 @@ def _drawn(result: dict[str, Any], texts: dict[str, int]) -> dict[str, Any]:
     """What the script draws of one answer."""
     support = []
     for j, check in enumerate(result.get("support", ())):
-        support.append([check["label"], _place(texts, support_line(result, j))])
+        support.append([check["label"] or "", _place(texts, support_line(result, j))])
     ref_marks, ans_marks = figure_marks(result)
     return {
         "values": {name: result[name] for name in _value_fields(result)},
