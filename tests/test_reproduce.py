@@ -1,25 +1,20 @@
-"""`ems reproduce`: profiles against notebooks, what runs, how a failure ends; and one run of all notebooks."""
+"""`ems reproduce`: profiles against notebooks, what runs, and how a failure ends."""
 
-import csv
 import json
 import shutil
 import signal
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import run as runner
 from doubles import until
-from loopback import Loopback
+from marks import runs_notebooks
 
-from ems.judge.cost import plan_text
-from ems.prompts import KIT
 from ems.types import InputError
 
 ROOT = Path(__file__).parent.parent
-KEY = "sk-planted-in-the-environment-000000"
 PARAMETERS = """RUN = "runs/lab"                        # folder
 N = 1                                   # a number
 JUDGE = {"model": "m", "mode": "replay"}
@@ -27,33 +22,29 @@ NAMES = []
 ANYTHING = None"""
 
 
-def runs_notebooks(test):
-    # Looked up and not imported: that would take seconds, also where no notebook is run.
-    absent = pytest.mark.skipif(
-        find_spec("papermill") is None, reason="needs pip install -e '.[notebooks]'"
-    )
-    return pytest.mark.slow(absent(test))
+def cell(number, source):
+    """A code cell of a notebook; the first one holds the parameters."""
+    return {
+        "cell_type": "code",
+        "execution_count": None,
+        "id": f"cell-{number}",
+        "outputs": [],
+        "source": source,
+        "metadata": {} if number else {"tags": ["parameters"]},
+    }
 
 
 def project(root, profile="common: {}", **notebooks):
-    """A project of one profile, p, and notebooks: _NAME=[source of the parameters' cell, of other cells]."""
+    """A project of one profile, p, and notebooks.
+
+    `_NAME=[...]` gives the sources of a notebook's cells, the parameters' cell first.
+    """
     for folder in ("notebooks", "profiles"):
         (root / folder).mkdir(parents=True, exist_ok=True)
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     for name, sources in notebooks.items():
-        cells = [
-            {
-                "cell_type": "code",
-                "execution_count": None,
-                "id": f"cell-{i}",
-                "outputs": [],
-                "source": source,
-                "metadata": {} if i else {"tags": ["parameters"]},
-            }
-            for i, source in enumerate(sources)
-        ]
-        kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
         content = {
-            "cells": cells,
+            "cells": [cell(number, source) for number, source in enumerate(sources)],
             "metadata": {"kernelspec": kernel},
             "nbformat": 4,
             "nbformat_minor": 5,
@@ -115,7 +106,7 @@ def test_a_profile_is_a_mapping_of_mappings(tmp_path, content, words):
 
 def test_a_folder_without_notebooks_is_no_project(tmp_path):
     with pytest.raises(InputError, match="run this in a clone of the project"):
-        runner.reproduce(root=tmp_path)
+        runner.run_profile(root=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -135,21 +126,48 @@ def test_every_profile_fits_the_notebooks_and_repeats_no_default(profile):
         assert values.keys() == defaults.keys()
 
 
+# --- which notebooks wait for which ---
+
+
+def test_every_notebook_has_its_line_in_the_schedule_and_waits_for_earlier_ones():
+    notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
+    assert list(runner.SCHEDULE) == numbers_of(notebooks)
+    for number, place in runner.SCHEDULE.items():
+        assert all(other < number for other in place.waits_for)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "waves"),
+    [
+        (["01", "02", "03", "04", "06", "08"], [["01"], ["02", "03", "06"], ["04", "08"]]),
+        (["01", "04"], [["01"], ["04"]]),  # 04 waits for 01 also where 02 and 03 do not run
+        (["04", "02"], [["02"], ["04"]]),
+        (["05"], [["05"]]),
+        ([], []),
+    ],
+)
+def test_a_notebook_runs_after_those_that_it_waits_for(numbers, waves):
+    paths = [Path(f"{number}_x.ipynb") for number in numbers]
+    assert [numbers_of(wave) for wave in runner._waves(paths)] == waves
+
+
+def numbers_of(paths):
+    return [path.stem[:2] for path in paths]
+
+
+def test_a_notebook_without_a_line_in_the_schedule_is_refused(tmp_path):
+    with pytest.raises(InputError, match="SCHEDULE of notebooks/run.py has no notebook '77'"):
+        runner.run_profile("p", root=project(tmp_path, _77_x=[PARAMETERS]))
+
+
 # --- runs, with notebooks that are played ---
 
 
 @pytest.fixture
 def played(monkeypatch, tmp_path):
     """A project whose notebooks note that they ran and write a file; no kernel is started."""
-    root = project(
-        tmp_path,
-        "{}",
-        _01_a=[PARAMETERS],
-        _02_b=[PARAMETERS],
-        _03_c=[PARAMETERS],
-        _04_d=[PARAMETERS],
-        _09_e=[PARAMETERS],
-    )
+    names = ("_01_a", "_02_b", "_03_c", "_04_d", "_09_e")
+    root = project(tmp_path, "{}", **{name: [PARAMETERS] for name in names})
     ran = []
 
     def execute(path, target, values):
@@ -164,7 +182,7 @@ def played(monkeypatch, tmp_path):
 
     def run(profile="p", **how):
         ran.clear()
-        runner.reproduce(profile, root=root, **how)
+        runner.run_profile(profile, root=root, **how)
         return sorted(ran)
 
     return root, run
@@ -177,14 +195,9 @@ def test_the_notebooks_of_a_run_and_a_failure_among_them(played):
     with pytest.raises(InputError, match="broken"):
         run(given={"N": 0})
     notes = json.loads((root / "runs" / "p" / "manifest.json").read_text())["notebooks"]
-    assert {
-        name: note["parameters"]["N"] for name, note in notes.items()
-    } == {  # 03 ran beside 02, and 04 not
-        "01_a": 0,
-        "03_c": 0,
-        "04_d": 1,
-        "09_e": 1,
-    }
+    numbers = {name: note["parameters"]["N"] for name, note in notes.items()}
+    # 03 ran beside 02; 04 did not run again.
+    assert numbers == {"01_a": 0, "03_c": 0, "04_d": 1, "09_e": 1}
 
 
 def test_the_manifest_says_what_ran_with_what(played):
@@ -242,16 +255,13 @@ def test_a_parameter_of_the_command_is_yaml(monkeypatch):
     ("run", "source", "words"),
     [
         (
-            runner.reproduce,
+            runner.run_profile,
             "1 / 0",
             r"01_a.ipynb, cell 3: ZeroDivisionError: division by zero; the executed copy",
         ),
-        (
-            runner.plan,
-            "1 / 0",
-            r"01_a.ipynb, cell 3: ZeroDivisionError: division by zero$",
-        ),  # its copy is deleted
-        (runner.reproduce, "import os\nos._exit(1)", "its kernel died"),
+        # A dry run's copy is deleted.
+        (runner.plan, "1 / 0", r"01_a.ipynb, cell 3: ZeroDivisionError: division by zero$"),
+        (runner.run_profile, "import os\nos._exit(1)", "its kernel died"),
     ],
 )
 def test_a_failing_cell_is_named_once(run, source, words, tmp_path):
@@ -261,8 +271,10 @@ def test_a_failing_cell_is_named_once(run, source, words, tmp_path):
 
 @runs_notebooks
 def test_ctrl_c_ends_the_command_and_the_kernel(tmp_path):
-    source = f"import os, time\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ntime.sleep(300)"
+    write_pid = f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))"
+    source = f"import os, time\n{write_pid}\ntime.sleep(300)"
     project(tmp_path, _01_a=[PARAMETERS, source])
+    shutil.copy(ROOT / "notebooks" / "run.py", tmp_path / "notebooks")
     command = subprocess.Popen(
         [sys.executable, "-m", "ems", "reproduce", "--profile", "p"],
         cwd=tmp_path,
@@ -275,180 +287,3 @@ def test_ctrl_c_ends_the_command_and_the_kernel(tmp_path):
     assert "Traceback" not in command.stderr.read()
     kernel = int((tmp_path / "pid").read_text())
     until(lambda: not Path(f"/proc/{kernel}").exists())
-
-
-# --- the project's own notebooks: one run of the smoke profile that the tests below look at ---
-
-
-@pytest.fixture(scope="module")
-def smoke(tmp_path_factory):
-    """A run with a key that nothing may keep, and without a mirror of public data sets."""
-    folder = tmp_path_factory.mktemp("smoke")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("EMS_DATA_MIRROR", raising=False)
-        patch.setenv("OPENAI_API_KEY", KEY)
-        return runner.reproduce("smoke", given={"RUN": str(folder)}, root=ROOT)
-
-
-@runs_notebooks
-def test_the_smoke_run_gives_everything_promised(smoke):
-    promised = [
-        "triplets.jsonl",
-        "answers.jsonl",
-        "alignments.jsonl",
-        "table1.csv",
-        "table1.md",
-        "table1.tex",
-        "manifest.json",
-        "figures/scaling.png",
-        "figures/alignment.png",
-    ]
-    assert [name for name in promised if not (smoke / name).exists()] == []
-    header, *rows = (smoke / "table1.csv").read_text(encoding="utf-8").splitlines()
-    assert header == "metric,part,model,value,ci_low,ci_high,n,unscored,signature"
-    assert {row.partition(",")[0] for row in rows} >= {
-        "BLEU",
-        "ROUGE",
-        "BERTScore",
-        "RAGChecker",
-        "EMS(ROUGE)",
-        "EMS(BERTScore)",
-        "EMS(LLM)",
-        "Coverage(local)",
-    }
-
-
-@runs_notebooks
-def test_the_key_is_in_no_file_and_no_notebook_shows_a_warning(smoke):
-    for path in smoke.rglob("*"):
-        if path.is_file():
-            assert KEY.encode() not in path.read_bytes(), path
-    for path in (smoke / "notebooks").glob("*.ipynb"):
-        outputs = [
-            o for cell in json.loads(path.read_text())["cells"] for o in cell.get("outputs", ())
-        ]
-        said = ["".join(o.get("text", "")) for o in outputs if o.get("name") == "stderr"]
-        assert not [text for text in said if "Warning" in text or "Error" in text], path.name
-        assert not [o for o in outputs if o["output_type"] == "error"], path.name
-
-
-@runs_notebooks
-def test_a_dry_run_counts_what_an_unknown_judge_would_be_asked_and_starts_nothing_for_a_replay(
-    monkeypatch,
-):
-    counted = runner.plan(
-        "smoke", only=["02", "03"], given={"JUDGE": {"model": "nobody", "mode": "live"}}, root=ROOT
-    )
-    calls = {task: used.calls for tasks in counted.values() for task, used in tasks.items()}
-    assert calls["claims"] == calls["extract"] == 6  # two references and four answers
-    assert {"entail", "summary", "match", "score"} <= calls.keys()
-    monkeypatch.setattr(runner, "_execute", lambda *args: pytest.fail("a kernel was started"))
-    assert runner.plan("smoke", root=ROOT) == {}
-
-
-@runs_notebooks
-def test_a_notebook_opens_alone_without_what_the_others_write(tmp_path):
-    path = ROOT / "notebooks" / "08_table1.ipynb"
-    runner._execute(path, tmp_path / path.name, {"RUN": str(tmp_path)})
-    assert (tmp_path / "table1.csv").exists()
-
-
-@pytest.fixture
-def made_up(tmp_path, monkeypatch):
-    """Parameters for any profile that asks models: one question, calls and prompt set that are made up, few resamples."""
-    for row in csv.DictReader(
-        (ROOT / "data" / "companies.csv").read_text(encoding="utf-8").splitlines()
-    ):
-        text = (
-            row["names"].partition("|")[0]
-            + "\n\n"
-            + "Sales rose. " * 5000
-            + "\n\nThis concludes today's call."
-        )
-        (tmp_path / f"{row['transcript']}.txt").write_text(text)
-    (tmp_path / "home/prompts/paper").mkdir(parents=True)
-    for task in ("answer", "consolidate", "extract", "match", "score"):  # what the paper has
-        shutil.copy(KIT / f"{task}.txt", tmp_path / "home/prompts/paper")
-    monkeypatch.setenv("EMS_HOME", str(tmp_path / "home"))
-    return {
-        "COMPANIES": ["AAPL"],
-        "LIMIT": 1,
-        "RESAMPLES": 50,
-        "RUN": str(tmp_path / "run"),
-        "ENCODER": "all-MiniLM-L6-v2",
-        "WRITING.transcripts": str(tmp_path),
-        "TRANSCRIPTS": str(tmp_path),
-    }
-
-
-@runs_notebooks
-@pytest.mark.parametrize(
-    ("profile", "asked"),
-    [
-        ("default", set()),
-        ("findver", set()),
-        ("smoke", set()),
-        ("record", {"answer"}),
-        (
-            "paper",
-            {
-                "answer",
-                "consolidate",
-                "summary",
-                "extract",
-                "match",
-                "score",
-                "claims",
-                "entail",
-                "judge",
-                "support",
-            },
-        ),
-    ],
-)
-def test_every_profile_can_be_counted_whole(profile, asked, made_up):
-    counted = runner.plan(profile, given=made_up if asked else {}, root=ROOT)
-    assert {
-        task for tasks in counted.values() for task, used in tasks.items() if used.calls
-    } == asked
-    print(plan_text(counted))  # as the command does
-
-
-def reply(body):
-    """What a judge might say: two points in every text, of two claims one entailed, 0 where a number is wanted."""
-    if "response_format" in body:
-        return json.dumps(
-            {
-                "claims": ["Sales rose.", "Margins fell."],
-                "labels": ["Entailment", "Neutral"],
-                "points": ["Sales rose.", "Margins fell."],
-            }
-        )
-    return "0" if body["max_tokens"] <= 64 else "- Sales rose.\n- Margins fell."
-
-
-@runs_notebooks
-@pytest.mark.parametrize(("profile", "only"), [("paper", []), ("record", ["01"])])
-def test_a_profile_that_asks_runs_live(profile, only, made_up):
-    settings = runner.load_profile(ROOT, profile)
-    with Loopback(reply) as server:
-        for model in runner._mappings(settings):
-            if "base_url" in model:
-                model |= {"base_url": server.url, "key_env": "none"}
-        given = {
-            "WRITING": settings["01_dataset"]["WRITING"],
-            "JUDGE.base_url": server.url,
-            "JUDGE.key_env": "none",
-            **made_up,
-        }
-        run = runner.reproduce(profile, only=only, root=ROOT, given=given)
-    rows = [
-        json.loads(line)
-        for line in (run / "answers.jsonl").read_text(encoding="utf-8").splitlines()
-    ]
-    assert [row["answer"] for row in rows] == ["- Sales rose.\n- Margins fell."] * 3
-    if profile == "paper":  # one claim of two is entailed, on either side
-        table = (run / "table1.csv").read_text(encoding="utf-8").splitlines()
-        assert [line.split(",")[3] for line in table if line.startswith("RAGChecker,F1")] == [
-            "0.5"
-        ] * 3

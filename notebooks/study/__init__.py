@@ -1,8 +1,8 @@
 """What only the notebooks need, beside `ems`: data sets, checks against people, ablations, figures.
 
-A notebook begins with `root, run = open_run(RUN)`. What other notebooks of the run have written is read by
-`triplets_of`, `answers_of` and `values_of`; in a run without it they read the committed data set, so that
-each notebook opens alone. What is lacking in a run is printed.
+A notebook begins with `root, run = open_run(RUN)`. `read_triplets`, `read_answers` and
+`read_values` read what other notebooks of the run have written. In a run without it they read the
+committed data set, so that each notebook opens alone. What is missing in a run is printed.
 """
 
 from __future__ import annotations
@@ -31,8 +31,14 @@ ROOT = Path(__file__).resolve().parents[2]  # the project's folder, wherever a n
 COMMITTED = ROOT / "data" / "q3-2024"  # the data set that a run without files of its own shows
 
 
+# --- what a run has ---
+
+
 def open_run(name: str) -> tuple[Path, Path]:
-    """The project's folder, to which paths in parameters are relative, and the run's, made if absent."""
+    """The project's folder and the run's, which is made if absent.
+
+    Paths in parameters are relative to the first one.
+    """
     pd.set_option("display.max_colwidth", 120, "display.max_rows", 200, "display.precision", 3)
     pd.set_option("display.html.use_mathjax", False)  # a "$" begins no formula
     warnings.filterwarnings("ignore", message="IProgress not found")
@@ -41,69 +47,70 @@ def open_run(name: str) -> tuple[Path, Path]:
     return ROOT, run
 
 
-def file_of(run: Path, name: str) -> Path:
+def read_triplets(run: Path) -> list[Triplet]:
+    """The triplets that notebook 1 wrote, or the committed ones."""
+    return ems.load_triplets(_file_of(run, "triplets.jsonl"))
+
+
+def read_answers(run: Path) -> list[Answer]:
+    """The answers that notebook 1 wrote, or the committed ones."""
+    return ems.load_answers(_file_of(run, "answers.jsonl"))
+
+
+def read_values(run: Path) -> pd.DataFrame:
+    """Every value of every answer, as `ems.to_frame` has them: the run's, or the committed ones.
+
+    A run's are in its files values_*.csv, which notebooks 2 and 3 write.
+    """
+    files = sorted(run.glob("values_*.csv"))
+    if not files:
+        if (run / "answers.jsonl").is_file():
+            _print_missing(
+                run, "values of its answers (notebooks 2 and 3); the committed ones are shown"
+            )
+        return _read_frame(COMMITTED / "values.csv.gz")
+    values = read_frames(*files)
+    missing = [f"{metric} (notebook {n})" for metric, n in missing_metrics(values).items()]
+    if missing:
+        _print_missing(run, ", ".join(missing))
+    return values
+
+
+def missing_metrics(values: pd.DataFrame) -> dict[str, int]:
+    """Metrics of Table 1 without a value, each with the number of the notebook that makes it."""
+    notebooks = {}
+    for metric in METRICS:
+        if metric not in set(values["metric"]):
+            notebooks[metric] = 3 if metric.startswith(("EMS", "Coverage")) else 2
+    return notebooks
+
+
+def _file_of(run: Path, name: str) -> Path:
     """The file `name` of the run, or the committed one where the run has none."""
     return run / name if (run / name).is_file() else COMMITTED / name
 
 
-def lacks(run: Path, what: str) -> None:
-    """Print what a run does not have, and how to see the committed data."""
-    print(
-        f"{'/'.join(run.parts[-2:])} lacks {what}. Delete this folder to return to the committed data."
-    )
+def _print_missing(run: Path, missing: str) -> None:
+    name = "/".join(run.parts[-2:])
+    print(f"{name} lacks {missing}. Delete this folder to return to the committed data.")
 
 
-def triplets_of(run: Path) -> list[Triplet]:
-    """The triplets that notebook 1 wrote, or the committed ones."""
-    return ems.load_triplets(file_of(run, "triplets.jsonl"))
-
-
-def answers_of(run: Path) -> list[Answer]:
-    """The answers that notebook 1 wrote, or the committed ones."""
-    return ems.load_answers(file_of(run, "answers.jsonl"))
-
-
-def values_of(run: Path) -> pd.DataFrame:
-    """Every value of every answer (`ems.analysis.frames.COLUMNS`): from run/values_*.csv, or the committed ones."""
-    if own := sorted(run.glob("values_*.csv")):
-        values = read_frames(*own)
-        if missing := absent(values):
-            lacks(
-                run,
-                ", ".join(f"{metric} (notebook {number})" for metric, number in missing.items()),
-            )
-        return values
-    if (run / "answers.jsonl").is_file():
-        lacks(run, "values of its answers (notebooks 2 and 3); the committed ones are shown")
-    return pd.read_csv(
-        COMMITTED / "values.csv.gz",
-        dtype=dict.fromkeys(NAMES, str),
-        keep_default_na=False,
-        na_values="",
-    )
-
-
-def absent(values: pd.DataFrame) -> dict[str, int]:
-    """Metrics of Table 1 without a value, each with the number of the notebook that makes it."""
-    return {
-        metric: 3 if metric.startswith(("EMS", "Coverage")) else 2
-        for metric in METRICS
-        if metric not in set(values["metric"])
-    }
+# --- frames of values ---
 
 
 def read_frames(*paths: str | Path) -> pd.DataFrame:
-    """Tables of `io.write_csv`, one below the other: names are text, an empty cell elsewhere is nan."""
-    tables = [
-        pd.read_csv(
-            io.StringIO(read_text(path)),
-            dtype=dict.fromkeys(NAMES, str),
-            na_values="",
-            keep_default_na=False,
-        )
-        for path in paths
-    ]
+    """Tables that `io.write_csv` wrote, one below the other.
+
+    Columns of names are text, and "" where a cell is empty; an empty cell elsewhere is nan.
+    """
+    tables = [_read_frame(io.StringIO(read_text(path))) for path in paths]
     return pd.concat(tables, ignore_index=True).fillna(dict.fromkeys(NAMES, ""))
+
+
+def _read_frame(file: Any) -> pd.DataFrame:
+    """A table whose columns `NAMES` are text whatever they hold."""
+    names = dict.fromkeys(NAMES, str)
+    return pd.read_csv(file, dtype=names, keep_default_na=False, na_values="")
 
 
 def values_frame(
@@ -114,65 +121,76 @@ def values_frame(
     signature: Signature,
     triplets: Sequence[Triplet] = (),
 ) -> pd.DataFrame:
-    """A frame of values from one value per answer, nan for unscored; groups from the triplets, if given."""
-    groups, text = {triplet.id: triplet.group for triplet in triplets}, rendered(signature)
-    return of_rows(
-        [
-            (
-                metric,
-                part,
-                a.model,
-                a.triplet_id,
-                groups.get(a.triplet_id, a.triplet_id),
-                value,
-                value,
-                1.0,
-                1,
-                int(math.isnan(value)),
-                text,
-            )
-            for a, value in zip(answers, values, strict=True)
-        ]
-    )
+    """A frame of values from one value per answer, where nan is an unscored answer.
+
+    Groups are the triplets'; an answer to none of `triplets` is in a group named like its triplet.
+    """
+    groups = {triplet.id: triplet.group for triplet in triplets}
+    text = rendered(signature)
+    rows = []
+    for answer, value in zip(answers, values, strict=True):
+        group = groups.get(answer.triplet_id, answer.triplet_id)
+        names = (metric, part, answer.model, answer.triplet_id, group)
+        rows.append((*names, value, value, 1.0, 1, int(math.isnan(value)), text))
+    return of_rows(rows)
+
+
+# --- results ---
 
 
 def judge_of(settings: Mapping[str, Any], run: Path) -> LLMJudge | None:
-    """The judge that the parameter JUDGE describes, its new replies stored in the run; None for no model."""
+    """The judge that the parameter JUDGE describes; None when it names no model.
+
+    New replies are stored in the run.
+    """
     return LLMJudge.of(settings, folder=run, root=ROOT)
 
 
 def alignments_of(run: Path, judge: LLMJudge | None) -> list[EMSResult]:
-    """The run's EMS alignments; without a run those of the committed answers, replayed by the judge."""
+    """The run's EMS alignments, or those of the committed answers, which the judge replays."""
     path = run / "alignments.jsonl"
     if path.is_file():
         results = ems.load_results(path)
         return results.get("EMS(LLM)") or results["EMS(ROUGE)"]
-    return ems.build(judge, joint=judge is not None).evaluate(triplets_of(run), answers_of(run))
+    return ems.build(judge, joint=judge is not None).evaluate(read_triplets(run), read_answers(run))
 
 
 def judged_alignments(run: Path, judge: LLMJudge) -> list[EMSResult]:
-    """`alignments_of`, where they are on this judge's points in the kit's prompts; else none, and a line."""
-    results, wanted = alignments_of(run, judge), ems.build(judge).signature
-    if all(r.signature.get(name) == wanted[name] for r in results for name in ("extract", "judge")):
-        return results
-    lacks(run, f"EMS(LLM) by {judge.name} (notebook 3), and what needs it is left out")
-    return []
+    """`alignments_of`, where all are on this judge's points in the kit's prompts.
+
+    Otherwise none, and a line that says so.
+    """
+    expected = ems.build(judge).signature
+    results = alignments_of(run, judge)
+    for name in ("extract", "judge"):
+        if any(result.signature.get(name) != expected[name] for result in results):
+            _print_missing(
+                run, f"EMS(LLM) by {judge.name} (notebook 3), and what needs it is left out"
+            )
+            return []
+    return results
 
 
 def recorded(
     evaluator: Evaluator[EMSResult], triplets: Sequence[Triplet], answers: Sequence[Answer]
 ) -> list[EMSResult]:
-    """Results of all answers; in a replay that lacks replies, of those for which it has them all."""
+    """Results of the answers; where a replay lacks replies, of those for which it has them all."""
     try:
         return evaluator.evaluate(triplets, answers)
     except MissingReplies:
         if len(answers) == 1:
             return []
-    return [result for answer in answers for result in recorded(evaluator, triplets, [answer])]
+    results = []
+    for answer in answers:
+        results += recorded(evaluator, triplets, [answer])
+    return results
 
 
-def contradicted(results: Sequence[CoverageResult]) -> pd.DataFrame:
-    """Points of each model's answers that are contradicted: columns model, contradicted, points, share."""
+def contradiction_table(results: Sequence[CoverageResult]) -> pd.DataFrame:
+    """How many points of each model's answers are contradicted by the reference.
+
+    Columns: model, contradicted, points, and share, the first divided by the second.
+    """
     rows = pd.DataFrame(
         [(r.model, len(r.ans_contradicted), len(r.ans_points)) for r in results],
         columns=["model", "contradicted", "points"],
@@ -181,41 +199,28 @@ def contradicted(results: Sequence[CoverageResult]) -> pd.DataFrame:
 
 
 def rescored(results: Sequence[EMSResult], scorer: Scorer, pipeline: EMS) -> list[EMSResult]:
-    """The same points and matches with another scorer: EMS(ROUGE) differs from EMS(LLM) in nothing else.
+    """The same points and matches with another scorer.
 
-    `pipeline` has the stages that made the points and matches.
+    EMS(ROUGE) differs from EMS(LLM) in nothing else. `pipeline` has the stages that made the
+    points and matches.
     """
     return EMS(pipeline.extractor, pipeline.matcher, scorer).scored(results)
 
 
-def by_hash(items: Iterable[Any], name: Callable[[Any], str] = str) -> list[Any]:
-    """The items in the order of the SHA-256 of their names: as good as random, and always the same."""
-    return sorted(items, key=lambda item: sha256(name(item).encode()).hexdigest())
+def example_result(results: Sequence[EMSResult], triplet_id: str = "") -> EMSResult:
+    """A result to look at, of the model with the best mean F1: its answer to `triplet_id`.
 
-
-def sample(answers: Sequence[Answer], number: int | Mapping[str, int]) -> list[Answer]:
-    """So many answers of each model, drawn by hash. A mapping names models, and "" for all others."""
-    drawn: dict[str, list[Answer]] = {}
-    for answer in by_hash(answers, lambda a: f"{a.model} {a.triplet_id}"):
-        drawn.setdefault(answer.model, []).append(answer)
-    counts = {"": number} if isinstance(number, int) else {"": 0, **number}
-    return [
-        answer
-        for model in sorted(drawn)
-        for answer in drawn[model][: counts.get(model, counts[""])]
-    ]
-
-
-def example(results: Sequence[EMSResult], triplet_id: str = "") -> EMSResult:
-    """A result to look at: the median F1 of the model with the best mean, or its answer to `triplet_id`."""
+    Where it has none, the result with the model's median F1.
+    """
     valued = [r for r in results if r.f1 == r.f1] or results
-    means = (
-        pd.DataFrame([{"model": r.model, "f1": r.f1} for r in valued]).groupby("model")["f1"].mean()
-    )
-    best_model = means.fillna(0.0).idxmax()
-    best = sorted((r for r in valued if r.model == best_model), key=lambda r: (r.f1, r.triplet_id))
-    named = [r for r in best if r.triplet_id == triplet_id]
-    return named[0] if named else best[len(best) // 2]
+    rows = pd.DataFrame([{"model": r.model, "f1": r.f1} for r in valued])
+    best_model = rows.groupby("model")["f1"].mean().fillna(0.0).idxmax()
+    best = [r for r in valued if r.model == best_model]
+    for result in best:
+        if result.triplet_id == triplet_id:
+            return result
+    best.sort(key=lambda r: (r.f1, r.triplet_id))
+    return best[len(best) // 2]
 
 
 def save_usage(path: Path, *judges: LLMJudge | None) -> pd.DataFrame:
@@ -225,8 +230,33 @@ def save_usage(path: Path, *judges: LLMJudge | None) -> pd.DataFrame:
         if judge is not None:
             name = judge.name if judge.name not in usages else f"{judge.name}, again ({number})"
             usages[name] = judge.usage()
-    plain = {
-        name: {task: vars(used) for task, used in tasks.items()} for name, tasks in usages.items()
-    }
-    write_json(path, plain)
+    content = {}
+    for name, tasks in usages.items():
+        content[name] = {task: vars(usage) for task, usage in tasks.items()}
+    write_json(path, content)
     return usage_table(usages)
+
+
+# --- drawing by hash ---
+
+
+def by_hash(items: Iterable[Any], name: Callable[[Any], str] = str) -> list[Any]:
+    """The items in the order of the SHA-256 of their names: always the same order."""
+    return sorted(items, key=lambda item: sha256(name(item).encode()).hexdigest())
+
+
+def sample_of_each_model(
+    answers: Sequence[Answer], number: int | Mapping[str, int]
+) -> list[Answer]:
+    """So many answers of each model, drawn by hash.
+
+    A mapping gives the number for each model; the number of its name "" is for all other models.
+    """
+    by_model: dict[str, list[Answer]] = {}
+    for answer in by_hash(answers, lambda a: f"{a.model} {a.triplet_id}"):
+        by_model.setdefault(answer.model, []).append(answer)
+    numbers = {"": number} if isinstance(number, int) else {"": 0, **number}
+    drawn = []
+    for model in sorted(by_model):
+        drawn += by_model[model][: numbers.get(model, numbers[""])]
+    return drawn

@@ -1,4 +1,7 @@
-"""The data set (paper, section 3.1): earnings calls as triplets; answers and references written by models."""
+"""The data set (paper, section 3.1): earnings calls as triplets, and texts that models write.
+
+The texts are answers to the triplets' questions, and references.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 import ems
-from ems.io import read_text, write_jsonl
+from ems.io import parse_yaml, read_text, write_jsonl
 from ems.judge import Record, Request
 from ems.prompts import Prompts, sanitized
 from ems.terminal import first_few
@@ -44,48 +45,63 @@ def call_triplets(
 ) -> list[Triplet]:
     """Five questions to each call of `data/companies.csv`, with the references of `data/q3-2024`.
 
-    `companies` names tickers (none: all). `transcripts` is a folder of texts `<transcript>.txt`, which become
-    the contexts. A prompt set may bring questions of its own. InputError for an unknown ticker, and for a
-    text or a reference that is missing or not the call's.
+    `companies` names tickers (none: all). `transcripts` is a folder of texts `<transcript>.txt`,
+    which become the contexts. A prompt set may bring questions of its own. InputError for an
+    unknown ticker, and for a text or a reference that is missing or not the call's.
     """
     rows = list(csv.DictReader(read_text(data / "companies.csv").splitlines()))
     tickers = [row["ticker"] for row in rows]
-    if unknown := sorted(set(companies) - set(tickers)):
+    unknown = sorted(set(companies) - set(tickers))
+    if unknown:
         raise InputError(
             f"COMPANIES: no {unknown[0]!r} in {data / 'companies.csv'}; there are {tickers}"
         )
-    own = (
-        prompts.folder / "questions.yaml" if prompts and prompts.folder else data / "questions.yaml"
-    )
-    questions = read_yaml(own if own.is_file() else data / "questions.yaml")
+    questions = _questions(data, prompts)
     triplets = []
     for row in rows:
-        ticker = row["ticker"]
-        if companies and ticker not in companies:
-            continue
-        context = read_call(transcripts, row) if transcripts else None
-        references = read_yaml(data / "q3-2024" / "references" / f"{ticker}.yaml")
-        call = f"{row['company']} ({ticker}), {row['fiscal_period']} earnings call of {row['call_date']}."
-        for question in questions:
-            name = question["id"]
-            if not references.get(name):
-                raise InputError(
-                    f"the references of {ticker} have no text for {name}; write it there"
-                )
-            triplets.append(
-                Triplet(
-                    f"{ticker}-{name}",
-                    ticker,
-                    f"{call} {question['question'].strip()}",
-                    references[name].strip(),
-                    context,
-                )
-            )
+        if not companies or row["ticker"] in companies:
+            triplets += _triplets_of_call(data, row, questions, transcripts)
+    return triplets
+
+
+def _questions(data: Path, prompts: Prompts | None) -> list[dict[str, str]]:
+    """The questions (id, question) of a prompt set, or the kit's where it has none."""
+    path = data / "questions.yaml"
+    if prompts and prompts.folder and (prompts.folder / path.name).is_file():
+        path = prompts.folder / path.name
+    return list(parse_yaml(read_text(path), path))
+
+
+def _triplets_of_call(
+    data: Path,
+    company: Mapping[str, str],
+    questions: Sequence[Mapping[str, str]],
+    transcripts: Path | None,
+) -> list[Triplet]:
+    ticker = company["ticker"]
+    context = read_call(transcripts, company) if transcripts else None
+    path = data / "q3-2024" / "references" / f"{ticker}.yaml"
+    references = parse_yaml(read_text(path), path)
+    call = (
+        f"{company['company']} ({ticker}), "
+        f"{company['fiscal_period']} earnings call of {company['call_date']}."
+    )
+    triplets = []
+    for question in questions:
+        name = question["id"]
+        if not references.get(name):
+            raise InputError(f"{path} has no text for {name}; write it there")
+        text = f"{call} {question['question'].strip()}"
+        reference = references[name].strip()
+        triplets.append(Triplet(f"{ticker}-{name}", ticker, text, reference, context))
     return triplets
 
 
 def read_call(folder: Path, company: Mapping[str, str]) -> str:
-    """The text of a company's call, its white space made even. InputError for what is not the whole call."""
+    """The text of a company's call, its white space made even.
+
+    InputError for a text that is not the whole call, or another company's.
+    """
     path = folder / f"{company['transcript']}.txt"
     text = re.sub(r"[ \t\f\v\xa0]+", " ", read_text(path).replace("\r\n", "\n"))
     text = re.sub(r"\n{3,}", "\n\n", re.sub(r" ?\n ?", "\n", text)).strip()
@@ -102,14 +118,6 @@ def read_call(folder: Path, company: Mapping[str, str]) -> str:
     return text
 
 
-def read_yaml(path: Path) -> Any:
-    """The value of a YAML file; InputError when it is none."""
-    try:
-        return yaml.safe_load(read_text(path))
-    except yaml.YAMLError as error:
-        raise InputError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
-
-
 # --- answers and references by models (paper, section 3.1 and A.2) ---
 
 
@@ -120,9 +128,8 @@ class Writer:
     model: str  # its name in answers and tables
     judge: Any
     context_tokens: int  # what it can read, its answer included; 0 = no limit
-    context_chars: (
-        int | None
-    )  # most of a document to show it; 0 = closed book; None = all that fits
+    # The most characters of a document to show it: 0 = closed book, None = all that fits.
+    context_chars: int | None
     max_tokens: int  # longest answer
 
     @classmethod
@@ -143,8 +150,8 @@ class Writer:
         return cls(entry["model"], judge, **limits)
 
     def filled(self, prompts: Prompts, task: str, document: str, **values: str) -> tuple[str, int]:
-        """The prompt with as much of the document as fits, and how many characters of it those are."""
-        document = document if self.context_chars is None else document[: self.context_chars]
+        """The prompt with as much of the document as fits, and how many of its characters do."""
+        document = document[: self.context_chars]
         if self.context_tokens:
             bare = len(prompts.fill(task, **_slots(""), **values))
             reply = self.max_tokens + self.judge.thinking_tokens
@@ -160,26 +167,22 @@ def write(
     run: Path,
     root: Path,
 ) -> tuple[list[Triplet], list[dict[str, Any]], list[Any]]:
-    """What the models of a profile's WRITING write: triplets with new references, answers; the judges.
+    """What the models of a profile's WRITING write, and the judges that were asked for it.
 
-    Without `references` the triplets stay as they are; else the drafts are kept in `run`/drafts.jsonl.
+    Returns the triplets, rows of answers, and the judges. With `references` the triplets get new
+    references, and the drafts of these are kept in `run`/drafts.jsonl.
     """
-    mode, final = settings.get("mode", "replay"), settings.get("consolidator")
-    authors, finals, writers = (
-        [Writer.of(entry, run, root, mode) for entry in entries]
-        for entries in (
-            settings.get("references", []),
-            [final] if final else [],
-            settings.get("answers", []),
-        )
-    )
+    mode = settings.get("mode", "replay")
+    final = settings.get("consolidator")
+    authors = [Writer.of(entry, run, root, mode) for entry in settings.get("references", [])]
+    consolidator = Writer.of(final, run, root, mode) if final else None
+    writers = [Writer.of(entry, run, root, mode) for entry in settings.get("answers", [])]
     if authors:
-        triplets, drafts = write_references(
-            triplets, authors, finals[0] if finals else None, prompts
-        )
+        triplets, drafts = write_references(triplets, authors, consolidator, prompts)
         write_jsonl(run / "drafts.jsonl", drafts)
-    answers = [row for writer in writers for row in write_answers(triplets, writer, prompts)]
-    return list(triplets), answers, [writer.judge for writer in (*authors, *finals, *writers)]
+    answers = _answers_by_all(triplets, writers, prompts)
+    judges = [writer.judge for writer in (*authors, consolidator, *writers) if writer]
+    return list(triplets), answers, judges
 
 
 def write_answers(
@@ -187,36 +190,44 @@ def write_answers(
 ) -> list[dict[str, Any]]:
     """One row of answers.jsonl per triplet, with how much of the document the model was shown.
 
-    A model that declines has answered "". InputError when a document is wanted and missing, or no answer
-    came: an answer that was never written must not be scored as an empty one.
+    A model that declines has answered "". InputError when a document is wanted and missing, or no
+    answer came: an answer that was never written must not be scored as an empty one.
     """
-    if writer.context_chars != 0 and (bare := [t.id for t in triplets if not t.context]):
-        raise InputError(
-            f"triplet {bare[0]} has no context to answer from; name the folder of transcripts, "
-            "or set context_chars: 0"
-        )
-    asked = [
-        writer.filled(prompts, "answer", sanitized(t.context or ""), question=sanitized(t.question))
-        for t in triplets
-    ]
-    requests = [
-        _request("answer", prompt, writer, f"{t.id} {writer.model}")
-        for t, (prompt, _) in zip(triplets, asked, strict=True)
-    ]
+    requests = []
+    chars_shown = []
+    for t in triplets:
+        if not t.context and writer.context_chars != 0:
+            raise InputError(
+                f"triplet {t.id} has no context to answer from; name the folder of transcripts, "
+                "or set context_chars: 0"
+            )
+        question, document = sanitized(t.question), sanitized(t.context or "")
+        prompt, shown = writer.filled(prompts, "answer", document, question=question)
+        requests.append(_request("answer", prompt, writer, f"{t.id} {writer.model}"))
+        chars_shown.append(shown)
     replies = writer.judge.ask(requests, f"answers of {writer.model}")
     return [
         {
             "triplet_id": t.id,
             "model": writer.model,
-            "answer": written(reply, f"{writer.model} on {t.id}"),
+            "answer": answer_text(reply, f"{writer.model} on {t.id}"),
             "finish_reason": reply.finish_reason,
             "context_chars": shown,
             "context_of": len(t.context or ""),
             "date": reply.date,
             **writer.judge.signature,
         }
-        for t, (_, shown), reply in zip(triplets, asked, replies, strict=True)
+        for t, shown, reply in zip(triplets, chars_shown, replies, strict=True)
     ]
+
+
+def _answers_by_all(
+    triplets: Sequence[Triplet], writers: Sequence[Writer], prompts: Prompts
+) -> list[dict[str, Any]]:
+    rows = []
+    for writer in writers:
+        rows += write_answers(triplets, writer, prompts)
+    return rows
 
 
 def write_references(
@@ -227,10 +238,10 @@ def write_references(
 ) -> tuple[list[Triplet], list[dict[str, Any]]]:
     """The triplets with references written by models, and the drafts: the paper's procedure.
 
-    The consolidator makes one answer of those of several writers; a single writer's is taken as it is.
-    InputError for several writers without a consolidator, and for a reference that comes out empty.
+    The consolidator makes one answer of those of several writers; a single writer's is taken as it
+    is. InputError for several writers without a consolidator, and for an empty reference.
     """
-    drafts = [row for writer in writers for row in write_answers(triplets, writer, prompts)]
+    drafts = _answers_by_all(triplets, writers, prompts)
     if consolidator is None and len(writers) != 1:
         raise InputError(
             f"references need one writer, or several and a consolidator; got {len(writers)} writers"
@@ -239,8 +250,9 @@ def write_references(
     if consolidator is not None:
         requests = [_consolidation(t, drafts, consolidator, prompts) for t in triplets]
         replies = consolidator.judge.ask(requests, "consolidated references")
-        texts = {t.id: written(reply, t.id) for t, reply in zip(triplets, replies, strict=True)}
-    if empty := [name for name, text in texts.items() if not text]:
+        texts = {t.id: answer_text(reply, t.id) for t, reply in zip(triplets, replies, strict=True)}
+    empty = [name for name, text in texts.items() if not text]
+    if empty:
         raise InputError(f"the references of {first_few(empty)} came out empty; write them again")
     return [replace(t, reference=texts[t.id]) for t in triplets], drafts
 
@@ -265,29 +277,37 @@ def _consolidation(
 
 
 def _request(task: str, prompt: str, writer: Writer, label: str) -> Request:
-    """A dry run assumes a text of its own, as long as it may be: three paragraphs, sentences of 20 words."""
+    """A request to write, with the text that a dry run assumes.
+
+    That text is as long as it may be, in three paragraphs, with sentences of 20 words.
+    """
     sentence = f" {label}{' says this' * 9}."
     third = sentence * (CHARS_WRITTEN * writer.max_tokens // len(sentence) // 3 + 1)
     return Request(task, prompt, writer.max_tokens, label=label, assumed=lambda: f"{third}\n\n" * 3)
 
 
 def _slots(document: str) -> dict[str, str]:
-    """A document for the prompts' two slots: under a heading, and bare for prompts that have their own."""
-    bare = f"<text>\n{document}\n</text>" if document else ""
-    return {
-        "context": f"Transcript of the earnings call:\n{bare}\n" if document else "",
-        "document": bare,
-    }
+    """A document for the prompts' two slots; both are empty without a document.
+
+    `context` has a heading; `document` has none, for prompts that have their own.
+    """
+    if not document:
+        return {"context": "", "document": ""}
+    tagged = f"<text>\n{document}\n</text>"
+    return {"context": f"Transcript of the earnings call:\n{tagged}\n", "document": tagged}
 
 
-def written(reply: Record, what: str) -> str:
-    """A reply as an answer: cut at its token limit it is one too, and a refusal is an empty one."""
+def answer_text(reply: Record, name: str) -> str:
+    """A reply as an answer; a refusal is an empty one.
+
+    A reply that was cut at its token limit is an answer too. InputError for any other failure.
+    """
     if reply.error == "refusal":
         return ""
     text = THOUGHT.sub("", reply.text).strip() if reply.error in ("", "length") else ""
     if not text:
         raise InputError(
-            f"no answer by {what}: {reply.error or 'no text'}; run again to ask for what is "
+            f"no answer by {name}: {reply.error or 'no text'}; run again to ask for what is "
             "missing, or raise max_tokens (thinking_tokens for a model that thinks first)"
         )
     return text

@@ -1,6 +1,6 @@
-"""Are the answers' points in the documents? Recorded labels of a judge, without the documents' texts.
+"""Are the answers' points in the documents? A judge's stored labels, without the documents' texts.
 
-A label is stored under a hash of its point, so that no text is needed to join it to a run's alignments.
+A label is stored under a hash of its point: no text is needed to join it to a run's alignments.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ems.results import EMSResult, Support
 from ems.support.supporter import check_by_judge
 from ems.types import Answer, Triplet
 
-from . import ROOT, datasets, sample
+from . import ROOT, datasets, sample_of_each_model, upstream
 
-AGAIN = 4  # answers of each model whose labels are made twice
-FINDVER_PASSAGES = 10  # laid before the judge with a claim
-COLUMNS = ["triplet_id", "model", "point", "label", "passage", "reason"]
+TWICE = 4  # answers of each model whose labels are made twice
+FINDVER_PASSAGES = 10  # that the judge is shown with a claim
+LABEL_COLUMNS = ["triplet_id", "model", "point", "label", "passage", "reason"]
 
 
 # --- labels ---
@@ -37,207 +37,228 @@ def point_id(point: str) -> str:
 
 
 def label_table(results: Sequence[EMSResult]) -> pd.DataFrame:
-    """The labels of all points, without their text; columns `COLUMNS`, `point` is its hash."""
-    rows = [
-        (r.triplet_id, r.model, point_id(point), s.label, s.passage, s.reason)
-        for r in results
-        for point, s in zip(r.ans_points, r.support, strict=True)
-    ]
-    return (
-        pd.DataFrame(rows, columns=COLUMNS)
-        .astype({"passage": "Int64"})
-        .drop_duplicates(COLUMNS[:3])
-    )
+    """The labels of all points, one row a point of an answer; columns `LABEL_COLUMNS`.
+
+    `point` is the hash of its text.
+    """
+    rows = []
+    for r in results:
+        for point, support in zip(r.ans_points, r.support, strict=True):
+            label = (support.label, support.passage, support.reason)
+            rows.append((r.triplet_id, r.model, point_id(point), *label))
+    table = pd.DataFrame(rows, columns=LABEL_COLUMNS).astype({"passage": "Int64"})
+    return table.drop_duplicates(["triplet_id", "model", "point"])
 
 
 def with_stored_labels(results: Sequence[EMSResult], path: Path) -> list[EMSResult]:
     """The results that the file `path` of a `label_table` has labels for, with these.
 
-    They are joined by answer and point. A point that the file does not have is unscored, not silent.
+    They are joined by answer and point. A point that the file does not have is unscored, not
+    silent. InputError when the file cannot be read.
     """
-    read_text(path)  # InputError where it cannot be read
+    read_text(path)
     table = pd.read_csv(path, keep_default_na=False, na_values={"passage": ""})
-    known = {(row.triplet_id, row.model, row.point): row for row in table.itertuples(index=False)}
-    answers = {(triplet_id, model) for triplet_id, model, _ in known}
+    rows = {(row.triplet_id, row.model, row.point): row for row in table.itertuples(index=False)}
+    answers = {(triplet_id, model) for triplet_id, model, _ in rows}
     labelled = []
     for result in results:
         if (result.triplet_id, result.model) not in answers:
             continue
         supports = []
         for point in result.ans_points:
-            row = known.get((result.triplet_id, result.model, point_id(point)))
-            supports.append(
-                Support(None, reason="no label is stored")
-                if row is None
-                else Support(row.label or None, reason=row.reason)
-            )
+            row = rows.get((result.triplet_id, result.model, point_id(point)))
+            if row is None:
+                supports.append(Support(None, reason="no label is stored"))
+            else:
+                supports.append(Support(row.label or None, reason=row.reason))
         labelled.append(replace(result, support=tuple(supports)))
     return labelled
 
 
-def unnamed(results: Sequence[EMSResult]) -> list[EMSResult]:
-    """Results about companies of data/companies.csv, with "the company" for its names in answers' points."""
-    rows = pd.read_csv(ROOT / "data" / "companies.csv", index_col="ticker").to_dict("index")
-    shorn = []
-    for r in results:
-        if row := rows.get(r.group):
-            names = [row["company"], *row["names"].split("|"), *row["symbols"].split()]
-            name = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b", re.IGNORECASE)
-            shorn.append(
-                replace(r, ans_points=tuple(name.sub("the company", p) for p in r.ans_points))
-            )
-    return shorn
+def without_company_names(results: Sequence[EMSResult]) -> list[EMSResult]:
+    """The results about companies of data/companies.csv, their answers' points without its names.
+
+    "the company" stands in place of each name.
+    """
+    companies = pd.read_csv(ROOT / "data" / "companies.csv", index_col="ticker").to_dict("index")
+    renamed = []
+    for result in results:
+        if result.group not in companies:
+            continue
+        company = companies[result.group]
+        names = [company["company"], *company["names"].split("|"), *company["symbols"].split()]
+        pattern = "|".join(re.escape(name) for name in names)
+        regex = re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE)
+        points = tuple(regex.sub("the company", point) for point in result.ans_points)
+        renamed.append(replace(result, ans_points=points))
+    return renamed
 
 
 def stored_labels(results: Sequence[EMSResult], folder: Path) -> dict[str, list[EMSResult]]:
     """The results with the stored labels of each of `label_sets`, by its name."""
-    whose = {"judged": results, "elsewhere": results, "unnamed": unnamed(results), "again": results}
-    return {
-        name: with_stored_labels(of, folder / f"support_{name}.csv") for name, of in whose.items()
-    }
+    renamed = without_company_names(results)
+    labelled = {}
+    for name in ("judged", "elsewhere", "unnamed", "again"):
+        points_of = renamed if name == "unnamed" else results
+        labelled[name] = with_stored_labels(points_of, folder / f"support_{name}.csv")
+    return labelled
 
 
 def label_sets(
-    results: Sequence[EMSResult], triplets: Sequence[Triplet], judge: Judge, second: Judge
+    results: Sequence[EMSResult],
+    triplets: Sequence[Triplet],
+    judge: Judge,
+    second: Judge,
 ) -> dict[str, list[EMSResult]]:
-    """The labels of four stored files, by name, made from the calls that the triplets have as contexts.
+    """The labels of four stored files, by name, made from the calls that triplets have as contexts.
 
     judged      every answer beside its own call
     elsewhere   answers to one question a group, beside the call of the next group
     unnamed     the same, without their company's names
     again       a few answers of each model a second time, by the judge `second`
     """
-    groups = sorted({t.group for t in triplets})
-    next_group = dict(zip(groups, [*groups[1:], *groups[:1]], strict=True))
-    texts = {t.group: t.context or "" for t in triplets}
-    own = {t.id: t.context or "" for t in triplets}
-    other = {t.id: texts[next_group[t.group]] for t in triplets}
-    ids = [[t.id for t in triplets if t.group == group] for group in groups]
-    asked = {
-        of_group[i % len(of_group)] for i, of_group in enumerate(ids)
-    }  # the first group's first, ...
-    few = sample([Answer(r.triplet_id, r.model, "") for r in results], AGAIN)
-    twice = {(a.triplet_id, a.model) for a in few}
-    some = [r for r in results if r.triplet_id in asked]
+    calls = {t.id: t.context or "" for t in triplets}
+    other_calls = _calls_of_next_group(triplets)
+    asked = _one_question_a_group(triplets)
+    elsewhere = [r for r in results if r.triplet_id in asked]
+    answers = [Answer(r.triplet_id, r.model, "") for r in results]
+    drawn = {(a.triplet_id, a.model) for a in sample_of_each_model(answers, TWICE)}
+    again = [r for r in results if (r.triplet_id, r.model) in drawn]
+    unnamed = without_company_names(elsewhere)
     return {
-        "judged": check_by_judge(results, own, judge),
-        "elsewhere": check_by_judge(some, other, judge),
-        "unnamed": check_by_judge(unnamed(some), other, judge),
-        "again": check_by_judge(
-            [r for r in results if (r.triplet_id, r.model) in twice], own, second
-        ),
+        "judged": check_by_judge(results, calls, judge),
+        "elsewhere": check_by_judge(elsewhere, other_calls, judge),
+        "unnamed": check_by_judge(unnamed, other_calls, judge),
+        "again": check_by_judge(again, calls, second),
     }
 
 
-# --- what they say ---
+def _calls_of_next_group(triplets: Sequence[Triplet]) -> dict[str, str]:
+    """For each triplet's id the call of the next group by name; the first one's for the last."""
+    texts = {t.group: t.context or "" for t in triplets}
+    groups = sorted(texts)
+    following = dict(zip(groups, [*groups[1:], *groups[:1]], strict=True))
+    return {t.id: texts[following[t.group]] for t in triplets}
 
 
-def by_model(results: Sequence[EMSResult], what: str) -> pd.DataFrame:
-    """Share of supported points of each answer as a frame of values, with `what` as its metric."""
+def _one_question_a_group(triplets: Sequence[Triplet]) -> set[str]:
+    """Ids of triplets: of the first group by name its first, of the second its second, and so on.
+
+    After a group's last question comes its first again.
+    """
+    ids = set()
+    for i, group in enumerate(sorted({t.group for t in triplets})):
+        of_group = [t.id for t in triplets if t.group == group]
+        ids.add(of_group[i % len(of_group)])
+    return ids
+
+
+# --- what the labels show ---
+
+
+def by_model(results: Sequence[EMSResult], metric: str) -> pd.DataFrame:
+    """The share of supported points of each answer, as a frame of values of the metric so named.
+
+    An answer without a label has no row.
+    """
     rows = []
     for r in results:
-        if labels := [s.label for s in r.support if s.label is not None]:
-            share, points = labels.count("supported") / len(labels), len(r.support)
-            rows.append(
-                (
-                    what,
-                    "Score",
-                    r.model,
-                    r.triplet_id,
-                    r.group,
-                    share,
-                    share,
-                    1.0,
-                    points,
-                    points - len(labels),
-                    what,
-                )
-            )
+        labels = [support.label for support in r.support if support.label is not None]
+        if labels:
+            share = labels.count("supported") / len(labels)
+            names = (metric, "Score", r.model, r.triplet_id, r.group)
+            unscored = len(r.support) - len(labels)
+            rows.append((*names, share, share, 1.0, len(r.support), unscored, metric))
     return of_rows(rows)
 
 
-def read_twice(first: Sequence[EMSResult], second: Sequence[EMSResult]) -> pd.DataFrame:
-    """How far a second reading agrees with the first: share of points with the same label, and Cohen's kappa.
+def agreement_of_readings(first: Sequence[EMSResult], second: Sequence[EMSResult]) -> pd.DataFrame:
+    """How far a second reading agrees with the first, over the points that both have a label of.
 
-    A point that an answer repeats counts once.
+    One row: answers, points, `same label` (the share of points) and Cohen's kappa, which is nan
+    where both give one label to all points. A point that an answer repeats counts once.
     """
-    labels = _labels(first), _labels(second)
-    both = pd.DataFrame(dict(zip(("first", "second"), labels, strict=True))).dropna()
+    both = pd.DataFrame({"first": _labels(first), "second": _labels(second)}).dropna()
     same = (both["first"] == both["second"]).mean()
-    shares = [both[side].value_counts(normalize=True) for side in both]
-    chance = shares[0].mul(shares[1], fill_value=0).sum()
+    shares = both["first"].value_counts(normalize=True)
+    second_shares = both["second"].value_counts(normalize=True)
+    chance = shares.mul(second_shares, fill_value=0).sum()
+    kappa = (same - chance) / (1 - chance) if chance < 1 else float("nan")
     return pd.DataFrame(
-        [
-            {
-                "answers": len(second),
-                "points": len(both),
-                "same label": same,
-                "kappa": (same - chance) / (1 - chance) if chance < 1 else float("nan"),
-            }
-        ]
+        {
+            "answers": [len(second)],
+            "points": [len(both)],
+            "same label": [same],
+            "kappa": [kappa],
+        }
     )
 
 
 def _labels(results: Sequence[EMSResult]) -> pd.Series:
-    return pd.Series(
-        {
-            (r.triplet_id, r.model, point): s.label
-            for r in results
-            for point, s in zip(r.ans_points, r.support, strict=True)
-        },
-        dtype=object,
-    )
+    """The label of every point, by triplet, model and text."""
+    labels = {}
+    for r in results:
+        for point, support in zip(r.ans_points, r.support, strict=True):
+            labels[r.triplet_id, r.model, point] = support.label
+    return pd.Series(labels, dtype=object)
 
 
 # --- FinDVer's claims ---
 
 
-def findver_claims(path: Path, judge: Judge | None = None) -> pd.DataFrame:
-    """What the judge says of FinDVer's claims beside their filings: triplet_id, group, subset, entailed (the
-    experts' verdict), label, reason.
+def findver_labels(path: Path, judge: Judge | None = None) -> pd.DataFrame:
+    """A judge's labels of FinDVer's claims beside their filings, from the file `path`.
 
-    From the file `path`; with a judge from the filings at hand, and then written to `path`.
+    With a judge they are made from the filings and written to `path` first. Columns: triplet_id,
+    group, subset, entailed (the experts' verdict), label, reason.
     """
     if judge is not None:
-        write_csv(path, _judged_claims(datasets.findver_claims(), judge))
-    read_text(path)
+        write_csv(path, _judged_claims(datasets.findver_rows(), judge))
+    read_text(path)  # InputError where it cannot be read
     return pd.read_csv(path)
 
 
 def _judged_claims(claims: Mapping[str, Mapping[str, str]], judge: Judge) -> pd.DataFrame:
-    filings = {
-        Path(name).name: [part["context"] for part in datasets.rows_of(name)["context"]]
-        for name in datasets.pinned("findver/financial_reports")
-    }
+    filings = {}
+    for name in upstream.pinned("findver/financial_reports"):
+        parts = upstream.pinned_rows(name)["context"]
+        filings[Path(name).name] = [part["context"] for part in parts]
     claims = {name: claim for name, claim in claims.items() if claim["report"] in filings}
-    points = [
-        EMSResult(name, "claim", (), (claim["statement"],), ()) for name, claim in claims.items()
-    ]
     contexts = {name: filings[claim["report"]] for name, claim in claims.items()}
-    checked = check_by_judge(points, contexts, judge, k=FINDVER_PASSAGES)
-    return pd.DataFrame(
-        [
+    points = []
+    for name, claim in claims.items():
+        points.append(EMSResult(name, "claim", (), (claim["statement"],), ()))
+    rows = []
+    for result in check_by_judge(points, contexts, judge, k=FINDVER_PASSAGES):
+        claim = claims[result.triplet_id]
+        rows.append(
             {
-                "triplet_id": name,
+                "triplet_id": result.triplet_id,
                 "group": claim["group"],
                 "subset": claim["subset"],
                 "entailed": claim["entailment_label"],
                 "label": result.support[0].label,
                 "reason": result.support[0].reason,
             }
-            for (name, claim), result in zip(claims.items(), checked, strict=True)
-        ]
-    )
+        )
+    return pd.DataFrame(rows)
 
 
 def claim_accuracy(claims: pd.DataFrame) -> pd.DataFrame:
-    """Claims that the judge calls supported are taken as entailed, all others as refuted: the share of claims
-    taken rightly, with its 95 % interval over filings; of all, and by the experts' verdict.
+    """The share of claims that the judge labels as the experts do, with its 95 % interval.
+
+    A claim that the judge calls supported is taken as entailed, any other as refuted. Rows: all
+    claims, and those of each verdict of the experts. The interval is over filings.
     """
     scored = claims.dropna(subset="label")
     right = (scored["label"] == "supported") == scored["entailed"]
     rows = {}
-    for name, verdicts in {"all": [True, False], "entailed": [True], "refuted": [False]}.items():
+    verdicts_of = {
+        "all": [True, False],
+        "entailed": [True],
+        "refuted": [False],
+    }
+    for name, verdicts in verdicts_of.items():
         kept = scored["entailed"].isin(verdicts)
         mean = mean_over(right[kept].astype(float), scored["group"][kept])
         rows[name] = {

@@ -1,12 +1,13 @@
-"""The tables of FinDVer and FinanceBench, counted again from the answers that their authors released.
+"""The tables of FinDVer and FinanceBench, counted again from the released answers.
 
-`data/paper/related_tables.csv` has a row for each cell: its paper, table, row and column, what is counted
-(`measure`) in which released files (`file`) and which part of them (`subset`), the printed value, a note.
+`data/paper/related_tables.csv` has a row for each cell: its paper, table, row and column, what is
+counted (`measure`) in which released files (`file`) and which part of them (`subset`), the printed
+value, and a note.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,94 +17,91 @@ import pandas as pd
 from ems.analysis.stats import mean_over
 from ems.io import read_text, write_csv
 
-from . import datasets
+from . import upstream
+from .datasets import FINANCEBENCH_QUESTIONS, FINDVER_CLAIMS
 
-KEYS = ["paper", "table", "row", "column"]
-DIGITS = {"accuracy": 1, "recall": 2, "percent": 0, "count": 0}  # by measure, as printed
+CELL_KEYS = ["paper", "table", "row", "column"]
+PRINTED_DECIMALS = {"accuracy": 1, "recall": 2, "percent": 0, "count": 0}  # by measure
 
 
 def tables(printed: Path, stored: Path, recompute: bool = False) -> pd.DataFrame:
     """The printed cells beside what the released files give: ours, its 95 % interval, n, and gap.
 
-    The gap is ours less printed. Ours are read from `stored`, or counted from the files and written there;
-    nan where a released file is not pinned.
+    The gap is ours minus printed. Ours are read from `stored`, or with `recompute` counted from the
+    files and written there; nan where a released file is not pinned.
     """
     read_text(printed)  # InputError where it cannot be read
     cells = pd.read_csv(printed, keep_default_na=False, na_values={"printed": ""})
     if recompute:
         write_csv(stored, counted(cells))
-    frame = cells.merge(pd.read_csv(stored), on=KEYS, how="left", validate="one_to_one")
+    frame = cells.merge(pd.read_csv(stored), on=CELL_KEYS, how="left", validate="one_to_one")
     return frame.assign(gap=(frame["ours"] - frame["printed"]).round(2))
 
 
 def counted(cells: pd.DataFrame) -> pd.DataFrame:
-    """`KEYS`, ours, ci_low, ci_high and n of the cells whose files are all pinned."""
-    read = cache(datasets.rows_of)  # each file once
+    """`CELL_KEYS`, ours, ci_low, ci_high and n of the cells whose files are all pinned."""
+    rows_of_file = cache(upstream.pinned_rows)  # each file is read once
     rows = []
     for cell in cells.itertuples(index=False):
         files = cell.file.split()
-        if set(files) <= set(datasets.pins()):
-            answers = [answer for file in files for answer in answers_of(file, cell, read)]
-            rows.append(
-                {**{key: getattr(cell, key) for key in KEYS}, **estimate(answers, cell.measure)}
-            )
+        if not all(file in upstream.pins() for file in files):
+            continue
+        groups, values = [], []
+        for file in files:
+            for group, value in counted_answers(file, cell, rows_of_file):
+                groups.append(group)
+                values.append(value)
+        row = {key: getattr(cell, key) for key in CELL_KEYS}
+        rows.append({**row, **estimate(values, groups, cell.measure)})
     return pd.DataFrame(rows)
 
 
-def answers_of(file: str, cell: Any, read: Callable[[str], Any]) -> list[tuple[str, float]]:
-    """The answers of a released file that a cell counts: group, and a value in [0, 1] (1 for right).
+def counted_answers(
+    file: str, cell: Any, rows_of_file: Callable[[str], Any]
+) -> Iterator[tuple[str, float]]:
+    """The answers of a released file that a cell counts: group, and value in [0, 1] (1 = right).
 
-    A subset of FinanceBench is a label, and a question type after a comma: "correct, novel-generated".
+    A subset of FinanceBench is a label, and a question type after a comma: "correct,
+    novel-generated"; its value is 1 where the answer has the label.
     """
+    rows = rows_of_file(file)
     if cell.paper == "FinanceBench":
         label, _, kind = cell.subset.partition(", ")
-        questions = {q["financebench_id"]: q for q in read(datasets.FINANCEBENCH_QUESTIONS)}
-        asked = [
-            (questions[row["financebench_id"]], row["label"].split()[0].lower())
-            for row in read(file)
-        ]
-        return [
-            (question["company"], float(said == label))
-            for question, said in asked
-            if kind in ("", question["question_type"])
-        ]
-    if cell.measure == "recall":
-        relevant = {
-            c["example_id"]: set(c["relevant_context"]) for c in read(datasets.FINDVER_CLAIMS)
-        }
-        return [
-            (row["report"], recall(row["retrieved_context"], relevant[row["example_id"]]))
-            for row in read(file)
-        ]
-    return [
-        (row["report"], float(row["result"]))
-        for row in read(file)
-        if cell.subset in ("all", row["subset"])
-    ]
+        questions = {q["financebench_id"]: q for q in rows_of_file(FINANCEBENCH_QUESTIONS)}
+        for row in rows:
+            question = questions[row["financebench_id"]]
+            if kind in ("", question["question_type"]):
+                has_label = row["label"].split()[0].lower() == label
+                yield question["company"], float(has_label)
+    elif cell.measure == "recall":
+        claims = {claim["example_id"]: claim for claim in rows_of_file(FINDVER_CLAIMS)}
+        for row in rows:
+            relevant = set(claims[row["example_id"]]["relevant_context"])
+            retrieved = relevant.intersection(row["retrieved_context"])
+            yield row["report"], len(retrieved) / len(relevant)
+    else:
+        for row in rows:
+            if cell.subset in ("all", row["subset"]):
+                yield row["report"], float(row["result"])
 
 
-def recall(found: list[int], relevant: set[int]) -> float:
-    """Share of the relevant passages that are among those found."""
-    return len(relevant & set(found)) / len(relevant)
-
-
-def estimate(answers: list[tuple[str, float]], measure: str) -> dict[str, float]:
-    """Mean over answers with its t interval over groups, in the unit of the measure (percent, or a count)."""
-    groups, values = zip(*answers, strict=True)
+def estimate(values: list[float], groups: list[str], measure: str) -> dict[str, float]:
+    """Mean over answers with its t interval over groups, in percent, or as a count of answers."""
     mean = mean_over(values, groups)
-    unit, digits = (len(answers) if measure == "count" else 100), DIGITS[measure]
+    unit = len(values) if measure == "count" else 100
+    decimals = PRINTED_DECIMALS[measure]
     return {
-        "ours": round(unit * mean.value, digits),
-        "ci_low": round(unit * mean.ci_low, digits or 1),
-        "ci_high": round(unit * mean.ci_high, digits or 1),
-        "n": len(answers),
+        "ours": round(unit * mean.value, decimals),
+        "ci_low": round(unit * mean.ci_low, decimals or 1),
+        "ci_high": round(unit * mean.ci_high, decimals or 1),
+        "n": len(values),
     }
 
 
 def compared(cells: pd.DataFrame) -> pd.DataFrame:
-    """A row a paper and table: printed cells, how many could be counted, and how many of these are equal."""
-    known = cells[cells["printed"].notna()]
-    return known.groupby(["paper", "table"], sort=False).agg(
+    """A row per paper and table: how many cells are printed, could be counted, and are equal."""
+    printed = cells.dropna(subset="printed")
+    return printed.groupby(["paper", "table"], sort=False).agg(
         printed=("printed", "size"),
         counted=("ours", "count"),
         equal=("gap", lambda gaps: (gaps == 0).sum()),

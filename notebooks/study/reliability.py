@@ -18,73 +18,84 @@ def agreement_of_results(
 ) -> dict[str, float]:
     """How far two judgements of the same points agree. Answers are joined by triplet and model.
 
-    `answers` that both judged and that have points; `scored`, the share of their reference points that the
-    other judge could score; `points` whose match both gave readably; `same choice`, the share of these with
-    the same match; `same partner`, that share among points for which either names a partner, where agreement
-    is hardest; `kappa` (Cohen's) of the choices, where chance is how often each names each index in an
-    answer. Of points that both matched with the same answer point `score correlation` (Spearman) and `score
-    difference` (mean of the other's less the first's). nan where nothing can be computed. InputError for an
-    answer whose points differ.
+    answers             that both judged and that have points
+    scored              share of their reference points that the other judge could score
+    points              reference points whose match could be read in both judgements
+    same choice         share of these points with the same match
+    same partner        the same share among points that either judge matched with an answer point,
+                        where agreement is hardest
+    kappa               Cohen's, of the choices; chance is how often each judge names each index in
+                        an answer
+    score correlation   Spearman's, over points that both matched with the same answer point
+    score difference    mean of the other's score minus the first's, over the same points
+
+    nan where nothing can be computed. InputError for an answer whose points differ.
     """
-    by_key = {(r.triplet_id, r.model): r for r in first}
-    both = [
-        (by_key[r.triplet_id, r.model], r)
-        for r in other
-        if r.ans_points and (r.triplet_id, r.model) in by_key
-    ]
-    for a, b in both:
+    first_of = {(r.triplet_id, r.model): r for r in first}
+    answers = 0
+    rows = []
+    for b in other:
+        a = first_of.get((b.triplet_id, b.model))
+        if a is None or not b.ans_points:
+            continue
         if (a.ref_points, a.ans_points) != (b.ref_points, b.ans_points):
             raise InputError(
                 f"the points of {a.model} on {a.triplet_id} differ: both must judge the same"
             )
-    rows = [
-        (number, *point)
-        for number, (a, b) in enumerate(both)
-        for point in zip(a.match, b.match, a.score, b.score, strict=True)
-    ]
-    points = pd.DataFrame(
-        rows, columns=["answer", "match", "other", "score", "other_score"], dtype=float
-    )
-    read = points.dropna(subset=["match", "other"])
-    same, partnered = read["match"] == read["other"], (read["match"] != -1) | (read["other"] != -1)
-    by_chance = [
-        (answer["match"].value_counts() * answer["other"].value_counts()).sum() / len(answer)
-        for _, answer in read.groupby("answer")
-    ]
-    chance = sum(by_chance) / len(read) if len(read) else math.nan
-    scores = read[same & (read["other"] != -1)].dropna()
+        for point in zip(a.match, b.match, a.score, b.score, strict=True):
+            rows.append((answers, *point))
+        answers += 1
+    columns = ["answer", "match", "other", "score", "other_score"]
+    points = pd.DataFrame(rows, columns=columns, dtype=float)
+    matched = points.dropna(subset=["match", "other"])
+    same = matched["match"] == matched["other"]
+    has_partner = (matched["match"] != -1) | (matched["other"] != -1)
+    chance = _same_by_chance(matched)
+    scores = matched[same & has_partner].dropna()
     return {
-        "answers": len(both),
+        "answers": answers,
         "scored": points["other_score"].notna().mean(),
-        "points": len(read),
+        "points": len(matched),
         "same choice": same.mean(),
-        "same partner": same[partnered].mean(),
+        "same partner": same[has_partner].mean(),
         "kappa": (same.mean() - chance) / (1 - chance) if chance < 1 else math.nan,
         "score correlation": spearman(scores["score"], scores["other_score"]),
         "score difference": (scores["other_score"] - scores["score"]).mean(),
     }
 
 
-def judge_variance(first: Sequence[EMSResult], again: Sequence[EMSResult]) -> pd.DataFrame:
-    """How much of the spread of F1 is the judge's, by model, from a second judgement of the same answers.
+def _same_by_chance(points: pd.DataFrame) -> float:
+    """The share of points with the same match if each judge chose at random, as often as it did."""
+    expected = 0.0
+    for _, of_answer in points.groupby("answer"):
+        counts = of_answer["match"].value_counts() * of_answer["other"].value_counts()
+        expected += counts.sum() / len(of_answer)
+    return expected / len(points) if len(points) else math.nan
 
-    Columns: n answers, their mean F1 in both judgements, `sd` of one judgement of an answer (that of the
-    differences over the root of 2), and `share`, its square in the variance between answers.
+
+def judge_variance(first: Sequence[EMSResult], again: Sequence[EMSResult]) -> pd.DataFrame:
+    """How much of the spread of F1 is the judge's, by model: two judgements of the same answers.
+
+    n                   answers
+    first, again        their mean F1 in each judgement
+    sd                  standard deviation of one judgement of an answer: that of the differences,
+                        divided by the root of 2
+    share               the square of sd, divided by the variance between answers
     """
-    frames = [to_frame(results).query("part == 'F1'") for results in (first, again)]
-    both = frames[0].merge(frames[1], on=["model", "triplet_id"], suffixes=("", "_again"))
+    f1, f1_again = (to_frame(results).query("part == 'F1'") for results in (first, again))
+    both = f1.merge(f1_again, on=["model", "triplet_id"], suffixes=("", "_again"))
     rows = []
-    for model, of in both.groupby("model"):
-        sd = (of["value_again"] - of["value"]).std() / 2**0.5
-        spread = of["value"].var() or math.nan
+    for model, answers in both.groupby("model"):
+        sd = (answers["value_again"] - answers["value"]).std() / 2**0.5
+        variance = answers["value"].var()
         rows.append(
             {
                 "model": model,
-                "n": len(of),
-                "first": of["value"].mean(),
-                "again": of["value_again"].mean(),
+                "n": len(answers),
+                "first": answers["value"].mean(),
+                "again": answers["value_again"].mean(),
                 "sd": sd,
-                "share": sd**2 / spread,
+                "share": sd**2 / variance if variance else math.nan,
             }
         )
     return pd.DataFrame(rows).set_index("model")

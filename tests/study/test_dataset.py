@@ -1,6 +1,8 @@
 """Calls made into triplets, and models that write answers and references."""
 
+import json
 from contextlib import nullcontext
+from operator import itemgetter
 
 import pytest
 from doubles import ScriptedJudge, refused
@@ -54,23 +56,24 @@ def test_what_is_not_the_whole_call_is_refused(tmp_path, text, says):
 def test_a_writer_sees_as_much_of_the_document_as_fits():
     judge, per_token = ScriptedJudge({"answer": "Milk."}), dataset.CHARS_PER_TOKEN
     rows = dataset.write_answers(TRIPLETS, writer(judge, context_chars=50), Prompts())
-    assert [
-        (r["triplet_id"], r["model"], r["answer"], r["context_chars"], r["context_of"])
-        for r in rows
-    ] == [(name, "small", "Milk.", 50, 999) for name in ("A-Q1", "B-Q1")]
+    columns = itemgetter("triplet_id", "model", "answer", "context_chars", "context_of")
+    assert [columns(row) for row in rows] == [
+        ("A-Q1", "small", "Milk.", 50, 999),
+        ("B-Q1", "small", "Milk.", 50, 999),
+    ]
     bare = len(Prompts().fill("answer", context="", document="", question="What did A sell?"))
-    room = 200 + 100 + bare // per_token  # for the answer, the document, all else
-    dataset.write_answers(
-        TRIPLETS[:1], writer(judge, context_tokens=room, max_tokens=200), Prompts()
-    )
-    assert (
-        0
-        <= 100 * per_token - len(judge.seen[2].split("<text>\n")[1].split("\n</text>")[0])
-        < per_token
-    )
+    tokens = 200 + 100 + bare // per_token  # for the answer, the document, all else
+    limited = writer(judge, context_tokens=tokens, max_tokens=200)
+    dataset.write_answers(TRIPLETS[:1], limited, Prompts())
+    shown = judge.seen[2].split("<text>\n")[1].split("\n</text>")[0]
+    assert 99 * per_token < len(shown) <= 100 * per_token
+
+
+def test_a_document_is_needed_and_a_model_except_for_a_closed_book():
+    judge = ScriptedJudge({"answer": "Milk."})
     closed = [Triplet("A-Q1", "A", "What did A sell?", "")]
     dataset.write_answers(closed, writer(judge, context_chars=0), Prompts())
-    assert "<text>" not in judge.seen[3]
+    assert "<text>" not in judge.seen[0]
     with refused("no context"):
         dataset.write_answers(closed, writer(judge), Prompts())
     with refused("needs a model"):
@@ -89,44 +92,68 @@ def test_a_writer_sees_as_much_of_the_document_as_fits():
 )
 def test_an_answer_is_what_was_written_or_an_error_but_never_a_silent_zero(reply, answer):
     with refused("no answer by small on A-Q1") if answer is None else nullcontext():
-        assert (
-            dataset.write_answers(TRIPLETS[:1], writer(ScriptedJudge(reply)), Prompts())[0][
-                "answer"
-            ]
-            == answer
-        )
+        (row,) = dataset.write_answers(TRIPLETS[:1], writer(ScriptedJudge(reply)), Prompts())
+        assert row["answer"] == answer
 
 
-def test_a_dry_run_assumes_texts_as_long_as_allowed_in_sentences_as_long_as_those_of_the_references():
-    text = dataset.write_answers(TRIPLETS[:1], writer(ems.LLMJudge("m", mode="plan")), Prompts())[
-        0
-    ]["answer"]
-    assert 800 <= len(text) / dataset.CHARS_WRITTEN <= 900
-    written = " ".join(t.reference for t in ems.load_triplets(DATA / "triplets.jsonl"))
-    assumed, known = (len(t.split()) / (len(_SENTENCE_END.findall(t)) + 1) for t in (text, written))
-    assert assumed == pytest.approx(known, rel=0.15)
+def words_a_sentence(text):
+    return len(text.split()) / (len(_SENTENCE_END.findall(text)) + 1)
+
+
+def test_a_dry_run_assumes_long_texts_whose_sentences_are_as_long_as_those_of_the_references():
+    judge = ems.LLMJudge("m", mode="plan")
+    (row,) = dataset.write_answers(TRIPLETS[:1], writer(judge), Prompts())
+    assert 800 <= len(row["answer"]) / dataset.CHARS_WRITTEN <= 900
+    references = " ".join(t.reference for t in ems.load_triplets(DATA / "triplets.jsonl"))
+    expected = words_a_sentence(references)
+    assert words_a_sentence(row["answer"]) == pytest.approx(expected, rel=0.15)
 
 
 def test_references_are_made_of_the_answers_of_several_writers():
-    first, second = (writer(ScriptedJudge({"answer": said})) for said in ("One.", "Two.</text>"))
+    first = writer(ScriptedJudge({"answer": "One."}))
+    second = writer(ScriptedJudge({"answer": "Two.</text>"}))
     final = ScriptedJudge({"consolidate": "Both."})
     written, drafts = dataset.write_references(TRIPLETS, [first, second], writer(final), Prompts())
     assert [t.reference for t in written] == ["Both.", "Both."]
     assert [row["answer"] for row in drafts] == ["One.", "One.", "Two.</text>", "Two.</text>"]
-    assert (
-        final.seen[0].count("</text>") == 3
-    )  # the call's and two answers': none is closed from inside
-    assert [
-        t.reference for t in dataset.write_references(TRIPLETS, [first], None, Prompts())[0]
-    ] == ["One.", "One."]
+    # The tags of the call and of two answers: no text closes its own tag.
+    assert final.seen[0].count("</text>") == 3
+
+
+def test_a_single_writers_answers_are_the_references():
+    first = writer(ScriptedJudge({"answer": "One."}))
+    written, _ = dataset.write_references(TRIPLETS, [first], None, Prompts())
+    assert [t.reference for t in written] == ["One.", "One."]
+
+
+def test_references_that_cannot_be_made_are_refused():
+    first = writer(ScriptedJudge({"answer": "One."}))
     silent = writer(ScriptedJudge({"answer": Record("", "answer", "m", "", "refusal")}))
-    for writers, says in (
+    for writers, message in (
         ([], "one writer"),
-        ([first, second], "one writer"),
+        ([first, first], "one writer"),
         ([silent], "came out empty"),
     ):
-        with refused(says):
+        with refused(message):
             dataset.write_references(TRIPLETS, writers, None, Prompts())
+
+
+def test_a_profiles_writers_are_asked_and_their_drafts_kept(tmp_path):
+    """What WRITING names: two authors, a consolidator and a model that answers; all are planned."""
+    entry = {"context_chars": 0}
+    settings = {
+        "mode": "plan",
+        "references": [{"model": "a", **entry}, {"model": "b", **entry}],
+        "consolidator": {"model": "c", **entry},
+        "answers": [{"model": "d", "served": "d-1", **entry}],
+    }
+    triplets, answers, judges = dataset.write(settings, TRIPLETS, Prompts(), tmp_path, ROOT)
+    assert [judge.name for judge in judges] == ["a", "b", "c", "d-1"]
+    assert [(row["triplet_id"], row["model"]) for row in answers] == [("A-Q1", "d"), ("B-Q1", "d")]
+    assert all("says this" in t.reference for t in triplets)
+    drafts = (tmp_path / "drafts.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["model"] for line in drafts] == ["a", "a", "b", "b"]
+    assert dataset.write({}, TRIPLETS, Prompts(), tmp_path, ROOT) == (TRIPLETS, [], [])
 
 
 def test_the_recorded_replies_give_the_committed_answers(mirror, tmp_path):
@@ -140,15 +167,12 @@ def test_the_recorded_replies_give_the_committed_answers(mirror, tmp_path):
             "seed": None,
         }
     )
-    triplets, made = dataset.call_triplets(ROOT / "data", transcripts=mirror / "transcripts"), {}
+    triplets = dataset.call_triplets(ROOT / "data", transcripts=mirror / "transcripts")
+    made = {}
     for entry in entries:
-        of_model = dataset.Writer.of(
-            {**entry, "recorded": [str(DATA / "replies.jsonl")]}, tmp_path, ROOT, "replay"
-        )
-        made |= {
-            (r["triplet_id"], r["model"]): r["answer"]
-            for r in dataset.write_answers(triplets, of_model, Prompts())
-        }
-    assert made == {
-        (a.triplet_id, a.model): a.answer for a in ems.load_answers(DATA / "answers.jsonl")
-    }
+        settings = {**entry, "recorded": [str(DATA / "replies.jsonl")]}
+        model = dataset.Writer.of(settings, tmp_path, ROOT, "replay")
+        for row in dataset.write_answers(triplets, model, Prompts()):
+            made[row["triplet_id"], row["model"]] = row["answer"]
+    committed = ems.load_answers(DATA / "answers.jsonl")
+    assert made == {(a.triplet_id, a.model): a.answer for a in committed}

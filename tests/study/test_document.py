@@ -1,4 +1,4 @@
-"""Labels of points against documents: stored by hash, counted by hand, and all recorded ones made again."""
+"""Labels of points: stored by hash, counted by hand, and all recorded ones made again."""
 
 import pandas as pd
 import pytest
@@ -32,33 +32,33 @@ FIRST = [
 def test_labels_are_stored_without_texts_and_joined_again(tmp_path):
     path = write_csv(tmp_path / "labels.csv", document.label_table(FIRST))
     table = pd.read_csv(path)
-    assert list(table.columns) == document.COLUMNS
-    assert (
-        table["point"].str.fullmatch("[0-9a-f]{12}").to_list() == [True] * 4
-    )  # a repeated point has one row
-    (found,) = document.with_stored_labels(
-        [result("x", ("c", "a", "new", "b"), []), result("z", ("a",), [])], path
-    )
-    assert [s.label for s in found.support] == [
-        None,
-        "supported",
-        None,
-        "silent",
-    ]  # and nothing is known of z
-    assert [s.reason for s in found.support] == ["unreadable", "", "no label is stored", ""]
+    assert list(table.columns) == document.LABEL_COLUMNS
+    # A repeated point has one row.
+    assert table["point"].str.fullmatch("[0-9a-f]{12}").to_list() == [True] * 4
+    unlabelled = [result("x", ("c", "a", "new", "b"), []), result("z", ("a",), [])]
+    # The file has no label for z, which is left out.
+    (labelled,) = document.with_stored_labels(unlabelled, path)
+    assert [(s.label, s.reason) for s in labelled.support] == [
+        (None, "unreadable"),
+        ("supported", ""),
+        (None, "no label is stored"),
+        ("silent", ""),
+    ]
 
 
-def test_shares_and_a_second_reading_by_hand():
-    values = document.by_model(
-        [*FIRST, result("z", ("e",), [None]), result("w", (), [])], "supported"
-    ).set_index("model")
+def test_shares_of_supported_points_by_hand():
+    without_labels = [result("z", ("e",), [None]), result("w", (), [])]
+    values = document.by_model([*FIRST, *without_labels], "supported").set_index("model")
     assert values["value"].to_dict() == {"x": pytest.approx(1 / 3), "y": 1.0}  # no label, no value
     assert values["unscored"].to_dict() == {"x": 1, "y": 0}
+
+
+def test_agreement_of_two_readings_by_hand():
     same = result("v", ("a",), ["silent"])
-    row = document.read_twice(
-        [*FIRST, same], [result("x", ("a", "b", "b", "c"), ["supported"] * 3 + ["silent"]), same]
-    ).iloc[0]
-    # a: same, b: not, c: unscored at first, a of v: same. By chance: 1/3 * 2/3 (supported) + 2/3 * 1/3 (silent).
+    again = result("x", ("a", "b", "b", "c"), ["supported"] * 3 + ["silent"])
+    row = document.agreement_of_readings([*FIRST, same], [again, same]).iloc[0]
+    # a: the same, b: not, c: unscored at first, a of v: the same.
+    # By chance: 1/3 * 2/3 (supported) + 2/3 * 1/3 (silent).
     assert (row["answers"], row["points"], row["same label"]) == (2, 3, pytest.approx(2 / 3))
     assert row["kappa"] == pytest.approx((2 / 3 - 4 / 9) / (1 - 4 / 9))
 
@@ -69,13 +69,10 @@ def test_names_of_the_own_company_are_removed_and_others_stay():
         "GOOGL's TPUs and NVIDIA's GPUs.",
         "Metadata rose.",
     )
-    (one,) = document.unnamed(
-        [
-            EMSResult("t", "m", (), points, (), group="GOOGL"),
-            EMSResult("u", "m", (), points, (), group="?"),
-        ]
-    )
-    assert one.ans_points == (
+    alphabet = EMSResult("t", "m", (), points, (), group="GOOGL")
+    unknown = EMSResult("u", "m", (), points, (), group="?")
+    (renamed,) = document.without_company_names([alphabet, unknown])
+    assert renamed.ans_points == (
         "the company Cloud of the company grew 35%.",
         "the company's TPUs and NVIDIA's GPUs.",
         "Metadata rose.",
@@ -84,14 +81,14 @@ def test_names_of_the_own_company_are_removed_and_others_stay():
 
 def test_the_committed_labels_fit_the_committed_alignments(tmp_path):
     results = alignments_of(tmp_path, recorded("q3-2024/replies.jsonl"))
-    judged, again = (
-        document.with_stored_labels(results, DATA / f"support_{name}.csv")
-        for name in ("judged", "again")
-    )
-    assert all(s.label for r in [*judged, *again] for s in r.support)
+    judged = document.with_stored_labels(results, DATA / "support_judged.csv")
+    again = document.with_stored_labels(results, DATA / "support_again.csv")
+    for result in (*judged, *again):
+        assert all(support.label for support in result.support)
     assert sum(len(r.support) for r in judged) == sum(len(r.ans_points) for r in results) == 3758
-    assert document.read_twice(judged, again).round(3).iloc[0].to_list() == [16, 257, 0.953, 0.908]
-    accuracy = document.claim_accuracy(document.findver_claims(CLAIMS))
+    row = document.agreement_of_readings(judged, again).round(3).iloc[0]
+    assert row.to_list() == [16, 257, 0.953, 0.908]
+    accuracy = document.claim_accuracy(document.findver_labels(CLAIMS))
     assert accuracy.round(3)[["claims", "right"]].to_numpy().tolist() == [
         [128, 0.781],
         [66, 0.636],
@@ -101,7 +98,10 @@ def test_the_committed_labels_fit_the_committed_alignments(tmp_path):
 
 @pytest.mark.slow
 def test_the_recorded_replies_give_the_committed_labels(mirror, tmp_path):
-    """All: of every answer, of some beside another company's call, of some a second time; and 128 of claims."""
+    """Those of every answer, of some beside another company's call, of some a second time.
+
+    And those of 128 claims.
+    """
     results = alignments_of(tmp_path, recorded("q3-2024/replies.jsonl"))
     calls = dataset.call_triplets(ROOT / "data", transcripts=mirror / "transcripts")
     judges = [recorded("q3-2024/support_replies.jsonl", sample=sample) for sample in (0, 1)]
@@ -110,6 +110,6 @@ def test_the_recorded_replies_give_the_committed_labels(mirror, tmp_path):
         assert path.read_bytes() == (DATA / f"support_{name}.csv").read_bytes()
     assert sum(judge.usage()["support"].stored for judge in judges) == 603  # 584 different prompts
     of_claims = recorded("human/support_replies.jsonl")
-    claims = document.findver_claims(tmp_path / "claims.csv", of_claims)
+    claims = document.findver_labels(tmp_path / "claims.csv", of_claims)
     assert of_claims.usage()["support"].stored == len(claims) == 128
-    pd.testing.assert_frame_equal(claims, document.findver_claims(CLAIMS))
+    pd.testing.assert_frame_equal(claims, document.findver_labels(CLAIMS))

@@ -4,7 +4,15 @@ import pytest
 from doubles import ScriptedJudge, recorded
 from hypothesis import given
 from hypothesis import strategies as st
-from study import ROOT, alignments_of, answers_of, datasets, granularity, read_frames, triplets_of
+from study import (
+    ROOT,
+    alignments_of,
+    read_answers,
+    datasets,
+    granularity,
+    read_frames,
+    read_triplets,
+)
 from study.granularity import OneCall, Sentences
 from study.reliability import agreement_of_results
 
@@ -76,7 +84,7 @@ def test_all_recorded_replies_in_one_call_are_read(tmp_path):
     """The 80 replies, and how far they agree with the two calls of the default run."""
     files = ("q3-2024/replies.jsonl", "q3-2024/joint_replies.jsonl")
     two, both = recorded(*files[:1]), recorded(*files)
-    grains = granularity.by_grain(both, triplets_of(tmp_path), answers_of(tmp_path))
+    grains = granularity.by_grain(both, read_triplets(tmp_path), read_answers(tmp_path))
     assert {name: len(rows) for name, rows in grains.items()} == {
         granularity.JUDGED: 24,
         "1 sentence": 19,
@@ -95,4 +103,4 @@ def test_all_recorded_replies_in_one_call_are_read(tmp_path):
         0.933948,
         0.794642,
     ]
-    assert granularity.by_grain(two, triplets_of(tmp_path), answers_of(tmp_path)) == {}
+    assert granularity.by_grain(two, read_triplets(tmp_path), read_answers(tmp_path)) == {}

@@ -1,24 +1,21 @@
-"""The tables of FinDVer and FinanceBench: cells by hand, and the committed ones from the released files."""
+"""The tables of FinDVer and FinanceBench: cells by hand, and the committed ones from the files."""
 
 import pandas as pd
 import pytest
-from study import ROOT, datasets, related
+from study import ROOT, related, upstream
+from study.datasets import FINANCEBENCH_QUESTIONS, FINDVER_CLAIMS
 
-PRINTED, STORED = (
-    ROOT / "data" / "paper" / "related_tables.csv",
-    ROOT / "data" / "human" / "related_tables.csv",
-)
+PRINTED = ROOT / "data" / "paper" / "related_tables.csv"
+STORED = ROOT / "data" / "human" / "related_tables.csv"
 FILES = {
-    datasets.FINANCEBENCH_QUESTIONS: [
+    FINANCEBENCH_QUESTIONS: [
         {"financebench_id": i, "company": f"c{i % 7}", "question_type": ["metrics", "novel"][i % 2]}
         for i in range(14)
     ],
     "marked": [
         {"financebench_id": i, "label": "Correct answer" if i < 6 else "Refusal"} for i in range(14)
     ],
-    datasets.FINDVER_CLAIMS: [
-        {"example_id": f"e{i}", "relevant_context": [1, 2]} for i in range(8)
-    ],
+    FINDVER_CLAIMS: [{"example_id": f"e{i}", "relevant_context": [1, 2]} for i in range(8)],
     "judged": [
         {
             "example_id": f"e{i}",
@@ -46,18 +43,17 @@ FILES = {
     ],
 )
 def test_every_kind_of_cell_by_hand(monkeypatch, paper, measure, file, subset, expected):
-    monkeypatch.setattr(datasets, "rows_of", FILES.__getitem__)
-    monkeypatch.setattr(datasets, "pins", lambda: FILES)
+    monkeypatch.setattr(upstream, "pinned_rows", FILES.__getitem__)
+    monkeypatch.setattr(upstream, "pins", lambda: FILES)
     cell = {
-        **dict.fromkeys(related.KEYS, "x"),
+        **dict.fromkeys(related.CELL_KEYS, "x"),
         "paper": paper,
         "measure": measure,
         "file": file,
         "subset": subset,
     }
-    assert [
-        (row["ours"], row["n"]) for row in related.counted(pd.DataFrame([cell])).to_dict("records")
-    ] == expected
+    rows = related.counted(pd.DataFrame([cell])).to_dict("records")
+    assert [(row["ours"], row["n"]) for row in rows] == expected
 
 
 def test_the_committed_cells_beside_the_printed_ones():

@@ -28,34 +28,32 @@ OTHER = [
 
 
 def test_two_judgements_by_hand():
-    found = agreement_of_results(FIRST, OTHER)
+    agreement = agreement_of_results(FIRST, OTHER)
     # Without the answer that has no points and the one that only the first judged: t1 and t2.
-    assert (found["answers"], found["points"], found["scored"]) == (2, 5, 5 / 6)
-    assert (found["same choice"], found["same partner"]) == (
-        4 / 5,
-        3 / 4,
-    )  # of t1, the third point has none
-    # By chance in t1: index 0 twice of four by three of four, 1 by none, -1 once by once; in t2 one of one by one of one.
+    assert agreement["answers"] == 2
+    assert agreement["points"] == 5
+    assert agreement["scored"] == 5 / 6
+    assert agreement["same choice"] == 4 / 5
+    assert agreement["same partner"] == 3 / 4  # the third point of t1 has no partner
+    # By chance in t1: the judges name index 0 twice and three times of four, index 1 once and
+    # never, -1 once and once. In t2 both name index 0 once of once.
     chance = (4 * (2 / 4 * 3 / 4 + 1 / 4 * 0 + 1 / 4 * 1 / 4) + 1 * 1) / 5
-    assert found["kappa"] == pytest.approx((4 / 5 - chance) / (1 - chance))
-    assert found["score difference"] == pytest.approx(
-        (0.1 + 0.2 - 0.2) / 3
-    )  # three points with the same partner
-    assert found["score correlation"] == pytest.approx(
-        spearmanr([0.5, 0.2, 0.9], [0.6, 0.4, 0.7]).statistic
-    )
+    assert agreement["kappa"] == pytest.approx((4 / 5 - chance) / (1 - chance))
+    # Three points have the same partner in both judgements.
+    assert agreement["score difference"] == pytest.approx((0.1 + 0.2 - 0.2) / 3)
+    correlation = spearmanr([0.5, 0.2, 0.9], [0.6, 0.4, 0.7]).statistic
+    assert agreement["score correlation"] == pytest.approx(correlation)
 
 
 def test_a_judge_agrees_with_itself_and_with_nobody():
     same = agreement_of_results(FIRST, FIRST)
-    assert (same["same choice"], same["kappa"], same["score difference"]) == pytest.approx(
-        (1, 1, 0)
-    )
+    assert same["same choice"] == 1
+    assert same["kappa"] == pytest.approx(1)
+    assert same["score difference"] == pytest.approx(0)
     nothing = agreement_of_results(FIRST, [])
-    assert nothing["answers"] == nothing["points"] == 0
-    assert all(
-        math.isnan(value) for name, value in nothing.items() if name not in ("answers", "points")
-    )
+    assert nothing.pop("answers") == 0
+    assert nothing.pop("points") == 0
+    assert all(math.isnan(value) for value in nothing.values())
 
 
 def test_other_points_are_refused():
@@ -64,13 +62,13 @@ def test_other_points_are_refused():
 
 
 def test_the_judges_share_of_the_spread_by_hand():
-    first = [
-        replace(FIRST[0], triplet_id=f"t{i}", f1=value) for i, value in enumerate((0.2, 0.4, 0.6))
-    ]
-    again = [
-        replace(one, f1=one.f1 + shift) for one, shift in zip(first, (0.1, -0.1, 0.0), strict=True)
-    ]
+    f1 = {"t1": 0.2, "t2": 0.4, "t3": 0.6}
+    f1_again = {"t1": 0.3, "t2": 0.3, "t3": 0.6}
+    first = [replace(FIRST[0], triplet_id=name, f1=value) for name, value in f1.items()]
+    again = [replace(FIRST[0], triplet_id=name, f1=value) for name, value in f1_again.items()]
     row = judge_variance(first, again).loc["m"]
-    assert (row["n"], row["first"], row["again"]) == (3, pytest.approx(0.4), pytest.approx(0.4))
+    assert row["n"] == 3
+    assert row["first"] == pytest.approx(0.4)
+    assert row["again"] == pytest.approx(0.4)
     assert row["sd"] == pytest.approx(0.1 / 2**0.5)  # differences 0.1, -0.1 and 0
     assert row["share"] == pytest.approx(0.005 / 0.04)

@@ -1,0 +1,202 @@
+"""The project's own notebooks: runs of its profiles."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import run as runner
+from loopback import Loopback
+from marks import runs_notebooks
+
+from ems.judge.cost import plan_text
+from ems.prompts import KIT
+
+ROOT = Path(__file__).parent.parent
+KEY = "sk-planted-in-the-environment-000000"
+
+
+# --- one run of the smoke profile, which the tests below look at ---
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory):
+    """A run with a key that nothing may keep, and without a mirror of public data sets."""
+    folder = tmp_path_factory.mktemp("smoke")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("EMS_DATA_MIRROR", raising=False)
+        patch.setenv("OPENAI_API_KEY", KEY)
+        return runner.run_profile("smoke", given={"RUN": str(folder)}, root=ROOT)
+
+
+@runs_notebooks
+def test_the_smoke_run_gives_everything_promised(smoke):
+    promised = [
+        "triplets.jsonl",
+        "answers.jsonl",
+        "alignments.jsonl",
+        "table1.csv",
+        "table1.md",
+        "table1.tex",
+        "manifest.json",
+        "figures/scaling.png",
+        "figures/alignment.png",
+    ]
+    assert [name for name in promised if not (smoke / name).exists()] == []
+    header, *rows = (smoke / "table1.csv").read_text(encoding="utf-8").splitlines()
+    assert header == "metric,part,model,value,ci_low,ci_high,n,unscored,signature"
+    assert {row.partition(",")[0] for row in rows} >= {
+        "BLEU",
+        "ROUGE",
+        "BERTScore",
+        "RAGChecker",
+        "EMS(ROUGE)",
+        "EMS(BERTScore)",
+        "EMS(LLM)",
+        "Coverage(local)",
+    }
+
+
+@runs_notebooks
+def test_the_key_is_in_no_file_and_no_notebook_shows_a_warning(smoke):
+    for path in smoke.rglob("*"):
+        if path.is_file():
+            assert KEY.encode() not in path.read_bytes(), path
+    for path in (smoke / "notebooks").glob("*.ipynb"):
+        for output in outputs_of(path):
+            assert output["output_type"] != "error", path.name
+            if output.get("name") == "stderr":
+                text = "".join(output.get("text", ""))
+                assert "Warning" not in text, path.name
+                assert "Error" not in text, path.name
+
+
+def outputs_of(notebook):
+    outputs = []
+    for cell in json.loads(notebook.read_text())["cells"]:
+        outputs += cell.get("outputs", [])
+    return outputs
+
+
+@runs_notebooks
+def test_a_dry_run_counts_what_an_unknown_judge_would_be_asked_and_starts_nothing_for_a_replay(
+    monkeypatch,
+):
+    counted = runner.plan(
+        "smoke", only=["02", "03"], given={"JUDGE": {"model": "nobody", "mode": "live"}}, root=ROOT
+    )
+    calls = calls_of(counted)
+    assert calls["claims"] == calls["extract"] == 6  # two references and four answers
+    assert {"entail", "summary", "match", "score"} <= calls.keys()
+    monkeypatch.setattr(runner, "_execute", lambda *args: pytest.fail("a kernel was started"))
+    assert runner.plan("smoke", root=ROOT) == {}
+
+
+def calls_of(plan):
+    """Calls by task, over all models and notebooks."""
+    calls = {}
+    for tasks in plan.values():
+        for task, usage in tasks.items():
+            calls[task] = calls.get(task, 0) + usage.calls
+    return calls
+
+
+@runs_notebooks
+def test_a_notebook_opens_alone_without_what_the_others_write(tmp_path):
+    path = ROOT / "notebooks" / "08_table1.ipynb"
+    runner._execute(path, tmp_path / path.name, {"RUN": str(tmp_path)})
+    assert (tmp_path / "table1.csv").exists()
+
+
+@pytest.fixture
+def made_up(tmp_path, monkeypatch):
+    """Parameters for any profile that asks models: one question and few resamples.
+
+    The calls and the prompt set are made up.
+    """
+    companies = (ROOT / "data" / "companies.csv").read_text(encoding="utf-8")
+    for row in csv.DictReader(companies.splitlines()):
+        name = row["names"].partition("|")[0]
+        text = f"{name}\n\n{'Sales rose. ' * 5000}\n\nThis concludes today's call."
+        (tmp_path / f"{row['transcript']}.txt").write_text(text)
+    (tmp_path / "home/prompts/paper").mkdir(parents=True)
+    for task in ("answer", "consolidate", "extract", "match", "score"):  # what the paper has
+        shutil.copy(KIT / f"{task}.txt", tmp_path / "home/prompts/paper")
+    monkeypatch.setenv("EMS_HOME", str(tmp_path / "home"))
+    return {
+        "COMPANIES": ["AAPL"],
+        "LIMIT": 1,
+        "RESAMPLES": 50,
+        "RUN": str(tmp_path / "run"),
+        "ENCODER": "all-MiniLM-L6-v2",
+        "WRITING.transcripts": str(tmp_path),
+        "TRANSCRIPTS": str(tmp_path),
+    }
+
+
+PAPER_TASKS = {
+    "answer",
+    "consolidate",
+    "summary",
+    "extract",
+    "match",
+    "score",
+    "claims",
+    "entail",
+    "judge",
+    "support",
+}
+
+
+@runs_notebooks
+@pytest.mark.parametrize(
+    ("profile", "tasks"),
+    [
+        ("default", set()),
+        ("findver", set()),
+        ("smoke", set()),
+        ("record", {"answer"}),
+        ("paper", PAPER_TASKS),
+    ],
+)
+def test_every_profile_can_be_counted_whole(profile, tasks, made_up):
+    counted = runner.plan(profile, given=made_up if tasks else {}, root=ROOT)
+    assert {task for task, calls in calls_of(counted).items() if calls} == tasks
+    print(plan_text(counted))  # as the command does
+
+
+def reply(body):
+    """What a judge might reply.
+
+    Every text has two points, one claim of two is entailed, and a number is 0.
+    """
+    if "response_format" in body:
+        points = ["Sales rose.", "Margins fell."]
+        labels = ["Entailment", "Neutral"]
+        return json.dumps({"claims": points, "labels": labels, "points": points})
+    return "0" if body["max_tokens"] <= 64 else "- Sales rose.\n- Margins fell."
+
+
+@runs_notebooks
+@pytest.mark.parametrize(("profile", "only"), [("paper", []), ("record", ["01"])])
+def test_a_profile_that_asks_runs_live(profile, only, made_up):
+    settings = runner.load_profile(ROOT, profile)
+    with Loopback(reply) as server:
+        for model in runner._mappings(settings):
+            if "base_url" in model:
+                model |= {"base_url": server.url, "key_env": "none"}
+        given = {
+            "WRITING": settings["01_dataset"]["WRITING"],
+            "JUDGE.base_url": server.url,
+            "JUDGE.key_env": "none",
+            **made_up,
+        }
+        run = runner.run_profile(profile, only=only, root=ROOT, given=given)
+    lines = (run / "answers.jsonl").read_text(encoding="utf-8").splitlines()
+    answers = [json.loads(line)["answer"] for line in lines]
+    assert answers == ["- Sales rose.\n- Margins fell."] * 3
+    if profile == "paper":  # one claim of two is entailed, on either side
+        table = (run / "table1.csv").read_text(encoding="utf-8").splitlines()
+        values = [line.split(",")[3] for line in table if line.startswith("RAGChecker,F1")]
+        assert values == ["0.5"] * 3
