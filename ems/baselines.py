@@ -1,6 +1,7 @@
-"""What EMS is compared with: RAGChecker, the judge alone, and BLEU, ROUGE and BERTScore of whole answers.
+"""What EMS is compared with: RAGChecker, the judge alone, and BLEU, ROUGE and BERTScore.
 
-`bleu` and `rouge` are the arithmetic of `score`, which scores pairs of points with it.
+BLEU, ROUGE and BERTScore are of whole answers here. `bleu` and `rouge` stand in `score`, which
+scores pairs of points with them.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from math import isnan, nan
 from types import SimpleNamespace
 
 from .extract import ask_lists, list_request, room
-from .judge import Judge, Request, as_judge, reply_schema
+from .judge import Judge, Request, as_judge, ask_values, reply_schema
 from .local.encoder import Encoder
 from .metrics import f1
 from .pipeline import Evaluator
 from .prompts import Prompts, numbered, quoted, sanitized
-from .reading import parsed, parsed_rows, read_score, read_word
+from .reading import read_score, read_word
 from .results import Result, ScoreResult
-from .score import BLEU_SIGNATURE, MAX_TOKENS, bleu, rouge, rows_request
+from .score import BLEU_SIGNATURE, NUMBER_TOKENS, bleu, rouge, rows_request
 from .types import Answer, Points, Signature, Triplet
 
 __all__ = [
@@ -35,8 +36,8 @@ __all__ = [
 ]
 LABELS = ("Entailment", "Neutral", "Contradiction")
 LABELS_SCHEMA = reply_schema("labels", {"type": "string", "enum": list(LABELS)})
-CLAIMS_PER_CALL = 30  # are checked together: a lost reply loses no more labels than that
-Labels = tuple[str | None, ...]
+CLAIMS_PER_CALL = 30  # a lost reply loses no more labels than that
+Labels = tuple[str | None, ...]  # one of LABELS per claim; None = unscored
 
 
 def bertscore(references: Sequence[str], answers: Sequence[str], encoder: Encoder) -> list[float]:
@@ -47,14 +48,15 @@ def bertscore(references: Sequence[str], answers: Sequence[str], encoder: Encode
 def score_result(
     triplet: Triplet, answer: Answer, value: float | None, signature: Signature
 ) -> ScoreResult:
-    """One value of a whole answer; None is unscored, and nan the value of one whose reference is empty."""
-    reason = (
-        "no value could be read"
-        if value is None
-        else "the reference is empty"
-        if isnan(value)
-        else ""
-    )
+    """The record of one value of a whole answer.
+
+    None stands for an unscored answer, and nan for one whose reference is empty.
+    """
+    reason = ""
+    if value is None:
+        reason = "no value could be read"
+    elif isnan(value):
+        reason = "the reference is empty"
     return ScoreResult(
         answer.triplet_id,
         answer.model,
@@ -67,16 +69,16 @@ def score_result(
     )
 
 
-# --- RAGChecker (Ru et al., 2024): claims of both sides, each checked against the other text ---
+# --- RAGChecker (Ru et al., 2024): the claims of both sides, checked against the other text ---
 
 
 @dataclass(frozen=True)
 class Claims(Result):
-    """RAGChecker's view of one answer; metrics are in [0, 1], nan as `claim_scores` says."""
+    """RAGChecker's view of one answer. Metrics are in [0, 1], or nan as `claim_scores` says."""
 
     response_claims: Points | None  # None = the judge's list could not be read
     gt_answer_claims: Points | None
-    answer2response: Labels  # per response claim, what the reference says; None = unscored
+    answer2response: Labels  # per response claim, what the reference says
     response2answer: Labels  # per reference claim, what the response says
     recall: float = nan
     precision: float = nan
@@ -91,25 +93,29 @@ def claim_scores(
 ) -> tuple[float, float, float]:
     """RAGChecker's overall precision, recall and F1, each in [0, 1].
 
-    Precision is the share of response claims that the reference entails, recall the share of reference
-    claims that the response entails, each over the labels that could be read. A response without claims has
-    precision 0, and the recall of its labels, as upstream has it. nan when the reference has no claims
-    (upstream: 0), a side's claims could not be read, or none of a side's labels could be.
+    Precision is the share of response claims that the reference entails. Recall is the share of
+    reference claims that the response entails. Both are shares of the labels that could be read. A
+    response without claims has precision 0, and the recall of its labels, as upstream has it. A
+    value is nan when the reference has no claims (upstream: 0), when the claims of a side could not
+    be read, and when no label of its side could be.
     """
     if response_claims is None or not gt_answer_claims:
         return nan, nan, nan
-    shares = []
-    for labels in (answer2response, response2answer):
-        known = [label == "Entailment" for label in labels if label is not None]
-        shares.append(sum(known) / len(known) if known else nan)
-    precision, recall = shares[0] if response_claims else 0.0, shares[1]
+    precision = _entailed(answer2response) if response_claims else 0.0
+    recall = _entailed(response2answer)
     return precision, recall, f1(recall, precision)
 
 
-class RAGChecker(Evaluator[Claims]):
-    """Lists the claims of both sides, and checks each against the other text; one judge does all.
+def _entailed(labels: Labels) -> float:
+    """The share of entailed claims among those with a label; nan without any."""
+    n_labels = len(labels) - labels.count(None)
+    return labels.count("Entailment") / n_labels if n_labels else nan
 
-    Claims are short sentences, where upstream has triples; its prompts are its own.
+
+class RAGChecker(Evaluator[Claims]):
+    """One judge lists the claims of both sides, and checks each against the other text.
+
+    Claims are short sentences, where upstream has triples, and the prompts are the kit's own.
     """
 
     def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None):
@@ -123,100 +129,125 @@ class RAGChecker(Evaluator[Claims]):
 
     def batch(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]) -> list[Claims]:
         """List the claims of both sides, those of equal texts once, and check them."""
-        asked = [(triplets[answer.triplet_id], answer) for answer in answers]
-        claims = self._claims(
-            (t.question, text) for t, a in asked for text in (t.reference, a.answer)
-        )
-        own = [claims[t.question, a.answer] for t, a in asked]
-        ref = [claims[t.question, t.reference] for t, _ in asked]
-        said = self._labels([t.reference for t, _ in asked], own)
-        back = self._labels([a.answer for _, a in asked], ref)
-        sides = zip(asked, own, ref, said, back, strict=True)
-        return [
-            _with_metrics(
-                Claims(
-                    a.triplet_id,
-                    a.model,
-                    o,
-                    r,
-                    s,
-                    b,
-                    question=t.question,
-                    group=t.group,
-                    signature=self.signature,
-                )
+        pairs = [(triplets[answer.triplet_id], answer) for answer in answers]
+        texts = []  # each with its question
+        for triplet, answer in pairs:
+            texts.append((triplet.question, triplet.reference))
+            texts.append((triplet.question, answer.answer))
+        claims = self._claims(texts)
+        checks = []  # claims, and the text that they are checked against
+        for triplet, answer in pairs:
+            checks.append((claims[triplet.question, answer.answer], triplet.reference))
+            checks.append((claims[triplet.question, triplet.reference], answer.answer))
+        labels = iter(self._labels(checks))
+        signature = self.signature
+        results = []
+        for triplet, answer in pairs:
+            unscored = Claims(
+                answer.triplet_id,
+                answer.model,
+                response_claims=claims[triplet.question, answer.answer],
+                gt_answer_claims=claims[triplet.question, triplet.reference],
+                answer2response=next(labels),
+                response2answer=next(labels),
+                question=triplet.question,
+                group=triplet.group,
+                signature=signature,
             )
-            for (t, a), o, r, s, b in sides
-        ]
+            results.append(_with_metrics(unscored))
+        return results
 
     def _claims(self, texts: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Points | None]:
         """The claims of each different (question, text); an empty text has none, without a call."""
-        clean = {(question, text): sanitized(text) for question, text in texts}
-        requests = {
-            pair: list_request(
-                self.prompts, "claims", "claims", text, 2 * room(text), question=quoted(pair[0])
-            )
-            for pair, text in clean.items()
-            if text
-        }
-        found = ask_lists(self.stage.judge, requests, "claims", self.stage.failures)
-        return {pair: found.get(pair, ()) for pair in clean}
+        claims: dict[tuple[str, str], Points | None] = {}
+        requests = {}
+        for question, text in texts:
+            clean = sanitized(text)
+            claims[question, text] = ()
+            if clean:
+                requests[question, text] = list_request(
+                    self.prompts,
+                    "claims",
+                    "claims",
+                    clean,
+                    2 * room(clean),
+                    question=quoted(question),
+                )
+        return claims | ask_lists(self.stage.judge, requests, "claims", self.stage.failures)
 
-    def _labels(self, texts: Sequence[str], claims: Sequence[Points | None]) -> list[Labels]:
-        """What each text says of each of its claims; an empty text leaves all open, without a call."""
-        clean = [sanitized(text) for text in texts]
-        labels: list[Labels] = [
-            () if text else ("Neutral",) * len(some or ())
-            for text, some in zip(clean, claims, strict=True)
-        ]
-        parts = [
-            (i, some[start : start + CLAIMS_PER_CALL])
-            for i, some in enumerate(claims)
-            if some and clean[i]
-            for start in range(0, len(some), CLAIMS_PER_CALL)
-        ]
-        prompts = [
-            self.prompts.fill("entail_all", text=clean[i], claims=numbered(some))
-            for i, some in parts
-        ]
-        requests = [
-            rows_request("entail", prompt, LABELS_SCHEMA, LABELS[-1:] * len(some))
-            for prompt, (_, some) in zip(prompts, parts, strict=True)
-        ]
-        read = partial(read_word, words=LABELS)
-        for (i, some), reply in zip(
-            parts, self.stage.judge.ask(requests, "check claims"), strict=True
-        ):
-            labels[i] += tuple(
-                parsed_rows(reply, "labels", len(some), read, "entail", self.stage.failures)
-            )
-        return labels
+    def _labels(self, checks: Iterable[tuple[Points | None, str]]) -> list[Labels]:
+        """What the text of each check says of its claims, all in one round of asking.
+
+        An empty text is Neutral about all claims, without a call.
+        """
+        labels: list[list[str | None]] = []
+        requests = []
+        places = []  # of each request, the check that it belongs to
+        for i, (claims, text) in enumerate(checks):
+            labels.append([])
+            clean = sanitized(text)
+            if not clean:
+                labels[i] += ["Neutral"] * len(claims or ())
+                continue
+            for part in _parts(claims or ()):
+                requests.append(self._check_request(part, clean))
+                places.append(i)
+        stage = self.stage
+        values = ask_values(stage.judge, requests, stage.failures, "check claims")
+        for i, part_labels in zip(places, values, strict=True):
+            labels[i] += part_labels
+        return [tuple(check_labels) for check_labels in labels]
+
+    def _check_request(self, claims: Points, text: str) -> Request:
+        prompt = self.prompts.fill("entail_all", text=text, claims=numbered(claims))
+        longest = ["Contradiction"] * len(claims)
+        return rows_request(
+            "entail", prompt, LABELS_SCHEMA, longest, partial(read_word, words=LABELS)
+        )
 
 
-def _with_metrics(c: Claims) -> Claims:
-    """The claims with their metrics, and how many are unscored: all where a side, counted as one, is lost."""
-    sides = (c.response_claims, c.gt_answer_claims)
+def _parts(claims: Points) -> list[Points]:
+    """The claims in parts that are checked together."""
+    starts = range(0, len(claims), CLAIMS_PER_CALL)
+    return [claims[start : start + CLAIMS_PER_CALL] for start in starts]
+
+
+def _with_metrics(result: Claims) -> Claims:
+    """The result with its metrics, and with the number of claims that are unscored.
+
+    Where the claims of a side could not be read, that side counts as one claim, and all are
+    unscored.
+    """
+    sides = (result.response_claims, result.gt_answer_claims)
     if None in sides:
         unscored = sum(1 if claims is None else len(claims) for claims in sides)
-        return replace(c, unscored=unscored, reason="the claims of a side could not be read")
-    precision, recall, harmonic = claim_scores(*sides, c.answer2response, c.response2answer)
-    unscored = (c.answer2response + c.response2answer).count(None)
-    reason = f"{unscored} claims unscored" if unscored else ""
+        reason = "the claims of a side could not be read"
+        return replace(result, unscored=unscored, reason=reason)
+    precision, recall, harmonic_mean = claim_scores(
+        *sides, result.answer2response, result.response2answer
+    )
+    unscored = (result.answer2response + result.response2answer).count(None)
+    reason = ""
+    if not result.gt_answer_claims:
+        reason = "the reference has no claims"
+    elif unscored:
+        reason = f"{unscored} claims unscored"
     return replace(
-        c,
+        result,
         precision=precision,
         recall=recall,
-        f1=harmonic,
+        f1=harmonic_mean,
         unscored=unscored,
-        reason=reason if c.gt_answer_claims else "the reference has no claims",
+        reason=reason,
     )
 
 
 class JudgeAlone(Evaluator[ScoreResult]):
-    """One number from 0 to 100 for a whole answer, held against the reference by a judge; divided by 100.
+    """The judge compares a whole answer with the reference, and gives it a number from 0 to 100.
 
-    One call per answer. An empty answer scores 0 and an empty reference gives nan, both without a call. A
-    reply without a whole number 0 .. 100 is unscored: nan.
+    The value is this number divided by 100. One call per answer. An empty answer scores 0 and an
+    empty reference gives nan, both without a call. A reply without a whole number from 0 to 100 is
+    unscored.
     """
 
     def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None):
@@ -232,28 +263,30 @@ class JudgeAlone(Evaluator[ScoreResult]):
         self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]
     ) -> list[ScoreResult]:
         """One value per answer."""
-        asked = [(triplets[answer.triplet_id], answer) for answer in answers]
-        values: list[float | None] = [
-            0.0 if triplet.reference.strip() else nan for triplet, _ in asked
+        pairs = [(triplets[answer.triplet_id], answer) for answer in answers]
+        values = [0.0 if triplet.reference.strip() else nan for triplet, _ in pairs]
+        judged = [
+            i
+            for i, (triplet, answer) in enumerate(pairs)
+            if triplet.reference.strip() and answer.answer.strip()
         ]
-        judged = [i for i, (t, a) in enumerate(asked) if t.reference.strip() and a.answer.strip()]
-        prompts = [
-            self.prompts.fill(
-                "judge_alone",
-                question=quoted(t.question),
-                reference=sanitized(t.reference),
-                answer=sanitized(a.answer),
-            )
-            for t, a in (asked[i] for i in judged)
-        ]
-        read = partial(read_score, max_score=100)
-        requests = [
-            Request("judge", prompt, MAX_TOKENS, assumed=partial(str, 100), read=read)
-            for prompt in prompts
-        ]
-        for i, reply in zip(judged, self.stage.judge.ask(requests, "judge answers"), strict=True):
-            values[i] = parsed(reply, read, "judge", self.stage.failures)
+        requests = [self._request(*pairs[i]) for i in judged]
+        stage = self.stage
+        replies = ask_values(stage.judge, requests, stage.failures, "judge answers")
+        for i, value in zip(judged, replies, strict=True):
+            values[i] = value
+        signature = self.signature
         return [
-            score_result(*pair, value, self.signature)
-            for pair, value in zip(asked, values, strict=True)
+            score_result(triplet, answer, value, signature)
+            for (triplet, answer), value in zip(pairs, values, strict=True)
         ]
+
+    def _request(self, triplet: Triplet, answer: Answer) -> Request:
+        prompt = self.prompts.fill(
+            "judge_alone",
+            question=quoted(triplet.question),
+            reference=sanitized(triplet.reference),
+            answer=sanitized(answer.answer),
+        )
+        read = partial(read_score, max_score=100)
+        return Request("judge", prompt, NUMBER_TOKENS, assumed=partial(str, 100), read=read)

@@ -1,88 +1,309 @@
-"""The command line: what each command takes, what it does, and how it ends. Heavy libraries are loaded late.
+"""The command line: commands, their options and help texts. `commands` has what each command does.
 
-Exit status: 0 done; 2 bad input, named in one line; 3 finished, but under 95 % of the points or of the
-answers have a score; 130 stopped by Ctrl-C or SIGTERM: the replies that came are saved, results not written.
+Exit status: 0 done; 2 bad input, which one line on stderr names; 3 done, but less than 95 % of the
+points or of the answers have a score; 130 stopped by Ctrl-C or SIGTERM: the replies that had come
+are saved, and no results are written.
 """
 
 from __future__ import annotations
 
 import argparse
 import io
-import json
-import math
 import os
-import runpy
 import signal
 import sys
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from . import __version__
-from .analysis.frames import COLUMNS, Row, metric_of, of_rows, values_of
-from .evaluators import OwnMetric, build
-from .io import parse_yaml, read_text, write_jsonl
-from .judge.cost import plan_text, usage_table
-from .prompts import Prompts
+from . import __version__, commands
+from .evaluators import SCORERS
 from .terminal import notify
-from .types import Answer, InputError, Triplet
-
-if TYPE_CHECKING:
-    from .judge.client import LLMJudge
+from .types import InputError
 
 STORE = "ems-replies.sqlite"
-ENOUGH = 0.95  # share of points, and of answers, that must have a score for exit status 0
-# Options as `build` takes them, and as `LLMJudge.of` does.
-OF_STAGES = ("extractor", "matcher", "encoder", "joint", "max_score", "prompts")
-OF_THE_JUDGE = (
-    "base_url",
-    "key_env",
-    "workers",
-    "timeout",
-    "recorded",
-    "mode",
-    "weights",
-    "seed",
-    "temperature",
-    "thinking_tokens",
-    "prices",
-    "spend_limit",
-)
-# Options of several commands, and what argparse is told of them.
-JSON: dict[str, Any] = {"action": "store_true", "help": "JSON on standard output"}
-CLUSTER: dict[str, Any] = {
-    "choices": ("group", "triplet_id"),
-    "default": "group",
-    "help": "what intervals take as one; default group",
+# By the names of an option or an argument, separated by spaces: what `add_argument` is told of it.
+_Options = dict[str, dict[str, Any]]
+
+
+def none_or(kind: Callable[[str], float]) -> Callable[[str], float | None]:
+    """A reader of an option's value: a number of this kind, or None for the word "none"."""
+
+    def number(text: str) -> float | None:
+        return None if text == "none" else kind(text)
+
+    return number
+
+
+# --- options of several commands ---
+
+_JSON: _Options = {"--json": {"action": "store_true", "help": "print JSON in place of a text"}}
+_CLUSTER: _Options = {
+    "--cluster": {
+        "choices": ("group", "triplet_id"),
+        "default": "group",
+        "help": "what an interval resamples: the group (default) or the single question",
+    },
 }
-DRY_RUN: dict[str, Any] = {
-    "action": "store_true",
-    "help": "count calls, tokens and cost without a call",
+_STORE: _Options = {
+    "--store": {
+        "default": STORE,
+        "metavar": "FILE",
+        "help": f"the file in which the judge's replies are saved; default {STORE}",
+    },
+}
+EVALUATOR_OPTIONS: _Options = {
+    "--judge": {
+        "default": "none",
+        "metavar": "none|MODEL",
+        "help": "the model that judges; default none: no model is asked",
+    },
+    "--scorer": {
+        "metavar": "|".join([*SCORERS, "IMPORT:PATH"]),
+        "help": "what gives the scores; default llm with a judge, local without one. "
+        + "; ".join(f"{name}: {scorer.about}" for name, scorer in SCORERS.items()),
+    },
+}
+# Options of which each sets an argument of `build` with the same name. One that is not given keeps
+# the default that the argument has there.
+STAGE_OPTIONS: _Options = {
+    "--extractor": {
+        "metavar": "IMPORT:PATH",
+        "help": "your own function from texts to lists of points",
+    },
+    "--matcher": {
+        "metavar": "IMPORT:PATH",
+        "help": "your own function from pairs of lists of points to indices",
+    },
+    "--encoder": {
+        "metavar": "NAME",
+        "help": "the model that the bertscore scorer uses; default roberta-large",
+    },
+    "--joint": {
+        "action": "store_true",
+        "help": "ask the judge about all points of an answer in one call; by default a call "
+        "asks about one point",
+    },
+    "--max-score": {
+        "type": int,
+        "metavar": "N",
+        "help": "the highest score that the judge can give; default 10",
+    },
+    "--prompts": {
+        "metavar": "SET",
+        "help": "the judge's prompts: kit (default), paper, or a folder of templates",
+    },
+}
+# Options of which each sets a setting of `LLMJudge.of` with the same name.
+JUDGE_OPTIONS: _Options = {
+    "--base-url": {
+        "metavar": "URL",
+        "help": "the address of the judge's endpoint; default OPENAI_BASE_URL",
+    },
+    "--key-env": {
+        "metavar": "NAME",
+        "help": "the environment variable that holds the key; default OPENAI_API_KEY",
+    },
+    "--workers": {
+        "type": int,
+        "metavar": "N",
+        "help": "the largest number of calls under way at once; default 32",
+    },
+    "--timeout": {
+        "type": float,
+        "metavar": "SECONDS",
+        "help": "how long one reply may take, repeated calls included; default 600",
+    },
+    "--recorded": {
+        "action": "append",
+        "metavar": "FILE",
+        "help": "a file of recorded replies to use beside the store; may be given several times",
+    },
+    "--mode": {
+        "choices": ("live", "replay"),
+        "help": "live (default) asks for the replies that are not saved; replay never asks",
+    },
+    "--weights": {
+        "metavar": "REVISION",
+        "help": "the revision of the judge's weights; a reply saved under another revision is "
+        "not used",
+    },
+    "--seed": {
+        "type": none_or(int),
+        "metavar": "N|none",
+        "help": "the seed that every request sends; default 7",
+    },
+    "--temperature": {
+        "type": none_or(float),
+        "metavar": "T|none",
+        "help": "the temperature that every request sends; default 0",
+    },
+    "--thinking-tokens": {
+        "type": int,
+        "metavar": "N",
+        "help": "tokens added to the limit of each reply, for a model that thinks before it "
+        "answers; default 0",
+    },
+    "--prices": {
+        "metavar": "FILE",
+        "help": "a YAML file with the price of a million tokens: prompt, completion and, if it "
+        "differs, cached",
+    },
+    "--spend-limit": {
+        "type": float,
+        "metavar": "MONEY",
+        "help": "stop before a call that could make the judge cost more; needs --prices",
+    },
+}
+DRY_RUN: _Options = {
+    "--dry-run": {
+        "action": "store_true",
+        "help": "ask nothing: print how many calls and tokens the run takes at most and, with "
+        "--prices, what they cost",
+    },
+}
+
+
+# --- options of one command ---
+
+SCORE_OPTIONS: _Options = {
+    "--reference": {"required": True, "metavar": "FILE", "help": "the reference, a UTF-8 text"},
+    "--answer": {"required": True, "metavar": "FILE", "help": "the answer, a UTF-8 text"},
+    "--question": {
+        "default": "",
+        "metavar": "TEXT",
+        "help": "the question; the local evaluator gives its words less weight",
+    },
+}
+EVALUATE_OPTIONS: _Options = {
+    "triplets": {"metavar": "TRIPLETS", "help": "the file of questions with references"},
+    "answers": {"metavar": "ANSWERS", "help": "the file of answers to score"},
+    "-o --output": {
+        "required": True,
+        "metavar": "OUT.jsonl",
+        "help": "the file to write; it changes only when every answer has a result",
+    },
+    "--support": {
+        "choices": ("llm", "numbers"),
+        "help": "look in the context for each answer point (llm: the judge does), or for its "
+        "numbers",
+    },
+    "--metric": {
+        "metavar": "IMPORT:PATH",
+        "help": "your own metric in place of a scorer: a function from references and answers to "
+        "values",
+    },
+    "--scheduler": {
+        "metavar": "ADDRESS",
+        "help": "the address of a Dask cluster that evaluates; only without a judge",
+    },
+}
+REPORT_OPTIONS: _Options = {
+    "results": {
+        "metavar": "RESULTS",
+        "help": "the results that ems evaluate wrote, or the alignments.jsonl of a run",
+    },
+    "-o --output": {"required": True, "metavar": "FILE.html", "help": "the file to write"},
+}
+COMPARE_OPTIONS: _Options = {
+    "a": {
+        "metavar": "A",
+        "help": "the first file of results; alone, its models are compared",
+    },
+    "b": {
+        "metavar": "B",
+        "nargs": "?",
+        "help": "the second file of results: differences are a minus b",
+    },
+    "--metric": {"metavar": "NAME", "help": "the metric to compare; default all that both have"},
+}
+AGREE_OPTIONS: _Options = {
+    "results": {
+        "nargs": "+",
+        "metavar": "RESULTS",
+        "help": "results of ems evaluate; the metrics of several files are compared",
+    },
+    "labels": {"metavar": "LABELS", "help": "the CSV file of labels"},
+}
+REPLIES_OPTIONS: _Options = {
+    "action": {
+        "choices": ("export", "import"),
+        "help": "write replies as JSON lines, or read them",
+    },
+    "file": {"metavar": "FILE", "help": "the file to write, or to read"},
+    "--pending": {
+        "action": "store_true",
+        "help": "export the requests that have no reply yet, for a batch endpoint",
+    },
+}
+
+
+# --- commands ---
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command. The docstring of `run` describes it; the list of commands has the first line."""
+
+    run: Callable[[argparse.Namespace], int]
+    example: str
+    options: _Options
+    stage_options: _Options = field(default_factory=dict)
+    judge_options: _Options = field(default_factory=dict)
+
+
+COMMANDS = {
+    "score": Command(
+        commands.score_texts,
+        "--reference ref.txt --answer ans.txt --judge gpt-4o",
+        SCORE_OPTIONS | _JSON | EVALUATOR_OPTIONS | _STORE,
+        STAGE_OPTIONS,
+        JUDGE_OPTIONS,
+    ),
+    "evaluate": Command(
+        commands.evaluate_files,
+        "triplets.jsonl answers.csv -o results.jsonl",
+        EVALUATE_OPTIONS | _CLUSTER | _JSON | EVALUATOR_OPTIONS | _STORE,
+        STAGE_OPTIONS,
+        JUDGE_OPTIONS | DRY_RUN,
+    ),
+    "report": Command(
+        commands.write_report, "results.jsonl -o report.html", REPORT_OPTIONS | _CLUSTER
+    ),
+    "compare": Command(
+        commands.compare_files, "before.jsonl after.jsonl", COMPARE_OPTIONS | _CLUSTER | _JSON
+    ),
+    "agree": Command(commands.show_agreement, "results.jsonl labels.csv", AGREE_OPTIONS),
+    "replies": Command(
+        commands.move_replies, "export --pending batch.jsonl", REPLIES_OPTIONS | _STORE
+    ),
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit status. What argparse does not understand exits with status 2."""
-    if isinstance(sys.stdout, io.TextIOWrapper):  # not every terminal has a dash or an arrow
+    """Run one command; returns the exit status. argparse exits with 2 for what it does not know."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Some terminals cannot show a dash or an arrow.
         sys.stdout.reconfigure(errors="replace")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    arguments = sys.argv[1:] if argv is None else list(argv)
     try:
-        arguments = sys.argv[1:] if argv is None else list(argv)
         if arguments[:1] == ["reproduce"]:
-            return reproduce(arguments[1:])
+            return commands.run_notebooks(arguments[1:])
         args = _parser().parse_args(arguments)
-        return args.run(args)
+        command = COMMANDS[args.command]
+        args.stage_settings = _given(args, command.stage_options)
+        args.judge_settings = _given(args, command.judge_options)
+        return command.run(args)
     except InputError as error:
         notify(f"ems: {error}")
         return 2
-    except BrokenPipeError:  # `| head` has read enough
+    except BrokenPipeError:
+        # The program that reads the output, such as `head`, has ended.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except KeyboardInterrupt as stop:
-        notify(f"ems: {str(stop) or 'stopped'}")
+    except KeyboardInterrupt as interrupt:
+        notify(f"ems: {str(interrupt) or 'stopped'}")
         return 128 + signal.SIGINT
 
 
@@ -90,421 +311,39 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ems",
         description="Extract, match, and score: judge long answers about long texts.",
-        epilog="`ems COMMAND -h` explains a command. Exit status: 0 done; 2 bad input; 3 done, but under "
-        "95 % of the points or of the answers have a score.",
+        epilog="`ems COMMAND -h` explains a command. Exit status: 0 done; 2 bad input; 3 done, "
+        "but less than 95 % of the points or of the answers have a score.",
     )
     parser.add_argument("--version", action="version", version=f"ems {__version__}")
-    commands = parser.add_subparsers(
+    subparsers = parser.add_subparsers(
         metavar="COMMAND", title="commands", required=True, dest="command"
     )
-    for add in (_score, _evaluate, _report, _compare, _agree, _replies, _reproduce):
-        add(commands)
+    for name, command in COMMANDS.items():
+        description = str(command.run.__doc__)
+        subparser = subparsers.add_parser(
+            name,
+            help=description.splitlines()[0],
+            description=description,
+            epilog=f"example: ems {name} {command.example}",
+            allow_abbrev=False,
+        )
+        _add(subparser, command.options)
+        # The parsed arguments have no entry for an option of a group that is not given.
+        stages = subparser.add_argument_group("stages", argument_default=argparse.SUPPRESS)
+        _add(stages, command.stage_options)
+        judge = subparser.add_argument_group("judge", argument_default=argparse.SUPPRESS)
+        _add(judge, command.judge_options)
+    # `main` hands the arguments of this command on before they are parsed.
+    subparsers.add_parser("reproduce", help="Run the notebooks of a profile.")
     return parser
 
 
-def _command(commands: Any, run: Callable[..., int], example: str) -> Callable[..., Any]:
-    """Add a command, named and described as the function that runs it; returns what adds an argument."""
-    about = str(run.__doc__)
-    command = commands.add_parser(
-        run.__name__,
-        help=about.partition(":")[0],
-        description=about,
-        epilog=f"example: {example}",
-        allow_abbrev=False,
-    )
-    command.set_defaults(run=run)
-    return command.add_argument
+def _add(group: Any, options: _Options) -> None:
+    for names, settings in options.items():
+        group.add_argument(*names.split(), **settings)
 
 
-def _score(commands: Any) -> None:
-    add = _command(commands, score, "ems score --reference ref.txt --answer ans.txt --judge gpt-4o")
-    add("--reference", required=True, metavar="FILE", help="text of the reference, UTF-8")
-    add("--answer", required=True, metavar="FILE", help="text of the answer, UTF-8")
-    add("--question", default="", metavar="TEXT", help="what is answered: its words weigh less")
-    _add_stages(add)
-
-
-def score(args: argparse.Namespace) -> int:
-    """One answer against one reference: two text files."""
-    reference, answer = read_text(args.reference), read_text(args.answer)
-    evaluator = build(_judge(args), args.scorer, **_stages(args))
-    result = evaluator.score(reference, answer, args.question)
-    print(json.dumps({"metric": metric_of(result), **result.to_dict()}) if args.json else result)
-    return _status(list(values_of(result, "")), Counter([result.reason]), evaluator.failures)
-
-
-def _evaluate(commands: Any) -> None:
-    add = _command(commands, evaluate, "ems evaluate triplets.jsonl answers.csv -o results.jsonl")
-    add("triplets", metavar="TRIPLETS", help="questions with references")
-    add("answers", metavar="ANSWERS", help="the answers to score")
-    add(
-        "-o",
-        "--output",
-        required=True,
-        metavar="OUT.jsonl",
-        help="file to write when all are scored",
-    )
-    add("--cluster", **CLUSTER)
-    add("--dry-run", **DRY_RUN, default=argparse.SUPPRESS)
-    add(
-        "--support",
-        choices=("llm", "numbers"),
-        help="check points, or their numbers, against the context",
-    )
-    add(
-        "--metric",
-        metavar="IMPORT:PATH",
-        help="your own: a function from references and answers to values",
-    )
-    add("--scheduler", metavar="ADDRESS", help="of a Dask cluster, for evaluation without a judge")
-    _add_stages(add)
-
-
-def _add_stages(add: Callable[..., Any]) -> None:
-    """What a judge and stages are made of: an option that is not given keeps the default that these have."""
-    add("--json", **JSON)
-    add("--judge", default="none", metavar="none|MODEL", help="model that judges; default none")
-    add(
-        "--scorer",
-        metavar="llm|rouge|bertscore|bleu|coverage|judge|local|ragchecker|IMPORT:PATH",
-        help="default llm with a judge, else local",
-    )
-    add("--store", default=STORE, metavar="FILE", help=f"the judge's replies; default {STORE}")
-    add = partial(add, default=argparse.SUPPRESS)
-    add(
-        "--extractor",
-        metavar="IMPORT:PATH",
-        help="your own: a function from texts to lists of points",
-    )
-    add(
-        "--matcher",
-        metavar="IMPORT:PATH",
-        help="your own: a function from pairs of lists to indices",
-    )
-    add("--encoder", metavar="NAME", help="model for bertscore; default roberta-large")
-    add("--joint", action="store_true", help="ask the judge about all points of an answer at once")
-    add("--max-score", type=int, metavar="N", help="the judge's best score; default 10")
-    add(
-        "--prompts",
-        metavar="SET",
-        help="the judge's: kit (default), paper or a folder of templates",
-    )
-    add(
-        "--base-url", metavar="URL", help="address of the judge's endpoint; default OPENAI_BASE_URL"
-    )
-    add(
-        "--key-env",
-        metavar="NAME",
-        help="environment variable with its key; default OPENAI_API_KEY",
-    )
-    add("--workers", type=int, metavar="N", help="questions under way at once; default 32")
-    add("--timeout", type=float, metavar="SECONDS", help="for one reply; default 600")
-    add("--recorded", action="append", metavar="FILE", help="recorded replies to use as well")
-    add(
-        "--mode",
-        choices=("live", "replay"),
-        help="live asks for what is not saved (default), replay never",
-    )
-    add(
-        "--weights",
-        metavar="REVISION",
-        help="of the judge: a reply belongs to the weights it was made with",
-    )
-    add("--seed", type=_or_none(int), metavar="N|none", help="sent with every question; default 7")
-    add(
-        "--temperature",
-        type=_or_none(float),
-        metavar="T|none",
-        help="sent with every question; default 0",
-    )
-    add(
-        "--thinking-tokens",
-        type=int,
-        metavar="N",
-        help="room for a model that thinks first; default 0",
-    )
-    add(
-        "--prices",
-        metavar="FILE",
-        help="YAML: money for a million tokens as prompt, completion and cached",
-    )
-    add("--spend-limit", type=float, metavar="MONEY", help="stop before the judge costs more")
-
-
-def _or_none(kind: Callable[[str], float]) -> Callable[[str], float | None]:
-    def number(text: str) -> float | None:
-        return None if text == "none" else kind(text)
-
-    return number
-
-
-def evaluate(args: argparse.Namespace) -> int:
-    """Many answers: a table of means on the screen, and a line per answer in the output file.
-
-    Files are JSON lines, a JSON array or CSV with a header. A triplet has id, question and reference (or
-    points), if you like context and group (such as a company); an answer has triplet_id, model and answer.
-    """
-    _keep(args.output, args.triplets, args.answers, args.store, *getattr(args, "recorded", []))
-    if args.metric and args.scorer:
-        raise InputError(
-            "--metric takes the place of a scorer: leave --scorer out, or evaluate twice"
-        )
-    judge = _judge(args)
-    evaluator = (
-        OwnMetric(args.metric) if args.metric else build(judge, args.scorer, **_stages(args))
-    )
-    results = _results(args, judge, evaluator)
-    if judge is not None and "dry_run" in args:
-        deque(results, 0)  # counted by a judge that plans
-        print(plan_text({judge.name: judge.usage()}))
-        return 0
-    rows: list[Row] = []
-    reasons: Counter[str] = Counter()
-
-    def lines() -> Iterator[dict[str, Any]]:
-        for result in results:
-            rows.extend(values_of(result, metric_of(result)))
-            reasons[result.reason] += 1
-            yield {"metric": metric_of(result), **result.to_dict()}
-
-    write_jsonl(args.output, lines())
-    _show(args, judge, rows, results if args.support else ())
-    return _status(rows, reasons, evaluator.failures)
-
-
-def _results(args: argparse.Namespace, judge: LLMJudge | None, evaluator: Any) -> Any:
-    """The results one after the other, or as a list where their points are checked against the documents."""
-    from .data import check_join, records
-    from .support.supporter import check_by_judge, check_numbers
-
-    if args.support and not hasattr(evaluator, "extractor"):
-        raise InputError(
-            "--support checks points, and this scorer or metric has none; leave it out"
-        )
-    if args.support == "llm" and judge is None:
-        raise InputError("--support llm asks a judge; name one, or give --support numbers")
-    triplets = [
-        t if args.support else replace(t, context=None) for t in records(args.triplets, Triplet)
-    ]
-    again = Path(args.answers).is_file()  # then read twice, first for errors, and no text kept
-    found = [
-        replace(answer, answer="") if again else answer for answer in records(args.answers, Answer)
-    ]
-    for model, missing in check_join(triplets, found).items():
-        notify(
-            f"ems: {model} left {len(missing)} of {len(triplets)} triplets unanswered, e.g. {missing[0]}"
-        )
-    answers = records(args.answers, Answer) if again else iter(found)
-    if not args.scheduler:
-        results = evaluator.stream(triplets, answers, None if "dry_run" in args else len(found))
-    elif judge is not None or args.metric:
-        raise InputError(
-            "--scheduler spreads stages without a judge; a judge scales by its endpoint: more "
-            "--workers, or a batch endpoint (ems replies export --pending)"
-        )
-    else:
-        from .distributed import stream
-
-        results = stream(
-            args.scheduler, triplets, list(answers), scorer=args.scorer, **_stages(args)
-        )
-    contexts = {triplet.id: triplet.context or "" for triplet in triplets}
-    if args.support == "numbers":
-        return check_numbers(list(results), contexts)
-    if judge is not None and args.support:
-        return check_by_judge(list(results), contexts, judge, _stages(args).get("prompts"))
-    return results
-
-
-def _show(
-    args: argparse.Namespace, judge: LLMJudge | None, rows: list[Row], checked: Sequence[Any]
-) -> None:
-    """The means with their intervals; then what the documents say, and what the judge was asked."""
-    from .analysis.stats import summarise
-    from .analysis.tables import as_text, means_table
-    from .support.supporter import support_table
-
-    summary = summarise(of_rows(rows), cluster=args.cluster)
-    if args.json:
-        print(summary.to_json(orient="records"))
-    else:
-        print(as_text(means_table(summary)))
-        if checked:
-            print(f"\nThe answers' points in the documents:\n{as_text(support_table(checked))}")
-    if judge is not None:
-        print(as_text(usage_table({judge.name: judge.usage()})), file=sys.stderr)
-
-
-def _status(rows: Sequence[Row], reasons: Counter[str], failures: Counter[str]) -> int:
-    """The exit status; on stderr the results' commonest reasons, and what is unscored where it is not 0."""
-    answers = [dict(zip(COLUMNS, row, strict=True)) for row in rows if row[1] in ("F1", "Score")]
-    units, unscored = (sum(answer[name] for answer in answers) for name in ("units", "unscored"))
-    lost = sum(math.isnan(answer["value"]) for answer in answers)
-    del reasons[""]
-    for reason, times in reasons.most_common(3):
-        notify(f"ems: {times} of {len(answers)} answers: {reason}")
-    if (
-        lost < len(answers)
-        and unscored <= (1 - ENOUGH) * units
-        and lost <= (1 - ENOUGH) * len(answers)
-    ):
-        return 0
-    notify(
-        f"ems: {unscored} of {units} points are unscored, {lost} of {len(answers)} answers altogether; the "
-        "values speak for the rest only"
-    )
-    for why, times in failures.most_common():
-        hint = (
-            "; a model that thinks first needs --thinking-tokens"
-            if why.endswith(": length")
-            else ""
-        )
-        notify(f"ems: {times} replies could not be used, {why}{hint}; another --store asks anew")
-    return 3
-
-
-def _judge(args: argparse.Namespace) -> LLMJudge | None:
-    """The judge that the options name; None for none, and then InputError for options that are about one."""
-    if args.judge == "none":
-        needy = (*OF_THE_JUDGE, "joint", "max_score", "prompts", "dry_run")
-        if idle := [name for name in vars(args) if name in needy]:
-            raise InputError(
-                f"--{idle[0].replace('_', '-')} needs a judge; name one with --judge MODEL, or "
-                "leave the option out"
-            )
-        return None
-    from .judge.client import LLMJudge
-
-    settings = {name: value for name, value in vars(args).items() if name in OF_THE_JUDGE}
-    if "prices" in settings:
-        settings["prices"] = parse_yaml(read_text(settings["prices"]), settings["prices"])
-    if "dry_run" in args:
-        settings["mode"] = "plan"
-    return LLMJudge.of(
-        {"mode": "live", "store": args.store, "model": args.judge} | settings, Path(), Path()
-    )
-
-
-def _stages(args: argparse.Namespace) -> dict[str, Any]:
-    stages = {name: value for name, value in vars(args).items() if name in OF_STAGES}
-    if "prompts" in stages:
-        stages["prompts"] = Prompts.named(stages["prompts"])
-    return stages
-
-
-def _report(commands: Any) -> None:
-    add = _command(commands, report, "ems report results.jsonl -o report.html")
-    add("results", metavar="RESULTS", help="results of ems evaluate, or a run's alignments.jsonl")
-    add("-o", "--output", required=True, metavar="FILE.html", help="file to write")
-    add("--cluster", **CLUSTER)
-
-
-def report(args: argparse.Namespace) -> int:
-    """Results as one HTML file: a summary with intervals, and the points of each answer."""
-    from .analysis.report import save_report
-    from .data import worst_results
-
-    _keep(args.output, args.results)
-    results, rows = worst_results(args.results)
-    print(
-        save_report(
-            results, args.output, of_rows(rows).assign(group=lambda frame: frame[args.cluster])
-        )
-    )
-    return 0
-
-
-def _compare(commands: Any) -> None:
-    add = _command(commands, compare, "ems compare before.jsonl after.jsonl")
-    add("a", metavar="A", help="results to compare with; alone, its models are compared")
-    add(
-        "b",
-        metavar="B",
-        nargs="?",
-        help="results to compare: a difference above 0 is in their favour",
-    )
-    add("--metric", metavar="NAME", help="which one, where a file holds several")
-    add("--cluster", **CLUSTER)
-    add("--json", **JSON)
-
-
-def compare(args: argparse.Namespace) -> int:
-    """Two files of results, or the models of one: B less A on the same questions, joined by model as well."""
-    from .analysis import compare as comparison
-
-    tables = comparison.compare(args.a, args.b, metric=args.metric, cluster=args.cluster)
-    rows = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}
-    print(json.dumps(rows) if args.json else comparison.text(tables))
-    return 0
-
-
-def _agree(commands: Any) -> None:
-    add = _command(commands, agree, "ems agree results.jsonl labels.csv")
-    add(
-        "results",
-        nargs="+",
-        metavar="RESULTS",
-        help="results of ems evaluate; several are compared",
-    )
-    add("labels", metavar="LABELS", help="CSV file of labels")
-
-
-def agree(args: argparse.Namespace) -> int:
-    """Results beside your labels: how well metrics agree with them.
-
-    LABELS is a file of triplet_id, model and label (0 or 1, or a grade).
-    """
-    from .analysis.labels import agreement_text
-
-    print(agreement_text(args.results, args.labels))
-    return 0
-
-
-def _replies(commands: Any) -> None:
-    add = _command(commands, replies, "ems replies export --pending batch.jsonl")
-    add("action", choices=("export", "import"), help="write replies as JSON lines, or read them")
-    add("file", metavar="FILE", help="file to write, or to read")
-    add(
-        "--pending", action="store_true", help="export the requests that wait, for a batch endpoint"
-    )
-    add("--store", default=STORE, metavar="FILE", help=f"default {STORE}")
-
-
-def replies(args: argparse.Namespace) -> int:
-    """Saved replies: to take elsewhere, or from a batch endpoint."""
-    from .judge.store import Replies
-
-    if args.action == "export":
-        _keep(args.file, args.store)
-        if not Path(args.store).exists():
-            raise InputError(f"{args.store}: no such store; --store names one that a run has made")
-    store = Replies(args.store)
-    if args.action == "import":
-        print(", ".join(f"{times} {what}" for what, times in store.import_file(args.file).items()))
-    elif args.pending:
-        print(f"{store.export_pending(args.file)} pending requests written to {args.file}")
-    else:
-        print(f"{store.export(args.file)} replies written to {args.file}")
-    return 0
-
-
-def _reproduce(commands: Any) -> None:
-    commands.add_parser(
-        "reproduce", help="Run the notebooks of a profile", add_help=False, prefix_chars="\0"
-    ).add_argument("rest", nargs="*")
-
-
-def reproduce(arguments: Sequence[str]) -> int:
-    """Run the notebooks of a profile in a clone of the project, as notebooks/run.py does."""
-    runner = Path("notebooks", "run.py")
-    if not runner.is_file():
-        raise InputError(f"no {runner} in {Path.cwd()}; run this in a clone of the project")
-    return int(runpy.run_path(str(runner))["main"](arguments))
-
-
-def _keep(out: str, *read: str) -> None:
-    """InputError when what a command would write is a folder, or one of the files that it reads."""
-    if Path(out).is_dir():
-        raise InputError(f"{out} is a folder; name a file in it to write")
-    if Path(out).resolve() in [Path(path).resolve() for path in read]:
-        raise InputError(f"{out} is also read by this command and would be lost; name another file")
+def _given(args: argparse.Namespace, options: _Options) -> dict[str, Any]:
+    """Those of the options that the user has given, by the names that `build` or the judge has."""
+    names = [option.removeprefix("--").replace("-", "_") for option in options]
+    return {name: getattr(args, name) for name in names if name in args}

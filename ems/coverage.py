@@ -1,6 +1,7 @@
-"""Coverage: each point of either text held against the whole other text. Ours, not the paper's eq. 7.
+"""Coverage: how far each point of one text is stated by the other text as a whole.
 
-Coverage(local) goes by words and numbers and asks nobody; Coverage(LLM) asks a judge twice per answer.
+Nothing is matched. This is ours; it is not the paper's equation 7. Coverage(local) compares words
+and numbers and asks nobody. Coverage(LLM) asks a judge twice for each answer.
 """
 
 from __future__ import annotations
@@ -13,32 +14,34 @@ from functools import partial
 from types import SimpleNamespace
 
 from .extract import Extractor
-from .judge import Judge, Request, as_judge
+from .judge import Judge, Request, as_judge, ask_values
 from .local.words import SIGNATURE, cover, unread_scripts
 from .metrics import coverage_scores
 from .pipeline import Evaluator, is_lost
 from .prompts import Prompts, numbered, sanitized
-from .reading import parsed, read_numbers, read_rows, read_score
+from .reading import read_numbers, read_rows, read_score
 from .results import CoverageResult, EMSResult
-from .score import MAX_TOKENS, SCORES_SCHEMA, scale
+from .score import NUMBER_TOKENS, SCORES_SCHEMA, scale
 from .types import Answer, Points, Scores, Triplet
 
 COVERAGE_SCHEMA = SCORES_SCHEMA | {
     "properties": dict.fromkeys(("scores", "contradicted"), SCORES_SCHEMA["properties"]["scores"]),
     "required": ["scores", "contradicted"],
 }
-Key = tuple[str, str]  # triplet and model; of a reference the model is ""
-Covered = tuple[Scores, tuple[int, ...]]  # of one side's points: scores, and which are contradicted
+_Side = tuple[Points, str]  # the points of one text, and the other text
+_Judgement = tuple[Scores, tuple[int, ...]]  # scores of points, and which are contradicted
 
 
 class Coverage(Evaluator[CoverageResult]):
     """Recall, precision and F1 from how far each point is stated by the other text as a whole.
 
-    Without a judge by words (`local.words`), and points weigh as much as their words. With one by its whole
-    numbers 0 .. `max_score`, divided by `max_score`, and points weigh the same: two calls an answer, one for
-    each side's points. A side without points, or held against an empty text, costs no call and scores 0.
-    Points that were given with the triplet keep their own weights. The judge also names the points that the
-    other text contradicts; they keep the score that they got.
+    Without a judge the points are compared by their words and numbers (`local.words`), and points
+    weigh as much as their words. With a judge a point's score is a whole number from 0 to
+    `max_score`, divided by `max_score`, and all points weigh the same. The judge is asked twice for
+    an answer, once about the points of each side. A side without points, and one whose other text
+    is empty, costs no call; its points score 0. Points that were given with the triplet keep their
+    own weights. The judge also names the points that the other text contradicts, which does not
+    change their scores.
     """
 
     def __init__(
@@ -48,123 +51,157 @@ class Coverage(Evaluator[CoverageResult]):
         prompts: Prompts | None = None,
         max_score: int = 10,
     ):
-        self.extractor, self.prompts = extractor, prompts or Prompts()
-        self.max_score, self.scale = max_score, scale(max_score)
+        self.extractor = extractor
         self.judge = None if judge is None else as_judge(judge)
-        self._failures: Counter[str] = Counter()
-        by_words = SimpleNamespace(signature=SIGNATURE)
-        by_judge = SimpleNamespace(
-            signature=f"llm:{self.prompts.signature('coverage')},max={max_score}",
-            judge=self.judge,
-            failures=self._failures,
-        )
-        super().__init__(extract=extractor, coverage=by_judge if self.judge else by_words)
+        self.prompts = prompts or Prompts()
+        self.max_score = max_score
+        self.scale = scale(max_score)
+        if self.judge is None:
+            stage = SimpleNamespace(signature=SIGNATURE)
+        else:
+            stage = SimpleNamespace(
+                signature=f"llm:{self.prompts.signature('coverage')},max={max_score}",
+                judge=self.judge,
+                failures=Counter(),
+            )
+        super().__init__(extract=extractor, coverage=stage)
 
     def batch(
         self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]
     ) -> list[CoverageResult]:
-        """Extract the points of both sides, and cover them."""
-        asked = {answer.triplet_id: triplets[answer.triplet_id] for answer in answers}
-        return covered(
-            self.points_of(self.extractor, triplets, answers), self, asked.values(), answers
-        )
+        """Extract the points of both sides, and score them."""
+        results = self.points_of(self.extractor, triplets, answers)
+        return self.of_results(results, triplets.values(), answers)
 
-    def scored(
-        self, results: Sequence[CoverageResult], texts: Mapping[Key, str]
+    def of_results(
+        self, results: Sequence[EMSResult], triplets: Iterable[Triplet], answers: Iterable[Answer]
     ) -> list[CoverageResult]:
-        """The results with scores and weights, by words or by the judge; no metrics yet."""
+        """Coverage of the points that results have, which this extractor must have made.
+
+        `triplets` and `answers` have the whole texts, in any order.
+        """
+        signature = self.signature
+        coverages = [_without_scores(result, signature) for result in results]
+        readable = [i for i, result in enumerate(results) if not is_lost(result)]
+        unscored = [coverages[i] for i in readable]
         if self.judge is None:
-            return [_by_words(r) for r in results]
-        sides: list[
-            tuple[Points, str]
-        ] = []  # of each result the reference's points, then the answer's
-        for r in results:
-            sides += [
-                (r.ref_points, sanitized(texts[r.triplet_id, r.model])),
-                (r.ans_points, sanitized(texts[r.triplet_id, ""])),
-            ]
-        asked = [i for i, (points, other) in enumerate(sides) if points and other]
-        replies = self.judge.ask([self._request(*sides[i]) for i in asked], "cover points")
-        found: list[Covered] = [((0.0,) * len(points), ()) for points, _ in sides]
-        for i, reply in zip(asked, replies, strict=True):
-            count = len(sides[i][0])
-            found[i] = parsed(
-                reply, partial(self._read, count=count), "coverage", self._failures
-            ) or ((None,) * count, ())
-        return [
-            replace(
-                r, ref_score=ref[0], contradicted=ref[1], ans_score=ans[0], ans_contradicted=ans[1]
+            scored = [_by_words(coverage) for coverage in unscored]
+        else:
+            scored = self._by_judge(self.judge, unscored, triplets, answers)
+        for i, coverage in zip(readable, scored, strict=True):
+            coverages[i] = _with_metrics(coverage)
+        return coverages
+
+    def _by_judge(
+        self,
+        judge: Judge,
+        results: Sequence[CoverageResult],
+        triplets: Iterable[Triplet],
+        answers: Iterable[Answer],
+    ) -> list[CoverageResult]:
+        by_id = {triplet.id: triplet for triplet in triplets}
+        texts = {(answer.triplet_id, answer.model): answer.answer for answer in answers}
+        sides = []
+        for result in results:
+            answer = texts[result.triplet_id, result.model]
+            sides.append((result.ref_points, sanitized(answer)))
+            reference = _reference_text(by_id[result.triplet_id])
+            sides.append((result.ans_points, sanitized(reference)))
+        judgements = iter(self._ask(judge, sides))
+        scored = []
+        for result in results:
+            ref_score, contradicted = next(judgements)
+            ans_score, ans_contradicted = next(judgements)
+            scored.append(
+                replace(
+                    result,
+                    ref_score=ref_score,
+                    ans_score=ans_score,
+                    contradicted=contradicted,
+                    ans_contradicted=ans_contradicted,
+                )
             )
-            for r, ref, ans in zip(results, found[::2], found[1::2], strict=True)
-        ]
+        return scored
+
+    def _ask(self, judge: Judge, sides: Sequence[_Side]) -> list[_Judgement]:
+        """The judge's scores of each side's points; None for those of a reply that is lost."""
+        judgements: list[_Judgement] = [((0.0,) * len(points), ()) for points, _ in sides]
+        asked = [i for i, (points, other) in enumerate(sides) if points and other]
+        requests = [self._request(*sides[i]) for i in asked]
+        failures = self.stages["coverage"].failures
+        values = ask_values(judge, requests, failures, "cover points")
+        for i, judgement in zip(asked, values, strict=True):
+            points, _ = sides[i]
+            judgements[i] = judgement or ((None,) * len(points), ())
+        return judgements
 
     def _request(self, points: Points, other: str) -> Request:
         prompt = self.prompts.fill("coverage", points=numbered(points), text=other, **self.scale)
-        assumed = json.dumps({"scores": [self.max_score] * len(points), "contradicted": []})
+        longest = {"scores": [self.max_score] * len(points), "contradicted": []}
         return Request(
             "coverage",
             prompt,
-            MAX_TOKENS + 12 * len(points),
+            NUMBER_TOKENS + 12 * len(points),
             COVERAGE_SCHEMA,
-            assumed=lambda: assumed,
+            assumed=partial(json.dumps, longest),
             read=partial(self._read, count=len(points)),
         )
 
-    def _read(self, text: str, count: int) -> Covered | None:
-        """Each point's score, and the contradicted points; None where either list cannot be read."""
+    def _read(self, text: str, count: int) -> _Judgement | None:
+        """What a reply says of `count` points; None where either of its lists cannot be read."""
+        if "contradicted" not in text:
+            return None  # a bare list of numbers would be read as both lists
         scores = read_rows(text, "scores", count, partial(read_score, max_score=self.max_score))
-        # Looked for by its name: a bare list of numbers would be read as both.
-        named = read_numbers(text, "contradicted", count) if "contradicted" in text else None
-        return None if scores is None or named is None else (tuple(scores), tuple(named))
+        contradicted = read_numbers(text, "contradicted", count)
+        if scores is None or contradicted is None:
+            return None
+        return tuple(scores), tuple(contradicted)
 
 
-def covered(
-    results: Sequence[EMSResult],
-    coverage: Coverage,
-    triplets: Iterable[Triplet],
-    answers: Iterable[Answer],
-) -> list[CoverageResult]:
-    """Coverage of the points that results have; the extractor of `coverage` is the one that made them."""
-    texts: dict[Key, str] = {
-        (t.id, ""): t.reference or "\n".join(p.text for p in t.points) for t in triplets
-    }
-    texts |= {(a.triplet_id, a.model): a.answer for a in answers}
-    signature = coverage.signature
-    unscored = [
-        CoverageResult(
-            r.triplet_id,
-            r.model,
-            r.ref_points,
-            r.ans_points,
-            ref_score=(None,) * len(r.ref_points),
-            ans_score=(None,) * len(r.ans_points),
-            ref_weights=r.ref_weights,
-            question=r.question,
-            group=r.group,
-            signature=signature,
-            unscored=r.unscored if is_lost(r) else 0,
-            reason=r.reason if is_lost(r) else "",
-        )
-        for r in results
-    ]
-    scored = iter(coverage.scored([r for r in unscored if not is_lost(r)], texts))
-    return [r if is_lost(r) else _with_metrics(next(scored)) for r in unscored]
+def _reference_text(triplet: Triplet) -> str:
+    """The reference; where a triplet has given points instead, these."""
+    return triplet.reference or "\n".join(point.text for point in triplet.points)
 
 
-def _by_words(r: CoverageResult) -> CoverageResult:
-    found = cover(r.ref_points, r.ans_points, r.question)
-    scripts = ", ".join(unread_scripts(" ".join(r.ref_points + r.ans_points)))
+def _without_scores(result: EMSResult, signature: dict[str, str]) -> CoverageResult:
+    """The points of a result. All are unscored if those of a side could not be read."""
+    coverage = CoverageResult(
+        result.triplet_id,
+        result.model,
+        result.ref_points,
+        result.ans_points,
+        ref_score=(None,) * len(result.ref_points),
+        ans_score=(None,) * len(result.ans_points),
+        ref_weights=result.ref_weights,
+        question=result.question,
+        group=result.group,
+        signature=signature,
+    )
+    if is_lost(result):
+        return replace(coverage, unscored=result.unscored, reason=result.reason)
+    return coverage
+
+
+def _by_words(result: CoverageResult) -> CoverageResult:
+    words = cover(result.ref_points, result.ans_points, result.question)
+    scripts = unread_scripts(" ".join(result.ref_points + result.ans_points))
+    reason = ""
+    if scripts:
+        reason = f"the local evaluator does not read this script: {', '.join(scripts)}"
     return replace(
-        r,
-        ref_score=found.ref_score,
-        ans_score=found.ans_score,
-        nearest=found.nearest,
-        ref_weights=r.ref_weights or found.ref_weights,
-        ans_weights=found.ans_weights,
-        reason=f"the local evaluator does not read this script: {scripts}" if scripts else "",
+        result,
+        ref_score=words.ref_score,
+        ans_score=words.ans_score,
+        nearest=words.nearest,
+        ref_weights=result.ref_weights or words.ref_weights,
+        ans_weights=words.ans_weights,
+        reason=reason,
     )
 
 
-def _with_metrics(r: CoverageResult) -> CoverageResult:
-    m = coverage_scores(r.ref_score, r.ans_score, r.ref_weights, r.ans_weights)
-    return replace(r, **asdict(m) | {"reason": "; ".join(filter(None, (r.reason, m.reason)))})
+def _with_metrics(result: CoverageResult) -> CoverageResult:
+    metrics = coverage_scores(
+        result.ref_score, result.ans_score, result.ref_weights, result.ans_weights
+    )
+    reasons = [reason for reason in (result.reason, metrics.reason) if reason]
+    return replace(result, **asdict(metrics) | {"reason": "; ".join(reasons)})

@@ -1,6 +1,7 @@
 """Stages and metrics of your own: functions or import paths, signed by their source.
 
-They are called with many inputs at once (`KINDS`) and return an entry for each; None means unscored.
+They are called with many inputs at once (`_CALLS`) and return an entry for each; None means
+unscored.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from typing import Any
 from .score import PairScorer
 from .types import InputError
 
-# By kind: what a function is called with, and what an entry is of what it returns.
-KINDS = {
+# By kind: what a function is called with, and what it returns for each.
+_CALLS = {
     "extractor": ("texts", "a list of texts"),
     "matcher": ("pairs of point lists", "an index or -1 for each reference point"),
     "scorer": ("pairs of points", "a number in [0, 1]"),
@@ -42,7 +43,11 @@ def load(path: str) -> Any:
 
 
 def as_stage(given: Any, kind: str) -> Any:
-    """An extractor, matcher, scorer or metric: what has a `signature` as it is, a function with one given."""
+    """An extractor, matcher, scorer or metric from a function or its import path.
+
+    It is signed with the function's name and a hash of its source. An object that has a `signature`
+    comes back as it is.
+    """
     stage = load(given) if isinstance(given, str) else given
     if hasattr(stage, "signature"):
         return stage
@@ -54,40 +59,42 @@ def as_stage(given: Any, kind: str) -> Any:
         digest = hashlib.sha256(inspect.getsource(source).encode()).hexdigest()[:8]
     except (OSError, TypeError):  # typed into a console, or not written in Python
         digest = "source unknown"
-    call: Any = partial(_called, stage, kind, name)
+    call: Any = partial(_checked_call, stage, kind, name)
     call.signature = f"{name}:{digest}"
     if kind == "scorer":
         return PairScorer(call.signature, lambda *sides: call(list(zip(*sides, strict=True))))
     return call
 
 
-def _called(function: Any, kind: str, name: str, *items: Sequence[Any]) -> list[Any]:
-    """What a function returns, an entry for each input. InputError for anything else; its own errors pass."""
-    takes, gives = KINDS[kind]
-    asked = (
-        f"{name} takes {takes}, {len(items[0])} here, and must return {gives}, or None, for each"
-    )
-    given = function(*items)
+def _checked_call(function: Any, kind: str, name: str, *inputs: Sequence[Any]) -> list[Any]:
+    """What a function returns, an entry for each input.
+
+    InputError for anything else. The function's own errors pass through.
+    """
+    takes, gives = _CALLS[kind]
+    n = len(inputs[0])
+    contract = f"{name} takes {takes}, {n} here, and must return {gives}, or None, for each"
+    returned = function(*inputs)
     try:
-        # nan, which is not equal to itself, is none
-        entries = [
-            None if entry is None or entry != entry else _read(kind, entry) for entry in given
-        ]
+        entries = [_entry(kind, entry) for entry in returned]
     except (TypeError, ValueError):
-        raise InputError(f"{asked}; got {given!r:.80}") from None
-    if len(entries) != len(items[0]):
-        raise InputError(f"{asked}; got {len(entries)}")
+        raise InputError(f"{contract}; got {returned!r:.80}") from None
+    if len(entries) != n:
+        raise InputError(f"{contract}; got {len(entries)}")
     return entries
 
 
-def _read(kind: str, entry: Any) -> Any:
+def _entry(kind: str, entry: Any) -> Any:
     """An entry as the kit keeps it; TypeError or ValueError for one of another kind."""
+    if entry is None or entry != entry:  # nan, which is not equal to itself, is unscored
+        return None
     if kind == "matcher":
         return tuple(None if i is None else index(i) for i in entry)
     if kind == "extractor":
         if isinstance(entry, str) or not all(isinstance(text, str) for text in entry):
             raise TypeError
         return tuple(entry)
-    if not 0 <= (number := float(entry)) <= 1:
+    number = float(entry)
+    if not 0 <= number <= 1:
         raise ValueError
     return number

@@ -1,6 +1,7 @@
-"""A user's rows in: triplets, answers and results, each row checked, from a file or a data frame.
+"""Triplets, answers and results of the user: each row is checked, from a file or a data frame.
 
-Files are JSON lines, a JSON array, or CSV with a header. An error names file, line, field and what came.
+Files are JSON lines, a JSON array, or CSV with a header. An error names the file, the line, the
+field and the value.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import cache
 from heapq import heappop, heappush
-from itertools import chain, tee
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from .analysis.frames import COLUMNS, Row, metric_of, values_of
+from .analysis.frames import ValueRow, metric_of, value_rows
 from .baselines import Claims
 from .io import parse_jsonl, read_lines
 from .metrics import check_alignment
@@ -29,214 +30,248 @@ from .terminal import first_few
 from .types import Answer, InputError, Triplet
 
 Rows = str | Path | Iterable[Mapping[str, Any]]  # a file, dictionaries, or a pandas frame
-NAMES = ("id", "triplet_id", "model", "group")  # texts; a whole number is taken for one
-NOT_BLANK = (*NAMES, "context", "points", "label")  # an empty cell of a CSV is none
-# The kinds of results, told apart by a field that only one of them has.
-KINDS: dict[str, type[Result]] = {
+# Fields that name something. They are texts, and a whole number is read as its text.
+_NAME_FIELDS = ("id", "triplet_id", "model", "group")
+# Fields without a value where the cell of a CSV file is blank; a blank text of another is a value.
+_NEVER_BLANK = (*_NAME_FIELDS, "context", "points", "label")
+# The kinds of results, by a field that no other kind has.
+_RESULT_KINDS: dict[str, type[Result]] = {
     "match": EMSResult,
     "ref_score": CoverageResult,
     "value": ScoreResult,
     "response_claims": Claims,
 }
-adapter = cache(TypeAdapter)  # checks values of one kind; costly to make
+_adapter = cache(TypeAdapter)  # making one takes milliseconds
 
 
 # --- triplets and answers ---
 
 
 def load_triplets(source: Rows) -> list[Triplet]:
-    """Triplets `{id, group?, question, reference, context?, points?}` from a file, dictionaries or a frame.
+    """Triplets from a file, dictionaries or a frame.
 
-    Without a group a triplet is a group of its own. `points: [{text, weight?}]` stand in place of the
-    reference, with weights of 0 or more. None and nan are empty; unknown keys are ignored.
-    InputError for anything malformed, and for an id that is there twice.
+    Their fields are `{id, group?, question, reference, context?, points?}`. A triplet without a
+    group is a group of its own. `points: [{text, weight?}]` stand in place of the reference, with
+    weights from 0 to 1e9. None and nan are no values; unknown fields are ignored. InputError for
+    a row with an error, for a second row of an id, and for no rows.
     """
     return list(records(source, Triplet))
 
 
 def load_answers(source: Rows) -> list[Answer]:
-    """Answers `{triplet_id, model, answer}`, where an empty text is a refusal; else as `load_triplets`."""
+    """Answers `{triplet_id, model, answer}`, where an empty text is a refusal; errors as above."""
     return list(records(source, Answer))
 
 
 def check_join(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> dict[str, list[str]]:
-    """The ids that each model left unanswered, for models that did; InputError for answers to unknown ids."""
-    ids = {triplet.id: None for triplet in triplets}  # in their order
+    """The ids of the triplets that a model left unanswered, for each model that left any.
+
+    InputError for answers to unknown triplets.
+    """
+    ids = {triplet.id: None for triplet in triplets}  # a set that keeps the order
     if unknown := sorted({answer.triplet_id for answer in answers} - ids.keys()):
         raise InputError(
             f"answers to {len(unknown)} unknown triplets: {first_few(unknown)}; there are "
             f"{len(ids)}: {first_few(list(ids))}"
         )
-    left: dict[str, dict[str, None]] = {}
+    unanswered: dict[str, dict[str, None]] = {}
     for answer in answers:
-        left.setdefault(answer.model, dict(ids)).pop(answer.triplet_id, None)
-    return {model: list(missing) for model, missing in left.items() if missing}
+        unanswered.setdefault(answer.model, dict(ids)).pop(answer.triplet_id, None)
+    return {model: list(missing) for model, missing in unanswered.items() if missing}
 
 
 # --- results ---
 
 
 def iter_results(path: str | Path) -> Iterator[tuple[str, Any]]:
-    """(metric, result) of each line of a file of results, one at a time: a large file is never held whole.
+    """(metric, result) of each line of a file of results, one at a time: the file may be large.
 
-    A line is `Result.to_dict()`, and may have the metric's name. InputError names file and line for what is
-    no result, for an impossible alignment, and for an answer that is there twice under one metric.
+    A line is `Result.to_dict()`, and may have the metric's name. InputError names file and line
+    for what is no result, for an impossible alignment, and for a second result of an answer under
+    one metric.
     """
     seen = set()
     for number, row in parse_jsonl(read_lines(path), path):
-        where = f"{path}, line {number}"
-        names = row if isinstance(row, Mapping) else ()
-        kind = next((kind for field, kind in KINDS.items() if field in names), None)
-        if kind is None:
-            raise InputError(f"{where}: not a result of ems evaluate, got {str(row)!r:.60}")
-        # JSON has no nan: to_dict() writes null for a number that could not be computed.
-        numbers = {
-            f.name: math.nan for f in fields(kind) if f.type == "float" and row.get(f.name) is None
-        }
-        result = checked(kind, {**row, **numbers}, where)
-        if isinstance(result, EMSResult):
-            try:
-                check_alignment(
-                    result.match, result.score, len(result.ans_points), result.ref_weights
-                )
-            except ValueError as error:
-                raise InputError(f"{where}: {error}") from None
+        place = f"{path}, line {number}"
+        result = _result(row, place)
         metric = sys.intern(str(row.get("metric") or metric_of(result)))
-        key = metric, sys.intern(result.triplet_id), sys.intern(result.model)
+        key = (metric, sys.intern(result.triplet_id), sys.intern(result.model))
         if key in seen:
-            raise InputError(f"{where}: a second result of {key}; keep one of them")
+            raise InputError(f"{place}: a second result of {key}; keep one of them")
         seen.add(key)
         yield metric, result
 
 
+def _result(row: Any, place: str) -> Any:
+    """A line of a file of results as the record that it was written from."""
+    names = row if isinstance(row, Mapping) else ()
+    kind = next((_RESULT_KINDS[name] for name in _RESULT_KINDS if name in names), None)
+    if kind is None:
+        raise InputError(f"{place}: not a result of ems evaluate, got {str(row)!r:.60}")
+    values = dict(row)
+    for field in fields(kind):
+        # JSON has no nan: to_dict() writes null for a number that could not be computed.
+        if field.type == "float" and row.get(field.name) is None:
+            values[field.name] = math.nan
+    result = _validated(kind, values, place)
+    if isinstance(result, EMSResult):
+        try:
+            check_alignment(result.match, result.score, len(result.ans_points), result.ref_weights)
+        except ValueError as error:
+            raise InputError(f"{place}: {error}") from None
+    return result
+
+
 def load_results(path: str | Path) -> dict[str, list[Any]]:
-    """The results of a file by metric, in its order; else as `iter_results`."""
+    """The results of a file by metric, in the file's order; else as `iter_results`."""
     by_metric: dict[str, list[Any]] = {}
     for metric, result in iter_results(path):
         by_metric.setdefault(metric, []).append(result)
     return by_metric
 
 
-def worst_results(path: str | Path, most: int = 1000) -> tuple[dict[str, list[Any]], list[Row]]:
-    """Of each metric and model the `most` results with the lowest F1, or Score; and the values of all.
+def worst_results(
+    path: str | Path, most: int = 1000
+) -> tuple[dict[str, list[Any]], list[ValueRow]]:
+    """The worst results of a file by metric, and the values of all its results.
 
-    A result without a value stands behind those that have one. Else as `iter_results`.
+    The worst are, of each metric and model, the `most` results with the lowest F1 or Score, lowest
+    first; a result without a value is the last. Else as `iter_results`.
     """
-    values: list[Row] = []
-    worst: dict[str, dict[str, list[tuple[float, int, Any]]]] = {}
+    values: list[ValueRow] = []
+    heaps: dict[tuple[str, str], list[tuple[float, int, Any]]] = {}  # the best result on top
     for number, (metric, result) in enumerate(iter_results(path)):
-        values += values_of(result, metric)  # F1 comes last
-        value = values[-1][COLUMNS.index("value")]
-        kept = worst.setdefault(metric, {}).setdefault(result.model, [])
-        heappush(kept, (-math.inf if math.isnan(value) else -value, -number, result))
-        if len(kept) > most:
-            heappop(kept)
-    return {
-        metric: [result for kept in models.values() for *_, result in sorted(kept, reverse=True)]
-        for metric, models in worst.items()
-    }, values
+        values += value_rows(result, metric)
+        value = values[-1].value  # the last row is F1 or Score
+        badness = -math.inf if math.isnan(value) else -value
+        heap = heaps.setdefault((metric, result.model), [])
+        heappush(heap, (badness, -number, result))
+        if len(heap) > most:
+            heappop(heap)
+    worst: dict[str, list[Any]] = {}
+    for (metric, _), heap in heaps.items():
+        heap.sort(reverse=True)
+        worst.setdefault(metric, []).extend(result for *_, result in heap)
+    return worst, values
 
 
 # --- rows ---
 
 
-def rows_of(source: Rows) -> Iterable[tuple[str, Any]]:
-    """Every row with its place, for messages; rows of dictionaries and frames are counted from 0."""
-    if not isinstance(source, str | Path):
-        frame: Any = source
-        if hasattr(frame, "notna"):  # a pandas frame: its empty cells have several forms
-            frame = frame.astype(object).where(frame.notna(), None).to_dict("records")
-        return ((f"row {number}", row) for number, row in enumerate(frame))
-    path = Path(source)
-    if path.suffix.lower() in (".csv", ".tsv"):
-        return _csv_rows(path)
-    lines, ahead = tee(read_lines(path))  # the file, which may be a pipe, is read once
-    if next(filter(str.strip, ahead), "").lstrip().startswith("["):
-        return (
-            (f"{path}, entry {number}", row)
-            for _, rows in parse_jsonl(["".join(lines)], path)
-            for number, row in enumerate(rows)
-        )
-    return ((f"{path}, line {number}", row) for number, row in parse_jsonl(lines, path))
-
-
-def _csv_rows(path: Path) -> Iterator[tuple[str, Any]]:
-    """The rows of a CSV file; its separator is the one of `,`, `;` and tab that its header has most often."""
-    csv.field_size_limit(2**31 - 1)  # a document in a cell may be longer than the usual limit
-    lines = read_lines(path, newline="")
-    first = next(lines, "")
-    separator = max(",;\t", key=first.count)
-    reader = csv.DictReader(chain([first], lines), delimiter=separator, strict=True)
-    try:
-        header = list(filter(None, reader.fieldnames or ()))
-        if len(header) > len(set(header)):
-            raise InputError(
-                f"{path}: the header names a column more than once: {first_few(header, 12)}"
-            )
-        for row in reader:
-            if None in row:
-                raise InputError(
-                    f"{path}, line {reader.line_num}: more cells than the header has; quote "
-                    f"texts that hold {separator!r}"
-                )
-            yield f"{path}, line {reader.line_num}", row
-    except csv.Error as error:
-        raise InputError(f"{path}, line {reader.line_num} is not CSV: {error}") from None
-
-
 def records(source: Rows, kind: type[Any]) -> Iterator[Any]:
-    """Every row as a record of this kind, one at a time. InputError for a key that comes twice, or no row."""
+    """Every row as a record of this kind, one at a time; errors as `load_triplets` has them."""
     seen = set()
-    for place, row in rows_of(source):
-        record = checked(kind, _cleaned(row) if isinstance(row, Mapping) else row, place)
-        points = getattr(record, "points", ())
-        if not all(point.text.strip() and 0 <= point.weight <= 1e9 for point in points):
-            raise InputError(f"{place}: each of the points needs a text and a weight from 0 to 1e9")
+    for place, row in _rows(source):
+        record = _validated(kind, _cleaned(row) if isinstance(row, Mapping) else row, place)
+        for point in getattr(record, "points", ()):
+            if not (point.text.strip() and 0 <= point.weight <= 1e9):
+                raise InputError(
+                    f"{place}: each of the points needs a text and a weight from 0 to 1e9"
+                )
         if re.search("[\ud800-\udfff]", json.dumps(row, ensure_ascii=False, default=str)):
             raise InputError(
                 f"{place}: a text holds half a surrogate pair, which no file can hold; mend it"
             )
-        name = record.id if kind is Triplet else (record.triplet_id, record.model)
-        if name in seen:
-            raise InputError(f"{place}: a second row of {name!r}; keep one of them")
-        seen.add(name)
+        key = record.id if kind is Triplet else (record.triplet_id, record.model)
+        if key in seen:
+            raise InputError(f"{place}: a second row of {key!r}; keep one of them")
+        seen.add(key)
         yield record
     if not seen:
-        named = source if isinstance(source, str | Path) else "the list"
+        name = source if isinstance(source, str | Path) else "the list"
         needed = [f.name for f in fields(kind) if f.default is MISSING and f.name != "group"]
-        raise InputError(f"{named} has no rows; each needs {', '.join(needed)}")
+        raise InputError(f"{name} has no rows; each needs {', '.join(needed)}")
+
+
+def _rows(source: Rows) -> Iterator[tuple[str, Any]]:
+    """(place, row) of every row: messages name the place. Dictionaries are counted from 0."""
+    if isinstance(source, str | Path):
+        path = Path(source)
+        is_table = path.suffix.lower() in (".csv", ".tsv")
+        yield from _csv_rows(path) if is_table else _json_rows(path)
+        return
+    rows: Any = source
+    if hasattr(rows, "notna"):  # a pandas frame, which has several kinds of empty cells
+        rows = rows.astype(object).where(rows.notna(), None).to_dict("records")
+    for number, row in enumerate(rows):
+        yield f"row {number}", row
+
+
+def _json_rows(path: Path) -> Iterator[tuple[str, Any]]:
+    """The rows of JSON lines, or of one JSON array. The file may be a pipe: it is read once."""
+    lines = read_lines(path)
+    beginning = []  # the lines up to the first that is not blank
+    for line in lines:
+        beginning.append(line)
+        if line.strip():
+            break
+    lines = chain(beginning, lines)
+    if not (beginning and beginning[-1].lstrip().startswith("[")):
+        for number, row in parse_jsonl(lines, path):
+            yield f"{path}, line {number}", row
+        return
+    for _, array in parse_jsonl(["".join(lines)], path):
+        for number, row in enumerate(array):
+            yield f"{path}, entry {number}", row
+
+
+def _csv_rows(path: Path) -> Iterator[tuple[str, Any]]:
+    """The rows of a CSV file, separated by what its header has most often: `,`, `;` or tab."""
+    csv.field_size_limit(2**31 - 1)  # a document in a cell may be longer than the usual limit
+    lines = read_lines(path, newline="")
+    header = next(lines, "")
+    separator = max(",;\t", key=header.count)
+    reader = csv.DictReader(chain([header], lines), delimiter=separator, strict=True)
+    try:
+        columns = [name for name in reader.fieldnames or () if name]
+        if len(columns) > len(set(columns)):
+            raise InputError(
+                f"{path}: the header names a column more than once: {first_few(columns, 12)}"
+            )
+        for row in reader:
+            place = f"{path}, line {reader.line_num}"
+            if None in row:
+                raise InputError(
+                    f"{place}: more cells than the header has; quote texts that hold {separator!r}"
+                )
+            yield place, row
+    except csv.Error as error:
+        raise InputError(f"{path}, line {reader.line_num} is not CSV: {error}") from None
 
 
 def _cleaned(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row without its empty values, with ids as text, and with what a triplet may leave out."""
-    row = {
-        name: value for name, value in row.items() if value is not None and value == value
-    }  # nan != nan
-    row = {
-        name: sys.intern(str(value)) if name in NAMES and isinstance(value, int | str) else value
-        for name, value in row.items()
-        if name not in NOT_BLANK or str(value).strip()
-    }
-    if "id" in row:
-        row.setdefault("group", row["id"])
-    if row.get("points"):
-        row.setdefault("reference", "")
-    return row
+    """A row without empty values, with names as texts, and with what a triplet may leave out."""
+    cleaned = {}
+    for field, value in row.items():
+        if value is None or value != value:  # nan is not equal to itself
+            continue
+        if field in _NEVER_BLANK and not str(value).strip():
+            continue
+        if field in _NAME_FIELDS and isinstance(value, int | str):
+            value = sys.intern(str(value))
+        cleaned[field] = value
+    if "id" in cleaned:
+        cleaned.setdefault("group", cleaned["id"])
+    if cleaned.get("points"):
+        cleaned.setdefault("reference", "")
+    return cleaned
 
 
-def checked(kind: Any, row: Any, where: str) -> Any:
-    """The row as a record of this kind; InputError, beginning with `where`, when it is none."""
+def _validated(kind: Any, row: Any, place: str) -> Any:
+    """The row as a record of this kind; InputError that begins with `place` when it is none."""
     if not isinstance(row, Mapping):
-        raise InputError(f"{where}: an object with named values is needed, got {str(row)!r:.40}")
+        raise InputError(f"{place}: an object with named values is needed, got {str(row)!r:.40}")
     try:
-        return adapter(kind).validate_python(row)
+        return _adapter(kind).validate_python(row)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-    field, came = ".".join(map(str, first["loc"])), first["input"]
-    if first["type"] == "missing" and len(first["loc"]) == 1:
+    location = first["loc"]
+    field = ".".join(map(str, location))
+    if first["type"] == "missing" and len(location) == 1:
         raise InputError(
-            f"{where}: {field!r} is missing or empty; there are {first_few(list(row), 8)}"
+            f"{place}: {field!r} is missing or empty; there are {first_few(list(row), 8)}"
         )
+    value = first["input"]
     raise InputError(
-        f"{where}: {field!r}: {first['msg']}, got {type(came).__name__} {str(came)!r:.40}"
+        f"{place}: {field!r}: {first['msg']}, got {type(value).__name__} {str(value)!r:.40}"
     )

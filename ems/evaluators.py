@@ -1,43 +1,184 @@
-"""Evaluators by name: what `ems score`, `ems evaluate` and the notebooks build."""
+"""Evaluators by name: what `ems score`, `ems evaluate` and the notebooks build.
+
+`SCORERS` is the one table of scorers. A new one needs a row in it and a file that computes it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, overload
 
 from .baselines import JudgeAlone, RAGChecker, score_result
 from .coverage import Coverage
 from .custom import as_stage
-from .extract import LLMExtractor
+from .extract import Extractor, LLMExtractor
 from .local.encoder import Encoder
 from .local.sentences import SentenceExtractor
 from .local.words import WordMatcher
-from .match import LLMMatcher
+from .match import LLMMatcher, Matcher
 from .pipeline import EMS, Evaluator
 from .prompts import Prompts
-from .results import Result, ScoreResult
+from .results import CoverageResult, ScoreResult
 from .score import LLMScorer, Scorer, bert_scorer, bleu_scorer, rouge_scorer
 from .terminal import did_you_mean
 from .types import Answer, InputError, Triplet
 
-JUDGED = ("llm", "coverage", "judge", "ragchecker")  # scorers that ask a judge
-SCORERS = (*JUDGED, "rouge", "bleu", "bertscore", "local")
-WHOLE: dict[Any, Any] = {"judge": JudgeAlone, "ragchecker": RAGChecker}  # without stages
+
+@dataclass(frozen=True)
+class Options:
+    """What an evaluator is made of; `build` explains each."""
+
+    judge: Any = None
+    joint: bool = False
+    extractor: Any = None
+    matcher: Any = None
+    prompts: Prompts | None = None
+    encoder: Encoder | str = "roberta-large"
+    max_score: int = 10
+
+    def make_extractor(self) -> Extractor:
+        if self.extractor:
+            return as_stage(self.extractor, "extractor")
+        if self.judge is None:
+            return SentenceExtractor()
+        return LLMExtractor(self.judge, self.prompts)
+
+    def make_matcher(self) -> Matcher:
+        if self.matcher:
+            return as_stage(self.matcher, "matcher")
+        if self.judge is None:
+            return WordMatcher()
+        return LLMMatcher(self.judge, self.prompts, joint=self.joint)
+
+
+def _ems(options: Options, scorer: Scorer) -> EMS:
+    return EMS(options.make_extractor(), options.make_matcher(), scorer)
+
+
+def _llm(options: Options) -> EMS:
+    scorer = LLMScorer(
+        options.judge, options.prompts, max_score=options.max_score, joint=options.joint
+    )
+    return _ems(options, scorer)
+
+
+def _bertscore(options: Options) -> EMS:
+    encoder = options.encoder
+    return _ems(options, bert_scorer(Encoder(encoder) if isinstance(encoder, str) else encoder))
+
+
+def _coverage(options: Options) -> Coverage:
+    extractor = options.make_extractor()
+    return Coverage(extractor, options.judge, options.prompts, options.max_score)
+
+
+def _local(options: Options) -> Coverage:
+    return Coverage(replace(options, judge=None).make_extractor())
+
+
+@dataclass(frozen=True)
+class NamedScorer:
+    """A row of `SCORERS`."""
+
+    makes: str  # the metric, as tables name it
+    about: str  # a line for the help
+    build: Callable[[Options], Evaluator[Any]]
+    takes: tuple[str, ...]  # the options that it has a use for; others are refused
+    needs_judge: bool = False
+
+
+# The options of every EMS. Without a judge `joint` and `prompts` have no use.
+_EMS_OPTIONS = ("extractor", "matcher", "joint", "prompts")
+
+SCORERS = {
+    "llm": NamedScorer(
+        makes="EMS(LLM)",
+        about="the paper's extract, match and score",
+        build=_llm,
+        takes=(*_EMS_OPTIONS, "max_score"),
+        needs_judge=True,
+    ),
+    "rouge": NamedScorer(
+        makes="EMS(ROUGE)",
+        about="EMS with ROUGE-L for matched pairs",
+        build=lambda options: _ems(options, rouge_scorer()),
+        takes=_EMS_OPTIONS,
+    ),
+    "bertscore": NamedScorer(
+        makes="EMS(BERTScore)",
+        about="EMS with BERTScore for matched pairs",
+        build=_bertscore,
+        takes=(*_EMS_OPTIONS, "encoder"),
+    ),
+    "bleu": NamedScorer(
+        makes="EMS(BLEU)",
+        about="EMS with BLEU for matched pairs",
+        build=lambda options: _ems(options, bleu_scorer()),
+        takes=_EMS_OPTIONS,
+    ),
+    "coverage": NamedScorer(
+        makes="Coverage(LLM)",
+        about="the judge scores each point against the whole other text",
+        build=_coverage,
+        takes=("extractor", "prompts", "max_score"),
+        needs_judge=True,
+    ),
+    "judge": NamedScorer(
+        makes="Judge alone",
+        about="the judge gives one number to the whole answer",
+        build=lambda options: JudgeAlone(options.judge, options.prompts),
+        takes=("prompts",),
+        needs_judge=True,
+    ),
+    "ragchecker": NamedScorer(
+        makes="RAGChecker",
+        about="the judge checks the claims of both sides",
+        build=lambda options: RAGChecker(options.judge, options.prompts),
+        takes=("prompts",),
+        needs_judge=True,
+    ),
+    "local": NamedScorer(
+        makes="Coverage(local)",
+        about="coverage by words and numbers, which asks no judge",
+        build=_local,
+        takes=("extractor",),
+    ),
+}
+
+
+# The names in `SCORERS`, for editors: a test compares them.
+ScorerName = Literal[
+    "llm", "rouge", "bertscore", "bleu", "coverage", "judge", "ragchecker", "local"
+]
+# What `build` takes: a name, an import path or a function.
+AnyScorer = ScorerName | str | Callable[..., Any] | None
+
+
+@overload
+def score_answer(reference: str, answer: str, *, question: str = "") -> CoverageResult: ...
+
+
+@overload
+def score_answer(
+    reference: str, answer: str, *, judge: Any = None, scorer: AnyScorer = None, question: str = ""
+) -> Any: ...
 
 
 def score_answer(
-    reference: str, answer: str, *, judge: Any = None, scorer: Any = None, question: str = ""
-) -> Result:
+    reference: str, answer: str, *, judge: Any = None, scorer: AnyScorer = None, question: str = ""
+) -> Any:
     """Evaluate one answer against one reference, as `build(judge, scorer)` does.
 
-    By default an EMSResult with a judge; without one a CoverageResult, which needs no key and no network.
+    The default is an EMSResult with a judge, and a CoverageResult without one, which needs neither
+    a key nor a network.
     """
     return build(judge, scorer).score(reference, answer, question)
 
 
 def build(
     judge: Any = None,
-    scorer: Any = None,
+    scorer: AnyScorer = None,
     *,
     joint: bool = False,
     extractor: Any = None,
@@ -48,62 +189,58 @@ def build(
 ) -> Evaluator[Any]:
     """The evaluator with this judge and this scorer.
 
-    scorer      "llm" (default with a judge), "rouge", "bleu", "bertscore": EMS. "coverage": Coverage(LLM).
-                "local" (default without a judge): Coverage(local), which asks no judge. "judge": the judge
-                alone. "ragchecker". Or a function from pairs of points to scores, or its import path
-                "module:name" (`custom`): EMS with that scorer.
-    joint       asks about all points of an answer in one call; else one call a point, as the paper does.
-    extractor   and `matcher` are functions of your own or import paths. By default the judge does both;
-                without a judge points are sentences, matched by their words.
+    scorer      a name in `SCORERS`; the default is "llm" with a judge and "local" without one. Or a
+                function from pairs of points to scores, or its import path "module:name"
+                (`custom`): EMS with that scorer.
+    joint       asks about all points of an answer in one call. The default is one call a point, as
+                in the paper.
+    extractor   and `matcher` are functions of your own or import paths. By default the judge does
+                both; without a judge points are sentences, matched by their words.
+    prompts     of the judge; the default is the kit's set.
     encoder     of "bertscore", or its name.
-    max_score   top of the judge's scale.
+    max_score   the highest number of the judge's scale.
 
-    InputError for an unknown scorer, one that lacks a judge, or a stage that it does not have.
+    InputError for an unknown scorer, for one that lacks a judge, and for an option that the scorer
+    has no use for.
     """
+    options = Options(judge, joint, extractor, matcher, prompts, encoder, max_score)
     scorer = scorer or ("local" if judge is None else "llm")
-    _check(judge, scorer, extractor, matcher)
-    if scorer in WHOLE:
-        return WHOLE[scorer](judge, prompts)
-    cut = (
-        SentenceExtractor() if judge is None or scorer == "local" else LLMExtractor(judge, prompts)
-    )
-    extract = as_stage(extractor or cut, "extractor")
-    if scorer in ("local", "coverage"):
-        return Coverage(extract, None if scorer == "local" else judge, prompts, max_score)
-    default = WordMatcher() if judge is None else LLMMatcher(judge, prompts, joint=joint)
-    match = as_stage(matcher or default, "matcher")
-    scorers: dict[Any, Callable[[], Scorer]] = {
-        "llm": lambda: LLMScorer(judge, prompts, max_score=max_score, joint=joint),
-        "rouge": rouge_scorer,
-        "bleu": bleu_scorer,
-        "bertscore": lambda: bert_scorer(Encoder(encoder) if isinstance(encoder, str) else encoder),
-    }
-    return EMS(
-        extract, match, scorers[scorer]() if scorer in scorers else as_stage(scorer, "scorer")
-    )
-
-
-def _check(judge: Any, scorer: Any, extractor: Any, matcher: Any) -> None:
-    """InputError for a scorer that there is not, one that lacks a judge, and stages that it does not have."""
-    if isinstance(scorer, str) and ":" not in scorer and scorer not in SCORERS:
+    if not isinstance(scorer, str) or ":" in scorer:
+        _check_options("this", _EMS_OPTIONS, options)
+        return _ems(options, as_stage(scorer, "scorer"))
+    if scorer not in SCORERS:
         raise InputError(
             f"scorer must be one of {', '.join(SCORERS)}, a function or module:name, got "
             f"{scorer!r}{did_you_mean(scorer, SCORERS)}"
         )
-    if scorer in JUDGED and judge is None:
+    named = SCORERS[scorer]
+    if named.needs_judge and judge is None:
         raise InputError(
             f"the {scorer} scorer needs a judge; name one, or take rouge, bleu or local"
         )
-    if (extractor and scorer in WHOLE) or (matcher and scorer in (*WHOLE, "coverage", "local")):
-        raise InputError(
-            f"the {scorer} scorer has no use for this extractor or matcher; leave it out"
-        )
+    _check_options(f"the {scorer}", named.takes, options)
+    return named.build(options)
+
+
+def _check_options(scorer: str, takes: Sequence[str], options: Options) -> None:
+    """InputError for an option that is not the default and has no effect on this scorer."""
+    useful = {"judge", *takes}
+    without_judge = ""
+    if options.judge is None:
+        useful -= {"joint", "prompts"}
+        without_judge = " without a judge"
+    for option in fields(options):
+        if option.name not in useful and getattr(options, option.name) != option.default:
+            raise InputError(
+                f"{scorer} scorer{without_judge} has no use for {option.name}; leave it out"
+            )
 
 
 class OwnMetric(Evaluator[ScoreResult]):
-    """A metric of your own: a function, or its import path, from references and answers to values in [0, 1].
+    """A metric of your own: a function, or its import path, from references and answers to values.
 
-    Tables name it by its module and name. None or nan leaves an answer unscored.
+    Values are in [0, 1]; None or nan leaves an answer unscored. Tables show the metric's module and
+    name.
     """
 
     def __init__(self, metric: Callable[..., Any] | str):
@@ -113,11 +250,11 @@ class OwnMetric(Evaluator[ScoreResult]):
     def batch(
         self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]
     ) -> list[ScoreResult]:
-        asked = [triplets[answer.triplet_id] for answer in answers]
-        values = self.metric(
-            [triplet.reference for triplet in asked], [answer.answer for answer in answers]
-        )
+        """One value per answer."""
+        references = [triplets[answer.triplet_id].reference for answer in answers]
+        values = self.metric(references, [answer.answer for answer in answers])
+        signature = self.signature
         return [
-            score_result(triplet, answer, value, self.signature)
-            for triplet, answer, value in zip(asked, answers, values, strict=True)
+            score_result(triplets[answer.triplet_id], answer, value, signature)
+            for answer, value in zip(answers, values, strict=True)
         ]

@@ -1,4 +1,4 @@
-"""Files: texts, JSON lines, YAML and tables, in and out."""
+"""Reading and writing files: texts, JSON lines, YAML and tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def read_lines(path: str | Path, newline: str = "\n") -> Iterator[str]:
-    """The lines of a UTF-8 file, one at a time, without a byte order mark; they end as `open` is told."""
+    """The lines of a UTF-8 file, one at a time, without a byte order mark.
+
+    `newline` says where a line ends, as `open` has it. InputError for what cannot be read.
+    """
     try:
         with open(path, encoding="utf-8-sig", newline=newline) as file:
             yield from file
@@ -30,12 +33,15 @@ def read_lines(path: str | Path, newline: str = "\n") -> Iterator[str]:
 
 
 def read_text(path: str | Path) -> str:
-    """The text of a UTF-8 file; else as `read_lines`."""
+    """The text of a UTF-8 file without a byte order mark. InputError for what cannot be read."""
     return "".join(read_lines(path))
 
 
 def parse_jsonl(lines: Iterable[str], path: str | Path) -> Iterator[tuple[int, Any]]:
-    """Line number (from 1) and value of every JSON line that is not blank; `path` is named in errors."""
+    """(number, value) of every JSON line that is not blank; the first line has number 1.
+
+    InputError for a line that is not JSON, which names `path`.
+    """
     for number, line in enumerate(lines, 1):
         try:
             if line.strip():
@@ -45,7 +51,7 @@ def parse_jsonl(lines: Iterable[str], path: str | Path) -> Iterator[tuple[int, A
 
 
 def parse_yaml(text: str, where: str | Path) -> Any:
-    """A YAML document; InputError, which says where it stands, for what is none."""
+    """The value of a YAML document. InputError, which names `where`, for what is not YAML."""
     import yaml
 
     try:
@@ -57,22 +63,22 @@ def parse_yaml(text: str, where: str | Path) -> Any:
 def write_file(path: str | Path, chunks: Iterable[str]) -> Path:
     """Write a whole UTF-8 file: readers see the old file or the new one, never a part of it.
 
-    Folders are made; a device or a pipe is written as it is. InputError when the place takes no file. An
-    error while `chunks` are made leaves the old file.
+    Folders that are missing are made. A device or a pipe is written directly. InputError when the
+    file cannot be written. The old file stays when `chunks` raises an error.
     """
     path = Path(path)
-    place = Path(os.path.realpath(path))  # a link stays a link
+    target = Path(os.path.realpath(path))  # a link stays a link
     try:
         if path.is_char_device() or path.is_fifo():
             with path.open("w", encoding="utf-8", newline="") as device:
                 device.writelines(chunks)
             return path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=place.parent, prefix=".", suffix=".part") as folder:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".", suffix=".part") as folder:
             part = Path(folder, "part")
             with part.open("w", encoding="utf-8", newline="") as file:
                 file.writelines(chunks)
-            os.replace(part, place)
+            os.replace(part, target)
     except (OSError, UnicodeEncodeError) as error:
         raise InputError(f"{path} cannot be written: {getattr(error, 'strerror', error)}") from None
     return path
@@ -85,15 +91,18 @@ def write_json(path: str | Path, data: Any) -> Path:
 
 def write_jsonl(path: str | Path, rows: Iterable[dict[str, Any]]) -> Path:
     """Write dictionaries as JSON lines. ValueError for nan and infinity."""
-    return write_file(
-        path, (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
-    )
+    lines = (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
+    return write_file(path, lines)
 
 
 def write_csv(path: str | Path, frame: pd.DataFrame) -> Path:
-    """Write a table without its index.
+    """Write a table without its index; in a text a carriage return becomes a newline.
 
-    A carriage return becomes a newline: some versions of Python write it bare, and readers end the row there.
+    Some versions of Python write a carriage return without quotes, and readers end the row there.
     """
-    table = frame.map(lambda cell: re.sub("\r\n?", "\n", cell) if isinstance(cell, str) else cell)
+    table = frame.map(_without_carriage_returns)
     return write_file(path, [table.to_csv(index=False, lineterminator="\n")])
+
+
+def _without_carriage_returns(cell: Any) -> Any:
+    return re.sub("\r\n?", "\n", cell) if isinstance(cell, str) else cell

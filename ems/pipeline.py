@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import asdict, replace
 from itertools import islice
 from operator import length_hint
@@ -15,72 +16,72 @@ from .judge import MissingReplies
 from .match import Matcher
 from .metrics import check_alignment, ems_scores, reference_scores
 from .results import CoverageResult, EMSResult, Result
-from .score import Scorer
+from .score import PointPair, Scorer
 from .terminal import first_few, progress_bar
-from .types import Answer, InputError, Signature, Triplet, rendered
+from .types import Answer, InputError, Match, Points, Scores, Signature, Triplet, rendered
 
-R = TypeVar("R", bound=Result)
+AnyResult = TypeVar("AnyResult", bound=Result)
 AT_ONCE = 512  # answers in a batch: enough requests to keep a judge's workers busy
+PORTIONS = 3  # of a batch, which ask a live judge at once
 
 
-class Evaluator(Generic[R]):
-    """Holds answers against the references of their triplets, in batches. A subclass says what a batch gives.
+class Evaluator(Generic[AnyResult]):
+    """Evaluates answers against the references of their triplets, in batches.
 
-    A stage is anything with a `signature` and, if it asks a judge, `judge` and `failures`.
+    A subclass defines `batch`. A stage is anything with a `signature` and, if it asks a judge, with
+    `judge` and `failures`.
     """
 
     def __init__(self, **stages: Any):
         self.stages = stages  # by the name that the signature gives them
 
-    def batch(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]) -> list[R]:
-        """One result per answer, in their order; `triplets` is by id and has those of the answers."""
+    def batch(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]) -> list[AnyResult]:
+        """One result per answer, in order; `triplets` has, by id, those of the answers."""
         raise NotImplementedError
 
     @property
     def signature(self) -> Signature:
-        """Everything that can change a value: version, stages, and the settings of the judge or judges."""
-        signed = {
-            "ems": __version__,
-            **{name: stage.signature for name, stage in self.stages.items()},
-        }
-        judges = {
-            name: one.judge.signature for name, one in self.stages.items() if hasattr(one, "judge")
-        }
-        first: Signature = next(iter(judges.values()), {})
-        if all(judge == first for judge in judges.values()):
-            return {**signed, **first}
-        return {
-            **signed,
-            "judge": "; ".join(f"{name} by {rendered(one)}" for name, one in judges.items()),
-        }
+        """Everything that can change a value: version, stages, and the settings of the judges."""
+        signature = {"ems": __version__}
+        judges = {}
+        for name, stage in self.stages.items():
+            signature[name] = stage.signature
+            if hasattr(stage, "judge"):
+                judges[name] = stage.judge.signature
+        settings = list(judges.values())
+        if all(setting == settings[0] for setting in settings):
+            return signature | dict(*settings[:1])
+        by_stage = [f"{name} by {rendered(setting)}" for name, setting in judges.items()]
+        return signature | {"judge": "; ".join(by_stage)}
 
     @property
     def failures(self) -> Counter[str]:
         """Replies that gave no value so far, by task and reason."""
-        counts: list[Any] = [
-            getattr(stage, "failures", Counter()) for stage in self.stages.values()
-        ]
-        return sum(counts, Counter())
+        failures: Counter[str] = Counter()
+        for stage in self.stages.values():
+            failures += getattr(stage, "failures", Counter())
+        return failures
 
     def score(
         self, reference: str, answer: str, question: str = "", context: str | None = None
-    ) -> R:
+    ) -> AnyResult:
         """Evaluate one answer against one reference."""
         triplet = Triplet("answer", "answer", question, reference, context)
         return self.evaluate([triplet], [Answer("answer", "answer", answer)])[0]
 
     def evaluate(
         self, triplets: Sequence[Triplet], answers: Iterable[Answer], progress: bool = False
-    ) -> list[R]:
-        """One result per answer, in order. InputError for an unknown triplet, and one that occurs twice."""
+    ) -> list[AnyResult]:
+        """One result per answer, in order. InputError for an unknown triplet or a repeated id."""
         return list(self.stream(triplets, answers, length_hint(answers) if progress else None))
 
     def stream(
         self, triplets: Sequence[Triplet], answers: Iterable[Answer], total: int | None = None
-    ) -> Iterator[R]:
-        """As `evaluate`, one by one, in flat memory; a bar shows how many of `total` (0: not known) are done.
+    ) -> Iterator[AnyResult]:
+        """As `evaluate`, one by one, in flat memory. A bar shows how many of `total` are done.
 
-        A replay without some reply goes through all answers, then raises MissingReplies about all of them.
+        Without a `total` there is no bar; 0 stands for a number that is not known. A replay in
+        which a reply is missing goes through all answers, then raises MissingReplies about all.
         """
         by_id = {triplet.id: triplet for triplet in triplets}
         if len(by_id) < len(triplets):
@@ -94,40 +95,73 @@ class Evaluator(Generic[R]):
                         f"there are answers to unknown triplets: {first_few(sorted(unknown))}"
                     )
                 try:
-                    yield from self.batch(by_id, batch)
+                    yield from self._results(by_id, batch)
                 except MissingReplies as error:
                     missing |= error.missing
                 bar.update(len(batch))
         if missing:
             raise MissingReplies(missing)
 
+    def _results(
+        self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]
+    ) -> Sequence[AnyResult]:
+        """As `batch`; in portions, where all stages ask one live judge that has several workers."""
+        judges = [getattr(stage, "judge", None) for stage in self.stages.values()]
+        judge: Any = judges[0] if judges else None
+        is_live = getattr(judge, "mode", "") == "live" and judge.workers > 1
+        if is_live and all(other is judge for other in judges):
+            return self._in_portions(judge, triplets, answers)
+        return self.batch(triplets, answers)
+
+    def _in_portions(
+        self, judge: Any, triplets: Mapping[str, Triplet], answers: Sequence[Answer]
+    ) -> list[AnyResult]:
+        """As `batch`, from portions of the answers that threads evaluate at once.
+
+        While one portion waits for the last replies of a stage, the others keep the workers of the
+        judge busy. Answers to one triplet stay together, so that its reference is asked about once.
+        An error in one portion, or an interrupt, ends the asking of all.
+        """
+        portion_of: dict[str, int] = {}  # by triplet
+        portions: list[list[int]] = [[] for _ in range(PORTIONS)]  # indices of answers
+        for i, answer in enumerate(answers):
+            portion = portion_of.setdefault(answer.triplet_id, len(portion_of) % PORTIONS)
+            portions[portion].append(i)
+        results: dict[int, AnyResult] = {}
+        with judge.asking() as stop, ThreadPoolExecutor(PORTIONS) as threads:
+            try:
+                futures = []
+                for indices in portions:
+                    part = [answers[i] for i in indices]
+                    futures.append(threads.submit(self.batch, triplets, part))
+                wait(futures, return_when=FIRST_EXCEPTION)
+                for indices, future in zip(portions, futures, strict=True):
+                    results.update(zip(indices, future.result(), strict=True))
+            except BaseException:
+                stop.set()
+                raise
+        return [results[i] for i in range(len(answers))]
+
     def points_of(
         self, extractor: Extractor, triplets: Mapping[str, Triplet], answers: Sequence[Answer]
     ) -> list[EMSResult]:
-        """Stage 1: results with the points of both sides; given points stand in place of a reference's."""
-        asked = [triplets[answer.triplet_id] for answer in answers]
-        references = [t.reference for t in asked if not t.points]
+        """Stage 1: results with the points of both sides, and nothing matched.
+
+        Points that a triplet gives stand in place of its reference's.
+        """
+        references = []
+        for answer in answers:
+            triplet = triplets[answer.triplet_id]
+            if not triplet.points:
+                references.append(triplet.reference)
         texts = list(dict.fromkeys([*references, *(answer.answer for answer in answers)]))
-        points = dict(zip(texts, extractor(texts), strict=True))
+        lists = _one_each("extractor", "text", extractor(texts), texts)
+        points = dict(zip(texts, lists, strict=True))
         results = []
-        for t, answer in zip(asked, answers, strict=True):
-            ref = tuple(point.text for point in t.points) or points[t.reference]
-            ans = points[answer.answer]
-            lost, nothing = ref is None or ans is None, (None,) * len(ref or ())
-            results.append(
-                EMSResult(
-                    t.id,
-                    answer.model,
-                    ref or (),
-                    ans or (),
-                    match=nothing,
-                    question=t.question,
-                    group=t.group,
-                    ref_weights=tuple(point.weight for point in t.points),
-                    unscored=max(1, len(nothing)) if lost else 0,
-                    reason="the points of a side could not be read" if lost else "",
-                )
-            )
+        for answer in answers:
+            triplet = triplets[answer.triplet_id]
+            ref = tuple(point.text for point in triplet.points) or points[triplet.reference]
+            results.append(_unmatched(triplet, answer.model, ref, points[answer.answer]))
         return results
 
 
@@ -136,43 +170,98 @@ class EMS(Evaluator[EMSResult]):
 
     def __init__(self, extractor: Extractor, matcher: Matcher, scorer: Scorer):
         super().__init__(extract=extractor, match=matcher, score=scorer)
-        self.extractor, self.matcher, self.scorer = extractor, matcher, scorer
+        self.extractor = extractor
+        self.matcher = matcher
+        self.scorer = scorer
 
     def batch(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]) -> list[EMSResult]:
         """Extract, match and score."""
-        results = self.points_of(self.extractor, triplets, answers)
-        readable = [i for i, result in enumerate(results) if not is_lost(result)]
-        matches = self.matcher([(results[i].ref_points, results[i].ans_points) for i in readable])
-        for i, match in zip(readable, matches, strict=True):
-            check_alignment(match, results[i].match, len(results[i].ans_points))
-            results[i] = replace(results[i], match=match)
-        return self.scored(results)
+        return self.scored(self._matched(self.points_of(self.extractor, triplets, answers)))
+
+    def _matched(self, results: Sequence[EMSResult]) -> list[EMSResult]:
+        """Stage 2 on given points. InputError unless the matcher gives each point one match."""
+        lists = [(r.ref_points, r.ans_points) for r in results if not is_lost(r)]
+        matches = iter(_one_each("matcher", "answer", self.matcher(lists), lists))
+        matched = []
+        for result in results:
+            if not is_lost(result):
+                match = _one_each("matcher", "reference point", next(matches), result.ref_points)
+                check_alignment(match, result.match, len(result.ans_points))
+                result = replace(result, match=tuple(match))
+            matched.append(result)
+        return matched
 
     def scored(self, results: Sequence[EMSResult]) -> list[EMSResult]:
-        """Stage 3 on given points and matches, and the metrics; earlier scores go, and labels of support."""
-        pairs = [
-            [
-                (r.ref_points[i], r.ans_points[j])
-                for i, j in enumerate(r.match)
-                if j not in (None, -1)
-            ]
-            for r in results
-        ]
-        signature, scored = self.signature, []
-        for r, scores in zip(results, self.scorer(pairs), strict=True):
-            values = iter(scores)
-            given = [None if j in (None, -1) else next(values) for j in r.match]
-            new = replace(
-                r, score=reference_scores(r.match, given), signature=signature, support=()
-            )
-            if not is_lost(r):
-                new = replace(
-                    new, **asdict(ems_scores(r.match, new.score, len(r.ans_points), r.ref_weights))
-                )
-            scored.append(new)
+        """Stage 3 on given points and matches, and the metrics.
+
+        Earlier scores and labels of support are dropped. InputError unless the scorer gives each
+        matched pair one score.
+        """
+        groups = [_matched_pairs(result) for result in results]
+        lists = _one_each("scorer", "answer", self.scorer(groups), groups)
+        signature = self.signature
+        scored = []
+        for result, pairs, values in zip(results, groups, lists, strict=True):
+            values = _one_each("scorer", "matched pair", values, pairs)
+            score = _scores_by_point(result.match, values)
+            result = replace(result, score=score, signature=signature, support=())
+            if not is_lost(result):
+                n_answer_points = len(result.ans_points)
+                metrics = ems_scores(result.match, score, n_answer_points, result.ref_weights)
+                result = replace(result, **asdict(metrics))
+            scored.append(result)
         return scored
 
 
 def is_lost(result: EMSResult | CoverageResult) -> bool:
-    """Whether a side's points could not be read: it has none, and yet points are unscored."""
+    """Whether the points of a side could not be read: it has none, and yet points are unscored."""
     return result.unscored > 0 and not (result.ref_points and result.ans_points)
+
+
+def _unmatched(
+    triplet: Triplet, model: str, ref_points: Points | None, ans_points: Points | None
+) -> EMSResult:
+    """A result with points and nothing else; None stands for points that could not be read."""
+    match: Match = (None,) * len(ref_points or ())
+    is_unreadable = ref_points is None or ans_points is None
+    return EMSResult(
+        triplet.id,
+        model,
+        ref_points or (),
+        ans_points or (),
+        match=match,
+        question=triplet.question,
+        group=triplet.group,
+        ref_weights=tuple(point.weight for point in triplet.points),
+        unscored=max(1, len(match)) if is_unreadable else 0,
+        reason="the points of a side could not be read" if is_unreadable else "",
+    )
+
+
+def _matched_pairs(result: EMSResult) -> list[PointPair]:
+    """Each reference point that has a match, with the answer point that it is matched with."""
+    pairs = []
+    for ref, index in zip(result.ref_points, result.match, strict=True):
+        if index not in (None, -1):
+            pairs.append((ref, result.ans_points[index]))
+    return pairs
+
+
+def _scores_by_point(match: Match, values: Sequence[float | None]) -> Scores:
+    """The scores of the matched pairs, in order, as scores of the reference points (eq. 5)."""
+    scores: list[float | None] = [None] * len(match)
+    matched = [i for i, index in enumerate(match) if index not in (None, -1)]
+    for i, value in zip(matched, values, strict=True):
+        scores[i] = value
+    return reference_scores(match, scores)
+
+
+def _one_each(stage: str, input_name: str, outputs: Iterable[Any], inputs: Sized) -> list[Any]:
+    """What a stage returned, as a list. InputError unless it has one entry for each input."""
+    entries = list(outputs)
+    if len(entries) != len(inputs):
+        raise InputError(
+            f"the {stage} must return one entry for each {input_name}: "
+            f"{len(inputs)} needed, {len(entries)} returned"
+        )
+    return entries

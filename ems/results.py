@@ -1,4 +1,7 @@
-"""What comes out: one record for each kind of result, which shows itself in a terminal and in a notebook."""
+"""What comes out: one record for each kind of result.
+
+A record shows itself in a terminal and in a notebook.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from .types import Match, Points, Scores, Signature
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """What a document says of one answer point, beside the scores and never inside them."""
+    """What a document says about one answer point; it never changes a score."""
 
     label: str | None  # "supported", "contradicted", "silent"; None = unscored
     passage: int | None = None  # index of the passage that decided; None = none
@@ -22,23 +25,25 @@ class Support:
 
 @dataclass(frozen=True)
 class Result:
-    """What every result has: whose it is, its signature, and what could not be scored."""
+    """What every result has: its triplet and model, its signature, and what could not be scored."""
 
     triplet_id: str
     model: str
     signature: Signature = field(default_factory=dict, kw_only=True)
     question: str = field(default="", kw_only=True)
     group: str = field(default="", kw_only=True)
-    unscored: int = field(
-        default=0, kw_only=True
-    )  # points (or answers) for which no readable reply came
-    reason: str = field(
-        default="", kw_only=True
-    )  # why a value is nan or points are unscored; else empty
+    # Points (or answers) for which no readable reply came.
+    unscored: int = field(default=0, kw_only=True)
+    # Why a value is nan or points are unscored; else empty.
+    reason: str = field(default="", kw_only=True)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready dictionary; nan becomes null."""
-        return {name: None if value != value else value for name, value in asdict(self).items()}
+        fields = asdict(self)
+        for name, value in fields.items():
+            if value != value:  # nan
+                fields[name] = None
+        return fields
 
     def __str__(self) -> str:
         from .analysis.view import as_text  # drawn only where it is shown
@@ -53,7 +58,7 @@ class Result:
 
 @dataclass(frozen=True)
 class EMSResult(Result):
-    """One answer's alignment (eq. 4-9): points, who matched whom, how well; metrics in [0, 1], or nan."""
+    """The alignment of one answer (eq. 4-9) and its metrics, each in [0, 1] or nan."""
 
     ref_points: Points
     ans_points: Points
@@ -63,12 +68,12 @@ class EMSResult(Result):
     precision: float = math.nan
     f1: float = math.nan
     ref_weights: tuple[float, ...] = ()  # () = every point weighs 1; only given points have weights
-    support: tuple[Support, ...] = ()  # per answer point, what the document says; () = never asked
+    support: tuple[Support, ...] = ()  # per answer point, what the document says; () = not asked
 
 
 @dataclass(frozen=True)
 class CoverageResult(Result):
-    """Each point held against the whole other text. Ours, not the paper's eq. 7: nothing is matched."""
+    """Each point compared with the whole other text. Not the paper's eq. 7: nothing is matched."""
 
     ref_points: Points
     ans_points: Points
@@ -78,9 +83,7 @@ class CoverageResult(Result):
     ans_weights: tuple[float, ...] = ()
     nearest: Match = ()  # per reference point: the answer point most like it, for the reader
     contradicted: tuple[int, ...] = ()  # indices of reference points that the answer contradicts
-    ans_contradicted: tuple[
-        int, ...
-    ] = ()  # indices of answer points that the reference contradicts
+    ans_contradicted: tuple[int, ...] = ()  # indices of those that the reference contradicts
     recall: float = math.nan
     precision: float = math.nan
     f1: float = math.nan

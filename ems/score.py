@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
+from itertools import chain, islice
 from types import SimpleNamespace
 from typing import Any, Protocol
 
-from .judge import Judge, Request, as_judge, listed, reply_schema
+from .judge import Judge, Request, as_judge, ask_values, listed, reply_schema
 from .prompts import Prompts, quoted
-from .reading import parsed, parsed_rows, read_rows, read_score
+from .reading import read_rows, read_score
 from .types import InputError
 
 SCORES_SCHEMA = reply_schema("scores", {"type": "integer"})
-MAX_TOKENS = 32  # of a reply that is one number
+NUMBER_TOKENS = 32  # limit of a reply that is one number
 BLEU_SIGNATURE = "bleu:nltk sentence,4-gram,smoothing=method1,words=lower"
-KINDS = ("rouge1", "rouge2", "rougeL")
-Pair = tuple[str, str]  # a reference point and the answer point that it is matched with
+ROUGE_KINDS = ("rouge1", "rouge2", "rougeL")
+PointPair = tuple[str, str]  # a reference point and the answer point that it is matched with
 
 
 class Scorer(Protocol):
-    """Anything that scores pairs: for each answer's pairs as many values in [0, 1], None = unscored."""
+    """Anything that scores pairs: for each answer's pairs as many values.
+
+    A value is in [0, 1]; None = unscored.
+    """
 
     signature: str
 
-    def __call__(self, groups: Sequence[Sequence[Pair]]) -> list[list[float | None]]: ...
+    def __call__(self, groups: Sequence[Sequence[PointPair]]) -> list[list[float | None]]: ...
 
 
 class LLMScorer:
-    """A whole number 0 .. `max_score` from the judge, divided by `max_score` (10 in the paper's examples).
+    """A whole number 0 .. `max_score` from the judge, divided by `max_score`.
 
-    It is asked once per pair, as in the paper; with `joint` once per answer. `failures` counts what is None.
+    The paper's examples go up to 10. The judge is asked once per pair, as in the paper; with
+    `joint` once per answer. A value that cannot be read is None, and `failures` counts it.
     """
 
     def __init__(
@@ -42,84 +47,105 @@ class LLMScorer:
         max_score: int = 10,
         joint: bool = False,
     ):
-        self.judge, self.prompts, self.joint = as_judge(judge), prompts or Prompts(), joint
-        self.max_score, self.scale = max_score, scale(max_score)
+        self.judge = as_judge(judge)
+        self.prompts = prompts or Prompts()
+        self.joint = joint
+        self.max_score = max_score
+        self.scale = scale(max_score)
         self.failures: Counter[str] = Counter()
+        self._read = partial(read_score, max_score=max_score)
         template = self.prompts.signature("score_all" if joint else "score")
         self.signature = f"llm:{template},max={max_score}" + (",joint" if joint else "")
 
-    def __call__(self, groups: Sequence[Sequence[Pair]]) -> list[list[float | None]]:
-        read = partial(read_score, max_score=self.max_score)
+    def __call__(self, groups: Sequence[Sequence[PointPair]]) -> list[list[float | None]]:
         if self.joint:
             requests = [self._joint_request(pairs) for pairs in groups if pairs]
-            replies = iter(self.judge.ask(requests, "score pairs"))
-            return [
-                parsed_rows(next(replies), "scores", len(pairs), read, "score", self.failures)
-                if pairs
-                else []
-                for pairs in groups
-            ]
-        prompts = [
-            self.prompts.fill("score", reference=quoted(ref), candidate=quoted(ans), **self.scale)
-            for pairs in groups
-            for ref, ans in pairs
-        ]
-        requests = [
-            Request("score", prompt, MAX_TOKENS, assumed=partial(str, self.max_score), read=read)
-            for prompt in prompts
-        ]
-        replies = iter(self.judge.ask(requests, "score pairs"))
-        return [
-            [parsed(next(replies), read, "score", self.failures) for _ in pairs] for pairs in groups
-        ]
+        else:
+            requests = [self._request(ref, ans) for ref, ans in chain.from_iterable(groups)]
+        scores = ask_values(self.judge, requests, self.failures, "score pairs")
+        if self.joint:
+            scores = list(chain.from_iterable(scores))
+        return _grouped(scores, groups)
 
-    def _joint_request(self, pairs: Sequence[Pair]) -> Request:
+    def _request(self, ref: str, ans: str) -> Request:
+        """One question about one pair."""
+        prompt = self.prompts.fill(
+            "score", reference=quoted(ref), candidate=quoted(ans), **self.scale
+        )
+        assumed = partial(str, self.max_score)
+        return Request("score", prompt, NUMBER_TOKENS, assumed=assumed, read=self._read)
+
+    def _joint_request(self, pairs: Sequence[PointPair]) -> Request:
+        """One question about all pairs of an answer."""
         lines = [f"{i}: {quoted(ref)}\n   {quoted(ans)}" for i, (ref, ans) in enumerate(pairs)]
         prompt = self.prompts.fill("score_all", pairs="\n".join(lines), **self.scale)
-        return rows_request("score", prompt, SCORES_SCHEMA, [self.max_score] * len(pairs))
+        assumed = [self.max_score] * len(pairs)
+        return rows_request("score", prompt, SCORES_SCHEMA, assumed, self._read)
 
 
 def scale(max_score: int) -> dict[str, str]:
-    """What a scoring prompt says of its scale. InputError for a top that is not 1 to a million."""
+    """How a scoring prompt describes its scale.
+
+    InputError unless the best score is 1 to a million.
+    """
     if not 1 <= max_score <= 10**6:
         raise InputError(f"max_score must be 1 to a million, got {max_score}")
     values = {"max_score": max_score, "middle": round(max_score / 2), "low": round(max_score / 10)}
     return {name: str(value) for name, value in values.items()}
 
 
-def rows_request(task: str, prompt: str, schema: dict[str, Any], longest: Sequence[Any]) -> Request:
-    """A question to which the judge replies with a list; `longest` is the longest one that could be read."""
-    key, count = schema["required"][0], len(longest)
+def rows_request(
+    task: str,
+    prompt: str,
+    schema: dict[str, Any],
+    longest: Sequence[Any],
+    read: Callable[[str], Any] = str,
+) -> Request:
+    """A question to which the judge replies with a list, each of whose entries `read` reads.
+
+    `longest` is the longest list that could be read; the reply must have as many entries.
+    """
+    key = schema["required"][0]
+    count = len(longest)
     return Request(
         task,
         prompt,
-        MAX_TOKENS + 8 * count,
+        NUMBER_TOKENS + 8 * count,
         schema,
         assumed=partial(listed, key, longest),
-        read=partial(read_rows, key=key, count=count, read=str),
+        read=partial(read_rows, key=key, count=count, read=read),
+        entries=count,
     )
 
 
+def _grouped(values: Iterable[Any], groups: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """The values of all pairs in a row, divided into the groups that the pairs came in."""
+    remaining = iter(values)
+    return [list(islice(remaining, len(group))) for group in groups]
+
+
 class PairScorer:
-    """A scorer without a judge: `score` takes reference points and answer points, and gives their values."""
+    """A scorer without a judge, from a function of all reference points and all answer points."""
 
     def __init__(
         self, signature: str, score: Callable[[list[str], list[str]], Sequence[float | None]]
     ):
-        self.signature, self._score = signature, score
+        self.signature = signature
+        self._score = score
 
-    def __call__(self, groups: Sequence[Sequence[Pair]]) -> list[list[float | None]]:
-        pairs = [pair for group in groups for pair in group]
-        values = iter(self._score([ref for ref, _ in pairs], [ans for _, ans in pairs]))
-        return [[next(values) for _ in group] for group in groups]
+    def __call__(self, groups: Sequence[Sequence[PointPair]]) -> list[list[float | None]]:
+        pairs = list(chain.from_iterable(groups))
+        values = self._score([ref for ref, _ in pairs], [ans for _, ans in pairs])
+        return _grouped(values, groups)
 
 
 def rouge_scorer() -> PairScorer:
-    """ROUGE-L F1 of two points, in [0, 1]; the paper does not say which ROUGE it takes."""
-    return PairScorer(
-        "rouge:rougeL,stemmed",
-        lambda refs, answers: [f1 for _, _, f1 in rouge(refs, answers, ["rougeL"])["rougeL"]],
-    )
+    """ROUGE-L F1 of two points, in [0, 1]; the paper does not name the kind of ROUGE."""
+
+    def score(refs: list[str], answers: list[str]) -> list[float]:
+        return [f1 for _, _, f1 in rouge(refs, answers, ["rougeL"])["rougeL"]]
+
+    return PairScorer("rouge:rougeL,stemmed", score)
 
 
 def bleu_scorer() -> PairScorer:
@@ -129,16 +155,18 @@ def bleu_scorer() -> PairScorer:
 
 def bert_scorer(encoder: Any) -> PairScorer:
     """BERTScore F1 of two points, clipped to [0, 1]; the encoder cuts texts at 512 tokens."""
-    return PairScorer(
-        f"bertscore:{encoder.signature}",
-        lambda *texts: [min(1.0, max(0.0, f1)) for f1 in encoder.bertscore(*texts)[2]],
-    )
+
+    def score(refs: list[str], answers: list[str]) -> list[float]:
+        return [min(1.0, max(0.0, f1)) for f1 in encoder.bertscore(refs, answers)[2]]
+
+    return PairScorer(f"bertscore:{encoder.signature}", score)
 
 
 def bleu(references: Sequence[str], answers: Sequence[str]) -> list[float]:
     """Sentence BLEU of each answer against its reference, in [0, 1]; 0 when either is empty.
 
-    NLTK's, up to 4-grams, smoothing method 1, on lower-cased words and signs; the paper names no settings.
+    NLTK's, up to 4-grams, with smoothing method 1, on lower-cased words and signs. The paper names
+    no settings.
     """
     from nltk.tokenize import wordpunct_tokenize
     from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
@@ -146,19 +174,22 @@ def bleu(references: Sequence[str], answers: Sequence[str]) -> list[float]:
     smoothing = SmoothingFunction().method1
     values = []
     for reference, answer in zip(references, answers, strict=True):
-        ref, ans = wordpunct_tokenize(reference.lower()), wordpunct_tokenize(answer.lower())
-        values.append(
-            float(sentence_bleu([ref], ans, smoothing_function=smoothing)) if ref and ans else 0.0
-        )
+        ref = wordpunct_tokenize(reference.lower())
+        ans = wordpunct_tokenize(answer.lower())
+        value = 0.0
+        if ref and ans:
+            value = float(sentence_bleu([ref], ans, smoothing_function=smoothing))
+        values.append(value)
     return values
 
 
 def rouge(
-    references: Sequence[str], answers: Sequence[str], kinds: Sequence[str] = KINDS
+    references: Sequence[str], answers: Sequence[str], kinds: Sequence[str] = ROUGE_KINDS
 ) -> dict[str, list[tuple[float, float, float]]]:
-    """ROUGE (precision, recall, F1) of each answer, by kind, in [0, 1], with stemming; 0 without words.
+    """ROUGE (precision, recall, F1) of each answer by kind, in [0, 1], stemmed; 0 without words.
 
-    rouge-score's definition and values; its longest common subsequence, a loop in Python, is rapidfuzz's.
+    The definition and the values are those of rouge-score. Its longest common subsequence is a
+    loop in Python; rapidfuzz computes it here.
     """
     from nltk.stem.porter import PorterStemmer
     from rapidfuzz.distance import LCSseq
@@ -166,14 +197,16 @@ def rouge(
     from rouge_score.scoring import fmeasure
     from rouge_score.tokenize import tokenize
 
-    stemmer = SimpleNamespace(stem=lru_cache(1 << 16)(PorterStemmer().stem))  # stem a word once
+    stemmer = SimpleNamespace(stem=lru_cache(1 << 16)(PorterStemmer().stem))  # each word once
     words = partial(tokenize, stemmer=stemmer)
     ngrams = RougeScorer(sorted({*kinds} - {"rougeL"}), tokenizer=SimpleNamespace(tokenize=words))
     scored: dict[str, list[tuple[float, float, float]]] = {kind: [] for kind in kinds}
     for reference, answer in zip(references, answers, strict=True):
-        ref, ans = words(reference), words(answer)
+        ref = words(reference)
+        ans = words(answer)
         length = LCSseq.similarity(ref, ans)
-        precision, recall = length / max(1, len(ans)), length / max(1, len(ref))
+        precision = length / max(1, len(ans))
+        recall = length / max(1, len(ref))
         scores = ngrams.score(reference, answer)
         scores["rougeL"] = precision, recall, fmeasure(precision, recall)
         for kind in kinds:

@@ -1,4 +1,4 @@
-"""What speaks to a person at a terminal: one safe line, lists in messages, progress bars."""
+"""Text for a person at a terminal: safe lines, parts of messages, progress bars."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Any
 
 # Control characters, marks of text direction, invisible characters, half surrogate pairs.
-UNSAFE = re.compile(
+_UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff"
     "\U000e0000-\U000e007f]"
 )
@@ -20,33 +20,37 @@ def visible(text: str, limit: int = 10_000) -> str:
 
     A run of white space becomes one space, and a control character becomes U+FFFD.
     """
-    line = UNSAFE.sub("\ufffd", " ".join(text.split()))
+    line = _one_line(text)
     if len(line) <= limit:
         return line
     return line[: limit - 1].rstrip() + "…"
 
 
 def notify(message: object) -> None:
-    """Print one line on stderr, in which nothing from outside can move the cursor or set a colour."""
-    line = UNSAFE.sub("\ufffd", " ".join(str(message).split()))
-    print(f"{line}\n", end="", file=sys.stderr, flush=True)  # one write: threads may print together
+    """Print one line on stderr, in which no character can move the cursor or set a colour."""
+    # The end of the line is part of the text, so that lines of several threads do not mix.
+    print(f"{_one_line(str(message))}\n", end="", file=sys.stderr, flush=True)
+
+
+def _one_line(text: str) -> str:
+    return _UNSAFE.sub("\ufffd", " ".join(text.split()))
 
 
 def first_few(items: Sequence[Any], n: int = 3) -> str:
-    """The first `n` items, for a message."""
+    """The first `n` items as they are written in Python, with "..." where there are more."""
     shown = ", ".join(repr(item) for item in items[:n])
     return f"{shown}, ..." if len(items) > n else shown
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The end of a message that names the known name nearest to a wrong one; "" when none is near."""
-    near = get_close_matches(name, known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+def did_you_mean(name: str, choices: Iterable[str]) -> str:
+    """The end of a message about a wrong name: the choice most like it, or "" when none is near."""
+    nearest = get_close_matches(name, choices, n=1)
+    return f"; did you mean {nearest[0]!r}?" if nearest else ""
 
 
 def progress_bar(text: str, total: int | None, unit: str = "answer") -> Any:
-    """A progress bar on stderr; invisible without a text, and where stderr is a file or a pipe."""
+    """A progress bar on stderr; none without a text, and none where stderr is a file or a pipe."""
     from tqdm import tqdm
 
-    watched = "ipykernel" in sys.modules or sys.stderr.isatty()
-    return tqdm(desc=text, total=total, unit=unit, disable=not (text and watched))
+    is_watched = "ipykernel" in sys.modules or sys.stderr.isatty()
+    return tqdm(desc=text, total=total, unit=unit, disable=not (text and is_watched))

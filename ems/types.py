@@ -1,4 +1,4 @@
-"""What is evaluated, and the names of types that all modules share (`results` has what comes out)."""
+"""What is evaluated, and the types that all modules share. `results` has what comes out."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from dataclasses import dataclass
 
 Points = tuple[str, ...]
 Scores = tuple[float | None, ...]  # in [0, 1]; None = unscored
-# Per reference point: 0-based index of its answer point (eq. 4 counts from 1), -1 = none, None = not known.
+# Per reference point: the 0-based index of its answer point (eq. 4 counts from 1), -1 for none,
+# None where the judge's choice could not be read.
 Match = tuple[int | None, ...]
 Signature = dict[str, str]  # everything that can change a value, by name: stages, judge, decoding
 
 
 class InputError(ValueError):
-    """Bad input: says what, what was allowed, what came and what to do. The command line exits 2 on it."""
+    """Bad input. It says what is wrong, what is allowed, what came, and what to do.
+
+    The command line exits with status 2 on it.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +30,10 @@ class GivenPoint:
 
 @dataclass(frozen=True, slots=True)
 class Triplet:
-    """One long question-context-answer triplet (paper, section 3.1). With `points` no reference is needed."""
+    """One long question-context-answer triplet (paper, section 3.1).
+
+    With `points` no reference is needed.
+    """
 
     id: str  # unique within a data set
     group: str  # what observations are clustered by: the company, or the claim's document

@@ -1,11 +1,12 @@
-"""Two metrics of one's own, as an example for notebook 10: of whole answers, and of matched points."""
+"""Two metrics of one's own, an example for notebook 10: of whole answers and of matched points."""
 
 import re
 
 
 def overlap(one: str, other: str) -> float:
     """Jaccard index of the words of two texts: shared words by all words, in [0, 1]."""
-    first, second = (set(re.findall(r"\w+", text.lower())) for text in (one, other))
+    first = set(re.findall(r"\w+", one.lower()))
+    second = set(re.findall(r"\w+", other.lower()))
     return len(first & second) / max(1, len(first | second))
 
 

@@ -1,4 +1,4 @@
-"""EMS inside inspect_ai and mlflow, each run against a judge on loopback, and promptfoo's contract."""
+"""EMS inside inspect_ai and mlflow, each with a judge on loopback, and promptfoo's contract."""
 
 import json
 import math
@@ -17,13 +17,17 @@ LOST = "Nobody can read this."
 
 
 def judge(body):
-    """Points are sentences; a point is stated where the other text has it; of LOST no list of points comes."""
+    """Points are sentences, and a point is stated where the other text has it.
+
+    The reply about LOST is no list of points.
+    """
     prompt = body["messages"][-1]["content"]
     text = text_of(prompt.rpartition("Points, numbered")[0] or prompt)
     if "saliency points" in prompt:
         return "no list" if LOST in text else json.dumps({"points": re.findall(r"[^.]+\.", text)})
     points = re.findall(r'^\d+: "(.+)"$', prompt, re.MULTILINE)
-    return json.dumps({"scores": [10 * (point in text) for point in points], "contradicted": []})
+    scores = [10 if point in text else 0 for point in points]
+    return json.dumps({"scores": scores, "contradicted": []})
 
 
 @pytest.fixture
@@ -33,13 +37,11 @@ def server():
 
 
 def test_importing_ems_imports_no_tool():
-    code = "import sys, ems; ems.build(); print({'inspect_ai', 'mlflow', 'ems.adapters'} & sys.modules.keys())"
-    assert (
-        subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
-        ).stdout
-        == "set()\n"
-    )
+    tools = {"inspect_ai", "mlflow", "ems.adapters"}
+    code = f"import sys, ems; ems.build(); print({tools} & sys.modules.keys())"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
 
 
 @pytest.mark.parametrize("name", ["inspect_ai", "mlflow"])
@@ -111,9 +113,8 @@ def test_inspect_has_means_with_clustered_errors_and_leaves_unscored_samples_out
     recall = log.results.scores[0].metrics
     mean = (0.5 + 1 + 1) / 3
     assert recall["mean"].value == pytest.approx(mean)
-    clusters = (0.5 + 1 - 2 * mean) ** 2 + (
-        1 - mean
-    ) ** 2  # of "a" and "b": squared sums of deviations
+    # Squared sums of the deviations in the clusters "a" and "b".
+    clusters = (0.5 + 1 - 2 * mean) ** 2 + (1 - mean) ** 2
     assert recall["stderr"].value == pytest.approx(math.sqrt(clusters * 2 / (2 - 1)) / 3)
     first, last = (log.samples[i].scores["ems_scorer"] for i in (0, 3))
     assert re.search(r"1: Margin was 46%\.\s+missing", first.explanation)

@@ -1,177 +1,255 @@
-"""Two sets of results held against each other, joined by id and text, and read line by line."""
+"""Two files of results, or the models of one, compared: joined by id, always a minus b."""
 
 import math
+import re
 import tracemalloc
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from doubles import refused
 
 import ems
-from ems.analysis.compare import compare, text
+from ems.analysis.compare import compare_results, comparison_text
+from ems.analysis.frames import metric_of
+from ems.analysis.report import save_report
 from ems.baselines import Claims
+from ems.cli import main
 from ems.io import write_jsonl
 from ems.results import CoverageResult, EMSResult, ScoreResult
 
+ROOT = Path(__file__).parent.parent
 SIGNED = {"signature": {"score": "llm:kit"}}
 
 
-def many(model, gain=0.0, n=8):
-    """An answer to each of n questions: one matched point of score 0.2 and one of 0.4, each plus the gain."""
-    return [
-        EMSResult(
-            f"t{i}",
-            model,
-            ("a", "b"),
-            ("x", "y"),
-            (0, 1),
-            (0.2 + gain, 0.4 + gain),
-            0.3 + gain,
-            0.3 + gain,
-            0.3 + gain,
-            **SIGNED,
+def answers_of(model, gain=0.0, n=8):
+    """An answer to each of n questions: matched points of score 0.2 and 0.4, each plus the gain."""
+    results = []
+    for i in range(n):
+        scores = (0.2 + gain, 0.4 + gain)
+        mean = 0.3 + gain
+        result = EMSResult(
+            f"t{i}", model, ("a", "b"), ("x", "y"), (0, 1), scores, mean, mean, mean, **SIGNED
         )
-        for i in range(n)
-    ]
+        results.append(result)
+    return results
 
 
-def f1(found):
-    return found["parts"].set_index("part").loc["F1"]
+def saved(path, results, metric=None):
+    rows = [{"metric": metric or metric_of(result), **result.to_dict()} for result in results]
+    return write_jsonl(path, rows)
 
 
-def saved(path, results, metric="EMS(LLM)"):
-    return write_jsonl(path, [{"metric": metric, **r.to_dict()} for r in results])
+@pytest.fixture
+def compare(tmp_path):
+    def compared(a, b, **settings):
+        """The comparison of two lists of results, by way of files."""
+        files = saved(tmp_path / "a.jsonl", a), saved(tmp_path / "b.jsonl", b)
+        return compare_results(*files, **settings)
+
+    return compared
 
 
-def test_a_known_difference_comes_out_with_its_exact_p():
-    found = compare(many("m"), many("m", 0.5))
-    row = f1(found)
-    assert (row["a"], row["b"], row["difference"]) == pytest.approx((0.3, 0.8, 0.5))
+def f1(tables):
+    return tables["parts"].set_index("part").loc["F1"]
+
+
+# --- two files ---
+
+
+def test_a_known_difference_comes_out_with_its_exact_p(compare):
+    tables = compare(answers_of("m", 0.5), answers_of("m"))
+    row = f1(tables)
+    assert (row["a"], row["b"], row["difference"]) == pytest.approx((0.8, 0.3, 0.5))
     assert row["p"] == row["p_holm"] == 2 / 2**8  # all eight signs alike, and their mirror image
     assert row["clear"]
-    assert (row["n"], row["clusters"], row["only_a"], row["only_b"], row["unscored"]) == (
-        8,
-        8,
-        0,
-        0,
-        0,
-    )
-    assert list(found["answers"]["change"]) == pytest.approx([0.5] * 8)
+    counts = row[["n", "clusters", "only_a", "only_b", "unscored"]]
+    assert counts.tolist() == [8, 8, 0, 0, 0]
+    assert list(tables["answers"]["difference"]) == pytest.approx([0.5] * 8)
 
 
-def test_groups_in_the_results_are_what_intervals_are_over():
-    sides = [
-        [replace(r, group="AB"[i % 2]) for i, r in enumerate(many("m", gain))] for gain in (0, 0.5)
-    ]
-    assert (f1(compare(*sides))["clusters"], f1(compare(*sides))["p"]) == (2, 2 / 2**2)
-    assert f1(compare(*sides, cluster="triplet_id"))["clusters"] == 8
+def test_groups_in_the_results_are_what_intervals_are_over(compare):
+    def grouped(gain):
+        return [replace(r, group="AB"[i % 2]) for i, r in enumerate(answers_of("m", gain))]
+
+    row = f1(compare(grouped(0.5), grouped(0.0)))
+    assert (row["clusters"], row["p"]) == (2, 2 / 2**2)
+    by_triplet = compare(grouped(0.5), grouped(0.0), cluster="triplet_id")
+    assert f1(by_triplet)["clusters"] == 8
 
 
-def test_results_are_joined_by_id_whatever_their_order_and_an_unscored_one_is_no_zero():
-    a, b = many("m"), [replace(r, f1=0.3 + i / 100) for i, r in enumerate(many("m"))]
-    b[0] = replace(
-        b[0], recall=math.nan, precision=math.nan, f1=math.nan, score=(None, None), unscored=2
-    )
-    straight, turned = compare(a, b), compare(a, b[::-1])
+def test_results_are_joined_by_id_whatever_their_order_and_an_unscored_one_is_no_zero(compare):
+    a = [replace(r, f1=0.3 + i / 100) for i, r in enumerate(answers_of("m"))]
+    lost = {"recall": math.nan, "precision": math.nan, "f1": math.nan}
+    a[0] = replace(a[0], **lost, score=(None, None), unscored=2)
+    b = answers_of("m")
+    straight = compare(a, b)
+    turned = compare(a[::-1], b)
     for name in ("parts", "answers"):
         assert straight[name].equals(turned[name])
-    assert list(straight["answers"]["triplet_id"]) == [
-        f"t{i}" for i in range(7, 0, -1)
-    ]  # the largest change first
+    largest_first = [f"t{i}" for i in range(7, 0, -1)]
+    assert list(straight["answers"]["triplet_id"]) == largest_first
     row = f1(straight)
     assert (row["n"], row["unscored"], row["difference"]) == (7, 1, pytest.approx(0.04))
 
 
-def test_several_models_are_joined_by_name_and_one_of_a_with_every_model_of_b():
-    assert set(compare(many("m") + many("n"), many("m", 0.1) + many("k"))["parts"]["model"]) == {
-        "m"
-    }
-    found = compare(many("small")[:7], [*many("large", 0.5)[1:], *many("small", 0.1)])
-    rows = found["parts"][found["parts"]["part"] == "F1"].set_index("model")
+def test_several_models_are_joined_by_name(compare):
+    a = answers_of("m") + answers_of("n")
+    b = answers_of("m", 0.1) + answers_of("k")
+    assert set(compare(a, b)["parts"]["model"]) == {"m"}
+
+
+def test_one_model_of_a_is_compared_with_every_model_of_b(compare):
+    a = answers_of("small")[:7]  # not t7
+    b = [*answers_of("large", 0.5)[1:], *answers_of("small", 0.1)]  # no t0 of the large one
+    parts = compare(a, b)["parts"]
+    rows = parts[parts["part"] == "F1"].set_index("model")
     assert list(rows.index) == ["large", "small"]
-    assert list(rows["difference"]) == pytest.approx([0.5, 0.1])
-    assert list(zip(rows["n"], rows["only_a"], rows["only_b"], strict=True)) == [
-        (6, 1, 1),
-        (7, 0, 1),
-    ]
-    assert list(rows["p_holm"]) == [max(2 / 2**6, 2 * 2 / 2**7), 2 * 2 / 2**7]  # over both models
+    assert list(rows["difference"]) == pytest.approx([-0.5, -0.1])
+    assert rows[["n", "only_a", "only_b"]].to_numpy().tolist() == [[6, 1, 1], [7, 0, 1]]
+    adjusted = [max(2 / 2**6, 2 * 2 / 2**7), 2 * 2 / 2**7]  # over both models
+    assert list(rows["p_holm"]) == adjusted
 
 
-def test_every_kind_of_result_can_be_compared():
-    for kind in (
-        lambda v: ScoreResult("t", "m", v, signature={"judge": "j"}),
-        lambda v: CoverageResult("t", "m", ("a",), ("x",), (v,), (v,), recall=v, precision=v, f1=v),
-        lambda v: Claims("t", "m", ("x",), ("a",), ("Neutral",), ("Neutral",), v, v, v),
-    ):
-        found = compare([kind(0.25)], [kind(0.75)])
-        assert found["answers"]["change"].tolist() == [0.5]
+def test_every_kind_of_result_can_be_compared(compare):
+    def score(v):
+        return ScoreResult("t", "m", v, signature={"judge": "j"})
+
+    def coverage(v):
+        values = {"recall": v, "precision": v, "f1": v}
+        return CoverageResult("t", "m", ("a",), ("x",), (v,), (v,), **values)
+
+    def claims(v):
+        return Claims("t", "m", ("x",), ("a",), ("Neutral",), ("Neutral",), v, v, v)
+
+    for kind in (score, coverage, claims):
+        tables = compare([kind(0.75)], [kind(0.25)])
+        assert tables["answers"]["difference"].tolist() == [0.5]
 
 
 def test_files_of_several_metrics_are_compared_by_metric(tmp_path):
-    rows = [{"metric": name, **r.to_dict()} for name in ("one", "two") for r in many("m")]
-    a, b = write_jsonl(tmp_path / "a", rows), saved(tmp_path / "b", many("m", 0.1), "two")
-    found = compare(a, b)
-    assert set(found["parts"]["metric"]) == {"two"}
+    rows = []
+    for name in ("one", "two"):
+        rows += [{"metric": name, **result.to_dict()} for result in answers_of("m")]
+    a = write_jsonl(tmp_path / "a", rows)
+    b = saved(tmp_path / "b", answers_of("m", 0.1), "two")
+    assert set(compare_results(a, b)["parts"]["metric"]) == {"two"}
     for metric in ("one", "twoo"):
-        with refused(f"nothing to compare: A and B need {metric}"):
-            compare(a, b, metric=metric)
-
-
-def test_the_models_of_one_set_are_held_against_each_other(tmp_path):
-    systems = [*many("x-7b", 0.5), *many("x-1b")[1:]]  # t0 has no answer of x-1b
-    found = compare(saved(tmp_path / "a", systems))
-    assert found["parts"].equals(ems.paired_table(ems.to_frame(systems)))
-    assert list(found) == ["parts"]
-    assert text(found).startswith("Differences are a less b: above 0, a is higher.\n")
-    for metric, has in (("nonsense", 0), (None, 1)):
-        with refused(
-            f"nothing to compare: A alone needs two models with a metric in common, and has {has}"
-        ):
-            compare(many("m"), metric=metric)
+        with refused(f"nothing to compare: the files need {metric} and triplets in common"):
+            compare_results(a, b, metric=metric)
 
 
 @pytest.mark.parametrize(
-    "other", [{"triplet_id": "u"}, {"signature": {"score": "rouge:l"}}]
-)  # a question, a metric
-def test_nothing_to_compare_says_what_is_needed(other):
-    with refused("nothing to compare: A and B need a metric and triplets"):
-        compare(many("m"), [replace(many("m")[0], **other)])
+    "change",
+    [{"triplet_id": "u"}, {"signature": {"score": "rouge:l"}}],
+    ids=["another question", "another metric"],
+)
+def test_nothing_to_compare_says_what_is_needed(compare, change):
+    with refused("nothing to compare: the files need a metric and triplets in common"):
+        compare(answers_of("m"), [replace(answers_of("m")[0], **change)])
 
 
-def test_the_text_names_what_changed_and_cannot_steer_the_terminal():
-    shown = text(compare([*many("m\x1b[31m"), *many("n")], many("m\x1b[31m", 0.25)), top=1)
+# --- one file ---
+
+
+def test_the_models_of_one_file_are_compared_two_by_two(tmp_path):
+    systems = [*answers_of("x-7b", 0.5), *answers_of("x-1b")[1:]]  # t0 has no answer of x-1b
+    tables = compare_results(saved(tmp_path / "a", systems))
+    assert list(tables) == ["parts"]
+    assert tables["parts"].equals(ems.paired_table(ems.to_frame(systems)))
+    path = saved(tmp_path / "one", answers_of("m"))
+    for metric, models in (("nonsense", 0), (None, 1)):
+        with refused(
+            "nothing to compare: one file needs two models with a metric in common, and has "
+            f"{models}"
+        ):
+            compare_results(path, metric=metric)
+
+
+# --- the sign, and what is printed ---
+
+
+def f1_line(text):
+    """The cells of the row of F1: after its name a, b, the difference, p_holm, higher ..."""
+    line = next(line for line in text.splitlines() if " F1 " in line)
+    return line.split(" F1 ")[1].split()
+
+
+def test_a_difference_is_a_minus_b_everywhere(tmp_path):
+    """Two files, the models of one file, the table of pairs, and the report: one sign, in words."""
+    better, worse = answers_of("x-7b", 0.5), answers_of("x-1b")
+    a = saved(tmp_path / "better.jsonl", [replace(r, model="x") for r in better])
+    b = saved(tmp_path / "worse.jsonl", [replace(r, model="x") for r in worse])
+    both = [*better, *worse]
+    one = saved(tmp_path / "both.jsonl", both)
+    pair = f1(compare_results(one))
+    assert (pair["a"], pair["b"], pair["difference"]) == ("x-7b", "x-1b", pytest.approx(0.5))
+    assert f1({"parts": ems.paired_table(ems.to_frame(both))}).equals(pair)
+    for tables, sign in ((compare_results(a, b), 1), (compare_results(b, a), -1)):
+        row = f1(tables)
+        assert row["difference"] == pytest.approx(row["a"] - row["b"]) == pytest.approx(sign * 0.5)
+        assert row["ordered"] == (1 + sign) / 2
+        answer = tables["answers"].iloc[0]
+        assert answer["difference"] == pytest.approx(answer["a"] - answer["b"])
+
+    files_text = comparison_text(compare_results(b, a), "worse.jsonl", "better.jsonl")
+    models_text = comparison_text(compare_results(one), "both.jsonl")
+    page = save_report({"EMS(LLM)": both}, tmp_path / "report.html").read_text(encoding="utf-8")
+    for text in (files_text, models_text, page):
+        assert re.search("Differences are a minus b.* above 0, a is higher; below 0, b is", text)
+    assert files_text.startswith("a: worse.jsonl\nb: better.jsonl\n")
+    interval = ["-0.500", "[-0.500,", "-0.500]", "0.008"]
+    assert f1_line(files_text)[:7] == ["0.300", "0.800", *interval, "better.jsonl"]
+    interval = ["0.500", "[0.500,", "0.500]", "0.008"]
+    assert f1_line(models_text)[:7] == ["x-7b", "x-1b", *interval, "x-7b"]
+    cells = re.findall("<td>(.*?)</td>", page)
+    row = cells[cells.index("F1") - 3 :][:7]
+    assert row == ["x-7b", "x-1b", "EMS(LLM)", "F1", "0.500 [0.500, 0.500]", "0.008", "x-7b"]
+
+
+def test_help_and_documentation_have_the_same_sign(capsys):
+    with pytest.raises(SystemExit):
+        main(["compare", "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert shown.count("a minus b") == 2  # the command, and its second argument
+    usage = (ROOT / "docs" / "usage.md").read_text(encoding="utf-8")
+    assert "Differences are always a minus b" in usage
+    assert "a minus b" in " ".join(str(ems.paired_table.__doc__).split())
+    for text in (shown, usage):
+        assert not re.search(r"\b(B less A|a less b|B minus A|b minus a)\b", text)
+
+
+def test_no_side_is_called_higher_where_the_difference_is_not_clear(compare):
+    tables = compare(answers_of("m", 0.5, n=2), answers_of("m", n=2))
+    assert " not clear " in comparison_text(tables, "a.jsonl", "b.jsonl")
+    assert f1_line(comparison_text(tables, "a", "b"))[2:6] == ["0.500", "0.500", "not", "clear"]
+
+
+def test_the_text_names_the_answers_that_differ_most_and_cannot_steer_the_terminal(compare):
+    model = "m\x1b[31m"
+    tables = compare([*answers_of(model), *answers_of("n")], answers_of(model, 0.25))
+    shown = comparison_text(tables, "old\x1b[31m.jsonl", "new.jsonl")
     assert "\x1b" not in shown
-    assert shown.startswith("Differences are B less A: above 0, B is higher.\n")
-    assert "t0 0.300 0.550   0.250" in shown
-    assert "t1 0.300 0.550" not in shown  # one answer is asked for
+    assert shown.startswith("a: old\ufffd[31m.jsonl\nb: new.jsonl\n")
+    assert len(re.findall(r"t\d 0.300 0.550 +-0.250", shown)) == 5
 
 
 @pytest.mark.slow
-def test_points_of_many_answers_are_never_all_held(tmp_path):
-    """Two files of 1,000 answers of 9 kB: what is held of an answer is a fraction of that."""
+def test_points_of_many_answers_are_never_all_in_memory(tmp_path):
+    """Two files of 1,000 answers of 9 kB: the memory that an answer takes is a fraction of that."""
 
     def stream(gain):
         for i in range(1000):
             points = tuple(f"point {i} {j} " + "x" * 120 for j in range(30))
-            yield EMSResult(
-                f"t{i}",
-                "m",
-                points,
-                points,
-                tuple(range(30)),
-                (0.5 + gain,) * 30,
-                0.5,
-                0.5,
-                0.5 + gain,
-                group=f"g{i % 40}",
-                **SIGNED,
-            )
+            match, scores = tuple(range(30)), (0.5 + gain,) * 30
+            values = {"recall": 0.5, "precision": 0.5, "f1": 0.5 + gain, "group": f"g{i % 40}"}
+            yield EMSResult(f"t{i}", "m", points, points, match, scores, **values, **SIGNED)
 
-    a, b = (saved(tmp_path / str(gain), stream(gain)) for gain in (0, 0.1))
-    compare(a, b)  # loads what is loaded once
+    files = [saved(tmp_path / str(gain), stream(gain)) for gain in (0, 0.1)]
+    compare_results(*files)  # loads what is loaded once
     tracemalloc.start()
-    found = compare(a, b)
+    tables = compare_results(*files)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert f1(found)["n"] == 1000
-    assert peak < 0.6 * (a.stat().st_size + b.stat().st_size)
+    assert f1(tables)["n"] == 1000
+    assert peak < 0.6 * sum(path.stat().st_size for path in files)

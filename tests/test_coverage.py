@@ -1,4 +1,4 @@
-"""Coverage: every point of either side held against the whole other side, by words or by a judge."""
+"""Coverage: how far each point is stated by the whole other text, by words or by a judge."""
 
 import json
 from dataclasses import replace
@@ -7,7 +7,7 @@ from math import isnan
 import pytest
 from doubles import ScriptedJudge
 
-from ems.coverage import Coverage, covered
+from ems.coverage import Coverage
 from ems.match import LLMMatcher
 from ems.pipeline import EMS, is_lost
 from ems.score import LLMScorer
@@ -27,24 +27,18 @@ REFERENCE, ANSWER = "Revenue rose 6%.\nMargin fell.", "Revenue rose 6%.\nIt rain
 GIVEN = (GivenPoint("Revenue rose 6%.", 3.0), GivenPoint("Margin fell.", 1.0))
 
 
-def scores(*values):
-    return json.dumps({"scores": list(values)})
-
-
-def named(*values, contradicted=()):
-    return json.dumps({"scores": list(values), "contradicted": list(contradicted)})
+def reply_of(*scores, contradicted=()):
+    return json.dumps({"scores": list(scores), "contradicted": list(contradicted)})
 
 
 # --- by a judge ---
 
 
-def test_a_judge_holds_points_against_the_other_text_by_hand():
-    judge = ScriptedJudge(named(10, 4, contradicted=[1]), named(9, 0))
+def test_a_judge_compares_points_with_the_other_text_by_hand():
+    judge = ScriptedJudge(reply_of(10, 4, contradicted=[1]), reply_of(9, 0))
     result = Coverage(Lines(), judge).score(REFERENCE, ANSWER, "How did it go?")
-    assert (result.ref_score, result.ans_score) == (
-        (1.0, 0.4),
-        (0.9, 0.0),
-    )  # a contradicted point keeps its score
+    assert result.ref_score == (1.0, 0.4)  # a contradicted point keeps its score
+    assert result.ans_score == (0.9, 0.0)
     assert (result.contradicted, result.ans_contradicted) == ((1,), ())
     assert (result.recall, result.precision) == ((1.0 + 0.4) / 2, (0.9 + 0.0) / 2)
     assert (result.unscored, result.reason, result.question) == (0, "", "How did it go?")
@@ -55,54 +49,56 @@ def test_a_judge_holds_points_against_the_other_text_by_hand():
 
 
 @pytest.mark.parametrize(
-    ("reply", "read", "unscored", "precision", "reason"),
+    ("reply", "ans_score", "precision", "reason"),
     [
-        (named(10, 5), (1.0, 0.5), 0, 0.75, ""),
-        ('{"scores": [7.0, "3"], "contradicted": [1.0]}', (0.7, 0.3), 0, 0.5, ""),
-        (named(11, 5), (None, 0.5), 1, 0.5, "1 of 4 points unscored"),
-        (
-            named(5),
-            (None, None),
-            2,
-            None,
-            "no point could be scored",
-        ),  # whose score is missing is not known
-        (
-            named(5, 5, contradicted=[2]),
-            (None, None),
-            2,
-            None,
-            "no point could be scored",
-        ),  # there is no point 2
-        (scores(5, 5), (None, None), 2, None, "no point could be scored"),
-        ("[1, 0]", (None, None), 2, None, "no point could be scored"),  # which of the lists is it?
-        (None, (None, None), 2, None, "no point could be scored"),
+        (reply_of(10, 5), (1.0, 0.5), 0.75, ""),
+        ('{"scores": [7.0, "3"], "contradicted": [1.0]}', (0.7, 0.3), 0.5, ""),
+        (reply_of(11, 5), (None, 0.5), 0.5, "1 of 4 points unscored"),
     ],
 )
-def test_a_reply_that_cannot_be_read_is_unscored_and_leaves_the_other_side(
-    reply, read, unscored, precision, reason
-):
-    coverage = Coverage(Lines(), ScriptedJudge(named(10, 4), reply))
+def test_a_reply_that_is_read(reply, ans_score, precision, reason):
+    coverage = Coverage(Lines(), ScriptedJudge(reply_of(10, 4), reply))
     result = coverage.score(REFERENCE, ANSWER)
-    assert (result.ans_score, result.recall) == (read, 0.7)
-    assert (result.unscored, result.reason) == (unscored, reason)
-    assert result.precision == pytest.approx(
-        float("nan") if precision is None else precision, nan_ok=True
-    )
-    assert bool(coverage.failures) == (precision is None)  # replies that gave nothing are counted
+    assert result.ans_score == ans_score
+    assert result.recall == 0.7
+    assert result.precision == pytest.approx(precision)
+    assert result.unscored == ans_score.count(None)
+    assert result.reason == reason
+    assert not coverage.failures
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        reply_of(5),  # it is not known which score is missing
+        reply_of(5, 5, contradicted=[2]),  # there is no point 2
+        '{"scores": [5, 5]}',
+        "[1, 0]",  # it could be either list
+        None,
+    ],
+)
+def test_a_reply_that_cannot_be_read_is_unscored_and_leaves_the_other_side(reply):
+    coverage = Coverage(Lines(), ScriptedJudge(reply_of(10, 4), reply))
+    result = coverage.score(REFERENCE, ANSWER)
+    assert result.ans_score == (None, None)
+    assert result.recall == 0.7
+    assert isnan(result.precision)
+    assert result.unscored == 2
+    assert result.reason == "no point could be scored"
+    why = "no reply" if reply is None else "unreadable"
+    assert coverage.failures == {f"coverage: {why}": 1}
 
 
 def test_another_scale_and_given_weights():
     triplet = Triplet("t", "g", "q", "", points=GIVEN)
-    judge = ScriptedJudge(named(3, 1), named(2, 0))
+    judge = ScriptedJudge(reply_of(3, 1), reply_of(2, 0))
     (result,) = Coverage(Lines(), judge, max_score=4).evaluate(
         [triplet], [Answer("t", "m", ANSWER)]
     )
     assert result.recall == (3 * 0.75 + 1 * 0.25) / 4
     assert "number from 0 to 4" in judge.seen[0]
-    assert (
-        "Revenue rose 6%.\nMargin fell." in judge.seen[1]
-    )  # given points are the reference's text
+    # Given points are the reference's text.
+    assert "Revenue rose 6%.\nMargin fell." in judge.seen[1]
     with pytest.raises(InputError, match="max_score"):
         Coverage(Lines(), judge, max_score=0)
 
@@ -127,13 +123,12 @@ def test_given_points_keep_their_weights_and_the_question_weighs_less():
     (result,) = Coverage(Lines()).evaluate([triplet], [Answer("t", "m", ANSWER)])
     assert result.ref_weights == (3.0, 1.0)
     assert result.recall == 3 / 4
-    plain, asked = (
-        Coverage(Lines()).score(REFERENCE, ANSWER, q) for q in ("", "By how much did revenue rise?")
-    )
-    assert asked.ref_weights[0] < plain.ref_weights[0]
+    plain = Coverage(Lines()).score(REFERENCE, ANSWER)
+    with_question = Coverage(Lines()).score(REFERENCE, ANSWER, "By how much did revenue rise?")
+    assert with_question.ref_weights[0] < plain.ref_weights[0]
 
 
-def test_a_script_that_is_not_read_as_words_is_named():
+def test_a_script_that_is_not_read_as_words_is_reply_of():
     result = Coverage(Lines()).score("Выручка выросла на 6%.", "Revenue rose 6%.")
     assert "CYRILLIC" in result.reason.upper()
     assert result.unscored == 0
@@ -149,27 +144,33 @@ def make(request):
 
 
 def test_an_empty_side_costs_no_call(make):
-    empty, none = make().score(REFERENCE, ""), make().score("", ANSWER)
-    assert (empty.recall, empty.precision, empty.f1, empty.unscored) == (0.0, 0.0, 0.0, 0)
-    assert isnan(none.f1)
-    assert (none.unscored, none.reason) == (0, "the reference has no points")
+    no_answer = make().score(REFERENCE, "")
+    assert (no_answer.recall, no_answer.precision, no_answer.f1) == (0.0, 0.0, 0.0)
+    assert no_answer.unscored == 0
+    no_reference = make().score("", ANSWER)
+    assert isnan(no_reference.f1)
+    assert no_reference.unscored == 0
+    assert no_reference.reason == "the reference has no points"
 
 
-def test_a_side_that_could_not_be_read_is_unscored_and_said(make):
-    answer, reference = make().score(REFERENCE, "unreadable"), make().score("unreadable", ANSWER)
-    assert (answer.ref_points, answer.ref_score, answer.unscored) == (
-        ("Revenue rose 6%.", "Margin fell."),
-        (None, None),
-        2,
-    )
-    assert "could not be read" in answer.reason
-    assert (reference.ans_score, reference.unscored) == ((None, None), 1)
-    assert all(isnan(value) for r in (answer, reference) for value in (r.recall, r.precision, r.f1))
-    assert is_lost(answer)
+def test_a_side_that_could_not_be_read_is_unscored_with_the_reason(make):
+    lost_answer = make().score(REFERENCE, "unreadable")
+    assert lost_answer.ref_points == ("Revenue rose 6%.", "Margin fell.")
+    assert lost_answer.ref_score == (None, None)
+    assert lost_answer.unscored == 2
+    assert "could not be read" in lost_answer.reason
+    assert is_lost(lost_answer)
+    lost_reference = make().score("unreadable", ANSWER)
+    assert lost_reference.ans_score == (None, None)
+    assert lost_reference.unscored == 1
+    for result in (lost_answer, lost_reference):
+        assert isnan(result.recall)
+        assert isnan(result.precision)
+        assert isnan(result.f1)
 
 
 def test_coverage_of_results_is_that_of_their_points():
-    judge = ScriptedJudge({"match": "0", "score": "x", "coverage": named(8, 2)})
+    judge = ScriptedJudge({"match": "0", "score": "x", "coverage": reply_of(8, 2)})
     evaluator = EMS(Lines(), LLMMatcher(judge), LLMScorer(judge))
     triplets = [
         Triplet("t", "g", "q", REFERENCE),
@@ -180,6 +181,6 @@ def test_coverage_of_results_is_that_of_their_points():
     results = evaluator.evaluate(triplets, answers)
     assert [r.unscored for r in results] == [1, 2, 2]  # the matched pairs have no scores
     coverage = Coverage(Lines(), judge)
-    again = covered(results, coverage, triplets, answers)
+    again = coverage.of_results(results, triplets, answers)
     assert str(again) == str(coverage.evaluate(triplets, answers))  # nan is not equal to itself
     assert [(r.unscored, r.group) for r in again] == [(1, "h"), (0, "g"), (0, "g")]

@@ -1,7 +1,8 @@
-"""Rows from files, dictionaries and frames: what is read, and the one clear line for what is not."""
+"""Rows from files, dictionaries and frames: what is read, and the one line for what is not."""
 
 import json
 import math
+from itertools import chain
 
 import pandas as pd
 import pytest
@@ -104,8 +105,8 @@ def test_given_points_stand_in_place_of_the_reference(tmp_path):
         {"text": "two"},
         {"text": "three", "weight": 0, "kind": "okay"},
     ]
-    found = load_triplets(saved(tmp_path, {"id": "a", "question": "q", "points": points}))
-    assert found == [
+    triplets = load_triplets(saved(tmp_path, {"id": "a", "question": "q", "points": points}))
+    assert triplets == [
         Triplet(
             "a",
             "a",
@@ -243,11 +244,10 @@ CLAIMS = Claims("t1", "m", ("x",), None, ("Neutral",), (), unscored=2, signature
 
 def test_every_kind_of_result_comes_back_as_it_was_written(tmp_path):
     results = [EMS, LOST, COVERAGE, SCORE, CLAIMS]
-    found = load_results(write_jsonl(tmp_path / "r.jsonl", [r.to_dict() for r in results]))
-    assert list(found) == ["EMS(LLM)", "Coverage(LLM)", "Judge alone", "RAGChecker"]
-    assert repr([r for rows in found.values() for r in rows]) == repr(
-        results
-    )  # in a text nan equals nan
+    by_metric = load_results(write_jsonl(tmp_path / "r.jsonl", [r.to_dict() for r in results]))
+    assert list(by_metric) == ["EMS(LLM)", "Coverage(LLM)", "Judge alone", "RAGChecker"]
+    # Texts are compared, since nan is not equal to itself.
+    assert repr(list(chain(*by_metric.values()))) == repr(results)
 
 
 def test_results_are_read_one_at_a_time(tmp_path):
@@ -258,18 +258,17 @@ def test_results_are_read_one_at_a_time(tmp_path):
 
 
 def test_the_worst_results_of_each_model_are_kept_and_the_values_of_all(tmp_path):
-    given = [
-        ScoreResult(f"t{i}", model, value)
-        for model in "mn"
-        for i, value in enumerate((0.5, math.nan, 0.1, 0.9, 0.1))
-    ]
-    path = saved(tmp_path, *(result.to_dict() for result in given))
-    for most, kept in ((2, [2, 4]), (9, [2, 4, 0, 3, 1])):  # an answer without a value stands last
-        found, rows = worst_results(path, most)
-        assert [(r.model, r.triplet_id) for r in found["Judge alone"]] == [
-            (model, f"t{i}") for model in "mn" for i in kept
-        ]
-        assert len(rows) == len(given)
+    results = []
+    for model in "mn":
+        for i, value in enumerate((0.5, math.nan, 0.1, 0.9, 0.1)):
+            results.append(ScoreResult(f"t{i}", model, value))
+    path = saved(tmp_path, *(result.to_dict() for result in results))
+    # An answer without a value stands last.
+    for most, kept in ((2, ["t2", "t4"]), (9, ["t2", "t4", "t0", "t3", "t1"])):
+        worst, rows = worst_results(path, most)
+        assert [r.model for r in worst["Judge alone"]] == ["m"] * len(kept) + ["n"] * len(kept)
+        assert [r.triplet_id for r in worst["Judge alone"]] == kept * 2
+        assert len(rows) == len(results)
 
 
 @pytest.mark.parametrize(

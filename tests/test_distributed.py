@@ -1,4 +1,4 @@
-"""Evaluation on a Dask cluster: the same results as on one machine, also when a worker dies halfway."""
+"""Evaluation on a Dask cluster: the results of one machine, also when a worker dies halfway."""
 
 import json
 import os
@@ -77,19 +77,19 @@ def test_the_command_gives_the_same_file(address, tmp_path):
 def test_without_a_worker_it_says_what_it_waits_for_and_a_lost_scheduler_is_one_error(
     monkeypatch, capsys
 ):
-    monkeypatch.setattr(distributed, "QUIET", 0.5)
+    monkeypatch.setattr(distributed, "NOTICE_AFTER", 0.5)
     cluster = cluster_of(0)
-    said = []
+    notices = []
 
     def notify(line):
-        said.append(line)
-        if len(said) == 2:
+        notices.append(line)
+        if len(notices) == 2:
             cluster.close()
 
     monkeypatch.setattr(distributed, "notify", notify)
     with pytest.raises(InputError, match="could not finish"):
         list(distributed.stream(cluster.scheduler_address, TRIPLETS, ANSWERS))
-    assert f"has no workers yet; 'dask worker {cluster.scheduler_address}' starts one" in said[0]
+    assert f"has no workers yet; 'dask worker {cluster.scheduler_address}' starts one" in notices[0]
 
 
 def test_bad_choices_are_one_clear_error(address):

@@ -1,17 +1,20 @@
-"""Evaluators by name: which stages a judge and a scorer make; stages and metrics of one's own; what is refused."""
+"""Evaluators by name, stages and metrics of one's own, and what is refused."""
 
+import re
 from math import isnan, nan
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from doubles import ScriptedJudge, refused
 
 import ems
-from ems.analysis.frames import metric_of, to_frame
+from ems.analysis.frames import METRIC_ORDER, metric_of, to_frame
 from ems.baselines import JudgeAlone, RAGChecker
 from ems.coverage import Coverage
 from ems.custom import as_stage, load
-from ems.evaluators import OwnMetric, build, score_answer
+from ems.evaluators import SCORERS, OwnMetric, build, score_answer
 from ems.local.encoder import Encoder
 from ems.pipeline import EMS
 from ems.prompts import Prompts
@@ -77,14 +80,14 @@ def test_settings_reach_their_stages(tmp_path):
     [
         (None, {"scorer": "rogue"}, "did you mean 'rouge'?"),
         (None, {"scorer": 3}, "a scorer is a function or an import path"),
-        *[
-            (None, {"scorer": scorer}, f"the {scorer} scorer needs a judge")
-            for scorer in ("llm", "coverage", "judge", "ragchecker")
-        ],
+        (None, {"scorer": "llm"}, "the llm scorer needs a judge"),
+        (None, {"scorer": "coverage"}, "the coverage scorer needs a judge"),
+        (None, {"scorer": "judge"}, "the judge scorer needs a judge"),
+        (None, {"scorer": "ragchecker"}, "the ragchecker scorer needs a judge"),
         (None, {"scorer": "no_such_module:f"}, "no_such_module"),
         (None, {"extractor": "lines"}, "reads module:name"),
-        (None, {"matcher": len}, "no use for this extractor or matcher"),
-        (True, {"scorer": "judge", "extractor": len}, "no use for this"),
+        (None, {"matcher": len}, "the local scorer without a judge has no use for matcher"),
+        (True, {"scorer": "judge", "extractor": len}, "the judge scorer has no use for extractor"),
         (True, {"max_score": 0}, "max_score must be 1 to a million"),
         ("gpt-4o", {}, "a judge is an LLMJudge or a function"),
     ],
@@ -92,6 +95,93 @@ def test_settings_reach_their_stages(tmp_path):
 def test_what_does_not_fit_is_refused_in_one_line(judge, settings, says):
     with refused(says):
         build(ScriptedJudge() if judge is True else judge, **settings)
+
+
+# --- the table of scorers ---
+
+
+@pytest.mark.parametrize("name", SCORERS)
+def test_a_scorer_makes_what_the_table_says_and_tables_know_its_place(name):
+    settings = {}
+    if name == "bertscore":
+        settings["encoder"] = SimpleNamespace(signature="none", bertscore=lambda *texts: [[]] * 3)
+    result = build(ScriptedJudge(), name, **settings).score("", "")
+    makes = SCORERS[name].makes
+    assert metric_of(result) == makes
+    assert makes in METRIC_ORDER or makes == "EMS(BLEU)"  # which has no row in Table 1
+
+
+def test_the_documentation_lists_the_scorers():
+    page = (Path(__file__).parents[1] / "docs" / "usage.md").read_text(encoding="utf-8")
+    table = page.partition("| `--scorer` |")[2].partition("\n\n")[0]
+    documented = {}
+    for line in table.splitlines()[2:]:
+        names, *_, judge = line.strip("| ").split(" | ")
+        documented |= dict.fromkeys(re.findall("`([^`]+)`", names), judge)
+    expected = {"MODULE:NAME": "optional"}
+    for name, scorer in SCORERS.items():
+        can_ask = "prompts" in scorer.takes
+        expected[name] = "yes" if scorer.needs_judge else "optional"
+        if not can_ask:
+            expected[name] = "no"
+    assert documented == expected
+
+
+# --- options without a use ---
+
+OPTIONS = {
+    "joint": True,
+    "extractor": lambda texts: [[text] for text in texts],
+    "matcher": lambda pairs: [[-1] * len(reference) for reference, _ in pairs],
+    "prompts": None,  # made by the test
+    "encoder": "roberta-base",
+    "max_score": 5,
+}
+# The table's column "takes" once more, the other way round, so that a slip in it is noticed.
+UNUSED = {
+    "llm": {"encoder"},
+    "rouge": {"encoder", "max_score"},
+    "bertscore": {"max_score"},
+    "bleu": {"encoder", "max_score"},
+    "coverage": {"joint", "matcher", "encoder"},
+    "judge": {"joint", "extractor", "matcher", "encoder", "max_score"},
+    "ragchecker": {"joint", "extractor", "matcher", "encoder", "max_score"},
+    "local": {"joint", "matcher", "prompts", "encoder", "max_score"},
+    "own": {"encoder", "max_score"},
+}
+WITHOUT_A_JUDGE = ("rouge", "bertscore", "bleu", "local", "own")
+
+
+@pytest.fixture
+def own_prompts(tmp_path):
+    """Prompts of which every template differs from the kit's."""
+    for path in Prompts().folder.glob("*.txt"):
+        text = path.read_text(encoding="utf-8")
+        (tmp_path / path.name).write_text(text + "\nMine.", encoding="utf-8")
+    return Prompts(tmp_path)
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize(
+    ("scorer", "has_judge"),
+    [*((name, True) for name in UNUSED), *((name, False) for name in WITHOUT_A_JUDGE)],
+)
+def test_an_option_changes_the_signature_or_is_refused(scorer, has_judge, option, own_prompts):
+    judge = ScriptedJudge() if has_judge else None
+    settings = {option: own_prompts if option == "prompts" else OPTIONS[option]}
+    named = half if scorer == "own" else scorer
+    needs_judge = option in ("joint", "prompts")
+    if option in UNUSED[scorer] or (needs_judge and not has_judge):
+        with refused(f" has no use for {option}; leave it out"):
+            build(judge, named, **settings)
+    else:
+        assert build(judge, named, **settings).signature != build(judge, named).signature
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_defaults_are_not_refused(scorer):
+    defaults = {"joint": False, "extractor": None, "matcher": None, "prompts": None}
+    build(ScriptedJudge(), scorer, **defaults, encoder="roberta-large", max_score=10)
 
 
 # --- stages and metrics of one's own ---
@@ -102,7 +192,7 @@ def lines(texts):
 
 
 def first(pairs):
-    return [[0 if answer else -1 for _ in reference] for reference, answer in pairs]
+    return [[0 if answer else -1] * len(reference) for reference, answer in pairs]
 
 
 def half(pairs):

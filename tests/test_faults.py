@@ -418,7 +418,7 @@ def test_faults_change_no_value_and_what_they_lose_is_shown_as_unscored():
 
 
 @pytest.mark.parametrize(
-    ("scorer", "joint"), [("llm", True), ("llm", False), ("ragchecker", True), ("judge", True)]
+    ("scorer", "joint"), [("llm", True), ("llm", False), ("ragchecker", False), ("judge", False)]
 )
 def test_a_judge_that_only_apologises_is_not_paid_to_the_end(scorer, joint):
     triplets = [Triplet(f"t{i}", f"t{i}", "What rose?", f"Sales rose {i}%.") for i in range(100)]

@@ -16,7 +16,7 @@ from study import rescored, values_frame
 
 import ems
 from ems.baselines import BLEU_SIGNATURE, JudgeAlone, RAGChecker, bertscore, bleu, rouge
-from ems.coverage import Coverage, covered
+from ems.coverage import Coverage
 from ems.evaluators import build
 from ems.local.encoder import Encoder
 from ems.score import bert_scorer, rouge_scorer
@@ -39,7 +39,8 @@ def judged():
 @cache
 def coverage():
     judge = recorded("q3-2024/replies.jsonl")
-    return judge, covered(judged()[2], Coverage(judged()[1].extractor, judge), TRIPLETS, ANSWERS)
+    evaluator = Coverage(judged()[1].extractor, judge)
+    return judge, evaluator.of_results(judged()[2], TRIPLETS, ANSWERS)
 
 
 @cache

@@ -1,6 +1,7 @@
-"""Answers that talk to the judge: every prompt keeps its shape, and the answer keeps its words and figures.
+"""Answers that talk to the judge: a prompt keeps its shape, and the answer its words and figures.
 
-That committed texts come out as they were when replies were recorded is seen by the keys in test_frozen.py.
+That committed texts come out as they did when replies were recorded is tested by the keys in
+test_frozen.py.
 """
 
 import html
@@ -78,7 +79,7 @@ def prompts_with(text):
 
 
 def shape(prompt):
-    """The prompt without the text between its tags and in its one-line strings: what belongs to the kit."""
+    """The kit's part of a prompt: without the text between its tags and in its one-line strings."""
     outside, inside = [], False
     for line in prompt.split("\n"):
         if line == "</text>":
@@ -97,7 +98,7 @@ def shape(prompt):
 
 
 def as_seen(prompt):
-    """The prompt as a reader might take it: look-alikes made plain, accents and entities resolved."""
+    """The prompt as a model may read it: look-alikes made plain, accents and entities resolved."""
     plain = unicodedata.normalize("NFKD", html.unescape(prompt)).casefold()
     plain = "".join(c for c in plain if not unicodedata.combining(c))
     return plain.translate(str.maketrans("теxх‹〈⟨≪∕⁄⧸", "texx<<<<///"))

@@ -20,7 +20,7 @@ LAYERS = [
     "coverage baselines",
     "data analysis.*",
     "evaluators",
-    "distributed cli __main__ adapters.*",
+    "distributed commands cli __main__ adapters.*",
 ]
 
 

@@ -25,21 +25,21 @@ VALUES = [(f"t{i}", "m", i / 10) for i in range(10)]
 
 def test_graded_labels_by_scipy():
     grades = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3]
-    labels = read_labels(
-        [
-            {"triplet_id": t, "model": m, "label": g}
-            for (t, m, _), g in zip(VALUES, grades, strict=True)
-        ]
-    )
+    labels = []
+    for (triplet_id, model, _), grade in zip(VALUES, grades, strict=True):
+        labels.append({"triplet_id": triplet_id, "model": model, "label": grade})
     values = to_frame(results(VALUES))
-    found = agreement(
-        pd.concat([values, values.assign(part="F1", value=0.0)]), labels, resamples=50
+    values = pd.concat([values, values.assign(part="F1", value=0.0)])
+    table = agreement(values, read_labels(labels), resamples=50)
+    agreements = table[table["part"] == "Score"].set_index("measure")
+    assert list(agreements.index) == ["spearman", "pearson"]  # labels other than 0 and 1: no AUC
+    assert agreements.value["spearman"] == pytest.approx(spearmanr(range(10), grades).statistic)
+    assert (
+        agreements.ci_low["spearman"]
+        < agreements.value["spearman"]
+        < agreements.ci_high["spearman"]
     )
-    found = found[found["part"] == "Score"].set_index("measure")
-    assert list(found.index) == ["spearman", "pearson"]  # labels other than 0 and 1: no AUC
-    assert found.value["spearman"] == pytest.approx(spearmanr(range(10), grades).statistic)
-    assert found.ci_low["spearman"] < found.value["spearman"] < found.ci_high["spearman"]
-    assert (found.n["spearman"], found.clusters["spearman"]) == (10, 10)
+    assert (agreements.n["spearman"], agreements.clusters["spearman"]) == (10, 10)
 
 
 def test_zero_or_one_by_hand():
@@ -64,10 +64,10 @@ def test_zero_or_one_by_hand():
             columns=["triplet_id", "model", "label"],
         )
     )
-    found = agreement(to_frame(results(values)), labels, resamples=20).set_index("measure")
+    agreements = agreement(to_frame(results(values)), labels, resamples=20).set_index("measure")
     # Right answers have 0.9, 0.2 and 0.1, wrong ones 0.2 and 0.3: of six pairs two wins and a tie.
-    assert found.value["auc"] == (2 + 1 / 2) / 6
-    assert (found.n["auc"], found.left_out["auc"]) == (5, 1)
+    assert agreements.value["auc"] == (2 + 1 / 2) / 6
+    assert (agreements.n["auc"], agreements.left_out["auc"]) == (5, 1)
 
 
 def test_the_text_tells_files_apart_and_leaves_out_what_has_no_label(tmp_path):
@@ -76,25 +76,22 @@ def test_the_text_tells_files_apart_and_leaves_out_what_has_no_label(tmp_path):
         "triplet_id;model;label\n"
         + "".join(f"t{i};m;{i % 2 if i < 8 else ''}\n" for i in range(10))
     )
-    files = [
-        write_jsonl(tmp_path / name, [r.to_dict() for r in results(VALUES)])
-        for name in ("first", "second")
-    ]
-    assert re.search(
-        "^ *Judge alone +Score +auc .* 8 +8 +0$", agreement_text(files[:1], path), re.MULTILINE
-    )
+    rows = [result.to_dict() for result in results(VALUES)]
+    files = [write_jsonl(tmp_path / name, rows) for name in ("first", "second")]
+    shown = agreement_text(files[:1], path)
+    assert re.search("^ *Judge alone +Score +auc .* 8 +8 +0$", shown, re.MULTILINE)
     shown = agreement_text(files, path)
     assert "No interval" not in shown
-    assert all(f"{name}: Judge alone" in shown for name in ("first", "second"))
+    assert "first: Judge alone" in shown
+    assert "second: Judge alone" in shown
 
 
 def test_labels_of_one_group_get_no_interval_and_the_reason(tmp_path):
     (tmp_path / "labels.csv").write_text(
         "triplet_id,model,label\n" + "".join(f"t{i},m,{i}\n" for i in range(10))
     )
-    path = write_jsonl(
-        tmp_path / "one.jsonl", [replace(r, group="Apple").to_dict() for r in results(VALUES)]
-    )
+    rows = [replace(result, group="Apple").to_dict() for result in results(VALUES)]
+    path = write_jsonl(tmp_path / "one.jsonl", rows)
     shown = agreement_text([path], tmp_path / "labels.csv")
     assert re.search(r"Score +spearman +1.000 +– +– +10 +1 +0$", shown, re.MULTILINE)
     assert shown.endswith("No interval over fewer than 6 clusters.")

@@ -2,17 +2,23 @@
 
 import json
 import re
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from math import isnan
 
 import pytest
-from doubles import ScriptedJudge, refused, text_of
+from doubles import ROOT, ScriptedJudge, judge_of, refused, text_of, until
+from loopback import Fault, Loopback, by_words, error
 from study import rescored
 
+import ems
 from ems.custom import as_stage
 from ems.extract import LLMExtractor
-from ems.judge import MissingReplies
-from ems.judge.client import LLMJudge
+from ems.judge import MissingReplies, Request
+from ems.judge.client import JudgeUnavailable, LLMJudge
 from ems.judge.store import Replies
 from ems.match import LLMMatcher
 from ems.metrics import ems_scores
@@ -53,10 +59,8 @@ def test_three_stages_by_hand():
     assert (result.recall, result.precision) == ((0.8 + 1.0) / 2, (0.8 + 0.0 + 1.0) / 3)
     assert (result.unscored, result.reason) == (0, "")
     assert [r.task for r in judge.requests] == ["extract"] * 2 + ["match"] * 2 + ["score"] * 2
-    assert [
-        re.findall('^(?:Reference p|P)oint.*: "(.*)"$', prompt, re.MULTILINE)
-        for prompt in judge.seen[2:]
-    ] == [
+    points = re.compile('^(?:Reference p|P)oint.*: "(.*)"$', re.MULTILINE)
+    assert [points.findall(prompt) for prompt in judge.seen[2:]] == [
         ["Revenue was $5 billion."],
         ["Margin was 20%."],
         ["Revenue was $5 billion.", "Sales came to 5 billion dollars."],
@@ -160,20 +164,67 @@ class Words:
         return [tuple(text.split()) for text in texts]
 
 
-SAME = as_stage(
-    lambda pairs: [
-        [ans.index(point) if point in ans else -1 for point in ref] for ref, ans in pairs
-    ],
-    "matcher",
-)
+def same_words(pairs):
+    """Matches each word with the first one that is equal."""
+    matches = []
+    for ref, ans in pairs:
+        matches.append([ans.index(word) if word in ans else -1 for word in ref])
+    return matches
+
+
+SAME = as_stage(same_words, "matcher")
 ONE = as_stage(lambda pairs: [1.0 for _ in pairs], "scorer")
 
 
-@pytest.mark.parametrize("match", [(0, 3), (0, -2), (0,)])
+class Fixed:
+    """A stage of a class of one's own, which returns the same whatever it is given."""
+
+    signature = "fixed"
+
+    def __init__(self, output):
+        self.output = output
+
+    def __call__(self, inputs):
+        return self.output
+
+
+@pytest.mark.parametrize("match", [(0, 3), (0, -2)])
 def test_a_matcher_that_names_what_is_not_there_is_refused(match):
-    matcher = as_stage(lambda pairs: [match for _ in pairs], "matcher")
-    with pytest.raises(ValueError, match="match"):
-        EMS(Words(), matcher, ONE).score("a b", "c d e")
+    with refused("match[1]"):
+        EMS(Words(), Fixed([match]), ONE).score("a b", "c d e")
+
+
+@pytest.mark.parametrize(
+    ("matches", "words"),
+    [
+        ([(0,)], ("matcher", "each reference point", "2 needed, 1 returned")),
+        ([(0, 1, 2)], ("matcher", "each reference point", "2 needed, 3 returned")),
+        ([(0, 1), (0, 1)], ("matcher", "each answer", "1 needed, 2 returned")),
+        ([], ("matcher", "each answer", "1 needed, 0 returned")),
+    ],
+)
+def test_a_matcher_gives_each_reference_point_one_match(matches, words):
+    with refused(*words):
+        EMS(Words(), Fixed(matches), ONE).score("a b", "c d e")
+
+
+@pytest.mark.parametrize(
+    ("scores", "words"),
+    [
+        ([[1.0, 0.5]], ("scorer", "each matched pair", "1 needed, 2 returned")),
+        ([[]], ("scorer", "each matched pair", "1 needed, 0 returned")),
+        ([[1.0], [1.0]], ("scorer", "each answer", "1 needed, 2 returned")),
+        ([], ("scorer", "each answer", "1 needed, 0 returned")),
+    ],
+)
+def test_a_scorer_gives_each_matched_pair_one_score(scores, words):
+    with refused(*words):
+        EMS(Words(), Fixed([(0, -1)]), Fixed(scores)).score("a b", "c d e")
+
+
+def test_an_extractor_gives_each_text_a_list():
+    with refused("extractor", "each text", "2 needed, 1 returned"):
+        EMS(Fixed([("a",)]), SAME, ONE).score("a b", "c d e")
 
 
 def test_scores_go_to_the_points_that_are_matched_and_to_no_other():
@@ -238,17 +289,107 @@ def test_the_signature_says_which_of_several_judges_does_what():
     def two(prompt): ...
 
     assert pipeline(one).signature["judge"] == "one"
-    assert (
-        len(
-            {
-                pipeline(*judges).signature["judge"]
-                for judges in ((one, two, two), (one, one, two), (one, two, one))
-            }
-        )
-        == 3
+    mixtures = ((one, two, two), (one, one, two), (one, two, one))
+    signatures = [pipeline(*judges).signature["judge"] for judges in mixtures]
+    assert len(set(signatures)) == 3
+    cold, alike, warm = [LLMJudge("m", store=Replies(), temperature=t) for t in (0.0, 0.0, 1.0)]
+    assert pipeline(cold, alike, alike).signature["temperature"] == "0.0"  # two alike are one
+    assert "temperature:1.0" in pipeline(cold, alike, warm).signature["judge"]
+
+
+# --- portions that ask a live judge at once ---
+
+MANY = [
+    Triplet(
+        f"t{i}", f"g{i}", "What rose?", f"Sales rose by {i} percent. Costs fell by {i}0 dollars."
     )
-    cold = [LLMJudge("m", store=Replies(), temperature=t) for t in (0.0, 0.0, 1.0)]
-    assert (
-        pipeline(*cold[:2], cold[1]).signature["temperature"] == "0.0"
-    )  # two judges alike are one
-    assert "temperature:1.0" in pipeline(*cold).signature["judge"]
+    for i in range(10)
+]
+MANY_ANSWERS = [
+    Answer(f"t{i % 10}", f"m{i // 10}", f"Sales rose by {i % 10} percent. Shop {i} was closed.")
+    for i in range(20)
+]
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_portions_give_the_results_of_one_run_in_order_and_ask_nothing_twice(joint):
+    runs = []
+    with Loopback(by_words, latency=0.02) as server:
+        for workers in (1, 32):  # one worker: no portions
+            asked = server.count
+            evaluator = ems.build(judge_of(server, workers=workers), joint=joint)
+            runs.append((evaluator.evaluate(MANY, MANY_ANSWERS), server.count - asked))
+    assert runs[0] == runs[1]
+    assert [(r.triplet_id, r.model) for r in runs[1][0]] == [
+        (a.triplet_id, a.model) for a in MANY_ANSWERS
+    ]
+    prompts = [body["messages"][-1]["content"] for body in server.bodies]
+    assert len(prompts) == 2 * len(set(prompts))
+
+
+def test_a_portion_starts_its_next_stage_while_another_waits_for_a_reply():
+    arrivals = {"slow": [], "match": []}
+
+    def faults(number, body):
+        prompt = body["messages"][-1]["content"]
+        if "candidate point" in prompt:
+            arrivals["match"].append(time.monotonic())
+        elif text_of(prompt).startswith("Sales rose by 0 percent. Costs"):
+            arrivals["slow"].append(time.monotonic())
+            return Fault(delay=2.0)
+        return None
+
+    with Loopback(by_words, faults=faults) as server:
+        ems.build(judge_of(server), joint=True).evaluate(MANY, MANY_ANSWERS)
+    assert len(arrivals["slow"]) == 1
+    assert min(arrivals["match"]) < arrivals["slow"][0] + 2.0 < max(arrivals["match"])
+
+
+def test_an_error_in_one_portion_ends_all():
+    def faults(number, body):
+        return error(401, "no such key") if number == 5 else Fault(delay=0.1)
+
+    with Loopback(by_words, faults=faults) as server:
+        judge = judge_of(server, workers=4)
+        began = time.monotonic()
+        with pytest.raises(JudgeUnavailable, match="no such key"):
+            ems.build(judge).evaluate(MANY, MANY_ANSWERS)
+        assert time.monotonic() - began < 5
+        assert server.count <= 5 + 2 * 4
+        saved = len(judge.store.records())
+        assert 5 <= saved < server.count
+        judge.ask([Request("match", "another question", 16)])  # the judge may be asked again
+        assert len(judge.store.records()) == saved + 1
+
+
+INTERRUPTED = """
+import sys
+import ems
+from ems.types import Answer, Triplet
+triplets = [Triplet(f"t{i}", "g", "q", f"Sales rose by {i} percent.") for i in range(60)]
+answers = [Answer(t.id, "m", t.reference + " So it was.") for t in triplets]
+judge = ems.LLMJudge("m", base_url=sys.argv[1], store=ems.Replies(sys.argv[2]), workers=8)
+ems.build(judge).evaluate(triplets, answers)
+"""
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_all_portions_and_saves_what_came(tmp_path):
+    path = tmp_path / "r.sqlite"
+
+    def faults(number, body):
+        return Fault(delay=60) if number >= 20 else None
+
+    with Loopback(by_words, faults=faults) as server:
+        process = subprocess.Popen(
+            [sys.executable, "-c", INTERRUPTED, server.url, str(path)],
+            cwd=ROOT,
+            text=True,
+            stderr=subprocess.PIPE,
+        )
+        until(lambda: server.count >= 28)
+        process.send_signal(signal.SIGINT)
+        _, message = process.communicate(timeout=20)
+    assert process.returncode != 0
+    assert f"stopped; 20 replies that came are saved in {path}; run it again to go on" in message
+    assert len(Replies(path).records()) == 20

@@ -1,11 +1,11 @@
-"""Templates are filled strictly, a folder of templates falls back on the kit, and signatures tell sets apart."""
+"""Templates are filled strictly; a folder lacks some, and the kit has them; signatures differ."""
 
 import hashlib
 
 import pytest
 from doubles import refused
 
-from ems.prompts import KIT, OPTIONAL, Prompts
+from ems.prompts import KIT, OPTIONAL_SLOTS, Prompts
 
 
 def folder_with(tmp_path, **templates):
@@ -27,7 +27,7 @@ def test_every_template_of_the_kit_is_filled_whole(task):
 
 def test_a_folder_may_leave_out_what_is_optional(tmp_path):
     mine = Prompts(folder_with(tmp_path, score="$reference $candidate"))
-    assert {"max_score", "middle", "low"} <= OPTIONAL
+    assert {"max_score", "middle", "low"} <= OPTIONAL_SLOTS
     assert (
         mine.fill("score", reference="a", candidate="b", max_score="10", middle="5", low="1")
         == "a b"

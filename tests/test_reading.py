@@ -186,12 +186,8 @@ def test_what_cannot_be_read_is_counted_by_task_and_reason():
         Record("", "match", "m", "1", finish_reason="length"),
         Record("", "match", "m", "", failure="timeout"),
     ]
-    assert [reading.parsed(reply, index, "match", failures) for reply in replies] == [
-        1,
-        None,
-        None,
-        None,
-    ]
+    values = [reading.parsed(reply, index, "match", failures) for reply in replies]
+    assert values == [1, None, None, None]
     assert failures == {"match: unreadable": 1, "match: length": 1, "match: timeout": 1}
     joint = [
         Record("", "match", "m", '{"matches": [0, 9]}'),

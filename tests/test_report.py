@@ -1,4 +1,7 @@
-"""The report: one page that holds every answer, runs nothing but its own script, and says what its words mean."""
+"""The report: one page with every answer, which runs nothing but its own script.
+
+It says what its words mean.
+"""
 
 import base64
 import gzip
@@ -22,12 +25,15 @@ from ems.metrics import ems_scores
 from ems.results import CoverageResult, EMSResult, ScoreResult, Support
 from ems.types import InputError
 
-HOSTILE = "</script><script>document.title='broken'</script><img src=x onerror=alert(2)>\x1b[31m\u202e${1+1}"
+HOSTILE = (
+    "</script><script>document.title='broken'</script><img src=x onerror=alert(2)>"
+    "\x1b[31m\u202e${1+1}"
+)
 SUPPORT = (Support("contradicted", 4, "Revenue fell."), Support("supported", 5, "All is fine."))
 
 
 def result(model="m", triplet="t1", match=(0, -1, None), score=(0.8, 0.0, None), **more):
-    """Three reference points (matched, missing, unscored) and two answer points, of which one is not in the reference."""
+    """Three reference points (matched, missing, unscored) and two answer points, one unmatched."""
     m = ems_scores(match, score, 2)
     fields = {
         "ref_points": ("Revenue rose 6%.", "Margin was 46%.", "Cash fell."),
@@ -60,16 +66,15 @@ def page_of(tmp_path):
 
 
 def packed(page):
-    return json.loads(gzip.decompress(base64.b64decode(re.search(r'id="data">([^<]*)<', page)[1])))
+    """What the script reads: names and texts in one dictionary, with the answers."""
+    data = base64.b64decode(re.search(r'id="data">([^<]*)<', page)[1])
+    *answers, names = [json.loads(line) for line in gzip.decompress(data).decode().split("\n")]
+    return {**names, "answers": answers}
 
 
 def visible_text(page):
-    shown = re.sub(
-        r"<(p|section) hidden>.*?</\1>",
-        "",
-        page[page.index("<main>") : page.index('id="data"')],
-        flags=re.S,
-    )
+    main = page[page.index("<main>") : page.index('id="data"')]
+    shown = re.sub(r"<(p|section) hidden>.*?</\1>", "", main, flags=re.S)
     return re.sub(r"\s+", " ", re.sub("<[^>]+>", " ", shown))
 
 
@@ -112,64 +117,48 @@ def test_numbers_that_the_document_lacks_are_marked_and_a_point_without_numbers_
 
 
 def test_the_summary_needs_no_script(page_of):
-    text = visible_text(
-        page_of([result(triplet=f"t{i}", group=f"g{i}", support=SUPPORT) for i in range(6)])
-    )
+    answers = [result(triplet=f"t{i}", group=f"g{i}", support=SUPPORT) for i in range(6)]
+    text = visible_text(page_of(answers))
     assert "0.400 [0.400, 0.400]" in text
     assert "66.6 % †" in text  # of three reference points two have a score
     assert "number of groups: 6;" in text
-    assert (
-        "m EMS(LLM) 12 0 50 % 50 % 0 % 50 %" in text
-    )  # points, unscored, supported, contradicted, silent, unmatched
+    # Points, unscored, supported, contradicted, silent, unmatched.
+    assert "m EMS(LLM) 12 0 50 % 50 % 0 % 50 %" in text
 
 
-def test_models_are_held_against_each_other_where_a_page_can_show_it(page_of):
+def test_models_are_compared_two_by_two_where_a_page_can_show_it(page_of):
     def page(*models):
-        return visible_text(
-            page_of(
-                [
-                    result(
-                        model,
-                        f"t{i}",
-                        group=f"g{i}",
-                        score=(0.2 + 0.1 * (model == "m0"), 0.0, 0.0),
-                        match=(0, -1, -1),
-                    )
-                    for model in models
-                    for i in range(6)
-                ]
-            )
-        )
+        answers = []
+        for model in models:
+            score = (0.3 if model == "m0" else 0.2, 0.0, 0.0)
+            for i in range(6):
+                answers.append(
+                    result(model, f"t{i}", group=f"g{i}", match=(0, -1, -1), score=score)
+                )
+        return visible_text(page_of(answers))
 
-    assert "m1 m0 EMS(LLM) F1 -0.040 [-0.040, -0.040] 0.031 yes" in page("m0", "m1")
+    assert "m1 m0 EMS(LLM) F1 -0.040 [-0.040, -0.040] 0.031 m0" in page("m0", "m1")
     assert "m1 m0" not in page("m0", *(f"m{i}" for i in range(1, 6)))
     assert "Differences" not in page("m0")
 
 
 def test_with_the_worst_answers_alone_the_summary_is_of_all_and_says_so(tmp_path):
-    worst, values = [result()], to_frame([result(triplet=f"t{i}") for i in range(1, 8)])
-    page = visible_text(
-        save_report({"EMS(LLM)": worst}, tmp_path / "r.html", values).read_text(encoding="utf-8")
-    )
+    values = to_frame([result(triplet=f"t{i}") for i in range(1, 8)])
+
+    def text(*values):
+        path = save_report({"EMS(LLM)": [result()]}, tmp_path / "r.html", *values)
+        return visible_text(path.read_text(encoding="utf-8"))
+
+    page = text(values)
     assert "0.400 7 1 66.6 %" in page.replace(" [0.400, 0.400]", "")
     assert "This table is of all answers. The rest of the page shows the worst ones only" in page
-    assert "worst ones only" not in visible_text(
-        save_report({"EMS(LLM)": worst}, tmp_path / "r.html").read_text(encoding="utf-8")
-    )
+    assert "worst ones only" not in text()
 
 
 def test_all_kinds_of_results_stand_in_one_page(page_of):
+    values = {"recall": 0.5, "precision": 0.4, "f1": 0.44}
     local = CoverageResult(
-        "t1",
-        "m",
-        ("a", "b"),
-        ("x",),
-        (1.0, 0.1),
-        (0.4,),
-        recall=0.5,
-        precision=0.4,
-        f1=0.44,
-        group="Apple",
+        "t1", "m", ("a", "b"), ("x",), (1.0, 0.1), (0.4,), **values, group="Apple"
     )
     alone = ScoreResult("t1", "m", value=math.nan, unscored=1, reason="timeout", group="Apple")
     page = page_of({"EMS(LLM)": [result()], "Coverage(local)": [local], "Judge alone": [alone]})
@@ -177,10 +166,8 @@ def test_all_kinds_of_results_stand_in_one_page(page_of):
     assert data["parts"] == [["recall", "precision", "f1"]] * 2 + [["value"]]
     assert [row[2] for row in data["answers"][1]["rows"]] == ["covered", "missing", "in part"]
     assert (data["answers"][2]["values"], data["answers"][2]["rows"]) == ({"value": None}, [])
-    assert (
-        "Coverage(local): covered from 0.6 on (88 %), in part between (51 %), missing up to 0.2 (19 %)."
-        in page
-    )
+    assert "Coverage(local): covered from 0.6 on (88 %), in part between (51 %), missing" in page
+    assert "missing up to 0.2 (19 %)." in page
     assert "words and numbers are compared, not what they say" in visible_text(page)
     assert "words and numbers are compared" not in visible_text(page_of({"EMS(LLM)": [result()]}))
 
@@ -252,53 +239,30 @@ def test_a_browser_draws_the_worst_answer_first_and_opens_the_one_in_its_address
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if not browser:
         pytest.skip("no browser here")
-    path = save_report(
-        {
-            "EMS(LLM)": [
-                result("good", score=(0.9, 0.0, None)),
-                result("bad", score=(0.1, 0.0, None), support=SUPPORT),
-                hostile(),
-            ]
-        },
-        tmp_path / "report.html",
-    )
+    good = result("good", score=(0.9, 0.0, None))
+    bad = result("bad", score=(0.1, 0.0, None), support=SUPPORT)
+    path = save_report({"EMS(LLM)": [good, bad, hostile()]}, tmp_path / "report.html")
+    options = "--headless --no-sandbox --disable-gpu --virtual-time-budget=5000 --dump-dom"
 
     def drawn(address):
-        ran = subprocess.run(
-            [
-                browser,
-                "--headless",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--virtual-time-budget=5000",
-                "--dump-dom",
-                f"file://{path}{address}",
-            ],
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        return ran.stdout
+        command = [browser, *options.split(), f"file://{path}{address}"]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
 
     page = drawn("")
     if "<html" not in page:
         pytest.skip("the browser does not start here")
     rows = re.findall(r'<tr class="answer.*?</tr>', page, re.S)
-    assert [
-        name in row for name, row in zip(("bad", "&lt;/script&gt;", "good"), rows, strict=True)
-    ] == [True] * 3
+    for name, row in zip(("bad", "&lt;/script&gt;", "good"), rows, strict=True):
+        assert name in row
     assert "<td>2 of 2</td><td>Margin was 46%.</td>" in page  # what most answers miss
     assert "3 of 3 answers. Reference points: 2 covered, 1 in part, 3 missing, 3 unscored." in page
     assert "<small>t1 · Apple</small> How was t1? " in page
     assert "<title>EMS report</title>" in page
     assert "<img" not in page
     opened = drawn("#t1/bad")
-    alignment = opened[opened.index('<tr class="alignment">') :]
-    assert (
-        opened.index('class="answer is-open"')
-        < opened.index('<tr class="alignment">')
-        < opened.index("good</button>")
-    )
+    start = opened.index('<tr class="alignment">')
+    assert opened.index('class="answer is-open"') < start < opened.index("good</button>")
+    alignment = opened[start:]
     assert "document: contradicted; passage 4: Revenue fell." in alignment
     assert 'href="#t1/bad/EMS(LLM)"' in alignment
 
@@ -311,17 +275,19 @@ def test_a_browser_draws_the_worst_answer_first_and_opens_the_one_in_its_address
 def test_the_page_says_how_often_its_words_are_right(mirror, monkeypatch, kind):
     monkeypatch.setenv("EMS_DATA_MIRROR", str(mirror))
     triplets, answers, labels = datasets.SETS["kqa"].load()
-    said = labels.set_index(["triplet_id", "model", "unit"])["label"]
-    found = {"covered": [], "in part": [], "missing": [], "contradicted": []}
+    label_of = labels.set_index(["triplet_id", "model", "unit"])["label"]
+    labels_by_word = {"covered": [], "in part": [], "missing": [], "contradicted": []}
     judge = recorded("human/label_replies.jsonl") if kind == "judge" else None
     for scored in Coverage(SentenceExtractor(), judge).evaluate(triplets, answers):
         for row in alignment_rows(scored.to_dict()):
             if row.ref is not None:
-                found[row.word].append(said[scored.triplet_id, scored.model, row.ref])
-    assert sum(map(len, found.values())) == 399
-    contradicted = found.pop("contradicted")
-    assert (len(contradicted), contradicted.count("Contradiction")) == (
-        (16, 8) if judge else (0, 0)
-    )
-    right = [round(100 * of.count("Entailment") / len(of)) for of in found.values()]
+                label = label_of[scored.triplet_id, scored.model, row.ref]
+                labels_by_word[row.word].append(label)
+    assert sum(map(len, labels_by_word.values())) == 399
+    contradicted = labels_by_word.pop("contradicted")
+    counts = len(contradicted), contradicted.count("Contradiction")
+    assert counts == ((16, 8) if judge else (0, 0))
+    right = []
+    for listed in labels_by_word.values():
+        right.append(round(100 * listed.count("Entailment") / len(listed)))
     assert right == pytest.approx(RIGHT[kind], abs=0 if judge else 2)

@@ -1,6 +1,7 @@
-"""Extract, match and score with scripted judges: what is asked, what is read, what is left unscored."""
+"""Extract, match and score with scripted judges: what is asked, read, and left unscored."""
 
 import json
+from itertools import product
 
 import pytest
 from doubles import ScriptedJudge, refused
@@ -10,7 +11,7 @@ from ems.extract import LLMExtractor, blocks_of, room, without_summaries
 from ems.judge import Record
 from ems.match import LLMMatcher
 from ems.prompts import Prompts, numbered
-from ems.score import KINDS, LLMScorer, bert_scorer, bleu, bleu_scorer, rouge, rouge_scorer
+from ems.score import ROUGE_KINDS, LLMScorer, bert_scorer, bleu, bleu_scorer, rouge, rouge_scorer
 
 LONG = "Overall, sales rose.\n\nSales rose 5%.\n\nCosts fell 2%.\n\nIn short, all went well."
 
@@ -207,11 +208,11 @@ TEXTS = [
     "Ümlaut 收入",
     "a b c d e f g",
 ]
-PAIRS = [(a, b) for a in TEXTS for b in TEXTS]
+PAIRS = list(product(TEXTS, TEXTS))
 
 
 def test_rouge_has_the_values_of_rouge_score():
-    official = OfficialRouge(list(KINDS), use_stemmer=True)
+    official = OfficialRouge(list(ROUGE_KINDS), use_stemmer=True)
     scores = rouge([a for a, _ in PAIRS], [b for _, b in PAIRS])
     for i, (ref, ans) in enumerate(PAIRS):
         for kind, expected in official.score(ref, ans).items():
@@ -223,7 +224,8 @@ def test_rouge_has_the_values_of_rouge_score():
 
 
 def test_bleu_by_hand():
-    # Words a b c d / a b x d: 3 of 4, 1 of 3; no pair of three or four, smoothed to 0.1 of 2 and of 1.
+    # Words a b c d / a b x d: 3 of 4, and 1 of 3 pairs; no common run of three or four words, which
+    # is smoothed to 0.1 of 2 and 0.1 of 1.
     expected = (3 / 4 * 1 / 3 * 0.1 / 2 * 0.1 / 1) ** 0.25
     assert bleu(["a b c d"], ["a b x d"]) == [pytest.approx(expected)]
     text = "Revenue was 5.2 billion dollars in 2023."

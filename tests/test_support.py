@@ -1,6 +1,6 @@
-"""Points checked against a document: passages and their ranking, a judge's labels, numbers, the table.
+"""Points checked against a document: passages and ranking, a judge's labels, numbers, the table.
 
-The recorded labels are made again in study/test_document.py.
+study/test_document.py makes the recorded labels again.
 """
 
 import json
@@ -10,7 +10,7 @@ import pytest
 from doubles import ScriptedJudge, refused
 
 from ems.results import CoverageResult, EMSResult, Support
-from ems.support.passages import Passages, cut, stem, terms
+from ems.support.passages import Passages, _stem, cut, terms
 from ems.support.supporter import check_by_judge, check_numbers, support_table
 
 CALL = """Jane Roe -- Chief Financial Officer
@@ -43,27 +43,18 @@ def test_what_decides_the_order_of_passages():
     index = Passages(["cash cash", "cash flow", "debt"])
     assert index.top("cash flow", 5) == [1, 0]  # the rarer word weighs more
     assert Passages(["cash debt", "cash cash"]).top("cash", 2) == [1, 0]  # repetition
-    assert Passages(["cash and debt", "cash"]).top("cash", 2) == [
-        1,
-        0,
-    ]  # of the same words the shorter passage
-    # Repetition saturates: in passages of like lengths two words weigh more than four times one of them.
-    assert Passages(["cash cash cash cash", "cash flow and debt", "flow"]).top("cash flow", 1) == [
-        1
-    ]
+    assert Passages(["cash and debt", "cash"]).top("cash", 2) == [1, 0]  # the shorter passage
+    # Repetition saturates: of passages of equal length, one with two words of the text is better
+    # than one with a single word of it four times.
+    saturated = Passages(["cash cash cash cash", "cash flow and debt", "flow"])
+    assert saturated.top("cash flow", 1) == [1]
     assert index.top("nothing shared", 3) == []
     assert Passages(["b a", "a b"]).top("a", 2) == [0, 1]  # of two equal ones the earlier
 
 
 def test_words_of_retrieval_are_stems_and_a_number_is_one_word_whatever_its_commas():
-    assert terms("The company's revenues were growing rapidly") == [
-        "the",
-        "company",
-        "revenu",
-        "were",
-        "grow",
-        "rapid",
-    ]
+    stems = terms("The company's revenues were growing rapidly")
+    assert stems == ["the", "company", "revenu", "were", "grow", "rapid"]
     assert terms("Cash was 1,234.5") == ["cash", "was", "1234.5"]
     assert terms("売上は3億") == ["売", "上", "は", "億", "3"]
     assert Passages(["cost 1,234", "cost 234"]).top("1234", 2) == [0]
@@ -84,7 +75,7 @@ def test_words_of_retrieval_are_stems_and_a_number_is_one_word_whatever_its_comm
     ],
 )
 def test_a_stem_is_what_recorded_rankings_were_made_with(word, stemmed):
-    assert stem(word) == stemmed
+    assert _stem(word) == stemmed
 
 
 @pytest.mark.parametrize(
@@ -144,9 +135,8 @@ def test_ten_points_a_call_a_repeated_one_once_and_a_foreign_one_not_at_all():
     supports = by_judge(judge, *points, points[0], "Xyzzy plugh!")
     assert [request.max_tokens for request in judge.requests] == [32 + 80, 32 + 8]
     assert [s.label for s in supports] == ["supported"] * 12 + ["silent"]
-    assert json.loads(judge.requests[1].assumed()) == {
-        "labels": ["Contradiction"]
-    }  # what a dry run goes on with
+    # What a dry run assumes as the reply.
+    assert json.loads(judge.requests[1].assumed()) == {"labels": ["Contradiction"]}
 
 
 def test_the_signature_says_how_points_were_checked_and_nothing_else_changes():
@@ -154,11 +144,8 @@ def test_the_signature_says_how_points_were_checked_and_nothing_else_changes():
         result("Total revenue rose."),
         CoverageResult("t", "m", ("r",), ("Total revenue rose.",), (1.0,), (1.0,)),
     ]
-    for before, after in zip(
-        given,
-        check_by_judge(given, {"t": CALL}, lambda prompt: '{"labels": ["Neutral"]}'),
-        strict=True,
-    ):
+    checked = check_by_judge(given, {"t": CALL}, lambda prompt: '{"labels": ["Neutral"]}')
+    for before, after in zip(given, checked, strict=True):
         assert after.signature["support"].startswith("kit#")
         assert after.signature["support"].endswith(",k=3,points=10,judge=<lambda>")
         assert replace(after, support=(), signature=before.signature) == before

@@ -1,33 +1,20 @@
-"""Table 1 to the letter, in the three formats; names from outside stay text in each."""
+"""Tables for people to read: cells to the letter, and names that are long or hostile."""
 
 import math
-import os
-import re
 from pathlib import Path
 
 import pandas as pd
-import pytest
-from doubles import Tags
-from study import read_frames
 
 from ems.analysis import tables
-from ems.analysis.tables import percent, save_table1, shortened, table1, with_interval
+from ems.analysis.tables import percent, shortened, table1, table_text, with_interval
 
 NAN = math.nan
 ROOT = Path(__file__).parent.parent
 SMALL, LARGE = "llama3.2_1b_instruct", "llama3.2_90b_vision_instruct"
-HOSTILE = [
-    "<script>alert('x')</script> & \"$5\" to $6 \x1b[31mred\x00 \u202eevil | end",
-    "=cmd|' /C calc'!A0",
-    "m\n\\input{x}\r| a | b |",
-    "[x](javascript:alert(1)) ![y](z) `code` *b* _i_ ~s~",
-    "\\end{table}%$#&^{}~",
-    "[a][b]",
-]
 
 
 def summary(rows):
-    """A summary from (metric, part, model, value, low end, high end, n, unscored points of 1000)."""
+    """A summary from (metric, part, model, value, ci_low, ci_high, n, unscored points of 1000)."""
     return pd.DataFrame(
         [
             {
@@ -83,12 +70,14 @@ def test_cells():
             "scored": "94 %",
         },
     ]
-    assert percent(0.99999) == "99.9 %"  # rounded down: only what is complete is 100 %
-    assert (with_interval(OURS.iloc[2].replace(1 / 3, NAN)), with_interval(None), percent(NAN)) == (
-        "–",
-        "–",
-        "–",
-    )
+
+
+def test_a_share_is_rounded_down_and_what_is_absent_is_a_dash():
+    assert percent(0.99999) == "99.9 %"  # only what is complete is 100 %
+    assert percent(NAN) == "–"
+    assert with_interval(NAN, NAN, NAN) == "–"
+    assert with_interval(0.5, NAN, NAN) == "0.500"
+    assert with_interval(-0.00001, -0.25, 0.25) == "0.000 [-0.250, 0.250]"  # no "-0.000"
 
 
 def test_models_may_be_chosen_and_have_a_dash_without_a_row():
@@ -109,72 +98,30 @@ def test_beside_the_paper():
     assert table1(other, paper).equals(table1(other))
 
 
-def test_the_csv_follows_the_contract(tmp_path):
-    paths = save_table1(OURS, tmp_path / "new", absent={"RAGChecker": "no judge"})
-    assert (
-        [path.name for path in paths]
-        == ["table1.csv", "table1.md", "table1.tex"]
-        == sorted(os.listdir(tmp_path / "new"))
-    )
-    lines = paths[0].read_text().splitlines()
-    assert lines[0] == "metric,part,model,value,ci_low,ci_high,n,unscored,signature"
-    assert lines[1] == (
-        f"BLEU,Score,{SMALL},0.333333,0.3,0.4,50,0,BLEU|judge:none|pool:macro|interval:t over group|"
-        "n:50|unscored:0|clusters:10"
-    )
-    assert lines[2].split(",")[4:6] == ["", ""]  # no interval is an empty cell
-    assert read_frames(paths[0]).value.tolist() == [0.333333, 0.0301, 0.25, 0.5]
-
-
-def test_markdown_and_latex(tmp_path):
-    rows = OURS.replace({SMALL: "a_b|c & 50%", LARGE: "~^\\#{}$<b>"})
-    _, md, tex = (
-        path.read_text()
-        for path in save_table1(rows, tmp_path, absent={"RAGChecker": "no judge: 100%_off"})
-    )
-    table = [line for line in md.splitlines() if line.startswith("|")]
-    assert [len(re.findall(r"(?<!\\)\|", line)) for line in table] == [
-        7
-    ] * 4  # six columns, four rows
-    assert "a\\_b\\|c &amp; 50%" in table[0]
-    assert "- Absent: RAGChecker (no judge: 100%\\_off)" in md
-    assert (
-        "- Settings of EMS(LLM): EMS(LLM)\\|judge:none\\|pool:macro\\|interval:t over group" in md
-    )
-    for wanted in (
-        r"\toprule",
-        r"\bottomrule",
-        r"a\_b\textbar{}c \& 50\%",
-        r"100\%\_off",
-        r"$^{\dagger}$",
-        r"\textasciitilde{}\textasciicircum{}\textbackslash{}\#\{\}\$\textless{}b\textgreater{}",
-    ):
-        assert wanted in tex
-    assert tex.count(r" \\") == 3  # a header and two rows
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_names_stay_text_in_every_file(name, tmp_path):
-    rows = OURS.replace({SMALL: name}).assign(metric=name, signature=name)
-    rows["part"] = ["Recall", "F1", "F1", "Recall"]
-    csv, md, tex = (
-        path.read_text(encoding="utf-8")
-        for path in save_table1(rows, tmp_path, absent={name: name})
-    )
-    assert not Tags(md).tags
-    assert not re.search(r"[\x00-\x09\x0b-\x1f\u202e]", csv + md + tex)
-    assert not re.search(r"(?<!\\)\](?=[(\[])|(?<!\\)`", md)  # no link, image or code
-    assert all(line.startswith(("|", "- ")) for line in md.splitlines() if line)
-    assert not re.search(r"(?m)^\\(input|end\{table\}%)", tex)
-    assert not re.search(r"(^|,)\"?[=+@-](?=[^0-9])", csv)
-
-
-def test_a_long_name_loses_its_middle_where_it_is_shown(tmp_path):
+def test_a_long_name_loses_its_middle_where_it_is_shown():
     long = "model-" + "x" * 5000 + "-70B"
     assert len(shortened(long)) == tables.NAME_LIMIT
     assert shortened(long).startswith("model-xxx")
     assert shortened(long).endswith("xxx-70B")
     assert shortened("short") == "short"
-    csv, md, _ = (path.read_text() for path in save_table1(OURS.replace({LARGE: long}), tmp_path))
-    assert long in csv
-    assert max(map(len, (line for line in md.splitlines() if line.startswith("|")))) < 300
+
+
+def test_a_table_for_a_terminal_says_why_it_has_no_interval():
+    table = pd.DataFrame({"metric": ["Coverage(local)", "a\x1b[31m"], "value": [0.5, NAN]})
+    lines = table_text(table.assign(clusters=[6, 5])).splitlines()
+    assert lines[1].split() == ["Coverage(local)", "0.500", "6"]
+    assert lines[2].split() == ["a\ufffd[31m", "–", "5"]
+    assert lines[3:] == ["No interval over fewer than 6 clusters.", tables.BY_WORDS]
+    assert len(table_text(table.iloc[1:].assign(clusters=6)).splitlines()) == 2
+
+
+def test_of_a_pair_only_a_clear_difference_names_the_higher_side():
+    interval = {"difference": 0.1, "ci_low": 0.05, "ci_high": 0.15, "n": 9, "clusters": 9}
+    up = {"metric": "M", "part": "F1", "a": "x", "b": "y", "p_holm": 0.04, "clear": True} | interval
+    down = up | {"difference": -0.1, "ci_low": -0.15, "ci_high": -0.05, "p_holm": 0.0001}
+    texts = tables.pairs_table(pd.DataFrame([up, down, up | {"clear": False}]))
+    assert list(texts["higher"]) == ["x", "y", "not clear"]
+    assert list(texts["p_holm"]) == ["0.040", "<0.001", "0.040"]
+    assert texts["difference"].iloc[1] == "-0.100 [-0.150, -0.050]"
+    means = pd.DataFrame([up | {"a": 0.6, "b": 0.5}])
+    assert tables.pairs_table(means, "old.jsonl", "new.jsonl")["higher"].iloc[0] == "old.jsonl"

@@ -1,4 +1,7 @@
-"""EMS inside inspect_ai, mlflow and promptfoo. A module imports its tool; `import ems` imports none."""
+"""EMS inside inspect_ai, mlflow and promptfoo: a module for each.
+
+`import ems` imports none of these tools.
+"""
 
 from functools import cache
 from importlib import import_module
@@ -8,11 +11,11 @@ from ..evaluators import build
 from ..judge.client import LLMJudge
 from ..types import InputError
 
-PARTS = "recall", "precision", "f1"
+METRIC_PARTS = ("recall", "precision", "f1")
 
 
 def tool(name: str) -> Any:
-    """The module of this tool; InputError with the line that installs it."""
+    """The module of this tool. InputError, with the line that installs it, when it is missing."""
     try:
         return import_module(name)
     except ImportError as error:
@@ -23,9 +26,15 @@ def tool(name: str) -> Any:
 def evaluator(
     judge: Any = None, scorer: str | None = None, joint: bool = False, **unknown: object
 ) -> Any:
-    """As `ems.build`, made once for the same settings; a judge may be a model's name."""
+    """The evaluator that `ems.build` makes, kept for the next call with the same settings.
+
+    `judge` may be the name of a model. InputError for a setting that an adapter does not have, and
+    for the scorer "judge", which has no recall.
+    """
     if unknown or scorer == "judge":
         raise InputError(
             f"settings: judge, joint, a scorer other than 'judge'; got {scorer!r}, {[*unknown]}"
         )
-    return build(LLMJudge(judge) if isinstance(judge, str) else judge, scorer, joint=joint)
+    if isinstance(judge, str):
+        judge = LLMJudge(judge)
+    return build(judge, scorer, joint=joint)

@@ -1,15 +1,19 @@
-"""mlflow: a scorer for `mlflow.genai.evaluate`."""
+"""A scorer for `mlflow.genai.evaluate`."""
 
 from typing import Any
 
 from ..types import InputError
-from . import PARTS, evaluator, tool
+from . import METRIC_PARTS, evaluator, tool
 
 mlflow = tool("mlflow")
 
 
 def ems_scorer(judge: Any = None, scorer: str | None = None, joint: bool = False) -> Any:
-    """Feedbacks on outputs against `expected_response`; where unscored, an error in place of a value."""
+    """A scorer that gives feedbacks: recall, precision and F1 of outputs.
+
+    The reference is the expectation `expected_response`. A feedback has an error in place of its
+    value where the output is unscored.
+    """
 
     @mlflow.genai.scorer(name="ems")
     def score(inputs: Any, outputs: Any, expectations: Any) -> Any:
@@ -18,9 +22,8 @@ def ems_scorer(judge: Any = None, scorer: str | None = None, joint: bool = False
             raise InputError(
                 f"outputs and expected_response are texts: {outputs!r:.29}, {reference!r:.29}"
             )
-        result = evaluator(judge, scorer, joint).score(
-            reference, outputs, inputs.get("question", "")
-        )
+        question = inputs.get("question", "")
+        result = evaluator(judge, scorer, joint).score(reference, outputs, question)
         values = result.to_dict()
         return [
             mlflow.entities.Feedback(
@@ -29,7 +32,7 @@ def ems_scorer(judge: Any = None, scorer: str | None = None, joint: bool = False
                 rationale=f"```text\n{result}```",
                 error=values["reason"] if values[part] is None else None,
             )
-            for part in PARTS
+            for part in METRIC_PARTS
         ]
 
     return score

@@ -1,91 +1,119 @@
-"""Results of the same questions: how far two sets of them, or the models within one, differ, and where."""
+"""How far the results of two files, or of the models of one file, differ, and where."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
 
 from ..data import iter_results
-from ..results import Result
+from ..terminal import visible
 from ..types import InputError
-from .frames import in_order, metric_of, of_rows, values_of
-from .stats import PAIRED, paired_table, with_verdicts
-from .tables import as_text, pairs_table
+from .frames import ValueRow, in_order, of_rows, value_rows
+from .stats import DIFFERENCE_COLUMNS, paired_table, with_verdicts
+from .tables import pairs_table, table_text
 
-Source = str | Path | Iterable[Result]
-CELL = ["metric", "model", "part"]
+_CELL = ["metric", "model", "part"]
 
 
-def compare(
-    a: Source, b: Source | None = None, *, metric: str | None = None, cluster: str = "group"
+def compare_results(
+    a: str | Path,
+    b: str | Path | None = None,
+    *,
+    metric: str | None = None,
+    cluster: str = "group",
 ) -> dict[str, pd.DataFrame]:
-    """Compare two files of `ems evaluate`, or two lists of results, by one `metric` or all that both have.
+    """Compare two files of results of `ems evaluate`: a minus b.
 
-    Answers are joined by triplet and model; where A has one model, every model of B is held against it.
-    `parts` has per metric, model and part both means (a, b) and the columns of `stats.paired_table`: B less
-    A, `model` is B's, p_holm adjusted over the models of a metric and part. `answers` has F1 (or Score) of
-    every answer that has one in both, the largest change first. Without B the models of A are compared:
-    `parts` alone, their `stats.paired_table`, model a less model b. InputError where nothing joins.
+    All metrics that both have are compared, or the one that `metric` names. Answers are joined by
+    triplet and model; where `a` has one model only, it is compared with every model of `b`.
+
+    `parts` has a row per metric, model (that of `b`) and part: the means of both, `a` and `b`, and
+    the differences of `stats.paired_table`, where p_holm is adjusted over the models of a metric
+    and part. `answers` has F1 (or Score) of every answer that has a value in both, the largest
+    difference first.
+
+    Without `b` the models of `a` are compared two by two: `parts` is then their
+    `stats.paired_table`. InputError where nothing can be joined.
     """
     of_a = _values(a, metric)
     if b is None:
-        if of_a["model"].nunique() < 2:
-            raise InputError(
-                "nothing to compare: A alone needs two models with a metric in common, and has "
-                f"{of_a['model'].nunique()}; name a second file as B"
-            )
-        return {"parts": paired_table(of_a, cluster=cluster)}
+        return {"parts": _models_compared(of_a, cluster)}
     of_b = _values(b, metric)
     if of_a["model"].nunique() == 1:
         of_a = of_a.drop(columns="model").merge(of_b["model"].drop_duplicates(), how="cross")
-    both = of_a.merge(of_b, on=[*CELL, "triplet_id"], suffixes=("_a", "_b"))
+    both = of_a.merge(of_b, on=[*_CELL, "triplet_id"], suffixes=("_a", "_b"))
     both = both.rename(columns={"value_a": "a", "value_b": "b"}).dropna(subset=["a", "b"])
     if both.empty:
         raise InputError(
-            f"nothing to compare: A and B need {metric or 'a metric'} and triplets in common, "
-            "and models unless A has only one"
+            f"nothing to compare: the files need {metric or 'a metric'} and triplets in common, "
+            "and models unless the first file has only one"
         )
-    sides = pd.concat([of_a.assign(side="A"), of_b.assign(side="B")]).groupby("model")
-    tables = [
-        paired_table(rows.assign(model=rows["side"]), models=["A", "B"], cluster=cluster).assign(
-            model=model
-        )
-        for model, rows in sides
-    ]
-    # Of two models the later one is `a` in the table of pairs: here B.
-    table = pd.concat(tables).rename(columns={"only_a": "only_b", "only_b": "only_a"})
-    means = both.groupby(CELL)[["a", "b"]].mean()
-    table = with_verdicts(table.drop(columns=["a", "b"]).join(means, on=CELL, how="inner"))
-    answers = both.loc[
-        both["part"].isin(["F1", "Score"]), ["metric", "model", "triplet_id", "a", "b"]
-    ]
-    answers = answers.assign(change=answers["b"] - answers["a"])
+    differences = _sides_compared(of_a, of_b, cluster)
+    means = both.groupby(_CELL)[["a", "b"]].mean()
+    parts = with_verdicts(differences.join(means, on=_CELL, how="inner"))
     return {
-        "parts": in_order(table[[*CELL, "a", "b", *PAIRED[4:]]]),
-        "answers": answers.sort_values("change", key=abs, ascending=False, ignore_index=True),
+        "parts": in_order(parts[[*_CELL, "a", "b", *DIFFERENCE_COLUMNS]]),
+        "answers": _answers_compared(both),
     }
 
 
-def text(tables: Mapping[str, pd.DataFrame], top: int = 5) -> str:
-    """The tables of `compare` for a terminal, with the `top` answers that changed most."""
-    parts = as_text(pairs_table(tables["parts"]))
-    if "answers" not in tables:
-        return f"Differences are a less b: above 0, a is higher.\n{parts}"
-    return (
-        f"Differences are B less A: above 0, B is higher.\n{parts}\n\n"
-        f"Answers that changed most:\n{as_text(tables['answers'].head(top))}"
-    )
+def _models_compared(values: pd.DataFrame, cluster: str) -> pd.DataFrame:
+    """Every model minus every smaller one, over the triplets that both answered."""
+    n_models = values["model"].nunique()
+    if n_models < 2:
+        raise InputError(
+            "nothing to compare: one file needs two models with a metric in common, and has "
+            f"{n_models}; name a second file"
+        )
+    return paired_table(values, cluster=cluster)
 
 
-def _values(source: Source, metric: str | None) -> pd.DataFrame:
-    """The frame of values of a file or a list; of one metric if named."""
-    pairs = (
-        iter_results(source)
-        if isinstance(source, str | Path)
-        else ((metric_of(r), r) for r in source)
-    )
-    return of_rows(
-        [row for name, result in pairs if metric in (None, name) for row in values_of(result, name)]
-    )
+def _sides_compared(of_a: pd.DataFrame, of_b: pd.DataFrame, cluster: str) -> pd.DataFrame:
+    """For each model its values in `of_a` minus its values in `of_b`, by metric and part."""
+    sides = pd.concat([of_a.assign(side="a"), of_b.assign(side="b")])
+    tables = []
+    for model, rows in sides.groupby("model"):
+        # Of the sides that `paired_table` is given, the later one minus the earlier one.
+        table = paired_table(rows.assign(model=rows["side"]), models=["b", "a"], cluster=cluster)
+        tables.append(table.drop(columns=["a", "b"]).assign(model=model))
+    return pd.concat(tables)
+
+
+def _answers_compared(both: pd.DataFrame) -> pd.DataFrame:
+    """F1 (or Score) of each answer on both sides and a minus b, the largest difference first."""
+    answers = both[both["part"].isin(["F1", "Score"])]
+    answers = answers[["metric", "model", "triplet_id", "a", "b"]]
+    answers = answers.assign(difference=answers["a"] - answers["b"])
+    return answers.sort_values("difference", key=abs, ascending=False, ignore_index=True)
+
+
+def comparison_text(tables: Mapping[str, pd.DataFrame], a: str, b: str | None = None) -> str:
+    """The tables of `compare_results` for a terminal, with the five answers that differ most.
+
+    `a` and `b` are the files that were compared. The column `higher` names one of them, or a model,
+    where a difference is clear.
+    """
+    heading = "Differences are a minus b: above 0, a is higher; below 0, b is higher."
+    if b is None:
+        return f"{heading}\n{table_text(pairs_table(tables['parts']))}"
+    lines = [
+        f"a: {visible(a)}",
+        f"b: {visible(b)}",
+        heading,
+        table_text(pairs_table(tables["parts"], a, b)),
+        "",
+        "Answers that differ most:",
+        table_text(tables["answers"].head(5)),
+    ]
+    return "\n".join(lines)
+
+
+def _values(path: str | Path, metric: str | None) -> pd.DataFrame:
+    """The frame of values of a file; of one metric if `metric` names it."""
+    rows: list[ValueRow] = []
+    for name, result in iter_results(path):
+        if metric in (None, name):
+            rows += value_rows(result, name)
+    return of_rows(rows)

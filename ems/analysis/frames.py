@@ -6,7 +6,7 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..metrics import answer_scores, reference_scores, weighted_sum
 from ..results import CoverageResult, EMSResult, Result, ScoreResult
@@ -15,8 +15,8 @@ from ..types import rendered
 if TYPE_CHECKING:
     import pandas as pd
 
-# The paper's Table 1 in its order, then what is ours.
-METRICS = (
+# The metrics of the paper's Table 1 in its order, then the metrics that only this kit has.
+METRIC_ORDER = (
     "BLEU",
     "ROUGE",
     "BERTScore",
@@ -28,27 +28,30 @@ METRICS = (
     "Coverage(LLM)",
     "Coverage(local)",
 )
-PARTS = ("Score", "Precision", "Recall", "F1")
-SCORERS = {"llm": "LLM", "rouge": "ROUGE", "bertscore": "BERTScore", "bleu": "BLEU"}
-# `value` is nan for an unscored answer; `num` / `den` is the sum behind it and the weight it is divided by,
-# nan where there is no such sum; `units` counts what was judged (points, claims or whole answers), `unscored`
-# those of them without a score.
-COLUMNS = [
-    "metric",
-    "part",
-    "model",
-    "triplet_id",
-    "group",
-    "value",
-    "num",
-    "den",
-    "units",
-    "unscored",
-    "signature",
-]
+PART_ORDER = ("Score", "Precision", "Recall", "F1")
+# How a scorer of EMS is written in the metric's name; a scorer of the user's own keeps its name.
+_SCORER_NAMES = {"llm": "LLM", "rouge": "ROUGE", "bertscore": "BERTScore", "bleu": "BLEU"}
 # Columns that are text whatever they hold: "1.10", "N/A", "None".
-NAMES = ("metric", "part", "model", "triplet_id", "instance_id", "group", "signature")
-Row = tuple[Any, ...]
+TEXT_COLUMNS = ("metric", "part", "model", "triplet_id", "instance_id", "group", "signature")
+
+
+class ValueRow(NamedTuple):
+    """One value of one answer; its fields are the columns of a frame of values."""
+
+    metric: str
+    part: str  # one of PART_ORDER
+    model: str
+    triplet_id: str
+    group: str
+    value: float  # nan for an unscored answer
+    num: float  # the sum behind the value, nan where there is no such sum
+    den: float  # the weight by which the sum is divided, nan where there is no such sum
+    units: int  # number of points, claims or whole answers that were judged
+    unscored: int  # number of them without a score
+    signature: str
+
+
+COLUMNS = list(ValueRow._fields)
 
 
 def metric_of(result: Result) -> str:
@@ -56,13 +59,10 @@ def metric_of(result: Result) -> str:
     signature = result.signature
     if isinstance(result, EMSResult):
         scorer = signature.get("score", "own").partition(":")[0]
-        return f"EMS({SCORERS.get(scorer, scorer)})"
+        return f"EMS({_SCORER_NAMES.get(scorer, scorer)})"
     if isinstance(result, CoverageResult):
-        return (
-            "Coverage(LLM)"
-            if signature.get("coverage", "").startswith("llm:")
-            else "Coverage(local)"
-        )
+        by_judge = signature.get("coverage", "").startswith("llm:")
+        return "Coverage(LLM)" if by_judge else "Coverage(local)"
     if isinstance(result, ScoreResult):
         return signature.get("metric", "Judge alone").partition(":")[0]
     return "RAGChecker"
@@ -71,78 +71,72 @@ def metric_of(result: Result) -> str:
 def to_frame(
     results: Iterable[Result] | Mapping[str, Iterable[Result]], metric: str | None = None
 ) -> pd.DataFrame:
-    """A frame of values from results of any kind, or from what `load_results` gives; columns `COLUMNS`.
+    """A frame of values from results of any kind, or from what `load_results` gives.
 
-    An answer has the rows Precision, Recall and F1, or Score where a metric gives one value. `metric` names
-    all of them; by default each has the name of `metric_of`.
+    The columns are the fields of `ValueRow`. An answer has the rows Precision, Recall and F1, or
+    the row Score where a metric gives one value. `metric` names all of them; by default each has
+    the name of `metric_of`.
     """
     groups = results.items() if isinstance(results, Mapping) else [("", results)]
-    return of_rows(
-        [
-            row
-            for name, group in groups
-            for result in group
-            for row in values_of(result, metric or name or metric_of(result))
-        ]
-    )
+    rows: list[ValueRow] = []
+    for name, group in groups:
+        for result in group:
+            rows += value_rows(result, metric or name or metric_of(result))
+    return of_rows(rows)
 
 
-def values_of(result: Any, metric: str) -> Iterator[Row]:
-    """The rows of one result in a frame of values; without a group it is in one named like its triplet."""
+def value_rows(result: Any, metric: str) -> Iterator[ValueRow]:
+    """The rows of one result in a frame of values, F1 last.
+
+    A result without a group is in a group of its own, with the name of its triplet.
+    """
     if isinstance(result, ScoreResult):
-        units, parts = 1, {"Score": (result.value, result.value, 1.0)}
+        units = 1
+        parts = {"Score": (result.value, result.value, 1.0)}
     else:
-        judged = ("ref_points", "ans_score", "answer2response", "response2answer")
-        units = max(sum(len(getattr(result, name, ())) for name in judged), result.unscored)
+        units = max(_judged(result), result.unscored)
         precision, recall = _sums(result)
         parts = {
             "Precision": (result.precision, *precision),
             "Recall": (result.recall, *recall),
             "F1": (result.f1, math.nan, math.nan),
         }
-    names = (
-        result.model,
-        result.triplet_id,
-        result.group or result.triplet_id,
-        rendered(result.signature),
-    )
-    model, triplet_id, group, signature = (
-        sys.intern(str(name)) for name in names
-    )  # each text held once
+    # Interned, each text is held in memory once, however many rows repeat it.
+    model = sys.intern(str(result.model))
+    triplet_id = sys.intern(str(result.triplet_id))
+    group = sys.intern(str(result.group or result.triplet_id))
+    signature = sys.intern(rendered(result.signature))
     for part, (value, num, den) in parts.items():
-        sums = (math.nan, math.nan) if math.isnan(value) else (num, den)
-        yield (
-            metric,
-            part,
-            model,
-            triplet_id,
-            group,
-            value,
-            *sums,
-            units,
-            result.unscored,
-            signature,
-        )
+        if math.isnan(value):
+            num = den = math.nan
+        names = metric, part, model, triplet_id, group
+        yield ValueRow(*names, value, num, den, units, result.unscored, signature)
+
+
+def _judged(result: Any) -> int:
+    """How many points or claims of a result were judged: one judgement each makes its values."""
+    fields = ("ref_points", "ans_score", "answer2response", "response2answer")
+    return sum(len(getattr(result, name, ())) for name in fields)
 
 
 def _sums(result: Any) -> list[tuple[float, float]]:
     """(num, den) of precision and of recall: weighted sums over what was scored."""
     if isinstance(result, EMSResult):
-        s_ref = reference_scores(result.match, result.score)
-        s_ans = answer_scores(result.match, s_ref, len(result.ans_points))
-        return [weighted_sum(s_ans), weighted_sum(s_ref, result.ref_weights)]
+        ref_score = reference_scores(result.match, result.score)
+        ans_score = answer_scores(result.match, ref_score, len(result.ans_points))
+        return [weighted_sum(ans_score), weighted_sum(ref_score, result.ref_weights)]
     if isinstance(result, CoverageResult):
-        return [
-            weighted_sum(result.ans_score, result.ans_weights),
-            weighted_sum(result.ref_score, result.ref_weights),
-        ]
-    return [
-        (labels.count("Entailment"), len(labels) - labels.count(None))
-        for labels in (result.answer2response, result.response2answer)
-    ]
+        precision = weighted_sum(result.ans_score, result.ans_weights)
+        return [precision, weighted_sum(result.ref_score, result.ref_weights)]
+    return [_entailed(result.answer2response), _entailed(result.response2answer)]
 
 
-def of_rows(rows: Sequence[Row]) -> pd.DataFrame:
+def _entailed(labels: Sequence[str | None]) -> tuple[int, int]:
+    """The number of entailed claims, and of claims that have a label."""
+    return labels.count("Entailment"), len(labels) - labels.count(None)
+
+
+def of_rows(rows: Sequence[tuple[Any, ...]]) -> pd.DataFrame:
     """A frame of values from its rows."""
     import pandas as pd
 
@@ -150,20 +144,28 @@ def of_rows(rows: Sequence[Row]) -> pd.DataFrame:
 
 
 def in_order(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows in the order of Table 1: by metric and part, own ones last, then by model (`by_size`)."""
-    known = {name: i for i, name in enumerate(METRICS + PARTS)}
+    """Rows in the order of Table 1: by metric and part, then by model (`by_size`).
+
+    Metrics that Table 1 does not have stand last, in the order of their names.
+    """
+    places = {name: place for place, name in enumerate(METRIC_ORDER + PART_ORDER)}
 
     def rank(column: pd.Series) -> pd.Series:
-        return column.map(
-            by_size if column.name == "model" else lambda name: (known.get(name, 99), name)
-        )
+        if column.name == "model":
+            return column.map(by_size)
+        return column.map(lambda name: (places.get(name, len(places)), name))
 
     keys = [column for column in ("metric", "part", "model") if column in frame]
     return frame.sort_values(keys, key=rank, ignore_index=True)
 
 
 def by_size(model: str) -> tuple[float, str]:
-    """Sort key for models: the size in the name ("-135M", "_11b"), those without one last; then its name."""
+    """Sort key for models: the number of parameters in the name ("-135M", "_11b"), then the name.
+
+    A model without a size in its name comes last.
+    """
     size = re.search(r"(?<![a-z0-9.])([0-9]+(?:[.][0-9]+)?)([mb])(?![a-z0-9])", model, flags=re.I)
-    parameters = float(size[1]) * {"m": 1e6, "b": 1e9}[size[2].lower()] if size else math.inf
-    return parameters, model
+    if size is None:
+        return math.inf, model
+    unit = {"m": 1e6, "b": 1e9}[size[2].lower()]
+    return float(size[1]) * unit, model

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, make_dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,22 +13,28 @@ import pandas as pd
 from ..data import Rows, iter_results, records
 from ..terminal import first_few
 from ..types import InputError
-from .frames import in_order, of_rows, values_of
+from .frames import ValueRow, in_order, of_rows, value_rows
 from .stats import Estimate, auc, bootstrap, pearson, spearman
-from .tables import as_text
+from .tables import table_text
 
-KEY = ["triplet_id", "model"]
-# What a person said of one answer: 0 or 1, or a grade; nan = nothing.
-Label: Any = make_dataclass(
-    "Label", [("triplet_id", str), ("model", str), ("label", float, math.nan)]
-)
+_ANSWER = ["triplet_id", "model"]  # what a label and a value of the same answer have in common
+
+
+@dataclass(frozen=True)
+class Label:
+    """What a person says of one answer."""
+
+    triplet_id: str
+    model: str
+    label: float = math.nan  # 0 or 1, or a grade; nan = the person says nothing
 
 
 def read_labels(source: Rows) -> pd.DataFrame:
-    """Labels `{triplet_id, model, label}` from a file, dictionaries or a frame, as `load_answers` reads them.
+    """Labels `{triplet_id, model, label}` from a file, dictionaries or a frame.
 
-    Rows with an empty label are left out. InputError for a label that is no number, for an answer that is
-    there twice, and for labels that are all the same: nothing can agree with these.
+    They are read as `load_answers` reads answers. Rows with an empty label are left out. InputError
+    for a label that is no number, for an answer that has two labels, and for labels that are all
+    equal: nothing can agree with these.
     """
     table = pd.DataFrame(map(asdict, records(source, Label))).dropna(subset="label")
     if table["label"].nunique() < 2 or not np.isfinite(table["label"]).all():
@@ -41,44 +46,39 @@ def read_labels(source: Rows) -> pd.DataFrame:
 
 
 def agreement(values: pd.DataFrame, labels: pd.DataFrame, **settings: int) -> pd.DataFrame:
-    """How well each metric and part agrees with the labels of the same answers, joined by triplet and model.
+    """How well each metric and part agrees with the labels of the same answers.
 
-    Measures: spearman and pearson; auc where all labels are 0 or 1. Columns metric, part, measure, value,
-    ci_low, ci_high (over groups), n, clusters, left_out (without a value). `settings` are those of
-    `stats.bootstrap`. InputError for a label of an answer without values.
+    Values and labels are joined by triplet and model. The measures are Spearman's and Pearson's
+    correlation, and the area under the ROC curve where all labels are 0 or 1. Columns metric, part,
+    measure, value, ci_low, ci_high (over groups), n, clusters, left_out (without a value).
+    `settings` are those of `stats.bootstrap`. InputError for a label of an answer without values.
     """
-    known, labelled = (
-        set(table[KEY].itertuples(index=False, name=None)) for table in (values, labels)
-    )
-    if unknown := sorted(labelled - known):
+    answers = set(values[_ANSWER].itertuples(index=False, name=None))
+    labelled = set(labels[_ANSWER].itertuples(index=False, name=None))
+    unknown = sorted(labelled - answers)
+    if unknown:
         raise InputError(
             f"{len(unknown)} labelled answers are not among the results: {first_few(unknown)}"
         )
-    measures = [spearman, pearson, *[auc] * (set(labels["label"]) <= {0.0, 1.0})]
-    cells = values.merge(labels, on=KEY).groupby(["metric", "part"])
-    rows = [
-        (
-            metric,
-            part,
-            measure.__name__,
-            *bootstrap(measure, (cell["value"], cell["label"]), cell["group"], **settings),
-        )
-        for (metric, part), cell in cells
-        for measure in measures
-    ]
+    measures: list[Callable[..., float]] = [spearman, pearson]
+    if set(labels["label"]) <= {0.0, 1.0}:
+        measures.append(auc)
+    rows = []
+    for (metric, part), cell in values.merge(labels, on=_ANSWER).groupby(["metric", "part"]):
+        for measure in measures:
+            columns = cell["value"], cell["label"]
+            estimate = bootstrap(measure, columns, cell["group"], **settings)
+            rows.append((metric, part, measure.__name__, *estimate))
     return in_order(pd.DataFrame(rows, columns=["metric", "part", "measure", *Estimate._fields]))
 
 
 def agreement_text(results: Sequence[str | Path], labels: str | Path) -> str:
     """What `ems agree` prints; of several files a metric has its file's name in front."""
-    values = of_rows(
-        [
-            row
-            for path in results
-            for metric, result in iter_results(path)
-            for row in values_of(
-                result, f"{Path(path).stem}: {metric}" if len(results) > 1 else metric
-            )
-        ]
-    )
-    return f"Agreement of values and labels:\n{as_text(agreement(values, read_labels(labels)))}"
+    rows: list[ValueRow] = []
+    for path in results:
+        for metric, result in iter_results(path):
+            if len(results) > 1:
+                metric = f"{Path(path).stem}: {metric}"
+            rows += value_rows(result, metric)
+    table = agreement(of_rows(rows), read_labels(labels))
+    return f"Agreement of values and labels:\n{table_text(table)}"

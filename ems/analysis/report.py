@@ -1,17 +1,18 @@
-"""`save_report`: results as one HTML file that needs no server and no network, to read, filter and send.
+"""`save_report`: results as one HTML file, to read, filter and send.
 
-The summaries are plain HTML; the tables of answers and of missed points are drawn by the page's own script,
-from packed data. The page may load or run nothing else: its content security policy says so. Texts from
-outside are cleaned here (`visible`), escaped in the HTML, and set only as text by the script.
+The file needs no server and no network. The summaries are plain HTML; the tables of answers and of
+missed points are drawn by the page's own script, from packed data. The page may load or run nothing
+else: its content security policy says so. Texts from outside are cleaned here (`visible`), escaped
+in the HTML, and set only as text by the script.
 """
 
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import html
 import json
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template
@@ -26,12 +27,13 @@ from ..types import InputError, rendered
 from .frames import in_order, to_frame
 from .stats import MIN_CLUSTERS, paired_table, summarise
 from .tables import means_table, pairs_table, percent, shortened
-from .view import LIMITS, alignment_rows, arithmetic, scored_by, support_line
+from .view import LIMITS, AlignmentRow, alignment_rows, arithmetic, scored_by, support_line
 
 TEMPLATES = Path(__file__).parent / "templates"
-PARTS = {"Recall": "recall", "Precision": "precision", "F1": "f1", "Score": "value"}
-# Per cent of K-QA's claims called covered, in part and missing that physicians found in the answer. The
-# limits were chosen there and, for words, on FinanceBench's answers, where these are 88, 47 and 14.
+VALUE_FIELDS = ("recall", "precision", "f1", "value")
+# Per cent of K-QA's claims called covered, in part and missing that physicians found in the answer.
+# The limits were chosen there and, for words, on FinanceBench's answers, where these are 88, 47 and
+# 14.
 RIGHT = {"pairs": (90, 60, 7), "judge": (89, 34, 2), "words": (88, 51, 19)}
 Results = Mapping[str, Sequence[Any]]
 
@@ -39,51 +41,50 @@ Results = Mapping[str, Sequence[Any]]
 def save_report(results: Results, path: str | Path, values: pd.DataFrame | None = None) -> Path:
     """Write a report of results, by metric, to an HTML file; returns its path.
 
-    Equal input makes an equal file. `values` is the frame of all where `results` are only the worst.
-    InputError without results, and for a model with results of several settings under one metric.
+    Equal input makes an equal file. `values` is the frame of all results where `results` are only
+    the worst. InputError without results, and for a model with results of several settings under
+    one metric.
     """
     results = {metric: rows for metric, rows in results.items() if rows}
     if not results:
         raise InputError("there are no results to report; give those of ems evaluate")
     shown = to_frame(results)
-    of_all = shown if values is None else values
-    summary, differences, support = summarise(of_all), _differences(of_all), _support(results)
-    points = _words(results)
+    values = shown if values is None else values
+    summary = summarise(values)
+    style, script = _template("report.css"), _template("report.js")
+    fields = {
+        "style": style,
+        "style_hash": _hash(style),
+        "script": script,
+        "script_hash": _hash(script),
+        "summary": _table(means_table(summary)),
+        "differences": _differences(values),
+        "support": _support(results),
+        "clusters": summary["clusters"].max(),
+        "least": MIN_CLUSTERS,
+        "words": _words(results),
+        "settings": _settings(results),
+        "data": base64.b64encode(_packed(results)).decode(),
+    }
+    # The parts of the page that are hidden where there is nothing to show.
     parts = {
-        "differences": differences,
-        "support": support,
-        "rest": len(shown) < len(of_all),
-        "points": points,
+        "differences": fields["differences"],
+        "support": fields["support"],
+        "rest": len(shown) < len(values),
+        "points": fields["words"],
         "words": "Coverage(local)" in results,
     }
-    page, style, script = (
-        (TEMPLATES / name).read_text(encoding="utf-8")
-        for name in ("report.html", "report.css", "report.js")
-    )
-    return write_file(
-        path,
-        [
-            Template(page).substitute(
-                style=style,
-                style_hash=_hash(style),
-                script=script,
-                script_hash=_hash(script),
-                summary=_table(means_table(summary)),
-                differences=differences,
-                support=support,
-                clusters=summary["clusters"].max(),
-                least=MIN_CLUSTERS,
-                words=points,
-                settings=_settings(results),
-                data=base64.b64encode(_packed(results)).decode(),
-                **{f"no_{name}": "" if has else "hidden" for name, has in parts.items()},
-            )
-        ],
-    )
+    for name, content in parts.items():
+        fields[f"no_{name}"] = "" if content else "hidden"
+    return write_file(path, [Template(_template("report.html")).substitute(fields)])
+
+
+def _template(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
 def _hash(source: str) -> str:
-    """What a content security policy calls a style or a script by."""
+    """The name of a style or a script in a content security policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
 
 
@@ -98,7 +99,7 @@ def _differences(values: pd.DataFrame) -> str:
     if not 2 <= values["model"].nunique() <= 5:
         return ""
     pairs = pairs_table(paired_table(values).query("part != 'Precision'"))
-    return _table(pairs[["a", "b", "metric", "part", "difference", "p_holm", "clear"]])
+    return _table(pairs[["a", "b", "metric", "part", "difference", "p_holm", "higher"]])
 
 
 def _words(results: Results) -> str:
@@ -107,7 +108,8 @@ def _words(results: Results) -> str:
     for metric, rows in results.items():
         if hasattr(rows[0], "ref_points"):
             kind = scored_by(rows[0].to_dict())
-            (least, most), (covered, in_part, missing) = LIMITS[kind], RIGHT[kind]
+            least, most = LIMITS[kind]
+            covered, in_part, missing = RIGHT[kind]
             notes += (
                 f"<p>{html.escape(shortened(metric))}: covered from {least:g} on ({covered} %), "
                 f"in part between ({in_part} %), missing up to {most:g} ({missing} %).</p>"
@@ -116,87 +118,94 @@ def _words(results: Results) -> str:
 
 
 def _support(results: Results) -> str:
-    """What the documents say of the answers' points, a row a metric and model; "" where none was asked."""
-    checked = {
-        metric: [r for r in rows if getattr(r, "support", ())] for metric, rows in results.items()
-    }
-    tables = [support_table(rows).assign(metric=metric) for metric, rows in checked.items() if rows]
+    """What the documents say of the answers' points, a row per metric and model.
+
+    "" where no document was consulted.
+    """
+    tables = []
+    for metric, rows in results.items():
+        checked = [result for result in rows if getattr(result, "support", ())]
+        if checked:
+            tables.append(support_table(checked).assign(metric=metric))
     if not tables:
         return ""
-    table = (
-        in_order(pd.concat(tables))
-        .set_index(["model", "metric"])
-        .astype(object)
-        .fillna(float("nan"))
-    )
-    shown = table.map(lambda value: f"{value:,}" if isinstance(value, int) else percent(value))
-    return _table(shown.rename(index=shortened).reset_index())
+    table = in_order(pd.concat(tables)).set_index(["model", "metric"])
+    table = table.astype(object).fillna(float("nan")).map(_count_or_share)
+    return _table(table.rename(index=shortened).reset_index())
+
+
+def _count_or_share(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else percent(value)
 
 
 def _settings(results: Results) -> str:
-    lines = dict.fromkeys(
-        (metric, rendered(r.signature)) for metric, rows in results.items() for r in rows
-    )
-    return "".join(
-        f"<p>{html.escape(visible(f'{metric}: {signature}'))}</p>" for metric, signature in lines
-    )
+    """The signatures of each metric, a paragraph each."""
+    lines: dict[str, None] = {}  # a set that keeps the order
+    for metric, rows in results.items():
+        for result in rows:
+            lines[f"{metric}: {rendered(result.signature)}"] = None
+    return "".join(f"<p>{html.escape(visible(line))}</p>" for line in lines)
 
 
 # --- the part that the script draws ---
 
 
 def _packed(results: Results) -> bytes:
-    """What report.js reads: each answer with its rows, packed one by one; then names and texts, once each."""
-    texts: dict[str, int] = {}
+    """What report.js reads, compressed: a line of JSON per answer, then one of names and texts.
+
+    A text that several answers have stands there once, and answers give its place in the list.
+    """
     models: dict[str, int] = {}
     questions: dict[tuple[str, str, str], int] = {}
-    answers = [(metric, result) for metric, rows in enumerate(results.values()) for result in rows]
-    packer = zlib.compressobj(9, wbits=31)  # gzip's format, without a date
-    packed = packer.compress(b'{"answers": [')
-    for i, (metric, result) in enumerate(answers):
-        drawn = result.to_dict()
-        question = (
-            shortened(result.triplet_id),
-            visible(result.group, 200),
-            visible(result.question),
-        )
-        answer = {
-            "metric": metric,
-            "model": _place(models, shortened(result.model)),
-            "question": _place(questions, question),
-            "values": {name: drawn[name] for name in PARTS.values() if name in drawn},
-            "unscored": result.unscored,
-            "sums": arithmetic(drawn),
-            "rows": [
-                row._replace(score=row.score and round(row.score, 3), weight=round(row.weight, 3))
-                for row in alignment_rows(drawn)
-            ],
-            "ref": [_place(texts, visible(point)) for point in drawn.get("ref_points", ())],
-            "ans": [_place(texts, visible(point)) for point in drawn.get("ans_points", ())],
-            "support": [
-                [
-                    support["label"] or "numbers missing" * bool(support["missing"]),
-                    _place(texts, support_line(drawn, j)),
-                ]
-                for j, support in enumerate(drawn.get("support", ()))
-            ],
-        }
-        packed += packer.compress(
-            (", " * (i > 0) + json.dumps(answer, ensure_ascii=False)).encode()
-        )
-    parts = [
-        [name for name in PARTS.values() if hasattr(rows[0], name)] for rows in results.values()
-    ]
+    texts: dict[str, int] = {}
+    lines = []
+    for number, rows in enumerate(results.values()):
+        for result in rows:
+            name, group = shortened(result.triplet_id), visible(result.group, 200)
+            answer = {
+                "metric": number,
+                "model": _place(models, shortened(result.model)),
+                "question": _place(questions, (name, group, visible(result.question))),
+                **_drawn(result.to_dict(), texts),
+            }
+            lines.append(json.dumps(answer, ensure_ascii=False))
     names = {
         "metrics": [shortened(metric) for metric in results],
-        "parts": parts,
+        "parts": [_value_fields(vars(rows[0])) for rows in results.values()],
         "models": list(models),
         "questions": list(questions),
         "texts": list(texts),
     }
-    end = "], " + json.dumps(names, ensure_ascii=False).removeprefix("{")
-    return packed + packer.compress(end.encode()) + packer.flush()
+    lines.append(json.dumps(names, ensure_ascii=False))
+    return gzip.compress("\n".join(lines).encode(), mtime=0)  # no date: equal files are equal
+
+
+def _drawn(result: dict[str, Any], texts: dict[str, int]) -> dict[str, Any]:
+    """What the script draws of one answer."""
+    support = []
+    for j, check in enumerate(result.get("support", ())):
+        label = check["label"] or ("numbers missing" if check["missing"] else "")
+        support.append([label, _place(texts, support_line(result, j))])
+    return {
+        "values": {name: result[name] for name in _value_fields(result)},
+        "unscored": result["unscored"],
+        "sums": arithmetic(result),
+        "rows": [_rounded(row) for row in alignment_rows(result)],
+        "ref": [_place(texts, visible(point)) for point in result.get("ref_points", ())],
+        "ans": [_place(texts, visible(point)) for point in result.get("ans_points", ())],
+        "support": support,
+    }
+
+
+def _value_fields(result: Mapping[str, Any]) -> list[str]:
+    return [name for name in VALUE_FIELDS if name in result]
+
+
+def _rounded(row: AlignmentRow) -> AlignmentRow:
+    score = row.score and round(row.score, 3)
+    return row._replace(score=score, weight=round(row.weight, 3))
 
 
 def _place(table: dict[Any, int], value: Any) -> int:
+    """The place of a value in a table of distinct values, to which a new one is added."""
     return table.setdefault(value, len(table))

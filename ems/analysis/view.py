@@ -1,14 +1,14 @@
-"""One answer's alignment, and the sums behind its metrics, as text for a terminal or as HTML for a notebook.
+"""One answer's alignment, and the sums behind its metrics, as text for a terminal or as HTML.
 
-Draws from `Result.to_dict()`. Text from outside is never trusted: it is cut to length, and what could steer a
-terminal or a browser is replaced or escaped.
+It is drawn from `Result.to_dict()`. Text from outside is never trusted: it is cut to length, and
+what could steer a terminal or a browser is replaced or escaped.
 """
 
 from __future__ import annotations
 
 import html
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -16,13 +16,14 @@ from ..metrics import answer_scores, reference_scores, weighted_sum
 from ..terminal import visible
 from ..types import Scores, rendered
 
-# What a score says of a point; "missing" is said of a reference point, "not in the reference" of the others.
+# What a score says of a point. "missing" is said of a reference point only, "not in the reference"
+# of an answer point only.
 COVERED, IN_PART, MISSING, CONTRADICTED = "covered", "in part", "missing", "contradicted"
 EXTRA, UNSCORED = "not in the reference", "unscored"
 # By what made the scores: from which score on a point is "covered", and up to which "missing".
 LIMITS = {"pairs": (0.5, 0.0), "judge": (0.5, 0.2), "words": (0.6, 0.2)}
-# The edge of each word's cells: Okabe and Ito's colours, which every colour vision tells apart.
-EDGES = {
+# The edge of each word's cells, in Okabe and Ito's colours, which every colour vision tells apart.
+_EDGES = {
     COVERED: "4px solid #0072B2",
     IN_PART: "4px dashed #0072B2",
     MISSING: "5px double #D55E00",
@@ -30,11 +31,11 @@ EDGES = {
     EXTRA: "5px dotted #CC79A7",
     UNSCORED: "4px dashed #888888",
 }
-LAYOUT = "text-align:left;vertical-align:top;overflow-wrap:anywhere;padding:2px 8px"
-WIDTHS = 41, 14, 41  # characters of a terminal's columns
+_CELL_STYLE = "text-align:left;vertical-align:top;overflow-wrap:anywhere;padding:2px 8px"
+_WIDTH = 100  # characters of a terminal's line
 
 
-class Row(NamedTuple):
+class AlignmentRow(NamedTuple):
     """A scored point, and what stands beside it on the other side."""
 
     ref: int | None  # index of the reference point; None for none
@@ -42,44 +43,40 @@ class Row(NamedTuple):
     word: str  # what the score says: one of the words above
     score: float | None  # in [0, 1], as it enters the metric; None = unscored
     weight: float  # of the scored point in the metric
-    is_hint: bool = (
-        False  # the answer point is only most like the reference point: it made no score
-    )
+    is_hint: bool = False  # the answer point is only the most similar one: it made no score
 
 
-def side_scores(result: Mapping[str, Any]) -> tuple[Scores, Scores]:
-    """The score of each reference point and of each answer point; (), () for a result without points."""
+def _side_scores(result: Mapping[str, Any]) -> tuple[Scores, Scores]:
+    """The score of each reference point and of each answer point; (), () without points."""
     if "match" not in result:
         return result.get("ref_score", ()), result.get("ans_score", ())
-    s_ref = reference_scores(result["match"], result["score"])
-    return s_ref, answer_scores(result["match"], s_ref, len(result["ans_points"]))
+    ref_score = reference_scores(result["match"], result["score"])
+    return ref_score, answer_scores(result["match"], ref_score, len(result["ans_points"]))
 
 
-def alignment_rows(result: Mapping[str, Any]) -> Iterator[Row]:
-    """Every reference point; then the answer points: of an EMSResult those that no reference point matched,
-    of a CoverageResult all. No rows for a result without points.
+def alignment_rows(result: Mapping[str, Any]) -> Iterator[AlignmentRow]:
+    """Every reference point, then answer points: each with its score and what the score says.
+
+    Of an EMSResult the answer points are those that no reference point matched, of a CoverageResult
+    all. A result without points has no rows.
     """
-    s_ref, s_ans = side_scores(result)
+    ref_score, ans_score = _side_scores(result)
     is_paired = "match" in result
-    beside = result.get("match" if is_paired else "nearest") or [-1] * len(s_ref)
-    ref_weights = result.get("ref_weights") or [1.0] * len(s_ref)
-    ans_weights = result.get("ans_weights") or [1.0] * len(s_ans)
-    for i, j in enumerate(beside):
-        word = (
-            CONTRADICTED
-            if i in result.get("contradicted", ())
-            else _word(result, s_ref[i], MISSING)
-        )
-        ans = None if j == -1 else j
-        yield Row(i, ans, word, s_ref[i], ref_weights[i], is_hint=not is_paired and ans is not None)
-    for j, score in enumerate(s_ans):
-        if not is_paired or j not in beside:
-            word = (
-                CONTRADICTED
-                if j in result.get("ans_contradicted", ())
-                else _word(result, score, EXTRA)
-            )
-            yield Row(None, j, word, score, ans_weights[j])
+    partners = result.get("match") or result.get("nearest") or [-1] * len(ref_score)
+    weights = result.get("ref_weights") or [1.0] * len(ref_score)
+    for i, partner in enumerate(partners):
+        ans = None if partner == -1 else partner
+        is_contradicted = i in result.get("contradicted", ())
+        word = _word(result, ref_score[i], is_contradicted, MISSING)
+        is_hint = not is_paired and ans is not None
+        yield AlignmentRow(i, ans, word, ref_score[i], weights[i], is_hint)
+    weights = result.get("ans_weights") or [1.0] * len(ans_score)
+    for j, score in enumerate(ans_score):
+        if is_paired and j in partners:
+            continue
+        is_contradicted = j in result.get("ans_contradicted", ())
+        word = _word(result, score, is_contradicted, EXTRA)
+        yield AlignmentRow(None, j, word, score, weights[j])
 
 
 def scored_by(result: Mapping[str, Any]) -> str:
@@ -89,101 +86,126 @@ def scored_by(result: Mapping[str, Any]) -> str:
     return "judge" if result["signature"].get("coverage", "").startswith("llm:") else "words"
 
 
-def _word(result: Mapping[str, Any], score: float | None, nothing: str) -> str:
+def _word(
+    result: Mapping[str, Any], score: float | None, is_contradicted: bool, if_absent: str
+) -> str:
+    """What a point's score says; `if_absent` is the word for a point that the other side lacks."""
+    if is_contradicted:
+        return CONTRADICTED
     if score is None:
         return UNSCORED
     covered, missing = LIMITS[scored_by(result)]
-    return COVERED if score >= covered else IN_PART if score > missing else nothing
+    if score >= covered:
+        return COVERED
+    return IN_PART if score > missing else if_absent
 
 
 def support_line(result: Mapping[str, Any], point: int | None) -> str:
-    """What the document says of an answer point, in one line; "" where nothing is to be said."""
-    support = result["support"][point] if point is not None and result.get("support") else {}
-    if not (said := support.get("label") or support.get("reason")):
+    """What the document says of an answer point, in one line; "" where nothing is known."""
+    if point is None or not result.get("support"):
         return ""
-    missing = "; not found: " + ", ".join(support["missing"]) if support["missing"] else ""
-    quote = f"; passage {support['passage']}: {support['quote']}" if support["quote"] else ""
-    return visible(f"document: {said}{missing}{quote}", 250)
+    support = result["support"][point]
+    line = support["label"] or support["reason"]
+    if not line:
+        return ""
+    if support["missing"]:
+        line += f"; not found: {', '.join(support['missing'])}"
+    if support["quote"]:
+        line += f"; passage {support['passage']}: {support['quote']}"
+    return visible(f"document: {line}", 250)
 
 
 def arithmetic(result: Mapping[str, Any]) -> list[str]:
-    """The values of an answer, a line each, with the division that gives them; then what is unscored."""
-    s_ref, s_ans = side_scores(result)
+    """The values of an answer, a line each, with their divisions; then what is unscored."""
+    ref_score, ans_score = _side_scores(result)
     sums = {
-        "recall": weighted_sum(s_ref, result.get("ref_weights") or ()),
-        "precision": weighted_sum(s_ans, result.get("ans_weights") or ()),
-        "f1": (0, 0),
-        "value": (0, 0),
+        "recall": weighted_sum(ref_score, result.get("ref_weights") or ()),
+        "precision": weighted_sum(ans_score, result.get("ans_weights") or ()),
     }
     lines = []
-    for name, (total, weight) in sums.items():
-        if name in result:
-            division = f"{total:.2f} / {weight:.4g} = " if weight else ""
-            value = "no value" if result[name] is None else f"{result[name]:.3f}"
-            lines.append(f"{name} = {division}{value}")
+    for name in ("recall", "precision", "f1", "value"):
+        if name not in result:
+            continue
+        total, weight = sums.get(name, (0, 0))
+        division = f"{total:.2f} / {weight:.4g} = " if weight else ""
+        value = "no value" if result[name] is None else f"{result[name]:.3f}"
+        lines.append(f"{name} = {division}{value}")
     if result["unscored"] or result["reason"]:
         lines.append(f"unscored: {result['unscored']}. {visible(result['reason'], 200)}".strip())
     return lines
 
 
-def _head(result: Mapping[str, Any]) -> list[str]:
+def _head(result: Mapping[str, Any]) -> str:
     """The lines above the rows: whose answer it is, its values and how they were made."""
     name = f"{visible(result['model'], 45)} on {visible(result['triplet_id'], 45)}"
+    question = visible(result["question"], 300)
     signature = visible(rendered(result["signature"]))
-    return [name, visible(result["question"], 300), *arithmetic(result), signature]
+    return "\n".join([name, question, *arithmetic(result), signature])
 
 
-def _cells(result: Mapping[str, Any], row: Row) -> tuple[str, str, str]:
-    """The three texts of a row."""
-    left, right = (
-        f"{index}: {visible(result[side][index], 600)}" if index is not None else "–"
-        for side, index in (("ref_points", row.ref), ("ans_points", row.ans))
-    )
-    score = f" {row.score:.2f}" if row.score and row.score >= 0.005 else ""
-    weight = f"\nweight {row.weight:.2g}" if row.weight != 1 else ""
-    right = (
-        f"(nearest: {visible(right, 90)})"
-        if row.is_hint
-        else f"{right}\n{support_line(result, row.ans)}"
-    )
-    return left, row.word + score + weight, right.strip()
+def _cells(result: Mapping[str, Any], row: AlignmentRow) -> tuple[str, str, str]:
+    """The three texts of a row: reference point, score, answer point."""
+    reference = _point(result["ref_points"], row.ref)
+    answer = _point(result["ans_points"], row.ans)
+    if row.is_hint:
+        answer = f"(nearest: {visible(answer, 90)})"
+    else:
+        answer = f"{answer}\n{support_line(result, row.ans)}".strip()
+    score = row.word
+    if row.score and row.score >= 0.005:
+        score += f" {row.score:.2f}"
+    if row.weight != 1:
+        score += f"\nweight {row.weight:.2g}"
+    return reference, score, answer
+
+
+def _point(points: Sequence[str], index: int | None) -> str:
+    return "–" if index is None else f"{index}: {visible(points[index], 600)}"
 
 
 def as_text(result: Mapping[str, Any]) -> str:
     """One answer's values and its alignment for a terminal of 100 columns."""
-    lines = [*_wrapped(_head(result)), "-" * 100]
-    for cells in [
-        ("reference", "score", "answer"),
-        *(_cells(result, row) for row in alignment_rows(result)),
-    ]:
-        columns = [
-            _wrapped(cell.split("\n"), width) for cell, width in zip(cells, WIDTHS, strict=True)
-        ]
-        lines += [
-            f"{left:<43}{score:<16}{right}".rstrip()
-            for left, score, right in zip_longest(*columns, fillvalue="")
-        ]
+    lines = _wrapped(_head(result), _WIDTH)
+    lines.append("-" * _WIDTH)
+    lines += _columns("reference", "score", "answer")
+    for row in alignment_rows(result):
+        lines += _columns(*_cells(result, row))
     return "\n".join(lines) + "\n"
 
 
-def _wrapped(lines: Iterable[str], width: int = 100) -> list[str]:
-    return [piece for line in lines for piece in textwrap.wrap(line, width)]
+def _columns(reference: str, score: str, answer: str) -> Iterator[str]:
+    """Three texts side by side, in as many lines as the longest of them takes."""
+    columns = _wrapped(reference, 41), _wrapped(score, 14), _wrapped(answer, 41)
+    for left, middle, right in zip_longest(*columns, fillvalue=""):
+        yield f"{left:<43}{middle:<16}{right}".rstrip()
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    lines = []
+    for line in text.split("\n"):
+        lines += textwrap.wrap(line, width)
+    return lines
 
 
 def as_html(result: Mapping[str, Any]) -> str:
-    """The same as HTML without script or link, for light and dark themes; no "$" begins a formula."""
-    body = ""
+    """The same as HTML without script or link, for light and dark themes.
+
+    In a notebook no "$" of a text begins a formula.
+    """
+    rows = ""
     for row in alignment_rows(result):
-        edge = EDGES[row.word]
-        style = f"{LAYOUT};border-left:{edge};background:{edge[-7:]}30"
-        columns = (f'<td style="{style}">{_escaped(cell)}</td>' for cell in _cells(result, row))
-        body += f"<tr>{''.join(columns)}</tr>"
+        edge = _EDGES[row.word]
+        style = f"{_CELL_STYLE};border-left:{edge};background:{edge[-7:]}30"
+        cells = [f'<td style="{style}">{_escaped(cell)}</td>' for cell in _cells(result, row)]
+        rows += f"<tr>{''.join(cells)}</tr>"
     return (
-        f'<div class="mathjax_ignore" style="max-width:1100px"><p>{_escaped(*_head(result))}</p><table '
-        'style="width:100%;table-layout:fixed;border-collapse:separate;border-spacing:0 4px">'
-        f'<col><col style="width:9em"><col><tbody>{body}</tbody></table></div>'
+        '<div class="mathjax_ignore" style="max-width:1100px">'
+        f"<p>{_escaped(_head(result))}</p>"
+        '<table style="width:100%;table-layout:fixed;border-collapse:separate;'
+        'border-spacing:0 4px">'
+        f'<col><col style="width:9em"><col><tbody>{rows}</tbody></table></div>'
     )
 
 
-def _escaped(*lines: str) -> str:
-    return html.escape("\n".join(lines)).replace("\n", "<br>")
+def _escaped(text: str) -> str:
+    return html.escape(text).replace("\n", "<br>")

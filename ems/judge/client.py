@@ -15,9 +15,9 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -240,6 +240,9 @@ class LLMJudge:
         self._counted: set[str] = set()  # keys that a dry run has met
         self._saved = 0  # live replies
         self._refused: set[str] = set()  # parameters, by the server
+        self._asking = 0  # how often `asking` is entered now
+        self._stop = threading.Event()  # set: all asking ends, in every thread
+        self._errors: list[Exception] = []  # why
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], folder: Path, root: Path) -> LLMJudge | None:
@@ -375,11 +378,10 @@ class LLMJudge:
         self, missing: Mapping[str, Request], records: dict[str, Record], progress: str
     ) -> None:
         """Add the missing replies to `records`."""
-        stop = threading.Event()
         self.store.add_pending([])  # InputError for a store that takes no write
         self._pace.moved = time.monotonic()
         bar = progress_bar(progress, len(records) + len(missing), "reply")
-        with ThreadPoolExecutor(1) as thread, bar:
+        with self.asking() as stop, ThreadPoolExecutor(1) as thread, bar:
             asking = thread.submit(asyncio.run, self._ask_all(missing, records, stop, bar))
             try:
                 asking.result()
@@ -390,7 +392,27 @@ class LLMJudge:
             except KeyboardInterrupt:
                 stop.set()
                 wait([asking])  # replies on their way are paid for: let them be saved
-                raise KeyboardInterrupt(f"stopped; {self._kept()}; run it again to go on") from None
+                raise
+
+    @contextmanager
+    def asking(self) -> Iterator[threading.Event]:
+        """While several threads are in here, what ends the asking of one ends that of all.
+
+        Whoever sets the event ends it, too: `ask` then raises JudgeUnavailable. The event holds
+        until the last thread has left. An interrupt says what is saved, and how to go on.
+        """
+        with self._lock:
+            if not self._asking:
+                self._stop.clear()
+                self._errors = []
+            self._asking += 1
+        try:
+            yield self._stop
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"stopped; {self._kept()}; run it again to go on") from None
+        finally:
+            with self._lock:
+                self._asking -= 1
 
     async def _ask_all(
         self,
@@ -400,7 +422,7 @@ class LLMJudge:
         bar: Any,
     ) -> None:
         """Ask until all have come, or `stop` is set. An error sets it; calls under way still count."""
-        queue, errors, pace = iter(missing.items()), list[Exception](), self._pace
+        queue, errors, pace = iter(missing.items()), self._errors, self._pace
 
         async def work() -> None:
             try:
@@ -427,6 +449,8 @@ class LLMJudge:
             await asyncio.wait(tasks)
         if errors:
             raise errors[0]
+        if stop.is_set():
+            raise JudgeUnavailable("stopped")
 
     async def _reply(
         self, client: openai.AsyncOpenAI, key: str, request: Request, stop: threading.Event

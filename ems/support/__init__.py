@@ -1,1 +1,1 @@
-"""Does a document state what an answer states? passages (find the place), supporter (a judge, or numbers)."""
+"""Does a document state what an answer states? `passages` finds the place, `supporter` asks."""

@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 
 import ems
-from ems.analysis.frames import METRICS, NAMES, of_rows
+from ems.analysis.frames import METRIC_ORDER, TEXT_COLUMNS, of_rows
 from ems.io import read_text, write_json
 from ems.judge.client import LLMJudge, MissingReplies
 from ems.judge.cost import Usage, usage_table
@@ -79,7 +79,7 @@ def read_values(run: Path) -> pd.DataFrame:
 def missing_metrics(values: pd.DataFrame) -> dict[str, int]:
     """Metrics of Table 1 without a value, each with the number of the notebook that makes it."""
     notebooks = {}
-    for metric in METRICS:
+    for metric in METRIC_ORDER:
         if metric not in set(values["metric"]):
             notebooks[metric] = 3 if metric.startswith(("EMS", "Coverage")) else 2
     return notebooks
@@ -104,12 +104,12 @@ def read_frames(*paths: str | Path) -> pd.DataFrame:
     Columns of names are text, and "" where a cell is empty; an empty cell elsewhere is nan.
     """
     tables = [_read_frame(io.StringIO(read_text(path))) for path in paths]
-    return pd.concat(tables, ignore_index=True).fillna(dict.fromkeys(NAMES, ""))
+    return pd.concat(tables, ignore_index=True).fillna(dict.fromkeys(TEXT_COLUMNS, ""))
 
 
 def _read_frame(file: Any) -> pd.DataFrame:
-    """A table whose columns `NAMES` are text whatever they hold."""
-    names = dict.fromkeys(NAMES, str)
+    """A table whose columns `TEXT_COLUMNS` are text whatever they hold."""
+    names = dict.fromkeys(TEXT_COLUMNS, str)
     return pd.read_csv(file, dtype=names, keep_default_na=False, na_values="")
 
 

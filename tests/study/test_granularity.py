@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from study import (
     ROOT,
     alignments_of,
-    read_answers,
     datasets,
     granularity,
+    read_answers,
     read_frames,
     read_triplets,
 )

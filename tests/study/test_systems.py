@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from study import read_answers, systems, read_triplets, read_values
+from study import read_answers, read_triplets, read_values, systems
 
 import ems
 from ems.analysis.frames import to_frame

@@ -27,7 +27,8 @@ function put(parent, ...children) {
 async function unpack() {
   const bytes = Uint8Array.from(atob($("data").textContent), (c) => c.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return JSON.parse(await new Response(stream).text());
+  const lines = (await new Response(stream).text()).split("\n");        // an answer each; the last has names and texts
+  return { ...JSON.parse(lines.pop()), answers: lines.map((line) => JSON.parse(line)) };
 }
 
 // ---- which answers, in which order
@@ -37,15 +38,15 @@ const isMissed = ([ref, , word]) => ref !== null && (word === "missing" || word 
 function prepare(answer) {              // what filters and sorting look at
   answer.searched = report.questions[answer.question].join(" ").toLowerCase();
   answer.missed = answer.rows.filter(isMissed).length;
-  answer.words = new Set(answer.rows.flatMap((row) => saidOf(answer, row)));
+  answer.words = new Set(answer.rows.flatMap((row) => wordsOf(answer, row)));
 }
 
-function saidOf(answer, [, ans, word, , , isHint]) {        // of a row's points, as the filter of points names it
+function wordsOf(answer, [, ans, word, , , isHint]) {        // what a row's points are called, as in the filter of points
   const [label] = (!isHint && answer.support[ans]) || [];
   return [word, BY_DOCUMENT[label], word === "not in the reference" && label === "supported" ? UNMATCHED : ""];
 }
 
-function found() {                      // the answers that the filters let through, whatever is said of their points
+function filtered() {                      // the answers that pass all filters but that of points
   const words = state.text.toLowerCase().split(/\s+/).filter(Boolean);
   return report.answers.filter((answer) => answer.metric === state.metric
     && (state.model < 0 || answer.model === state.model) && words.every((word) => answer.searched.includes(word)));
@@ -67,7 +68,7 @@ function compare(one, other) {          // what has no value stands last in eith
 // ---- drawing
 
 function draw() {
-  const rows = found().filter((answer) => !state.word || answer.words.has(state.word)).sort(compare);
+  const rows = filtered().filter((answer) => !state.word || answer.words.has(state.word)).sort(compare);
   if (state.linked) rows.unshift(...rows.splice(rows.indexOf(state.linked), 1));
   $("table").tBodies[0].replaceChildren(...rows.slice(0, state.shown).map(answerRow));
   const all = report.answers.filter((answer) => answer.metric === state.metric);
@@ -91,8 +92,8 @@ function counted(answers) {             // "Reference points: 5 covered, 2 missi
     counts.set(word, (counts.get(word) ?? 0) + 1);
   }
   const listed = (title, counts, words) => {
-    const said = words.filter((word) => counts.has(word)).map((word) => `${counts.get(word).toLocaleString("en")} ${word}`);
-    return said.length ? `${title}: ${said.join(", ")}. ` : "";
+    const parts = words.filter((word) => counts.has(word)).map((word) => `${counts.get(word).toLocaleString("en")} ${word}`);
+    return parts.length ? `${title}: ${parts.join(", ")}. ` : "";
   };
   return listed("Reference points", ofReference, Object.keys(SIGNS))
     + listed("Answer points", ofAnswers, ["contradicted", "not in the reference"]);
@@ -100,7 +101,7 @@ function counted(answers) {             // "Reference points: 5 covered, 2 missi
 
 function drawMissed() {
   const points = new Map();             // by question and text: by how many answers a point is missed, and scored
-  for (const answer of found()) {
+  for (const answer of filtered()) {
     for (const row of answer.rows.filter(([ref, , word]) => ref !== null && word !== "unscored")) {
       const text = answer.ref[row[0]], key = `${answer.question} ${text}`;
       const point = points.get(key) ?? { question: answer.question, text, missed: 0, scored: 0 };
@@ -115,10 +116,10 @@ function drawMissed() {
   $("missed").querySelector("summary").textContent = "Reference points that these answers miss most often"
     + (often.length > most.length ? ` (${most.length} of ${often.length.toLocaleString("en")} missed more than once)` : "");
   $("missed").querySelector("tbody").replaceChildren(...most.map(({ question, text, missed, scored }) => {
-    const [id, , asked] = report.questions[question], link = make("button", "link", id);
+    const [id, , wording] = report.questions[question], link = make("button", "link", id);
     link.addEventListener("click", () => { $("text").value = id; changed(); });
     const cells = [`${missed} of ${scored}`, report.texts[text]].map((shown) => make("td", "", shown));
-    return put(make("tr"), ...cells, put(make("td"), put(make("span", "question"), link, ` ${asked}`)));
+    return put(make("tr"), ...cells, put(make("td"), put(make("span", "question"), link, ` ${wording}`)));
   }));
 }
 
@@ -150,8 +151,8 @@ function answerRow(answer) {
   const points = answer.ref.length;
   const missed = make("td", "number wide-only", points ? `${answer.missed} of ${points}` : "–");
   if (answer.unscored) missed.append(make("small", "", `${answer.unscored} unscored`));
-  const asked = put(make("span", "question"), ...named("small", answer));
-  put(row, put(make("td"), open), put(make("td"), asked), ...scores, missed);
+  const question = put(make("span", "question"), ...named("small", answer));
+  put(row, put(make("td"), open), put(make("td"), question), ...scores, missed);
   row.addEventListener("click", () => toggle(row, open, answer));
   if (answer === state.linked) queueMicrotask(() => { toggle(row, open, answer); row.scrollIntoView(); });
   return row;
@@ -178,7 +179,7 @@ function alignment(answer) {
   if (!answer.rows.length) return [head, sums];
   const titles = [["", "Reference point"], ["tag", "Score"], ["", "Answer point"]];
   const heads = put(make("tr"), ...titles.map(([name, title]) => make("th", name, title)));
-  const sought = (row) => state.word !== "" && saidOf(answer, row).includes(state.word);      // what the filter names is first
+  const sought = (row) => state.word !== "" && wordsOf(answer, row).includes(state.word);      // what the filter names is first
   const ordered = [...answer.rows].sort((a, b) => sought(b) - sought(a));
   const rows = put(make("tbody"), ...ordered.map((row) => pointRow(answer, row)));
   return [head, sums, put(make("table", "points"), put(make("thead"), heads), rows)];
@@ -229,8 +230,8 @@ unpack().then((data) => {
   report.answers.forEach(prepare);
   report.metrics.forEach((name, i) => $("metric").add(new Option(name, i)));
   report.models.forEach((name, i) => $("model").add(new Option(name, i)));
-  const said = FILTERS.filter((word) => report.answers.some((answer) => answer.words.has(word)));
-  said.forEach((word) => $("word").add(new Option(word, word)));
+  const words = FILTERS.filter((word) => report.answers.some((answer) => answer.words.has(word)));
+  words.forEach((word) => $("word").add(new Option(word, word)));
   $("metric").parentNode.hidden = report.metrics.length < 2;
   $("filters").addEventListener("input", changed);
   $("filters").addEventListener("submit", (event) => event.preventDefault());

@@ -1,0 +1,1 @@
+"""Measures of speed and memory; `python -m bench` prints them."""

@@ -1,0 +1,333 @@
+"""What each command of the command line does. `cli` has their options. Heavy libraries load late.
+
+A command takes the parsed arguments and returns its exit status. Those of `score` and `evaluate`
+have two dictionaries of what the user has given: `stage_settings` for `build`, and `judge_settings`
+for `LLMJudge.of`. The docstring of a command is the description that its help shows.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import runpy
+import sys
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .analysis.frames import ValueRow, metric_of, of_rows, value_rows
+from .evaluators import OwnMetric, build
+from .io import parse_yaml, read_text, write_jsonl
+from .judge.cost import plan_text, usage_table
+from .prompts import Prompts
+from .terminal import notify
+from .types import Answer, InputError, Triplet
+
+if TYPE_CHECKING:
+    from .judge.client import LLMJudge
+
+# Exit status 0 needs at least this share of the points, and of the answers, to have a score.
+SCORED_SHARE = 0.95
+
+
+# --- score and evaluate ---
+
+
+def score_texts(args: Namespace) -> int:
+    """Evaluate one answer against one reference, which are two text files."""
+    reference = read_text(args.reference)
+    answer = read_text(args.answer)
+    evaluator = build(_judge(args), args.scorer, **_stages(args))
+    result = evaluator.score(reference, answer, args.question)
+    print(json.dumps(_line(result)) if args.json else result)
+    rows = list(value_rows(result, metric_of(result)))
+    return _status(rows, Counter([result.reason]), evaluator.failures)
+
+
+def evaluate_files(args: Namespace) -> int:
+    """Evaluate many answers: print a table of means, and write a line for each answer to a file.
+
+    Files are JSON lines, a JSON array or CSV with a header. A triplet has id, question and
+    reference (or points), and may have context and group (such as a company); an answer has
+    triplet_id, model and answer.
+    """
+    recordings = args.judge_settings.get("recorded", [])
+    _check_output(args.output, args.triplets, args.answers, args.store, *recordings)
+    if args.metric and args.scorer:
+        raise InputError(
+            "--metric takes the place of a scorer: leave --scorer out, or evaluate twice"
+        )
+    judge = _judge(args)
+    if args.metric:
+        evaluator: Any = OwnMetric(args.metric)
+    else:
+        settings = _stages(args)
+        if args.support == "llm" and args.scorer == "local":
+            settings.pop("prompts", None)  # they are those of the support check alone
+        evaluator = build(judge, args.scorer, **settings)
+    results = _results(args, judge, evaluator)
+    if judge is not None and judge.mode == "plan":
+        for _ in results:
+            pass  # the judge counts the calls
+        print(plan_text({judge.name: judge.usage()}))
+        return 0
+    rows: list[ValueRow] = []
+    reasons: Counter[str] = Counter()
+    write_jsonl(args.output, _lines(results, rows, reasons))
+    _print_summary(args, judge, rows, results)
+    return _status(rows, reasons, evaluator.failures)
+
+
+def _judge(args: Namespace) -> LLMJudge | None:
+    """The judge that the options name; None for none. InputError for an option that needs one."""
+    if args.judge == "none":
+        for name in args.judge_settings:
+            raise InputError(
+                f"--{name.replace('_', '-')} needs a judge; name one with --judge MODEL, or leave "
+                "the option out"
+            )
+        return None
+    from .judge.client import LLMJudge
+
+    settings = {"mode": "live", **args.judge_settings}
+    if settings.pop("dry_run", False):
+        settings["mode"] = "plan"
+    if "prices" in settings:
+        settings["prices"] = parse_yaml(read_text(settings["prices"]), settings["prices"])
+    settings |= {"store": args.store, "model": args.judge}
+    return LLMJudge.of(settings, Path(), Path())
+
+
+def _stages(args: Namespace) -> dict[str, Any]:
+    """The settings for `build`, with the prompts themselves in place of their name."""
+    settings = dict(args.stage_settings)
+    if "prompts" in settings:
+        settings["prompts"] = Prompts.named(settings["prompts"])
+    return settings
+
+
+def _results(args: Namespace, judge: LLMJudge | None, evaluator: Any) -> Iterable[Any]:
+    """The results one after the other; a list where points are checked against the documents."""
+    from .support.supporter import check_by_judge, check_numbers
+
+    if args.support and not hasattr(evaluator, "extractor"):
+        raise InputError(
+            "--support checks points, and this scorer or metric has none; leave it out"
+        )
+    if args.support == "llm" and judge is None:
+        raise InputError("--support llm asks a judge; name one, or give --support numbers")
+    triplets = _triplets(args)
+    answers, n_answers = _answers(args, triplets)
+    if args.scheduler:
+        results = _distributed(args, judge, triplets, list(answers))
+    else:
+        # A total makes a progress bar, which a dry run does not need.
+        planned = judge is not None and judge.mode == "plan"
+        results = evaluator.stream(triplets, answers, None if planned else n_answers)
+    if not args.support:
+        return results
+    contexts = {triplet.id: triplet.context or "" for triplet in triplets}
+    if judge is None or args.support == "numbers":
+        return check_numbers(list(results), contexts)
+    return check_by_judge(list(results), contexts, judge, _stages(args).get("prompts"))
+
+
+def _triplets(args: Namespace) -> list[Triplet]:
+    """The triplets, without their contexts where these are not needed: they are long."""
+    from .data import records
+
+    triplets = []
+    for triplet in records(args.triplets, Triplet):
+        if not args.support:
+            triplet = replace(triplet, context=None)
+        triplets.append(triplet)
+    return triplets
+
+
+def _answers(args: Namespace, triplets: Sequence[Triplet]) -> tuple[Iterator[Answer], int]:
+    """The answers one after the other, and how many there are; a notice for those that are missing.
+
+    A file is read twice: first whole for its errors, without keeping a text. A pipe is kept.
+    """
+    from .data import check_join, records
+
+    is_file = Path(args.answers).is_file()
+    answers = []
+    for answer in records(args.answers, Answer):
+        if is_file:
+            answer = replace(answer, answer="")
+        answers.append(answer)
+    for model, missing in check_join(triplets, answers).items():
+        notify(
+            f"ems: {model} left {len(missing)} of {len(triplets)} triplets unanswered, "
+            f"e.g. {missing[0]}"
+        )
+    return records(args.answers, Answer) if is_file else iter(answers), len(answers)
+
+
+def _distributed(
+    args: Namespace, judge: LLMJudge | None, triplets: Sequence[Triplet], answers: Sequence[Answer]
+) -> Iterable[Any]:
+    """The results from the workers of a Dask cluster."""
+    if judge is not None or args.metric:
+        raise InputError(
+            "--scheduler spreads stages without a judge; a judge scales by its endpoint: more "
+            "--workers, or a batch endpoint (ems replies export --pending)"
+        )
+    from .distributed import stream
+
+    return stream(args.scheduler, triplets, answers, scorer=args.scorer, **_stages(args))
+
+
+def _line(result: Any) -> dict[str, Any]:
+    """A result as a line of the output file."""
+    return {"metric": metric_of(result), **result.to_dict()}
+
+
+def _lines(
+    results: Iterable[Any], rows: list[ValueRow], reasons: Counter[str]
+) -> Iterator[dict[str, Any]]:
+    """The lines of the output file. Values and reasons are added to `rows` and `reasons`."""
+    for result in results:
+        rows.extend(value_rows(result, metric_of(result)))
+        reasons[result.reason] += 1
+        yield _line(result)
+
+
+def _print_summary(
+    args: Namespace, judge: LLMJudge | None, rows: Sequence[ValueRow], results: Iterable[Any]
+) -> None:
+    """Print the means with intervals, what the documents say, and on stderr the judge's usage."""
+    from .analysis.stats import summarise
+    from .analysis.tables import means_table, table_text
+    from .support.supporter import support_table
+
+    summary = summarise(of_rows(rows), cluster=args.cluster)
+    if args.json:
+        print(summary.to_json(orient="records"))
+    else:
+        print(table_text(means_table(summary)))
+        if args.support:
+            print("\nThe answers' points in the documents:")
+            print(table_text(support_table(list(results))))
+    if judge is not None:
+        print(table_text(usage_table({judge.name: judge.usage()})), file=sys.stderr)
+
+
+def _status(rows: Sequence[ValueRow], reasons: Counter[str], failures: Counter[str]) -> int:
+    """The exit status. Prints the commonest reasons, and what is unscored where that is too much.
+
+    reasons   of results, "" where a result is complete
+    failures  replies that could not be used, by task and reason
+    """
+    answers = [row for row in rows if row.part in ("F1", "Score")]
+    units = sum(answer.units for answer in answers)
+    unscored = sum(answer.unscored for answer in answers)
+    without_value = sum(math.isnan(answer.value) for answer in answers)
+    del reasons[""]
+    for reason, count in reasons.most_common(3):
+        notify(f"ems: {count} of {len(answers)} answers: {reason}")
+    tolerated = 1 - SCORED_SHARE
+    enough_points = unscored <= tolerated * units
+    enough_answers = without_value <= tolerated * len(answers) and without_value < len(answers)
+    if enough_points and enough_answers:
+        return 0
+    notify(
+        f"ems: {unscored} of {units} points are unscored, {without_value} of {len(answers)} "
+        "answers altogether; the values are those of the rest"
+    )
+    for reason, count in failures.most_common():
+        hint = ""
+        if reason.endswith(": length"):
+            hint = "; a model that thinks first needs --thinking-tokens"
+        notify(
+            f"ems: {count} replies could not be used, {reason}{hint}; another --store asks again"
+        )
+    return 3
+
+
+# --- results ---
+
+
+def write_report(args: Namespace) -> int:
+    """Write results as one HTML page: a summary with intervals, and the points of each answer."""
+    from .analysis.report import save_report
+    from .data import worst_results
+
+    _check_output(args.output, args.results)
+    results, rows = worst_results(args.results)
+    frame = of_rows(rows)
+    frame["group"] = frame[args.cluster]
+    print(save_report(results, args.output, frame))
+    return 0
+
+
+def compare_files(args: Namespace) -> int:
+    """Compare two files of results, or the models of one, on the same questions.
+
+    A difference is a minus b. Answers are joined by triplet and model. The column "higher" names
+    the file, or the model, with the higher mean where the difference is clear.
+    """
+    from .analysis.compare import compare_results, comparison_text
+
+    tables = compare_results(args.a, args.b, metric=args.metric, cluster=args.cluster)
+    if args.json:
+        rows = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}
+        print(json.dumps(rows))
+    else:
+        print(comparison_text(tables, args.a, args.b))
+    return 0
+
+
+def show_agreement(args: Namespace) -> int:
+    """Show how well metrics agree with your labels.
+
+    LABELS is a file of triplet_id, model and label (0 or 1, or a grade).
+    """
+    from .analysis.labels import agreement_text
+
+    print(agreement_text(args.results, args.labels))
+    return 0
+
+
+# --- replies and notebooks ---
+
+
+def move_replies(args: Namespace) -> int:
+    """Write saved replies to a file, or read those of a file or of a batch endpoint."""
+    from .judge.store import Replies
+
+    if args.action == "export":
+        _check_output(args.file, args.store)
+        if not Path(args.store).exists():
+            raise InputError(f"{args.store}: no such store; --store names one that a run has made")
+    store = Replies(args.store)
+    if args.action == "import":
+        counts = store.import_file(args.file)
+        print(", ".join(f"{count} {what}" for what, count in counts.items()))
+    elif args.pending:
+        print(f"{store.export_pending(args.file)} pending requests written to {args.file}")
+    else:
+        print(f"{store.export(args.file)} replies written to {args.file}")
+    return 0
+
+
+def run_notebooks(arguments: Sequence[str]) -> int:
+    """Run the notebooks of a profile: the arguments are those of notebooks/run.py in a clone."""
+    runner = Path("notebooks", "run.py")
+    if not runner.is_file():
+        raise InputError(f"no {runner} in {Path.cwd()}; run this in a clone of the project")
+    return int(runpy.run_path(str(runner))["main"](arguments))
+
+
+def _check_output(output: str, *inputs: str) -> None:
+    """InputError when the file to write is a folder, or one of the files that the command reads."""
+    if Path(output).is_dir():
+        raise InputError(f"{output} is a folder; name a file in it to write")
+    if Path(output).resolve() in [Path(path).resolve() for path in inputs]:
+        raise InputError(
+            f"{output} is also read by this command and would be lost; name another file"
+        )

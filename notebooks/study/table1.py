@@ -1,0 +1,135 @@
+"""Table 1 as files: CSV, Markdown and LaTeX. Names from outside are harmless in each."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+import ems
+from ems.analysis.frames import in_order
+from ems.analysis.stats import MIN_CLUSTERS
+from ems.io import write_csv, write_file
+from ems.terminal import visible
+
+CSV_COLUMNS = [
+    "metric",
+    "part",
+    "model",
+    "value",
+    "ci_low",
+    "ci_high",
+    "n",
+    "unscored",
+    "signature",
+]
+LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        "†": r"$^{\dagger}$",
+        "–": "--",
+        "…": r"\ldots{}",
+        **{character: "\\" + character for character in "&%$#_{}"},
+    }
+)
+NOTES = (
+    "Brackets: 95 % interval of the mean, Student's t over whole clusters, of which an end may "
+    f"pass 0 or 1; none with fewer than {MIN_CLUSTERS} clusters. Parentheses: the mean if unscored "
+    "points scored 0, or 1.",
+    "n: answers with a value. Scored: share of points that were scored, rounded down. Both are the "
+    "least of the row; † marks under 95 % of the points, or of the answers. Paper: its value (ours "
+    "minus the paper's).",
+)
+
+
+def save_table1(
+    summary: pd.DataFrame,
+    folder: str | Path,
+    paper: pd.DataFrame | None = None,
+    *,
+    models: Sequence[str] = (),
+    absent: Mapping[str, str] | None = None,
+) -> list[Path]:
+    """Write table1.csv (tidy, six decimals), table1.md and table1.tex (booktabs) into `folder`.
+
+    `summary`, `paper` and `models` are those of `ems.table1`. `absent` maps a metric without rows
+    to the reason, which is listed under the table.
+    """
+    table = ems.table1(summary, paper, models)
+    ordered = in_order(summary)
+    settings = ordered["signature"] + "|pool:macro|interval:t over " + ordered["cluster"]
+    notes = list(NOTES)
+    for metric, reason in (absent or {}).items():
+        notes.append(f"Absent: {metric} ({reason})")
+    for text, rows in ordered.groupby(settings, sort=False):
+        notes.append(f"Settings of {', '.join(rows['metric'].unique())}: {text}")
+    notes = [visible(note) for note in notes]
+    return [
+        write_csv(Path(folder, "table1.csv"), _tidy(ordered, settings)),
+        write_file(Path(folder, "table1.md"), [_markdown(table, notes)]),
+        write_file(Path(folder, "table1.tex"), [_latex(table, notes)]),
+    ]
+
+
+def _tidy(ordered: pd.DataFrame, settings: pd.Series) -> pd.DataFrame:
+    """The rows of the CSV file: the whole signature, and no text that a spreadsheet would run."""
+    counts = [
+        f"|n:{row.n}|unscored:{row.unscored}|clusters:{row.clusters}"
+        for row in ordered.itertuples()
+    ]
+    tidy = ordered.assign(signature=settings + counts)[CSV_COLUMNS].round(6)
+    return tidy.map(_not_a_formula)
+
+
+def _not_a_formula(cell: Any) -> Any:
+    """A text with an apostrophe before what a spreadsheet would run; any other cell as it was."""
+    return re.sub("^(?=[=+@-])", "'", visible(cell)) if isinstance(cell, str) else cell
+
+
+def _markdown(table: pd.DataFrame, notes: Sequence[str]) -> str:
+    texts = table.rename(columns=_markdown_text).map(_markdown_text)
+    rule = ["---"] * 2 + ["---:"] * (table.shape[1] - 2)
+    lines = [f"| {' | '.join(row)} |" for row in (texts.columns, rule, *texts.to_numpy())]
+    lines.append("")
+    lines += [f"- {_markdown_text(note)}" for note in notes]
+    return "\n".join(lines) + "\n"
+
+
+def _markdown_text(text: str) -> str:
+    """The text as Markdown that shows it: no HTML, link, emphasis, formula or end of a cell."""
+    return re.sub(r"([\\`*_|~$]|\](?=[(\[]))", r"\\\1", html.escape(text, quote=False))
+
+
+def _latex(table: pd.DataFrame, notes: Sequence[str]) -> str:
+    texts = table.rename(columns=_latex_text).map(_latex_text)
+    header, *rows = (" & ".join(row) + r" \\" for row in (texts.columns, *texts.to_numpy()))
+    lines = [
+        r"% needs \usepackage{booktabs,graphicx}",
+        r"\begin{table}",
+        r"\footnotesize",
+        r"\resizebox{\textwidth}{!}{%",
+        r"\begin{tabular}{ll" + "r" * (table.shape[1] - 2) + "}",
+        r"\toprule",
+        header,
+        r"\midrule",
+        *rows,
+        r"\bottomrule",
+        r"\end{tabular}}",
+        "",
+        *(_latex_text(note) + r"\par" for note in notes),
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _latex_text(text: str) -> str:
+    return text.translate(LATEX)
