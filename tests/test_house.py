@@ -92,6 +92,13 @@ def test_the_package_knows_nothing_of_the_study():
         ), path
 
 
+def test_contributing_draws_these_layers():
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    drawn = re.findall(r"^ (\d+) \| (.*?) +\| ", page, re.MULTILINE)
+    from_the_bottom = [names for _, names in sorted(drawn, key=lambda line: int(line[0]))]
+    assert from_the_bottom == LAYERS
+
+
 # --- notebooks ---
 
 
