@@ -15,7 +15,8 @@ from types import SimpleNamespace
 
 from .extract import Extractor
 from .judge import Judge, Request, as_judge, ask_values
-from .local.words import SIGNATURE, cover, unread_scripts
+from .local.terms import unread_scripts
+from .local.words import SIGNATURE, word_overlap
 from .metrics import coverage_scores
 from .pipeline import Evaluator, is_lost
 from .prompts import Prompts, numbered, sanitized
@@ -183,7 +184,7 @@ def _without_scores(result: EMSResult, signature: dict[str, str]) -> CoverageRes
 
 
 def _by_words(result: CoverageResult) -> CoverageResult:
-    words = cover(result.ref_points, result.ans_points, result.question)
+    words = word_overlap(result.ref_points, result.ans_points, result.question)
     scripts = unread_scripts(" ".join(result.ref_points + result.ans_points))
     reason = ""
     if scripts:

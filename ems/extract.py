@@ -48,9 +48,9 @@ class LLMExtractor:
     def __call__(self, texts: Sequence[str]) -> list[Points | None]:
         bodies = self._without_summaries([sanitized(text) for text in texts])
         requests = {}
-        for body in bodies:
-            if body:
-                requests[body] = list_request(self.prompts, "extract", "points", body, room(body))
+        # The longest go first: their replies take most time, and a stage waits for its last one.
+        for body in sorted(filter(None, bodies), key=len, reverse=True):
+            requests[body] = list_request(self.prompts, "extract", "points", body, room(body))
         points = ask_lists(self.judge, requests, "points", self.failures)
         return [None if body is None else points.get(body, ()) for body in bodies]
 
@@ -100,11 +100,9 @@ def ask_lists(
     judge: Judge, requests: Mapping[Any, Request], key: str, failures: Counter[str]
 ) -> dict[Any, Points | None]:
     """The strings in reply to each `list_request`; None, counted in `failures`, for a lost one."""
-    # The longest prompts go first: their replies take most time, and a stage waits for its last.
-    names = sorted(requests, key=lambda name: len(requests[name].prompt), reverse=True)
-    lists = ask_values(judge, [requests[name] for name in names], failures, f"list {key}")
+    lists = ask_values(judge, list(requests.values()), failures, f"list {key}")
     points = {}
-    for name, strings in zip(names, lists, strict=True):
+    for name, strings in zip(requests, lists, strict=True):
         points[name] = None if strings is None else tuple(strings)
     return points
 

@@ -119,28 +119,21 @@ class Evaluator(Generic[AnyResult]):
         """As `batch`, from portions of the answers that threads evaluate at once.
 
         While one portion waits for the last replies of a stage, the others keep the workers of the
-        judge busy. Answers to one triplet stay together, so that its reference is asked about once.
-        An error in one portion, or an interrupt, ends the asking of all.
+        judge busy. An error in one portion, or an interrupt, ends the asking of all.
         """
-        portion_of: dict[str, int] = {}  # by triplet
-        portions: list[list[int]] = [[] for _ in range(PORTIONS)]  # indices of answers
-        for i, answer in enumerate(answers):
-            portion = portion_of.setdefault(answer.triplet_id, len(portion_of) % PORTIONS)
-            portions[portion].append(i)
-        results: dict[int, AnyResult] = {}
+        results: list[Any] = [None] * len(answers)
         with judge.asking() as stop, ThreadPoolExecutor(PORTIONS) as threads:
             try:
                 futures = []
-                for indices in portions:
-                    part = [answers[i] for i in indices]
-                    futures.append(threads.submit(self.batch, triplets, part))
+                for i in range(PORTIONS):
+                    futures.append(threads.submit(self.batch, triplets, answers[i::PORTIONS]))
                 wait(futures, return_when=FIRST_EXCEPTION)
-                for indices, future in zip(portions, futures, strict=True):
-                    results.update(zip(indices, future.result(), strict=True))
+                for i, future in enumerate(futures):
+                    results[i::PORTIONS] = future.result()
             except BaseException:
                 stop.set()
                 raise
-        return [results[i] for i in range(len(answers))]
+        return results
 
     def points_of(
         self, extractor: Extractor, triplets: Mapping[str, Triplet], answers: Sequence[Answer]

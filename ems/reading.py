@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from .judge import Record, encodable
+from .judge import encodable
 
 T = TypeVar("T")
 
@@ -39,31 +38,6 @@ _OTHER_WORDS = (
 )
 _OTHER_LABEL = re.compile(rf"(?<![^\W_])(?:{_OTHER_WORDS})(?![^\W_])", re.I)
 _REASON = re.compile("reason|explanation|note|comment|thought|rationale", re.I)
-
-
-def parsed(
-    record: Record, read: Callable[[str], T | None], task: str, failures: Counter[str]
-) -> T | None:
-    """What `read` makes of a reply. None is counted in `failures`, as "task: reason"."""
-    value = None if record.usable is None else read(record.usable)
-    if value is None:
-        failures[f"{task}: {record.error or 'unreadable'}"] += 1
-    return value
-
-
-def parsed_rows(
-    record: Record,
-    key: str,
-    count: int,
-    read: Callable[[str], T | None],
-    task: str,
-    failures: Counter[str],
-) -> list[T | None]:
-    """The `count` entries of a joint reply (`read_rows`). Each that is None is counted."""
-    entries: list[T | None] = read_rows(record.usable or "", key, count, read) or [None] * count
-    if lost := entries.count(None):
-        failures[f"{task}: {record.error or 'unreadable'}"] += lost
-    return entries
 
 
 def read_list(text: str, key: str) -> list[str] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -26,6 +27,11 @@ def ask(n: int, task: str = "match", **other: object) -> list[Request]:
 def echo(body: dict) -> str:
     """What a server that repeats the prompt replies."""
     return "re: " + body["messages"][-1]["content"]
+
+
+def expected(n: int) -> list[str]:
+    """What such a server replies to `ask(n)`."""
+    return [f"re: question {i}" for i in range(n)]
 
 
 def texts(records: Sequence[Record]) -> list[str | None]:
@@ -94,26 +100,24 @@ class Tags(HTMLParser):
         self.attributes |= {name for name, _ in attrs}
 
 
-Said = str | Record | None
+Reply = str | Record | None
 
 
 class ScriptedJudge:
-    """Plays `replies` in order, or asks one function of the request, or takes them by task from a mapping.
+    """Plays `replies` in order, or calls one function of the request, or takes them from a mapping.
 
-    In a mapping {task: reply} a reply is a text, a list that is played in order, or a function of the request.
-    None stands for a reply that never came ("no reply"). One call too many is a failure of the test.
-    `requests` and `seen` (their prompts) keep what was asked, in order.
+    In a mapping {task: reply} a reply is a text, a list that is played in order, or a function of
+    the request. None stands for a reply that never came ("no reply"). One call too many is a
+    failure of the test. `requests` and `seen` (their prompts) keep what was asked, in order.
     """
 
     name = "scripted"
 
-    def __init__(self, *replies: Said | Callable[[Request], Said] | Mapping[str, object]):
+    def __init__(self, *replies: Reply | Callable[[Request], Reply] | Mapping[str, object]):
         self.signature = {"judge": "scripted"}
-        self.script: object = (
-            replies[0] if len(replies) == 1 and not isinstance(replies[0], str) else list(replies)
-        )
-        if self.script is None or isinstance(self.script, Record):
-            self.script = [self.script]
+        self.script: object = list(replies)
+        if len(replies) == 1 and (callable(replies[0]) or isinstance(replies[0], (Mapping, list))):
+            self.script = replies[0]
         self.requests: list[Request] = []
 
     @property
@@ -128,20 +132,19 @@ class ScriptedJudge:
 
     def _one(self, request: Request) -> Record:
         self.requests.append(request)
-        said = self.script
-        if isinstance(said, Mapping):
-            assert request.task in said, (
-                f"no reply scripted for task {request.task}: {request.prompt[:80]!r}"
-            )
-            said = said[request.task]
-        if isinstance(said, list):
-            assert said, (
-                f"no reply left for call {len(self.requests)} ({request.task}): {request.prompt[:80]!r}"
-            )
-            said = said.pop(0)
-        if callable(said):
-            said = said(request)
-        if isinstance(said, Record):
-            return said
-        text, failure = (said, "") if isinstance(said, str) else ("", "no reply")
-        return Record("", request.task, self.name, text, failure=failure, label=request.label)
+        reply = self.script
+        place = f"call {len(self.requests)} ({request.task}): {request.prompt[:80]!r}"
+        if isinstance(reply, Mapping):
+            assert request.task in reply, f"no reply is scripted for the task of {place}"
+            reply = reply[request.task]
+        if isinstance(reply, list):
+            assert reply, f"no reply is left for {place}"
+            reply = reply.pop(0)
+        if callable(reply):
+            reply = reply(request)
+        if isinstance(reply, Record):
+            return reply
+        record = Record("", request.task, self.name, "", failure="no reply", label=request.label)
+        if isinstance(reply, str):
+            record = replace(record, text=reply, failure="")
+        return record

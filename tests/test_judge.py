@@ -11,7 +11,7 @@ import pytest
 from doubles import ScriptedJudge, ask, echo, judge_of, refused, texts
 from loopback import Fault, Loopback, completion, error, refusing
 
-from ems.judge import MissingReplies, Request, as_judge, client
+from ems.judge import MissingReplies, Request, as_judge, pace
 from ems.judge.client import JudgeUnavailable, LLMJudge
 from ems.judge.store import Replies
 from ems.types import InputError
@@ -22,7 +22,7 @@ SECRET = "sk-planted-0123456789"
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr(client, "WAIT", 0.01)
+    monkeypatch.setattr(pace, "FIRST_WAIT", 0.01)
 
 
 # --- keys, and what is sent ---
@@ -106,6 +106,7 @@ def test_equal_requests_are_asked_once_and_a_judge_with_a_sample_asks_again():
         assert texts(again.ask(ask(1))) == ["call 2"]
         used = judge.usage()["match"]
         assert (used.requests, used.stored, used.calls) == (4, 1, 1)
+        assert used.cost is None  # without prices
 
 
 def test_workers_bound_the_calls_under_way_over_all_threads_also_inside_an_event_loop():
@@ -120,6 +121,15 @@ def test_workers_bound_the_calls_under_way_over_all_threads_also_inside_an_event
             return judge.ask(ask(3, "other"))
 
         assert texts(asyncio.run(cell())) == [f"re: question {i}" for i in range(3)]
+
+
+def test_threads_that_ask_the_same_at_once_share_one_call():
+    with Loopback(lambda body: f"call {server.count}", latency=0.1) as server:
+        judge = judge_of(server)
+        with ThreadPoolExecutor(3) as threads:
+            got = list(threads.map(judge.ask, [ask(4)] * 3))
+        assert texts(got[0]) == texts(got[1]) == texts(got[2])
+        assert server.count == 4
 
 
 # --- replies that are no answer ---
@@ -310,8 +320,8 @@ def test_a_profile_names_a_judge(tmp_path, monkeypatch):
         tmp_path,
     )
     assert judge.signature == {"judge": "m", "sample": "1"}
-    assert (judge.mode, judge.workers, judge.spend_limit) == ("live", 8, 3.0)
-    assert judge.where == "http://h:8/v1"  # without what may be secret
+    assert (judge.mode, judge.workers, judge.spending.limit) == ("live", 8, 3.0)
+    assert judge.endpoint.where == "http://h:8/v1"  # without what may be secret
     assert judge.store.path == folder / "replies.sqlite"
     assert LLMJudge.of({"model": "m", "store": "s.sqlite"}, folder, tmp_path).mode == "replay"
     assert (tmp_path / "s.sqlite").exists()

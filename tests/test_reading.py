@@ -5,12 +5,13 @@ import json
 import re
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
+from doubles import ScriptedJudge
 
-from ems import reading
-from ems.judge import Record
+from ems.judge import Record, Request, ask_values
 from ems.reading import read_index, read_list, read_numbers, read_rows, read_score, read_word
 
 DATA = Path(__file__).parent.parent / "data"
@@ -176,26 +177,19 @@ def test_read_rows(reply, scores):
 
 def test_what_cannot_be_read_is_counted_by_task_and_reason():
     failures: Counter[str] = Counter()
+    read_one = partial(read_index, n_points=3)
+    read_two = partial(read_rows, key="matches", count=2, read=read_one)
+    single = Request("match", "one", 32, read=read_one)
+    joint = Request("match", "two", 32, read=read_two, entries=2)
 
-    def index(text: str) -> int | None:
-        return read_index(text, 3)
-
-    replies = [
-        Record("", "match", "m", "1"),
-        Record("", "match", "m", "perhaps"),
-        Record("", "match", "m", "1", finish_reason="length"),
-        Record("", "match", "m", "", failure="timeout"),
-    ]
-    values = [reading.parsed(reply, index, "match", failures) for reply in replies]
-    assert values == [1, None, None, None]
+    cut = Record("", "match", "m", "1", finish_reason="length")
+    late = Record("", "match", "m", "", failure="timeout")
+    judge = ScriptedJudge("1", "perhaps", cut, late)
+    assert ask_values(judge, [single] * 4, failures) == [1, None, None, None]
     assert failures == {"match: unreadable": 1, "match: length": 1, "match: timeout": 1}
-    joint = [
-        Record("", "match", "m", '{"matches": [0, 9]}'),
-        Record("", "match", "m", "", failure="timeout"),
-    ]
-    assert [
-        reading.parsed_rows(reply, "matches", 2, index, "match", failures) for reply in joint
-    ] == [[0, None], [None, None]]
+
+    judge = ScriptedJudge('{"matches": [0, 9]}', late)
+    assert ask_values(judge, [joint] * 2, failures) == [[0, None], [None, None]]
     assert failures == {"match: unreadable": 2, "match: length": 1, "match: timeout": 3}
 
 

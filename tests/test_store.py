@@ -1,4 +1,7 @@
-"""The reply store: nothing lost, nothing mixed, whatever happens to the disk or the file (processes: test_faults.py)."""
+"""The reply store: nothing is lost or mixed, whatever happens to the disk or the file.
+
+Processes that share a store, or are killed, are in test_faults.py.
+"""
 
 import json
 import sqlite3
@@ -10,8 +13,9 @@ import pytest
 from doubles import echo, refused
 from loopback import Loopback, run_batch
 
-from ems.judge import MissingReplies, Record, Request, read_choice, read_usage
+from ems.judge import MissingReplies, Record, Request
 from ems.judge.client import LLMJudge
+from ems.judge.endpoint import read_completion, read_usage
 from ems.judge.store import Replies
 
 ROOT = Path(__file__).parent.parent
@@ -58,8 +62,7 @@ def filled(*records, path=None):
     ],
 )
 def test_wrong_shapes_are_no_reply(body):
-    with pytest.raises(ValueError, match="wrong shape"):
-        read_choice(body)
+    assert read_completion(body)["failure"] == "wrong shape"
 
 
 @pytest.mark.parametrize(
@@ -93,7 +96,7 @@ def test_wrong_shapes_are_no_reply(body):
     ],
 )
 def test_what_a_completion_says(choice, text, finish):
-    got = read_choice(
+    got = read_completion(
         {"choices": [choice], "usage": {"prompt_tokens": 3, "completion_tokens": None}}
     )
     assert got == {
@@ -188,7 +191,11 @@ def test_a_stored_reply_takes_less_than_its_text(tmp_path):
 
 def test_a_full_disk_is_one_clear_line_and_what_was_saved_stays(tmp_path):
     code = (
-        "import os, resource, sys; sys.path.append('tests'); from test_store import *; from ems.types import InputError; store = Replies(sys.argv[1])\n"
+        "import os, resource, sys\n"
+        "sys.path.append('tests')\n"
+        "from test_store import *\n"
+        "from ems.types import InputError\n"
+        "store = Replies(sys.argv[1])\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))\n"
         "for n in range(1000):\n"
         "    try: store.put(record(n, os.urandom(2000).hex()))\n"

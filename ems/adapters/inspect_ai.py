@@ -5,7 +5,8 @@ from typing import Any
 
 from anyio import from_thread, to_thread
 
-from ..judge import ENDINGS, Record, Request
+from ..judge import Record, Request
+from ..judge.endpoint import ENDINGS
 from ..types import Answer, InputError, Triplet
 from . import METRIC_PARTS, evaluator, tool
 

@@ -8,7 +8,7 @@ from . import METRIC_PARTS, evaluator, tool
 mlflow = tool("mlflow")
 
 
-def ems_scorer(judge: Any = None, scorer: str | None = None, joint: bool = False) -> Any:
+def mlflow_scorer(judge: Any = None, scorer: str | None = None, joint: bool = False) -> Any:
     """A scorer that gives feedbacks: recall, precision and F1 of outputs.
 
     The reference is the expectation `expected_response`. A feedback has an error in place of its

@@ -1,28 +1,32 @@
-"""What judging costs: a bound on the tokens of a call, prices, what was used, and both as tables."""
+"""What judging costs: prices, a bound on the tokens of a call, what was used, both as tables."""
 
 from __future__ import annotations
 
 import json
 import math
 import string
+import threading
 from collections import Counter
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..types import InputError
-from . import Request
+from . import Record, Request
+from .pace import JudgeUnavailable
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Prices = Mapping[str, float]  # money for a million tokens: prompt, completion, cached
-DIGITS, SIGNS = string.digits.encode(), string.punctuation.encode()
-PER_CALL = 64  # tokens a chat template may put around a prompt, a default system message included
-AT_MOST = (
+TEMPLATE_TOKENS = 64  # a chat template may put so many around a prompt, system message included
+PLAN_NOTE = (
     "At most: what is not stored yet is assumed as long as it may be: new texts in sentences of 20 "
     "words, two points or three claims a sentence. Calls repeated after a fault come on top."
 )
+_DIGITS = string.digits.encode()
+_SIGNS = string.punctuation.encode()
 
 
 @dataclass
@@ -36,92 +40,177 @@ class Usage:
     completion_tokens: int = 0
     cached_tokens: int = 0  # of the prompt tokens: those the server had seen before
     seconds: float = 0.0  # sum over live replies
-    failures: Counter[str] = field(
-        default_factory=Counter
-    )  # requests without a usable reply, by reason
+    # Requests without a usable reply, by reason.
+    failures: Counter[str] = field(default_factory=Counter)
     cost: float | None = None  # of live replies, in the currency of the prices; None without prices
 
 
-def tokens_at_most(text: str) -> int:
-    """A bound on the tokens of a text in English, for no tokenizer in particular; 0 for an empty text.
+class Spending:
+    """What a judge has used, by task, and the money reserved for calls under way; for threads.
 
-    Words of other languages in Latin letters, and English all in capitals, can take more than this bound.
+    `limit` is the money that may be spent, None or 0 for no limit.
     """
-    ascii_ = text.encode("ascii", "ignore")
-    digits = len(ascii_) - len(ascii_.translate(None, DIGITS))
-    signs = len(ascii_) - len(ascii_.translate(None, SIGNS))
-    letters = len(ascii_) - digits - signs
-    return math.ceil(letters / 4 + signs + 1.3 * digits + 2.2 * (len(text) - len(ascii_)))
+
+    def __init__(self, prices: Prices | None, limit: float | None):
+        if limit and not prices:
+            raise InputError("a spend limit needs prices: give them as well")
+        self.prices = checked_prices(prices)
+        self.limit = limit
+        self.reserved: list[float] = []
+        self._lock = threading.RLock()
+        self._by_task: dict[str, Usage] = {}
+        self._planned: set[str] = set()  # keys of requests that a dry run has counted
+
+    def by_task(self) -> dict[str, Usage]:
+        """A copy of what each task has used."""
+        with self._lock:
+            return deepcopy(self._by_task)
+
+    def add(self, task: str, **counts: Any) -> None:
+        """Add to the counts of a task, and recompute its cost."""
+        with self._lock:
+            usage = self._by_task.setdefault(task, Usage())
+            for name, count in counts.items():
+                setattr(usage, name, getattr(usage, name) + count)
+            if self.prices:
+                usage.cost = money(
+                    self.prices, usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens
+                )
+
+    def plan(self, key: str, request: Request) -> None:
+        """Count what the call of a dry run would use at most; equal requests are one call."""
+        with self._lock:
+            if key not in self._planned:
+                self._planned.add(key)
+                prompt, completion = tokens_at_most(request)
+                self.add(request.task, calls=1, prompt_tokens=prompt, completion_tokens=completion)
+
+    def charge(self, request: Request, reply: Record) -> None:
+        """Add the tokens and seconds of a live reply, also of one that cannot be used."""
+        prompt, completion = reply.prompt_tokens, reply.completion_tokens
+        if self.prices and not prompt:
+            prompt, completion = tokens_at_most(request)  # the server does not count
+        self.add(
+            request.task,
+            prompt_tokens=prompt,
+            completion_tokens=completion,
+            cached_tokens=reply.cached_tokens,
+            seconds=reply.seconds,
+        )
+
+    def at_most(self, request: Request) -> float:
+        """The money that a call may cost, in so far as a limit is to hold it; else 0."""
+        if not self.limit or not self.prices:
+            return 0.0
+        return money(self.prices, *tokens_at_most(request))
+
+    def reserve(self, most: float) -> bool:
+        """Reserve money for a call. False while it has to wait for the end of calls under way.
+
+        JudgeUnavailable when the limit leaves too little for it.
+        """
+        if self.limit:
+            spent = sum(usage.cost or 0.0 for usage in self.by_task().values())
+            if spent + sum(self.reserved) + most > self.limit:
+                if self.reserved:
+                    return False  # calls under way may cost less than was reserved
+                raise JudgeUnavailable(
+                    f"spend limit of {self.limit:g} reached: {spent:.6g} spent, the next call may "
+                    f"cost {most:.2g}"
+                )
+        self.reserved.append(most)
+        return True
 
 
-def at_most(request: Request) -> tuple[int, int]:
-    """Prompt tokens and reply tokens that a call can take at most; the prompt's are bounded, not counted."""
-    schema = json.dumps(request.schema) if request.schema else ""
-    return PER_CALL + tokens_at_most(request.prompt + schema), request.max_tokens
+def checked_prices(prices: Prices | None) -> Prices | None:
+    """Prices with all three names; without `cached`, such tokens cost as others.
 
-
-def checked_prices(given: Prices | None) -> Prices | None:
-    """Prices with all three names; without `cached`, such tokens cost as others. None or {} = not known."""
-    if not given:
+    None for None or {}: the prices are not known.
+    """
+    if not prices:
         return None
-    names = set(given) if isinstance(given, Mapping) else set()
+    names = set(prices) if isinstance(prices, Mapping) else set()
     if not (
         {"prompt", "completion"} <= names <= {"prompt", "completion", "cached"}
-        and all(type(price) in (int, float) and 0 <= price < 1e9 for price in given.values())
+        and all(type(price) in (int, float) and 0 <= price < 1e9 for price in prices.values())
     ):
         raise InputError(
             "prices must be numbers of money for a million tokens: prompt, completion and, if "
-            f"it differs, cached; got {given!r:.80}"
+            f"it differs, cached; got {prices!r:.80}"
         )
-    return {"cached": given["prompt"], **given}
+    return {"cached": prices["prompt"], **prices}
 
 
-def money(prices: Prices | None, prompt: int, completion: int, cached: int = 0) -> float | None:
-    """What so many tokens cost, `cached` among those of the prompt; None without prices."""
-    if prices is None:
-        return None
-    full = prompt - cached
-    return (
-        full * prices["prompt"] + cached * prices["cached"] + completion * prices["completion"]
-    ) / 1e6
+def money(prices: Prices, prompt: int, completion: int, cached: int = 0) -> float:
+    """What so many tokens cost, `cached` among those of the prompt."""
+    total = (prompt - cached) * prices["prompt"]
+    total += cached * prices["cached"]
+    total += completion * prices["completion"]
+    return total / 1e6
+
+
+def tokens_at_most(request: Request) -> tuple[int, int]:
+    """Prompt tokens and reply tokens that a call can take at most.
+
+    Those of the prompt are a bound for no tokenizer in particular, not a count.
+    """
+    schema = json.dumps(request.schema) if request.schema else ""
+    prompt = TEMPLATE_TOKENS + text_tokens_at_most(request.prompt + schema)
+    return prompt, request.max_tokens
+
+
+def text_tokens_at_most(text: str) -> int:
+    """A bound on the tokens of a text in English; 0 for an empty text.
+
+    Words of other languages in Latin letters, and English all in capitals, can take more.
+    """
+    ascii_text = text.encode("ascii", "ignore")
+    digits = len(ascii_text) - len(ascii_text.translate(None, _DIGITS))
+    signs = len(ascii_text) - len(ascii_text.translate(None, _SIGNS))
+    letters = len(ascii_text) - digits - signs
+    others = len(text) - len(ascii_text)
+    return math.ceil(letters / 4 + signs + 1.3 * digits + 2.2 * others)
 
 
 def usage_table(usages: Mapping[str, Mapping[str, Usage]]) -> pd.DataFrame:
-    """A row for each model and task, one for each model ("all"), one for all of several: what `Usage` has.
+    """The fields of `Usage` as columns: a row for each model and task, then the sums.
 
-    `usages` is {model: judge.usage()}. `failures` counts requests without a usable reply; `cost` is nan where
-    calls were made and prices are not known.
+    `usages` is {model: judge.usage()}. The sum of a model has the task "all"; with several models a
+    last row "all" sums these. `failures` is the number of requests without a usable reply; `cost`
+    is nan where calls were made and prices are not known.
     """
     import pandas as pd
 
-    rows = [
-        {
-            "model": model,
-            "task": task,
-            **vars(used),
-            "failures": sum(used.failures.values()),
-            "cost": math.nan if used.cost is None and used.calls else used.cost or 0.0,
-        }
-        for model, tasks in usages.items()
-        for task, used in tasks.items()
-    ]
+    rows = []
+    for model, tasks in usages.items():
+        for task, usage in tasks.items():
+            row = {"model": model, "task": task, **vars(usage)}
+            row["failures"] = usage.failures.total()
+            if usage.cost is None:
+                row["cost"] = math.nan if usage.calls else 0.0
+            rows.append(row)
     table = pd.DataFrame(rows, columns=["model", "task", *Usage.__dataclass_fields__])
-    groups = [*table.groupby("model", sort=False)]
-    groups += [("all", table)] if len(groups) > 1 else []
-    totals = [
-        of.sum(skipna=False).to_frame().T.assign(model=model, task="all") for model, of in groups
-    ]
+    parts = [*table.groupby("model", sort=False)]
+    if len(parts) > 1:
+        parts.append(("all", table))
+    totals = []
+    for model, part in parts:
+        total = part.sum(skipna=False).to_frame().T
+        totals.append(total.assign(model=model, task="all"))
     return pd.concat([table, *totals]).astype(table.dtypes)
 
 
 def plan_text(usages: Mapping[str, Mapping[str, Usage]]) -> str:
-    """What a dry run counted, as aligned lines: calls, tokens and money at most; `usages` as above."""
+    """What a dry run counted, as aligned lines: calls, tokens and money at most.
+
+    `usages` is {model: judge.usage()}.
+    """
     if not any(usages.values()):
         return "no judge is asked: nothing to pay"
     table = usage_table(usages)
-    costs = ["unknown" if math.isnan(one) else f"{one:,.2f}" for one in table["cost"]]
-    counts = ["stored", "calls", "prompt_tokens", "completion_tokens"]
-    shown = table[["model", "task", *counts]].assign(cost=costs).to_string(index=False)
-    return (
-        f"{shown}\n{AT_MOST}{' Money needs prices: --prices, or a profile.' * ('unknown' in costs)}"
-    )
+    columns = ["model", "task", "stored", "calls", "prompt_tokens", "completion_tokens", "cost"]
+    lines = table[columns].to_string(index=False, na_rep="unknown", float_format="{:,.2f}".format)
+    note = PLAN_NOTE
+    if table["cost"].isna().any():
+        note += " Money needs prices: --prices, or a profile."
+    return f"{lines}\n{note}"

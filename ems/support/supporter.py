@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ..analysis.view import EXTRA, alignment_rows
 from ..judge import Judge, Request, as_judge, reply_schema
-from ..local.words import FACTORS, Number, read
+from ..local.terms import FACTORS, Number, read_terms
 from ..prompts import Prompts, numbered, sanitized
 from ..reading import read_word
 from ..results import CoverageResult, EMSResult, Support
@@ -136,7 +136,7 @@ def _holds(document: Sequence[Number], number: Number) -> bool:
 @lru_cache(maxsize=1024)
 def _numbers_of(text: str | tuple[str, ...]) -> tuple[Number, ...]:
     """The different numbers of a point or of a document, in order."""
-    terms = dict.fromkeys(read(text if isinstance(text, str) else "\n\n".join(text)))
+    terms = dict.fromkeys(read_terms(text if isinstance(text, str) else "\n\n".join(text)))
     return tuple(term for term in terms if isinstance(term, Number))
 
 

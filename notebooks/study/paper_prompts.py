@@ -1,9 +1,10 @@
 """The paper's questions and prompts (arXiv:2503.16575, appendix A) as the prompt set `paper`.
 
-Their sentences are not part of this project: `python notebooks/study/paper_prompts.py FILE.txt` takes them
-from the text of the reader's own copy (such as `pdftotext paper.pdf`) into the folder of prompt sets, where
-`--prompts paper` and PROMPTS = "paper" find them. Parts are found by their titles and captions; only line
-breaks and typographic signs are made plain. A hash of the letters of each part says whether it is whole.
+Their sentences are not part of this project. `python notebooks/study/paper_prompts.py FILE.txt`
+takes them from the text of the reader's own copy (such as `pdftotext paper.pdf`) into the folder of
+prompt sets, where `--prompts paper` and PROMPTS = "paper" find them. Parts are found by their
+titles and captions; only line breaks and typographic signs change. A hash of the letters of each
+part says whether it is whole.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ems.io import read_text, write_file
 from ems.prompts import home
 from ems.types import InputError
 
-# By task: the title that heads its box, and which of its places become which slots. A caption ends a box.
+# By task: the title of its box, and which of its places become which slots. A caption ends a box.
 BOXES = {
     "answer": ("Individual LLM Answer Generation Prompt", {r"<\s*Question\s*>": "$question"}),
     "consolidate": (
@@ -65,75 +66,84 @@ HASHES = {
     "match": "427905df1ede1085",
     "score": "7286f40c4797ae50",
 }
-CAPTION = r"figure\d{1,2}theprompt"
-LIST_ENTRY = re.compile(r'\d{1,2}\. |- |["\[\]]|<[^<>]{1,30}>$|-?\d{1,2}$')
-LABEL = re.compile(r"[A-Z{][^.!?\":]{0,60}:(?: |$)|Example \d+:?$")
-ONLY_LABEL = re.compile(r"(?:\d{1,2}\. )?(?:[A-Z{][^.!?\":]{0,60}:|Example \d+:?)$")
+_CAPTION = r"figure\d{1,2}theprompt"
+# What is replaced in the text, in this order.
+_TYPOGRAPHY = (
+    ("ﬀ", "ff"),
+    ("ﬁ", "fi"),
+    ("ﬂ", "fl"),
+    ("ﬃ", "ffi"),
+    ("ﬄ", "ffl"),
+    ("\r\n|\f", "\n"),
+    ("[\u00ad\u200b\ufeff]", ""),  # soft hyphens and signs without a width
+    (r"[^\S\n]+", " "),
+    ("[“”„‟″]|''|``", '"'),
+    ("[‘’‚‛′`]", "'"),
+    (r"\\(?:text|mathrm|texttt)\s*\{([^{}]*)\}", r"\1"),
+    (r"\$\s*(\\\{[^$\n]{1,40}\\\})\s*\$", r"\1"),
+    (r"\\langle|⟨|¡(?=[\w ]{1,30}¿)", "<"),
+    (r"\\rangle|⟩|¿", ">"),
+    (r"\\([$%&#_{}])", r"\1"),
+    (r"(?m)^ *[•◦▪∗·–*] *", "- "),
+    (r"(?m)^ *(\d{1,2}\.|-) *\n\s*(?=\S)", r"\1 "),  # a list entry goes on in the next line
+)
+_LIST_ENTRY = re.compile(r'\d{1,2}\. |- |["\[\]]|<[^<>]{1,30}>$|-?\d{1,2}$')
+_LABEL = re.compile(r"[A-Z{][^.!?\":]{0,60}:(?: |$)|Example \d+:?$")
+_ONLY_LABEL = re.compile(r"(?:\d{1,2}\. )?(?:[A-Z{][^.!?\":]{0,60}:|Example \d+:?)$")
 
 
 def letters(text: str) -> str:
-    """The letters and digits of a text in lower case: what stays the same however it was typeset."""
+    """The letters and digits of a text in lower case, which do not depend on how it was typeset."""
     return "".join(c for c in text if c.isalnum()).lower()
 
 
-def plain(text: str) -> str:
+def without_typography(text: str) -> str:
     """A text without ligatures, typographic quotes, form feeds and what LaTeX leaves behind."""
-    for ligature, spelled in (("ﬀ", "ff"), ("ﬁ", "fi"), ("ﬂ", "fl"), ("ﬃ", "ffi"), ("ﬄ", "ffl")):
-        text = text.replace(ligature, spelled)
-    text = re.sub(r"[\u00ad\u200b\ufeff]", "", text.replace("\r\n", "\n").replace("\f", "\n"))
-    text = re.sub("[“”„‟″]|''|``", '"', re.sub(r"[^\S\n]+", " ", text))
-    text = re.sub("[‘’‚‛′`]", "'", text)
-    text = re.sub(r"\\(?:text|mathrm|texttt)\s*\{([^{}]*)\}", r"\1", text)
-    text = re.sub(r"\$\s*(\\\{[^$\n]{1,40}\\\})\s*\$", r"\1", text)
-    text = re.sub(r"\\langle|⟨|¡(?=[\w ]{1,30}¿)", "<", text)
-    text = re.sub(r"\\rangle|⟩|¿", ">", text)
-    text = re.sub(r"\\([$%&#_{}])", r"\1", text)
-    text = re.sub(r"(?m)^ *[•◦▪∗·–*] *", "- ", text)
-    return re.sub(r"(?m)^ *(\d{1,2}\.|-) *\n\s*(?=\S)", r"\1 ", text)
+    for pattern, replacement in _TYPOGRAPHY:
+        text = re.sub(pattern, replacement, text)
+    return text
 
 
 def parts_of(text: str) -> dict[str, str]:
-    """The questions (Q1 to Q5) and prompts (by task) in the text of the paper; "" for one that is missing."""
-    places = [i for i, c in enumerate(text) if c.isalnum()]
-    plain_letters = letters(text)
-    start = plain_letters.find(letters("Questions designed for"))
-    headings = [plain_letters.find(letters(f"QUESTION {i}"), start) for i in range(1, 6)]
-    headings.append(plain_letters.find(letters("Answer Generation Prompts"), headings[-1]))
+    """The questions (Q1 to Q5) and prompts (by task) in the text of the paper.
+
+    A part that is missing is "".
+    """
+    compact = letters(text)
+    places = [i for i, c in enumerate(text) if c.isalnum()]  # of these letters in the text
     parts = dict.fromkeys(HASHES, "")
+    start = compact.find(letters("Questions designed for"))
+    headings = [compact.find(letters(f"QUESTION {i}"), start) for i in range(1, 6)]
+    headings.append(compact.find(letters("Answer Generation Prompts"), headings[-1]))
     for number, (heading, end) in enumerate(pairwise(headings), 1):
         if 0 <= heading < end:
             first = places[heading + len(f"question{number}") - 1] + 1
-            last = text.rfind("\n", 0, places[end]) if number == 5 else places[end]
-            parts[f"Q{number}"] = reflowed(text[first:last])
-    captions = [match.start() for match in re.finditer(CAPTION, plain_letters)]
+            last = places[end]
+            if number == 5:  # the heading that follows has a number before its first letter
+                last = text.rfind("\n", 0, last)
+            parts[f"Q{number}"] = reflow(text[first:last])
     for task, (title, _) in BOXES.items():
-        titles = re.finditer(letters(title), plain_letters)
-        starts = [match.end() for match in titles if match.start() > start]
-        ends = [
-            (caption - begin, begin, caption)
-            for begin in starts
-            for caption in captions
-            if caption > begin
-        ]
-        if ends:
-            _, begin, caption = min(ends)
-            parts[task] = reflowed(text[places[begin - 1] + 1 : places[caption]])
+        box = _shortest_box(compact, letters(title), start + 1)
+        if box is not None:
+            parts[task] = reflow(text[places[box.start(1) - 1] + 1 : places[box.end(1)]])
     return parts
 
 
-def reflowed(text: str) -> str:
-    """Lines joined to paragraphs, list entries and labels; a word broken at a line's end is joined."""
+def _shortest_box(compact: str, title: str, start: int) -> re.Match[str] | None:
+    """The shortest text from this title to a caption, as group 1; other places name the title."""
+    pattern = re.compile(f"{title}((?:(?!{title}).)+?){_CAPTION}")
+    return min(pattern.finditer(compact, start), key=lambda box: len(box[1]), default=None)
+
+
+def reflow(text: str) -> str:
+    """Lines joined to paragraphs, list entries and labels; words broken at line ends are joined."""
     blocks: list[str] = []
     after_gap = False
     for line in map(str.strip, text.strip().split("\n")):
         if not line:
             after_gap = True
             continue
-        if (
-            not blocks
-            or begins_block(line, blocks[-1])
-            or (after_gap and blocks[-1][-1] in '.:?!"]>')
-        ):
+        if not blocks or _begins_block(line, blocks[-1], after_gap):
             blocks.append(line)
         elif re.search(r"[a-z]-$", blocks[-1]) and line[0].islower():
             blocks[-1] = blocks[-1][:-1] + line
@@ -143,35 +153,39 @@ def reflowed(text: str) -> str:
     return "\n".join(blocks)
 
 
-def begins_block(line: str, last: str) -> bool:
-    """Whether a line begins a block of its own after the block `last`, or goes on with it."""
-    if ONLY_LABEL.match(last) or last in ("[", "]") or LABEL.match(line):
+def _begins_block(line: str, last: str, after_gap: bool) -> bool:
+    """Whether a line begins a block after the block `last`; if not, it goes on with that block."""
+    if after_gap and last[-1] in '.:?!"]>':
+        return True
+    if _ONLY_LABEL.match(last) or last in ("[", "]") or _LABEL.match(line):
         return True
     if line[0] == '"':
         return last[-1] == ","
     ended = last[-1] in '.:?!,"]>' or re.fullmatch(r"-?\d{1,2}", last)
-    return bool(ended and LIST_ENTRY.match(line))
+    return bool(ended and _LIST_ENTRY.match(line))
 
 
 def template(task: str, text: str) -> str:
     """A prompt with slots in its places; InputError for a place that is not there."""
     text = text.replace("$", "$$")
     for pattern, slot in BOXES[task][1].items():
-        text, found = re.subn(pattern, slot, text, flags=re.IGNORECASE)
-        if not found:
+        text, places = re.subn(pattern, slot, text, flags=re.IGNORECASE)
+        if not places:
             raise InputError(
                 f"the {task} prompt has no place for {slot.strip()!r}; give the whole paper"
             )
-    return ("$context\n" if task == "answer" else "") + text.strip() + "\n"
+    if task == "answer":
+        text = "$context\n" + text.strip()
+    return text.strip() + "\n"
 
 
 def import_prompts(source: Path) -> tuple[Path, list[str]]:
     """Write the prompt set `paper` from the text of the paper.
 
-    Gives its folder, and the parts with other words than expected. InputError, and nothing written, when a
-    part is missing.
+    Gives its folder, and the parts with other words than expected. InputError, and nothing written,
+    when a part is missing.
     """
-    parts = parts_of(plain(read_text(source)))
+    parts = parts_of(without_typography(read_text(source)))
     if missing := [name for name, text in parts.items() if not text]:
         raise InputError(
             f"{source} lacks {', '.join(missing)} of the appendix; give the whole paper as text"

@@ -1,4 +1,4 @@
-"""Edits: each does what its name says, a larger dose holds the smaller one, and losses are counted by hand."""
+"""Each edit does what its name says, a larger dose holds a smaller one; losses by hand."""
 
 import itertools
 import re
@@ -13,59 +13,64 @@ from ems.local.sentences import SentenceExtractor
 from ems.results import EMSResult
 from ems.types import Answer, InputError, Triplet
 
-TEXT = (
-    "Overview of the quarter:\n\nRevenue was $94.9 billion, up 6% on the year. Services reached $25 billion in India.\n\n"
-    "- Gross margin: 46.2% for Apple, against 36.3% for Mac.\n- Management expects costs to rise by 250 million in December.\n"
-    "Tim Cook said that demand in China is strong. Paragraph 93 shows this.\n"
-)
-OTHER = "Capital spending was $2.9 billion. Buybacks came to $25 billion. The dividend is $0.25 a share."
+TEXT = """Overview of the quarter:
 
+Revenue was $94.9 billion, up 6% on the year. Services reached $25 billion in India.
 
+- Gross margin: 46.2% for Apple, against 36.3% for Mac.
+- Management expects costs to rise by 250 million in December.
+Tim Cook said that demand in China is strong. Paragraph 93 shows this.
+"""
+OTHER = "Capital spending was $2.9 billion. Buybacks came to $25 billion. The dividend is $0.25."
 SENTENCES = SentenceExtractor(keep_summaries=True)([TEXT])[0]
 
 
 def edited(name, text=TEXT, dose=1.0, other=OTHER):
-    return edits.edited(name, text, other, dose, "t1")
+    return edits.edit_text(name, text, other, dose, "t1")
 
 
-def test_what_each_edit_does():
-    before, after = (re.findall(r"\d[\d.]*", text) for text in (TEXT, edited("change numbers")))
+def numbers_in(text):
+    return re.findall(r"\d[\d.]*", text)
+
+
+def test_the_first_digit_of_every_number_changes():
+    before, after = numbers_in(TEXT), numbers_in(edited("change numbers"))
     assert len(before) == len(after) == 7
-    assert all(
-        a[0] != b[0] and a[1:] == b[1:] for a, b in zip(before, after, strict=True)
-    )  # beyond rounding
+    for old, new in zip(before, after, strict=True):
+        assert old[0] != new[0]
+        assert old[1:] == new[1:]
+    assert edited("change numbers", "No number here.") is None
+
+
+def test_a_negated_sentence_has_one_not_or_never():
     negated = edited("negate")
-    assert all(
-        changed in negated
-        for changed in (
-            "Revenue was not $94.9",
-            "Management never expects",
-            "China is not",
-            "93 never shows",
-        )
-    )
-    assert (
-        negated.count(" not ") + negated.count("never ") == 4
-    )  # two sentences have no verb of the list
+    assert "Revenue was not $94.9" in negated
+    assert "Management never expects" in negated
+    assert "China is not" in negated
+    assert "93 never shows" in negated
+    # The other two sentences have no verb of the list.
+    assert negated.count(" not ") + negated.count("never ") == 4
     assert edited("negate", "They can't say. They can’t sell it. We can.").endswith("We can not.")
-    assert len(edited("delete points", dose=0.01).split("\n\n")) == 5  # of six: one change at least
+
+
+def test_points_are_deleted_padded_and_shuffled():
+    # At the smallest dose one of the six sentences is deleted.
+    assert len(edited("delete points", dose=0.01).split("\n\n")) == 5
     assert edited("delete points") == ""
     assert edited("pad with other facts").count("Buybacks came to $25 billion.") == 1
+    assert edited("pad with other facts", other="") is None
     shuffled = edited("shuffle sentences").split("\n\n")
-    assert (sorted(shuffled), shuffled != list(SENTENCES)) == (sorted(SENTENCES), True)
-    assert (
-        edited("pad with other facts", other="")
-        is edited("change numbers", "No number here.")
-        is None
-    )
+    assert sorted(shuffled) == sorted(SENTENCES)
+    assert shuffled != list(SENTENCES)
 
 
 @pytest.mark.parametrize("name", ["delete points", "change numbers", "negate"])
 def test_a_larger_dose_holds_the_smaller(name):
-    changed = [
-        {s for s in SENTENCES if s not in edited(name, dose=dose)} for dose in (0.25, 0.5, 1.0)
-    ]
-    assert changed[0] < changed[1] < changed[2]
+    def changed(dose):
+        text = edited(name, dose=dose)
+        return {sentence for sentence in SENTENCES if sentence not in text}
+
+    assert changed(0.25) < changed(0.5) < changed(1.0)
     with pytest.raises(InputError, match="share"):
         edited(name, dose=1.1)
 
@@ -81,69 +86,49 @@ def test_losses_by_hand():
         for i in range(8)
     ]
     answers = edits.edited_answers(triplets, doses=[0.5, 1.0])
-    kept = [a for a in answers if a.model in (edits.UNEDITED, "negate@1", "pad with other facts@1")]
-    parts = {
-        "F1": {"negate@1": 0.5, "pad with other facts@1": 0.9},
-        "Precision": {"negate@1": 0.2, "pad with other facts@1": 0.6},
-    }
-    values = pd.concat(
-        [
-            values_frame(kept, [of.get(a.model, 1.0) for a in kept], "M", part, {}, triplets)
-            for part, of in parts.items()
-        ]
-    )
-    lost = edits.losses(values).set_index("edit")
-    assert lost["part"].to_dict() == {
-        "negate": "F1",
-        "pad with other facts": "Precision",
-    }  # what should notice it
-    assert (
-        lost["loss"].to_dict()
-        == lost["ci_low"].to_dict()
-        == pytest.approx({"negate": 0.5, "pad with other facts": 0.4})
-    )
+    answers = [
+        a for a in answers if a.model in (edits.UNEDITED, "negate@1", "pad with other facts@1")
+    ]
+    f1 = {edits.UNEDITED: 1.0, "negate@1": 0.5, "pad with other facts@1": 0.9}
+    precision = {edits.UNEDITED: 1.0, "negate@1": 0.2, "pad with other facts@1": 0.6}
+    frames = []
+    for part, by_model in (("F1", f1), ("Precision", precision)):
+        values = [by_model[a.model] for a in answers]
+        frames.append(values_frame(answers, values, "M", part, {}, triplets))
+    losses = edits.losses(pd.concat(frames)).set_index("edit")
+    # The part that should notice the edit.
+    assert losses["part"].to_dict() == {"negate": "F1", "pad with other facts": "Precision"}
+    by_hand = pytest.approx({"negate": 0.5, "pad with other facts": 0.4})
+    assert losses["loss"].to_dict() == by_hand
+    assert losses["ci_low"].to_dict() == by_hand
 
 
-def test_mixtures_replace_more_and_more_points_and_metrics_are_held_against_that_order():
-    best, worst = edits.BEST, edits.WORST
-    triplets = [
-        Triplet(f"{g}{n}", g, "q", "Sales rose. Costs fell. Debt fell. Cash rose.")
-        for g in "gh"
-        for n in "12"
-    ]
-    good, bad = (
-        ("Sales rose.", "Costs fell.", "Debt fell.", "Cash rose."),
-        ("It rained.", "It snowed."),
-    )
-    results = [
-        EMSResult(t.id, model, (), points, ())
-        for t in triplets
-        for model, points in ((best, good), (worst, bad))
-    ]
+def test_mixtures_replace_more_and_more_points_and_metrics_are_compared_with_that_order():
+    reference = "Sales rose. Costs fell. Debt fell. Cash rose."
+    triplets = [Triplet(id_, id_[0], "q", reference) for id_ in ("g1", "g2", "h1", "h2")]
+    good = ("Sales rose.", "Costs fell.", "Debt fell.", "Cash rose.")
+    bad = ("It rained.", "It snowed.")
+    results = [EMSResult(t.id, edits.BEST, (), good, ()) for t in triplets]
+    results += [EMSResult(t.id, edits.WORST, (), bad, ()) for t in triplets]
     drawn, answers = edits.mixtures(triplets, results)
     assert sorted(t.group for t in drawn) == ["g", "h"]  # one question a group
     lines = {a.model: a.answer.split("\n") for a in answers if a.triplet_id == drawn[0].id}
     assert list(lines) == ["0%", "25%", "50%", "75%", "100%"]
     kept = [set(good) & set(points) for points in lines.values()]
     assert [len(points) for points in kept] == [4, 3, 2, 1, 0]
-    assert all(
-        a > b for a, b in itertools.pairwise(kept)
-    )  # what a small share loses a larger one does, too
-    assert sorted(lines["100%"]) == sorted([*bad, *bad])  # those of the other question as well
-    table = edits.rises(edits.values(drawn, answers))
-    assert table.loc["Coverage(local)", ["steps", "spearman", "n"]].to_list() == [
-        1,
-        pytest.approx(1),
-        2,
-    ]
-    assert table.loc["Coverage(local)", "0%"] == pytest.approx(1)
+    assert all(more > fewer for more, fewer in itertools.pairwise(kept))
+    # The points of the other question follow.
+    assert sorted(lines["100%"]) == sorted([*bad, *bad])
+    row = edits.order_kept(edits.values(drawn, answers)).loc["Coverage(local)"]
+    assert (row["steps"], row["n"]) == (1, 2)
+    assert row["spearman"] == pytest.approx(1)
+    assert row["0%"] == pytest.approx(1)
 
 
 def test_lines_of_mixed_answers_are_points_and_other_texts_go_to_the_extractor():
-    extract = edits.Lines(
-        SentenceExtractor(), [Answer("t", "0%", "Sales rose. Twice.\nCosts fell.")]
-    )
-    assert extract(["Cash rose. Debt fell.", "Sales rose. Twice.\nCosts fell."]) == [
+    mixed = "Sales rose. Twice.\nCosts fell."
+    extract = edits.Lines(SentenceExtractor(), [Answer("t", "0%", mixed)])
+    assert extract(["Cash rose. Debt fell.", mixed]) == [
         ("Cash rose.", "Debt fell."),
         ("Sales rose. Twice.", "Costs fell."),
     ]

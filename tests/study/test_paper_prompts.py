@@ -1,4 +1,4 @@
-"""The paper's prompts out of a copy of it: here a made-up paper, since the real words are not ours."""
+"""The paper's prompts out of a copy of it; the copy is made up, since the words are not ours."""
 
 import pytest
 from doubles import refused
@@ -9,8 +9,10 @@ QUESTIONS = "\n".join(
 )
 BODIES = {
     "answer": "Answer <Question> with all fig-\nures.",
-    "consolidate": "Merge for <Question>:\nAnswer Version 1: <Answer_Version_1>\nAnswer Version 2: <Answer_Version_2>\n"
-    "from <Attached pdf file>.",
+    "consolidate": (
+        "Merge for <Question>:\nAnswer Version 1: <Answer_Version_1>\n"
+        "Answer Version 2: <Answer_Version_2>\nfrom <Attached pdf file>."
+    ),
     "extract": "List the points of <ans>.\n1. Keep figures.\n2. Keep names.",
     "match": "Match <ref> with\nCandidates:\n<candid>\nGive the index.",
     "score": "Score “<kp1>” against <kp2> from 0 to {max_score}. It costs $5.",
@@ -18,24 +20,17 @@ BODIES = {
 
 
 def paper(bodies):
-    boxes = [
-        f"{paper_prompts.BOXES[task][0]}\n{body}\nFigure {i}: The prompt for something."
-        for i, (task, body) in enumerate(bodies.items(), 3)
-    ]
-    return "\n".join(
-        [
-            "Intro.",
-            "A.1 Questions designed for reports",
-            QUESTIONS,
-            "A.2 Answer Generation Prompts",
-            *boxes,
-        ]
-    )
+    parts = ["Intro.", "A.1 Questions designed for reports", QUESTIONS]
+    parts.append("A.2 Answer Generation Prompts")
+    for number, (task, body) in enumerate(bodies.items(), 3):
+        title = paper_prompts.BOXES[task][0]
+        parts += [title, body, f"Figure {number}: The prompt for something."]
+    return "\n".join(parts)
 
 
 @pytest.fixture
 def imported(tmp_path, monkeypatch):
-    """Imports the prompts of a paper with these bodies, into `home` below the test's folder."""
+    """A function: imports a paper with these bodies into the folder `home` of the test."""
     monkeypatch.setenv("EMS_HOME", str(tmp_path / "home"))
 
     def imported(bodies):
@@ -48,18 +43,12 @@ def imported(tmp_path, monkeypatch):
 def test_parts_become_templates_with_slots(imported):
     folder, differing = imported(BODIES)
     assert (folder / "answer.txt").read_text() == "$context\nAnswer $question with all figures.\n"
-    assert (
-        'Score "$reference" against $candidate from 0 to $max_score. It costs $$5.'
-        in (folder / "score.txt").read_text()
-    )
-    assert (folder / "extract.txt").read_text().splitlines()[-2:] == [
-        "1. Keep figures.",
-        "2. Keep names.",
-    ]
+    score = (folder / "score.txt").read_text()
+    assert 'Score "$reference" against $candidate from 0 to $max_score. It costs $$5.' in score
+    extract = (folder / "extract.txt").read_text().splitlines()
+    assert extract[-2:] == ["1. Keep figures.", "2. Keep names."]
     assert "What does part 3 of the report say, and why?" in (folder / "questions.yaml").read_text()
-    assert set(differing) == set(
-        paper_prompts.HASHES
-    )  # a made-up paper has none of the printed words
+    assert set(differing) == set(paper_prompts.HASHES)  # nothing here is as printed
 
 
 @pytest.mark.parametrize(

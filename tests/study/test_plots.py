@@ -1,34 +1,46 @@
-"""Figures say what is in their tables: texts, marks and positions, and equal input gives equal bytes."""
+"""Figures show what their tables hold: texts, marks, positions; equal input gives equal bytes."""
 
 import pandas as pd
 import pytest
 from matplotlib.text import Text
 from study import plots
+from study.plots.panels import BLUE, WIDTH
 
 from ems.analysis.frames import to_frame
 from ems.analysis.stats import paired_table, summarise
 from ems.results import EMSResult
 
-VALUES = to_frame(
-    [
-        EMSResult(f"g{g}-Q{q}", model, (), (), (), recall=f1, precision=f1, f1=f1, group=f"g{g}")
-        for g in range(8)
-        for q in (1, 2)
-        for model, f1 in (("m1", 0.1 + g / 100), ("m2", 0.5 + g / 100))
-    ],
-    "EMS(LLM)",
-)
 SIZES = {"m1": "Small (part)", "m2": "Large (whole)"}
+
+
+def values_of_two_models():
+    results = []
+    for g in range(8):
+        for name in (f"g{g}-Q1", f"g{g}-Q2"):
+            for model, f1 in (("m1", 0.1 + g / 100), ("m2", 0.5 + g / 100)):
+                result = EMSResult(
+                    name, model, (), (), (), recall=f1, precision=f1, f1=f1, group=f"g{g}"
+                )
+                results.append(result)
+    return to_frame(results, "EMS(LLM)")
+
+
+VALUES = values_of_two_models()
 
 
 def texts(figure):
     """What is written in a figure, where all is large enough to read and inside the page."""
     figure.canvas.draw()
-    found, box = [text for text in figure.findobj(Text) if text.get_text()], figure.get_tightbbox()
-    assert min(text.get_fontsize() for text in found) >= 8
-    edges = box.x0, box.y0, plots.WIDTH - box.x1, figure.get_figheight() - box.y1
+    written = [text for text in figure.findobj(Text) if text.get_text()]
+    assert min(text.get_fontsize() for text in written) >= 8
+    box = figure.get_tightbbox()
+    edges = box.x0, box.y0, WIDTH - box.x1, figure.get_figheight() - box.y1
     assert min(edges) >= -0.001, edges  # inches
-    return [text.get_text() for text in found]
+    return [text.get_text() for text in written]
+
+
+def tick_labels(axis):
+    return [tick.get_text() for tick in axis.get_ticklabels()]
 
 
 @pytest.mark.parametrize(
@@ -38,68 +50,50 @@ def texts(figure):
 def test_scaling_shows_each_systems_mean_on_a_scale_from_0(sizes, ticks):
     summary, paired = summarise(VALUES), paired_table(VALUES)
     figure = plots.scaling_figure(summary, sizes, paired)
-    assert {
-        "EMS(LLM) F1",
-        "0.135",
-        "0.535",
-        *ticks,
-        f"last against first: p (Holm) = {paired['p_holm'].iloc[0]:.2g}",
-    } <= set(texts(figure))
-    assert (
-        figure.axes[0].get_ylim()[0] == 0 < summary["ci_high"].max() < figure.axes[0].get_ylim()[1]
-    )
+    p = f"last against first: p (Holm) = {paired['p_holm'].iloc[0]:.2g}"
+    assert {"EMS(LLM) F1", "0.135", "0.535", p, *ticks} <= set(texts(figure))
+    bottom, top = figure.axes[0].get_ylim()
+    assert bottom == 0 < summary["ci_high"].max() < top
 
 
-def test_families_have_one_axis_of_models_and_a_panel_says_which_families_it_lacks():
-    models = (("B-7B", "B", 7.0), ("A-8B", "A", 8.0), ("A-3B", "A", 3.0))
-    rows = [("BLEU", *model, 0.5, 0.4, 0.6) for model in models] + [
-        ("Judge alone", *models[2], 0.5, 0.4, 0.6)
+def test_families_have_one_axis_of_models_and_a_panel_names_the_families_it_has():
+    columns = ["metric", "model", "family", "size", "value", "ci_low", "ci_high"]
+    rows = [
+        ("BLEU", "B-7B", "B", 7.0, 0.5, 0.4, 0.6),
+        ("BLEU", "A-8B", "A", 8.0, 0.5, 0.4, 0.6),
+        ("BLEU", "A-3B", "A", 3.0, 0.5, 0.4, 0.6),
+        ("Judge alone", "A-3B", "A", 3.0, 0.5, 0.4, 0.6),
     ]
-    figure = plots.families_figure(
-        pd.DataFrame(
-            rows, columns=["metric", "model", "family", "size", "value", "ci_low", "ci_high"]
-        )
-    )
+    figure = plots.families_figure(pd.DataFrame(rows, columns=columns))
     assert texts(figure).count("computed for A only") == 1
     whole, part = figure.axes[:2]
-    assert [tick.get_text() for tick in part.get_xticklabels()] == [
-        "A-3B (3)",
-        "A-8B (8)",
-        "B-7B (7)",
-    ]
+    assert tick_labels(part.xaxis) == ["A-3B (3)", "A-8B (8)", "B-7B (7)"]
     assert whole.get_xlim() == part.get_xlim()
     assert part.lines[0].get_xdata().tolist() == [0]  # A-8B has no value here
     assert whole.lines[0].get_xdata().tolist() == [0, 1]
 
 
-def test_the_heatmap_has_a_cell_a_group_and_question_on_one_scale_and_the_same_bytes_each_time(
-    tmp_path,
-):
+def test_the_heatmap_has_a_cell_for_each_group_and_question_on_one_scale():
     figure = plots.heatmap(VALUES, "EMS(LLM)", SIZES)
-    shown = {
-        "0.10",
-        "0.57",
-        "g0",
-        "g7",
-        "Q1",
-        "Q2",
-        "Large\n(whole)",
-        "EMS(LLM) F1",
-        "company or document",
-    }
-    assert shown <= set(texts(figure))
+    written = set(texts(figure))
+    assert {"0.10", "0.57", "g0", "g7", "Q1", "Q2", "Large\n(whole)"} <= written
+    assert {"EMS(LLM) F1", "company or document"} <= written
     assert {ax.collections[0].get_clim() for ax in figure.axes[:2]} == {(0, 1)}
-    first, second = (
-        plots.save(plots.heatmap(VALUES, "EMS(LLM)", SIZES), tmp_path / name)
-        for name in ("a.png", "b.png")
-    )
+
+
+def test_equal_figures_are_written_as_equal_bytes(tmp_path):
+    first = plots.save(plots.heatmap(VALUES, "EMS(LLM)", SIZES), tmp_path / "a.png")
+    second = plots.save(plots.heatmap(VALUES, "EMS(LLM)", SIZES), tmp_path / "b.png")
     assert first.read_bytes() == second.read_bytes()
 
 
-def test_an_alignment_shows_scores_misses_what_is_unscored_and_how_much_is_not_drawn():
-    result = EMSResult(
-        "t",
-        "m",
+def alignment_figure(ref_points, ans_points, match, score, *metrics):
+    result = EMSResult("t", "m", ref_points, ans_points, match, score, *metrics)
+    return plots.alignment_figure(result.to_dict())
+
+
+def test_an_alignment_shows_scores_and_points_without_a_match_or_a_score():
+    figure = alignment_figure(
         ("ref zero", "ref one", "ref two"),
         ("ans zero", "ans one"),
         (1, -1, None),
@@ -108,60 +102,51 @@ def test_an_alignment_shows_scores_misses_what_is_unscored_and_how_much_is_not_d
         0.35,
         0.35,
     )
-    figure = plots.alignment_figure(result.to_dict())
-    shown = texts(figure)
-    assert {
-        "0.70",
-        "0.00",
-        "?",
-        "Reference: 3 points",
-        "Answer of m: 2 points",
-        "0: ref zero",
-    } <= set(shown)
-    assert (any("F1 0.350" in text for text in shown), len(figure.axes[0].lines)) == (True, 1)
-    many = EMSResult(
-        "t",
-        "m",
-        ("ref",) * 20,
-        ("ans",) * 20,
-        (*[-1] * 11, 15, *[-1] * 6, 3, 19),
-        (*[0.0] * 11, 1.0, *[0.0] * 6, 0.8, 0.8),
-        0.1,
-        0.1,
-        0.1,
-    )
-    figure = plots.alignment_figure(many.to_dict())  # drawn: 0 to 11 left; 0 to 10 and 15 right
-    assert ["… 8 more, not drawn", "… 4 more, not drawn", "… 4 more, not drawn"] == [
-        text for text in texts(figure) if "…" in text
+    written = texts(figure)
+    titles = {"Reference: 3 points", "Answer of m: 2 points"}
+    assert titles | {"0: ref zero", "0.70", "0.00", "?"} <= set(written)
+    assert any("F1 0.350" in text for text in written)
+    assert len(figure.axes[0].lines) == 1
+
+
+def test_an_alignment_says_how_many_boxes_are_not_drawn():
+    # Drawn are 0 to 11 on the left; 0 to 10 and 15 on the right.
+    match = (*[-1] * 11, 15, *[-1] * 6, 3, 19)
+    score = (*[0.0] * 11, 1.0, *[0.0] * 6, 0.8, 0.8)
+    figure = alignment_figure(("ref",) * 20, ("ans",) * 20, match, score, 0.1, 0.1, 0.1)
+    assert [text for text in texts(figure) if "…" in text] == [
+        "… 8 more, not drawn",
+        "… 4 more, not drawn",
+        "… 4 more, not drawn",
     ]
     to_15, from_18 = (line.get_ydata() for line in figure.axes[0].lines)
-    assert (
-        to_15[0] < from_18[0] > from_18[1] < to_15[1]
-    )  # reference point 18 is left out: its line begins at the foot
+    # Reference point 18 is not drawn: its line begins at the foot of the column.
+    assert to_15[0] < from_18[0] > from_18[1] < to_15[1]
+
+
+def test_long_points_are_cut_and_a_missing_value_is_a_dash():
     points = tuple(f"point {i} " + "word " * 200 for i in range(30))
-    shown = texts(
-        plots.alignment_figure(
-            EMSResult("t", "m", points, points, tuple(range(30)), (1.0,) * 30).to_dict()
-        )
-    )
-    assert shown.count("… 18 more, not drawn") == 2
-    assert all(text.endswith("…") for text in shown if text.startswith("0: point"))
-    assert any("F1 –" in text for text in shown)
+    written = texts(alignment_figure(points, points, tuple(range(30)), (1.0,) * 30))
+    assert written.count("… 18 more, not drawn") == 2
+    assert all(text.endswith("…") for text in written if text.startswith("0: point"))
+    assert any("F1 –" in text for text in written)
 
 
 def test_a_point_is_joined_to_the_passage_with_most_of_its_words():
     answer = "# Heading\n\nSales rose in India and in China.\n\nCosts fell."
-    figure = plots.extraction_figure(
-        answer, ["Sales rose in China.", "Sales rose in India.", "Costs fell."]
-    )
-    assert {"The answer: 11 words", "Its points: 3", "Heading", "2: Costs fell."} <= set(
-        texts(figure)
-    )
+    points = ["Sales rose in China.", "Sales rose in India.", "Costs fell."]
+    figure = plots.extraction_figure(answer, points)
+    written = set(texts(figure))
+    assert {"The answer: 11 words", "Its points: 3", "Heading", "2: Costs fell."} <= written
     first, second, third = (line.get_ydata()[0] for line in figure.axes[0].lines)
     assert first == second != third
 
 
-def test_choices_losses_and_support_show_their_tables():
+def dots(ax):
+    return [line for line in ax.lines if line.get_marker() != "None"]
+
+
+def test_choices_are_hollow_where_not_clear_and_the_baseline_is_a_diamond():
     table = pd.DataFrame(
         {
             "change": [0.0, 0.1, 0.2],
@@ -174,63 +159,52 @@ def test_choices_losses_and_support_show_their_tables():
         },
         index=[f"EMS(ROUGE): {choice}" for choice in "abc"],
     )
-    marks = [
-        line for line in plots.choices_figure(table).axes[0].lines if line.get_marker() != "None"
-    ]
-    assert [
-        (mark.get_marker(), mark.get_markerfacecolor(), float(mark.get_xdata()[0]))
-        for mark in marks
-    ] == [("D", plots.BLUE, 0.0), ("o", "white", 0.1), ("o", plots.BLUE, 0.2)]
+    marks = dots(plots.choices_figure(table).axes[0])
+    assert [mark.get_marker() for mark in marks] == ["D", "o", "o"]
+    assert [mark.get_markerfacecolor() for mark in marks] == [BLUE, "white", BLUE]
+    assert [float(mark.get_xdata()[0]) for mark in marks] == [0.0, 0.1, 0.2]
+
+
+def test_losses_are_those_of_the_largest_dose_with_half_their_interval():
+    columns = ["metric", "edit", "dose", "loss", "ci_low", "ci_high", "should"]
     rows = [
-        ("M", "negate", dose, loss, loss - 0.01, loss + 0.01, "F1 falls")
-        for dose, loss in ((0.25, 0.1), (0.75, 0.3))
+        ("M", "negate", 0.25, 0.1, 0.09, 0.11, "F1 falls"),
+        ("M", "negate", 0.75, 0.3, 0.29, 0.31, "F1 falls"),
     ]
-    lost = pd.DataFrame(
-        rows, columns=["metric", "edit", "dose", "loss", "ci_low", "ci_high", "should"]
-    )
-    assert {"30.0\n± 1.0", "negate\nF1 falls", "M"} <= set(texts(plots.losses_figure(lost)))
-    assert "30.0" in texts(
-        plots.losses_figure(lost.assign(ci_low=float("nan")))
-    )  # few groups give no interval
+    losses = pd.DataFrame(rows, columns=columns)
+    assert {"30.0\n± 1.0", "negate\nF1 falls", "M"} <= set(texts(plots.losses_figure(losses)))
+    few_groups = losses.assign(ci_low=float("nan"))
+    assert "30.0" in texts(plots.losses_figure(few_groups))
+
+
+def test_support_shows_systems_in_the_order_of_the_table_of_points():
     points = pd.DataFrame(
-        [("m2", 0.6, 0.2, 0.3, 0.1), ("m1", 0.4, 0.2, 0.5, 0.1)],
+        [("m2 (whole)", 0.6, 0.2, 0.3, 0.1), ("m1", 0.4, 0.2, 0.5, 0.1)],
         columns=["model", "supported", "supported but unmatched", "silent", "contradicted"],
     )
     summary = pd.DataFrame(
-        [("m1", 0.4, 0.3, 0.5), ("m2", 0.6, 0.5, 0.7)],
+        [("m1", 0.4, 0.3, 0.5), ("m2 (whole)", 0.6, 0.5, 0.7)],
         columns=["model", "value", "ci_low", "ci_high"],
     )
-    for sizes, ticks, values, matched in (
-        (None, ["m2", "m1"], [0.6, 0.4], [0.4, 0.2]),
-        (SIZES, ["Small\n(part)", "Large\n(whole)"], [0.4, 0.6], [0.2, 0.4]),
-    ):
-        figure = plots.support_figure(summary, points, sizes)
-        left, right = figure.axes
-        assert set(ticks) <= set(texts(figure))
-        assert [tick.get_text() for tick in left.get_yticklabels()] == ticks
-        assert [
-            float(line.get_xdata()[0]) for line in left.lines if line.get_marker() == "o"
-        ] == values
-        assert [bar.get_width() for bar in right.patches[:2]] == pytest.approx(matched)
+    figure = plots.support_figure(summary, points)
+    left, right = figure.axes
+    assert {"m2\n(whole)", "m1"} <= set(texts(figure))
+    assert tick_labels(left.yaxis) == ["m2\n(whole)", "m1"]
+    assert [float(dot.get_xdata()[0]) for dot in dots(left)] == [0.6, 0.4]
+    assert [bar.get_width() for bar in right.patches[:2]] == pytest.approx([0.4, 0.2])
 
 
 def test_the_figure_of_areas_has_one_scale_and_says_what_was_not_computed():
+    columns = ["title", "metric", "value", "ci_low", "ci_high", "n"]
     rows = [
-        ("all", "BLEU", 0.7, 0.6, 0.8),
-        ("judged", "BLEU", 0.6, 0.5, 0.7),
-        ("judged", "Judge alone", 0.9, 0.8, 0.95),
+        ("all", "BLEU", 0.7, 0.6, 0.8, 1663),
+        ("judged", "BLEU", 0.6, 0.5, 0.7, 200),
+        ("judged", "Judge alone", 0.9, 0.8, 0.95, 200),
     ]
-    table = pd.DataFrame(rows, columns=["title", "metric", "value", "ci_low", "ci_high"]).assign(
-        n=[1663, 200, 200]
-    )
+    table = pd.DataFrame(rows, columns=columns)
     figure = plots.area_figure(dict(list(table.groupby("title"))))
-    shown = texts(figure)
-    assert {
-        "all, n\u00a0=\u00a01,663",
-        "0.70",
-        "0.90",
-        "by a judge's replies",
-        "whole texts compared",
-    } <= set(shown)
-    assert shown.count("not computed") == 1
+    written = texts(figure)
+    families = {"by a judge's replies", "whole texts compared"}
+    assert families | {"all, n\u00a0=\u00a01,663", "0.70", "0.90"} <= set(written)
+    assert written.count("not computed") == 1
     assert len({ax.get_xlim() for ax in figure.axes}) == 1

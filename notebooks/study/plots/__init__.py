@@ -1,0 +1,30 @@
+"""Figures of the notebooks: each function draws a table or a result, `save` writes it as PNG.
+
+Colours are those of Okabe and Ito, which readers with any colour vision can distinguish.
+"""
+
+from .agreement import area_figure, people_figure
+from .panels import save
+from .points import alignment_figure, extraction_figure
+from .values import (
+    choices_figure,
+    families_figure,
+    heatmap,
+    losses_figure,
+    scaling_figure,
+    support_figure,
+)
+
+__all__ = [
+    "alignment_figure",
+    "area_figure",
+    "choices_figure",
+    "extraction_figure",
+    "families_figure",
+    "heatmap",
+    "losses_figure",
+    "people_figure",
+    "save",
+    "scaling_figure",
+    "support_figure",
+]

@@ -1,0 +1,109 @@
+"""Figures of agreement with people: each metric's value with its interval, panels side by side."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from .panels import BLUE, GREEN, GREY, ORANGE, PINK, dotted_line, grid, interval_dots
+
+# Of each family of metrics: mark and name. Markers differ, for prints without colours.
+_FAMILIES = {
+    "judged": ({"color": BLUE, "marker": "o"}, "by a judge's replies"),
+    "local": ({"color": GREEN, "marker": "s"}, "by points, without a judge"),
+    "whole": ({"color": ORANGE, "marker": "D"}, "whole texts compared"),
+    "published": ({"color": PINK, "marker": "^"}, "RAGChecker, by its authors' judge"),
+    "none": ({"color": GREY, "marker": "v"}, "no metric: length, or the system alone"),
+}
+_ANNOTATOR = "the other annotator"  # the row of a table that is no metric's
+
+
+def people_figure(people: pd.DataFrame) -> Figure:
+    """A panel per question that annotators were asked: each metric against their preference.
+
+    `people` is the table of `agreement.pair_agreement`; the grey band is the agreement of one
+    annotator with the other.
+    """
+    rows = people[people["measure"] == "Spearman"]
+    panels = {
+        ": ".join(names): table for names, table in rows.groupby(["asked", "part"], sort=False)
+    }
+    scale = (
+        "Spearman correlation with the annotators' preference (-1 to 1), "
+        "95 % interval over pairs of answers"
+    )
+    figure, axes = _dot_panels(panels, scale)
+    for ax, table in zip(axes, panels.values(), strict=True):
+        between = table.set_index("metric").loc[_ANNOTATOR]
+        ax.axvspan(between["ci_low"], between["ci_high"], color="#E4E4E4", zorder=0)
+        ax.vlines(between["value"], -0.6, len(table), color=GREY, zorder=1)
+        name = "one annotator\nagainst the other"
+        ax.text(between["value"], -0.75, name, ha="center", va="bottom")
+        ax.set_ylim(top=-1.8)
+    return figure
+
+
+def area_figure(panels: Mapping[str, pd.DataFrame]) -> Figure:
+    """A panel per title: each metric's AUC with its interval.
+
+    The tables are rows of one measure, of those that `agreement` makes.
+    """
+    scale = (
+        "AUC: share of pairs of a right and a wrong answer in the right order "
+        "(dotted: 0.5, guessing), 95 % interval over groups"
+    )
+    figure, axes = _dot_panels(panels, scale)
+    for ax in axes:
+        dotted_line(ax, 0.5, zorder=1)
+    return figure
+
+
+def _dot_panels(panels: Mapping[str, pd.DataFrame], scale: str) -> tuple[Figure, list[Any]]:
+    """Panels of dots with intervals on one scale; metrics are ordered by their mean over panels."""
+    rows = pd.concat(panels.values())
+    means = rows.groupby("metric")["value"].mean().sort_values(ascending=False)
+    metrics = list(means.index.drop(_ANNOTATOR, errors="ignore"))
+    families = [_family_of(metric) for metric in metrics]
+    marks = [_FAMILIES[family][0] for family in families]
+    figure, axes = grid(len(panels), len(panels), 1 + 0.3 * len(metrics), "")
+    for ax, (title, table) in zip(axes, panels.items(), strict=True):
+        by_metric = table.set_index("metric").reindex(metrics)
+        interval_dots(ax, by_metric, marks)
+        _write_values(ax, by_metric["value"])
+        ax.set_yticks(range(len(metrics)), metrics if ax is axes[0] else [])
+        ax.set_xlim(rows["ci_low"].min() - 0.03, rows["ci_high"].max() + 0.03)
+        heading = f"{title}, n\u00a0=\u00a0{table['n'].max():,.0f}"
+        ax.set_title(textwrap.fill(heading, 96 // len(panels)))
+    for family, (mark, name) in _FAMILIES.items():
+        if family in families:
+            axes[0].plot([], [], **mark, linestyle="none", label=name)
+    figure.legend(loc="outside upper left", ncols=len(_FAMILIES))
+    figure.supxlabel(scale)
+    return figure, axes
+
+
+def _family_of(metric: str) -> str:
+    """The family of a metric on labelled sets, where EMS(ROUGE) has points without a judge."""
+    if metric in ("length", "the system alone"):
+        return "none"
+    if metric.startswith(("EMS(LLM", "Coverage(LLM", "Judge alone")):
+        return "judged"
+    if metric.startswith(("EMS", "Coverage")):
+        return "local"
+    return "published" if metric == "RAGChecker" else "whole"
+
+
+def _write_values(ax: Any, values: pd.Series) -> None:
+    """Write each value above its dot."""
+    for y, value in enumerate(values):
+        if math.isnan(value):
+            right = ax.get_yaxis_transform()  # x is a share of the panel's width
+            ax.text(0.98, y, "not computed", transform=right, ha="right", va="center")
+        else:
+            number = f"{value:.2f}"
+            ax.annotate(number, (value, y), (0, 4), textcoords="offset points", ha="center")
