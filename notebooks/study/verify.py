@@ -80,16 +80,20 @@ def _words_of(claim: Mapping[str, Any], names: Mapping[str, str], run: Path) -> 
 
 
 def problems_of(text: str, words: Sequence[str]) -> list[str]:
-    """A line for words that do not stand in the text once, and for a decimal outside all words."""
+    """A line for words that do not stand in the text once; else for each decimal outside all words.
+
+    Words that are missing leave their decimals outside all words; these are not listed as well.
+    """
     problems = []
     spans = []
     for phrase in words:
         times = text.count(phrase)
-        if times == 1:
-            start = text.index(phrase)
-            spans.append((start, start + len(phrase)))
-        else:
+        if times != 1:
             problems.append(f"these words stand there {times} times, not once: {phrase!r}")
+        start = text.find(phrase)
+        spans.append((start, start + len(phrase)))
+    if problems:
+        return problems
     for number in _DECIMAL.finditer(text):
         if not any(start <= number.start() and number.end() <= end for start, end in spans):
             context = text[max(0, number.start() - _CONTEXT) : number.end() + _CONTEXT]
