@@ -212,7 +212,7 @@ function marked(text, figures) {        // a text with its figures that another 
   const piece = (start, end) => letters.slice(start, end).join("");
   let end = 0;
   for (const [start, stop, fact] of figures) {
-    const figure = make("span", fact.replace(/,? ?not in the /g, " lacked-by-"), piece(start, stop));
+    const figure = make("span", fact.replaceAll("not in the ", "lacked-by-").replace(",", ""), piece(start, stop));
     figure.title = `${figure.textContent} is ${fact}`;
     pieces.push(piece(end, start), figure);
     end = stop;
