@@ -125,8 +125,7 @@ def _differences(values: pd.DataFrame) -> str:
     """The models two by two, as texts; "" for one model alone, and for more than five."""
     if not 2 <= values["model"].nunique() <= 5:
         return ""
-    is_shown = values["part"].isin(["Score", "Recall", "F1", "Contradicted"])
-    is_shown |= values["metric"] == "Figures"
+    is_shown = values["part"].isin([*VALUE_PARTS, "Contradicted"])
     pairs = pairs_table(paired_table(values[is_shown]))
     return _table(pairs[["a", "b", "metric", "part", "difference", "higher", "p_holm"]])
 

@@ -76,14 +76,12 @@ def marked(result: Mapping[str, Any]) -> Mapping[str, Any]:
     if not figures or "ref_points" not in result:
         return result
     ref_facts = dict.fromkeys(figures["ref"]["lacking"], "not in the answer")
-    ans_facts = dict.fromkeys(figures["ans"]["lacking"], EXTRA)
-    for place in figures["not_in_document"] or ():
-        is_extra = place in ans_facts
-        ans_facts[place] = f"{EXTRA} or the document" if is_extra else "not in the document"
-    ref_points = _with_facts(result["ref_points"], ref_facts)
+    extra, undocumented = figures["ans"]["lacking"], figures["not_in_document"] or ()
+    ans_facts = dict.fromkeys(extra, EXTRA) | dict.fromkeys(undocumented, "not in the document")
+    ans_facts |= dict.fromkeys(set(extra).intersection(undocumented), f"{EXTRA} or the document")
     return {
         **result,
-        "ref_points": ref_points,
+        "ref_points": _with_facts(result["ref_points"], ref_facts),
         "ans_points": _with_facts(result["ans_points"], ans_facts),
     }
 
