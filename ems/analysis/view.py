@@ -26,7 +26,7 @@ EXTRA, UNSCORED, OTHER_FIGURE = "not in the reference", "unscored", "other figur
 LEGEND = (
     "other figure: words of the point are in the other text, and one of its figures is not. A "
     "marked figure is a fact about numbers: it does not say that the texts contradict each other. "
-    "A dotted frame (in HTML): the document lacks the figure."
+    "In HTML a dotted frame says that the document lacks the figure."
 )
 # A mark as `marked` writes it: a figure, and which texts lack it.
 _MARK = re.compile(r"\[([^][]+): (not in the (?:answer|reference|document)(?: or the document)?)\]")
