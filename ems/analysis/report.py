@@ -68,8 +68,8 @@ def save_report(results: Results, path: str | Path, values: pd.DataFrame | None 
         "script": script,
         "script_hash": _hash(script),
         "warning": _warning(results),
-        "summary": _means(summary[is_value]),
-        "shares": _means(summary[~is_value]),
+        "summary": _means(summary[is_value], ["clusters"]),
+        "shares": _means(summary[~is_value], ["clusters", "n", "scored"]),
         "differences": _differences(values),
         "support": _support(results),
         "clusters": summary["clusters"].max(),
@@ -117,8 +117,8 @@ def _warning(results: Results) -> str:
     return f"{WITHOUT_JUDGE} This is said of {', '.join(metrics)}." if metrics else ""
 
 
-def _means(summary: pd.DataFrame) -> str:
-    return _table(means_table(summary).drop(columns="clusters", errors="ignore"))
+def _means(summary: pd.DataFrame, left_out: Sequence[str]) -> str:
+    return _table(means_table(summary).drop(columns=left_out, errors="ignore"))
 
 
 def _differences(values: pd.DataFrame) -> str:
