@@ -14,7 +14,6 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from ..metrics import answer_scores, reference_scores, weighted_sum
-from ..results import Place
 from ..terminal import visible
 from ..types import WITHOUT_JUDGE, Scores, rendered
 
@@ -86,7 +85,7 @@ def marked(result: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
-def _with_facts(points: Iterable[str], facts: Mapping[Place, str]) -> list[str]:
+def _with_facts(points: Iterable[str], facts: Mapping[tuple[int, int, int], str]) -> list[str]:
     """The points with the facts, written from the last one on so that the places stay right."""
     with_facts = list(points)
     for (i, start, end), fact in sorted(facts.items(), reverse=True):
