@@ -270,12 +270,12 @@ def compare_files(args: Namespace) -> int:
     A difference is a minus b. Answers are joined by triplet and model. The column "higher" names
     the file, or the model, with the higher mean where the difference is clear.
     """
-    from .analysis.compare import compare_results, comparison_text
+    from .analysis.compare import compare_results, comparison_text, warning_of
 
     tables = compare_results(args.a, args.b, metric=args.metric, cluster=args.cluster)
     if args.json:
         rows = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}
-        print(json.dumps(rows))
+        print(json.dumps(rows | {"warning": warning_of(tables)}))
     else:
         print(comparison_text(tables, args.a, args.b))
     return 0
