@@ -11,6 +11,11 @@ Scores = tuple[float | None, ...]  # in [0, 1]; None = unscored
 # None where the judge's choice could not be read.
 Match = tuple[int | None, ...]
 Signature = dict[str, str]  # everything that can change a value, by name: stages, judge, decoding
+# What every exit says where the signature of its results names no judge.
+WITHOUT_JUDGE = (
+    "No judge was asked: these values compare words and figures, not meaning. Do not choose "
+    "between versions by them alone."
+)
 
 
 class InputError(ValueError):
