@@ -12,7 +12,11 @@ from ems.local.words import FIGURE_LOSS, NUMBER_WEIGHT, UNKNOWN_WEIGHT, word_ove
 
 
 def texts_of(figures):
-    return [[figure.text for figure in of_point] for of_point in figures]
+    return [texts_of_point(of_point) for of_point in figures]
+
+
+def texts_of_point(figures):
+    return [figure.text for figure in figures]
 
 
 @pytest.mark.parametrize(
@@ -27,7 +31,7 @@ def texts_of(figures):
 )
 def test_figures_are_given_as_printed_and_with_their_place(point, printed):
     (figures,) = figures_of([point])
-    assert [figure.text for figure in figures] == printed
+    assert texts_of_point(figures) == printed
     assert [point[figure.start : figure.end] for figure in figures] == printed
 
 
