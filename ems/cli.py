@@ -35,15 +35,6 @@ def none_or(kind: Callable[[str], float]) -> Callable[[str], float | None]:
     return number
 
 
-class _Once(argparse.Action):
-    """An option that is refused when it is given twice; of others the last value counts."""
-
-    def __call__(self, parser: Any, args: Any, value: Any, option: str | None = None) -> None:
-        if getattr(args, self.dest) is not None:
-            raise InputError(f"{option} is given twice; run the command once for each")
-        setattr(args, self.dest, value)
-
-
 # --- options of several commands ---
 
 _JSON: _Options = {"--json": {"action": "store_true", "help": "print JSON in place of a text"}}
@@ -68,7 +59,6 @@ EVALUATOR_OPTIONS: _Options = {
         "help": "the model that judges; default none: no model is asked",
     },
     "--scorer": {
-        "action": _Once,
         "metavar": "|".join([*SCORERS, "IMPORT:PATH"]),
         "help": "what gives the scores; default llm with a judge, local without one. "
         + "; ".join(f"{name}: {scorer.about}" for name, scorer in SCORERS.items()),
@@ -194,12 +184,11 @@ EVALUATE_OPTIONS: _Options = {
         "help": "the file to write; it changes only when every answer has a result",
     },
     "--support": {
-        "choices": ("llm", "numbers"),
-        "help": "look in the context for each answer point (llm: the judge does), or for its "
-        "numbers",
+        "choices": ("llm",),
+        "help": "the judge looks in the context for each answer point",
     },
     "--metric": {
-        "action": _Once,
+        "action": "append",
         "metavar": "IMPORT:PATH",
         "help": "your own metric in place of a scorer: a function from references and answers to "
         "values",
@@ -226,11 +215,7 @@ COMPARE_OPTIONS: _Options = {
         "nargs": "?",
         "help": "the second file of results: differences are a minus b",
     },
-    "--metric": {
-        "action": _Once,
-        "metavar": "NAME",
-        "help": "the metric to compare; default all that both have",
-    },
+    "--metric": {"metavar": "NAME", "help": "the metric to compare; default all that both have"},
 }
 AGREE_OPTIONS: _Options = {
     "results": {

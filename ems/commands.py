@@ -57,14 +57,19 @@ def evaluate_files(args: Namespace) -> int:
     """
     recordings = args.judge_settings.get("recorded", [])
     _check_output(args.output, args.triplets, args.answers, args.store, *recordings)
-    if args.metric:
-        _check_own_metric(args)
+    if args.metric and (
+        len(args.metric) > 1 or args.scorer or args.judge != "none" or args.stage_settings
+    ):
+        raise InputError(
+            "--metric takes the place of a judge, a scorer and its stages: give one --metric and "
+            "leave their options out; evaluate once for each"
+        )
     judge = _judge(args)
     if args.metric:
-        evaluator: Any = OwnMetric(args.metric)
+        evaluator: Any = OwnMetric(args.metric[0])
     else:
         settings = _stages(args)
-        if args.support == "llm" and args.scorer == "local":
+        if args.support and args.scorer == "local":
             settings.pop("prompts", None)  # they are those of the support check alone
         evaluator = build(judge, args.scorer, **settings)
     results = _results(args, judge, evaluator)
@@ -78,20 +83,6 @@ def evaluate_files(args: Namespace) -> int:
     write_jsonl(args.output, _lines(results, rows, reasons))
     _print_summary(args, judge, rows, results, _warning(evaluator))
     return _status(rows, reasons, evaluator.failures)
-
-
-def _check_own_metric(args: Namespace) -> None:
-    """InputError for an option that has no effect on a metric of the user's own."""
-    options = list(args.stage_settings)
-    if args.scorer:
-        options.append("scorer")
-    if args.judge != "none":
-        options.append("judge")
-    for name in options:
-        raise InputError(
-            f"--metric takes the place of a scorer and its stages: leave --{name.replace('_', '-')} "
-            "out, or evaluate twice"
-        )
 
 
 def _judge(args: Namespace) -> LLMJudge | None:
@@ -124,14 +115,14 @@ def _stages(args: Namespace) -> dict[str, Any]:
 
 def _results(args: Namespace, judge: LLMJudge | None, evaluator: Any) -> Iterable[Any]:
     """The results one after the other; a list where points are checked against the documents."""
-    from .support.supporter import check_by_judge, check_numbers
+    from .support.supporter import check_by_judge
 
     if args.support and not hasattr(evaluator, "extractor"):
         raise InputError(
             "--support checks points, and this scorer or metric has none; leave it out"
         )
-    if args.support == "llm" and judge is None:
-        raise InputError("--support llm asks a judge; name one, or give --support numbers")
+    if args.support and judge is None:
+        raise InputError("--support llm asks a judge; name one, or leave it out")
     triplets = _triplets(args)
     answers, n_answers = _answers(args, triplets)
     if args.scheduler:
@@ -140,22 +131,21 @@ def _results(args: Namespace, judge: LLMJudge | None, evaluator: Any) -> Iterabl
         # A total makes a progress bar, which a dry run does not need.
         planned = judge is not None and judge.mode == "plan"
         results = evaluator.stream(triplets, answers, None if planned else n_answers)
-    if not args.support:
+    if judge is None or not args.support:
         return results
     contexts = {triplet.id: triplet.context or "" for triplet in triplets}
-    if judge is None or args.support == "numbers":
-        return check_numbers(list(results), contexts)
     return check_by_judge(list(results), contexts, judge, _stages(args).get("prompts"))
 
 
 def _triplets(args: Namespace) -> list[Triplet]:
-    """The triplets, without their contexts where these are not needed: they are long."""
+    """The triplets; without --support only the numbers of their contexts, which may be long."""
     from .data import records
+    from .local.figures import numbers_alone
 
     triplets = []
     for triplet in records(args.triplets, Triplet):
-        if not args.support:
-            triplet = replace(triplet, context=None)
+        if triplet.context and not args.support:
+            triplet = replace(triplet, context=numbers_alone(triplet.context))
         triplets.append(triplet)
     return triplets
 

@@ -44,8 +44,13 @@ class Triplet:
     group: str  # what observations are clustered by: the company, or the claim's document
     question: str
     reference: str  # the long-form reference answer
-    context: str | None = None  # the document the question is about; never needed for scoring
+    context: str | None = None  # the document the question is about; no score depends on it
     points: tuple[GivenPoint, ...] = ()
+
+    @property
+    def reference_text(self) -> str:
+        """The reference; where points are given in place of it, these."""
+        return self.reference or "\n".join(point.text for point in self.points)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """An assertion for promptfoo with a component for each reference point, which its table shows."""
 
+from math import isnan
 from typing import Any
 
 from ..analysis.view import COVERED, alignment_rows
@@ -18,39 +19,22 @@ def get_assert(output: str, context: dict[str, Any]) -> dict[str, Any]:
     variables = context["vars"]
     if "reference" not in variables:
         raise InputError(f"the test's vars need a 'reference', got {', '.join(variables)}")
-    question = variables.get("question", "")
     threshold = config.pop("threshold", None)
-    result = evaluator(**config).score(variables["reference"], output, question).to_dict()
-    if "judge" in result["signature"]:
-        default = 0.5
-        grade, reason = _by_judge(result)
-    else:
-        default = 1.0
-        grade, reason = _by_figures(result)
+    result = evaluator(**config).score(
+        variables["reference"], output, variables.get("question", "")
+    )
+    default, grade, name = 0.5, result.recall, "recall"
+    if "judge" not in result.signature:
+        default, grade = 1.0, result.figures.ans.share
+        name = f"{WITHOUT_JUDGE} The share of the output's figures that the reference has:"
+    fields = result.to_dict()
     return {
-        "pass": grade is not None and grade >= (default if threshold is None else threshold),
-        "score": grade or 0.0,
-        "reason": reason,
-        "namedScores": {part: result[part] for part in METRIC_PARTS if result[part] is not None},
-        "componentResults": _components(result),
+        "pass": grade >= (default if threshold is None else threshold),
+        "score": 0.0 if isnan(grade) else grade,
+        "reason": "; ".join(filter(None, [f"{name} {grade:.2f}", result.reason])),
+        "namedScores": {part: fields[part] for part in METRIC_PARTS if fields[part] is not None},
+        "componentResults": _components(fields),
     }
-
-
-def _by_judge(result: dict[str, Any]) -> tuple[float | None, str]:
-    """Recall, None where it is unscored, and a text that says so."""
-    recall = result["recall"]
-    if recall is None:
-        return None, f"unscored: {result['reason']}"
-    return recall, f"recall {recall:.2f}"
-
-
-def _by_figures(result: dict[str, Any]) -> tuple[float | None, str]:
-    """The share of the output's figures that the reference has, None without figures; as above."""
-    figures = result["figures"]["ans"]
-    if not figures["count"]:
-        return None, f"unscored: the output has no figure. {WITHOUT_JUDGE}"
-    text = f"{figures['shared']} of {figures['count']} figures are in the reference"
-    return figures["shared"] / figures["count"], f"{text}. {WITHOUT_JUDGE}"
 
 
 def _components(result: dict[str, Any]) -> list[dict[str, Any]]:
