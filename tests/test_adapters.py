@@ -10,7 +10,7 @@ import pytest
 from doubles import judge_of, text_of
 from loopback import Loopback
 
-from ems.types import InputError
+from ems.types import WITHOUT_JUDGE, InputError
 
 REFERENCE, ANSWER = "Revenue rose 6%. Margin was 46%.", "Revenue rose 6%. The outlook is good."
 LOST = "Nobody can read this."
@@ -187,7 +187,19 @@ def test_promptfoo_has_a_component_for_each_reference_point(server, monkeypatch)
     assert json.loads(json.dumps(result)) == result
     lost = graded(LOST, judge="m", scorer="coverage", threshold=0)
     assert (lost["pass"], lost["score"], lost["namedScores"]) == (False, 0.0, {})
-    assert lost["reason"] == "unscored: the points of a side could not be read"
+    assert lost["reason"] == "recall nan; the points of a side could not be read"
+
+
+def test_promptfoo_without_a_judge_grades_the_figures_of_the_output_and_warns():
+    result = graded("Revenue fell 6%.")
+    assert (result["pass"], result["score"]) == (True, 1.0)
+    assert result["reason"].startswith(WITHOUT_JUDGE)
+    wrong = graded("Revenue rose 6%. Margin was 64%.")
+    assert (wrong["pass"], wrong["score"]) == (False, 0.5)
+    assert graded("Revenue rose 6%. Margin was 64%.", threshold=0.5)["pass"]
+    for output in ("", "Revenue rose."):
+        without_figures = graded(output, threshold=0)
+        assert (without_figures["pass"], without_figures["score"]) == (False, 0.0)
 
 
 def test_promptfoo_shows_the_answer_point_beside_and_refuses_what_it_does_not_know():
