@@ -14,6 +14,7 @@ from ems.types import WITHOUT_JUDGE, InputError
 
 REFERENCE, ANSWER = "Revenue rose 6%. Margin was 46%.", "Revenue rose 6%. The outlook is good."
 LOST = "Nobody can read this."
+MISSING = r"1: Margin was \[46%: not in the\s+missing"  # a point in the text of a result
 
 
 def judge(body):
@@ -117,7 +118,8 @@ def test_inspect_has_means_with_clustered_errors_and_leaves_unscored_samples_out
     clusters = (0.5 + 1 - 2 * mean) ** 2 + (1 - mean) ** 2
     assert recall["stderr"].value == pytest.approx(math.sqrt(clusters * 2 / (2 - 1)) / 3)
     first, last = (log.samples[i].scores["ems_scorer"] for i in (0, 3))
-    assert re.search(r"1: Margin was 46%\.\s+missing", first.explanation)
+    assert re.search(MISSING, first.explanation)
+    assert WITHOUT_JUDGE not in first.explanation
     assert (first.metadata["group"], first.metadata["question"], first.metadata["unscored"]) == (
         "a",
         "How was it?",
@@ -132,7 +134,10 @@ def test_inspects_grader_asks_at_once_and_is_needed(inspect_run, server):
     inspect_run((ANSWER, {"group": "a"}), scorer="llm")
     assert server.peak > 1
     assert "grader" in str(inspect_run((ANSWER, {"group": "a"}), roles=False).error)
-    assert inspect_run((ANSWER, {"group": "a"}), roles=False, scorer="local").status == "success"
+    log = inspect_run((ANSWER, {"group": "a"}), roles=False, scorer="local")
+    assert log.status == "success"
+    explanation = " ".join(log.samples[0].scores["ems_scorer"].explanation.split())
+    assert explanation.startswith(f"```text {WITHOUT_JUDGE}")
     assert "needs a 'group'" in inspect_run((ANSWER, {}), scorer="local").error.message
 
 
@@ -161,7 +166,7 @@ def test_mlflow_has_three_feedbacks_and_an_error_where_unscored(server, tmp_path
     frame = done.result_df.set_index("response")
     for part in ("recall", "precision", "f1"):
         assert frame.loc[ANSWER, f"{part}/value"] == 0.5
-        assert re.search(r"1: Margin was 46%\.\s+missing", frame.loc[ANSWER, f"{part}/rationale"])
+        assert re.search(MISSING, frame.loc[ANSWER, f"{part}/rationale"])
         assert "could not be read" in frame.loc[LOST, f"{part}/error_message"]
 
 
