@@ -181,7 +181,7 @@ def test_figures_are_marked_in_the_text_with_the_text_that_lacks_them():
     assert 'title="$4.82 billion is not in the answer">$4.82 billion</span>, up 7%.' in page
     assert 'title="7% is not in the reference, not in the document">7%</span> to' in page
     assert 'title="4 is not in the document">4</span>.' in page
-    assert (page.count("underline wavy"), page.count("3px dotted")) == (2, 2)
+    assert (page.count("underline wavy"), page.count("outline:2px dotted")) == (2, 2)
     assert "does not say that the texts contradict each other" in text
     assert "Wavy line" in page
     assert "Wavy line" not in as_html(covered().to_dict())

@@ -28,7 +28,7 @@ LEGEND = (
     "other figure: words of the point are in the other text, and one of its figures is not. A "
     "marked figure is a fact about numbers: it does not say that the texts contradict each other."
 )
-LEGEND_OF_LINES = "Wavy line: the other text lacks the figure. Dotted line: the document lacks it."
+LEGEND_OF_LINES = "Wavy line: the other text lacks the figure. Dotted box: the document lacks it."
 # By what made the scores: from which score on a point is "covered", and up to which "missing".
 LIMITS = {"pairs": (0.5, 0.0), "judge": (0.5, 0.2), "words": (0.6, 0.2)}
 # The edge of each word's cells, in Okabe and Ito's colours, which every colour vision tells apart.
@@ -43,11 +43,11 @@ _EDGES = {
 }
 _CELL_STYLE = "text-align:left;vertical-align:top;overflow-wrap:anywhere;padding:2px 8px"
 _WARNING_STYLE = "border:3px solid #D55E00;padding:6px 10px;font-weight:bold"
-# The line under a figure, by the text that lacks it.
+# The line at a figure, by the text that lacks it.
 _LINES = {
     "answer": "text-decoration:underline wavy #D55E00",
     "reference": "text-decoration:underline wavy #D55E00",
-    "document": "border-bottom:3px dotted #CC79A7",
+    "document": "outline:2px dotted #CC79A7",
 }
 _MARKED = 10_000  # characters of a point in which figures are marked
 _WIDTH = 100  # characters of a terminal's line

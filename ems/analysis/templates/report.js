@@ -58,7 +58,8 @@ function filtered() {                      // the answers that pass all filters 
 function sortValue(answer) {
   if (state.sort === "model") return report.models[answer.model];
   if (state.sort === "question") return report.questions[answer.question][0];
-  return state.sort === "missed" ? answer.missed : answer.values[state.sort];
+  if (state.sort === "missed" || state.sort === "other_figures") return answer[state.sort];
+  return answer.values[state.sort];
 }
 
 function compare(one, other) {          // what has no value stands last in either direction
@@ -131,12 +132,12 @@ const onlyWide = (i, all) => (i < all.length - 1 ? " wide-only" : "");      // a
 function drawHead() {
   const values = report.parts[state.metric].map((part, i, all) => [TITLES[part], part, `score${onlyWide(i, all)}`]);
   const columns = [["Model", "model", "model"], ["Question", "question", ""], ...values,
-    ["Missed", "missed", "score wide-only"]];
+    ["Other figures", "other_figures", "score figures wide-only"], ["Missed", "missed", "score wide-only"]];
   $("table").tHead.replaceChildren(put(make("tr"), ...columns.map(([title, key, name]) => {
     const head = make("th", name), button = make("button", "", title);
     head.dataset.key = key;
     button.addEventListener("click", () => {
-      Object.assign(state, { down: state.sort === key ? !state.down : key === "missed", sort: key });
+      Object.assign(state, { down: state.sort === key ? !state.down : key === "missed" || key === "other_figures", sort: key });
       draw();
     });
     return put(head, button);
@@ -155,7 +156,8 @@ function answerRow(answer) {
   const missed = make("td", "number wide-only", points ? `${answer.missed} of ${points}` : "–");
   if (answer.unscored) missed.append(make("small", "", `${answer.unscored} unscored`));
   const question = put(make("span", "question"), ...named("small", answer));
-  put(row, put(make("td"), open), put(make("td"), question), ...scores, missed);
+  const figures = make("td", "number wide-only", answer.other_figures ?? "–");
+  put(row, put(make("td"), open), put(make("td"), question), ...scores, figures, missed);
   row.addEventListener("click", () => toggle(row, open, answer));
   if (answer === state.linked) queueMicrotask(() => { toggle(row, open, answer); row.scrollIntoView(); });
   return row;
@@ -210,7 +212,7 @@ function marked(text, figures) {        // a text with its figures that another 
   const piece = (start, end) => letters.slice(start, end).join("");
   let end = 0;
   for (const [start, stop, fact] of figures) {
-    const figure = make("span", fact.replace(/,? ?not in the /g, " lacked-by-"), piece(start, stop));
+    const figure = make("span", fact.replaceAll("not in the ", "lacked-by-").replace(",", ""), piece(start, stop));
     figure.title = `${figure.textContent} is ${fact}`;
     pieces.push(piece(end, start), figure);
     end = stop;
