@@ -14,7 +14,7 @@ from ems.types import WITHOUT_JUDGE, InputError
 
 REFERENCE, ANSWER = "Revenue rose 6%. Margin was 46%.", "Revenue rose 6%. The outlook is good."
 LOST = "Nobody can read this."
-MISSING = r"1: Margin was \[46%: not in the\s+missing"  # a point in the text of a result
+MISSING = r"1: Margin was \[46%: not in the answer\]\.\s+missing"  # in the text of a result
 
 
 def judge(body):
