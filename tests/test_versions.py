@@ -18,6 +18,7 @@ FOLDER = ROOT / "data" / "versions"
 TRIPLETS = ems.load_triplets(FOLDER / "triplets.jsonl")
 ANSWERS = ems.load_answers(FOLDER / "answers.jsonl")
 RIGHT, WRONG, SHORT = "reworded", "wrong figures", "short"
+VERSION = f"{RIGHT}|{WRONG}|{SHORT}"
 
 
 @pytest.fixture(scope="module")
@@ -130,18 +131,25 @@ def test_the_report_warns_before_its_first_table_and_on_the_screen(results_file,
     assert not last_cells & {RIGHT, WRONG, SHORT, f"{WRONG}, in figures"}
 
 
+def winners(text):
+    """What the column `higher` says, by metric, part and pair of versions."""
+    row = re.compile(
+        rf"(Coverage\(local\)|Figures) +(\w+) +({VERSION}) +({VERSION}) .*"
+        rf"(not clear|(?:{VERSION})(?: \(worse\))?(?:, in \w+)?) +12 +12"
+    )
+    return {found.groups()[:4]: found[5] for found in map(row.search, text.splitlines()) if found}
+
+
 def test_a_comparison_names_the_wrong_version_in_words_alone(results_file, capsys):
     assert main(["compare", results_file]) == 0
     text = capsys.readouterr().out
-    assert WITHOUT_JUDGE in text
-    winners = {"Coverage(local)": set(), "Figures": set()}
-    for line in text.splitlines():
-        metric = line.split()[0]
-        if metric in winners:
-            winners[metric].update(re.findall(r"(reworded|wrong figures|short), in", line))
-            assert not re.search(rf"({RIGHT}|{WRONG}|{SHORT}) +12 +12", line)
-    assert winners["Coverage(local)"] == {RIGHT, WRONG, SHORT}
-    assert winners["Figures"] == {RIGHT, SHORT}
+    assert text.endswith(f"{WITHOUT_JUDGE}\n")
+    higher = winners(text)
+    assert higher["Coverage(local)", "F1", WRONG, RIGHT] == f"{WRONG}, in words"
+    for part in ("Recall", "Precision"):
+        assert higher["Figures", part, WRONG, RIGHT] == f"{RIGHT}, in figures"
+    assert higher["Figures", "Precision", WRONG, SHORT] == f"{SHORT}, in figures"
+    assert not set(higher.values()) & {RIGHT, WRONG, SHORT}
     assert main(["compare", results_file, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["warning"] == WITHOUT_JUDGE
 
@@ -150,13 +158,13 @@ def test_one_version_a_file_is_compared_with_the_same_warning(results_file, tmp_
     files = {}
     with open(results_file, encoding="utf-8") as file:
         lines = file.readlines()
-    for model in (RIGHT, WRONG):
-        files[model] = tmp_path / f"{model}.jsonl"
+    for name, model in (("right", RIGHT), ("wrong", WRONG)):
+        files[name] = str(tmp_path / f"{name}.jsonl")
         own = [line.replace(model, "system") for line in lines if f'"model": "{model}"' in line]
-        files[model].write_text("".join(own))
-    assert main(["compare", str(files[RIGHT]), str(files[WRONG])]) == 0
+        (tmp_path / f"{name}.jsonl").write_text("".join(own))
+    assert main(["compare", files["right"], files["wrong"]]) == 0
     text = capsys.readouterr().out
-    assert WITHOUT_JUDGE in text
-    assert re.search(rf"Coverage\(local\) .*{WRONG}\.jsonl, in words", text)
-    assert re.search(rf"Figures .*{RIGHT}\.jsonl, in figures", text)
-    assert not re.search(rf"Figures .*{WRONG}\.jsonl, in figures", text)
+    assert text.endswith(f"{WITHOUT_JUDGE}\n")
+    assert re.search(r"Coverage\(local\) .* F1 .*wrong\.jsonl, in words", text)
+    assert len(re.findall(r"Figures .*right\.jsonl, in figures", text)) == 2
+    assert not re.search(r"Figures .*wrong\.jsonl, in figures", text)
