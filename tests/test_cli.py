@@ -75,6 +75,8 @@ def test_evaluate_writes_a_line_an_answer_and_shows_means_first(evaluate_command
         "Precision",
         "Recall",
         "F1",
+        "Missing",
+        "Refused",
         "n",
         "clusters",
         "scored",
@@ -110,11 +112,9 @@ def test_results_go_on_to_the_report_the_comparison_and_the_agreement_with_their
     capsys.readouterr()
     assert main(["compare", out, out, "--json"]) == 0
     parts = json.loads(capsys.readouterr().out)["parts"]
-    assert {(row["part"], row["difference"], row["clusters"]) for row in parts} == {
-        ("F1", 0, 4),
-        ("Precision", 0, 4),
-        ("Recall", 0, 4),
-    }
+    assert {row["part"] for row in parts} == {"F1", "Precision", "Recall", "Missing", "Refused"}
+    assert {row["metric"] for row in parts} == {"Coverage(local)", "Figures"}
+    assert {(row["difference"], row["clusters"]) for row in parts} == {(0, 4)}
     assert check_refused(["compare", out, out, "--metric", "nonsense"], capsys, "nonsense")
     assert check_refused(["compare", out], capsys, "one file needs two models")
     with open(tmp_path / "labels.csv", "w", newline="") as file:
