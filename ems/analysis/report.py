@@ -24,7 +24,7 @@ from ..io import write_file
 from ..support.supporter import support_table
 from ..terminal import visible
 from ..types import WITHOUT_JUDGE, InputError, rendered
-from .frames import in_order, to_frame
+from .frames import TABLE1_PARTS, in_order, to_frame
 from .stats import MIN_CLUSTERS, paired_table, summarise
 from .tables import means_table, pairs_table, percent, shortened
 from .view import (
@@ -39,7 +39,6 @@ from .view import (
 )
 
 TEMPLATES = Path(__file__).parent / "templates"
-VALUE_PARTS = ("Score", "Precision", "Recall", "F1")  # the others are shares of points and answers
 VALUE_FIELDS = ("recall", "precision", "f1", "value")
 # Per cent of K-QA's claims called covered, in part and missing that physicians found in the answer.
 # The limits were chosen there and, for words, on FinanceBench's answers.
@@ -60,7 +59,7 @@ def save_report(results: Results, path: str | Path, values: pd.DataFrame | None 
     shown = to_frame(results)
     values = shown if values is None else values
     summary = summarise(values)
-    is_value = summary["part"].isin(VALUE_PARTS)
+    is_value = summary["part"].isin(TABLE1_PARTS)
     style, script = _template("report.css"), _template("report.js")
     fields = {
         "style": style,
@@ -125,7 +124,7 @@ def _differences(values: pd.DataFrame) -> str:
     """The models two by two, as texts; "" for one model alone, and for more than five."""
     if not 2 <= values["model"].nunique() <= 5:
         return ""
-    is_shown = values["part"].isin([*VALUE_PARTS, "Contradicted"])
+    is_shown = values["part"].isin([*TABLE1_PARTS, "Contradicted"])
     pairs = pairs_table(paired_table(values[is_shown]))
     return _table(pairs[["a", "b", "metric", "part", "difference", "higher", "p_holm"]])
 
