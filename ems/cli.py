@@ -184,11 +184,11 @@ EVALUATE_OPTIONS: _Options = {
         "help": "the file to write; it changes only when every answer has a result",
     },
     "--support": {
-        "choices": ("llm", "numbers"),
-        "help": "look in the context for each answer point (llm: the judge does), or for its "
-        "numbers",
+        "choices": ("llm",),
+        "help": "the judge looks in the context for each answer point",
     },
     "--metric": {
+        "action": "append",
         "metavar": "IMPORT:PATH",
         "help": "your own metric in place of a scorer: a function from references and answers to "
         "values",

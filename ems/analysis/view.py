@@ -7,31 +7,43 @@ what could steer a terminal or a browser is replaced or escaped.
 from __future__ import annotations
 
 import html
+import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from ..metrics import answer_scores, reference_scores, weighted_sum
 from ..terminal import visible
-from ..types import Scores, rendered
+from ..types import WITHOUT_JUDGE, Scores, rendered
 
 # What a score says of a point. "missing" is said of a reference point only, "not in the reference"
-# of an answer point only.
+# of an answer point only. "other figure" is said in place of "covered" and "in part" where words
+# alone hold a point and the other text lacks one of its figures.
 COVERED, IN_PART, MISSING, CONTRADICTED = "covered", "in part", "missing", "contradicted"
-EXTRA, UNSCORED = "not in the reference", "unscored"
+EXTRA, UNSCORED, OTHER_FIGURE = "not in the reference", "unscored", "other figure"
+LEGEND = (
+    "other figure: words of the point are in the other text, and one of its figures is not. A "
+    "marked figure is a fact about numbers: it does not say that the texts contradict each other. "
+    "In HTML a dotted frame says that the document lacks the figure."
+)
+# A mark as `marked` writes it: a figure, and which texts lack it.
+_MARK = re.compile(r"\[([^][]+): (not in the (?:answer|reference|document)(?: or the document)?)\]")
+_MARKED = 10_000  # characters of a point in which figures are marked
 # By what made the scores: from which score on a point is "covered", and up to which "missing".
 LIMITS = {"pairs": (0.5, 0.0), "judge": (0.5, 0.2), "words": (0.6, 0.2)}
 # The edge of each word's cells, in Okabe and Ito's colours, which every colour vision tells apart.
 _EDGES = {
     COVERED: "4px solid #0072B2",
     IN_PART: "4px dashed #0072B2",
+    OTHER_FIGURE: "6px double #E69F00",
     MISSING: "5px double #D55E00",
     CONTRADICTED: "8px solid #D55E00",
     EXTRA: "5px dotted #CC79A7",
     UNSCORED: "4px dashed #888888",
 }
 _CELL_STYLE = "text-align:left;vertical-align:top;overflow-wrap:anywhere;padding:2px 8px"
+_WARNING_STYLE = "border:3px solid #D55E00;padding:6px 10px;font-weight:bold"
 _WIDTH = 100  # characters of a terminal's line
 
 
@@ -54,6 +66,35 @@ def _side_scores(result: Mapping[str, Any]) -> tuple[Scores, Scores]:
     return ref_score, answer_scores(result["match"], ref_score, len(result["ans_points"]))
 
 
+def marked(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The result, with marks in its points at the figures that another text lacks.
+
+    A mark states a fact: "[7%: not in the reference]".
+    """
+    figures = result.get("figures")
+    if not figures or "ref_points" not in result:
+        return result
+    ref_facts = dict.fromkeys(figures["ref"]["lacking"], "not in the answer")
+    extra, undocumented = figures["ans"]["lacking"], figures["not_in_document"] or ()
+    ans_facts = dict.fromkeys(extra, EXTRA) | dict.fromkeys(undocumented, "not in the document")
+    ans_facts |= dict.fromkeys(set(extra).intersection(undocumented), f"{EXTRA} or the document")
+    return {
+        **result,
+        "ref_points": _with_facts(result["ref_points"], ref_facts),
+        "ans_points": _with_facts(result["ans_points"], ans_facts),
+    }
+
+
+def _with_facts(points: Iterable[str], facts: Mapping[tuple[int, int, int], str]) -> list[str]:
+    """The points with the facts, written from the last one on so that the places stay right."""
+    with_facts = list(points)
+    for (i, start, end), fact in sorted(facts.items(), reverse=True):
+        if end <= _MARKED:
+            point = with_facts[i]
+            with_facts[i] = f"{point[:start]}[{point[start:end]}: {fact}]{point[end:]}"
+    return with_facts
+
+
 def alignment_rows(result: Mapping[str, Any]) -> Iterator[AlignmentRow]:
     """Every reference point, then answer points: each with its score and what the score says.
 
@@ -61,6 +102,7 @@ def alignment_rows(result: Mapping[str, Any]) -> Iterator[AlignmentRow]:
     all. A result without points has no rows.
     """
     ref_score, ans_score = _side_scores(result)
+    ref_others, ans_others = _other_figures(result)
     is_paired = "match" in result
     partners = result.get("match") or result.get("nearest") or [-1] * len(ref_score)
     weights = result.get("ref_weights") or [1.0] * len(ref_score)
@@ -68,6 +110,8 @@ def alignment_rows(result: Mapping[str, Any]) -> Iterator[AlignmentRow]:
         ans = None if partner == -1 else partner
         is_contradicted = i in result.get("contradicted", ())
         word = _word(result, ref_score[i], is_contradicted, MISSING)
+        if word in (COVERED, IN_PART) and (i in ref_others or (is_paired and ans in ans_others)):
+            word = OTHER_FIGURE
         is_hint = not is_paired and ans is not None
         yield AlignmentRow(i, ans, word, ref_score[i], weights[i], is_hint)
     weights = result.get("ans_weights") or [1.0] * len(ans_score)
@@ -76,6 +120,8 @@ def alignment_rows(result: Mapping[str, Any]) -> Iterator[AlignmentRow]:
             continue
         is_contradicted = j in result.get("ans_contradicted", ())
         word = _word(result, score, is_contradicted, EXTRA)
+        if word in (COVERED, IN_PART) and j in ans_others:
+            word = OTHER_FIGURE
         yield AlignmentRow(None, j, word, score, weights[j])
 
 
@@ -100,6 +146,18 @@ def _word(
     return IN_PART if score > missing else if_absent
 
 
+def _other_figures(result: Mapping[str, Any]) -> tuple[set[int], set[int]]:
+    """The points of each side that have a figure which the other side lacks.
+
+    None where a judge was asked: it has read the figures.
+    """
+    figures = result.get("figures")
+    if not figures or "judge" in result["signature"]:
+        return set(), set()
+    ref, ans = figures["ref"]["lacking"], figures["ans"]["lacking"]
+    return {i for i, _, _ in ref}, {j for j, _, _ in ans}
+
+
 def support_line(result: Mapping[str, Any], point: int | None) -> str:
     """What the document says of an answer point, in one line; "" where nothing is known."""
     if point is None or not result.get("support"):
@@ -108,8 +166,6 @@ def support_line(result: Mapping[str, Any], point: int | None) -> str:
     line = support["label"] or support["reason"]
     if not line:
         return ""
-    if support["missing"]:
-        line += f"; not found: {', '.join(support['missing'])}"
     if support["quote"]:
         line += f"; passage {support['passage']}: {support['quote']}"
     return visible(f"document: {line}", 250)
@@ -130,6 +186,11 @@ def arithmetic(result: Mapping[str, Any]) -> list[str]:
         division = f"{total:.2f} / {weight:.4g} = " if weight else ""
         value = "no value" if result[name] is None else f"{result[name]:.3f}"
         lines.append(f"{name} = {division}{value}")
+    if figures := result.get("figures"):
+        in_answer = "figures: {shared} of {count} of the reference are in the answer"
+        in_reference = "figures: {shared} of {count} of the answer are in the reference"
+        lines.append(in_answer.format(**figures["ref"]))
+        lines.append(in_reference.format(**figures["ans"]))
     if result["unscored"] or result["reason"]:
         lines.append(f"unscored: {result['unscored']}. {visible(result['reason'], 200)}".strip())
     return lines
@@ -140,7 +201,14 @@ def _head(result: Mapping[str, Any]) -> str:
     name = f"{visible(result['model'], 45)} on {visible(result['triplet_id'], 45)}"
     question = visible(result["question"], 300)
     signature = visible(rendered(result["signature"]))
-    return "\n".join([name, question, *arithmetic(result), signature])
+    lines = [name, question, *arithmetic(result), signature]
+    if result.get("figures"):
+        lines.append(LEGEND)
+    return "\n".join(lines)
+
+
+def _warning(result: Mapping[str, Any]) -> str:
+    return "" if "judge" in result["signature"] else WITHOUT_JUDGE
 
 
 def _cells(result: Mapping[str, Any], row: AlignmentRow) -> tuple[str, str, str]:
@@ -148,7 +216,7 @@ def _cells(result: Mapping[str, Any], row: AlignmentRow) -> tuple[str, str, str]
     reference = _point(result["ref_points"], row.ref)
     answer = _point(result["ans_points"], row.ans)
     if row.is_hint:
-        answer = f"(nearest: {visible(answer, 90)})"
+        answer = f"(nearest: {visible(answer, 150)})"
     else:
         answer = f"{answer}\n{support_line(result, row.ans)}".strip()
     score = row.word
@@ -165,7 +233,8 @@ def _point(points: Sequence[str], index: int | None) -> str:
 
 def as_text(result: Mapping[str, Any]) -> str:
     """One answer's values and its alignment for a terminal of 100 columns."""
-    lines = _wrapped(_head(result), _WIDTH)
+    result = marked(result)
+    lines = _wrapped(f"{_warning(result)}\n{_head(result)}", _WIDTH)
     lines.append("-" * _WIDTH)
     lines += _columns("reference", "score", "answer")
     for row in alignment_rows(result):
@@ -192,14 +261,18 @@ def as_html(result: Mapping[str, Any]) -> str:
 
     In a notebook no "$" of a text begins a formula.
     """
+    result = marked(result)
     rows = ""
     for row in alignment_rows(result):
         edge = _EDGES[row.word]
         style = f"{_CELL_STYLE};border-left:{edge};background:{edge[-7:]}30"
         cells = [f'<td style="{style}">{_escaped(cell)}</td>' for cell in _cells(result, row)]
         rows += f"<tr>{''.join(cells)}</tr>"
+    warning = _warning(result)
+    if warning:
+        warning = f'<p style="{_WARNING_STYLE}">{warning}</p>'
     return (
-        '<div class="mathjax_ignore" style="max-width:1100px">'
+        f'<div class="mathjax_ignore" style="max-width:1100px">{warning}'
         f"<p>{_escaped(_head(result))}</p>"
         '<table style="width:100%;table-layout:fixed;border-collapse:separate;'
         'border-spacing:0 4px">'
@@ -208,4 +281,12 @@ def as_html(result: Mapping[str, Any]) -> str:
 
 
 def _escaped(text: str) -> str:
-    return html.escape(text).replace("\n", "<br>")
+    return _MARK.sub(_underlined, html.escape(text)).replace("\n", "<br>")
+
+
+def _underlined(mark: re.Match[str]) -> str:
+    figure, fact = mark.groups()
+    style = "text-decoration:underline wavy #D55E00"
+    if fact.endswith("document"):
+        style += ";outline:2px dotted #CC79A7"
+    return f'<span style="{style}" title="{figure} is {fact}">{figure}</span>'

@@ -2,11 +2,13 @@
 // The tables of answers and of missed points. All text enters the page through textContent, never as HTML.
 
 const PAGE = 100;                       // rows of the table that are drawn at a time
-const SIGNS = { covered: "●", "in part": "◐", missing: "✕", contradicted: "≠", "not in the reference": "○", unscored: "?" };
+const SIGNS = { covered: "●", "in part": "◐", "other figure": "#", missing: "✕", contradicted: "≠", "not in the reference": "○",
+  unscored: "?" };
 const UNMATCHED = "supported, not in the reference";
-// What the document says of an answer point, as the filter of points names it.
-const BY_DOCUMENT = { contradicted: "contradicted by the document", "numbers missing": "numbers not in the document" };
-const FILTERS = ["missing", "contradicted", "unscored", "not in the reference", ...Object.values(BY_DOCUMENT), UNMATCHED];
+const BY_DOCUMENT = "contradicted by the document", NOT_IN_DOCUMENT = "figure not in the document";
+const MARK = /\[([^\][]+): (not in the (?:answer|reference|document)(?: or the document)?)\]/g;      // as view.py writes it
+const FILTERS = ["other figure", "missing", "contradicted", "unscored", "not in the reference", BY_DOCUMENT, NOT_IN_DOCUMENT,
+  UNMATCHED];
 const TITLES = { recall: "Recall", precision: "Precision", f1: "F1", value: "Score" };
 const state = { metric: 0, model: -1, word: "", text: "", sort: "", down: false, shown: PAGE, linked: null };
 const $ = (id) => document.getElementById(id);
@@ -38,12 +40,17 @@ const isMissed = ([ref, , word]) => ref !== null && (word === "missing" || word 
 function prepare(answer) {              // what filters and sorting look at
   answer.searched = report.questions[answer.question].join(" ").toLowerCase();
   answer.missed = answer.rows.filter(isMissed).length;
+  answer.other_figures = answer.ans.flatMap((place) => facts(place)).filter((fact) => fact.includes("reference")).length;
   answer.words = new Set(answer.rows.flatMap((row) => wordsOf(answer, row)));
 }
 
+const facts = (place) => [...report.texts[place].matchAll(MARK)].map(([, , fact]) => fact);
+
 function wordsOf(answer, [, ans, word, , , isHint]) {        // what a row's points are called, as in the filter of points
-  const [label] = (!isHint && answer.support[ans]) || [];
-  return [word, BY_DOCUMENT[label], word === "not in the reference" && label === "supported" ? UNMATCHED : ""];
+  if (isHint) return [word];
+  const [label] = answer.support[ans] || [], lacks = ans === null ? [] : facts(answer.ans[ans]);
+  return [word, label === "contradicted" ? BY_DOCUMENT : "", word === "not in the reference" && label === "supported" ? UNMATCHED : "",
+    lacks.some((fact) => fact.endsWith("document")) ? NOT_IN_DOCUMENT : ""];
 }
 
 function filtered() {                      // the answers that pass all filters but that of points
@@ -55,7 +62,8 @@ function filtered() {                      // the answers that pass all filters 
 function sortValue(answer) {
   if (state.sort === "model") return report.models[answer.model];
   if (state.sort === "question") return report.questions[answer.question][0];
-  return state.sort === "missed" ? answer.missed : answer.values[state.sort];
+  if (state.sort === "missed" || state.sort === "other_figures") return answer[state.sort];
+  return answer.values[state.sort];
 }
 
 function compare(one, other) {          // what has no value stands last in either direction
@@ -96,14 +104,14 @@ function counted(answers) {             // "Reference points: 5 covered, 2 missi
     return parts.length ? `${title}: ${parts.join(", ")}. ` : "";
   };
   return listed("Reference points", ofReference, Object.keys(SIGNS))
-    + listed("Answer points", ofAnswers, ["contradicted", "not in the reference"]);
+    + listed("Answer points", ofAnswers, ["other figure", "contradicted", "not in the reference"]);
 }
 
 function drawMissed() {
   const points = new Map();             // by question and text: by how many answers a point is missed, and scored
   for (const answer of filtered()) {
     for (const row of answer.rows.filter(([ref, , word]) => ref !== null && word !== "unscored")) {
-      const text = answer.ref[row[0]], key = `${answer.question} ${text}`;
+      const text = report.texts[answer.ref[row[0]]].replaceAll(MARK, "$1"), key = `${answer.question} ${text}`;
       const point = points.get(key) ?? { question: answer.question, text, missed: 0, scored: 0 };
       point.scored += 1;
       point.missed += isMissed(row);
@@ -118,7 +126,7 @@ function drawMissed() {
   $("missed").querySelector("tbody").replaceChildren(...most.map(({ question, text, missed, scored }) => {
     const [id, , wording] = report.questions[question], link = make("button", "link", id);
     link.addEventListener("click", () => { $("text").value = id; changed(); });
-    const cells = [`${missed} of ${scored}`, report.texts[text]].map((shown) => make("td", "", shown));
+    const cells = [`${missed} of ${scored}`, text].map((shown) => make("td", "", shown));
     return put(make("tr"), ...cells, put(make("td"), put(make("span", "question"), link, ` ${wording}`)));
   }));
 }
@@ -128,12 +136,12 @@ const onlyWide = (i, all) => (i < all.length - 1 ? " wide-only" : "");      // a
 function drawHead() {
   const values = report.parts[state.metric].map((part, i, all) => [TITLES[part], part, `score${onlyWide(i, all)}`]);
   const columns = [["Model", "model", "model"], ["Question", "question", ""], ...values,
-    ["Missed", "missed", "score wide-only"]];
+    ["Other figures", "other_figures", "score figures wide-only"], ["Missed", "missed", "score wide-only"]];
   $("table").tHead.replaceChildren(put(make("tr"), ...columns.map(([title, key, name]) => {
     const head = make("th", name), button = make("button", "", title);
     head.dataset.key = key;
     button.addEventListener("click", () => {
-      Object.assign(state, { down: state.sort === key ? !state.down : key === "missed", sort: key });
+      Object.assign(state, { down: state.sort === key ? !state.down : key === "missed" || key === "other_figures", sort: key });
       draw();
     });
     return put(head, button);
@@ -152,7 +160,8 @@ function answerRow(answer) {
   const missed = make("td", "number wide-only", points ? `${answer.missed} of ${points}` : "–");
   if (answer.unscored) missed.append(make("small", "", `${answer.unscored} unscored`));
   const question = put(make("span", "question"), ...named("small", answer));
-  put(row, put(make("td"), open), put(make("td"), question), ...scores, missed);
+  const figures = make("td", "number wide-only", points ? answer.other_figures : "–");
+  put(row, put(make("td"), open), put(make("td"), question), ...scores, figures, missed);
   row.addEventListener("click", () => toggle(row, open, answer));
   if (answer === state.linked) queueMicrotask(() => { toggle(row, open, answer); row.scrollIntoView(); });
   return row;
@@ -186,19 +195,30 @@ function alignment(answer) {
 }
 
 function pointRow(answer, [ref, ans, word, score, weight, isHint]) {
-  const row = make("tr", word.replaceAll(" ", "-")), tag = make("td", "own tag"), right = point(ans, answer.ans, isHint);
+  const row = make("tr", word.replaceAll(" ", "-")), tag = make("td", "own tag");
+  const left = point(ref, answer.ref, false), right = point(ans, answer.ans, isHint);
   row.style.setProperty("--share", score ?? 0);
   put(tag, make("span", "sign", SIGNS[word]), ` ${word}${score >= 0.005 ? ` ${score.toFixed(2)}` : ""}`);
   if (weight !== 1) tag.append(" ", make("small", "", `weight ${weight.toPrecision(2)}`));
   const [label, line] = (!isHint && answer.support[ans]) || [];
-  if (report.texts[line]) right.append(make("small", label in BY_DOCUMENT ? "document warns" : "document", report.texts[line]));
-  return put(row, point(ref, answer.ref, false), tag, right);
+  if (report.texts[line]) right.append(make("small", label === "contradicted" ? "document warns" : "document", report.texts[line]));
+  return put(row, left, tag, right);
 }
 
 function point(index, list, isHint) {
   if (index === null) return make("td", "hint none", "–");
   const at = make("span", "at", isHint ? `nearest: ${index}` : index);
-  return put(make("td", isHint ? "hint" : "own"), at, report.texts[list[index]]);
+  return put(make("td", isHint ? "hint" : "own"), at, ...underlined(report.texts[list[index]]));
+}
+
+function underlined(text) {             // a text with its marks as lines; of each figure the title says what lacks it
+  return text.split(MARK).map((piece, i, pieces) => {
+    if (i % 3 === 0) return piece;
+    if (i % 3 === 2) return "";         // the fact, which is in the title
+    const fact = pieces[i + 1], figure = make("span", fact.endsWith("document") ? "figure not-in-document" : "figure", piece);
+    figure.title = `${piece} is ${fact}`;
+    return figure;
+  });
 }
 
 // ---- filters and addresses
