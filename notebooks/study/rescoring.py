@@ -11,7 +11,6 @@ from typing import Any
 
 import pandas as pd
 
-from ems.analysis.frames import to_frame
 from ems.baselines import RAGChecker, bertscore, bleu, rouge
 from ems.coverage import Coverage
 from ems.evaluators import build
@@ -102,7 +101,7 @@ def score_answers(
     results = build().evaluate(triplets, answers)
     by_words = _by_answer("Coverage(local)", results)
     table = table.merge(by_rouge, on=KEYS).merge(by_words, on=KEYS)
-    return table.merge(_figures(results), on=KEYS, how="left")
+    return table.merge(_figures(results), on=KEYS)
 
 
 def score_points(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> pd.DataFrame:
@@ -223,9 +222,11 @@ def _by_answer(metric: str, results: Sequence[Any]) -> pd.DataFrame:
 
 def _figures(results: Sequence[CoverageResult]) -> pd.DataFrame:
     """A row per answer: recall and precision of its figures; nan where a side has no figure."""
-    frame = to_frame(results).query("metric == @FIGURES")
-    table = frame.pivot(index=KEYS, columns="part", values="value")
-    return table.add_prefix(f"{FIGURES} ").reset_index()
+    rows = []
+    for r in results:
+        if r.figures is not None:
+            rows.append((r.triplet_id, r.model, r.figures.ref.share, r.figures.ans.share))
+    return pd.DataFrame(rows, columns=[*KEYS, f"{FIGURES} Recall", f"{FIGURES} Precision"])
 
 
 def _uncontradicted(results: Sequence[CoverageResult]) -> pd.DataFrame:
