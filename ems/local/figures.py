@@ -9,78 +9,78 @@ not say that the texts contradict each other.
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterable, Sequence
-from itertools import chain
-from math import nan
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from functools import cache, lru_cache
 
-from .terms import Number, NumberIndex, numbers_in, printed_numbers
+from ..results import Figures, Place, SideFigures
+from ..types import Points, Triplet
+from .terms import READING_RULES, Number, NumberIndex, printed_numbers
 
+# The signature of values of figures.
+FIGURES_RULE = f"figures#{hashlib.sha256(repr(READING_RULES).encode()).hexdigest()[:8]}"
 _PERCENT_SIGN = re.compile(r"\s?%")
+_Test = Callable[[Number], bool]
 
 
-class Figure(NamedTuple):
-    """A number of a text, and where it stands in that text."""
+def compare_figures(
+    triplet: Triplet, answer: str, ref_points: Points = (), ans_points: Points = ()
+) -> Figures:
+    """The figures of a triplet's reference and of an answer, and which of them the other lacks.
 
-    text: str  # as printed, with currency sign, scale word and percent sign: "$4.28 billion"
-    start: int  # text is point[start:end]
-    end: int
-    number: Number
-
-
-def figures_of(points: Iterable[str], question: str = "") -> list[list[Figure]]:
-    """Per point its figures in order, repeated ones each time, without those of the question."""
-    question_numbers = NumberIndex(numbers_in(question))
-    figures = []
-    for point in points:
-        figures.append([f for f in _printed_figures(point) if not question_numbers.has(f.number)])
-    return figures
-
-
-def _printed_figures(text: str) -> Iterable[Figure]:
-    for start, end, number in printed_numbers(text):
-        if percent_sign := _PERCENT_SIGN.match(text, end):
-            end = percent_sign.end()
-        yield Figure(text[start:end], start, end, number)
-
-
-def lacking_figures(
-    points: Iterable[str], other: Iterable[str], question: str = ""
-) -> list[list[Figure]]:
-    """Per point its figures that no text of `other` has.
-
-    `other` are the points of the other side, or the passages of a document.
+    They are counted in the whole texts, and marked where points print them. What the answer has in
+    common with the document is looked up if the triplet has a context.
     """
-    other_numbers = NumberIndex(chain.from_iterable(map(numbers_in, other)))
-    lacking = []
-    for figures in figures_of(points, question):
-        lacking.append([figure for figure in figures if not other_numbers.has(figure.number)])
-    return lacking
+    in_question = cache(_index_of_text(triplet.question).has)
+    ref = _index_of_text(triplet.reference_text)
+    ans = _index_of(answer)
+    in_ref, in_ans = cache(ref.has), cache(ans.has)
+    ref_places = _figure_places(ref_points, in_question)
+    ans_places = _figure_places(ans_points, in_question)
+    not_in_document = None
+    if triplet.context:
+        not_in_document = _lacking(ans_places, cache(_index_of_document(triplet.context).has))
+    return Figures(
+        SideFigures(*_counts(ref, in_question, in_ans), _lacking(ref_places, in_ans)),
+        SideFigures(*_counts(ans, in_question, in_ref), _lacking(ans_places, in_ref)),
+        not_in_document,
+    )
 
 
-def figure_scores(
-    ref_points: Sequence[str], ans_points: Sequence[str], question: str = ""
-) -> tuple[float, float]:
-    """Recall and precision of the figures, each in [0, 1], or nan where a side has no figure.
-
-    Recall is the share of the reference's different figures that the answer states, precision the
-    share of the answer's different figures that the reference states.
-    """
-    question_numbers = NumberIndex(numbers_in(question))
-    ref = _different_figures(ref_points, question_numbers)
-    ans = _different_figures(ans_points, question_numbers)
-    return _share_in(ref, ans), _share_in(ans, ref)
+def numbers_alone(document: str) -> str:
+    """A short text with the different numbers of a document, which stands in place of it here."""
+    printed = {number: document[start:end] for start, end, number in printed_numbers(document)}
+    return "\n".join(["Numbers:", *printed.values()])
 
 
-def _different_figures(points: Iterable[str], question_numbers: NumberIndex) -> list[Number]:
-    numbers = dict.fromkeys(chain.from_iterable(map(numbers_in, points)))
-    return [number for number in numbers if not question_numbers.has(number)]
+def _index_of(text: str) -> NumberIndex:
+    return NumberIndex(number for *_, number in printed_numbers(text))
 
 
-def _share_in(numbers: Sequence[Number], other: Sequence[Number]) -> float:
-    """The share of the numbers that the other side has; nan without numbers."""
-    if not numbers:
-        return nan
-    index = NumberIndex(other)
-    return sum(map(index.has, numbers)) / len(numbers)
+# A reference is read for each of its answers, and a document for each answer about it.
+_index_of_text = lru_cache(maxsize=512)(_index_of)
+_index_of_document = lru_cache(maxsize=32)(_index_of)
+
+
+def _figure_places(points: Points, in_question: _Test) -> list[tuple[Place, Number]]:
+    """The places of all figures of the points, in order."""
+    places = []
+    for i, point in enumerate(points):
+        for start, end, number in printed_numbers(point):
+            if in_question(number):
+                continue
+            if percent_sign := _PERCENT_SIGN.match(point, end):
+                end = percent_sign.end()
+            places.append(((i, start, end), number))
+    return places
+
+
+def _lacking(places: Iterable[tuple[Place, Number]], in_other: _Test) -> tuple[Place, ...]:
+    return tuple(place for place, number in places if not in_other(number))
+
+
+def _counts(text: NumberIndex, in_question: _Test, in_other: _Test) -> tuple[int, int]:
+    """How many different figures a text has, and how many of them the other text has."""
+    figures = [number for number in text.numbers if not in_question(number)]
+    return len(figures), sum(map(in_other, figures))

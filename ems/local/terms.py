@@ -101,9 +101,12 @@ def numbers_in(text: str) -> list[Number]:
 def printed_numbers(text: str) -> Iterator[tuple[int, int, Number]]:
     """The numbers of a text in order, each with the places where it begins and ends."""
     for token in _TOKEN.finditer(text):
+        start, end = token.span()
+        if text[start].isalpha():
+            continue  # a word, which need not be looked up
         term = _term_of(token[0])
         if isinstance(term, Number):
-            yield *token.span(), term
+            yield start, end, term
 
 
 @lru_cache(maxsize=50_000)
@@ -152,7 +155,8 @@ class NumberIndex:
     def __init__(self, numbers: Iterable[Number]):
         # The values in order, by rounding and whether they are scaled.
         self._values: dict[tuple[float, bool], list[float]] = defaultdict(list)
-        for value, rounding, scaled in sorted(set(numbers)):
+        self.numbers = sorted(set(numbers))
+        for value, rounding, scaled in self.numbers:
             self._values[rounding, scaled].append(value)
 
     def has(self, number: Number) -> bool:

@@ -221,12 +221,12 @@ def _by_answer(metric: str, results: Sequence[Any]) -> pd.DataFrame:
 
 
 def _figures(results: Sequence[CoverageResult]) -> pd.DataFrame:
-    """A row per answer: recall and precision of its figures; nan where a side has no figure."""
+    """A row per answer: precision and recall of its figures; nan where a side has no figure."""
     rows = []
     for r in results:
-        if r.figures is not None:
-            rows.append((r.triplet_id, r.model, r.figures.ref.share, r.figures.ans.share))
-    return pd.DataFrame(rows, columns=[*KEYS, f"{FIGURES} Recall", f"{FIGURES} Precision"])
+        assert r.figures is not None  # it is None in results of older versions only
+        rows.append((r.triplet_id, r.model, r.figures.ans.share, r.figures.ref.share))
+    return pd.DataFrame(rows, columns=[*KEYS, f"{FIGURES} Precision", f"{FIGURES} Recall"])
 
 
 def _uncontradicted(results: Sequence[CoverageResult]) -> pd.DataFrame:
