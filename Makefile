@@ -1,6 +1,6 @@
 # make setup                         a virtual environment with everything, for the targets below; with uv, by hashes
 # make reproduce [PROFILE=default]   regenerate Table 1 and the figures into runs/<profile>/
-# make verify [PROFILE=default]      hold the numbers that the documentation prints against a run's files
+# make verify                        compare every decimal of README and the replication note with the default run
 # make html [PROFILE=default]        a run's notebooks as pages that load nothing, runs/<profile>/html/index.html
 # make test                          the quick tests, in two processes; needs no key and no network
 # make test-all                      those, then the slow ones: kernels, servers, Dask, killed processes; then test-adapters
@@ -50,8 +50,8 @@ lock:
 reproduce: setup
 	$(BIN)/ems reproduce --profile $(PROFILE)
 
-verify: setup
-	$(BIN)/python notebooks/study/verify.py $(RUN)
+verify: $(RUN)/manifest.json
+	PYTHONPATH=notebooks $(BIN)/python -m study.verify $(RUN)
 
 $(RUN)/manifest.json: | setup
 	$(BIN)/ems reproduce --profile $(PROFILE)

@@ -44,15 +44,15 @@ def judge_of(server, **settings: object) -> LLMJudge:
 
 
 class Noting(LLMJudge):
-    """A judge that keeps the keys of the replies that it was asked for."""
+    """A judge that keeps the keys of the replies that it was asked for, each with its task."""
 
     def __init__(self, *args: object, **settings: object):
-        self.keys: set[str] = set()
+        self.keys: dict[str, str] = {}
         super().__init__(*args, **settings)
 
     def key(self, request: Request) -> str:
         key = super().key(request)
-        self.keys.add(key)
+        self.keys[key] = request.task
         return key
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-# Each layer imports from those above it, and modules of its own where that makes no circle.
+# A module imports from the layers above it in this list, and from its own layer where that makes
+# no circle. CONTRIBUTING.md draws the list.
 # `judge` is its records; `results` draws itself with `analysis.view`, which imports no record.
 LAYERS = [
     "__init__ types io terminal",
@@ -29,11 +30,8 @@ def python_files(folder):
 
 
 def code_cells(path):
-    return [
-        cell
-        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]
-        if cell["cell_type"] == "code"
-    ]
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return [cell for cell in cells if cell["cell_type"] == "code"]
 
 
 def notebooks():
@@ -44,34 +42,56 @@ def notebooks():
 
 
 def name_of(path):
+    """The name of a module below `ems`: "judge.client", "judge" for its `__init__.py`."""
     parts = path.relative_to(ROOT / "ems").with_suffix("").parts
-    return ".".join(parts[:-1] or parts if parts[-1] == "__init__" else parts)
+    if len(parts) > 1 and parts[-1] == "__init__":
+        parts = parts[:-1]
+    return ".".join(parts)
 
 
-def imports(path):
-    """Our own modules that a module imports, anywhere in it."""
-    here = ["ems", *path.relative_to(ROOT / "ems").parts[:-1]]
-    known = {name_of(p) for p in python_files("ems")}
+MODULES = {name_of(path): path for path in python_files("ems")}
+
+
+def imports_of(path):
+    """The modules of `ems` that a module imports, anywhere in it."""
+    names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if not isinstance(node, ast.ImportFrom) or not (
-            node.level or (node.module or "").split(".")[0] == "ems"
-        ):
-            continue
-        base = here[: len(here) - node.level + 1] if node.level else []
-        base = [*base, *(node.module.split(".") if node.module else [])][1:]
-        for alias in node.names:
-            whole = ".".join([*base, alias.name])
-            yield whole if whole in known else ".".join(base) or "__init__"
+        if isinstance(node, ast.ImportFrom):
+            source = absolute(node, path)
+            if source[0] == "ems":
+                names |= {module_of(source[1:], alias.name) for alias in node.names}
+    return names
 
 
-GRAPH = {name_of(path): set(imports(path)) for path in python_files("ems")}
+def absolute(node, path):
+    """The parts of the module's name in `from <module> import`, relative dots resolved."""
+    named = node.module.split(".") if node.module else []
+    if not node.level:
+        return named
+    package = ["ems", *path.relative_to(ROOT / "ems").parts[:-1]]
+    return package[: len(package) - node.level + 1] + named
+
+
+def module_of(package, name):
+    """The module that `from package import name` imports: of this name, or the package itself."""
+    submodule = ".".join([*package, name])
+    if submodule in MODULES:
+        return submodule
+    return ".".join(package) or "__init__"
+
+
+GRAPH = {name: imports_of(path) for name, path in MODULES.items()}
+LAYER_OF = {}
+for number, names in enumerate(LAYERS):
+    LAYER_OF |= dict.fromkeys(names.split(), number)
 
 
 def layer(name):
-    places = {room: i for i, rooms in enumerate(LAYERS) for room in rooms.split()}
-    room = name if name in places else name.split(".")[0] + ".*"
-    assert room in places, f"{name} has no place in the house"
-    return places[room]
+    if name in LAYER_OF:
+        return LAYER_OF[name]
+    folder = name.split(".")[0] + ".*"
+    assert folder in LAYER_OF, f"{name} stands in no layer"
+    return LAYER_OF[folder]
 
 
 @pytest.mark.parametrize("name", GRAPH)
@@ -81,15 +101,21 @@ def test_imports_go_one_way(name):
 
 
 def test_imports_make_no_circle():
-    graph = {name: {o for o in others if o != name} for name, others in GRAPH.items()}
+    graph = {name: others - {name} for name, others in GRAPH.items()}
     list(TopologicalSorter(graph).static_order())  # raises CycleError, which names the circle
 
 
 def test_the_package_knows_nothing_of_the_study():
+    study = re.compile(r"^\s*(from|import) study\b", re.MULTILINE)
     for path in python_files("ems"):
-        assert not re.search(
-            r"^\s*(from|import) study\b", path.read_text(encoding="utf-8"), re.MULTILINE
-        ), path
+        assert not study.search(path.read_text(encoding="utf-8")), path
+
+
+def test_contributing_draws_these_layers():
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    drawn = re.findall(r"^ (\d+) \| (.*?) +\| ", page, re.MULTILINE)
+    from_the_bottom = [names for _, names in sorted(drawn, key=lambda line: int(line[0]))]
+    assert from_the_bottom == LAYERS
 
 
 # --- notebooks ---

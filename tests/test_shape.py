@@ -1,4 +1,7 @@
-"""Measures of plainness: how much the code says, and no shape that is hard to read. See CONTRIBUTING.md."""
+"""Measures of plainness: how much the code says, and no shape that is hard to read.
+
+CONTRIBUTING.md has the limits in a table.
+"""
 
 import ast
 import json

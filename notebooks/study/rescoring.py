@@ -35,7 +35,8 @@ from .agreement import (
 from .datasets import KEYS, LLAMA_SYSTEMS, POINT_KEYS, SETS, LabelledSet
 
 THREE_PARTS = ("Precision", "Recall", "F1")
-BODIES = ROOT / "data" / "human" / "bodies.csv"
+HUMAN = ROOT / "data" / "human"
+BODIES = HUMAN / "bodies.csv"
 
 
 class SentenceClaims(RAGChecker):
@@ -71,7 +72,8 @@ def rescore(
     if judge is not None:
         sample = answers_to_judge(answers, labels, labelled_set.judged)
         tables += score_by_judge(triplets, sample, judge, labelled_set)
-    tables.append(stored(name, fallback)[1])
+    if (fallback / f"{name}_scores.csv").is_file():  # a new set has none yet
+        tables.append(stored(name, fallback)[1])
     for table in tables:
         new = [column for column in table if column in keys or column not in scores]
         scores = scores.merge(table[new], on=keys, how="left", validate="one_to_one")

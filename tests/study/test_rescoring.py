@@ -120,7 +120,7 @@ def test_every_recorded_reply_answers_and_gives_the_committed_scores(texts):
     for file in files:
         for line in (HUMAN / file).read_text().splitlines():
             keys_of_replies.add(json.loads(line)["key"])
-    assert keys_of_replies <= judge.keys
+    assert keys_of_replies <= judge.keys.keys()
 
 
 @pytest.mark.slow
@@ -143,3 +143,15 @@ def test_what_is_not_computed_again_is_carried_over_by_id(texts, tmp_path):
     for kind in ("labels", "scores"):
         path = f"kqa_{kind}.csv"
         pd.testing.assert_frame_equal(read_frames(tmp_path / path), read_frames(HUMAN / path))
+
+
+def test_a_new_set_has_no_scores_to_carry_over(monkeypatch, tmp_path):
+    triplets = [Triplet("q", "g", "How was it?", "Sales rose 6%.")]
+    answers = [Answer("q", "m", "Sales rose 6%.")]
+    labels = pd.DataFrame({"triplet_id": ["q"], "model": ["m"], "correct": [True], "group": ["g"]})
+    new = datasets.LabelledSet("New", "answers", lambda: (triplets, answers, labels))
+    monkeypatch.setitem(datasets.SETS, "new", new)
+    rescoring.rescore("new", tmp_path, tmp_path)
+    stored_labels, scores = agreement.stored("new", tmp_path)
+    assert stored_labels["correct"].tolist() == [True]
+    assert scores["ROUGE-L F1"].tolist() == [1.0]
