@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ems.local.figures import compare_figures, numbers_alone
-from ems.local.terms import numbers_in
+from ems.local.terms import numbers_in, printed_numbers
 from ems.local.words import FIGURE_LOSS, NUMBER_WEIGHT, UNKNOWN_WEIGHT, word_overlap
 from ems.types import GivenPoint, Triplet
 
@@ -164,6 +164,11 @@ def test_counts_say_how_many_figures_are_lacking(ref, ans, question):
     assert (figures.ref, figures.ans) == (swapped.ans, swapped.ref)
     assert 0 <= figures.ref.shared <= figures.ref.count
     assert (figures.ref.shared < figures.ref.count) == bool(figures.ref.lacking)
+
+
+@given(st.text(alphabet="abKst 19.,-'’[]$€%Mn\n_–売上", max_size=30))
+def test_figures_are_the_numbers_of_the_local_evaluator(text):
+    assert [number for *_, number in printed_numbers(text)] == numbers_in(text)
 
 
 @given(st.text(alphabet="ab 19.,'[]$%Mn\n", max_size=30))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache, lru_cache
 
 from ..results import Figures, Place, SideFigures
@@ -21,7 +21,6 @@ from .terms import READING_RULES, Number, NumberIndex, printed_numbers
 # The signature of values of figures.
 FIGURES_RULE = f"figures#{hashlib.sha256(repr(READING_RULES).encode()).hexdigest()[:8]}"
 _PERCENT_SIGN = re.compile(r"\s?%")
-_Test = Callable[[Number], bool]
 
 
 def compare_figures(
@@ -32,20 +31,12 @@ def compare_figures(
     They are counted in the whole texts, and marked where points print them. What the answer has in
     common with the document is looked up if the triplet has a context.
     """
-    in_question = cache(_index_of_text(triplet.question).has)
-    ref = _index_of_text(triplet.reference_text)
-    ans = _index_of(answer)
-    in_ref, in_ans = cache(ref.has), cache(ans.has)
-    ref_places = _figure_places(ref_points, in_question)
-    ans_places = _figure_places(ans_points, in_question)
+    ref = _text_figures(triplet.reference_text, ref_points, triplet.question)
+    ans = _TextFigures(answer, ans_points, triplet.question)
     not_in_document = None
     if triplet.context:
-        not_in_document = _lacking(ans_places, cache(_index_of_document(triplet.context).has))
-    return Figures(
-        SideFigures(*_counts(ref, in_question, in_ans), _lacking(ref_places, in_ans)),
-        SideFigures(*_counts(ans, in_question, in_ref), _lacking(ans_places, in_ref)),
-        not_in_document,
-    )
+        not_in_document = ans.lacking(cache(_document_numbers(triplet.context).has))
+    return Figures(ref.beside(ans), ans.beside(ref), not_in_document)
 
 
 def numbers_alone(document: str) -> str:
@@ -54,33 +45,37 @@ def numbers_alone(document: str) -> str:
     return "\n".join(["Numbers:", *printed.values()])
 
 
-def _index_of(text: str) -> NumberIndex:
+class _TextFigures:
+    """The figures of a text, and where points print them."""
+
+    def __init__(self, text: str, points: Points, question: str):
+        in_question = cache(_numbers_of(question).has)
+        self.numbers = _numbers_of(text)
+        self.figures = [number for number in self.numbers.different if not in_question(number)]
+        self.places: list[tuple[Place, Number]] = []
+        for i, point in enumerate(points):
+            for start, end, number in printed_numbers(point):
+                if in_question(number):
+                    continue
+                if percent_sign := _PERCENT_SIGN.match(point, end):
+                    end = percent_sign.end()
+                self.places.append(((i, start, end), number))
+
+    def beside(self, other: _TextFigures) -> SideFigures:
+        """How many of the figures the other text has, and where those are that it lacks."""
+        in_other = cache(other.numbers.has)
+        shared = sum(map(in_other, self.figures))
+        return SideFigures(len(self.figures), shared, self.lacking(in_other))
+
+    def lacking(self, in_other: Callable[[Number], bool]) -> tuple[Place, ...]:
+        """The places of the figures for which `in_other` is false."""
+        return tuple(place for place, number in self.places if not in_other(number))
+
+
+def _numbers_of(text: str) -> NumberIndex:
     return NumberIndex(number for *_, number in printed_numbers(text))
 
 
-# A reference is read for each of its answers, and a document for each answer about it.
-_index_of_text = lru_cache(maxsize=512)(_index_of)
-_index_of_document = lru_cache(maxsize=32)(_index_of)
-
-
-def _figure_places(points: Points, in_question: _Test) -> list[tuple[Place, Number]]:
-    """The places of all figures of the points, in order."""
-    places = []
-    for i, point in enumerate(points):
-        for start, end, number in printed_numbers(point):
-            if in_question(number):
-                continue
-            if percent_sign := _PERCENT_SIGN.match(point, end):
-                end = percent_sign.end()
-            places.append(((i, start, end), number))
-    return places
-
-
-def _lacking(places: Iterable[tuple[Place, Number]], in_other: _Test) -> tuple[Place, ...]:
-    return tuple(place for place, number in places if not in_other(number))
-
-
-def _counts(text: NumberIndex, in_question: _Test, in_other: _Test) -> tuple[int, int]:
-    """How many different figures a text has, and how many of them the other text has."""
-    figures = [number for number in text.numbers if not in_question(number)]
-    return len(figures), sum(map(in_other, figures))
+# A reference is read once for all its answers, and a document once for all answers about it.
+_text_figures = lru_cache(maxsize=512)(_TextFigures)
+_document_numbers = lru_cache(maxsize=32)(_numbers_of)
