@@ -165,6 +165,7 @@ def table1_rows(metric: str) -> Rows:
     """For each part and model: value, both ends of its interval, n, and how many are unscored."""
     columns = ["part", "model", "value", "ci_low", "ci_high", "n", "unscored"]
     summary = ems.summarise(frame_of(metric))
+    # Figures have rows of their own, and Table 1 shows no other part.
     summary = summary[(summary["metric"] == metric) & summary["part"].isin(TABLE1_PARTS)]
     rows = {}
     for part, model, value, low, high, n, unscored in summary[columns].values.tolist():

@@ -53,7 +53,7 @@ def test_scaling_shows_each_systems_mean_on_a_scale_from_0(sizes, ticks):
     p = f"last against first: p (Holm) = {paired['p_holm'].iloc[0]:.2g}"
     assert {"EMS(LLM) F1", "0.135", "0.535", p, *ticks} <= set(texts(figure))
     bottom, top = figure.axes[0].get_ylim()
-    assert bottom == 0 < summary.loc[summary["part"] == "F1", "ci_high"].max() < top
+    assert bottom == 0 < summary[summary["part"] == "F1"]["ci_high"].max() < top
 
 
 def test_families_have_one_axis_of_models_and_a_panel_names_the_families_it_has():
