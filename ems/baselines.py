@@ -16,11 +16,12 @@ from types import SimpleNamespace
 from .extract import ask_lists, list_request, room
 from .judge import Judge, Request, as_judge, ask_values, reply_schema
 from .local.encoder import Encoder
+from .local.figures import compare_figures
 from .metrics import f1
 from .pipeline import Evaluator
 from .prompts import Prompts, numbered, quoted, sanitized
 from .reading import read_score, read_word
-from .results import Result, ScoreResult
+from .results import Figures, Result, ScoreResult
 from .score import BLEU_SIGNATURE, NUMBER_TOKENS, bleu, rouge, rows_request
 from .types import Answer, Points, Signature, Triplet
 
@@ -83,6 +84,7 @@ class Claims(Result):
     recall: float = nan
     precision: float = nan
     f1: float = nan
+    figures: Figures | None = None
 
 
 def claim_scores(
@@ -143,16 +145,19 @@ class RAGChecker(Evaluator[Claims]):
         signature = self.signature
         results = []
         for triplet, answer in pairs:
+            response = claims[triplet.question, answer.answer]
+            reference = claims[triplet.question, triplet.reference]
             unscored = Claims(
                 answer.triplet_id,
                 answer.model,
-                response_claims=claims[triplet.question, answer.answer],
-                gt_answer_claims=claims[triplet.question, triplet.reference],
+                response_claims=response,
+                gt_answer_claims=reference,
                 answer2response=next(labels),
                 response2answer=next(labels),
                 question=triplet.question,
                 group=triplet.group,
                 signature=signature,
+                figures=compare_figures(triplet, answer.answer, reference or (), response or ()),
             )
             results.append(_with_metrics(unscored))
         return results

@@ -184,9 +184,8 @@ EVALUATE_OPTIONS: _Options = {
         "help": "the file to write; it changes only when every answer has a result",
     },
     "--support": {
-        "choices": ("llm", "numbers"),
-        "help": "look in the context for each answer point (llm: the judge does), or for its "
-        "numbers",
+        "choices": ("llm",),
+        "help": "the judge looks in the context for each answer point",
     },
     "--metric": {
         "metavar": "IMPORT:PATH",

@@ -65,7 +65,7 @@ def evaluate_files(args: Namespace) -> int:
         evaluator: Any = OwnMetric(args.metric)
     else:
         settings = _stages(args)
-        if args.support == "llm" and args.scorer == "local":
+        if args.support and args.scorer == "local":
             settings.pop("prompts", None)  # they are those of the support check alone
         evaluator = build(judge, args.scorer, **settings)
     results = _results(args, judge, evaluator)
@@ -111,14 +111,14 @@ def _stages(args: Namespace) -> dict[str, Any]:
 
 def _results(args: Namespace, judge: LLMJudge | None, evaluator: Any) -> Iterable[Any]:
     """The results one after the other; a list where points are checked against the documents."""
-    from .support.supporter import check_by_judge, check_numbers
+    from .support.supporter import check_by_judge
 
     if args.support and not hasattr(evaluator, "extractor"):
         raise InputError(
             "--support checks points, and this scorer or metric has none; leave it out"
         )
-    if args.support == "llm" and judge is None:
-        raise InputError("--support llm asks a judge; name one, or give --support numbers")
+    if args.support and judge is None:
+        raise InputError("--support llm asks a judge; name one, or leave it out")
     triplets = _triplets(args)
     answers, n_answers = _answers(args, triplets)
     if args.scheduler:
@@ -127,22 +127,21 @@ def _results(args: Namespace, judge: LLMJudge | None, evaluator: Any) -> Iterabl
         # A total makes a progress bar, which a dry run does not need.
         planned = judge is not None and judge.mode == "plan"
         results = evaluator.stream(triplets, answers, None if planned else n_answers)
-    if not args.support:
+    if judge is None or not args.support:
         return results
     contexts = {triplet.id: triplet.context or "" for triplet in triplets}
-    if judge is None or args.support == "numbers":
-        return check_numbers(list(results), contexts)
     return check_by_judge(list(results), contexts, judge, _stages(args).get("prompts"))
 
 
 def _triplets(args: Namespace) -> list[Triplet]:
-    """The triplets, without their contexts where these are not needed: they are long."""
+    """The triplets; without --support only the numbers of their contexts, which may be long."""
     from .data import records
+    from .local.figures import numbers_alone
 
     triplets = []
     for triplet in records(args.triplets, Triplet):
-        if not args.support:
-            triplet = replace(triplet, context=None)
+        if triplet.context and not args.support:
+            triplet = replace(triplet, context=numbers_alone(triplet.context))
         triplets.append(triplet)
     return triplets
 

@@ -106,7 +106,7 @@ class Coverage(Evaluator[CoverageResult]):
         for result in results:
             answer = texts[result.triplet_id, result.model]
             sides.append((result.ref_points, sanitized(answer)))
-            reference = _reference_text(by_id[result.triplet_id])
+            reference = by_id[result.triplet_id].reference_text
             sides.append((result.ans_points, sanitized(reference)))
         judgements = iter(self._ask(judge, sides))
         scored = []
@@ -159,11 +159,6 @@ class Coverage(Evaluator[CoverageResult]):
         return tuple(scores), tuple(contradicted)
 
 
-def _reference_text(triplet: Triplet) -> str:
-    """The reference; where a triplet has given points instead, these."""
-    return triplet.reference or "\n".join(point.text for point in triplet.points)
-
-
 def _without_scores(result: EMSResult, signature: dict[str, str]) -> CoverageResult:
     """The points of a result. All are unscored if those of a side could not be read."""
     coverage = CoverageResult(
@@ -177,6 +172,7 @@ def _without_scores(result: EMSResult, signature: dict[str, str]) -> CoverageRes
         question=result.question,
         group=result.group,
         signature=signature,
+        figures=result.figures,
     )
     if is_lost(result):
         return replace(coverage, unscored=result.unscored, reason=result.reason)

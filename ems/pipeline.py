@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 from . import __version__
 from .extract import Extractor
 from .judge import MissingReplies
+from .local.figures import compare_figures
 from .match import Matcher
 from .metrics import check_alignment, ems_scores, reference_scores
 from .results import CoverageResult, EMSResult, Result
@@ -154,7 +155,7 @@ class Evaluator(Generic[AnyResult]):
         for answer in answers:
             triplet = triplets[answer.triplet_id]
             ref = tuple(point.text for point in triplet.points) or points[triplet.reference]
-            results.append(_unmatched(triplet, answer.model, ref, points[answer.answer]))
+            results.append(_unmatched(triplet, answer, ref, points[answer.answer]))
         return results
 
 
@@ -212,22 +213,24 @@ def is_lost(result: EMSResult | CoverageResult) -> bool:
 
 
 def _unmatched(
-    triplet: Triplet, model: str, ref_points: Points | None, ans_points: Points | None
+    triplet: Triplet, answer: Answer, ref_points: Points | None, ans_points: Points | None
 ) -> EMSResult:
-    """A result with points and nothing else; None stands for points that could not be read."""
-    match: Match = (None,) * len(ref_points or ())
+    """A result with points and figures, and nothing matched; None = points that are unreadable."""
     is_unreadable = ref_points is None or ans_points is None
+    ref_points, ans_points = ref_points or (), ans_points or ()
+    match: Match = (None,) * len(ref_points)
     return EMSResult(
         triplet.id,
-        model,
-        ref_points or (),
-        ans_points or (),
+        answer.model,
+        ref_points,
+        ans_points,
         match=match,
         question=triplet.question,
         group=triplet.group,
         ref_weights=tuple(point.weight for point in triplet.points),
         unscored=max(1, len(match)) if is_unreadable else 0,
         reason="the points of a side could not be read" if is_unreadable else "",
+        figures=compare_figures(triplet, answer.answer, ref_points, ans_points),
     )
 
 

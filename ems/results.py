@@ -19,8 +19,37 @@ class Support:
     label: str | None  # "supported", "contradicted", "silent"; None = unscored
     passage: int | None = None  # index of the passage that decided; None = none
     quote: str = ""  # its beginning, cut to a few hundred characters
-    missing: tuple[str, ...] = ()  # numbers of the point that are not in the document
     reason: str = ""  # why there is no label
+
+
+Place = tuple[int, int, int]  # index of a point, and start and end in the point's text
+
+
+@dataclass(frozen=True, slots=True)
+class SideFigures:
+    """The figures of one text; those of the question do not count."""
+
+    count: int  # different figures of the whole text
+    shared: int  # of them, how many the other whole text has
+    lacking: tuple[Place, ...] = ()  # where points print one that the other whole text lacks
+
+    @property
+    def share(self) -> float:
+        """The share of the figures that the other text has, in [0, 1]; nan without figures."""
+        return self.shared / self.count if self.count else math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Which numbers of a reference and an answer the other one lacks: a fact, not a contradiction.
+
+    `ref.share` is the recall of figures, `ans.share` their precision.
+    """
+
+    ref: SideFigures
+    ans: SideFigures
+    # In answer points, those that the document lacks; None = no document was given.
+    not_in_document: tuple[Place, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -69,6 +98,7 @@ class EMSResult(Result):
     f1: float = math.nan
     ref_weights: tuple[float, ...] = ()  # () = every point weighs 1; only given points have weights
     support: tuple[Support, ...] = ()  # per answer point, what the document says; () = not asked
+    figures: Figures | None = None  # None in results of older versions
 
 
 @dataclass(frozen=True)
@@ -88,6 +118,7 @@ class CoverageResult(Result):
     precision: float = math.nan
     f1: float = math.nan
     support: tuple[Support, ...] = ()
+    figures: Figures | None = None
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,11 @@ Scores = tuple[float | None, ...]  # in [0, 1]; None = unscored
 # None where the judge's choice could not be read.
 Match = tuple[int | None, ...]
 Signature = dict[str, str]  # everything that can change a value, by name: stages, judge, decoding
+# What every exit says where the signature of its results names no judge.
+WITHOUT_JUDGE = (
+    "No judge was asked: these values compare words and figures, not meaning. Do not choose "
+    "between versions by them alone."
+)
 
 
 class InputError(ValueError):
@@ -39,8 +44,13 @@ class Triplet:
     group: str  # what observations are clustered by: the company, or the claim's document
     question: str
     reference: str  # the long-form reference answer
-    context: str | None = None  # the document the question is about; never needed for scoring
+    context: str | None = None  # the document the question is about; no score depends on it
     points: tuple[GivenPoint, ...] = ()
+
+    @property
+    def reference_text(self) -> str:
+        """The reference; where points are given in place of it, these."""
+        return self.reference or "\n".join(point.text for point in self.points)
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,7 +204,7 @@ def test_an_import_path_stands_in_for_a_stage_or_for_all(
         (["--scorer", "mine:pars"], "no attribute 'pars'"),
         (["--scorer", "rogue"], "did you mean 'rouge'"),
         (["--support", "llm"], "--support llm asks a judge"),
-        (["--metric", "mine:words", "--support", "numbers"], "has none; leave it out"),
+        (["--metric", "mine:words", "--support", "llm"], "has none; leave it out"),
         (["--metric", "mine:words", "--scorer", "rouge"], "--metric takes the place of a scorer"),
         (["--judge", "m", "--prompts", "nobodys"], "no prompt set 'nobodys'"),
         (["--judge", "m", "--workers", "0"], "workers"),

@@ -141,17 +141,10 @@ def test_under_95_percent_is_exit_3_and_says_why(evaluate_command, tmp_path, cap
 
 
 def test_points_are_checked_against_the_document(evaluate_command, tmp_path, capsys):
-    assert main([*evaluate_command, "--support", "numbers"]) == 0
-    assert read_results(tmp_path)[0]["support"][0]["reason"] == "2 of 2 numbers found"
-    output = capsys.readouterr().out
-    assert "The answers' points in the documents" in output
-    assert (
-        "Coverage(local) compares words and numbers: rewording can cost more than a wrong number.\n"
-        in output
-    )
     reply = json.dumps({"labels": ["Entailment", "Contradiction"]})
     with Loopback(lambda body: reply if "labels" in str(body) else by_words(body)) as server:
         assert main([*evaluate_command, *judge_options(server, tmp_path, "--support", "llm")]) == 0
+    assert "The answers' points in the documents" in capsys.readouterr().out
     assert [support["label"] for support in read_results(tmp_path)[0]["support"]] == [
         "supported",
         "contradicted",

@@ -18,7 +18,7 @@ from ems.data import (
     worst_results,
 )
 from ems.io import write_jsonl
-from ems.results import CoverageResult, EMSResult, ScoreResult, Support
+from ems.results import CoverageResult, EMSResult, Figures, ScoreResult, SideFigures, Support
 from ems.types import Answer, GivenPoint, Triplet
 
 T = {"id": "a", "group": "g", "question": "q?", "reference": "r"}
@@ -219,6 +219,7 @@ EMS = EMSResult(
     ref_weights=(1.0, 2.0, 1.0),
     unscored=1,
     support=(Support("silent"), Support(None, reason="timeout")),
+    figures=Figures(SideFigures(3, 1, ((0, 0, 1), (2, 0, 1))), SideFigures(0, 0), ()),
     **SIGNED,
 )
 LOST = EMSResult("t2", "m", ("a",), (), (None,), (None,), unscored=1, reason="lost", **SIGNED)
@@ -248,6 +249,17 @@ def test_every_kind_of_result_comes_back_as_it_was_written(tmp_path):
     assert list(by_metric) == ["EMS(LLM)", "Coverage(LLM)", "Judge alone", "RAGChecker"]
     # Texts are compared, since nan is not equal to itself.
     assert repr(list(chain(*by_metric.values()))) == repr(results)
+
+
+def test_results_of_older_versions_have_no_figures_and_what_they_say_of_numbers_is_left_out(
+    tmp_path,
+):
+    old = EMS.to_dict()
+    del old["figures"]
+    old["support"] = [{"label": None, "missing": ["9"], "reason": "1 of 2 numbers found"}] * 2
+    (result,) = load_results(saved(tmp_path, old))["EMS(LLM)"]
+    assert result.figures is None
+    assert result.support == (Support(None, reason="1 of 2 numbers found"),) * 2
 
 
 def test_results_are_read_one_at_a_time(tmp_path):

@@ -7,16 +7,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ems.local.figures import figure_scores, figures_of, lacking_figures
+from ems.local.figures import compare_figures, numbers_alone
+from ems.local.terms import numbers_in, printed_numbers
 from ems.local.words import FIGURE_LOSS, NUMBER_WEIGHT, UNKNOWN_WEIGHT, word_overlap
+from ems.types import GivenPoint, Triplet
 
 
-def texts_of(figures):
-    return [texts_of_point(of_point) for of_point in figures]
+def compared(ref, ans, question="", context=None):
+    """The figures of texts whose points are given, one a line."""
+    triplet = Triplet("t", "g", question, "\n".join(ref), context)
+    return compare_figures(triplet, "\n".join(ans), tuple(ref), tuple(ans))
 
 
-def texts_of_point(figures):
-    return [figure.text for figure in figures]
+def marked(points, places):
+    """Per point the texts of its places."""
+    texts = [[] for _ in points]
+    for i, start, end in places:
+        texts[i].append(points[i][start:end])
+    return texts
+
+
+def shares(ref, ans, question=""):
+    figures = compared(ref, ans, question)
+    return figures.ref.share, figures.ans.share
 
 
 @pytest.mark.parametrize(
@@ -29,49 +42,92 @@ def texts_of_point(figures):
         ("5 and 5 again", ["5", "5"]),
     ],
 )
-def test_figures_are_given_as_printed_and_with_their_place(point, printed):
-    (figures,) = figures_of([point])
-    assert texts_of_point(figures) == printed
-    assert [point[figure.start : figure.end] for figure in figures] == printed
+def test_figures_are_marked_as_printed(point, printed):
+    assert marked([point], compared([point], [""]).ref.lacking) == [printed]
 
 
 def test_figures_of_the_question_do_not_count():
     points = ["In 2024 sales rose 5%.", "In 2024 costs fell."]
-    assert texts_of(figures_of(points, "How did sales change in 2024?")) == [["5%"], []]
+    figures = compared(points, [""], "How did sales change in 2024?")
+    assert marked(points, figures.ref.lacking) == [["5%"], []]
+    assert (figures.ref.count, figures.ref.shared) == (1, 0)
 
 
-def test_what_the_other_side_lacks_is_named_point_by_point():
+def test_what_the_other_side_lacks_is_marked_point_by_point():
     ref = ["Revenue was $4.82 billion.", "EPS fell 7% to $1.10."]
     ans = ["Revenue was $4.28 billion.", "EPS: 1.10 dollars.", "In all, 4,820 million."]
-    assert texts_of(lacking_figures(ref, ans)) == [[], ["7%"]]
-    assert texts_of(lacking_figures(ans, ref)) == [["$4.28 billion"], [], []]
+    figures = compared(ref, ans)
+    assert marked(ref, figures.ref.lacking) == [[], ["7%"]]
+    assert marked(ans, figures.ans.lacking) == [["$4.28 billion"], [], []]
+    assert (figures.ref.count, figures.ref.shared) == (3, 2)
+    assert (figures.ans.count, figures.ans.shared) == (3, 2)
+    assert figures.not_in_document is None
 
 
-def test_a_document_may_stand_in_place_of_the_other_side():
-    passages = ["Sales (in millions) | 4,280", "Margin 46.2%"]
-    points = ["Sales of $4.28 billion at a margin of 46%.", "Costs of $3 billion."]
-    assert texts_of(lacking_figures(points, passages)) == [[], ["$3 billion"]]
+def test_points_are_compared_with_the_whole_other_text_and_counts_are_those_of_the_texts():
+    """Points that leave out a part of their text change no count and no mark of the other side."""
+    triplet = Triplet("t", "g", "", "Sales of 7 and 12.")
+    figures = compare_figures(triplet, "Sales of 7, 12 and 9.", ("Sales of 7.",), ("7", "and 9"))
+    assert (figures.ref.count, figures.ref.lacking) == (2, ())
+    assert (figures.ans.count, figures.ans.shared, figures.ans.lacking) == (3, 2, ((1, 4, 5),))
+
+
+def test_given_points_stand_in_place_of_a_reference():
+    triplet = Triplet("t", "g", "", "", points=(GivenPoint("Up 7%."), GivenPoint("12 units.")))
+    assert compare_figures(triplet, "Up 7%.").ref.share == 1 / 2
+
+
+DOCUMENT = """Total revenue was $94.9 billion, up 6% from a year ago.
+Services revenue reached $25.0 billion, against $22.3 billion in the prior year [19].
+
+| Segment (in millions) | 2024 | 2023 |
+| Americas revenue | 41,664 | 40,115 |"""
+
+
+@pytest.mark.parametrize(
+    ("point", "lacking"),
+    [
+        ("Total revenue came to $94.9 billion.", []),
+        ("Total revenue was about $95 billion.", []),  # as far as it is printed
+        ("Total revenue was 94,900 million dollars.", []),
+        ("Total revenue was $97.3 billion, up 6%.", ["$97.3 billion"]),
+        ("Americas revenue was $41,664 million.", []),  # the table's scale stands elsewhere
+        ("In 2019 it was $10,019.", ["2019", "$10,019"]),
+        ("Revenue rose.", []),
+    ],
+)
+def test_which_figures_the_document_lacks(point, lacking):
+    """A document is read for its numbers alone, and these say the same as the whole."""
+    for context in (DOCUMENT, numbers_alone(DOCUMENT)):
+        figures = compared(["x"], [point], context=context)
+        assert marked([point], figures.not_in_document) == [lacking]
+
+
+def test_a_document_without_numbers_is_a_document():
+    assert compared([""], ["5"], context=numbers_alone("No number.")).not_in_document == (
+        (0, 0, 1),
+    )
 
 
 def test_recall_and_precision_by_hand():
     """The reference has 7 and 12; the answer has 12, 9 and 30, of which 12 is right."""
     ref = ["It fell 7%.", "It sold 12 units.", "The 12 units, again."]
     ans = ["It sold 12 units.", "It rose 9% in 30 days."]
-    assert figure_scores(ref, ans) == (pytest.approx(1 / 2), pytest.approx(1 / 3))
+    assert shares(ref, ans) == (pytest.approx(1 / 2), pytest.approx(1 / 3))
 
 
 def test_recall_and_precision_without_the_figures_of_the_question():
     """Without 2024, which the question has, one of two figures is right on either side."""
     ref, ans = ["5% and 6% in 2024."], ["5% and 7% in 2024."]
-    assert figure_scores(ref, ans) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
-    assert figure_scores(ref, ans, "And in 2024?") == (pytest.approx(1 / 2), pytest.approx(1 / 2))
+    assert shares(ref, ans) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
+    assert shares(ref, ans, "And in 2024?") == (pytest.approx(1 / 2), pytest.approx(1 / 2))
 
 
 def test_a_side_without_figures_has_no_value():
-    recall, precision = figure_scores(["Sales rose."], ["Sales rose 5%."])
+    recall, precision = shares(["Sales rose."], ["Sales rose 5%."])
     assert math.isnan(recall)
     assert precision == 0.0
-    assert all(map(math.isnan, figure_scores([], [])))
+    assert all(map(math.isnan, shares([], [])))
 
 
 def test_a_point_loses_half_the_share_of_its_figures_that_the_other_text_lacks():
@@ -103,13 +159,21 @@ POINTS = st.lists(st.text(alphabet="ab 19.,%$", max_size=12), max_size=5)
 
 
 @given(POINTS, POINTS, st.text(alphabet="ab 19", max_size=8))
-def test_scores_say_how_many_figures_are_lacking(ref, ans, question):
-    recall, precision = figure_scores(ref, ans, question)
-    assert figure_scores(ans, ref, question) == pytest.approx((precision, recall), nan_ok=True)
-    assert math.isnan(recall) == (not any(figures_of(ref, question)))
-    if not question and not math.isnan(recall):
-        assert 0 <= recall <= 1
-        assert (recall == 1) == (not any(lacking_figures(ref, ans)))
+def test_counts_say_how_many_figures_are_lacking(ref, ans, question):
+    figures, swapped = compared(ref, ans, question), compared(ans, ref, question)
+    assert (figures.ref, figures.ans) == (swapped.ans, swapped.ref)
+    assert 0 <= figures.ref.shared <= figures.ref.count
+    assert (figures.ref.shared < figures.ref.count) == bool(figures.ref.lacking)
+
+
+@given(st.text(alphabet="abKst 19.,-'’[]$€%Mn\n_–売上", max_size=30))
+def test_figures_are_the_numbers_of_the_local_evaluator(text):
+    assert [number for *_, number in printed_numbers(text)] == numbers_in(text)
+
+
+@given(st.text(alphabet="ab 19.,'[]$%Mn\n", max_size=30))
+def test_the_numbers_of_a_document_alone_are_the_same_numbers(document):
+    assert set(numbers_in(numbers_alone(document))) == set(numbers_in(document))
 
 
 @pytest.mark.slow
@@ -132,6 +196,5 @@ def test_scores_say_how_many_figures_are_lacking(ref, ans, question):
 )
 def test_a_megabyte_of_digits_within_seconds(text):
     began = time.process_time()
-    lacking_figures([text], ["Sales rose 5%.", text[::-1]], "What rose?")
-    figure_scores([text], [text[::-1]])
+    compared(["Sales rose 5%.", text[::-1]], [text], "What rose?", numbers_alone(text))
     assert time.process_time() - began < 10  # 3 s on a quiet machine

@@ -103,19 +103,6 @@ def test_every_answer_is_there_with_its_rows_and_a_text_only_once(page_of):
     assert data["texts"].count("Revenue rose 6%.") == 1
 
 
-def test_numbers_that_the_document_lacks_are_marked_and_a_point_without_numbers_says_nothing(
-    page_of,
-):
-    checked = Support(None, missing=("9",), reason="1 of 2 numbers found"), Support(None)
-    data = packed(page_of([result(support=checked)]))
-    marked, silent = data["answers"][0]["support"]
-    assert (marked[0], silent[0]) == ("numbers missing", "")
-    assert [data["texts"][place] for _, place in (marked, silent)] == [
-        "document: 1 of 2 numbers found; not found: 9",
-        "",
-    ]
-
-
 def test_the_summary_needs_no_script(page_of):
     answers = [result(triplet=f"t{i}", group=f"g{i}", support=SUPPORT) for i in range(6)]
     text = visible_text(page_of(answers))

@@ -1,4 +1,4 @@
-"""Points checked against a document: passages and ranking, a judge's labels, numbers, the table.
+"""Points checked against a document: passages and ranking, a judge's labels, the table.
 
 study/test_document.py makes the recorded labels again.
 """
@@ -11,7 +11,7 @@ from doubles import ScriptedJudge, refused
 
 from ems.results import CoverageResult, EMSResult, Support
 from ems.support.passages import Passages, _stem, cut, terms
-from ems.support.supporter import check_by_judge, check_numbers, support_table
+from ems.support.supporter import check_by_judge, support_table
 
 CALL = """Jane Roe -- Chief Financial Officer
 
@@ -163,39 +163,6 @@ def test_the_signature_says_how_points_were_checked_and_nothing_else_changes():
 def test_a_triplet_without_a_document_is_refused(contexts, says):
     with refused(says):
         check_by_judge([result("Revenue rose.")], contexts, ScriptedJudge())
-    if "context" in says:
-        with refused(says):
-            check_numbers([result("Revenue rose.")], contexts)
-
-
-# --- by numbers alone ---
-
-
-@pytest.mark.parametrize(
-    ("point", "missing"),
-    [
-        ("Total revenue came to $94.9 billion.", ()),
-        ("Total revenue was about $95 billion.", ()),  # as far as it is printed
-        ("Total revenue was 94,900 million dollars.", ()),
-        ("Total revenue was $97.3 billion, up 6%.", ("97,300,000,000",)),
-        ("Americas revenue was $41,664 million.", ()),  # the table's scale stands elsewhere
-        ("In 2019 it was $10,019.", ("2019", "10,019")),  # what may be a year has no comma
-        ("Six million, or 6 million, phones.", ("6,000,000",)),  # ... but "6%" is not six million
-        ("It came to $94.87 billion.", ("94,870,000,000",)),  # the document is rounder than that
-    ],
-)
-def test_which_numbers_the_document_has(point, missing):
-    (checked,) = check_numbers([result(point)], {"t": CALL})
-    (support,) = checked.support
-    assert (support.label, support.missing) == (None, missing)
-    assert checked.signature == {"judge": "j", "support": "numbers"}
-
-
-def test_passages_may_be_given_and_a_point_may_have_no_number():
-    (checked,) = check_numbers(
-        [result("Revenue rose 6%.", "Revenue rose.")], {"t": ["Up 6%.", "In 2024."]}
-    )
-    assert [s.reason for s in checked.support] == ["1 of 1 numbers found", ""]
 
 
 # --- the table ---
@@ -222,12 +189,11 @@ def test_shares_by_hand():
     }
 
 
-def test_numbers_by_hand_and_each_model_apart():
-    results = [
-        result("Up 6% to $94.9 billion.", "Down 7%."),
-        result("Up 6%.", model="n"),
-        result(model="empty"),
-    ]
-    table = support_table(check_numbers(results, {"t": CALL}))
-    assert table.drop(columns="numbers found").to_numpy().tolist() == [["m", 2, 3], ["n", 1, 1]]
-    assert table["numbers found"].tolist() == pytest.approx([2 / 3, 1])
+def test_each_model_has_a_row():
+    checked = check_by_judge(
+        [result("Revenue rose."), result(model="empty"), result("Revenue fell.", model="n")],
+        {"t": CALL},
+        lambda prompt: '{"labels": ["Neutral"]}',
+    )
+    table = support_table(checked)
+    assert table[["model", "points", "silent"]].to_numpy().tolist() == [["m", 1, 1], ["n", 1, 1]]

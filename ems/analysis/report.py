@@ -184,8 +184,7 @@ def _drawn(result: dict[str, Any], texts: dict[str, int]) -> dict[str, Any]:
     """What the script draws of one answer."""
     support = []
     for j, check in enumerate(result.get("support", ())):
-        label = check["label"] or ("numbers missing" if check["missing"] else "")
-        support.append([label, _place(texts, support_line(result, j))])
+        support.append([check["label"] or "", _place(texts, support_line(result, j))])
     return {
         "values": {name: result[name] for name in _value_fields(result)},
         "unscored": result["unscored"],

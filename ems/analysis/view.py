@@ -108,8 +108,6 @@ def support_line(result: Mapping[str, Any], point: int | None) -> str:
     line = support["label"] or support["reason"]
     if not line:
         return ""
-    if support["missing"]:
-        line += f"; not found: {', '.join(support['missing'])}"
     if support["quote"]:
         line += f"; passage {support['passage']}: {support['quote']}"
     return visible(f"document: {line}", 250)

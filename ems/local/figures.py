@@ -9,78 +9,73 @@ not say that the texts contradict each other.
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterable, Sequence
-from itertools import chain
-from math import nan
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import cache, lru_cache
 
-from .terms import Number, NumberIndex, numbers_in, printed_numbers
+from ..results import Figures, Place, SideFigures
+from ..types import Points, Triplet
+from .terms import READING_RULES, Number, NumberIndex, printed_numbers
 
+# The signature of values of figures.
+FIGURES_RULE = f"figures#{hashlib.sha256(repr(READING_RULES).encode()).hexdigest()[:8]}"
 _PERCENT_SIGN = re.compile(r"\s?%")
 
 
-class Figure(NamedTuple):
-    """A number of a text, and where it stands in that text."""
+def compare_figures(
+    triplet: Triplet, answer: str, ref_points: Points = (), ans_points: Points = ()
+) -> Figures:
+    """The figures of a triplet's reference and of an answer, and which of them the other lacks.
 
-    text: str  # as printed, with currency sign, scale word and percent sign: "$4.28 billion"
-    start: int  # text is point[start:end]
-    end: int
-    number: Number
-
-
-def figures_of(points: Iterable[str], question: str = "") -> list[list[Figure]]:
-    """Per point its figures in order, repeated ones each time, without those of the question."""
-    question_numbers = NumberIndex(numbers_in(question))
-    figures = []
-    for point in points:
-        figures.append([f for f in _printed_figures(point) if not question_numbers.has(f.number)])
-    return figures
-
-
-def _printed_figures(text: str) -> Iterable[Figure]:
-    for start, end, number in printed_numbers(text):
-        if percent_sign := _PERCENT_SIGN.match(text, end):
-            end = percent_sign.end()
-        yield Figure(text[start:end], start, end, number)
-
-
-def lacking_figures(
-    points: Iterable[str], other: Iterable[str], question: str = ""
-) -> list[list[Figure]]:
-    """Per point its figures that no text of `other` has.
-
-    `other` are the points of the other side, or the passages of a document.
+    They are counted in the whole texts, and marked where points print them. What the answer has in
+    common with the document is looked up if the triplet has a context.
     """
-    other_numbers = NumberIndex(chain.from_iterable(map(numbers_in, other)))
-    lacking = []
-    for figures in figures_of(points, question):
-        lacking.append([figure for figure in figures if not other_numbers.has(figure.number)])
-    return lacking
+    ref = _text_figures(triplet.reference_text, ref_points, triplet.question)
+    ans = _TextFigures(answer, ans_points, triplet.question)
+    not_in_document = None
+    if triplet.context:
+        not_in_document = ans.lacking(cache(_document_numbers(triplet.context).has))
+    return Figures(ref.beside(ans), ans.beside(ref), not_in_document)
 
 
-def figure_scores(
-    ref_points: Sequence[str], ans_points: Sequence[str], question: str = ""
-) -> tuple[float, float]:
-    """Recall and precision of the figures, each in [0, 1], or nan where a side has no figure.
-
-    Recall is the share of the reference's different figures that the answer states, precision the
-    share of the answer's different figures that the reference states.
-    """
-    question_numbers = NumberIndex(numbers_in(question))
-    ref = _different_figures(ref_points, question_numbers)
-    ans = _different_figures(ans_points, question_numbers)
-    return _share_in(ref, ans), _share_in(ans, ref)
+def numbers_alone(document: str) -> str:
+    """A short text with the different numbers of a document, which stands in place of it here."""
+    printed = {number: document[start:end] for start, end, number in printed_numbers(document)}
+    return "\n".join(["Numbers:", *printed.values()])
 
 
-def _different_figures(points: Iterable[str], question_numbers: NumberIndex) -> list[Number]:
-    numbers = dict.fromkeys(chain.from_iterable(map(numbers_in, points)))
-    return [number for number in numbers if not question_numbers.has(number)]
+class _TextFigures:
+    """The figures of a text, and where points print them."""
+
+    def __init__(self, text: str, points: Points, question: str):
+        in_question = cache(_numbers_of(question).has)
+        self.numbers = _numbers_of(text)
+        self.figures = [number for number in self.numbers.different if not in_question(number)]
+        self.places: list[tuple[Place, Number]] = []
+        for i, point in enumerate(points):
+            for start, end, number in printed_numbers(point):
+                if in_question(number):
+                    continue
+                if percent_sign := _PERCENT_SIGN.match(point, end):
+                    end = percent_sign.end()
+                self.places.append(((i, start, end), number))
+
+    def beside(self, other: _TextFigures) -> SideFigures:
+        """How many of the figures the other text has, and where those are that it lacks."""
+        in_other = cache(other.numbers.has)
+        shared = sum(map(in_other, self.figures))
+        return SideFigures(len(self.figures), shared, self.lacking(in_other))
+
+    def lacking(self, in_other: Callable[[Number], bool]) -> tuple[Place, ...]:
+        """The places of the figures for which `in_other` is false."""
+        return tuple(place for place, number in self.places if not in_other(number))
 
 
-def _share_in(numbers: Sequence[Number], other: Sequence[Number]) -> float:
-    """The share of the numbers that the other side has; nan without numbers."""
-    if not numbers:
-        return nan
-    index = NumberIndex(other)
-    return sum(map(index.has, numbers)) / len(numbers)
+def _numbers_of(text: str) -> NumberIndex:
+    return NumberIndex(number for *_, number in printed_numbers(text))
+
+
+# A reference is read once for all its answers, and a document once for all answers about it.
+_text_figures = lru_cache(maxsize=512)(_TextFigures)
+_document_numbers = lru_cache(maxsize=32)(_numbers_of)

@@ -57,6 +57,11 @@ _TOKEN = re.compile(
     f"{_WORD} | {_CITATION} | {_SHORT_YEAR} | {_NUMBER} | {_NAME}",
     re.VERBOSE,
 )
+# The same tokens, but words are skipped with what follows them. The group is any other token.
+_AFTER_WORDS = re.compile(
+    rf"(?: {_WORD} | [\s.,;:()-] )*+ ( {_CITATION} | {_SHORT_YEAR} | {_NUMBER} | {_NAME} )?",
+    re.VERBOSE,
+)
 _AMOUNT_PARTS = re.compile(
     rf"[$€£¥]? (?P<digits> {_DIGITS} ) (?P<scale> {_SCALE}? )",
     re.VERBOSE,
@@ -100,10 +105,10 @@ def numbers_in(text: str) -> list[Number]:
 
 def printed_numbers(text: str) -> Iterator[tuple[int, int, Number]]:
     """The numbers of a text in order, each with the places where it begins and ends."""
-    for token in _TOKEN.finditer(text):
-        term = _term_of(token[0])
+    for token in _AFTER_WORDS.finditer(text):
+        term = _term_of(token[1]) if token[1] else None
         if isinstance(term, Number):
-            yield *token.span(), term
+            yield *token.span(1), term
 
 
 @lru_cache(maxsize=50_000)
@@ -152,12 +157,13 @@ class NumberIndex:
     def __init__(self, numbers: Iterable[Number]):
         # The values in order, by rounding and whether they are scaled.
         self._values: dict[tuple[float, bool], list[float]] = defaultdict(list)
-        for value, rounding, scaled in sorted(set(numbers)):
+        self.different = set(numbers)
+        for value, rounding, scaled in sorted(self.different):
             self._values[rounding, scaled].append(value)
 
     def has(self, number: Number) -> bool:
         """Whether the text has the same number."""
-        return any(self.same_as(number))
+        return number in self.different or any(self.same_as(number))
 
     def same_as(self, number: Number) -> Iterator[Number]:
         """Those that are the same as `number`; one that fits with two factors is given twice."""

@@ -46,9 +46,11 @@ def test_a_table_of_scores_has_a_row_per_answer_and_a_column_per_part():
         "Coverage(local)",
         agreement.EMS_ROUGE,
     }
+    figures = table[["Figures Recall", "Figures Precision"]]
+    assert figures.fillna(-1).to_numpy().tolist() == [[1, 1], [0, -1], [1, 1], [0, -1]]
     assert f1["ROUGE-L"].tolist() == table["ROUGE-L F1"].tolist()
     assert table["length Score"].tolist() == [6, 0, 10, 5]
-    values = table.drop(columns=["triplet_id", "model", "length Score"])
+    values = table.drop(columns=["triplet_id", "model", "length Score", *figures])
     assert ((values >= 0) & (values <= 1)).all(axis=None)
     assert (values.iloc[1] == 0).all()  # a refusal scores 0
     assert values.iloc[2].drop("BLEU Score").tolist() == pytest.approx(
@@ -108,7 +110,7 @@ def test_every_recorded_reply_answers_and_gives_the_committed_scores(texts):
         committed = committed_scores(name).set_index(keys)
         sample = rescoring.answers_to_judge(answers, labels, labelled_set.judged)
         columns = set()
-        for table in rescoring.score_by_judge(triplets, sample, judge, labelled_set.about):
+        for table in rescoring.score_by_judge(triplets, sample, judge, labelled_set):
             computed = table.round(5).set_index(keys)
             columns.update(computed)
             expected = committed.loc[computed.index, list(computed)]

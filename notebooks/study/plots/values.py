@@ -87,7 +87,7 @@ def choices_figure(choices: pd.DataFrame) -> Figure:
     interval_dots(right, choices, marks, ("gap", "gap_low", "gap_high"))
     dotted_line(right, 0)
     right.set_yticks(range(len(choices)), [])
-    right.set_xlabel("F1 of the last system less that of the first")
+    right.set_xlabel("F1 of the last system minus that of the first")
     return figure
 
 
