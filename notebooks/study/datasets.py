@@ -255,12 +255,12 @@ def kqa() -> Loaded:
 
 
 def summedits() -> Loaded:
-    """SummEdits' edits of summaries of earnings calls, which experts found consistent or not.
+    """SummEdits' edits of summaries of earnings calls, which annotators found consistent or not.
 
-    The reference is the summary before the edit, the answer the summary after it, by the model
-    "edit"; the group is the call. Edits that change nothing are left out. Labels: correct (the edit
-    is consistent with the call), kinds (of the errors that the edit makes, joined by "+", or
-    `CONSISTENT`), group.
+    A language model made the edits. The reference is the summary before the edit, the answer the
+    summary after it, by the model "edit"; the group is the call. Edits that change nothing are left
+    out. Labels: correct (the edit is consistent with the call), kinds (of the errors that the edit
+    makes, joined by "+", or `CONSISTENT`; upstream's language model named them), group.
     """
     triplets, answers, labels = [], [], []
     for row in pinned_rows(SUMMEDITS_EDITS):

@@ -320,7 +320,7 @@ def test_within_systems_the_judge_ranks_as_well_and_knowing_the_system_does_not_
 
 
 def test_a_wrong_figure_shows_where_words_do_not():
-    """Experts' edits of summaries of earnings calls, by metrics without a judge."""
+    """Edits of summaries of earnings calls, by metrics without a judge."""
     table = agreement.edit_agreement(*committed("summedits"), **FEW)
     area = table.set_index("metric")["value"].round(2)
     assert area["ROUGE-L F1"] < 0.5  # a consistent edit changes more words than a wrong one
