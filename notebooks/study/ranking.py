@@ -71,31 +71,39 @@ def ranking(
     of_labels = pairs.differences(labels, "correct")
     p_of_labels = pairs.one_sided_p(of_labels)
     is_distinct = _above_0(of_labels)
-    rows = []
+    rows = {}
     for name, column in metrics.items():
-        means, draws = pairs.means(scores, column)
-        low, high = np.nanpercentile(pairs.in_order(draws), [2.5, 97.5])
-        systems_low, systems_high = np.nanpercentile(pairs.in_drawn_order(means), [2.5, 97.5])
-        differences = pairs.differences(scores, column)
-        right, wrong = _told_apart(differences.groupby("group").mean().to_numpy())
-        distance = np.abs(pairs.one_sided_p(differences) - p_of_labels)
-        rows.append(
-            {
-                "metric": name,
-                "pairs": pairs.in_order(means),
-                "ci_low": low,
-                "ci_high": high,
-                "systems_low": systems_low,
-                "systems_high": systems_high,
-                "distinct": pd.Series(pairs.ordered(means)[is_distinct]).mean(),
-                "soft": 1 - distance.mean(),
-                "apart_right": right,
-                "apart_wrong": wrong,
-                "of": len(pairs.worse),
-                "of_distinct": is_distinct.sum(),
-            }
-        )
-    return pd.DataFrame(rows).set_index("metric")
+        rows[name] = _ranking_row(pairs, scores, column, p_of_labels, is_distinct)
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("metric")
+
+
+def _ranking_row(
+    pairs: _SystemPairs,
+    scores: pd.DataFrame,
+    column: str,
+    p_of_labels: np.ndarray,
+    is_distinct: np.ndarray,
+) -> dict[str, Any]:
+    """The numbers of one row of `ranking`: those of a column of the scores."""
+    means, draws = pairs.means(scores, column)
+    low, high = np.nanpercentile(pairs.in_order(draws), [2.5, 97.5])
+    systems_low, systems_high = np.nanpercentile(pairs.in_drawn_order(means), [2.5, 97.5])
+    differences = pairs.differences(scores, column)
+    right, wrong = _told_apart(differences.groupby("group").mean().to_numpy())
+    distance = np.abs(pairs.one_sided_p(differences) - p_of_labels)
+    return {
+        "pairs": pairs.in_order(means),
+        "ci_low": low,
+        "ci_high": high,
+        "systems_low": systems_low,
+        "systems_high": systems_high,
+        "distinct": pd.Series(pairs.ordered(means)[is_distinct]).mean(),
+        "soft": 1 - distance.mean(),
+        "apart_right": right,
+        "apart_wrong": wrong,
+        "of": len(pairs.worse),
+        "of_distinct": int(is_distinct.sum()),
+    }
 
 
 def pairs_in_order(
