@@ -188,6 +188,7 @@ EVALUATE_OPTIONS: _Options = {
         "help": "the judge looks in the context for each answer point",
     },
     "--metric": {
+        "action": "append",
         "metavar": "IMPORT:PATH",
         "help": "your own metric in place of a scorer: a function from references and answers to "
         "values",

@@ -13,8 +13,9 @@ import runpy
 import sys
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ from .io import parse_yaml, read_text, write_jsonl
 from .judge.cost import plan_text, usage_table
 from .prompts import Prompts
 from .terminal import notify
-from .types import Answer, InputError, Triplet
+from .types import WITHOUT_JUDGE, Answer, InputError, Triplet
 
 if TYPE_CHECKING:
     from .judge.client import LLMJudge
@@ -42,7 +43,7 @@ def score_texts(args: Namespace) -> int:
     answer = read_text(args.answer)
     evaluator = build(_judge(args), args.scorer, **_stages(args))
     result = evaluator.score(reference, answer, args.question)
-    print(json.dumps(_line(result)) if args.json else result)
+    print(json.dumps(_line(result) | _warning(result)) if args.json else result)
     rows = list(value_rows(result, metric_of(result)))
     return _status(rows, Counter([result.reason]), evaluator.failures)
 
@@ -56,13 +57,16 @@ def evaluate_files(args: Namespace) -> int:
     """
     recordings = args.judge_settings.get("recorded", [])
     _check_output(args.output, args.triplets, args.answers, args.store, *recordings)
-    if args.metric and args.scorer:
+    if args.metric and (
+        len(args.metric) > 1 or args.scorer or args.judge != "none" or args.stage_settings
+    ):
         raise InputError(
-            "--metric takes the place of a scorer: leave --scorer out, or evaluate twice"
+            "--metric takes the place of a judge, a scorer and its stages: give one --metric and "
+            "leave their options out; evaluate once for each"
         )
     judge = _judge(args)
     if args.metric:
-        evaluator: Any = OwnMetric(args.metric)
+        evaluator: Any = OwnMetric(args.metric[0])
     else:
         settings = _stages(args)
         if args.support and args.scorer == "local":
@@ -77,7 +81,7 @@ def evaluate_files(args: Namespace) -> int:
     rows: list[ValueRow] = []
     reasons: Counter[str] = Counter()
     write_jsonl(args.output, _lines(results, rows, reasons))
-    _print_summary(args, judge, rows, results)
+    _print_summary(args, judge, rows, results, _warning(evaluator))
     return _status(rows, reasons, evaluator.failures)
 
 
@@ -181,6 +185,11 @@ def _distributed(
     return stream(args.scheduler, triplets, answers, scorer=args.scorer, **_stages(args))
 
 
+def _warning(made: Any) -> dict[str, str]:
+    """The warning about a result, or an evaluator, without a judge, as a field; else no field."""
+    return {} if "judge" in made.signature else {"warning": WITHOUT_JUDGE}
+
+
 def _line(result: Any) -> dict[str, Any]:
     """A result as a line of the output file."""
     return {"metric": metric_of(result), **result.to_dict()}
@@ -197,17 +206,26 @@ def _lines(
 
 
 def _print_summary(
-    args: Namespace, judge: LLMJudge | None, rows: Sequence[ValueRow], results: Iterable[Any]
+    args: Namespace,
+    judge: LLMJudge | None,
+    rows: Sequence[ValueRow],
+    results: Iterable[Any],
+    warning: Mapping[str, str],
 ) -> None:
-    """Print the means with intervals, what the documents say, and on stderr the judge's usage."""
+    """Print the means with intervals, what the documents say, and on stderr the judge's usage.
+
+    A warning is the first line. In JSON each row has it as a field.
+    """
     from .analysis.stats import summarise
     from .analysis.tables import means_table, table_text
     from .support.supporter import support_table
 
     summary = summarise(of_rows(rows), cluster=args.cluster)
     if args.json:
-        print(summary.to_json(orient="records"))
+        print(summary.assign(**warning).to_json(orient="records"))
     else:
+        if warning:
+            print(WITHOUT_JUDGE)
         print(table_text(means_table(summary)))
         if args.support:
             print("\nThe answers' points in the documents:")
@@ -261,6 +279,8 @@ def write_report(args: Namespace) -> int:
     frame = of_rows(rows)
     frame["group"] = frame[args.cluster]
     print(save_report(results, args.output, frame))
+    if any(map(_warning, chain.from_iterable(results.values()))):
+        notify(WITHOUT_JUDGE)
     return 0
 
 
@@ -270,12 +290,12 @@ def compare_files(args: Namespace) -> int:
     A difference is a minus b. Answers are joined by triplet and model. The column "higher" names
     the file, or the model, with the higher mean where the difference is clear.
     """
-    from .analysis.compare import compare_results, comparison_text
+    from .analysis.compare import compare_results, comparison_text, warning_of
 
     tables = compare_results(args.a, args.b, metric=args.metric, cluster=args.cluster)
     if args.json:
         rows = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}
-        print(json.dumps(rows))
+        print(json.dumps(rows | {"warning": warning_of(tables)}))
     else:
         print(comparison_text(tables, args.a, args.b))
     return 0

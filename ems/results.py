@@ -68,9 +68,13 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready dictionary; nan becomes null."""
-        fields = asdict(self)
+        fields: dict[str, Any] = {**vars(self), "signature": dict(self.signature)}
         for name, value in fields.items():
-            if value != value:  # nan
+            if name == "support":
+                fields[name] = tuple(map(asdict, value))
+            elif isinstance(value, Figures):
+                fields[name] = asdict(value)
+            elif value != value:  # nan
                 fields[name] = None
         return fields
 

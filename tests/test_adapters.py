@@ -10,10 +10,11 @@ import pytest
 from doubles import judge_of, text_of
 from loopback import Loopback
 
-from ems.types import InputError
+from ems.types import WITHOUT_JUDGE, InputError
 
 REFERENCE, ANSWER = "Revenue rose 6%. Margin was 46%.", "Revenue rose 6%. The outlook is good."
 LOST = "Nobody can read this."
+MISSING = r"1: Margin was \[46%: not in the answer\]\.\s+missing"  # in the text of a result
 
 
 def judge(body):
@@ -117,7 +118,8 @@ def test_inspect_has_means_with_clustered_errors_and_leaves_unscored_samples_out
     clusters = (0.5 + 1 - 2 * mean) ** 2 + (1 - mean) ** 2
     assert recall["stderr"].value == pytest.approx(math.sqrt(clusters * 2 / (2 - 1)) / 3)
     first, last = (log.samples[i].scores["ems_scorer"] for i in (0, 3))
-    assert re.search(r"1: Margin was 46%\.\s+missing", first.explanation)
+    assert re.search(MISSING, first.explanation)
+    assert WITHOUT_JUDGE not in first.explanation
     assert (first.metadata["group"], first.metadata["question"], first.metadata["unscored"]) == (
         "a",
         "How was it?",
@@ -132,7 +134,10 @@ def test_inspects_grader_asks_at_once_and_is_needed(inspect_run, server):
     inspect_run((ANSWER, {"group": "a"}), scorer="llm")
     assert server.peak > 1
     assert "grader" in str(inspect_run((ANSWER, {"group": "a"}), roles=False).error)
-    assert inspect_run((ANSWER, {"group": "a"}), roles=False, scorer="local").status == "success"
+    log = inspect_run((ANSWER, {"group": "a"}), roles=False, scorer="local")
+    assert log.status == "success"
+    explanation = " ".join(log.samples[0].scores["ems_scorer"].explanation.split())
+    assert explanation.startswith(f"```text {WITHOUT_JUDGE}")
     assert "needs a 'group'" in inspect_run((ANSWER, {}), scorer="local").error.message
 
 
@@ -161,7 +166,7 @@ def test_mlflow_has_three_feedbacks_and_an_error_where_unscored(server, tmp_path
     frame = done.result_df.set_index("response")
     for part in ("recall", "precision", "f1"):
         assert frame.loc[ANSWER, f"{part}/value"] == 0.5
-        assert re.search(r"1: Margin was 46%\.\s+missing", frame.loc[ANSWER, f"{part}/rationale"])
+        assert re.search(MISSING, frame.loc[ANSWER, f"{part}/rationale"])
         assert "could not be read" in frame.loc[LOST, f"{part}/error_message"]
 
 
@@ -187,7 +192,19 @@ def test_promptfoo_has_a_component_for_each_reference_point(server, monkeypatch)
     assert json.loads(json.dumps(result)) == result
     lost = graded(LOST, judge="m", scorer="coverage", threshold=0)
     assert (lost["pass"], lost["score"], lost["namedScores"]) == (False, 0.0, {})
-    assert lost["reason"] == "unscored: the points of a side could not be read"
+    assert lost["reason"] == "recall nan; the points of a side could not be read"
+
+
+def test_promptfoo_without_a_judge_grades_the_figures_of_the_output_and_warns():
+    result = graded("Revenue fell 6%.")
+    assert (result["pass"], result["score"]) == (True, 1.0)
+    assert result["reason"].startswith(WITHOUT_JUDGE)
+    wrong = graded("Revenue rose 6%. Margin was 64%.")
+    assert (wrong["pass"], wrong["score"]) == (False, 0.5)
+    assert graded("Revenue rose 6%. Margin was 64%.", threshold=0.5)["pass"]
+    for output in ("", "Revenue rose."):
+        without_figures = graded(output, threshold=0)
+        assert (without_figures["pass"], without_figures["score"]) == (False, 0.0)
 
 
 def test_promptfoo_shows_the_answer_point_beside_and_refuses_what_it_does_not_know():

@@ -20,6 +20,7 @@ from command_line import (
 import ems
 from ems.cli import main
 from ems.io import write_jsonl
+from ems.types import WITHOUT_JUDGE
 
 
 def test_score_shows_an_alignment_and_as_json_the_python_result(score_command, capsys):
@@ -30,6 +31,7 @@ def test_score_shows_an_alignment_and_as_json_the_python_result(score_command, c
     assert main([*score_command, "--json"]) == 0
     output = json.loads(capsys.readouterr().out)
     assert output.pop("metric") == "Coverage(local)"
+    assert output.pop("warning") == WITHOUT_JUDGE
     assert output == json.loads(json.dumps(ems.score_answer(REFERENCE, ANSWER).to_dict()))
 
 
@@ -65,21 +67,25 @@ def test_evaluate_writes_a_line_an_answer_and_shows_means_first(evaluate_command
     assert [(r["metric"], r["triplet_id"], r["question"], r["group"]) for r in rows] == [
         ("Coverage(local)", f"t{i}", f"q{i}", f"g{i // 2}") for i in range(8)
     ]
-    first, second = capsys.readouterr().out.splitlines()[:2]
-    assert first.split() == [
+    warning, heads, cells = capsys.readouterr().out.splitlines()[:3]
+    assert warning == WITHOUT_JUDGE
+    assert heads.split() == [
         "model",
         "metric",
         "Precision",
         "Recall",
         "F1",
+        "Missing",
+        "Refused",
         "n",
         "clusters",
         "scored",
     ]
-    assert second.split()[:2] == ["m", "Coverage(local)"]
-    assert second.endswith("100 %")
+    assert cells.split()[:2] == ["m", "Coverage(local)"]
+    assert cells.endswith("100 %")
     assert main([*evaluate_command, "--cluster", "triplet_id", "--json"]) == 0
     table = {row["part"]: row for row in json.loads(capsys.readouterr().out)}
+    assert {row["warning"] for row in table.values()} == {WITHOUT_JUDGE}
     assert table["F1"]["value"] == pytest.approx(rows[0]["f1"])
     assert (table["F1"]["ci_low"], table["F1"]["n"]) == (pytest.approx(rows[0]["f1"]), 8)
 
@@ -106,11 +112,9 @@ def test_results_go_on_to_the_report_the_comparison_and_the_agreement_with_their
     capsys.readouterr()
     assert main(["compare", out, out, "--json"]) == 0
     parts = json.loads(capsys.readouterr().out)["parts"]
-    assert {(row["part"], row["difference"], row["clusters"]) for row in parts} == {
-        ("F1", 0, 4),
-        ("Precision", 0, 4),
-        ("Recall", 0, 4),
-    }
+    assert {row["part"] for row in parts} == {"F1", "Precision", "Recall", "Missing", "Refused"}
+    assert {row["metric"] for row in parts} == {"Coverage(local)", "Figures"}
+    assert {(row["difference"], row["clusters"]) for row in parts} == {(0, 4)}
     assert check_refused(["compare", out, out, "--metric", "nonsense"], capsys, "nonsense")
     assert check_refused(["compare", out], capsys, "one file needs two models")
     with open(tmp_path / "labels.csv", "w", newline="") as file:
@@ -205,7 +209,13 @@ def test_an_import_path_stands_in_for_a_stage_or_for_all(
         (["--scorer", "rogue"], "did you mean 'rouge'"),
         (["--support", "llm"], "--support llm asks a judge"),
         (["--metric", "mine:words", "--support", "llm"], "has none; leave it out"),
-        (["--metric", "mine:words", "--scorer", "rouge"], "--metric takes the place of a scorer"),
+        (["--metric", "mine:words", "--scorer", "rouge"], "--metric takes the place of"),
+        (["--metric", "mine:words", "--judge", "m"], "--metric takes the place of"),
+        (["--metric", "mine:words", "--joint"], "--metric takes the place of"),
+        (["--metric", "mine:words", "--extractor", "mine:lines"], "--metric takes the place of"),
+        (["--metric", "mine:words", "--matcher", "mine:first"], "--metric takes the place of"),
+        (["--metric", "mine:words", "--encoder", "e"], "--metric takes the place of"),
+        (["--metric", "mine:words", "--metric", "mine:pairs"], "give one --metric"),
         (["--judge", "m", "--prompts", "nobodys"], "no prompt set 'nobodys'"),
         (["--judge", "m", "--workers", "0"], "workers"),
         (["--judge", "m", "--spend-limit", "5"], "needs prices"),

@@ -11,6 +11,7 @@ import math
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pytest
 from doubles import recorded
@@ -22,14 +23,16 @@ from ems.analysis.view import alignment_rows
 from ems.coverage import Coverage
 from ems.local.sentences import SentenceExtractor
 from ems.metrics import ems_scores
-from ems.results import CoverageResult, EMSResult, ScoreResult, Support
-from ems.types import InputError
+from ems.results import CoverageResult, EMSResult, Figures, ScoreResult, SideFigures, Support
+from ems.types import WITHOUT_JUDGE, InputError
 
 HOSTILE = (
     "</script><script>document.title='broken'</script><img src=x onerror=alert(2)>"
     "\x1b[31m\u202e${1+1}"
 )
 SUPPORT = (Support("contradicted", 4, "Revenue fell."), Support("supported", 5, "All is fine."))
+# "6%" in "Revenue rose 6%.", and "6%" in "Up 6%."
+FIGURES = Figures(SideFigures(4, 3, ((0, 13, 15),)), SideFigures(5, 3, ((0, 3, 5),)), ((0, 3, 5),))
 
 
 def result(model="m", triplet="t1", match=(0, -1, None), score=(0.8, 0.0, None), **more):
@@ -124,7 +127,7 @@ def test_models_are_compared_two_by_two_where_a_page_can_show_it(page_of):
                 )
         return visible_text(page_of(answers))
 
-    assert "m1 m0 EMS(LLM) F1 -0.040 [-0.040, -0.040] 0.031 m0" in page("m0", "m1")
+    assert "m1 m0 EMS(LLM) F1 -0.040 [-0.040, -0.040] m0 0.031" in page("m0", "m1")
     assert "m1 m0" not in page("m0", *(f"m{i}" for i in range(1, 6)))
     assert "Differences" not in page("m0")
 
@@ -137,9 +140,9 @@ def test_with_the_worst_answers_alone_the_summary_is_of_all_and_says_so(tmp_path
         return visible_text(path.read_text(encoding="utf-8"))
 
     page = text(values)
-    assert "0.400 7 1 66.6 %" in page.replace(" [0.400, 0.400]", "")
-    assert "This table is of all answers. The rest of the page shows the worst ones only" in page
-    assert "worst ones only" not in text()
+    assert "0.400 7 66.6 %" in page.replace(" [0.400, 0.400]", "")
+    assert "The tables are of all answers. The lists below show some only" in page
+    assert "The lists below show some only" not in text()
 
 
 def test_all_kinds_of_results_stand_in_one_page(page_of):
@@ -148,15 +151,33 @@ def test_all_kinds_of_results_stand_in_one_page(page_of):
         "t1", "m", ("a", "b"), ("x",), (1.0, 0.1), (0.4,), **values, group="Apple"
     )
     alone = ScoreResult("t1", "m", value=math.nan, unscored=1, reason="timeout", group="Apple")
+    alone = replace(alone, signature={"judge": "j"})
     page = page_of({"EMS(LLM)": [result()], "Coverage(local)": [local], "Judge alone": [alone]})
     data = packed(page)
     assert data["parts"] == [["recall", "precision", "f1"]] * 2 + [["value"]]
     assert [row[2] for row in data["answers"][1]["rows"]] == ["covered", "missing", "in part"]
     assert (data["answers"][2]["values"], data["answers"][2]["rows"]) == ({"value": None}, [])
-    assert "Coverage(local): covered from 0.6 on (88 %), in part between (51 %), missing" in page
+    assert "Coverage(local): covered from 0.6 on (88 %), in part between (55 %), missing" in page
     assert "missing up to 0.2 (19 %)." in page
-    assert "words and numbers are compared, not what they say" in visible_text(page)
-    assert "words and numbers are compared" not in visible_text(page_of({"EMS(LLM)": [result()]}))
+    text = visible_text(page)
+    assert text.startswith(f" {WITHOUT_JUDGE} This is said of Coverage(local). ")
+
+
+def test_the_warning_of_values_without_a_judge_is_read_first(page_of):
+    judged, local = result(), result(signature={"match": "words#1"})
+    assert visible_text(page_of([local])).startswith(f" {WITHOUT_JUDGE} Summary")
+    assert visible_text(page_of([judged])).startswith(" Summary")
+    # One model's results are enough.
+    assert WITHOUT_JUDGE in visible_text(page_of([judged, replace(local, model="n")]))
+
+
+def test_figures_that_other_texts_lack_go_with_the_answer_and_not_with_the_text(page_of):
+    given = replace(result(), figures=FIGURES)
+    marked, unmarked = packed(page_of([given, result("n")]))["answers"]
+    assert marked["ref_figures"] == {"0": [[13, 15, "not in the answer"]]}
+    assert marked["ans_figures"] == {"0": [[3, 5, "not in the reference, not in the document"]]}
+    assert (marked["other_figures"], unmarked["other_figures"]) == (2, None)
+    assert marked["ref"] == unmarked["ref"]
 
 
 def test_long_names_lose_their_middle_and_stay_apart(page_of):
@@ -228,6 +249,7 @@ def test_a_browser_draws_the_worst_answer_first_and_opens_the_one_in_its_address
         pytest.skip("no browser here")
     good = result("good", score=(0.9, 0.0, None))
     bad = result("bad", score=(0.1, 0.0, None), support=SUPPORT)
+    bad = replace(bad, figures=FIGURES)
     path = save_report({"EMS(LLM)": [good, bad, hostile()]}, tmp_path / "report.html")
     options = "--headless --no-sandbox --disable-gpu --virtual-time-budget=5000 --dump-dom"
 
@@ -252,9 +274,15 @@ def test_a_browser_draws_the_worst_answer_first_and_opens_the_one_in_its_address
     alignment = opened[start:]
     assert "document: contradicted; passage 4: Revenue fell." in alignment
     assert 'href="#t1/bad/EMS(LLM)"' in alignment
+    marked = (
+        '<span class="lacked-by-reference lacked-by-document" title="6% is not in the reference'
+    )
+    assert f'Up {marked}, not in the document">6%</span>.' in alignment
 
 
 # --- what the words are worth ---
+
+UNTESTED_WORDS = ("contradicted", "other figure")  # the page gives no percentage for them
 
 
 @pytest.mark.slow
@@ -263,7 +291,7 @@ def test_the_page_says_how_often_its_words_are_right(mirror, monkeypatch, kind):
     monkeypatch.setenv("EMS_DATA_MIRROR", str(mirror))
     triplets, answers, labels = datasets.SETS["kqa"].load()
     label_of = labels.set_index(["triplet_id", "model", "unit"])["label"]
-    labels_by_word = {"covered": [], "in part": [], "missing": [], "contradicted": []}
+    labels_by_word = {word: [] for word in ("covered", "in part", "missing", *UNTESTED_WORDS)}
     judge = recorded("human/label_replies.jsonl") if kind == "judge" else None
     for scored in Coverage(SentenceExtractor(), judge).evaluate(triplets, answers):
         for row in alignment_rows(scored.to_dict()):
@@ -274,6 +302,7 @@ def test_the_page_says_how_often_its_words_are_right(mirror, monkeypatch, kind):
     contradicted = labels_by_word.pop("contradicted")
     counts = len(contradicted), contradicted.count("Contradiction")
     assert counts == ((16, 8) if judge else (0, 0))
+    assert len(labels_by_word.pop("other figure")) == (0 if judge else 2)
     right = []
     for listed in labels_by_word.values():
         right.append(round(100 * listed.count("Entailment") / len(listed)))

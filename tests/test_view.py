@@ -5,16 +5,19 @@ Texts from outside command nothing.
 
 import math
 import re
+import time
+from dataclasses import replace
 
 import pytest
 from doubles import Tags
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ems.analysis.view import alignment_rows, arithmetic, as_html, as_text
+from ems.analysis.view import alignment_rows, arithmetic, as_html, as_text, figure_marks
 from ems.metrics import coverage_scores, ems_scores
-from ems.results import CoverageResult, EMSResult, ScoreResult, Support
+from ems.results import CoverageResult, EMSResult, Figures, ScoreResult, SideFigures, Support
 from ems.terminal import visible
+from ems.types import WITHOUT_JUDGE
 
 HOSTILE = "<script>alert('x')</script> & \"$5\" \x1b[31mred\x00 \u202eevil \ud800 | end\r\nnext"
 
@@ -130,6 +133,99 @@ def test_rows_hold_every_point_once_and_give_the_metrics(pairs):
     assert len(as_text(result.to_dict())) > 0 < len(as_html(result.to_dict()))
 
 
+# --- figures that the other text lacks ---
+
+SALES = ("Sales were $4.82 billion,\n up 7%.", "Fine.", "Cash.")
+
+
+def with_figures(result, ref=(), ans=(), not_in_document=None):
+    figures = Figures(SideFigures(4, 3, ref), SideFigures(5, 2, ans), not_in_document)
+    return replace(result, figures=figures)
+
+
+@pytest.mark.parametrize("score", [0.9, 0.4])
+def test_a_point_held_by_words_with_a_figure_that_the_other_side_lacks_is_not_called_covered(score):
+    result = with_figures(covered((score, 0.1, 0.9), (score, 0.0)), [(0, 0, 2)], [(0, 0, 2)])
+    assert [word for _, _, word, _ in rows(result)] == [
+        "other figure",
+        "missing",
+        "covered",
+        "other figure",
+        "not in the reference",
+    ]
+
+
+@pytest.mark.parametrize("places", [{"ref": [(0, 0, 2)]}, {"ans": [(0, 0, 2)]}])
+def test_so_is_a_pair_matched_by_words_whichever_of_its_sides_has_the_figure(places):
+    result = with_figures(paired(signature={"match": "words#1,threshold=0.25"}), **places)
+    words = [word for _, _, word, _ in rows(result)]
+    assert words[0] == "other figure"
+    assert words[1:3] == ["missing", "unscored"]
+
+
+def test_what_a_judge_says_of_a_point_stands_whatever_its_figures():
+    places = [(0, 0, 2)], [(0, 0, 2)]
+    judged = covered(coverage="llm:kit#1,max=10")
+    matched = paired(signature={"match": "llm:kit#1", "judge": "j"})
+    for result in (judged, matched):
+        assert rows(with_figures(result, *places)) == rows(result)
+
+
+def test_figures_are_marked_in_the_text_with_the_text_that_lacks_them():
+    result = replace(covered(), ref_points=SALES, ans_points=("It fell 7% to 4.", "Fine."))
+    result = with_figures(result, [(0, 11, 24)], [(0, 8, 10)], [(0, 8, 10), (0, 14, 15)])
+    result = result.to_dict()
+    text = " ".join(as_text(result).split())
+    assert "Sales were [$4.82 billion: not in the" in text
+    page = as_html(result)
+    assert 'title="$4.82 billion is not in the answer">$4.82 billion</span>, up 7%.' in page
+    assert 'title="7% is not in the reference, not in the document">7%</span> to' in page
+    assert 'title="4 is not in the document">4</span>.' in page
+    assert (page.count("underline wavy"), page.count("outline:2px dotted")) == (2, 2)
+    assert "does not say that the texts contradict each other" in text
+    assert "Wavy line" in page
+    assert "Wavy line" not in as_html(covered().to_dict())
+
+
+def test_a_mark_stands_where_white_space_was_folded_and_none_where_the_text_was_cut():
+    points = ("\n\n a \t 12  b", "x " * 400 + "34", "c")
+    result = with_figures(replace(covered(), ref_points=points), [(0, 7, 9), (1, 800, 802)])
+    marks, _ = figure_marks(result.to_dict())
+    assert [visible(points[0])[mark.start : mark.end] for mark in marks[0]] == ["12"]
+    assert as_html(result.to_dict()).count("<span") == 1
+
+
+def test_marks_of_a_hostile_text_are_only_text():
+    figure = '"><script>4'
+    result = replace(covered(), ref_points=(figure, "b", "c"))
+    page = as_html(with_figures(result, [(0, 0, len(figure))]).to_dict())
+    seen = Tags(page)
+    assert seen.tags == {"div", "p", "br", "table", "col", "tbody", "tr", "td", "span"}
+    assert seen.attributes == {"style", "class", "title"}
+
+
+def test_marks_of_a_long_text_are_made_at_once():
+    point = "1 " * 500_000
+    places = [(0, start, start + 1) for start in range(0, len(point), 2)]
+    start = time.perf_counter()
+    marks, _ = figure_marks(
+        with_figures(replace(covered(), ref_points=(point, "b", "c")), places).to_dict()
+    )
+    assert len(marks[0]) == 5000
+    assert time.perf_counter() - start < 10
+
+
+# --- the warning ---
+
+
+def test_where_no_judge_was_asked_the_warning_is_read_first():
+    local = covered().to_dict()
+    assert " ".join(as_text(local).split()).startswith(WITHOUT_JUDGE)
+    assert as_html(local).index(WITHOUT_JUDGE) < as_html(local).index("recall")
+    for view in (as_text, as_html):
+        assert "No judge was asked" not in view(paired().to_dict())
+
+
 # --- the sums ---
 
 
@@ -139,6 +235,11 @@ def test_arithmetic_by_hand():
         "precision = 0.90 / 3 = 0.300",
         "f1 = 0.355",
         "unscored: 1. 1 of 4 points unscored",
+    ]
+    assert arithmetic(with_figures(covered()).to_dict())[2:-1] == [
+        "f1 = 0.422",
+        "figures: 3 of 4 of the reference are in the answer, 2 of 5 of the answer are in the "
+        "reference",
     ]
     assert arithmetic(covered().to_dict())[:2] == [
         "recall = 2.65 / 4 = 0.662",

@@ -40,7 +40,10 @@ class Grader:
 
 @inspect.scorer.scorer(metrics=dict.fromkeys(METRIC_PARTS, _STATISTICS))
 def ems_scorer(scorer: str | None = None, joint: bool = False) -> Any:
-    """Recall, precision and F1 of outputs against targets, nan where unscored; see `ems.build`."""
+    """Recall, precision and F1 of outputs against targets, nan where unscored; see `ems.build`.
+
+    With scorer "local" no judge is asked, and the explanation warns that words are compared.
+    """
 
     async def score(state: Any, target: Any) -> Any:
         if "group" not in state.metadata:

@@ -12,7 +12,7 @@ def mlflow_scorer(judge: Any = None, scorer: str | None = None, joint: bool = Fa
     """A scorer that gives feedbacks: recall, precision and F1 of outputs.
 
     The reference is the expectation `expected_response`. A feedback has an error in place of its
-    value where the output is unscored.
+    value where the output is unscored. Without a judge the rationale warns that words are compared.
     """
 
     @mlflow.genai.scorer(name="ems")

@@ -1,32 +1,39 @@
 """An assertion for promptfoo with a component for each reference point, which its table shows."""
 
+from math import isnan
 from typing import Any
 
 from ..analysis.view import COVERED, alignment_rows
-from ..types import InputError
+from ..types import WITHOUT_JUDGE, InputError
 from . import METRIC_PARTS, evaluator
 
 
 def get_assert(output: str, context: dict[str, Any]) -> dict[str, Any]:
-    """The grade of an output: it passes when its recall is at least the threshold.
+    """The grade of an output against the test's variable `reference`.
 
-    The test's variable `reference` is what the output is evaluated against. Settings are
-    `threshold` (default 0.5) and those of `adapters.evaluator`. An unscored output fails.
+    By a judge it is recall, and passes from the threshold on (default 0.5). Without one it is the
+    share of the output's figures that the reference has, and the default threshold is 1. Other
+    settings are those of `adapters.evaluator`. An output that has no grade fails.
     """
-    config = {"threshold": 0.5, **(context.get("config") or {})}
+    config = dict(context.get("config") or {})
     variables = context["vars"]
     if "reference" not in variables:
         raise InputError(f"the test's vars need a 'reference', got {', '.join(variables)}")
-    threshold = config.pop("threshold")
-    question = variables.get("question", "")
-    result = evaluator(**config).score(variables["reference"], output, question).to_dict()
-    recall = result["recall"]
+    threshold = config.pop("threshold", None)
+    result = evaluator(**config).score(
+        variables["reference"], output, variables.get("question", "")
+    )
+    default, grade, name = 0.5, result.recall, "recall"
+    if "judge" not in result.signature:
+        default, grade = 1.0, result.figures.ans.share
+        name = f"{WITHOUT_JUDGE} The share of the output's figures that the reference has:"
+    fields = result.to_dict()
     return {
-        "pass": recall is not None and recall >= threshold,
-        "score": recall or 0.0,
-        "reason": f"unscored: {result['reason']}" if recall is None else f"recall {recall:.2f}",
-        "namedScores": {part: result[part] for part in METRIC_PARTS if result[part] is not None},
-        "componentResults": _components(result),
+        "pass": grade >= (default if threshold is None else threshold),
+        "score": 0.0 if isnan(grade) else grade,
+        "reason": "; ".join(filter(None, [f"{name} {grade:.2f}", result.reason])),
+        "namedScores": {part: fields[part] for part in METRIC_PARTS if fields[part] is not None},
+        "componentResults": _components(fields),
     }
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from ..data import iter_results
 from ..terminal import visible
-from ..types import InputError
+from ..types import WITHOUT_JUDGE, InputError
 from .frames import ValueRow, in_order, of_rows, value_rows
 from .stats import DIFFERENCE_COLUMNS, paired_table, with_verdicts
 from .tables import pairs_table, table_text
@@ -93,27 +93,28 @@ def comparison_text(tables: Mapping[str, pd.DataFrame], a: str, b: str | None = 
     """The tables of `compare_results` for a terminal, with the five answers that differ most.
 
     `a` and `b` are the files that were compared. The column `higher` names one of them, or a model,
-    where a difference is clear.
+    where a difference is clear. The last line warns of values without a judge.
     """
-    heading = "Differences are a minus b: above 0, a is higher; below 0, b is higher."
+    lines = ["Differences are a minus b: above 0, a is higher; below 0, b is higher."]
     if b is None:
-        return f"{heading}\n{table_text(pairs_table(tables['parts']))}"
-    lines = [
-        f"a: {visible(a)}",
-        f"b: {visible(b)}",
-        heading,
-        table_text(pairs_table(tables["parts"], a, b)),
-        "",
-        "Answers that differ most:",
-        table_text(tables["answers"].head(5)),
-    ]
+        lines.append(table_text(pairs_table(tables["parts"])))
+    else:
+        lines = [f"a: {visible(a)}", f"b: {visible(b)}", *lines]
+        lines += [table_text(pairs_table(tables["parts"], a, b)), "", "Answers that differ most:"]
+        lines.append(table_text(tables["answers"].head(5)))
+    if warning := warning_of(tables):
+        lines.append(warning)
     return "\n".join(lines)
+
+
+def warning_of(tables: Mapping[str, pd.DataFrame]) -> str:
+    """What must be said of a comparison of `compare_results` without a judge; "" with one."""
+    return "" if "meaning" in set(tables["parts"]["compares"]) else WITHOUT_JUDGE
 
 
 def _values(path: str | Path, metric: str | None) -> pd.DataFrame:
     """The frame of values of a file; of one metric if `metric` names it."""
     rows: list[ValueRow] = []
     for name, result in iter_results(path):
-        if metric in (None, name):
-            rows += value_rows(result, name)
+        rows += (row for row in value_rows(result, name) if metric in (None, row.metric))
     return of_rows(rows)

@@ -6,15 +6,21 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .. import __version__
+from ..baselines import Claims
+from ..local.figures import FIGURES_RULE
 from ..metrics import answer_scores, reference_scores, weighted_sum
+from ..pipeline import is_lost
 from ..results import CoverageResult, EMSResult, Result, ScoreResult
-from ..types import rendered
+from ..types import Scores, rendered
 
 if TYPE_CHECKING:
     import pandas as pd
 
+FIGURES_METRIC = "Figures"
 # The metrics of the paper's Table 1 in its order, then the metrics that only this kit has.
 METRIC_ORDER = (
     "BLEU",
@@ -27,8 +33,11 @@ METRIC_ORDER = (
     "Judge alone",
     "Coverage(LLM)",
     "Coverage(local)",
+    FIGURES_METRIC,
 )
-PART_ORDER = ("Score", "Precision", "Recall", "F1")
+TABLE1_PARTS = ("Score", "Precision", "Recall", "F1")
+HIGHER_IS_WORSE = ("Contradicted", "Missing", "Refused")
+PART_ORDER = (*TABLE1_PARTS, "Recall uncontradicted", *HIGHER_IS_WORSE)
 # How a scorer of EMS is written in the metric's name; a scorer of the user's own keeps its name.
 _SCORER_NAMES = {"llm": "LLM", "rouge": "ROUGE", "bertscore": "BERTScore", "bleu": "BLEU"}
 # Columns that are text whatever they hold: "1.10", "N/A", "None".
@@ -46,7 +55,7 @@ class ValueRow(NamedTuple):
     value: float  # nan for an unscored answer
     num: float  # the sum behind the value, nan where there is no such sum
     den: float  # the weight by which the sum is divided, nan where there is no such sum
-    units: int  # number of points, claims or whole answers that were judged
+    units: int  # number of points, claims, figures or whole answers that were judged
     unscored: int  # number of them without a score
     signature: str
 
@@ -73,9 +82,15 @@ def to_frame(
 ) -> pd.DataFrame:
     """A frame of values from results of any kind, or from what `load_results` gives.
 
-    The columns are the fields of `ValueRow`. An answer has the rows Precision, Recall and F1, or
-    the row Score where a metric gives one value. `metric` names all of them; by default each has
+    The columns are the fields of `ValueRow`. An answer has the row Score where a metric gives one
+    value. Else it has Precision, Recall and F1, and these shares: Missing, of the reference points
+    that score 0 and are not contradicted; Contradicted, of those that a judge says the answer
+    contradicts; Refused, 1 for an answer without a point and else 0. Recall uncontradicted is
+    Recall where a contradicted point counts 0. `metric` names all these rows; by default each has
     the name of `metric_of`.
+
+    The metric Figures has the rows Precision and Recall of an answer, once for all its results, and
+    no row for a side without figures.
     """
     groups = results.items() if isinstance(results, Mapping) else [("", results)]
     rows: list[ValueRow] = []
@@ -86,31 +101,43 @@ def to_frame(
 
 
 def value_rows(result: Any, metric: str) -> Iterator[ValueRow]:
-    """The rows of one result in a frame of values, F1 last.
+    """The rows of one result in a frame of values: of its figures first, F1 or Score last.
 
     A result without a group is in a group of its own, with the name of its triplet.
     """
-    if isinstance(result, ScoreResult):
-        units = 1
-        parts = {"Score": (result.value, result.value, 1.0)}
-    else:
-        units = max(_judged(result), result.unscored)
-        precision, recall = _sums(result)
-        parts = {
-            "Precision": (result.precision, *precision),
-            "Recall": (result.recall, *recall),
-            "F1": (result.f1, math.nan, math.nan),
-        }
     # Interned, each text is held in memory once, however many rows repeat it.
     model = sys.intern(str(result.model))
     triplet_id = sys.intern(str(result.triplet_id))
     group = sys.intern(str(result.group or result.triplet_id))
+    names = model, triplet_id, group
+    if isinstance(result, ScoreResult):
+        units = 1
+        values = {"Score": result.value}
+        sums = {"Score": (result.value, 1.0)}
+    else:
+        if result.figures is not None:
+            yield from _figure_rows(result, names)
+        units = max(_judged(result), result.unscored)
+        values = {"Precision": result.precision, "Recall": result.recall, "F1": result.f1}
+        sums = _sums(result)
     signature = sys.intern(rendered(result.signature))
-    for part, (value, num, den) in parts.items():
+    for part, (num, den) in sums.items():
+        value = values.get(part, num / den if den else math.nan)
         if math.isnan(value):
             num = den = math.nan
-        names = metric, part, model, triplet_id, group
-        yield ValueRow(*names, value, num, den, units, result.unscored, signature)
+        unscored = 0 if part == "Refused" else result.unscored
+        yield ValueRow(metric, part, *names, value, num, den, units, unscored, signature)
+
+
+def _figure_rows(result: Any, names: tuple[str, str, str]) -> Iterator[ValueRow]:
+    version = result.signature.get("ems", __version__)
+    signature = sys.intern(rendered({"ems": version, "figures": FIGURES_RULE}))
+    for part, side in (("Precision", result.figures.ans), ("Recall", result.figures.ref)):
+        if side.count:
+            sums = side.shared, side.count
+            yield ValueRow(
+                FIGURES_METRIC, part, *names, side.share, *sums, side.count, 0, signature
+            )
 
 
 def _judged(result: Any) -> int:
@@ -119,28 +146,91 @@ def _judged(result: Any) -> int:
     return sum(len(getattr(result, name, ())) for name in fields)
 
 
-def _sums(result: Any) -> list[tuple[float, float]]:
-    """(num, den) of precision and of recall: weighted sums over what was scored."""
+def _sums(result: Any) -> dict[str, tuple[float, float]]:
+    """(num, den) by part, F1 last: weighted sums over what was scored."""
+    ref_score, ans_score = _side_scores(result)
+    ref_weights = getattr(result, "ref_weights", ())
+    n_scored = len(ref_score) - ref_score.count(None)
+    contradicted = _contradicted(result)
+    missing = [i for i, score in enumerate(ref_score) if score == 0 and i not in contradicted]
+    sums = {"Refused": _refused(result), "Missing": (len(missing), n_scored)}
+    if _names_contradictions(result):
+        others = [0.0 if i in contradicted else score for i, score in enumerate(ref_score)]
+        sums["Contradicted"] = len(contradicted), n_scored
+        sums["Recall uncontradicted"] = weighted_sum(others, ref_weights)
+    sums["Precision"] = weighted_sum(ans_score, getattr(result, "ans_weights", ()))
+    sums["Recall"] = weighted_sum(ref_score, ref_weights)
+    sums["F1"] = math.nan, math.nan
+    return sums
+
+
+def _names_contradictions(result: Any) -> bool:
+    """Whether a judge was asked which points are contradicted, beside a score for each."""
+    return isinstance(result, CoverageResult) and metric_of(result) == "Coverage(LLM)"
+
+
+def _side_scores(result: Any) -> tuple[Scores, Scores]:
+    """The score of each reference point and of each answer point, or of each claim."""
+    if isinstance(result, CoverageResult):
+        return result.ref_score, result.ans_score
     if isinstance(result, EMSResult):
         ref_score = reference_scores(result.match, result.score)
-        ans_score = answer_scores(result.match, ref_score, len(result.ans_points))
-        return [weighted_sum(ans_score), weighted_sum(ref_score, result.ref_weights)]
-    if isinstance(result, CoverageResult):
-        precision = weighted_sum(result.ans_score, result.ans_weights)
-        return [precision, weighted_sum(result.ref_score, result.ref_weights)]
-    return [_entailed(result.answer2response), _entailed(result.response2answer)]
+        return ref_score, answer_scores(result.match, ref_score, len(result.ans_points))
+    return _entailed(result.response2answer), _entailed(result.answer2response)
 
 
-def _entailed(labels: Sequence[str | None]) -> tuple[int, int]:
-    """The number of entailed claims, and of claims that have a label."""
-    return labels.count("Entailment"), len(labels) - labels.count(None)
+def _entailed(labels: Sequence[str | None]) -> Scores:
+    return tuple(None if label is None else float(label == "Entailment") for label in labels)
+
+
+def _contradicted(result: Any) -> Sequence[int]:
+    """The indices of the reference points, or claims, that the answer contradicts."""
+    if isinstance(result, Claims):
+        labels = result.response2answer
+        return [i for i, label in enumerate(labels) if label == "Contradiction"]
+    return getattr(result, "contradicted", ())
+
+
+def _refused(result: Any) -> tuple[float, float]:
+    if isinstance(result, Claims):
+        points = result.response_claims
+    else:
+        points = None if is_lost(result) else result.ans_points
+    if points is None:  # they could not be read
+        return math.nan, math.nan
+    return int(not points), 1
 
 
 def of_rows(rows: Sequence[tuple[Any, ...]]) -> pd.DataFrame:
-    """A frame of values from its rows."""
+    """A frame of values from its rows, those of an answer's figures once."""
     import pandas as pd
 
-    return pd.DataFrame(rows, columns=COLUMNS)
+    columns = {}  # one at a time: in memory all rows are large
+    for i, name in enumerate(COLUMNS):
+        columns[name] = pd.Series(map(itemgetter(i), rows))
+    return with_figures_once(pd.DataFrame(columns, copy=False))
+
+
+def with_figures_once(values: pd.DataFrame) -> pd.DataFrame:
+    """The frame without the rows of Figures that repeat another: several results have the same.
+
+    Figures of different answers under one name stay, and are refused where they are summarised.
+    """
+    figures = values[values["metric"] == FIGURES_METRIC]
+    repeated = figures.duplicated(["part", "model", "triplet_id", "value"])
+    return values.drop(figures.index[repeated]) if repeated.any() else values
+
+
+def basis_of(metric: str, signatures: Iterable[str]) -> str:
+    """What the values of a metric compare: "figures", "meaning" if a judge was asked, or "words".
+
+    `signatures` are those of its rows, as texts.
+    """
+    if metric == FIGURES_METRIC:
+        return "figures"
+    if all(re.search(r"(^|\|)judge:", signature) for signature in signatures):
+        return "meaning"
+    return "words"
 
 
 def in_order(frame: pd.DataFrame) -> pd.DataFrame:

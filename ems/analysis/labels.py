@@ -12,8 +12,8 @@ import pandas as pd
 
 from ..data import Rows, iter_results, records
 from ..terminal import first_few
-from ..types import InputError
-from .frames import ValueRow, in_order, of_rows, value_rows
+from ..types import WITHOUT_JUDGE, InputError
+from .frames import TABLE1_PARTS, ValueRow, basis_of, in_order, of_rows, value_rows
 from .stats import Estimate, auc, bootstrap, pearson, spearman
 from .tables import table_text
 
@@ -73,12 +73,19 @@ def agreement(values: pd.DataFrame, labels: pd.DataFrame, **settings: int) -> pd
 
 
 def agreement_text(results: Sequence[str | Path], labels: str | Path) -> str:
-    """What `ems agree` prints; of several files a metric has its file's name in front."""
+    """What `ems agree` prints of Table 1's parts; of several files metrics have the file's name."""
     rows: list[ValueRow] = []
     for path in results:
         for metric, result in iter_results(path):
-            if len(results) > 1:
-                metric = f"{Path(path).stem}: {metric}"
-            rows += value_rows(result, metric)
-    table = agreement(of_rows(rows), read_labels(labels))
-    return f"Agreement of values and labels:\n{table_text(table)}"
+            for row in value_rows(result, metric):
+                if len(results) > 1:
+                    row = row._replace(metric=f"{Path(path).stem}: {row.metric}")
+                if row.part in TABLE1_PARTS:
+                    rows.append(row)
+    values = of_rows(rows)
+    lines = ["Agreement of values and labels:"]
+    lines.append(table_text(agreement(values, read_labels(labels))))
+    signatures = values.groupby("metric")["signature"]
+    if "meaning" not in [basis_of(metric, cell) for metric, cell in signatures]:
+        lines.append(WITHOUT_JUDGE)
+    return "\n".join(lines)

@@ -21,7 +21,7 @@ from scipy.special import stdtrit
 
 from ..terminal import first_few
 from ..types import InputError
-from .frames import COLUMNS, by_size, in_order
+from .frames import COLUMNS, basis_of, by_size, in_order, with_figures_once
 
 MIN_SCORED = 0.95  # a number that rests on a smaller share of points or answers is flagged
 MIN_CLUSTERS = 6  # fewer clusters say too little about how clusters vary
@@ -40,6 +40,7 @@ DIFFERENCE_COLUMNS = [
     "only_a",
     "only_b",
     "unscored",
+    "compares",
 ]
 _PAIR_COLUMNS = ["metric", "part", "a", "b", *DIFFERENCE_COLUMNS]
 _MAX_EXACT_TERMS = 14  # the sign-flip test of more terms draws patterns
@@ -129,13 +130,16 @@ def _with_bounds(frame: pd.DataFrame) -> pd.DataFrame:
     so the bounds may be wider than needed, never narrower. F1 has the harmonic mean of the bounds
     of precision and recall.
     """
-    unscored = frame["unscored"]
+    frame["low"] = frame["high"] = frame["value"]
+    incomplete = frame[frame["unscored"] > 0].copy()
+    unscored = incomplete["unscored"]
     for name, score in (("low", 0.0), ("high", 1.0)):
-        bound = (frame["num"] + score * unscored) / (frame["den"] + unscored)
-        frame[name] = frame["value"].where(unscored == 0, bound.clip(upper=1).fillna(score))
-        f1 = _f1_of_sides(frame, name)
-        is_f1 = (frame["part"] == "F1") & (unscored > 0) & frame["num"].isna() & f1.notna()
-        frame[name] = frame[name].mask(is_f1, f1)
+        bound = (incomplete["num"] + score * unscored) / (incomplete["den"] + unscored)
+        incomplete[name] = bound.clip(upper=1).fillna(score)
+        f1 = _f1_of_sides(incomplete, name)
+        is_f1 = (incomplete["part"] == "F1") & incomplete["num"].isna() & f1.notna()
+        incomplete[name] = incomplete[name].mask(is_f1, f1)
+        frame.loc[incomplete.index, name] = incomplete[name]
     return frame
 
 
@@ -173,6 +177,8 @@ def paired_table(
     n, clusters      number of differences, and of clusters
     only_a, only_b   number of triplets for which only that model has a row
     unscored         number of triplets without a value on a side
+    compares         what the values compare: "meaning", where a judge was asked, else "words" or
+                     "figures"; without a judge no difference says which model is better
 
     A single model gives no row.
     """
@@ -180,8 +186,9 @@ def paired_table(
     pairs = list(combinations(models or sorted(frame["model"].unique(), key=by_size), 2))
     rows = []
     for (metric, part), cell in frame.groupby(["metric", "part"]):
+        basis = basis_of(metric, cell["signature"].unique())
         for b, a in pairs:
-            names = {"metric": metric, "part": part, "a": a, "b": b}
+            names = {"metric": metric, "part": part, "a": a, "b": b, "compares": basis}
             rows.append({**names, **_difference(cell, a, b, seed)})
     if not rows:
         return pd.DataFrame(columns=_PAIR_COLUMNS).astype({"clear": bool})
@@ -340,6 +347,7 @@ def _checked(values: pd.DataFrame, cluster: str) -> pd.DataFrame:
     for name in (*keys, cluster):
         if values[name].isna().any():
             raise InputError(f"column {name!r} must be filled, got empty cells")
+    values = with_figures_once(values)
     repeated = values.duplicated(keys)
     if repeated.any():
         raise InputError(f"more than one row for {tuple(values.loc[repeated, keys].iloc[0])}")

@@ -9,13 +9,10 @@ from typing import Any
 import pandas as pd
 
 from ..terminal import visible
-from .frames import PART_ORDER, by_size, in_order
+from .frames import HIGHER_IS_WORSE, PART_ORDER, TABLE1_PARTS, by_size, in_order
 from .stats import MIN_CLUSTERS
 
 NAME_LIMIT = 48  # letters of a name in a table; a longer one loses its middle
-BY_WORDS = (
-    "Coverage(local) compares words and numbers: rewording can cost more than a wrong number."
-)
 
 
 def percent(share: float) -> str:
@@ -49,28 +46,30 @@ def safe_cell(cell: Any) -> Any:
 def table_text(table: pd.DataFrame) -> str:
     """A table for a terminal.
 
-    Texts are `shortened`, numbers have three decimals, and an empty cell is "–". Notes below the
-    table say why an interval is absent, and what Coverage(local) compares.
+    Texts are `shortened`, numbers have three decimals, and an empty cell is "–". A note below the
+    table says why an interval is absent.
     """
     safe = table.map(safe_cell).rename(columns=shortened)
     lines = [safe.to_string(index=False, na_rep="–", float_format="{:z.3f}".format)]
     if "clusters" in table and table["clusters"].min() < MIN_CLUSTERS:
         lines.append(f"No interval over fewer than {MIN_CLUSTERS} clusters.")
-    if "metric" in table and "Coverage(local)" in set(table["metric"]):
-        lines.append(BY_WORDS)
     return "\n".join(lines)
 
 
 def means_table(summary: pd.DataFrame) -> pd.DataFrame:
     """A row per metric and model of `stats.summarise`, as texts.
 
-    n and scored are the least of the metric's parts; † marks a row with a flagged part.
+    Only Table 1's parts have intervals. n and scored are the least of the metric's parts; † marks a
+    row with a flagged part.
     """
     rows = []
     for (metric, model), parts in summary.groupby(["metric", "model"], sort=False):
         row = {"model": shortened(model), "metric": shortened(metric)}
         for part in parts.itertuples(index=False):
-            row[part.part] = with_interval(part.value, part.ci_low, part.ci_high)
+            ends = part.ci_low, part.ci_high
+            if part.part not in TABLE1_PARTS:
+                ends = math.nan, math.nan
+            row[part.part] = with_interval(part.value, *ends)
         row["n"] = parts["n"].min()
         row["clusters"] = parts["clusters"].min()
         row["scored"] = percent(parts["scored"].min())
@@ -86,15 +85,20 @@ def pairs_table(pairs: pd.DataFrame, a: str = "", b: str = "") -> pd.DataFrame:
 
     The rows are those of `stats.paired_table`, where the columns a and b hold names of models.
     Where they hold means, `a` and `b` name the sides. `higher` is a name where the difference is
-    clear, else "not clear".
+    clear, else "not clear". It says where higher is worse, and what is higher if not the meaning:
+    "new.jsonl (worse), in words".
     """
     rows = []
     for pair in pairs.to_dict("records"):
         higher = "not clear"
-        if pair["clear"] and pair["difference"] > 0:
+        if pair["clear"]:
             higher = a or pair["a"]
-        elif pair["clear"]:
-            higher = b or pair["b"]
+            if pair["difference"] < 0:
+                higher = b or pair["b"]
+            if pair["part"] in HIGHER_IS_WORSE:
+                higher += " (worse)"
+            if pair["compares"] != "meaning":
+                higher += f", in {pair['compares']}"
         difference = with_interval(pair["difference"], pair["ci_low"], pair["ci_high"])
         p_holm = "<0.001" if pair["p_holm"] < 0.001 else f"{pair['p_holm']:.3f}"
         rows.append({**pair, "difference": difference, "p_holm": p_holm, "higher": higher})
@@ -105,7 +109,7 @@ def pairs_table(pairs: pd.DataFrame, a: str = "", b: str = "") -> pd.DataFrame:
 def table1(
     summary: pd.DataFrame, paper: pd.DataFrame | None = None, models: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """Table 1 from `stats.summarise`: a row per metric and part, a column per model.
+    """Table 1 from `stats.summarise`: a row per metric and part of its own, a column per model.
 
     A cell has the value and its 95 % interval; with unscored points also the mean if these scored
     0, or 1; and † where under 95 % of the points or of the answers have a score. Where `paper`
@@ -113,7 +117,8 @@ def table1(
     paper's. `models` are the columns, by default all, small to large.
     """
     models = list(models) or sorted(summary["model"].unique(), key=by_size)
-    shown = in_order(summary[summary["model"].isin(models)])
+    is_shown = summary["model"].isin(models) & summary["part"].isin(TABLE1_PARTS)
+    shown = in_order(summary[is_shown])
     printed = {}
     if paper is not None:
         printed = paper.set_index(["metric", "part", "model"])["value"].to_dict()

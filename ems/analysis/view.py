@@ -8,30 +8,48 @@ from __future__ import annotations
 
 import html
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from ..metrics import answer_scores, reference_scores, weighted_sum
 from ..terminal import visible
-from ..types import Scores, rendered
+from ..types import WITHOUT_JUDGE, Scores, rendered
 
+# How a text is drawn whose figures may be marked: for a terminal, or as HTML.
+Draw = Callable[[str, Sequence["Mark"]], str]
 # What a score says of a point. "missing" is said of a reference point only, "not in the reference"
-# of an answer point only.
+# of an answer point only. "other figure" is said in place of "covered" and "in part" where words
+# alone hold a point and the other text lacks one of its figures.
 COVERED, IN_PART, MISSING, CONTRADICTED = "covered", "in part", "missing", "contradicted"
-EXTRA, UNSCORED = "not in the reference", "unscored"
+EXTRA, UNSCORED, OTHER_FIGURE = "not in the reference", "unscored", "other figure"
+LEGEND = (
+    "other figure: words of the point are in the other text, and one of its figures is not. A "
+    "marked figure is a fact about numbers: it does not say that the texts contradict each other."
+)
+LEGEND_OF_LINES = "Wavy line: the other text lacks the figure. Dotted box: the document lacks it."
 # By what made the scores: from which score on a point is "covered", and up to which "missing".
 LIMITS = {"pairs": (0.5, 0.0), "judge": (0.5, 0.2), "words": (0.6, 0.2)}
 # The edge of each word's cells, in Okabe and Ito's colours, which every colour vision tells apart.
 _EDGES = {
     COVERED: "4px solid #0072B2",
     IN_PART: "4px dashed #0072B2",
+    OTHER_FIGURE: "6px double #E69F00",
     MISSING: "5px double #D55E00",
     CONTRADICTED: "8px solid #D55E00",
     EXTRA: "5px dotted #CC79A7",
     UNSCORED: "4px dashed #888888",
 }
 _CELL_STYLE = "text-align:left;vertical-align:top;overflow-wrap:anywhere;padding:2px 8px"
+_WARNING_STYLE = "border:3px solid #D55E00;padding:6px 10px;font-weight:bold"
+# The line at a figure, by the text that lacks it.
+_LINES = {
+    "answer": "text-decoration:underline wavy #D55E00",
+    "reference": "text-decoration:underline wavy #D55E00",
+    "document": "outline:2px dotted #CC79A7",
+}
+_MARKED = 10_000  # characters of a point in which figures are marked
 _WIDTH = 100  # characters of a terminal's line
 
 
@@ -44,6 +62,48 @@ class AlignmentRow(NamedTuple):
     score: float | None  # in [0, 1], as it enters the metric; None = unscored
     weight: float  # of the scored point in the metric
     is_hint: bool = False  # the answer point is only the most similar one: it made no score
+
+
+class Mark(NamedTuple):
+    """A figure of a point that other texts lack."""
+
+    start: int  # in the point's text as `visible` shows it
+    end: int
+    lacked_by: list[str]  # "answer", "reference", "document"
+
+    @property
+    def fact(self) -> str:
+        """What is so: "not in the reference, not in the document"."""
+        return ", ".join(f"not in the {name}" for name in self.lacked_by)
+
+
+Marks = Mapping[int, Sequence[Mark]]  # by the index of a point
+
+
+def figure_marks(result: Mapping[str, Any]) -> tuple[Marks, Marks]:
+    """The figures that other texts lack, in reference points and in answer points."""
+    figures = result.get("figures")
+    if not figures or "ref_points" not in result:
+        return {}, {}
+    lacked_by_reference = {"reference": figures["ans"]["lacking"]}
+    lacked_by_reference["document"] = figures["not_in_document"] or ()
+    ref_marks = _marks(result["ref_points"], {"answer": figures["ref"]["lacking"]})
+    return ref_marks, _marks(result["ans_points"], lacked_by_reference)
+
+
+def _marks(points: Sequence[str], places: Mapping[str, Iterable[Sequence[int]]]) -> Marks:
+    """Marks by point, from the places of the figures that each text lacks."""
+    lacked_by = defaultdict(list)
+    for name, lacking in places.items():
+        for place in lacking:
+            lacked_by[tuple(place)].append(name)
+    marks = defaultdict(list)
+    for (i, start, end), names in sorted(lacked_by.items()):
+        if end <= _MARKED:
+            # `visible` folds white space, so that a figure may stand further left.
+            first = len(visible(f"{points[i][:start]}.")) - 1
+            marks[i].append(Mark(first, len(visible(points[i][:end])), names))
+    return marks
 
 
 def _side_scores(result: Mapping[str, Any]) -> tuple[Scores, Scores]:
@@ -61,21 +121,27 @@ def alignment_rows(result: Mapping[str, Any]) -> Iterator[AlignmentRow]:
     all. A result without points has no rows.
     """
     ref_score, ans_score = _side_scores(result)
+    ref_others, ans_others = _other_figures(result)
     is_paired = "match" in result
     partners = result.get("match") or result.get("nearest") or [-1] * len(ref_score)
     weights = result.get("ref_weights") or [1.0] * len(ref_score)
     for i, partner in enumerate(partners):
         ans = None if partner == -1 else partner
-        is_contradicted = i in result.get("contradicted", ())
-        word = _word(result, ref_score[i], is_contradicted, MISSING)
+        if i in result.get("contradicted", ()):
+            word = CONTRADICTED
+        else:
+            is_other = i in ref_others or (is_paired and ans in ans_others)
+            word = _word(result, ref_score[i], is_other, MISSING)
         is_hint = not is_paired and ans is not None
         yield AlignmentRow(i, ans, word, ref_score[i], weights[i], is_hint)
     weights = result.get("ans_weights") or [1.0] * len(ans_score)
     for j, score in enumerate(ans_score):
         if is_paired and j in partners:
             continue
-        is_contradicted = j in result.get("ans_contradicted", ())
-        word = _word(result, score, is_contradicted, EXTRA)
+        if j in result.get("ans_contradicted", ()):
+            word = CONTRADICTED
+        else:
+            word = _word(result, score, j in ans_others, EXTRA)
         yield AlignmentRow(None, j, word, score, weights[j])
 
 
@@ -86,18 +152,32 @@ def scored_by(result: Mapping[str, Any]) -> str:
     return "judge" if result["signature"].get("coverage", "").startswith("llm:") else "words"
 
 
+def _other_figures(result: Mapping[str, Any]) -> tuple[set[int], set[int]]:
+    """The points of each side that have a figure which the other side lacks.
+
+    None where a judge decided which points go together.
+    """
+    signature = result["signature"]
+    held_by = signature.get("match") or signature.get("coverage", "")
+    figures = result.get("figures")
+    if not figures or not held_by.startswith("words"):
+        return set(), set()
+    ref, ans = figures["ref"]["lacking"], figures["ans"]["lacking"]
+    return {i for i, _, _ in ref}, {j for j, _, _ in ans}
+
+
 def _word(
-    result: Mapping[str, Any], score: float | None, is_contradicted: bool, if_absent: str
+    result: Mapping[str, Any], score: float | None, is_other_figure: bool, if_absent: str
 ) -> str:
     """What a point's score says; `if_absent` is the word for a point that the other side lacks."""
-    if is_contradicted:
-        return CONTRADICTED
     if score is None:
         return UNSCORED
     covered, missing = LIMITS[scored_by(result)]
-    if score >= covered:
-        return COVERED
-    return IN_PART if score > missing else if_absent
+    if score <= missing:
+        return if_absent
+    if is_other_figure:
+        return OTHER_FIGURE
+    return COVERED if score >= covered else IN_PART
 
 
 def support_line(result: Mapping[str, Any], point: int | None) -> str:
@@ -128,6 +208,12 @@ def arithmetic(result: Mapping[str, Any]) -> list[str]:
         division = f"{total:.2f} / {weight:.4g} = " if weight else ""
         value = "no value" if result[name] is None else f"{result[name]:.3f}"
         lines.append(f"{name} = {division}{value}")
+    if figures := result.get("figures"):
+        ref, ans = figures["ref"], figures["ans"]
+        lines.append(
+            f"figures: {ref['shared']} of {ref['count']} of the reference are in the answer, "
+            f"{ans['shared']} of {ans['count']} of the answer are in the reference"
+        )
     if result["unscored"] or result["reason"]:
         lines.append(f"unscored: {result['unscored']}. {visible(result['reason'], 200)}".strip())
     return lines
@@ -141,14 +227,21 @@ def _head(result: Mapping[str, Any]) -> str:
     return "\n".join([name, question, *arithmetic(result), signature])
 
 
-def _cells(result: Mapping[str, Any], row: AlignmentRow) -> tuple[str, str, str]:
+def _warning(result: Mapping[str, Any]) -> str:
+    return "" if "judge" in result["signature"] else WITHOUT_JUDGE
+
+
+def _cells(
+    result: Mapping[str, Any], row: AlignmentRow, marks: tuple[Marks, Marks], draw: Draw
+) -> tuple[str, str, str]:
     """The three texts of a row: reference point, score, answer point."""
-    reference = _point(result["ref_points"], row.ref)
-    answer = _point(result["ans_points"], row.ans)
+    ref_marks, ans_marks = marks
+    reference = _point(result["ref_points"], row.ref, ref_marks, draw)
     if row.is_hint:
-        answer = f"(nearest: {visible(answer, 90)})"
+        answer = f"(nearest: {_point(result['ans_points'], row.ans, ans_marks, draw, 90)})"
     else:
-        answer = f"{answer}\n{support_line(result, row.ans)}".strip()
+        answer = _point(result["ans_points"], row.ans, ans_marks, draw)
+        answer = f"{answer}\n{draw(support_line(result, row.ans), ())}".strip()
     score = row.word
     if row.score and row.score >= 0.005:
         score += f" {row.score:.2f}"
@@ -157,18 +250,43 @@ def _cells(result: Mapping[str, Any], row: AlignmentRow) -> tuple[str, str, str]
     return reference, score, answer
 
 
-def _point(points: Sequence[str], index: int | None) -> str:
-    return "–" if index is None else f"{index}: {visible(points[index], 600)}"
+def _point(
+    points: Sequence[str], index: int | None, marks: Marks, draw: Draw, limit: int = 600
+) -> str:
+    if index is None:
+        return "–"
+    return f"{index}: {draw(visible(points[index], limit), marks.get(index, ()))}"
+
+
+def _pieces(text: str, marks: Sequence[Mark]) -> Iterator[tuple[str, Mark | None]]:
+    """A text in pieces: its marked figures, and what stands between them."""
+    end = 0
+    for mark in marks:
+        if mark.end <= len(text):
+            yield text[end : mark.start], None
+            yield text[mark.start : mark.end], mark
+            end = mark.end
+    yield text[end:], None
 
 
 def as_text(result: Mapping[str, Any]) -> str:
     """One answer's values and its alignment for a terminal of 100 columns."""
-    lines = _wrapped(_head(result), _WIDTH)
+    lines = _wrapped(f"{_warning(result)}\n{_head(result)}", _WIDTH)
     lines.append("-" * _WIDTH)
     lines += _columns("reference", "score", "answer")
+    marks = figure_marks(result)
     for row in alignment_rows(result):
-        lines += _columns(*_cells(result, row))
+        lines += _columns(*_cells(result, row, marks, _marked_text))
+    if any(marks):
+        lines += _wrapped(LEGEND, _WIDTH)
     return "\n".join(lines) + "\n"
+
+
+def _marked_text(text: str, marks: Sequence[Mark]) -> str:
+    marked = ""
+    for piece, mark in _pieces(text, marks):
+        marked += f"[{piece}: {mark.fact}]" if mark else piece
+    return marked
 
 
 def _columns(reference: str, score: str, answer: str) -> Iterator[str]:
@@ -191,19 +309,38 @@ def as_html(result: Mapping[str, Any]) -> str:
     In a notebook no "$" of a text begins a formula.
     """
     rows = ""
+    marks = figure_marks(result)
     for row in alignment_rows(result):
         edge = _EDGES[row.word]
         style = f"{_CELL_STYLE};border-left:{edge};background:{edge[-7:]}30"
-        cells = [f'<td style="{style}">{_escaped(cell)}</td>' for cell in _cells(result, row)]
-        rows += f"<tr>{''.join(cells)}</tr>"
+        cells = ""
+        for cell in _cells(result, row, marks, _marked_html):
+            cells += f'<td style="{style}">{_with_breaks(cell)}</td>'
+        rows += f"<tr>{cells}</tr>"
+    warning, legend = _warning(result), ""
+    if warning:
+        warning = f'<p style="{_WARNING_STYLE}">{warning}</p>'
+    if any(marks):
+        legend = f"<p>{LEGEND} {LEGEND_OF_LINES}</p>"
     return (
-        '<div class="mathjax_ignore" style="max-width:1100px">'
-        f"<p>{_escaped(_head(result))}</p>"
+        f'<div class="mathjax_ignore" style="max-width:1100px">{warning}'
+        f"<p>{_with_breaks(html.escape(_head(result)))}</p>{legend}"
         '<table style="width:100%;table-layout:fixed;border-collapse:separate;'
         'border-spacing:0 4px">'
         f'<col><col style="width:9em"><col><tbody>{rows}</tbody></table></div>'
     )
 
 
-def _escaped(text: str) -> str:
-    return html.escape(text).replace("\n", "<br>")
+def _marked_html(text: str, marks: Sequence[Mark]) -> str:
+    marked = ""
+    for piece, mark in _pieces(text, marks):
+        escaped = html.escape(piece)
+        if mark:
+            style = ";".join(_LINES[name] for name in mark.lacked_by)
+            escaped = f'<span style="{style}" title="{escaped} is {mark.fact}">{escaped}</span>'
+        marked += escaped
+    return marked
+
+
+def _with_breaks(escaped: str) -> str:
+    return escaped.replace("\n", "<br>")

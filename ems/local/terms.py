@@ -59,7 +59,7 @@ _TOKEN = re.compile(
 )
 # The same tokens, but words are skipped with what follows them. The group is any other token.
 _AFTER_WORDS = re.compile(
-    rf"(?: {_WORD} | [\s.,;:()-] )*+ ( {_CITATION} | {_SHORT_YEAR} | {_NUMBER} | {_NAME} )?",
+    rf"(?: {_WORD} | [\s.,;:()-]++ )*+ ( {_CITATION} | {_SHORT_YEAR} | {_NUMBER} | {_NAME} )?",
     re.VERBOSE,
 )
 _AMOUNT_PARTS = re.compile(

@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 
 import ems
-from ems.analysis.frames import METRIC_ORDER, TEXT_COLUMNS, of_rows
+from ems.analysis.frames import METRIC_ORDER, TEXT_COLUMNS, of_rows, with_figures_once
 from ems.io import read_text, write_json
 from ems.judge.client import LLMJudge, MissingReplies
 from ems.judge.cost import Usage, usage_table
@@ -69,7 +69,7 @@ def read_values(run: Path) -> pd.DataFrame:
                 run, "values of its answers (notebooks 2 and 3); the committed ones are shown"
             )
         return _read_frame(COMMITTED / "values.csv.gz")
-    values = read_frames(*files)
+    values = with_figures_once(read_frames(*files))
     missing = [f"{metric} (notebook {n})" for metric, n in missing_metrics(values).items()]
     if missing:
         _print_missing(run, ", ".join(missing))
@@ -81,7 +81,7 @@ def missing_metrics(values: pd.DataFrame) -> dict[str, int]:
     notebooks = {}
     for metric in METRIC_ORDER:
         if metric not in set(values["metric"]):
-            notebooks[metric] = 3 if metric.startswith(("EMS", "Coverage")) else 2
+            notebooks[metric] = 3 if metric.startswith(("EMS", "Coverage", "Figures")) else 2
     return notebooks
 
 

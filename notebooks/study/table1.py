@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 import ems
-from ems.analysis.frames import in_order
+from ems.analysis.frames import TABLE1_PARTS, in_order
 from ems.analysis.stats import MIN_CLUSTERS
 from ems.io import write_csv, write_file
 from ems.terminal import visible
@@ -65,7 +65,7 @@ def save_table1(
     to the reason, which is listed under the table.
     """
     table = ems.table1(summary, paper, models)
-    ordered = in_order(summary)
+    ordered = in_order(summary[summary["part"].isin(TABLE1_PARTS)])
     settings = ordered["signature"] + "|pool:macro|interval:t over " + ordered["cluster"]
     notes = list(NOTES)
     for metric, reason in (absent or {}).items():

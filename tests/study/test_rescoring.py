@@ -4,7 +4,7 @@ import json
 
 import pandas as pd
 import pytest
-from doubles import recorded
+from doubles import ScriptedJudge, recorded
 from study import ROOT, agreement, datasets, read_frames, rescoring, upstream
 
 from ems.types import Answer, GivenPoint, Triplet
@@ -86,6 +86,33 @@ def test_the_judges_sample_is_drawn_by_hash_without_refusals_and_one_a_question_
     shuffled = labels.sample(frac=1, random_state=3)
     assert rescoring.answers_to_judge(answers, shuffled, 4) == sample
     assert rescoring.answers_to_judge(answers, labels, None) == answers
+
+
+def reply_about_two_points(request):
+    """A judge for whom every text has two points, of which the other text has the first."""
+    points = ["Revenue rose 6%.", "Costs were flat."]
+    replies = {
+        "extract": json.dumps({"points": points}),
+        "match": json.dumps({"matches": [0, -1]}),
+        "score": json.dumps({"scores": [8]}),
+        "coverage": json.dumps({"scores": [9, 2], "contradicted": [1]}),
+        "claims": json.dumps({"claims": points}),
+        "entail": json.dumps({"labels": ["Entailment", "Neutral"]}),
+        "judge": "70",
+    }
+    return replies[request.task]
+
+
+def test_where_the_judge_extracts_points_metrics_have_their_names_of_table_1():
+    judge, edits = ScriptedJudge(reply_about_two_points), datasets.SETS["summedits"]
+    row = {}
+    for table in rescoring.score_by_judge(TRIPLETS[:1], ANSWERS[:1], judge, edits):
+        row |= table.iloc[0].to_dict()
+    expected = {"Judge alone Score": 0.7, "Coverage(LLM) contradicted Score": 1 - 1 / 2}
+    for metric, value in {"EMS(LLM)": 0.8 / 2, "Coverage(LLM)": 1.1 / 2, "RAGChecker": 0.5}.items():
+        expected |= {f"{metric} {part}": value for part in rescoring.THREE_PARTS}
+    assert (row.pop("triplet_id"), row.pop("model")) == ("t1", "x")
+    assert row == pytest.approx(expected)
 
 
 # --- whole texts ---

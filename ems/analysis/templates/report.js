@@ -2,11 +2,12 @@
 // The tables of answers and of missed points. All text enters the page through textContent, never as HTML.
 
 const PAGE = 100;                       // rows of the table that are drawn at a time
-const SIGNS = { covered: "●", "in part": "◐", missing: "✕", contradicted: "≠", "not in the reference": "○", unscored: "?" };
+const SIGNS = { covered: "●", "in part": "◐", "other figure": "#", missing: "✕", contradicted: "≠", "not in the reference": "○",
+  unscored: "?" };
 const UNMATCHED = "supported, not in the reference";
-// What the document says of an answer point, as the filter of points names it.
-const BY_DOCUMENT = { contradicted: "contradicted by the document", "numbers missing": "numbers not in the document" };
-const FILTERS = ["missing", "contradicted", "unscored", "not in the reference", ...Object.values(BY_DOCUMENT), UNMATCHED];
+const BY_DOCUMENT = "contradicted by the document", NOT_IN_DOCUMENT = "figure not in the document";
+const FILTERS = ["other figure", "missing", "contradicted", "unscored", "not in the reference", BY_DOCUMENT, NOT_IN_DOCUMENT,
+  UNMATCHED];
 const TITLES = { recall: "Recall", precision: "Precision", f1: "F1", value: "Score" };
 const state = { metric: 0, model: -1, word: "", text: "", sort: "", down: false, shown: PAGE, linked: null };
 const $ = (id) => document.getElementById(id);
@@ -42,8 +43,10 @@ function prepare(answer) {              // what filters and sorting look at
 }
 
 function wordsOf(answer, [, ans, word, , , isHint]) {        // what a row's points are called, as in the filter of points
-  const [label] = (!isHint && answer.support[ans]) || [];
-  return [word, BY_DOCUMENT[label], word === "not in the reference" && label === "supported" ? UNMATCHED : ""];
+  if (isHint) return [word];
+  const [label] = answer.support[ans] || [], figures = answer.ans_figures[ans] || [];
+  return [word, label === "contradicted" ? BY_DOCUMENT : "", word === "not in the reference" && label === "supported" ? UNMATCHED : "",
+    figures.some(([, , fact]) => fact.includes("document")) ? NOT_IN_DOCUMENT : ""];
 }
 
 function filtered() {                      // the answers that pass all filters but that of points
@@ -55,7 +58,8 @@ function filtered() {                      // the answers that pass all filters 
 function sortValue(answer) {
   if (state.sort === "model") return report.models[answer.model];
   if (state.sort === "question") return report.questions[answer.question][0];
-  return state.sort === "missed" ? answer.missed : answer.values[state.sort];
+  if (state.sort === "missed" || state.sort === "other_figures") return answer[state.sort];
+  return answer.values[state.sort];
 }
 
 function compare(one, other) {          // what has no value stands last in either direction
@@ -96,7 +100,7 @@ function counted(answers) {             // "Reference points: 5 covered, 2 missi
     return parts.length ? `${title}: ${parts.join(", ")}. ` : "";
   };
   return listed("Reference points", ofReference, Object.keys(SIGNS))
-    + listed("Answer points", ofAnswers, ["contradicted", "not in the reference"]);
+    + listed("Answer points", ofAnswers, ["other figure", "contradicted", "not in the reference"]);
 }
 
 function drawMissed() {
@@ -128,12 +132,12 @@ const onlyWide = (i, all) => (i < all.length - 1 ? " wide-only" : "");      // a
 function drawHead() {
   const values = report.parts[state.metric].map((part, i, all) => [TITLES[part], part, `score${onlyWide(i, all)}`]);
   const columns = [["Model", "model", "model"], ["Question", "question", ""], ...values,
-    ["Missed", "missed", "score wide-only"]];
+    ["Other figures", "other_figures", "score figures wide-only"], ["Missed", "missed", "score wide-only"]];
   $("table").tHead.replaceChildren(put(make("tr"), ...columns.map(([title, key, name]) => {
     const head = make("th", name), button = make("button", "", title);
     head.dataset.key = key;
     button.addEventListener("click", () => {
-      Object.assign(state, { down: state.sort === key ? !state.down : key === "missed", sort: key });
+      Object.assign(state, { down: state.sort === key ? !state.down : key === "missed" || key === "other_figures", sort: key });
       draw();
     });
     return put(head, button);
@@ -152,7 +156,8 @@ function answerRow(answer) {
   const missed = make("td", "number wide-only", points ? `${answer.missed} of ${points}` : "–");
   if (answer.unscored) missed.append(make("small", "", `${answer.unscored} unscored`));
   const question = put(make("span", "question"), ...named("small", answer));
-  put(row, put(make("td"), open), put(make("td"), question), ...scores, missed);
+  const figures = make("td", "number wide-only", answer.other_figures ?? "–");
+  put(row, put(make("td"), open), put(make("td"), question), ...scores, figures, missed);
   row.addEventListener("click", () => toggle(row, open, answer));
   if (answer === state.linked) queueMicrotask(() => { toggle(row, open, answer); row.scrollIntoView(); });
   return row;
@@ -186,19 +191,33 @@ function alignment(answer) {
 }
 
 function pointRow(answer, [ref, ans, word, score, weight, isHint]) {
-  const row = make("tr", word.replaceAll(" ", "-")), tag = make("td", "own tag"), right = point(ans, answer.ans, isHint);
+  const row = make("tr", word.replaceAll(" ", "-")), tag = make("td", "own tag");
+  const left = point(ref, answer.ref, false, answer.ref_figures), right = point(ans, answer.ans, isHint, answer.ans_figures);
   row.style.setProperty("--share", score ?? 0);
   put(tag, make("span", "sign", SIGNS[word]), ` ${word}${score >= 0.005 ? ` ${score.toFixed(2)}` : ""}`);
   if (weight !== 1) tag.append(" ", make("small", "", `weight ${weight.toPrecision(2)}`));
   const [label, line] = (!isHint && answer.support[ans]) || [];
-  if (report.texts[line]) right.append(make("small", label in BY_DOCUMENT ? "document warns" : "document", report.texts[line]));
-  return put(row, point(ref, answer.ref, false), tag, right);
+  if (report.texts[line]) right.append(make("small", label === "contradicted" ? "document warns" : "document", report.texts[line]));
+  return put(row, left, tag, right);
 }
 
-function point(index, list, isHint) {
+function point(index, list, isHint, figures) {
   if (index === null) return make("td", "hint none", "–");
   const at = make("span", "at", isHint ? `nearest: ${index}` : index);
-  return put(make("td", isHint ? "hint" : "own"), at, report.texts[list[index]]);
+  return put(make("td", isHint ? "hint" : "own"), at, ...marked(report.texts[list[index]], figures[index] || []));
+}
+
+function marked(text, figures) {        // a text with its figures that another text lacks underlined
+  const letters = [...text], pieces = [];                              // places count code points, as in Python
+  const piece = (start, end) => letters.slice(start, end).join("");
+  let end = 0;
+  for (const [start, stop, fact] of figures) {
+    const figure = make("span", fact.replaceAll("not in the ", "lacked-by-").replace(",", ""), piece(start, stop));
+    figure.title = `${figure.textContent} is ${fact}`;
+    pieces.push(piece(end, start), figure);
+    end = stop;
+  }
+  return [...pieces, piece(end)];
 }
 
 // ---- filters and addresses
