@@ -78,7 +78,7 @@ def test_two_runs_with_different_hash_seeds_write_equal_files(tmp_path):
         subprocess.run([sys.executable, __file__, folder], env=environment, check=True)
         files.append({path.name: path.read_bytes() for path in folder.iterdir()})
     first, second = files
-    assert len(first) == 15
+    assert len(first) == 16
     assert first.keys() == second.keys()
     assert [name for name in first if first[name] != second[name]] == []
 
