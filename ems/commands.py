@@ -28,8 +28,11 @@ from .terminal import notify
 from .types import WITHOUT_JUDGE, Answer, InputError, Triplet
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from .judge.client import LLMJudge
 
+MOST_ROWS = 20_000  # kept as rows of values: in a frame they take a third of the memory
 # Exit status 0 needs at least this share of the points, and of the answers, to have a score.
 SCORED_SHARE = 0.95
 
@@ -44,8 +47,8 @@ def score_texts(args: Namespace) -> int:
     evaluator = build(_judge(args), args.scorer, **_stages(args))
     result = evaluator.score(reference, answer, args.question)
     print(json.dumps(_line(result) | _warning(result)) if args.json else result)
-    rows = list(value_rows(result, metric_of(result)))
-    return _status(rows, Counter([result.reason]), evaluator.failures)
+    *_, row = value_rows(result, metric_of(result))
+    return _status([row], Counter([result.reason]), evaluator.failures)
 
 
 def evaluate_files(args: Namespace) -> int:
@@ -78,11 +81,12 @@ def evaluate_files(args: Namespace) -> int:
             pass  # the judge counts the calls
         print(plan_text({judge.name: judge.usage()}))
         return 0
-    rows: list[ValueRow] = []
+    answers: list[ValueRow] = []
+    frames: list[pd.DataFrame] = []
     reasons: Counter[str] = Counter()
-    write_jsonl(args.output, _lines(results, rows, reasons))
-    _print_summary(args, judge, rows, results, _warning(evaluator))
-    return _status(rows, reasons, evaluator.failures)
+    write_jsonl(args.output, _lines(results, answers, frames, reasons))
+    _print_summary(args, judge, _joined(frames), results, _warning(evaluator))
+    return _status(answers, reasons, evaluator.failures)
 
 
 def _judge(args: Namespace) -> LLMJudge | None:
@@ -196,19 +200,40 @@ def _line(result: Any) -> dict[str, Any]:
 
 
 def _lines(
-    results: Iterable[Any], rows: list[ValueRow], reasons: Counter[str]
+    results: Iterable[Any],
+    answers: list[ValueRow],
+    frames: list[pd.DataFrame],
+    reasons: Counter[str],
 ) -> Iterator[dict[str, Any]]:
-    """The lines of the output file. Values and reasons are added to `rows` and `reasons`."""
+    """The lines of the output file.
+
+    F1 or Score of each answer, all values in frames, and reasons are added to the other arguments.
+    """
+    rows: list[ValueRow] = []
     for result in results:
         rows.extend(value_rows(result, metric_of(result)))
+        answers.append(rows[-1])
         reasons[result.reason] += 1
+        if len(rows) > MOST_ROWS:
+            frames.append(of_rows(rows))
+            rows.clear()
         yield _line(result)
+    frames.append(of_rows(rows))
+
+
+def _joined(frames: list[pd.DataFrame]) -> pd.DataFrame:
+    """The frames below each other; they leave the list, and memory."""
+    import pandas as pd
+
+    values = pd.concat(frames, ignore_index=True)
+    frames.clear()
+    return values
 
 
 def _print_summary(
     args: Namespace,
     judge: LLMJudge | None,
-    rows: Sequence[ValueRow],
+    values: pd.DataFrame,
     results: Iterable[Any],
     warning: Mapping[str, str],
 ) -> None:
@@ -220,7 +245,7 @@ def _print_summary(
     from .analysis.tables import means_table, table_text
     from .support.supporter import support_table
 
-    summary = summarise(of_rows(rows), cluster=args.cluster)
+    summary = summarise(values, cluster=args.cluster)
     if args.json:
         print(summary.assign(**warning).to_json(orient="records"))
     else:
@@ -234,13 +259,13 @@ def _print_summary(
         print(table_text(usage_table({judge.name: judge.usage()})), file=sys.stderr)
 
 
-def _status(rows: Sequence[ValueRow], reasons: Counter[str], failures: Counter[str]) -> int:
+def _status(answers: Sequence[ValueRow], reasons: Counter[str], failures: Counter[str]) -> int:
     """The exit status. Prints the commonest reasons, and what is unscored where that is too much.
 
+    answers   F1 or Score of each
     reasons   of results, "" where a result is complete
     failures  replies that could not be used, by task and reason
     """
-    answers = [row for row in rows if row.part in ("F1", "Score")]
     units = sum(answer.units for answer in answers)
     unscored = sum(answer.unscored for answer in answers)
     without_value = sum(math.isnan(answer.value) for answer in answers)

@@ -6,7 +6,7 @@ A record shows itself in a terminal and in a notebook.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from .types import Match, Points, Scores, Signature
@@ -68,15 +68,14 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready dictionary; nan becomes null."""
-        fields: dict[str, Any] = {**vars(self), "signature": dict(self.signature)}
-        for name, value in fields.items():
-            if name == "support":
-                fields[name] = tuple(map(asdict, value))
-            elif isinstance(value, Figures):
-                fields[name] = asdict(value)
-            elif value != value:  # nan
-                fields[name] = None
-        return fields
+        row = _plain(self)
+        row["signature"] = dict(self.signature)
+        if "support" in row:
+            row["support"] = tuple(map(_plain, row["support"]))
+        for name, value in row.items():
+            if value != value:  # nan
+                row[name] = None
+        return row
 
     def __str__(self) -> str:
         from .analysis.view import as_text  # drawn only where it is shown
@@ -87,6 +86,15 @@ class Result:
         from .analysis.view import as_html
 
         return as_html(self.to_dict())
+
+
+def _plain(record: Any) -> dict[str, Any]:
+    """A record as a dictionary, as `asdict` has it, and faster: what fields hold is not copied."""
+    row = {}
+    for part in fields(record):
+        value = getattr(record, part.name)
+        row[part.name] = _plain(value) if is_dataclass(value) else value
+    return row
 
 
 @dataclass(frozen=True)

@@ -165,19 +165,20 @@ def test_all_kinds_of_results_stand_in_one_page(page_of):
 
 def test_the_warning_of_values_without_a_judge_is_read_first(page_of):
     judged, local = result(), result(signature={"match": "words#1"})
-    assert visible_text(page_of([local])).startswith(f" {WITHOUT_JUDGE} Summary")
+    assert visible_text(page_of([local])).startswith(f" {WITHOUT_JUDGE} This is said of EMS(LLM). ")
     assert visible_text(page_of([judged])).startswith(" Summary")
     # One model's results are enough.
     assert WITHOUT_JUDGE in visible_text(page_of([judged, replace(local, model="n")]))
 
 
-def test_figures_that_other_texts_lack_go_with_the_answer_and_not_with_the_text(page_of):
-    given = replace(result(), figures=FIGURES)
-    marked, unmarked = packed(page_of([given, result("n")]))["answers"]
-    assert marked["ref_figures"] == {"0": [[13, 15, "not in the answer"]]}
-    assert marked["ans_figures"] == {"0": [[3, 5, "not in the reference, not in the document"]]}
-    assert (marked["other_figures"], unmarked["other_figures"]) == (2, None)
-    assert marked["ref"] == unmarked["ref"]
+def test_figures_that_other_texts_lack_are_marked_in_the_points(page_of):
+    data = packed(page_of([replace(result(), figures=FIGURES)]))
+    answer = data["answers"][0]
+    first = data["texts"][answer["ref"][0]], data["texts"][answer["ans"][0]]
+    assert first == (
+        "Revenue rose [6%: not in the answer].",
+        "Up [6%: not in the reference or the document].",
+    )
 
 
 def test_long_names_lose_their_middle_and_stay_apart(page_of):
@@ -274,10 +275,9 @@ def test_a_browser_draws_the_worst_answer_first_and_opens_the_one_in_its_address
     alignment = opened[start:]
     assert "document: contradicted; passage 4: Revenue fell." in alignment
     assert 'href="#t1/bad/EMS(LLM)"' in alignment
-    marked = (
-        '<span class="lacked-by-reference lacked-by-document" title="6% is not in the reference'
-    )
-    assert f'Up {marked}, not in the document">6%</span>.' in alignment
+    title = "6% is not in the reference or the document"
+    assert f'Up <span class="figure not-in-document" title="{title}">6%</span>.' in alignment
+    assert "<td>2 of 2</td><td>Margin was 46%.</td>" in page
 
 
 # --- what the words are worth ---

@@ -24,24 +24,21 @@ from ..io import write_file
 from ..support.supporter import support_table
 from ..terminal import visible
 from ..types import WITHOUT_JUDGE, InputError, rendered
-from .frames import in_order, to_frame
+from .frames import TABLE1_PARTS, in_order, to_frame
 from .stats import MIN_CLUSTERS, paired_table, summarise
 from .tables import means_table, pairs_table, percent, shortened
 from .view import (
     LEGEND,
-    LEGEND_OF_LINES,
     LIMITS,
     AlignmentRow,
-    Marks,
     alignment_rows,
     arithmetic,
-    figure_marks,
+    marked,
     scored_by,
     support_line,
 )
 
 TEMPLATES = Path(__file__).parent / "templates"
-VALUE_PARTS = ("Score", "Precision", "Recall", "F1")  # the others are shares of points and answers
 VALUE_FIELDS = ("recall", "precision", "f1", "value")
 # Per cent of K-QA's claims called covered, in part and missing that physicians found in the answer.
 # The limits were chosen there and, for words, on FinanceBench's answers.
@@ -62,7 +59,7 @@ def save_report(results: Results, path: str | Path, values: pd.DataFrame | None 
     shown = to_frame(results)
     values = shown if values is None else values
     summary = summarise(values)
-    is_value = summary["part"].isin(VALUE_PARTS)
+    is_value = summary["part"].isin(TABLE1_PARTS)
     style, script = _template("report.css"), _template("report.js")
     fields = {
         "style": style,
@@ -70,21 +67,21 @@ def save_report(results: Results, path: str | Path, values: pd.DataFrame | None 
         "script": script,
         "script_hash": _hash(script),
         "warning": _warning(results),
-        "summary": _table(means_table(summary[is_value]).drop(columns="clusters")),
-        "shares": _shares(summary[~is_value]),
+        "summary": _means(summary[is_value], ["clusters"]),
+        "shares": _means(summary[~is_value], ["clusters", "n", "scored"]),
         "differences": _differences(values),
         "support": _support(results),
         "clusters": summary["clusters"].max(),
         "least": MIN_CLUSTERS,
         "words": _words(results),
-        "legend": f"{LEGEND} {LEGEND_OF_LINES}",
+        "legend": LEGEND,
         "settings": _settings(results),
         "data": base64.b64encode(_packed(results)).decode(),
     }
     # The parts of the page that are hidden where there is nothing to show.
     parts = {
         "warning": fields["warning"],
-        "shares": fields["shares"],
+        "shares": not is_value.all(),
         "differences": fields["differences"],
         "support": fields["support"],
         "rest": len(shown) < len(values),
@@ -111,31 +108,23 @@ def _table(table: pd.DataFrame) -> str:
 
 
 def _warning(results: Results) -> str:
-    """The warning of values without a judge, with the metrics it is of if they are not all."""
+    """The warning of values without a judge, and which metrics it is said of."""
     metrics = []
     for metric, rows in results.items():
         if any("judge" not in result.signature for result in rows):
             metrics.append(html.escape(shortened(metric)))
-    if not metrics:
-        return ""
-    if len(metrics) == len(results):
-        return WITHOUT_JUDGE
-    return f"{WITHOUT_JUDGE} This is said of {', '.join(metrics)}."
+    return f"{WITHOUT_JUDGE} This is said of {', '.join(metrics)}." if metrics else ""
 
 
-def _shares(summary: pd.DataFrame) -> str:
-    """Which shares of the points are contradicted and missing, and of the answers refused."""
-    if summary.empty:
-        return ""
-    return _table(means_table(summary).drop(columns=["n", "clusters", "scored"]))
+def _means(summary: pd.DataFrame, left_out: Sequence[str]) -> str:
+    return _table(means_table(summary).drop(columns=left_out, errors="ignore"))
 
 
 def _differences(values: pd.DataFrame) -> str:
     """The models two by two, as texts; "" for one model alone, and for more than five."""
     if not 2 <= values["model"].nunique() <= 5:
         return ""
-    is_shown = values["part"].isin(["Score", "Recall", "F1", "Contradicted"])
-    is_shown |= values["metric"] == "Figures"
+    is_shown = values["part"].isin([*TABLE1_PARTS, "Contradicted"])
     pairs = pairs_table(paired_table(values[is_shown]))
     return _table(pairs[["a", "b", "metric", "part", "difference", "higher", "p_holm"]])
 
@@ -204,7 +193,7 @@ def _packed(results: Results) -> bytes:
                 "metric": number,
                 "model": _place(models, shortened(result.model)),
                 "question": _place(questions, (name, group, visible(result.question))),
-                **_drawn(result.to_dict(), texts),
+                **_drawn(marked(result.to_dict()), texts),
             }
             lines.append(json.dumps(answer, ensure_ascii=False))
     names = {
@@ -218,34 +207,20 @@ def _packed(results: Results) -> bytes:
     return gzip.compress("\n".join(lines).encode(), mtime=0)  # no date: equal files are equal
 
 
-def _drawn(result: dict[str, Any], texts: dict[str, int]) -> dict[str, Any]:
+def _drawn(result: Mapping[str, Any], texts: dict[str, int]) -> dict[str, Any]:
     """What the script draws of one answer."""
     support = []
     for j, check in enumerate(result.get("support", ())):
         support.append([check["label"] or "", _place(texts, support_line(result, j))])
-    ref_marks, ans_marks = figure_marks(result)
-    other_figures = None  # how many of the answer's are not in the reference
-    if figures := result.get("figures"):
-        other_figures = figures["ans"]["count"] - figures["ans"]["shared"]
     return {
         "values": {name: result[name] for name in _value_fields(result)},
         "unscored": result["unscored"],
-        "other_figures": other_figures,
         "sums": arithmetic(result),
         "rows": [_rounded(row) for row in alignment_rows(result)],
         "ref": [_place(texts, visible(point)) for point in result.get("ref_points", ())],
         "ans": [_place(texts, visible(point)) for point in result.get("ans_points", ())],
         "support": support,
-        "ref_figures": _packed_marks(ref_marks),
-        "ans_figures": _packed_marks(ans_marks),
     }
-
-
-def _packed_marks(marks: Marks) -> dict[int, list[tuple[int, int, str]]]:
-    packed = {}
-    for point, figures in marks.items():
-        packed[point] = [(mark.start, mark.end, mark.fact) for mark in figures]
-    return packed
 
 
 def _value_fields(result: Mapping[str, Any]) -> list[str]:

@@ -7,9 +7,9 @@ what could steer a terminal or a browser is replaced or escaped.
 from __future__ import annotations
 
 import html
+import re
 import textwrap
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -17,8 +17,6 @@ from ..metrics import answer_scores, reference_scores, weighted_sum
 from ..terminal import visible
 from ..types import WITHOUT_JUDGE, Scores, rendered
 
-# How a text is drawn whose figures may be marked: for a terminal, or as HTML.
-Draw = Callable[[str, Sequence["Mark"]], str]
 # What a score says of a point. "missing" is said of a reference point only, "not in the reference"
 # of an answer point only. "other figure" is said in place of "covered" and "in part" where words
 # alone hold a point and the other text lacks one of its figures.
@@ -26,9 +24,12 @@ COVERED, IN_PART, MISSING, CONTRADICTED = "covered", "in part", "missing", "cont
 EXTRA, UNSCORED, OTHER_FIGURE = "not in the reference", "unscored", "other figure"
 LEGEND = (
     "other figure: words of the point are in the other text, and one of its figures is not. A "
-    "marked figure is a fact about numbers: it does not say that the texts contradict each other."
+    "marked figure is a fact about numbers: it does not say that the texts contradict each other. "
+    "In HTML a dotted frame says that the document lacks the figure."
 )
-LEGEND_OF_LINES = "Wavy line: the other text lacks the figure. Dotted box: the document lacks it."
+# A mark as `marked` writes it: a figure, and which texts lack it.
+_MARK = re.compile(r"\[([^][]+): (not in the (?:answer|reference|document)(?: or the document)?)\]")
+_MARKED = 10_000  # characters of a point in which figures are marked
 # By what made the scores: from which score on a point is "covered", and up to which "missing".
 LIMITS = {"pairs": (0.5, 0.0), "judge": (0.5, 0.2), "words": (0.6, 0.2)}
 # The edge of each word's cells, in Okabe and Ito's colours, which every colour vision tells apart.
@@ -43,13 +44,6 @@ _EDGES = {
 }
 _CELL_STYLE = "text-align:left;vertical-align:top;overflow-wrap:anywhere;padding:2px 8px"
 _WARNING_STYLE = "border:3px solid #D55E00;padding:6px 10px;font-weight:bold"
-# The line at a figure, by the text that lacks it.
-_LINES = {
-    "answer": "text-decoration:underline wavy #D55E00",
-    "reference": "text-decoration:underline wavy #D55E00",
-    "document": "outline:2px dotted #CC79A7",
-}
-_MARKED = 10_000  # characters of a point in which figures are marked
 _WIDTH = 100  # characters of a terminal's line
 
 
@@ -64,54 +58,41 @@ class AlignmentRow(NamedTuple):
     is_hint: bool = False  # the answer point is only the most similar one: it made no score
 
 
-class Mark(NamedTuple):
-    """A figure of a point that other texts lack."""
-
-    start: int  # in the point's text as `visible` shows it
-    end: int
-    lacked_by: list[str]  # "answer", "reference", "document"
-
-    @property
-    def fact(self) -> str:
-        """What is so: "not in the reference, not in the document"."""
-        return ", ".join(f"not in the {name}" for name in self.lacked_by)
-
-
-Marks = Mapping[int, Sequence[Mark]]  # by the index of a point
-
-
-def figure_marks(result: Mapping[str, Any]) -> tuple[Marks, Marks]:
-    """The figures that other texts lack, in reference points and in answer points."""
-    figures = result.get("figures")
-    if not figures or "ref_points" not in result:
-        return {}, {}
-    lacked_by_reference = {"reference": figures["ans"]["lacking"]}
-    lacked_by_reference["document"] = figures["not_in_document"] or ()
-    ref_marks = _marks(result["ref_points"], {"answer": figures["ref"]["lacking"]})
-    return ref_marks, _marks(result["ans_points"], lacked_by_reference)
-
-
-def _marks(points: Sequence[str], places: Mapping[str, Iterable[Sequence[int]]]) -> Marks:
-    """Marks by point, from the places of the figures that each text lacks."""
-    lacked_by = defaultdict(list)
-    for name, lacking in places.items():
-        for place in lacking:
-            lacked_by[tuple(place)].append(name)
-    marks = defaultdict(list)
-    for (i, start, end), names in sorted(lacked_by.items()):
-        if end <= _MARKED:
-            # `visible` folds white space, so that a figure may stand further left.
-            first = len(visible(f"{points[i][:start]}.")) - 1
-            marks[i].append(Mark(first, len(visible(points[i][:end])), names))
-    return marks
-
-
 def _side_scores(result: Mapping[str, Any]) -> tuple[Scores, Scores]:
     """The score of each reference point and of each answer point; (), () without points."""
     if "match" not in result:
         return result.get("ref_score", ()), result.get("ans_score", ())
     ref_score = reference_scores(result["match"], result["score"])
     return ref_score, answer_scores(result["match"], ref_score, len(result["ans_points"]))
+
+
+def marked(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The result, with marks in its points at the figures that another text lacks.
+
+    A mark states a fact: "[7%: not in the reference]".
+    """
+    figures = result.get("figures")
+    if not figures or "ref_points" not in result:
+        return result
+    ref_facts = dict.fromkeys(figures["ref"]["lacking"], "not in the answer")
+    extra, undocumented = figures["ans"]["lacking"], figures["not_in_document"] or ()
+    ans_facts = dict.fromkeys(extra, EXTRA) | dict.fromkeys(undocumented, "not in the document")
+    ans_facts |= dict.fromkeys(set(extra).intersection(undocumented), f"{EXTRA} or the document")
+    return {
+        **result,
+        "ref_points": _with_facts(result["ref_points"], ref_facts),
+        "ans_points": _with_facts(result["ans_points"], ans_facts),
+    }
+
+
+def _with_facts(points: Iterable[str], facts: Mapping[tuple[int, int, int], str]) -> list[str]:
+    """The points with the facts, written from the last one on so that the places stay right."""
+    with_facts = list(points)
+    for (i, start, end), fact in sorted(facts.items(), reverse=True):
+        if end <= _MARKED:
+            point = with_facts[i]
+            with_facts[i] = f"{point[:start]}[{point[start:end]}: {fact}]{point[end:]}"
+    return with_facts
 
 
 def alignment_rows(result: Mapping[str, Any]) -> Iterator[AlignmentRow]:
@@ -127,21 +108,20 @@ def alignment_rows(result: Mapping[str, Any]) -> Iterator[AlignmentRow]:
     weights = result.get("ref_weights") or [1.0] * len(ref_score)
     for i, partner in enumerate(partners):
         ans = None if partner == -1 else partner
-        if i in result.get("contradicted", ()):
-            word = CONTRADICTED
-        else:
-            is_other = i in ref_others or (is_paired and ans in ans_others)
-            word = _word(result, ref_score[i], is_other, MISSING)
+        is_contradicted = i in result.get("contradicted", ())
+        word = _word(result, ref_score[i], is_contradicted, MISSING)
+        if word in (COVERED, IN_PART) and (i in ref_others or (is_paired and ans in ans_others)):
+            word = OTHER_FIGURE
         is_hint = not is_paired and ans is not None
         yield AlignmentRow(i, ans, word, ref_score[i], weights[i], is_hint)
     weights = result.get("ans_weights") or [1.0] * len(ans_score)
     for j, score in enumerate(ans_score):
         if is_paired and j in partners:
             continue
-        if j in result.get("ans_contradicted", ()):
-            word = CONTRADICTED
-        else:
-            word = _word(result, score, j in ans_others, EXTRA)
+        is_contradicted = j in result.get("ans_contradicted", ())
+        word = _word(result, score, is_contradicted, EXTRA)
+        if word in (COVERED, IN_PART) and j in ans_others:
+            word = OTHER_FIGURE
         yield AlignmentRow(None, j, word, score, weights[j])
 
 
@@ -152,32 +132,30 @@ def scored_by(result: Mapping[str, Any]) -> str:
     return "judge" if result["signature"].get("coverage", "").startswith("llm:") else "words"
 
 
-def _other_figures(result: Mapping[str, Any]) -> tuple[set[int], set[int]]:
-    """The points of each side that have a figure which the other side lacks.
-
-    None where a judge decided which points go together.
-    """
-    signature = result["signature"]
-    held_by = signature.get("match") or signature.get("coverage", "")
-    figures = result.get("figures")
-    if not figures or not held_by.startswith("words"):
-        return set(), set()
-    ref, ans = figures["ref"]["lacking"], figures["ans"]["lacking"]
-    return {i for i, _, _ in ref}, {j for j, _, _ in ans}
-
-
 def _word(
-    result: Mapping[str, Any], score: float | None, is_other_figure: bool, if_absent: str
+    result: Mapping[str, Any], score: float | None, is_contradicted: bool, if_absent: str
 ) -> str:
     """What a point's score says; `if_absent` is the word for a point that the other side lacks."""
+    if is_contradicted:
+        return CONTRADICTED
     if score is None:
         return UNSCORED
     covered, missing = LIMITS[scored_by(result)]
-    if score <= missing:
-        return if_absent
-    if is_other_figure:
-        return OTHER_FIGURE
-    return COVERED if score >= covered else IN_PART
+    if score >= covered:
+        return COVERED
+    return IN_PART if score > missing else if_absent
+
+
+def _other_figures(result: Mapping[str, Any]) -> tuple[set[int], set[int]]:
+    """The points of each side that have a figure which the other side lacks.
+
+    None where a judge was asked: it has read the figures.
+    """
+    figures = result.get("figures")
+    if not figures or "judge" in result["signature"]:
+        return set(), set()
+    ref, ans = figures["ref"]["lacking"], figures["ans"]["lacking"]
+    return {i for i, _, _ in ref}, {j for j, _, _ in ans}
 
 
 def support_line(result: Mapping[str, Any], point: int | None) -> str:
@@ -209,11 +187,10 @@ def arithmetic(result: Mapping[str, Any]) -> list[str]:
         value = "no value" if result[name] is None else f"{result[name]:.3f}"
         lines.append(f"{name} = {division}{value}")
     if figures := result.get("figures"):
-        ref, ans = figures["ref"], figures["ans"]
-        lines.append(
-            f"figures: {ref['shared']} of {ref['count']} of the reference are in the answer, "
-            f"{ans['shared']} of {ans['count']} of the answer are in the reference"
-        )
+        in_answer = "figures: {shared} of {count} of the reference are in the answer"
+        in_reference = "figures: {shared} of {count} of the answer are in the reference"
+        lines.append(in_answer.format(**figures["ref"]))
+        lines.append(in_reference.format(**figures["ans"]))
     if result["unscored"] or result["reason"]:
         lines.append(f"unscored: {result['unscored']}. {visible(result['reason'], 200)}".strip())
     return lines
@@ -224,24 +201,24 @@ def _head(result: Mapping[str, Any]) -> str:
     name = f"{visible(result['model'], 45)} on {visible(result['triplet_id'], 45)}"
     question = visible(result["question"], 300)
     signature = visible(rendered(result["signature"]))
-    return "\n".join([name, question, *arithmetic(result), signature])
+    lines = [name, question, *arithmetic(result), signature]
+    if result.get("figures"):
+        lines.append(LEGEND)
+    return "\n".join(lines)
 
 
 def _warning(result: Mapping[str, Any]) -> str:
     return "" if "judge" in result["signature"] else WITHOUT_JUDGE
 
 
-def _cells(
-    result: Mapping[str, Any], row: AlignmentRow, marks: tuple[Marks, Marks], draw: Draw
-) -> tuple[str, str, str]:
+def _cells(result: Mapping[str, Any], row: AlignmentRow) -> tuple[str, str, str]:
     """The three texts of a row: reference point, score, answer point."""
-    ref_marks, ans_marks = marks
-    reference = _point(result["ref_points"], row.ref, ref_marks, draw)
+    reference = _point(result["ref_points"], row.ref)
+    answer = _point(result["ans_points"], row.ans)
     if row.is_hint:
-        answer = f"(nearest: {_point(result['ans_points'], row.ans, ans_marks, draw, 90)})"
+        answer = f"(nearest: {visible(answer, 150)})"
     else:
-        answer = _point(result["ans_points"], row.ans, ans_marks, draw)
-        answer = f"{answer}\n{draw(support_line(result, row.ans), ())}".strip()
+        answer = f"{answer}\n{support_line(result, row.ans)}".strip()
     score = row.word
     if row.score and row.score >= 0.005:
         score += f" {row.score:.2f}"
@@ -250,43 +227,19 @@ def _cells(
     return reference, score, answer
 
 
-def _point(
-    points: Sequence[str], index: int | None, marks: Marks, draw: Draw, limit: int = 600
-) -> str:
-    if index is None:
-        return "–"
-    return f"{index}: {draw(visible(points[index], limit), marks.get(index, ()))}"
-
-
-def _pieces(text: str, marks: Sequence[Mark]) -> Iterator[tuple[str, Mark | None]]:
-    """A text in pieces: its marked figures, and what stands between them."""
-    end = 0
-    for mark in marks:
-        if mark.end <= len(text):
-            yield text[end : mark.start], None
-            yield text[mark.start : mark.end], mark
-            end = mark.end
-    yield text[end:], None
+def _point(points: Sequence[str], index: int | None) -> str:
+    return "–" if index is None else f"{index}: {visible(points[index], 600)}"
 
 
 def as_text(result: Mapping[str, Any]) -> str:
     """One answer's values and its alignment for a terminal of 100 columns."""
+    result = marked(result)
     lines = _wrapped(f"{_warning(result)}\n{_head(result)}", _WIDTH)
     lines.append("-" * _WIDTH)
     lines += _columns("reference", "score", "answer")
-    marks = figure_marks(result)
     for row in alignment_rows(result):
-        lines += _columns(*_cells(result, row, marks, _marked_text))
-    if any(marks):
-        lines += _wrapped(LEGEND, _WIDTH)
+        lines += _columns(*_cells(result, row))
     return "\n".join(lines) + "\n"
-
-
-def _marked_text(text: str, marks: Sequence[Mark]) -> str:
-    marked = ""
-    for piece, mark in _pieces(text, marks):
-        marked += f"[{piece}: {mark.fact}]" if mark else piece
-    return marked
 
 
 def _columns(reference: str, score: str, answer: str) -> Iterator[str]:
@@ -308,39 +261,32 @@ def as_html(result: Mapping[str, Any]) -> str:
 
     In a notebook no "$" of a text begins a formula.
     """
+    result = marked(result)
     rows = ""
-    marks = figure_marks(result)
     for row in alignment_rows(result):
         edge = _EDGES[row.word]
         style = f"{_CELL_STYLE};border-left:{edge};background:{edge[-7:]}30"
-        cells = ""
-        for cell in _cells(result, row, marks, _marked_html):
-            cells += f'<td style="{style}">{_with_breaks(cell)}</td>'
-        rows += f"<tr>{cells}</tr>"
-    warning, legend = _warning(result), ""
+        cells = [f'<td style="{style}">{_escaped(cell)}</td>' for cell in _cells(result, row)]
+        rows += f"<tr>{''.join(cells)}</tr>"
+    warning = _warning(result)
     if warning:
         warning = f'<p style="{_WARNING_STYLE}">{warning}</p>'
-    if any(marks):
-        legend = f"<p>{LEGEND} {LEGEND_OF_LINES}</p>"
     return (
         f'<div class="mathjax_ignore" style="max-width:1100px">{warning}'
-        f"<p>{_with_breaks(html.escape(_head(result)))}</p>{legend}"
+        f"<p>{_escaped(_head(result))}</p>"
         '<table style="width:100%;table-layout:fixed;border-collapse:separate;'
         'border-spacing:0 4px">'
         f'<col><col style="width:9em"><col><tbody>{rows}</tbody></table></div>'
     )
 
 
-def _marked_html(text: str, marks: Sequence[Mark]) -> str:
-    marked = ""
-    for piece, mark in _pieces(text, marks):
-        escaped = html.escape(piece)
-        if mark:
-            style = ";".join(_LINES[name] for name in mark.lacked_by)
-            escaped = f'<span style="{style}" title="{escaped} is {mark.fact}">{escaped}</span>'
-        marked += escaped
-    return marked
+def _escaped(text: str) -> str:
+    return _MARK.sub(_underlined, html.escape(text)).replace("\n", "<br>")
 
 
-def _with_breaks(escaped: str) -> str:
-    return escaped.replace("\n", "<br>")
+def _underlined(mark: re.Match[str]) -> str:
+    figure, fact = mark.groups()
+    style = "text-decoration:underline wavy #D55E00"
+    if fact.endswith("document"):
+        style += ";outline:2px dotted #CC79A7"
+    return f'<span style="{style}" title="{figure} is {fact}">{figure}</span>'

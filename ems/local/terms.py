@@ -57,9 +57,9 @@ _TOKEN = re.compile(
     f"{_WORD} | {_CITATION} | {_SHORT_YEAR} | {_NUMBER} | {_NAME}",
     re.VERBOSE,
 )
-# The same tokens, but words are skipped with what follows them. The group is any other token.
+# The same tokens, but words are skipped, and what begins no token. The group is any other token.
 _AFTER_WORDS = re.compile(
-    rf"(?: {_WORD} | [\s.,;:()-]++ )*+ ( {_CITATION} | {_SHORT_YEAR} | {_NUMBER} | {_NAME} )?",
+    rf"(?: {_WORD} | [^\w$€£¥'’\[]++ )*+ ( {_CITATION} | {_SHORT_YEAR} | {_NUMBER} | {_NAME} )?",
     re.VERBOSE,
 )
 _AMOUNT_PARTS = re.compile(

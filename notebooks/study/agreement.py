@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
+from ems.analysis.frames import FIGURES_METRIC
 from ems.analysis.stats import MIN_CLUSTERS
 from ems.types import InputError
 
@@ -27,7 +28,6 @@ EMS_ROUGE = "EMS(ROUGE, sentences)"
 COVERAGE_JUDGED = "Coverage(LLM, sentences)"
 SENTENCES = "RAGChecker (sentences)"
 JUDGE_METRICS = [EMS_JUDGED, COVERAGE_JUDGED, "Judge alone"]
-FIGURES = "Figures"  # has a value only where a text has figures
 
 # Shown beside the metrics: how far the other annotator, or the system's name alone, leads.
 ANNOTATOR, SYSTEM = "the other annotator", "the system alone"
@@ -82,7 +82,7 @@ def pair_agreement(
     for question, part in PART_OF.items():
         values = metrics_of(scores.set_index(KEYS), part)
         differences = values.xs("2", level="model") - values.xs("1", level="model")
-        medians = differences.median().drop(FIGURES, errors="ignore")
+        medians = differences.median().drop(FIGURES_METRIC, errors="ignore")
         differences = differences.fillna(medians).loc[pairs]
         people = labels.pivot(index="instance_id", columns="annotator", values=question)
         first = people[[0]].set_axis([ANNOTATOR], axis=1)
@@ -170,8 +170,8 @@ def edit_agreement(
     else:
         metrics = metrics.dropna(axis=1)
     table = table.loc[metrics.index]
-    figures = table.filter(like=FIGURES)
-    metrics = metrics.join(figures).assign(**{f"{FIGURES} mean": figures.mean(axis=1)})
+    figures = table.filter(like=FIGURES_METRIC)
+    metrics = metrics.join(figures).assign(**{f"{FIGURES_METRIC} mean": figures.mean(axis=1)})
     columns = metrics, table["correct"], table["group"]
     return _measured(*columns, ("AUC",), against, **settings)
 
@@ -206,7 +206,7 @@ def _measured(
     text has, are measured apart: on the rows that have some. Intervals are those of the percentile
     bootstrap over clusters; with fewer than MIN_CLUSTERS they are nan.
     """
-    figures = [name for name in metrics if name.startswith(FIGURES)]
+    figures = [name for name in metrics if name.startswith(FIGURES_METRIC)]
     rest = labels, clusters, measures, against, systems
     tables = [_measured_together(metrics.drop(columns=figures), *rest, **settings)]
     for name in figures:

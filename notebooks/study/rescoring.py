@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from ems.analysis.frames import FIGURES_METRIC
 from ems.baselines import RAGChecker, bertscore, bleu, rouge
 from ems.coverage import Coverage
 from ems.evaluators import build
@@ -27,7 +28,6 @@ from .agreement import (
     COVERAGE_JUDGED,
     EMS_JUDGED,
     EMS_ROUGE,
-    FIGURES,
     SENTENCES,
     stored,
     without_refusals,
@@ -228,7 +228,9 @@ def _figures(results: Sequence[CoverageResult]) -> pd.DataFrame:
     for r in results:
         assert r.figures is not None  # it is None in results of older versions only
         rows.append((r.triplet_id, r.model, r.figures.ans.share, r.figures.ref.share))
-    return pd.DataFrame(rows, columns=[*KEYS, f"{FIGURES} Precision", f"{FIGURES} Recall"])
+    return pd.DataFrame(
+        rows, columns=[*KEYS, f"{FIGURES_METRIC} Precision", f"{FIGURES_METRIC} Recall"]
+    )
 
 
 def _uncontradicted(results: Sequence[CoverageResult]) -> pd.DataFrame:

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from study import ranking
+from study import ROOT, agreement, ranking
 
 from ems.types import InputError
 
@@ -180,3 +180,19 @@ def test_findings_name_what_is_clear_and_say_that_nothing_is():
     assert ranking.findings(ranked, compared.assign(clear=False))[1:] == [
         "No difference between two metrics is clear."
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "metric", "least"),
+    [
+        ("systems", "Coverage(local) Recall", 0.78),
+        ("systems", "Coverage(local) F1", 0.76),
+        ("systems", "Figures Recall", 0.80),
+        ("financebench", "Coverage(local) Recall", 0.80),
+    ],
+)
+def test_how_well_systems_are_ordered_without_a_judge(name, metric, least):
+    labels, scores = agreement.stored(name, ROOT / "data" / "human")
+    labels = agreement.without_refusals(labels)
+    scores = scores.merge(labels[["triplet_id", "model", "group"]])
+    assert ranking.pairs_in_order(scores, labels, {metric: metric})[metric] >= least

@@ -6,7 +6,7 @@ import pytest
 from study import read_answers, read_triplets, read_values, systems
 
 import ems
-from ems.analysis.frames import to_frame
+from ems.analysis.frames import METRIC_ORDER, to_frame
 
 
 def test_the_area_between_two_systems_by_hand():
@@ -23,7 +23,8 @@ def test_the_committed_values_are_those_of_this_code(tmp_path):
     both = made.merge(
         stored, on=["metric", "part", "model", "triplet_id"], suffixes=("", "_stored")
     )
-    assert (len(stored), len(both)) == (4800, 60)
+    assert len(both) == len(made) >= 20 * 5  # Figures have no row where a side has no figure
+    assert stored["metric"].nunique() == len(METRIC_ORDER)
     assert both["value"].to_list() == pytest.approx(both["value_stored"].to_list())
     assert (both["signature"] == both["signature_stored"]).all()
 

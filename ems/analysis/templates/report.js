@@ -6,6 +6,7 @@ const SIGNS = { covered: "●", "in part": "◐", "other figure": "#", missing: 
   unscored: "?" };
 const UNMATCHED = "supported, not in the reference";
 const BY_DOCUMENT = "contradicted by the document", NOT_IN_DOCUMENT = "figure not in the document";
+const MARK = /\[([^\][]+): (not in the (?:answer|reference|document)(?: or the document)?)\]/g;      // as view.py writes it
 const FILTERS = ["other figure", "missing", "contradicted", "unscored", "not in the reference", BY_DOCUMENT, NOT_IN_DOCUMENT,
   UNMATCHED];
 const TITLES = { recall: "Recall", precision: "Precision", f1: "F1", value: "Score" };
@@ -39,14 +40,17 @@ const isMissed = ([ref, , word]) => ref !== null && (word === "missing" || word 
 function prepare(answer) {              // what filters and sorting look at
   answer.searched = report.questions[answer.question].join(" ").toLowerCase();
   answer.missed = answer.rows.filter(isMissed).length;
+  answer.other_figures = answer.ans.flatMap((place) => facts(place)).filter((fact) => fact.includes("reference")).length;
   answer.words = new Set(answer.rows.flatMap((row) => wordsOf(answer, row)));
 }
 
+const facts = (place) => [...report.texts[place].matchAll(MARK)].map(([, , fact]) => fact);
+
 function wordsOf(answer, [, ans, word, , , isHint]) {        // what a row's points are called, as in the filter of points
   if (isHint) return [word];
-  const [label] = answer.support[ans] || [], figures = answer.ans_figures[ans] || [];
+  const [label] = answer.support[ans] || [], lacks = ans === null ? [] : facts(answer.ans[ans]);
   return [word, label === "contradicted" ? BY_DOCUMENT : "", word === "not in the reference" && label === "supported" ? UNMATCHED : "",
-    figures.some(([, , fact]) => fact.includes("document")) ? NOT_IN_DOCUMENT : ""];
+    lacks.some((fact) => fact.endsWith("document")) ? NOT_IN_DOCUMENT : ""];
 }
 
 function filtered() {                      // the answers that pass all filters but that of points
@@ -107,7 +111,7 @@ function drawMissed() {
   const points = new Map();             // by question and text: by how many answers a point is missed, and scored
   for (const answer of filtered()) {
     for (const row of answer.rows.filter(([ref, , word]) => ref !== null && word !== "unscored")) {
-      const text = answer.ref[row[0]], key = `${answer.question} ${text}`;
+      const text = report.texts[answer.ref[row[0]]].replaceAll(MARK, "$1"), key = `${answer.question} ${text}`;
       const point = points.get(key) ?? { question: answer.question, text, missed: 0, scored: 0 };
       point.scored += 1;
       point.missed += isMissed(row);
@@ -122,7 +126,7 @@ function drawMissed() {
   $("missed").querySelector("tbody").replaceChildren(...most.map(({ question, text, missed, scored }) => {
     const [id, , wording] = report.questions[question], link = make("button", "link", id);
     link.addEventListener("click", () => { $("text").value = id; changed(); });
-    const cells = [`${missed} of ${scored}`, report.texts[text]].map((shown) => make("td", "", shown));
+    const cells = [`${missed} of ${scored}`, text].map((shown) => make("td", "", shown));
     return put(make("tr"), ...cells, put(make("td"), put(make("span", "question"), link, ` ${wording}`)));
   }));
 }
@@ -156,7 +160,7 @@ function answerRow(answer) {
   const missed = make("td", "number wide-only", points ? `${answer.missed} of ${points}` : "–");
   if (answer.unscored) missed.append(make("small", "", `${answer.unscored} unscored`));
   const question = put(make("span", "question"), ...named("small", answer));
-  const figures = make("td", "number wide-only", answer.other_figures ?? "–");
+  const figures = make("td", "number wide-only", points ? answer.other_figures : "–");
   put(row, put(make("td"), open), put(make("td"), question), ...scores, figures, missed);
   row.addEventListener("click", () => toggle(row, open, answer));
   if (answer === state.linked) queueMicrotask(() => { toggle(row, open, answer); row.scrollIntoView(); });
@@ -192,7 +196,7 @@ function alignment(answer) {
 
 function pointRow(answer, [ref, ans, word, score, weight, isHint]) {
   const row = make("tr", word.replaceAll(" ", "-")), tag = make("td", "own tag");
-  const left = point(ref, answer.ref, false, answer.ref_figures), right = point(ans, answer.ans, isHint, answer.ans_figures);
+  const left = point(ref, answer.ref, false), right = point(ans, answer.ans, isHint);
   row.style.setProperty("--share", score ?? 0);
   put(tag, make("span", "sign", SIGNS[word]), ` ${word}${score >= 0.005 ? ` ${score.toFixed(2)}` : ""}`);
   if (weight !== 1) tag.append(" ", make("small", "", `weight ${weight.toPrecision(2)}`));
@@ -201,23 +205,20 @@ function pointRow(answer, [ref, ans, word, score, weight, isHint]) {
   return put(row, left, tag, right);
 }
 
-function point(index, list, isHint, figures) {
+function point(index, list, isHint) {
   if (index === null) return make("td", "hint none", "–");
   const at = make("span", "at", isHint ? `nearest: ${index}` : index);
-  return put(make("td", isHint ? "hint" : "own"), at, ...marked(report.texts[list[index]], figures[index] || []));
+  return put(make("td", isHint ? "hint" : "own"), at, ...underlined(report.texts[list[index]]));
 }
 
-function marked(text, figures) {        // a text with its figures that another text lacks underlined
-  const letters = [...text], pieces = [];                              // places count code points, as in Python
-  const piece = (start, end) => letters.slice(start, end).join("");
-  let end = 0;
-  for (const [start, stop, fact] of figures) {
-    const figure = make("span", fact.replaceAll("not in the ", "lacked-by-").replace(",", ""), piece(start, stop));
-    figure.title = `${figure.textContent} is ${fact}`;
-    pieces.push(piece(end, start), figure);
-    end = stop;
-  }
-  return [...pieces, piece(end)];
+function underlined(text) {             // a text with its marks as lines; of each figure the title says what lacks it
+  return text.split(MARK).map((piece, i, pieces) => {
+    if (i % 3 === 0) return piece;
+    if (i % 3 === 2) return "";         // the fact, which is in the title
+    const fact = pieces[i + 1], figure = make("span", fact.endsWith("document") ? "figure not-in-document" : "figure", piece);
+    figure.title = `${piece} is ${fact}`;
+    return figure;
+  });
 }
 
 // ---- filters and addresses

@@ -124,7 +124,8 @@ def losses_figure(losses: pd.DataFrame) -> Figure:
     names = [f"{edit}\n{textwrap.fill(should[edit], 24)}" for edit in loss]
     ax.set_xticks([i + 0.5 for i in range(len(names))], names)
     ax.tick_params(axis="y", rotation=0)
-    ax.set(xlabel="edit (what should happen); loss of precision if padded, else of F1", ylabel="")
+    parts = "loss of precision if padded, else of F1; of figures, of recall"
+    ax.set(xlabel=f"edit (what should happen); {parts}", ylabel="")
     return figure
 
 
