@@ -110,6 +110,8 @@ def frame_of(metric: str) -> pd.DataFrame:
         for part, column in zip(("Precision", "Recall", "F1"), columns, strict=True):
             frames.append(text_frame(metric, part, column, {"rouge": "rougeL"}))
         return pd.concat(frames)
+    if metric in ("Coverage(local)", "Figures"):  # figures are the same under every metric
+        return ems.to_frame(build().evaluate(triplets(), answers()))
     return ems.to_frame(results_of(metric))
 
 
@@ -187,6 +189,8 @@ ROWS = {
             "ROUGE",
             "BERTScore",
             "EMS(BERTScore)",
+            "Coverage(local)",
+            "Figures",
         ),
     ),
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from itertools import product
 from typing import Any
@@ -245,8 +245,7 @@ def losses(values: pd.DataFrame) -> pd.DataFrame:
     """How much each metric falls at each edit, from the values of `edited_answers`.
 
     A row per metric, edit and dose: the mean over texts of the unedited text's value minus the
-    edited one's, with its t interval over groups, and n. The value is precision where the edit adds
-    text, else F1 or Score.
+    edited one's, with its t interval over groups, and n. The value is that of `_part_that_falls`.
     """
     is_edited = values["model"] != UNEDITED
     keys = ["metric", "part", "triplet_id"]
@@ -255,15 +254,15 @@ def losses(values: pd.DataFrame) -> pd.DataFrame:
     pairs[["edit", "dose"]] = pairs["model"].str.split("@", expand=True).to_numpy()
     rows = []
     for (metric, name, dose), cell in pairs.groupby(["metric", "edit", "dose"], sort=False):
-        is_padded = name == PADDED and "Precision" in set(cell["part"])
-        cell = cell[cell["part"].isin(["Precision"] if is_padded else ["F1", "Score"])]
+        part = _part_that_falls(name, set(cell["part"]))
+        cell = cell[cell["part"] == part]
         loss = mean_over(cell["loss"].to_numpy(), list(cell["group"]))
         rows.append(
             {
                 "metric": metric,
                 "edit": name,
                 "dose": float(dose),
-                "part": cell["part"].iloc[0],
+                "part": part,
                 "loss": loss.value,
                 "ci_low": loss.ci_low,
                 "ci_high": loss.ci_high,
@@ -272,3 +271,14 @@ def losses(values: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
+
+
+def _part_that_falls(edit: str, parts: Collection[str]) -> str:
+    """Of the parts of a metric, that which should notice the edit.
+
+    It is precision where the edit adds text, else F1, Score, or the recall of a metric without F1.
+    """
+    wanted = ["F1", "Score", "Recall"]
+    if edit == PADDED:
+        wanted = ["Precision", *wanted]
+    return next(part for part in wanted if part in parts)

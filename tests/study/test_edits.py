@@ -103,6 +103,19 @@ def test_losses_by_hand():
     assert losses["ci_low"].to_dict() == by_hand
 
 
+def test_a_changed_number_shows_in_the_recall_of_figures_and_an_added_one_in_their_precision():
+    triplets = [
+        Triplet("t1", "g1", "q", "Revenue was 514 million. Costs rose by 37%."),
+        Triplet("t2", "g2", "q", "Debt is 12 million."),
+    ]
+    losses = edits.losses(edits.values(triplets, edits.edited_answers(triplets, doses=[1.0])))
+    found = losses[losses["metric"] == "Figures"].set_index("edit")
+    assert found.loc["change numbers", ["part", "loss"]].tolist() == ["Recall", 1]
+    assert found.loc[edits.PADDED, "part"] == "Precision"
+    assert found.loc[edits.PADDED, "loss"] > 0
+    assert found.loc[edits.SHUFFLED, "loss"] == 0
+
+
 def test_mixtures_replace_more_and_more_points_and_metrics_are_compared_with_that_order():
     reference = "Sales rose. Costs fell. Debt fell. Cash rose."
     triplets = [Triplet(id_, id_[0], "q", reference) for id_ in ("g1", "g2", "h1", "h2")]
