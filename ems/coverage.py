@@ -109,6 +109,7 @@ class Coverage(Evaluator[CoverageResult]):
         for result in results:
             ref_score, contradicted = next(judgements)
             ans_score, ans_contradicted = next(judgements)
+            words = word_overlap(result.ref_points, result.ans_points, result.question)
             scored.append(
                 replace(
                     result,
@@ -116,6 +117,7 @@ class Coverage(Evaluator[CoverageResult]):
                     ans_score=ans_score,
                     contradicted=contradicted,
                     ans_contradicted=ans_contradicted,
+                    nearest=words.nearest,  # a hint for the reader: the judge names no pairs
                 )
             )
         return scored
