@@ -51,7 +51,7 @@ def judge_rows(folder: Path) -> Iterator[Row]:
             ours = time.perf_counter() - start
             theirs = official_client_seconds(url, workers, requests)
             ideal = CALLS_PER_WORKER * LATENCY
-            lost = sum(record.usable is None for record in records)
+            lost = sum(record.error != "" for record in records)
             yield (
                 f"{len(requests):,} calls of {LATENCY} s, {workers} workers, {lost} lost",
                 f"{ours:.2f} s",

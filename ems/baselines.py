@@ -6,23 +6,22 @@ scores pairs of points with them.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import isnan, nan
-from types import SimpleNamespace
 
 from .extract import ask_lists, list_request, room
-from .judge import Judge, Request, as_judge, ask_values, reply_schema
+from .judge import AnyJudge, JudgeStage, Request
 from .local.encoder import Encoder
 from .local.figures import compare_figures
+from .match import NUMBER_TOKENS, labels_request
 from .metrics import f1
 from .pipeline import Evaluator
 from .prompts import Prompts, numbered, quoted, sanitized
-from .reading import read_score, read_word
+from .reading import read_score
 from .results import Figures, Result, ScoreResult
-from .score import BLEU_SIGNATURE, NUMBER_TOKENS, bleu, rouge, rows_request
+from .score import BLEU_SIGNATURE, bleu, rouge
 from .types import Answer, Points, Signature, Triplet
 
 __all__ = [
@@ -35,10 +34,8 @@ __all__ = [
     "claim_scores",
     "rouge",
 ]
-LABELS = ("Entailment", "Neutral", "Contradiction")
-LABELS_SCHEMA = reply_schema("labels", {"type": "string", "enum": list(LABELS)})
 CLAIMS_PER_CALL = 30  # a lost reply loses no more labels than that
-Labels = tuple[str | None, ...]  # one of LABELS per claim; None = unscored
+Labels = tuple[str | None, ...]  # one of `match.LABELS` per claim; None = unscored
 
 
 def bertscore(references: Sequence[str], answers: Sequence[str], encoder: Encoder) -> list[float]:
@@ -120,13 +117,9 @@ class RAGChecker(Evaluator[Claims]):
     Claims are short sentences, where upstream has triples, and the prompts are the kit's own.
     """
 
-    def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None):
-        self.prompts = prompts or Prompts()
-        self.stage = SimpleNamespace(
-            signature=self.prompts.signature("claims", "entail_all"),
-            judge=as_judge(judge),
-            failures=Counter(),
-        )
+    def __init__(self, judge: AnyJudge, prompts: Prompts | None = None):
+        self.stage = JudgeStage(judge, prompts)
+        self.stage.signature = self.stage.prompts.signature("claims", "entail_all")
         super().__init__(ragchecker=self.stage)
 
     def batch(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]) -> list[Claims]:
@@ -171,14 +164,14 @@ class RAGChecker(Evaluator[Claims]):
             claims[question, text] = ()
             if clean:
                 requests[question, text] = list_request(
-                    self.prompts,
+                    self.stage.prompts,
                     "claims",
                     "claims",
                     clean,
                     2 * room(clean),
                     question=quoted(question),
                 )
-        return claims | ask_lists(self.stage.judge, requests, "claims", self.stage.failures)
+        return claims | ask_lists(self.stage, requests, "claims")
 
     def _labels(self, checks: Iterable[tuple[Points | None, str]]) -> list[Labels]:
         """What the text of each check says of its claims, all in one round of asking.
@@ -197,18 +190,14 @@ class RAGChecker(Evaluator[Claims]):
             for part in _parts(claims or ()):
                 requests.append(self._check_request(part, clean))
                 places.append(i)
-        stage = self.stage
-        values = ask_values(stage.judge, requests, stage.failures, "check claims")
+        values = self.stage.ask(requests, "check claims")
         for i, part_labels in zip(places, values, strict=True):
             labels[i] += part_labels
         return [tuple(check_labels) for check_labels in labels]
 
     def _check_request(self, claims: Points, text: str) -> Request:
-        prompt = self.prompts.fill("entail_all", text=text, claims=numbered(claims))
-        longest = ["Contradiction"] * len(claims)
-        return rows_request(
-            "entail", prompt, LABELS_SCHEMA, longest, partial(read_word, words=LABELS)
-        )
+        prompt = self.stage.prompts.fill("entail_all", text=text, claims=numbered(claims))
+        return labels_request("entail", prompt, len(claims))
 
 
 def _parts(claims: Points) -> list[Points]:
@@ -255,13 +244,9 @@ class JudgeAlone(Evaluator[ScoreResult]):
     unscored.
     """
 
-    def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None):
-        self.prompts = prompts or Prompts()
-        self.stage = SimpleNamespace(
-            signature=self.prompts.signature("judge_alone"),
-            judge=as_judge(judge),
-            failures=Counter(),
-        )
+    def __init__(self, judge: AnyJudge, prompts: Prompts | None = None):
+        self.stage = JudgeStage(judge, prompts)
+        self.stage.signature = self.stage.prompts.signature("judge_alone")
         super().__init__(judge_alone=self.stage)
 
     def batch(
@@ -276,9 +261,7 @@ class JudgeAlone(Evaluator[ScoreResult]):
             if triplet.reference.strip() and answer.answer.strip()
         ]
         requests = [self._request(*pairs[i]) for i in judged]
-        stage = self.stage
-        replies = ask_values(stage.judge, requests, stage.failures, "judge answers")
-        for i, value in zip(judged, replies, strict=True):
+        for i, value in zip(judged, self.stage.ask(requests, "judge answers"), strict=True):
             values[i] = value
         signature = self.signature
         return [
@@ -287,7 +270,7 @@ class JudgeAlone(Evaluator[ScoreResult]):
         ]
 
     def _request(self, triplet: Triplet, answer: Answer) -> Request:
-        prompt = self.prompts.fill(
+        prompt = self.stage.prompts.fill(
             "judge_alone",
             question=quoted(triplet.question),
             reference=sanitized(triplet.reference),

@@ -85,7 +85,7 @@ def evaluate_files(args: Namespace) -> int:
     frames: list[pd.DataFrame] = []
     reasons: Counter[str] = Counter()
     write_jsonl(args.output, _lines(results, answers, frames, reasons))
-    _print_summary(args, judge, _joined(frames), results, _warning(evaluator))
+    _print_summary(args, judge, frames, results, _warning(evaluator))
     return _status(answers, reasons, evaluator.failures)
 
 
@@ -233,7 +233,7 @@ def _joined(frames: list[pd.DataFrame]) -> pd.DataFrame:
 def _print_summary(
     args: Namespace,
     judge: LLMJudge | None,
-    values: pd.DataFrame,
+    frames: list[pd.DataFrame],
     results: Iterable[Any],
     warning: Mapping[str, str],
 ) -> None:
@@ -245,7 +245,7 @@ def _print_summary(
     from .analysis.tables import means_table, table_text
     from .support.supporter import support_table
 
-    summary = summarise(values, cluster=args.cluster)
+    summary = summarise(_joined(frames), cluster=args.cluster)
     if args.json:
         print(summary.assign(**warning).to_json(orient="records"))
     else:

@@ -7,22 +7,22 @@ and numbers and asks nobody. Coverage(LLM) asks a judge twice for each answer.
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from types import SimpleNamespace
 
 from .extract import Extractor
-from .judge import Judge, Request, as_judge, ask_values
+from .judge import AnyJudge, JudgeStage, Request
 from .local.terms import foreign_language, unread_scripts
 from .local.words import SIGNATURE, word_overlap
+from .match import NUMBER_TOKENS
 from .metrics import coverage_scores
 from .pipeline import Evaluator, is_lost
 from .prompts import Prompts, numbered, sanitized
 from .reading import read_numbers, read_rows, read_score
 from .results import CoverageResult, EMSResult
-from .score import NUMBER_TOKENS, SCORES_SCHEMA, scale
+from .score import SCORES_SCHEMA, scale
 from .types import Answer, Points, Scores, Triplet
 
 COVERAGE_SCHEMA = SCORES_SCHEMA | {
@@ -48,24 +48,20 @@ class Coverage(Evaluator[CoverageResult]):
     def __init__(
         self,
         extractor: Extractor,
-        judge: Judge | Callable[[str], str] | None = None,
+        judge: AnyJudge | None = None,
         prompts: Prompts | None = None,
         max_score: int = 10,
     ):
         self.extractor = extractor
-        self.judge = None if judge is None else as_judge(judge)
-        self.prompts = prompts or Prompts()
         self.max_score = max_score
         self.scale = scale(max_score)
-        if self.judge is None:
-            stage = SimpleNamespace(signature=SIGNATURE)
-        else:
-            stage = SimpleNamespace(
-                signature=f"llm:{self.prompts.signature('coverage')},max={max_score}",
-                judge=self.judge,
-                failures=Counter(),
-            )
-        super().__init__(extract=extractor, coverage=stage)
+        self.stage = None
+        if judge is not None:
+            self.stage = JudgeStage(judge, prompts)
+            template = self.stage.prompts.signature("coverage")
+            self.stage.signature = f"llm:{template},max={max_score}"
+        by_words = SimpleNamespace(signature=SIGNATURE)
+        super().__init__(extract=extractor, coverage=self.stage or by_words)
 
     def batch(
         self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]
@@ -85,17 +81,17 @@ class Coverage(Evaluator[CoverageResult]):
         coverages = [_without_scores(result, signature) for result in results]
         readable = [i for i, result in enumerate(results) if not is_lost(result)]
         unscored = [coverages[i] for i in readable]
-        if self.judge is None:
+        if self.stage is None:
             scored = [_by_words(coverage) for coverage in unscored]
         else:
-            scored = self._by_judge(self.judge, unscored, triplets, answers)
+            scored = self._by_judge(self.stage, unscored, triplets, answers)
         for i, coverage in zip(readable, scored, strict=True):
             coverages[i] = _with_metrics(coverage)
         return coverages
 
     def _by_judge(
         self,
-        judge: Judge,
+        stage: JudgeStage,
         results: Sequence[CoverageResult],
         triplets: Iterable[Triplet],
         answers: Iterable[Answer],
@@ -108,11 +104,12 @@ class Coverage(Evaluator[CoverageResult]):
             sides.append((result.ref_points, sanitized(answer)))
             reference = by_id[result.triplet_id].reference_text
             sides.append((result.ans_points, sanitized(reference)))
-        judgements = iter(self._ask(judge, sides))
+        judgements = iter(self._ask(stage, sides))
         scored = []
         for result in results:
             ref_score, contradicted = next(judgements)
             ans_score, ans_contradicted = next(judgements)
+            words = word_overlap(result.ref_points, result.ans_points, result.question)
             scored.append(
                 replace(
                     result,
@@ -120,24 +117,23 @@ class Coverage(Evaluator[CoverageResult]):
                     ans_score=ans_score,
                     contradicted=contradicted,
                     ans_contradicted=ans_contradicted,
+                    nearest=words.nearest,  # a hint for the reader: the judge names no pairs
                 )
             )
         return scored
 
-    def _ask(self, judge: Judge, sides: Sequence[_Side]) -> list[_Judgement]:
+    def _ask(self, stage: JudgeStage, sides: Sequence[_Side]) -> list[_Judgement]:
         """The judge's scores of each side's points; None for those of a reply that is lost."""
         judgements: list[_Judgement] = [((0.0,) * len(points), ()) for points, _ in sides]
         asked = [i for i, (points, other) in enumerate(sides) if points and other]
-        requests = [self._request(*sides[i]) for i in asked]
-        failures = self.stages["coverage"].failures
-        values = ask_values(judge, requests, failures, "cover points")
-        for i, judgement in zip(asked, values, strict=True):
+        requests = [self._request(stage.prompts, *sides[i]) for i in asked]
+        for i, judgement in zip(asked, stage.ask(requests, "cover points"), strict=True):
             points, _ = sides[i]
             judgements[i] = judgement or ((None,) * len(points), ())
         return judgements
 
-    def _request(self, points: Points, other: str) -> Request:
-        prompt = self.prompts.fill("coverage", points=numbered(points), text=other, **self.scale)
+    def _request(self, prompts: Prompts, points: Points, other: str) -> Request:
+        prompt = prompts.fill("coverage", points=numbered(points), text=other, **self.scale)
         longest = {"scores": [self.max_score] * len(points), "contradicted": []}
         return Request(
             "coverage",

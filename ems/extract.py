@@ -6,12 +6,11 @@ Opening and closing summaries are removed first, by a call of their own; every r
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from .judge import Judge, Request, as_judge, ask_values, listed, reply_schema
+from .judge import AnyJudge, JudgeStage, Request, listed, reply_schema
 from .prompts import Prompts, numbered, sanitized
 from .reading import read_list, read_numbers
 from .types import Points
@@ -33,16 +32,14 @@ class Extractor(Protocol):
     def __call__(self, texts: Sequence[str]) -> list[Points | None]: ...
 
 
-class LLMExtractor:
+class LLMExtractor(JudgeStage):
     """Points by a judge: one call finds the summaries in a text of three blocks or more, one lists.
 
     A text for which either reply cannot be read has no points: None. `failures` counts these.
     """
 
-    def __init__(self, judge: Judge | Callable[[str], str], prompts: Prompts | None = None):
-        self.judge = as_judge(judge)
-        self.prompts = prompts or Prompts()
-        self.failures: Counter[str] = Counter()
+    def __init__(self, judge: AnyJudge, prompts: Prompts | None = None):
+        super().__init__(judge, prompts)
         self.signature = f"llm:{self.prompts.signature('summary', 'extract')}"
 
     def __call__(self, texts: Sequence[str]) -> list[Points | None]:
@@ -51,7 +48,7 @@ class LLMExtractor:
         # The longest go first: their replies take most time, and a stage waits for its last one.
         for body in sorted(filter(None, bodies), key=len, reverse=True):
             requests[body] = list_request(self.prompts, "extract", "points", body, room(body))
-        points = ask_lists(self.judge, requests, "points", self.failures)
+        points = ask_lists(self, requests, "points")
         return [None if body is None else points.get(body, ()) for body in bodies]
 
     def _without_summaries(self, texts: Sequence[str]) -> list[str | None]:
@@ -62,7 +59,7 @@ class LLMExtractor:
             if len(parts) >= LEAST_BLOCKS:
                 blocks[text] = parts
         requests = [self._summary_request(parts) for parts in blocks.values()]
-        replies = ask_values(self.judge, requests, self.failures, "remove summaries")
+        replies = self.ask(requests, "remove summaries")
         bodies: dict[str, str | None] = {}
         for (text, parts), summaries in zip(blocks.items(), replies, strict=True):
             body = None if summaries is None else without_summaries(text, parts, summaries)
@@ -97,10 +94,10 @@ def list_request(
 
 
 def ask_lists(
-    judge: Judge, requests: Mapping[Any, Request], key: str, failures: Counter[str]
+    stage: JudgeStage, requests: Mapping[Any, Request], key: str
 ) -> dict[Any, Points | None]:
-    """The strings in reply to each `list_request`; None, counted in `failures`, for a lost one."""
-    lists = ask_values(judge, list(requests.values()), failures, f"list {key}")
+    """The strings in reply to each `list_request`; None for a lost one."""
+    lists = stage.ask(list(requests.values()), f"list {key}")
     points = {}
     for name, strings in zip(requests, lists, strict=True):
         points[name] = None if strings is None else tuple(strings)

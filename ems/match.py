@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain, islice
-from typing import Protocol
+from typing import Any, Protocol
 
-from .judge import Judge, Request, as_judge, ask_values, listed, reply_schema
+from .judge import AnyJudge, JudgeStage, Request, listed, reply_schema
 from .prompts import Prompts, numbered, quoted
-from .reading import read_index, read_rows
+from .reading import read_index, read_rows, read_word
 from .types import Match, Points
 
 MATCHES_SCHEMA = reply_schema("matches", {"type": "integer"})
+NUMBER_TOKENS = 32  # limit of a reply that is one number
 PointLists = tuple[Points, Points]  # the reference's points and the answer's
 
 
@@ -28,7 +28,7 @@ class Matcher(Protocol):
     def __call__(self, pairs: Sequence[PointLists]) -> list[Match]: ...
 
 
-class LLMMatcher:
+class LLMMatcher(JudgeStage):
     """A judge names the answer point that says the same as a reference point, or none (eq. 4).
 
     It is asked once per reference point, as in the paper; with `joint` once per answer, about all
@@ -39,15 +39,13 @@ class LLMMatcher:
 
     def __init__(
         self,
-        judge: Judge | Callable[[str], str],
+        judge: AnyJudge,
         prompts: Prompts | None = None,
         *,
         joint: bool = False,
     ):
-        self.judge = as_judge(judge)
-        self.prompts = prompts or Prompts()
+        super().__init__(judge, prompts)
         self.joint = joint
-        self.failures: Counter[str] = Counter()
         template = self.prompts.signature("match_all" if joint else "match")
         self.signature = f"llm:{template}" + (",joint" if joint else "")
 
@@ -58,7 +56,7 @@ class LLMMatcher:
                 requests.append(self._joint_request(ref, ans))
             elif ref and ans:
                 requests += self._requests(ref, ans)
-        choices = ask_values(self.judge, requests, self.failures, "match points")
+        choices = self.ask(requests, "match points")
         if self.joint:
             choices = list(chain.from_iterable(choices))
         remaining = iter(choices)
@@ -78,7 +76,7 @@ class LLMMatcher:
         for i, point in enumerate(ref):
             prompt = self.prompts.fill("match", reference=quoted(point), candidates=candidates)
             assumed = partial(str, i % len(ans))
-            requests.append(Request("match", prompt, 32, assumed=assumed, read=read))
+            requests.append(Request("match", prompt, NUMBER_TOKENS, assumed=assumed, read=read))
         return requests
 
     def _joint_request(self, ref: Points, ans: Points) -> Request:
@@ -86,12 +84,39 @@ class LLMMatcher:
         prompt = self.prompts.fill("match_all", references=numbered(ref), candidates=numbered(ans))
         choices = [i % len(ans) for i in range(len(ref))]
         read_choice = partial(read_index, n_points=len(ans))
-        return Request(
-            "match",
-            prompt,
-            32 + 8 * len(ref),
-            MATCHES_SCHEMA,
-            assumed=partial(listed, "matches", choices),
-            read=partial(read_rows, key="matches", count=len(ref), read=read_choice),
-            entries=len(ref),
-        )
+        return rows_request("match", prompt, MATCHES_SCHEMA, choices, read_choice)
+
+
+def rows_request(
+    task: str,
+    prompt: str,
+    schema: dict[str, Any],
+    longest: Sequence[Any],
+    read: Callable[[str], Any],
+) -> Request:
+    """A question to which the judge replies with a list, each of whose entries `read` reads.
+
+    `longest` is the longest list that could be read; the reply must have as many entries.
+    """
+    key = schema["required"][0]
+    count = len(longest)
+    return Request(
+        task,
+        prompt,
+        NUMBER_TOKENS + 8 * count,
+        schema,
+        assumed=partial(listed, key, longest),
+        read=partial(read_rows, key=key, count=count, read=read),
+        entries=count,
+    )
+
+
+# What one text says of a point of another one.
+LABELS = ("Entailment", "Neutral", "Contradiction")
+LABELS_SCHEMA = reply_schema("labels", {"type": "string", "enum": list(LABELS)})
+
+
+def labels_request(task: str, prompt: str, count: int) -> Request:
+    """A question to which the judge replies with a list of `count` labels, each one of `LABELS`."""
+    longest = ["Contradiction"] * count
+    return rows_request(task, prompt, LABELS_SCHEMA, longest, partial(read_word, words=LABELS))

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 from itertools import chain, islice
 from types import SimpleNamespace
 from typing import Any, Protocol
 
-from .judge import Judge, Request, as_judge, ask_values, listed, reply_schema
+from .judge import AnyJudge, JudgeStage, Request, reply_schema
+from .match import NUMBER_TOKENS, rows_request
 from .prompts import Prompts, quoted
-from .reading import read_rows, read_score
+from .reading import read_score
 from .types import InputError
 
 SCORES_SCHEMA = reply_schema("scores", {"type": "integer"})
-NUMBER_TOKENS = 32  # limit of a reply that is one number
 BLEU_SIGNATURE = "bleu:nltk sentence,4-gram,smoothing=method1,words=lower"
 ROUGE_KINDS = ("rouge1", "rouge2", "rougeL")
 PointPair = tuple[str, str]  # a reference point and the answer point that it is matched with
@@ -32,7 +31,7 @@ class Scorer(Protocol):
     def __call__(self, groups: Sequence[Sequence[PointPair]]) -> list[list[float | None]]: ...
 
 
-class LLMScorer:
+class LLMScorer(JudgeStage):
     """A whole number 0 .. `max_score` from the judge, divided by `max_score`.
 
     The paper's examples go up to 10. The judge is asked once per pair, as in the paper; with
@@ -41,18 +40,16 @@ class LLMScorer:
 
     def __init__(
         self,
-        judge: Judge | Callable[[str], str],
+        judge: AnyJudge,
         prompts: Prompts | None = None,
         *,
         max_score: int = 10,
         joint: bool = False,
     ):
-        self.judge = as_judge(judge)
-        self.prompts = prompts or Prompts()
+        super().__init__(judge, prompts)
         self.joint = joint
         self.max_score = max_score
         self.scale = scale(max_score)
-        self.failures: Counter[str] = Counter()
         self._read = partial(read_score, max_score=max_score)
         template = self.prompts.signature("score_all" if joint else "score")
         self.signature = f"llm:{template},max={max_score}" + (",joint" if joint else "")
@@ -62,7 +59,7 @@ class LLMScorer:
             requests = [self._joint_request(pairs) for pairs in groups if pairs]
         else:
             requests = [self._request(ref, ans) for ref, ans in chain.from_iterable(groups)]
-        scores = ask_values(self.judge, requests, self.failures, "score pairs")
+        scores = self.ask(requests, "score pairs")
         if self.joint:
             scores = list(chain.from_iterable(scores))
         return _grouped(scores, groups)
@@ -92,30 +89,6 @@ def scale(max_score: int) -> dict[str, str]:
         raise InputError(f"max_score must be 1 to a million, got {max_score}")
     values = {"max_score": max_score, "middle": round(max_score / 2), "low": round(max_score / 10)}
     return {name: str(value) for name, value in values.items()}
-
-
-def rows_request(
-    task: str,
-    prompt: str,
-    schema: dict[str, Any],
-    longest: Sequence[Any],
-    read: Callable[[str], Any] = str,
-) -> Request:
-    """A question to which the judge replies with a list, each of whose entries `read` reads.
-
-    `longest` is the longest list that could be read; the reply must have as many entries.
-    """
-    key = schema["required"][0]
-    count = len(longest)
-    return Request(
-        task,
-        prompt,
-        NUMBER_TOKENS + 8 * count,
-        schema,
-        assumed=partial(listed, key, longest),
-        read=partial(read_rows, key=key, count=count, read=read),
-        entries=count,
-    )
 
 
 def _grouped(values: Iterable[Any], groups: Sequence[Sequence[Any]]) -> list[list[Any]]:

@@ -35,7 +35,12 @@ def expected(n: int) -> list[str]:
 
 
 def texts(records: Sequence[Record]) -> list[str | None]:
-    return [record.usable for record in records]
+    return [whole_text(record) for record in records]
+
+
+def whole_text(record: Record) -> str | None:
+    """The text of a whole answer, else None."""
+    return None if record.error else record.text
 
 
 def judge_of(server, **settings: object) -> LLMJudge:
@@ -128,7 +133,7 @@ class ScriptedJudge:
         return [self._one(request) for request in requests]
 
     def __call__(self, prompt: str) -> str | None:
-        return self._one(Request("call", prompt, 256)).usable
+        return whole_text(self._one(Request("call", prompt, 256)))
 
     def _one(self, request: Request) -> Record:
         self.requests.append(request)

@@ -248,7 +248,7 @@ def test_contradicted_points_are_compared_and_adjusted_as_any_part(compare):
         )
 
     a = [coverage((0,), "m", i) for i in range(8)]
-    b = [coverage((), model, i) for i in range(8) for model in "mn"]
+    b = [coverage((), "mn"[i % 2], i // 2) for i in range(16)]
     parts = compare(a, b)["parts"].set_index(["part", "model"])
     row = parts.loc["Contradicted", "m"]
     assert (row["a"], row["b"], row["p"], row["clear"]) == (0.5, 0.0, 2 / 2**8, True)

@@ -78,9 +78,9 @@ def test_a_lasting_fault_fails_one_request_and_is_asked_again_by_the_next_run(fa
         echo, faults=lambda n, body: fault if "question 1" in str(body) else None
     ) as server:
         judge = judge_of(server)
-        assert [(r.usable, r.error) for r in judge.ask(ask(3))] == [
+        assert [(r.text, r.error) for r in judge.ask(ask(3))] == [
             ("re: question 0", ""),
-            (None, reason),
+            ("", reason),
             ("re: question 2", ""),
         ]
         assert (

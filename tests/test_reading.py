@@ -4,14 +4,13 @@ import hashlib
 import json
 import re
 import time
-from collections import Counter
 from functools import partial
 from pathlib import Path
 
 import pytest
 from doubles import ScriptedJudge
 
-from ems.judge import Record, Request, ask_values
+from ems.judge import JudgeStage, Record, Request
 from ems.reading import read_index, read_list, read_numbers, read_rows, read_score, read_word
 
 DATA = Path(__file__).parent.parent / "data"
@@ -176,7 +175,6 @@ def test_read_rows(reply, scores):
 
 
 def test_what_cannot_be_read_is_counted_by_task_and_reason():
-    failures: Counter[str] = Counter()
     read_one = partial(read_index, n_points=3)
     read_two = partial(read_rows, key="matches", count=2, read=read_one)
     single = Request("match", "one", 32, read=read_one)
@@ -184,13 +182,13 @@ def test_what_cannot_be_read_is_counted_by_task_and_reason():
 
     cut = Record("", "match", "m", "1", finish_reason="length")
     late = Record("", "match", "m", "", failure="timeout")
-    judge = ScriptedJudge("1", "perhaps", cut, late)
-    assert ask_values(judge, [single] * 4, failures) == [1, None, None, None]
-    assert failures == {"match: unreadable": 1, "match: length": 1, "match: timeout": 1}
+    stage = JudgeStage(ScriptedJudge("1", "perhaps", cut, late))
+    assert stage.ask([single] * 4) == [1, None, None, None]
+    assert stage.failures == {"match: unreadable": 1, "match: length": 1, "match: timeout": 1}
 
-    judge = ScriptedJudge('{"matches": [0, 9]}', late)
-    assert ask_values(judge, [joint] * 2, failures) == [[0, None], [None, None]]
-    assert failures == {"match: unreadable": 2, "match: length": 1, "match: timeout": 3}
+    stage.judge = ScriptedJudge('{"matches": [0, 9]}', late)
+    assert stage.ask([joint] * 2) == [[0, None], [None, None]]
+    assert stage.failures == {"match: unreadable": 2, "match: length": 1, "match: timeout": 3}
 
 
 @pytest.mark.parametrize(

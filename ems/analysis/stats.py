@@ -62,8 +62,8 @@ def summarise(values: pd.DataFrame, *, cluster: str = "group") -> pd.DataFrame:
     InputError for a frame that mixes signatures in a cell.
     """
     rows = []
-    frame = _with_bounds(_checked(values, cluster))
-    for (metric, part, model), cell in frame.groupby(["metric", "part", "model"]):
+    values = _with_bounds(_checked(values, cluster))  # the given frame may be large: it is let go
+    for (metric, part, model), cell in values.groupby(["metric", "part", "model"]):
         signatures = cell["signature"].unique().tolist()
         if len(signatures) > 1:
             raise InputError(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
+from ..prompts import Prompts
 from ..types import InputError
 
 _counting = threading.Lock()  # of the failures that several threads count together
@@ -82,11 +83,6 @@ class Record:
             return self.finish_reason
         return ""
 
-    @property
-    def usable(self) -> str | None:
-        """The text of a whole answer, else None."""
-        return None if self.error else self.text
-
 
 @runtime_checkable
 class Judge(Protocol):
@@ -132,7 +128,11 @@ class FunctionJudge:
         return records
 
 
-def as_judge(judge: Judge | Callable[[str], str]) -> Judge:
+# A judge, or a plain function from prompt to reply, which `as_judge` makes into one.
+AnyJudge = Judge | Callable[[str], str]
+
+
+def as_judge(judge: AnyJudge) -> Judge:
     """The judge itself, or a plain function from prompt to reply made into one."""
     if isinstance(judge, Judge):
         return judge
@@ -144,29 +144,40 @@ def as_judge(judge: Judge | Callable[[str], str]) -> Judge:
     )
 
 
-def ask_values(
-    judge: Judge, requests: Sequence[Request], failures: Counter[str], progress: str = ""
-) -> list[Any]:
-    """The value of each reply, as its request reads it, in order.
+class JudgeStage:
+    """A stage that asks a judge.
 
-    None for a reply that never came, was cut off or cannot be read; where a request has `entries`,
-    a list in which each lost entry is None. `failures` counts what was lost, as "task: reason";
-    several threads may share it.
+    `failures` counts the replies, and the entries of joint replies, that gave no value, as "task:
+    reason". Several threads may ask.
     """
-    values = []
-    for request, reply in zip(requests, judge.ask(requests, progress), strict=True):
-        record = request.answered(reply)
-        value = record.value
-        if request.entries is None:
-            lost = 1 if value is None else 0
-        else:
-            value = [None] * request.entries if value is None else value
-            lost = value.count(None)
-        if lost:
-            with _counting:
-                failures[f"{request.task}: {record.error or 'unreadable'}"] += lost
-        values.append(value)
-    return values
+
+    signature = ""  # set by each stage
+
+    def __init__(self, judge: AnyJudge, prompts: Prompts | None = None):
+        self.judge = as_judge(judge)
+        self.prompts = prompts or Prompts()
+        self.failures: Counter[str] = Counter()
+
+    def ask(self, requests: Sequence[Request], progress: str = "") -> list[Any]:
+        """The value of each reply, as its request reads it, in order.
+
+        None for a reply that never came, was cut off or cannot be read; where a request has
+        `entries`, a list in which each lost entry is None.
+        """
+        values = []
+        for request, reply in zip(requests, self.judge.ask(requests, progress), strict=True):
+            record = request.answered(reply)
+            value = record.value
+            if request.entries is None:
+                lost = 1 if value is None else 0
+            else:
+                value = [None] * request.entries if value is None else value
+                lost = value.count(None)
+            if lost:
+                with _counting:
+                    self.failures[f"{request.task}: {record.error or 'unreadable'}"] += lost
+            values.append(value)
+        return values
 
 
 def reply_schema(key: str, entry: Mapping[str, Any], **limits: int) -> dict[str, Any]:

@@ -6,17 +6,15 @@ lacks is in every result (`local.figures`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from ..analysis.view import EXTRA, alignment_rows
-from ..judge import Judge, Request, as_judge, reply_schema
+from ..judge import AnyJudge, Request, as_judge
+from ..match import labels_request
 from ..prompts import Prompts, numbered, sanitized
-from ..reading import read_word
 from ..results import CoverageResult, EMSResult, Support
-from ..score import rows_request
 from ..types import InputError
 from .passages import Passages, passages_of
 
@@ -25,13 +23,12 @@ if TYPE_CHECKING:
 
 _R = TypeVar("_R", EMSResult, CoverageResult)
 Contexts = Mapping[str, str | Sequence[str]]  # by triplet id: a document's text, or its passages
-# The words that a judge may choose from, and the labels that they become.
+# The words that a judge chooses from (`match.LABELS`), and the labels that they become.
 _LABELS = {
     "Entailment": "supported",
     "Neutral": "silent",
     "Contradiction": "contradicted",
 }
-_SCHEMA = reply_schema("labels", {"type": "string", "enum": list(_LABELS)})
 # Columns of `support_table`: shares of the points with a label, and counts.
 _SHARES = ["supported", "contradicted", "silent", "supported but unmatched"]
 _COUNTS = ["points", "unscored"]
@@ -42,7 +39,7 @@ _QUOTE_LENGTH = 300  # characters
 def check_by_judge(
     results: Sequence[_R],
     contexts: Contexts,
-    judge: Judge | Callable[[str], str],
+    judge: AnyJudge,
     prompts: Prompts | None = None,
     k: int = 3,
 ) -> list[_R]:
@@ -95,10 +92,7 @@ def _request(
     texts = [sanitized(document.texts[passage]) for passage in sorted(shown)]
     lines = numbered([point for point, _ in points])
     prompt = prompts.fill("support", passages="\n\n".join(texts), points=lines)
-    longest = ["Contradiction"] * len(points)
-    return rows_request(
-        "support", prompt, _SCHEMA, longest, partial(read_word, words=tuple(_LABELS))
-    )
+    return labels_request("support", prompt, len(points))
 
 
 def _context(contexts: Contexts, triplet_id: str) -> str | tuple[str, ...]:

@@ -8,12 +8,10 @@ scores them.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -22,7 +20,7 @@ import ems
 from ems.analysis.frames import to_frame
 from ems.extract import Extractor, LLMExtractor
 from ems.io import parse_jsonl, read_lines
-from ems.judge import Judge, Request, ask_values, reply_schema
+from ems.judge import Judge, JudgeStage, Request, reply_schema
 from ems.local.sentences import SentenceExtractor
 from ems.local.words import WordMatcher
 from ems.metrics import ems_scores
@@ -145,22 +143,16 @@ class OneCall(Evaluator[EMSResult]):
     """
 
     def __init__(self, extractor: Extractor, judge: Judge):
-        self.extractor, self.judge, self.prompts = extractor, judge, Prompts(_PROMPTS)
-        self._failures: Counter[str] = Counter()
-        signature = self.prompts.signature("match_and_score")
-        super().__init__(
-            extract=extractor,
-            match_and_score=SimpleNamespace(
-                signature=signature, judge=judge, failures=self._failures
-            ),
-        )
+        self.extractor = extractor
+        self.stage = JudgeStage(judge, Prompts(_PROMPTS))
+        self.stage.signature = self.stage.prompts.signature("match_and_score")
+        super().__init__(extract=extractor, match_and_score=self.stage)
 
     def batch(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]) -> list[EMSResult]:
         """One result an answer; an answer without points costs no call."""
         extracted = self.points_of(self.extractor, triplets, answers)
         requests = [self._request(r) for r in extracted if r.ref_points and r.ans_points]
-        task = "match and score points"
-        replies = iter(ask_values(self.judge, requests, self._failures, task))
+        replies = iter(self.stage.ask(requests, "match and score points"))
         results = []
         for r in extracted:
             if r.ref_points and r.ans_points:
@@ -171,7 +163,7 @@ class OneCall(Evaluator[EMSResult]):
         return results
 
     def _request(self, r: EMSResult) -> Request:
-        prompt = self.prompts.fill(
+        prompt = self.stage.prompts.fill(
             "match_and_score",
             references=numbered(r.ref_points),
             candidates=numbered(r.ans_points),
