@@ -28,6 +28,8 @@ EMS_ROUGE = "EMS(ROUGE, sentences)"
 COVERAGE_JUDGED = "Coverage(LLM, sentences)"
 SENTENCES = "RAGChecker (sentences)"
 JUDGE_METRICS = [EMS_JUDGED, COVERAGE_JUDGED, "Judge alone"]
+# 1 minus the share of the reference's points that the judge calls contradicted.
+UNCONTRADICTED = "Coverage(LLM) contradicted Score"
 
 # Shown beside the metrics: how far the other annotator, or the system's name alone, leads.
 ANNOTATOR, SYSTEM = "the other annotator", "the system alone"
@@ -189,6 +191,46 @@ def kind_agreement(labels: pd.DataFrame, *arguments: Any, **settings: Any) -> pd
         table = edit_agreement(labels[has_kind | labels["correct"]], *arguments, **settings)
         tables.append(table.assign(kind=kind))
     return pd.concat(tables, ignore_index=True)
+
+
+def contradicted_edits(labels: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
+    """In how many edits the judge calls a point contradicted; a row for each label `correct`.
+
+    `edits` counts the edits whose coverage the judge read, `named` those of them of which it calls
+    at least one reference point contradicted.
+    """
+    table = labels.merge(scores, on=KEYS, validate="one_to_one")
+    table = table.dropna(subset=[UNCONTRADICTED])
+    by_label = (table[UNCONTRADICTED] < 1).groupby(table["correct"])
+    return by_label.agg(edits="size", named="sum").reset_index()
+
+
+def edit_findings(table: pd.DataFrame, contradicted: pd.DataFrame) -> str:
+    """Sentences about rows of `edit_agreement`, one a metric, and of `contradicted_edits`."""
+    rows = table.sort_values("value", ascending=False)
+    above_chance = rows["ci_low"] > 0.5
+    sentences = [
+        f"AUC of consistent edits against others, with the 95 % interval over "
+        f"{rows['clusters'].max()} calls; guessing gives 0.50."
+    ]
+    for words, selected in (
+        ("The whole interval is above guessing", rows[above_chance]),
+        ("It is not", rows[~above_chance]),
+    ):
+        values = [
+            f"{row.metric} {row.value:.2f} [{row.ci_low:.2f}, {row.ci_high:.2f}]"
+            for row in selected.itertuples()
+        ]
+        if values:
+            sentences.append(f"{words} for {', '.join(values)}.")
+    of_label = contradicted.set_index("correct")
+    consistent, other = of_label.loc[True], of_label.loc[False]
+    sentences.append(
+        f"Coverage(LLM) calls a point contradicted in {consistent['named']} of "
+        f"{consistent['edits']} consistent edits and in {other['named']} of {other['edits']} "
+        f"others."
+    )
+    return " ".join(sentences)
 
 
 def _measured(

@@ -29,6 +29,7 @@ from .agreement import (
     EMS_JUDGED,
     EMS_ROUGE,
     SENTENCES,
+    UNCONTRADICTED,
     stored,
     without_refusals,
 )
@@ -239,7 +240,7 @@ def _uncontradicted(results: Sequence[CoverageResult]) -> pd.DataFrame:
     for r in results:
         share = len(r.contradicted) / len(r.ref_points) if r.ref_points else nan
         rows.append((r.triplet_id, r.model, 1 - share))
-    return pd.DataFrame(rows, columns=[*KEYS, "Coverage(LLM) contradicted Score"])
+    return pd.DataFrame(rows, columns=[*KEYS, UNCONTRADICTED])
 
 
 def _by_point(metric: str, results: Sequence[EMSResult | CoverageResult]) -> pd.DataFrame:

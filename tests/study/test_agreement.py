@@ -229,6 +229,22 @@ def test_each_kind_of_error_is_compared_with_all_consistent_edits():
     assert found.T.to_dict("list") == {"number": [0.25, 5], "name": [2.5 / 3, 6]}
 
 
+def test_findings_about_edits_say_which_metric_is_above_guessing_and_what_is_contradicted():
+    shares = [1, 1, 0.5, 0.75, 1, math.nan, math.nan]
+    named = agreement.contradicted_edits(
+        EDITS.sample(frac=1, random_state=3), scores_of_edits(**{agreement.UNCONTRADICTED: shares})
+    )
+    assert named.to_numpy().tolist() == [[False, 3, 2], [True, 2, 0]]
+    columns = ["metric", "value", "ci_low", "ci_high", "clusters"]
+    rows = [("M", 0.55, 0.5, 0.7, 4), ("J", 0.9, 0.51, 1.0, 4)]
+    found = agreement.edit_findings(pd.DataFrame(rows, columns=columns), named)
+    assert "over 4 calls; guessing gives 0.50. The whole interval is above guessing for " in found
+    assert "for J 0.90 [0.51, 1.00]. It is not for M 0.55 [0.50, 0.70]. " in found
+    assert found.endswith("in 0 of 2 consistent edits and in 2 of 3 others.")
+    above = agreement.edit_findings(pd.DataFrame(rows[1:], columns=columns), named)
+    assert "It is not" not in above
+
+
 def test_figures_are_measured_on_the_answers_that_have_some_and_change_no_other_row():
     scores = scored(M=[0.5, 0.5, 0.2, 0.1, 0.9, 0.0]).rename(columns={"M F1": "M Recall"})
     figures = scores.assign(**{"Figures Recall": [1, 0, math.nan, 0, 0, math.nan]})
@@ -320,10 +336,20 @@ def test_within_systems_the_judge_ranks_as_well_and_knowing_the_system_does_not_
 
 
 def test_a_wrong_figure_shows_where_words_do_not():
-    """Edits of summaries of earnings calls, by metrics without a judge."""
+    """Edits of summaries of earnings calls."""
     table = agreement.edit_agreement(*committed("summedits"), **FEW)
     area = table.set_index("metric")["value"].round(2)
     assert area["ROUGE-L F1"] < 0.5  # a consistent edit changes more words than a wrong one
     assert area["Coverage(local) F1"] >= 0.55
     assert area["Figures mean"] >= 0.70
     assert table["clusters"].max() == 11
+    judged = agreement.edit_agreement(*committed("summedits"), judged=True, **FEW)
+    assert set(judged.loc[~judged["metric"].str.startswith("Figures"), "n"]) == {160}
+    area = judged.set_index("metric")["value"].round(3)
+    expected = {"EMS(LLM) F1": 0.952, "Coverage(LLM) F1": 0.957, "RAGChecker F1": 0.945}
+    expected |= {agreement.UNCONTRADICTED: 0.938, "Judge alone Score": 0.974}
+    assert area[list(expected)].to_dict() == expected
+    assert area["ROUGE-L F1"] < 0.5
+    named = agreement.contradicted_edits(*committed("summedits")).set_index("correct")
+    assert named["edits"].to_dict() == {False: 80, True: 80}
+    assert named["named"].to_dict() == {False: 70, True: 0}

@@ -247,3 +247,11 @@ def test_the_figure_of_areas_has_one_scale_and_says_what_was_not_computed():
     assert families | {"all, n\u00a0=\u00a01,663", "0.70", "0.90"} <= set(written)
     assert written.count("not computed") == 1
     assert len({ax.get_xlim() for ax in figure.axes}) == 1
+
+
+def test_ragchecker_has_the_mark_of_its_authors_judge_or_of_ours():
+    columns = ["metric", "value", "ci_low", "ci_high", "n"]
+    for metric, marker in (("RAGChecker", "^"), ("RAGChecker F1", "o")):
+        table = pd.DataFrame([(metric, 0.9, 0.8, 0.95, 160)], columns=columns)
+        (ax,) = plots.area_figure({"edits": table}).axes
+        assert dots(ax)[0].get_marker() == marker

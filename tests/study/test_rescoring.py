@@ -11,6 +11,8 @@ from ems.types import Answer, GivenPoint, Triplet
 
 HUMAN = ROOT / "data" / "human"
 JUDGED = (*agreement.JUDGE_METRICS, agreement.SENTENCES)
+# Where the judge extracts points: the names of Table 1.
+JUDGED_WITH_EXTRACTION = ("EMS(LLM)", "Coverage(LLM)", "RAGChecker", "Judge alone")
 
 
 def committed_scores(name):
@@ -129,7 +131,8 @@ def texts(mirror):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*is not the whole file")
 def test_every_recorded_reply_answers_and_gives_the_committed_scores(texts):
-    files = ("replies.jsonl", "label_replies.jsonl", "systems_replies.jsonl")
+    sets = ("", "label_", "systems_", "summedits_")
+    files = [f"{prefix}replies.jsonl" for prefix in sets]
     judge = recorded(*(f"human/{file}" for file in files))
     for name, (triplets, answers, labels) in texts.items():
         labelled_set = datasets.SETS[name]
@@ -142,7 +145,8 @@ def test_every_recorded_reply_answers_and_gives_the_committed_scores(texts):
             columns.update(computed)
             expected = committed.loc[computed.index, list(computed)]
             pd.testing.assert_frame_equal(computed, expected, check_dtype=False)
-        assert columns == {name for name in committed if name.startswith(JUDGED)}
+        judged = JUDGED_WITH_EXTRACTION if labelled_set.judge_extracts else JUDGED
+        assert columns == {name for name in committed if name.startswith(judged)}
     keys_of_replies = set()
     for file in files:
         for line in (HUMAN / file).read_text().splitlines():

@@ -123,14 +123,19 @@ def _add_legend(figure: Figure, ax: Any, families: Sequence[str]) -> None:
 
 
 def _family_of(metric: str) -> str:
-    """The family of a metric on labelled sets, where EMS(ROUGE) has points without a judge."""
+    """The family of a metric on labelled sets, where EMS(ROUGE) has points without a judge.
+
+    "RAGChecker" alone is its authors' values; with a part, "RAGChecker F1", it is our judge's.
+    """
     if metric.startswith(("length", "labels", "the system alone")):
         return "none"
-    if metric.startswith(("EMS(LLM", "Coverage(LLM", "Judge alone")):
+    if metric == "RAGChecker":
+        return "published"
+    if metric.startswith(("EMS(LLM", "Coverage(LLM", "Judge alone", "RAGChecker")):
         return "judged"
     if metric.startswith(("EMS", "Coverage", "Figures")):
         return "local"
-    return "published" if metric == "RAGChecker" else "whole"
+    return "whole"
 
 
 def _write_values(ax: Any, values: pd.Series) -> None:
