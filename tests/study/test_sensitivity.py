@@ -75,7 +75,7 @@ def test_directions_and_names_are_swapped_and_figures_stay():
 def test_negated_texts_have_a_not_or_never_in_most_sentences():
     for reference, text in texts_of("negated"):
         count = len(re.findall(r"\bnot\b|\bnever\b", text))
-        assert count > len(sentences_of(reference)) / 2
+        assert count >= len(sentences_of(reference)) / 2
         assert without_negation(text) == without_negation(reference)
 
 

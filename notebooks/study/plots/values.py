@@ -220,7 +220,7 @@ def losses_figure(losses: pd.DataFrame) -> Figure:
     )
     should = losses.drop_duplicates("variant").set_index("variant")["should"]
     names = [f"{textwrap.fill(name, 16)}\n\n{textwrap.fill(should[name], 16)}" for name in loss]
-    ax.set_xticks([i + 0.5 for i in range(len(names))], names)
+    ax.set_xticks([i + 0.5 for i in range(len(names))], names, rotation=0)
     ax.tick_params(axis="y", rotation=0)
     n_that_fall = sum(~should.str.contains("nothing may fall"))
     ax.axvline(n_that_fall, color="black", linewidth=2)
