@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 from .extract import Extractor
 from .judge import Judge, Request, as_judge, ask_values
-from .local.terms import unread_scripts
+from .local.terms import foreign_language, unread_scripts
 from .local.words import SIGNATURE, word_overlap
 from .metrics import coverage_scores
 from .pipeline import Evaluator, is_lost
@@ -181,10 +181,6 @@ def _without_scores(result: EMSResult, signature: dict[str, str]) -> CoverageRes
 
 def _by_words(result: CoverageResult) -> CoverageResult:
     words = word_overlap(result.ref_points, result.ans_points, result.question)
-    scripts = unread_scripts(" ".join(result.ref_points + result.ans_points))
-    reason = ""
-    if scripts:
-        reason = f"the local evaluator does not read this script: {', '.join(scripts)}"
     return replace(
         result,
         ref_score=words.ref_score,
@@ -192,8 +188,18 @@ def _by_words(result: CoverageResult) -> CoverageResult:
         nearest=words.nearest,
         ref_weights=result.ref_weights or words.ref_weights,
         ans_weights=words.ans_weights,
-        reason=reason,
+        reason=_unread(result),
     )
+
+
+def _unread(result: CoverageResult) -> str:
+    """Which scripts and languages of a result the local evaluator does not read; "" for none."""
+    if scripts := unread_scripts(" ".join(result.ref_points + result.ans_points)):
+        return f"the local evaluator does not read this script: {', '.join(scripts)}"
+    for points in (result.ref_points, result.ans_points):
+        if language := foreign_language(" ".join(points)):
+            return f"the local evaluator reads English, and a text is in {language}"
+    return ""
 
 
 def _with_metrics(result: CoverageResult) -> CoverageResult:

@@ -30,7 +30,7 @@ from ems.judge.store import utc
 from ems.terminal import did_you_mean, notify
 
 
-class Place(NamedTuple):
+class _Place(NamedTuple):
     """When a notebook runs."""
 
     waits_for: tuple[str, ...] = ()  # numbers of the notebooks that must end before it starts
@@ -39,17 +39,17 @@ class Place(NamedTuple):
 
 # Every notebook by its number. A notebook waits for those whose files it reads.
 SCHEDULE = {
-    "01": Place(),
-    "02": Place(("01",)),
-    "03": Place(("01",)),
-    "04": Place(("01", "02", "03")),
-    "05": Place(("01", "03")),
-    "06": Place(("01",)),  # reads no file of 01; it takes long, and so it begins beside 02 and 03
-    "07": Place(("01",)),  # as 06, it reads no file of 01
-    "08": Place(("01", "03")),
-    "09": Place(("01", "02", "03")),
-    "10": Place(optional=True),
-    "11": Place(optional=True),
+    "01": _Place(),
+    "02": _Place(("01",)),
+    "03": _Place(("01",)),
+    "04": _Place(("01", "02", "03")),
+    "05": _Place(("01", "03")),
+    "06": _Place(("01",)),  # reads no file of 01; it takes long, and so it begins beside 02 and 03
+    "07": _Place(("01",)),  # as 06, it reads no file of 01
+    "08": _Place(("01", "03")),
+    "09": _Place(("01", "02", "03")),
+    "10": _Place(optional=True),
+    "11": _Place(optional=True),
 }
 PRODUCTS = (".jsonl", ".csv", ".md", ".tex", ".png")  # suffixes of files that the manifest lists
 Parameters = Mapping[str, Any]

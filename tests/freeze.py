@@ -28,6 +28,7 @@ from doubles import Noting, recorded
 from study import ROOT, rescored, values_frame
 
 import ems
+from ems.analysis.frames import TABLE1_PARTS
 from ems.baselines import BLEU_SIGNATURE, JudgeAlone, RAGChecker, bertscore, bleu, rouge
 from ems.coverage import Coverage
 from ems.evaluators import build
@@ -109,6 +110,8 @@ def frame_of(metric: str) -> pd.DataFrame:
         for part, column in zip(("Precision", "Recall", "F1"), columns, strict=True):
             frames.append(text_frame(metric, part, column, {"rouge": "rougeL"}))
         return pd.concat(frames)
+    if metric in ("Coverage(local)", "Figures"):  # figures are the same under every metric
+        return ems.to_frame(build().evaluate(triplets(), answers()))
     return ems.to_frame(results_of(metric))
 
 
@@ -162,6 +165,8 @@ def table1_rows(metric: str) -> Rows:
     """For each part and model: value, both ends of its interval, n, and how many are unscored."""
     columns = ["part", "model", "value", "ci_low", "ci_high", "n", "unscored"]
     summary = ems.summarise(frame_of(metric))
+    # Figures have rows of their own, and Table 1 shows no other part.
+    summary = summary[(summary["metric"] == metric) & summary["part"].isin(TABLE1_PARTS)]
     rows = {}
     for part, model, value, low, high, n, unscored in summary[columns].values.tolist():
         row = [*six([value, low, high]), n, unscored]
@@ -184,6 +189,8 @@ ROWS = {
             "ROUGE",
             "BERTScore",
             "EMS(BERTScore)",
+            "Coverage(local)",
+            "Figures",
         ),
     ),
 }

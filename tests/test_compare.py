@@ -1,5 +1,6 @@
 """Two files of results, or the models of one, compared: joined by id, always a minus b."""
 
+import json
 import math
 import re
 import tracemalloc
@@ -16,10 +17,11 @@ from ems.analysis.report import save_report
 from ems.baselines import Claims
 from ems.cli import main
 from ems.io import write_jsonl
-from ems.results import CoverageResult, EMSResult, ScoreResult
+from ems.results import CoverageResult, EMSResult, Figures, ScoreResult, SideFigures
+from ems.types import WITHOUT_JUDGE
 
 ROOT = Path(__file__).parent.parent
-SIGNED = {"signature": {"score": "llm:kit"}}
+SIGNED = {"signature": {"score": "llm:kit", "judge": "j"}}
 
 
 def answers_of(model, gain=0.0, n=8):
@@ -205,6 +207,56 @@ def test_a_difference_is_a_minus_b_everywhere(tmp_path):
     cells = re.findall("<td>(.*?)</td>", page)
     row = cells[cells.index("F1") - 3 :][:7]
     assert row == ["x-7b", "x-1b", "EMS(LLM)", "F1", "0.500 [0.500, 0.500]", "x-7b", "0.008"]
+
+
+def test_without_a_judge_a_higher_side_is_higher_in_words_and_a_warning_ends_the_text(
+    compare, tmp_path, capsys
+):
+    def by_words(gain):
+        signature = {"ems": "1", "score": "rouge:l"}
+        shared = 4 if gain else 1
+        figures = Figures(SideFigures(4, shared), SideFigures(4, shared))
+        found = answers_of("m", gain)
+        return [replace(result, signature=signature, figures=figures) for result in found]
+
+    tables = compare(by_words(0.5), by_words(0.0))
+    text = comparison_text(tables, "a.jsonl", "b.jsonl")
+    assert f1_line(text)[6:9] == ["a.jsonl,", "in", "words"]
+    assert re.search(r"Figures +m +Recall .* a.jsonl, in figures", text)
+    assert text.splitlines()[-1] == WITHOUT_JUDGE
+    assert set(tables["parts"]["compares"]) == {"words", "figures"}
+    assert main(["compare", str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["warning"] == WITHOUT_JUDGE
+    judged = comparison_text(compare(answers_of("m", 0.5), answers_of("m")), "a.jsonl", "b.jsonl")
+    assert WITHOUT_JUDGE not in judged
+
+
+def test_figures_are_compared_by_name(compare):
+    figures = Figures(SideFigures(4, 1), SideFigures(2, 1))
+    rows = [replace(result, figures=figures) for result in answers_of("m")]
+    for metric, parts in (("Figures", 2), ("EMS(LLM)", 5), (None, 7)):
+        assert len(compare(rows, rows, metric=metric)["parts"]) == parts
+
+
+def test_contradicted_points_are_compared_and_adjusted_as_any_part(compare):
+    def coverage(contradicted, model, i):
+        signature = {"coverage": "llm:kit", "judge": "j"}
+        scores = (0.8, 0.0)
+        given = {"contradicted": contradicted, "recall": 0.4, "precision": 0.4, "f1": 0.4}
+        return CoverageResult(
+            f"t{i}", model, ("a", "b"), ("x", "y"), scores, scores, signature=signature, **given
+        )
+
+    a = [coverage((0,), "m", i) for i in range(8)]
+    b = [coverage((), model, i) for i in range(8) for model in "mn"]
+    parts = compare(a, b)["parts"].set_index(["part", "model"])
+    row = parts.loc["Contradicted", "m"]
+    assert (row["a"], row["b"], row["p"], row["clear"]) == (0.5, 0.0, 2 / 2**8, True)
+    assert row["p_holm"] == 2 * row["p"]
+    assert parts.loc["Recall uncontradicted", "m"][["a", "b"]].tolist() == [0.0, 0.4]
+    assert parts.loc["Missing", "m"][["a", "b"]].tolist() == [0.5, 0.5]
+    text = comparison_text(compare(a, b), "a.jsonl", "b.jsonl")
+    assert re.search(r" m +Contradicted .* a.jsonl \(worse\)", text)
 
 
 def test_help_and_documentation_have_the_same_sign(capsys):

@@ -135,6 +135,16 @@ def test_a_script_that_is_not_read_as_words_is_reply_of():
     assert Coverage(Lines()).score(REFERENCE, ANSWER).reason == ""
 
 
+def test_an_answer_in_another_language_is_scored_and_named():
+    answer = (
+        "Der Umsatz stieg um 6 %.\nDie Kosten sind mit 3 Milliarden nicht gestiegen, und das "
+        "Ergebnis lag über dem des Vorjahres."
+    )
+    result = Coverage(Lines()).score(REFERENCE, answer)
+    assert result.reason == "the local evaluator reads English, and a text is in German"
+    assert result.unscored == 0
+
+
 # --- either way ---
 
 

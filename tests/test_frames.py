@@ -9,9 +9,11 @@ from study import read_frames, values_frame
 from test_data import CLAIMS, COVERAGE, EMS, LOST, SCORE
 
 from ems.analysis.frames import COLUMNS, by_size, in_order, metric_of, to_frame
+from ems.analysis.stats import summarise
 from ems.baselines import Claims
 from ems.io import write_csv
-from ems.results import CoverageResult
+from ems.local.figures import FIGURES_RULE
+from ems.results import CoverageResult, Figures, SideFigures
 from ems.types import Answer, InputError, Triplet
 
 NAN = math.nan
@@ -21,11 +23,27 @@ def test_a_row_says_whose_it_is():
     frame = to_frame([EMS])
     assert list(frame.columns) == list(to_frame([]).columns) == COLUMNS
     names = frame[["metric", "model", "triplet_id", "group", "signature"]].drop_duplicates()
-    assert names.to_numpy().tolist() == [["EMS(LLM)", "m", "t1", "g", "ems:0|score:llm:kit"]]
+    assert names.to_numpy().tolist() == [
+        ["Figures", "m", "t1", "g", f"ems:0|figures:{FIGURES_RULE}"],
+        ["EMS(LLM)", "m", "t1", "g", "ems:0|score:llm:kit"],
+    ]
     without_a_group = to_frame([replace(EMS, group="")])
     assert set(without_a_group["group"]) == {"t1"}
-    assert set(to_frame([EMS], "mine")["metric"]) == {"mine"}
-    assert list(to_frame({"one": [EMS], "two": [SCORE]})["metric"]) == ["one"] * 3 + ["two"]
+    assert set(to_frame([LOST], "mine")["metric"]) == {"mine"}
+    assert list(to_frame({"one": [LOST], "two": [SCORE]})["metric"]) == ["one"] * 5 + ["two"]
+
+
+def test_figures_have_a_row_for_each_side_that_has_some_once_for_all_results_of_an_answer():
+    frame = to_frame({"one": [EMS], "two": [EMS], "three": [replace(EMS, model="n")]})
+    figures = frame[frame["metric"] == "Figures"]
+    assert figures[
+        ["part", "model", "value", "num", "den", "units", "unscored"]
+    ].to_numpy().tolist() == [["Recall", model, pytest.approx(1 / 3), 1, 3, 3, 0] for model in "mn"]
+    joined = pd.concat([to_frame([EMS], "one"), to_frame([EMS], "two")])
+    assert len(summarise(joined).query("metric == 'Figures'")) == 1
+    other = replace(EMS, figures=Figures(SideFigures(2, 1), SideFigures(2, 1)))
+    with pytest.raises(InputError, match="more than one row for .'Figures', 'Recall'"):
+        summarise(to_frame({"one": [EMS], "two": [other]}))
 
 
 LABELLED = Claims(
@@ -51,16 +69,26 @@ NONE = CoverageResult("t", "m", (), (), (), (), reason="the reference has no poi
         (
             EMS,
             {
+                "Refused": (0, 0, 1, 3, 0),
+                "Missing": (0.5, 1, 2, 3, 1),
                 "Precision": (0.4, 0.8, 2.0, 3, 1),
                 "Recall": (0.4, 0.8, 3.0, 3, 1),
                 "F1": (0.4, NAN, NAN, 3, 1),
             },
         ),
-        (LOST, dict.fromkeys(["Precision", "Recall", "F1"], (NAN, NAN, NAN, 1, 1))),
-        # The unscored answer point weighs 2 and is left out.
+        (
+            LOST,
+            {"Refused": (NAN, NAN, NAN, 1, 0)}
+            | dict.fromkeys(["Missing", "Precision", "Recall", "F1"], (NAN, NAN, NAN, 1, 1)),
+        ),
+        # The unscored answer point weighs 2 and is left out. The only reference point is contradicted.
         (
             COVERAGE,
             {
+                "Refused": (0, 0, 1, 3, 0),
+                "Missing": (0, 0, 1, 3, 1),
+                "Contradicted": (1, 1, 1, 3, 1),
+                "Recall uncontradicted": (0, 0, 1, 3, 1),
                 "Precision": (1.0, 1.0, 1.0, 3, 1),
                 "Recall": (0.5, 0.5, 1.0, 3, 1),
                 "F1": (2 / 3, NAN, NAN, 3, 1),
@@ -69,20 +97,42 @@ NONE = CoverageResult("t", "m", (), (), (), (), reason="the reference has no poi
         (
             LABELLED,
             {
+                "Refused": (0, 0, 1, 5, 0),
+                "Missing": (0, 0, 2, 5, 1),
                 "Precision": (0.5, 1, 2, 5, 1),
                 "Recall": (1.0, 2, 2, 5, 1),
                 "F1": (2 / 3, NAN, NAN, 5, 1),
             },
         ),
         # A side that could not be read counts as one.
-        (CLAIMS, dict.fromkeys(["Precision", "Recall", "F1"], (NAN, NAN, NAN, 2, 2))),
+        (
+            CLAIMS,
+            {"Refused": (0, 0, 1, 2, 0)}
+            | dict.fromkeys(["Missing", "Precision", "Recall", "F1"], (NAN, NAN, NAN, 2, 2)),
+        ),
+        # A contradicted claim is not missing.
+        (
+            replace(LABELLED, response_claims=(), response2answer=("Contradiction", "Neutral")),
+            {
+                "Refused": (1, 1, 1, 5, 0),
+                "Missing": (0.5, 1, 2, 5, 1),
+                "Precision": (0.5, 1, 2, 5, 1),
+                "Recall": (1.0, 0, 2, 5, 1),
+                "F1": (2 / 3, NAN, NAN, 5, 1),
+            },
+        ),
         (replace(SCORE, value=0.7, unscored=0), {"Score": (0.7, 0.7, 1.0, 1, 0)}),
         # Nothing to judge.
-        (NONE, dict.fromkeys(["Precision", "Recall", "F1"], (NAN, NAN, NAN, 0, 0))),
+        (
+            NONE,
+            {"Refused": (1, 1, 1, 0, 0)}
+            | dict.fromkeys(["Missing", "Precision", "Recall", "F1"], (NAN, NAN, NAN, 0, 0)),
+        ),
     ],
 )
 def test_values_and_the_sums_behind_them(result, rows):
-    frame = to_frame([result]).set_index("part")[["value", "num", "den", "units", "unscored"]]
+    frame = to_frame([replace(result, figures=None) if hasattr(result, "figures") else result])
+    frame = frame.set_index("part")[["value", "num", "den", "units", "unscored"]]
     assert list(frame.index) == list(rows)
     for part, expected in rows.items():
         assert tuple(frame.loc[part]) == pytest.approx(expected, nan_ok=True)
@@ -107,7 +157,7 @@ def test_values_and_the_sums_behind_them(result, rows):
 )
 def test_a_metric_is_named_by_its_result(result, metric):
     assert metric_of(result) == metric
-    assert set(to_frame([result])["metric"]) == {metric}
+    assert set(to_frame([result])["metric"]) - {"Figures"} == {metric}
 
 
 def test_values_of_whole_answers():
@@ -142,6 +192,8 @@ def test_names_are_read_back_as_text(tmp_path):
 def test_rows_stand_in_the_order_of_table_1():
     rows = [
         ("own", "Score"),
+        ("Figures", "Recall"),
+        ("ROUGE", "Refused"),
         ("Coverage(local)", "F1"),
         ("ROUGE", "F1"),
         ("Judge alone", "Score"),
@@ -156,9 +208,11 @@ def test_rows_stand_in_the_order_of_table_1():
         ("ROUGE", "Precision"),
         ("ROUGE", "Recall"),
         ("ROUGE", "F1"),
+        ("ROUGE", "Refused"),
         ("EMS(LLM)", "F1"),
         ("Judge alone", "Score"),
         ("Coverage(local)", "F1"),
+        ("Figures", "Recall"),
         ("own", "Score"),
     ]
 

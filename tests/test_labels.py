@@ -13,6 +13,7 @@ from ems.analysis.frames import to_frame
 from ems.analysis.labels import agreement, agreement_text, read_labels
 from ems.io import write_jsonl
 from ems.results import ScoreResult
+from ems.types import WITHOUT_JUDGE
 
 
 def results(values):
@@ -94,6 +95,10 @@ def test_labels_of_one_group_get_no_interval_and_the_reason(tmp_path):
     path = write_jsonl(tmp_path / "one.jsonl", rows)
     shown = agreement_text([path], tmp_path / "labels.csv")
     assert re.search(r"Score +spearman +1.000 +– +– +10 +1 +0$", shown, re.MULTILINE)
+    assert "\nNo interval over fewer than 6 clusters.\n" in shown
+    assert shown.endswith(WITHOUT_JUDGE)  # no result's signature has a judge
+    judged = [row | {"signature": {"judge": "j"}} for row in rows]
+    shown = agreement_text([write_jsonl(path, judged)], tmp_path / "labels.csv")
     assert shown.endswith("No interval over fewer than 6 clusters.")
 
 

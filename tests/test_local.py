@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ems.local.sentences import SentenceExtractor, remove_summaries
-from ems.local.terms import numbers_in, unread_scripts, word_stem
+from ems.local.terms import foreign_language, numbers_in, unread_scripts, word_stem
 from ems.local.words import (
     NUMBER_WEIGHT,
     QUESTION_SHARE,
@@ -147,6 +147,53 @@ def test_stems(word, stem):
 def test_scripts_that_are_not_read_are_named():
     assert unread_scripts("Revenue rose. Α") == []  # one Greek letter
     assert unread_scripts("Выручка выросла на 5%") == ["CYRILLIC"]
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        (
+            "German",
+            "Der Umsatz stieg um 7 % auf 4,82 Milliarden Dollar, und das operative Ergebnis lag mit "
+            "1,1 Milliarden über dem des Vorjahres.",
+        ),
+        (
+            "French",
+            "Le chiffre d'affaires a progressé de 7 % pour atteindre 4,82 milliards de dollars, et "
+            "les ventes du segment dans la région ont reculé sur le trimestre.",
+        ),
+        (
+            "Spanish",
+            "Los ingresos del trimestre crecieron un 7 % y las ventas por región se mantuvieron, "
+            "según el informe de la empresa, con una subida para el margen.",
+        ),
+        (
+            "Italian",
+            "I ricavi del trimestre sono cresciuti del 7 % per gli ordini di una regione, e il "
+            "margine è salito con la domanda che non si è fermata.",
+        ),
+        (
+            "Portuguese",
+            "A receita do trimestre cresceu 7 % em dólares e o lucro foi de 1,1 bilhão, com uma "
+            "alta da margem para os produtos, que não caíram.",
+        ),
+        (
+            "Dutch",
+            "De omzet van het bedrijf steeg met 7 % en de winst kwam op 1,1 miljard, een stijging "
+            "voor het kwartaal die niet door de analisten was verwacht.",
+        ),
+        ("", "Revenue rose 7 % to $4.82 billion, and the operating margin was above last year's."),
+        ("", "Revenue 4,820; cost of sales 2,310; gross margin 52 %; EPS 1.10 (EST); capex 120."),
+        ("", "Der Umsatz stieg um 7 %."),  # too short to be sure
+        (
+            "",
+            "The fund Las Vegas Los Altos del Mar y Sol por el Valle of the bank is in the report.",
+        ),
+        ("", ""),
+    ],
+)
+def test_a_language_other_than_english_is_named_only_where_it_is_sure(language, text):
+    assert foreign_language(text) == language
 
 
 def test_a_points_score_by_hand():

@@ -40,7 +40,7 @@ def test_the_smoke_run_gives_everything_promised(smoke):
         "table1.md",
         "table1.tex",
         "manifest.json",
-        "figures/scaling.png",
+        "figures/pairs.png",
         "figures/alignment.png",
     ]
     assert [name for name in promised if not (smoke / name).exists()] == []

@@ -4,6 +4,7 @@ import math
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 from ems.analysis import tables
 from ems.analysis.tables import percent, shortened, table1, table_text, with_interval
@@ -111,13 +112,14 @@ def test_a_table_for_a_terminal_says_why_it_has_no_interval():
     lines = table_text(table.assign(clusters=[6, 5])).splitlines()
     assert lines[1].split() == ["Coverage(local)", "0.500", "6"]
     assert lines[2].split() == ["a\ufffd[31m", "–", "5"]
-    assert lines[3:] == ["No interval over fewer than 6 clusters.", tables.BY_WORDS]
-    assert len(table_text(table.iloc[1:].assign(clusters=6)).splitlines()) == 2
+    assert lines[3:] == ["No interval over fewer than 6 clusters."]
+    assert len(table_text(table.assign(clusters=6)).splitlines()) == 3
 
 
 def test_of_a_pair_only_a_clear_difference_names_the_higher_side():
     interval = {"difference": 0.1, "ci_low": 0.05, "ci_high": 0.15, "n": 9, "clusters": 9}
     up = {"metric": "M", "part": "F1", "a": "x", "b": "y", "p_holm": 0.04, "clear": True} | interval
+    up["compares"] = "meaning"
     down = up | {"difference": -0.1, "ci_low": -0.15, "ci_high": -0.05, "p_holm": 0.0001}
     texts = tables.pairs_table(pd.DataFrame([up, down, up | {"clear": False}]))
     assert list(texts["higher"]) == ["x", "y", "not clear"]
@@ -125,3 +127,35 @@ def test_of_a_pair_only_a_clear_difference_names_the_higher_side():
     assert texts["difference"].iloc[1] == "-0.100 [-0.150, -0.050]"
     means = pd.DataFrame([up | {"a": 0.6, "b": 0.5}])
     assert tables.pairs_table(means, "old.jsonl", "new.jsonl")["higher"].iloc[0] == "old.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("part", "compares", "higher"),
+    [
+        ("F1", "words", "x, in words"),
+        ("Recall", "figures", "x, in figures"),
+        ("Contradicted", "meaning", "x (worse)"),
+        ("Missing", "words", "x (worse), in words"),
+        ("Refused", "words", "x (worse), in words"),
+        ("Recall uncontradicted", "meaning", "x"),
+    ],
+)
+def test_where_a_side_is_named_it_says_whether_higher_is_worse_and_what_was_compared(
+    part, compares, higher
+):
+    row = {"metric": "M", "part": part, "a": "x", "b": "y", "difference": 0.1, "ci_low": 0.05}
+    row |= {"ci_high": 0.15, "p_holm": 0.01, "clear": True, "compares": compares}
+    assert tables.pairs_table(pd.DataFrame([row]))["higher"].item() == higher
+    assert (
+        tables.pairs_table(pd.DataFrame([row | {"clear": False}]))["higher"].item() == "not clear"
+    )
+
+
+def test_means_have_an_interval_in_the_parts_of_table_1_only():
+    rows = [
+        ("M", "Recall", SMALL, 0.5, 0.4, 0.6, 9, 0),
+        ("M", "Missing", SMALL, 0.2, 0.1, 0.3, 9, 0),
+    ]
+    (row,) = tables.means_table(summary(rows)).to_dict("records")
+    assert (row["Recall"], row["Missing"]) == ("0.500 [0.400, 0.600]", "0.200")
+    assert list(table1(summary(rows))["part"]) == ["Recall"]

@@ -216,9 +216,9 @@ def with_figures_once(values: pd.DataFrame) -> pd.DataFrame:
 
     Figures of different answers under one name stay, and are refused where they are summarised.
     """
-    figures = values[values["metric"] == FIGURES_METRIC]
-    repeated = figures.duplicated(["part", "model", "triplet_id", "value"])
-    return values.drop(figures.index[repeated]) if repeated.any() else values
+    is_repeated = values.duplicated(["metric", "part", "model", "triplet_id", "value"])
+    is_repeated &= values["metric"] == FIGURES_METRIC
+    return values[~is_repeated] if is_repeated.any() else values
 
 
 def basis_of(metric: str, signatures: Iterable[str]) -> str:

@@ -185,7 +185,7 @@ def usage_table(usages: Mapping[str, Mapping[str, Usage]]) -> pd.DataFrame:
     for model, tasks in usages.items():
         for task, usage in tasks.items():
             row = {"model": model, "task": task, **vars(usage)}
-            row["failures"] = usage.failures.total()
+            row["failures"] = sum(usage.failures.values())
             if usage.cost is None:
                 row["cost"] = math.nan if usage.calls else 0.0
             rows.append(row)

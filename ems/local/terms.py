@@ -80,6 +80,20 @@ READING_RULES = (
 )
 
 
+# Frequent words by language.
+_FUNCTION_WORDS = {
+    "English": "the of and to for with that by from are were its which as at be has",
+    "German": "der die das und ist nicht mit von für auf den dem des ein eine sich im auch wurde",
+    "French": "le la les des et est une dans pour avec sur qui que du au par il pas ont",
+    "Spanish": "el los las y del por con una para es que se su como más en lo un fue",
+    "Italian": "il gli di che è per con una del della dei nel sono non si alla da ha un",
+    "Portuguese": "o os e do da dos das em não uma com ao para pela foi por um que se",
+    "Dutch": "de het een en van dat voor met op te zijn niet ook aan bij door werd naar",
+}
+_WORDS_OF = {language: frozenset(text.split()) for language, text in _FUNCTION_WORDS.items()}
+_LANGUAGE_SAMPLE = 1500  # characters of a text by which its language is told
+
+
 class Number(NamedTuple):
     """A number as it is printed."""
 
@@ -192,3 +206,17 @@ def unread_scripts(text: str) -> list[str]:
     letters = filter(str.isalpha, OTHER_SCRIPT.findall(text))
     scripts = Counter(unicodedata.name(letter, "UNKNOWN").split()[0] for letter in letters)
     return [script for script, count in scripts.items() if 10 * count >= len(text)]
+
+
+def foreign_language(text: str) -> str:
+    """The language of a text if it is surely one of `_FUNCTION_WORDS` and not English; else "".
+
+    A seventh of its words and five at least are that language's, twice as many as are English.
+    """
+    words = text[:_LANGUAGE_SAMPLE].lower().split()
+    counts = {}
+    for language, function_words in _WORDS_OF.items():
+        counts[language] = sum(map(function_words.__contains__, words))
+    best = max(counts, key=counts.__getitem__)
+    least = max(5, len(words) / 7, 2 * counts["English"])
+    return best if best != "English" and counts[best] >= least else ""

@@ -26,9 +26,8 @@ from .terms import READING_RULES, Number, NumberIndex, Term, read_terms
 RARITY_TABLE = Path(__file__).with_name("rarity.txt")
 UNKNOWN_WEIGHT = 8.0  # of a stem that the table lacks: a little above its rarest
 NUMBER_WEIGHT = 8.0
-FIGURE_LOSS = (
-    0.5  # the share of its score that a point loses if the other text has none of its figures
-)
+# The share of its score that a point loses if the other text has none of its figures.
+FIGURE_LOSS = 0.5
 EMPTY_WEIGHT = 0.1  # of a point without words and numbers; its score is 0
 QUESTION_SHARE = 0.3  # the share of its weight that a word or number of the question keeps
 THRESHOLD = 0.25  # of WordMatcher, chosen by a judge's matches: docs/local-evaluator.md

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
+from ems.analysis.frames import FIGURES_METRIC
 from ems.analysis.stats import MIN_CLUSTERS
 from ems.types import InputError
 
@@ -71,9 +72,9 @@ def pair_agreement(
     """How well each metric's preference within a pair follows the annotators', as in RAGChecker.
 
     There is one observation per pair and annotator: the score of answer "2" minus that of answer
-    "1" (where it is missing, the median difference) and the label, -2 to 2. The metric `ANNOTATOR`
-    is one annotator as a predictor of the other. Intervals resample pairs. `settings` are the
-    bootstrap's `resamples` and `seed`, here and in the functions below.
+    "1" and the label, -2 to 2. A missing difference is the median difference; of figures it is left
+    out. The metric `ANNOTATOR` is one annotator as a predictor of the other. Intervals resample
+    pairs. `settings` are the bootstrap's `resamples` and `seed`, here and in the functions below.
     """
     tables = []
     measures = ("Spearman", "Pearson")
@@ -81,7 +82,8 @@ def pair_agreement(
     for question, part in PART_OF.items():
         values = metrics_of(scores.set_index(KEYS), part)
         differences = values.xs("2", level="model") - values.xs("1", level="model")
-        differences = differences.fillna(differences.median()).loc[pairs]
+        medians = differences.median().drop(FIGURES_METRIC, errors="ignore")
+        differences = differences.fillna(medians).loc[pairs]
         people = labels.pivot(index="instance_id", columns="annotator", values=question)
         first = people[[0]].set_axis([ANNOTATOR], axis=1)
         for table in (
@@ -147,6 +149,48 @@ def point_agreement(
     return _measured(metrics, table["present"], table["triplet_id"], ("AUC",), against, **settings)
 
 
+def edit_agreement(
+    labels: pd.DataFrame,
+    scores: pd.DataFrame,
+    judged: bool = False,
+    against: str = "ROUGE-L F1",
+    **settings: Any,
+) -> pd.DataFrame:
+    """How well each metric tells consistent edits of a text from others (AUC).
+
+    Metrics are F1, or the one value of a metric without F1, and recall, precision and their mean
+    (of those that have a value) of the figures. With `judged` the table has the edits for which
+    every metric but figures has a value; without it all edits, and the metrics that have a value
+    for each of them. Clusters are groups.
+    """
+    table = labels.merge(scores, on=KEYS, validate="one_to_one")
+    metrics = table.filter(regex=" (?:F1|Score)$")
+    if judged:
+        metrics = metrics.dropna()
+    else:
+        metrics = metrics.dropna(axis=1)
+    table = table.loc[metrics.index]
+    figures = table.filter(like=FIGURES_METRIC)
+    metrics = metrics.join(figures).assign(**{f"{FIGURES_METRIC} mean": figures.mean(axis=1)})
+    columns = metrics, table["correct"], table["group"]
+    return _measured(*columns, ("AUC",), against, **settings)
+
+
+def kind_agreement(labels: pd.DataFrame, *arguments: Any, **settings: Any) -> pd.DataFrame:
+    """`edit_agreement` of the edits with each kind of error, against all consistent edits.
+
+    An edit with errors of several kinds counts for each of them. The column `kind` names the kind;
+    n counts the edits of that kind and the consistent ones.
+    """
+    kinds_of_edit = labels["kinds"].str.split("+")
+    tables = []
+    for kind in kinds_of_edit[~labels["correct"]].explode().unique():
+        has_kind = kinds_of_edit.map(lambda kinds, kind=kind: kind in kinds)
+        table = edit_agreement(labels[has_kind | labels["correct"]], *arguments, **settings)
+        tables.append(table.assign(kind=kind))
+    return pd.concat(tables, ignore_index=True)
+
+
 def _measured(
     metrics: pd.DataFrame,
     labels: pd.Series,
@@ -154,15 +198,36 @@ def _measured(
     measures: Sequence[str],
     against: str = "",
     systems: Any = None,
+    **settings: Any,
+) -> pd.DataFrame:
+    """A row per measure and metric: value, interval, and paired difference to the metric `against`.
+
+    A row that any metric has no value for is left out for all of them. Figures, which not every
+    text has, are measured apart: on the rows that have some. Intervals are those of the percentile
+    bootstrap over clusters; with fewer than MIN_CLUSTERS they are nan.
+    """
+    figures = [name for name in metrics if name.startswith(FIGURES_METRIC)]
+    rest = labels, clusters, measures, against, systems
+    tables = [_measured_together(metrics.drop(columns=figures), *rest, **settings)]
+    for name in figures:
+        columns = metrics.columns.intersection([name, against])
+        table = _measured_together(metrics[columns], *rest, **settings)
+        tables.append(table[table["metric"] == name])
+    return pd.concat(tables, ignore_index=True)
+
+
+def _measured_together(
+    metrics: pd.DataFrame,
+    labels: pd.Series,
+    clusters: pd.Series,
+    measures: Sequence[str],
+    against: str,
+    systems: Any,
     *,
     resamples: int = 1000,
     seed: int = 7,
 ) -> pd.DataFrame:
-    """A row per measure and metric: value, interval, and paired difference to the metric `against`.
-
-    A row that any metric has no value for is left out for all of them. Intervals are those of the
-    percentile bootstrap over clusters; with fewer than MIN_CLUSTERS they are nan.
-    """
+    """`_measured` of metrics on the rows for which all of them have a value."""
     complete = metrics.notna().all(axis=1).to_numpy()
     values = metrics.to_numpy(dtype=float)[complete]
     people = np.asarray(labels, dtype=float)[complete]

@@ -61,6 +61,9 @@ LLAMA_SYSTEMS = [name for name, (_, family, _) in FINDVER_SYSTEMS.items() if fam
 VERDICT = re.compile(r"\b(?:entail(?:s|ed)|refut(?:es?|ed))\b", re.IGNORECASE)
 FINANCEBENCH_QUESTIONS = "financebench/data/financebench_open_source.jsonl"
 FINANCEBENCH_RESULTS = "financebench/results"
+SUMMEDITS_EDITS = "summedits/data/summedits/summedits_ectsum.json"
+SUMMEDITS_QUESTION = "What are the main points of the earnings call?"
+CONSISTENT = "none"  # in place of the kinds of an edit's errors, where it has none
 Loaded = tuple[list[Triplet], list[Answer], pd.DataFrame]
 
 
@@ -251,6 +254,34 @@ def kqa() -> Loaded:
     return triplets, answers, pd.DataFrame(labels, columns=columns)
 
 
+def summedits() -> Loaded:
+    """SummEdits' edits of summaries of earnings calls, which annotators found consistent or not.
+
+    A language model made the edits. The reference is the summary before the edit, the answer the
+    summary after it, by the model "edit"; the group is the call. Edits that change nothing are left
+    out. Labels: correct (the edit is consistent with the call), kinds (of the errors that the edit
+    makes, joined by "+", or `CONSISTENT`; upstream's language model named them), group.
+    """
+    triplets, answers, labels = [], [], []
+    for row in pinned_rows(SUMMEDITS_EDITS):
+        if row["summary"] == row["original_summary"]:
+            continue
+        id_ = row["id"].removeprefix("ectsum_")
+        call = id_.rpartition("_")[0]
+        triplets.append(Triplet(id_, call, SUMMEDITS_QUESTION, row["original_summary"]))
+        answers.append(Answer(id_, "edit", row["summary"]))
+        labels.append(
+            {
+                "triplet_id": id_,
+                "model": "edit",
+                "correct": row["label"] == 1,
+                "kinds": "+".join(row["edit_types"]) or CONSISTENT,
+                "group": call,
+            }
+        )
+    return triplets, answers, pd.DataFrame(labels)
+
+
 # --- the table of sets ---
 
 
@@ -266,6 +297,7 @@ class LabelledSet:
     load: Callable[[], Loaded]
     judged: int | None = None  # answers of each label that the judge reads; None = all
     published: Callable[[], pd.DataFrame] | None = None  # values by the set's authors
+    judge_extracts: bool = False  # the judge extracts the points; otherwise they are sentences
 
 
 SETS = {
@@ -276,4 +308,5 @@ SETS = {
     "findver": LabelledSet("FinDVer", "answers", findver, judged=100),
     "kqa": LabelledSet("K-QA", "points", kqa),
     "systems": LabelledSet("FinDVer, sixteen systems", "systems", findver_systems),
+    "summedits": LabelledSet("SummEdits", "answers", summedits, judged=80, judge_extracts=True),
 }

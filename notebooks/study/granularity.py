@@ -36,7 +36,7 @@ from ems.types import Answer, Points, Triplet
 from . import agreement, by_hash, recorded
 from .datasets import KEYS
 
-BASE, SUMMARIES = "points of 1 sentence", "summaries kept"
+BASE = "points of 1 sentence"
 _PROMPTS = Path(__file__).parent / "prompts"
 _PAIRS_SCHEMA = reply_schema("pairs", {"type": "array", "items": {"type": "integer"}})
 _MAX_SCORE = 10
@@ -82,23 +82,23 @@ CHOICES: dict[str, Extractor] = {
     "points of 3 sentences": Sentences(3),
     "points are paragraphs": SentenceExtractor(unit="paragraph"),
     "repeats dropped": Sentences(keep_repeats=False),
-    SUMMARIES: Sentences(keep_summaries=True),
+    "summaries kept": Sentences(keep_summaries=True),
 }
 
 
 def values_by_choice(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> pd.DataFrame:
     """Values of every choice, without a judge, of the answers to these triplets.
 
-    Metrics: `EMS(ROUGE): ...` and `Coverage(local): ...`. Coverage(local) counts the words of a
-    text once, however they are cut into points; of the choices only summaries can change it.
+    Metrics: `EMS(ROUGE): ...` and `Coverage(local): ...`. Coverage(local) counts a word of a text
+    once, but a figure that the other text lacks costs up to half of its whole point.
     """
     ids = {t.id for t in triplets}
     answers = [a for a in answers if a.triplet_id in ids]
     evaluators: dict[str, Evaluator[Any]] = {}
     for name, extractor in CHOICES.items():
         evaluators[f"EMS(ROUGE): {name}"] = ems.EMS(extractor, WordMatcher(), rouge_scorer())
-    for name in (BASE, SUMMARIES):
-        evaluators[f"Coverage(local): {name}"] = ems.Coverage(CHOICES[name])
+    for name, extractor in CHOICES.items():
+        evaluators[f"Coverage(local): {name}"] = ems.Coverage(extractor)
     return to_frame({name: one.evaluate(triplets, answers) for name, one in evaluators.items()})
 
 

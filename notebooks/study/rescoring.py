@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
+from math import nan
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from ems.analysis.frames import FIGURES_METRIC
 from ems.baselines import RAGChecker, bertscore, bleu, rouge
 from ems.coverage import Coverage
 from ems.evaluators import build
@@ -22,8 +24,15 @@ from ems.terminal import notify
 from ems.types import Answer, Triplet
 
 from . import ROOT, by_hash, read_frames
-from .agreement import COVERAGE_JUDGED, EMS_JUDGED, EMS_ROUGE, SENTENCES, stored, without_refusals
-from .datasets import KEYS, LLAMA_SYSTEMS, POINT_KEYS, SETS
+from .agreement import (
+    COVERAGE_JUDGED,
+    EMS_JUDGED,
+    EMS_ROUGE,
+    SENTENCES,
+    stored,
+    without_refusals,
+)
+from .datasets import KEYS, LLAMA_SYSTEMS, POINT_KEYS, SETS, LabelledSet
 
 THREE_PARTS = ("Precision", "Recall", "F1")
 HUMAN = ROOT / "data" / "human"
@@ -62,7 +71,7 @@ def rescore(
         tables.append(labelled_set.published())
     if judge is not None:
         sample = answers_to_judge(answers, labels, labelled_set.judged)
-        tables += score_by_judge(triplets, sample, judge, labelled_set.about)
+        tables += score_by_judge(triplets, sample, judge, labelled_set)
     if (fallback / f"{name}_scores.csv").is_file():  # a new set has none yet
         tables.append(stored(name, fallback)[1])
     for table in tables:
@@ -91,8 +100,10 @@ def score_answers(
     if encoder is not None:
         table["BERTScore Score"] = bertscore(references, texts, encoder)
     by_rouge = _by_answer(EMS_ROUGE, build(scorer="rouge").evaluate(triplets, answers))
-    by_words = _by_answer("Coverage(local)", build().evaluate(triplets, answers))
-    return table.merge(by_rouge, on=KEYS).merge(by_words, on=KEYS)
+    results = build().evaluate(triplets, answers)
+    by_words = _by_answer("Coverage(local)", results)
+    table = table.merge(by_rouge, on=KEYS).merge(by_words, on=KEYS)
+    return table.merge(_figures(results), on=KEYS)
 
 
 def score_points(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> pd.DataFrame:
@@ -103,13 +114,55 @@ def score_points(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> pd.D
 
 
 def score_by_judge(
-    triplets: Sequence[Triplet], answers: Sequence[Answer], judge: LLMJudge, about: str
+    triplets: Sequence[Triplet],
+    answers: Sequence[Answer],
+    judge: LLMJudge,
+    labelled_set: LabelledSet,
 ) -> list[pd.DataFrame]:
-    """A table per metric of `JUDGE_METRICS`, on sentence points: a row per answer, or given point.
+    """A table per metric of the judge: a row per answer, or per given point.
 
-    `about` is as in `SETS`. The judge alone is not asked about points, and RAGChecker's check is
-    asked about systems only, about Llama's answers. Where the judge only replays, a metric whose
-    replies are not all recorded is left out.
+    Where the judge only replays, a metric whose replies are not all recorded is left out.
+    """
+    if labelled_set.judge_extracts:
+        runs = _runs_on_extracted_points(triplets, answers, judge)
+    else:
+        runs = _runs_on_sentences(triplets, answers, judge, labelled_set.about)
+    tables = []
+    for metric, evaluator, *texts in runs:
+        try:
+            results = evaluator.evaluate(*texts)
+        except MissingReplies as error:
+            notify(f"{metric} is left out: {str(error).partition(';')[0]}")
+            continue
+        if labelled_set.about == "points":
+            tables.append(_by_point(metric, results))
+        else:
+            tables.append(_by_answer(metric, results))
+        if metric == "Coverage(LLM)":
+            tables.append(_uncontradicted(results))
+    return tables
+
+
+def _runs_on_extracted_points(
+    triplets: Sequence[Triplet], answers: Sequence[Answer], judge: LLMJudge
+) -> list[Any]:
+    """(metric, evaluator, triplets, answers) of each metric; the judge extracts the points."""
+    evaluators = {
+        "EMS(LLM)": build(judge, joint=True),
+        "Coverage(LLM)": build(judge, "coverage"),
+        "RAGChecker": build(judge, "ragchecker"),
+        "Judge alone": build(judge, "judge"),
+    }
+    return [(metric, evaluator, triplets, answers) for metric, evaluator in evaluators.items()]
+
+
+def _runs_on_sentences(
+    triplets: Sequence[Triplet], answers: Sequence[Answer], judge: LLMJudge, about: str
+) -> list[Any]:
+    """The same on sentence points. `about` is as in `SETS`.
+
+    The judge alone is not asked about points, and RAGChecker's check is asked about systems only,
+    about Llama's answers.
     """
     bodies = read_frames(BODIES).set_index("text")
     whole = triplets, answers
@@ -125,18 +178,7 @@ def score_by_judge(
     if about == "systems":
         of_llama = [a for a in answers if a.model in LLAMA_SYSTEMS]
         runs.append((SENTENCES, SentenceClaims(judge), triplets, of_llama))
-    tables = []
-    for metric, evaluator, *texts in runs:
-        try:
-            results = evaluator.evaluate(*texts)
-        except MissingReplies as error:
-            notify(f"{metric} is left out: {str(error).partition(';')[0]}")
-            continue
-        if about == "points":
-            tables.append(_by_point(metric, results))
-        else:
-            tables.append(_by_answer(metric, results))
-    return tables
+    return runs
 
 
 def recorded_text(text: str, bodies: pd.DataFrame) -> str:
@@ -178,6 +220,26 @@ def _by_answer(metric: str, results: Sequence[Any]) -> pd.DataFrame:
         for part in THREE_PARTS:
             table[f"{metric} {part}"] = [getattr(r, part.lower()) for r in results]
     return table
+
+
+def _figures(results: Sequence[CoverageResult]) -> pd.DataFrame:
+    """A row per answer: precision and recall of its figures; nan where a side has no figure."""
+    rows = []
+    for r in results:
+        assert r.figures is not None  # it is None in results of older versions only
+        rows.append((r.triplet_id, r.model, r.figures.ans.share, r.figures.ref.share))
+    return pd.DataFrame(
+        rows, columns=[*KEYS, f"{FIGURES_METRIC} Precision", f"{FIGURES_METRIC} Recall"]
+    )
+
+
+def _uncontradicted(results: Sequence[CoverageResult]) -> pd.DataFrame:
+    """A row per answer: 1 minus the share of reference points that it contradicts."""
+    rows = []
+    for r in results:
+        share = len(r.contradicted) / len(r.ref_points) if r.ref_points else nan
+        rows.append((r.triplet_id, r.model, 1 - share))
+    return pd.DataFrame(rows, columns=[*KEYS, "Coverage(LLM) contradicted Score"])
 
 
 def _by_point(metric: str, results: Sequence[EMSResult | CoverageResult]) -> pd.DataFrame:

@@ -176,13 +176,88 @@ def test_a_labelled_answer_without_scores_is_an_error():
         agreement.answer_agreement(RIGHT, scores)
 
 
+# --- edits, and figures ---
+
+EDITS = pd.DataFrame(
+    {
+        "triplet_id": list("1234567"),
+        "model": "edit",
+        "group": list("abcabcd"),
+        "correct": [True, True, False, False, False, False, True],
+        "kinds": ["none", "none", "number", "name+number", "name", "name", "none"],
+    }
+)
+
+
+def scores_of_edits(**columns):
+    return EDITS[datasets.KEYS].assign(**{"ROUGE-L F1": 0.5, **columns})
+
+
+def area_of(table):
+    return table.set_index("metric")[["value", "n"]].T.to_dict("list")
+
+
+def test_consistent_edits_against_others_by_hand():
+    nan = math.nan
+    scores = scores_of_edits(
+        **{
+            "Figures Precision": [1, nan, 0, 0, 1, nan, nan],
+            "Figures Recall": [1, 0.5, nan, 0, 0, nan, nan],
+            "EMS(LLM) F1": [0.9, 0.8, 0.1, 0.85, nan, nan, nan],
+        }
+    )
+    labels = EDITS.sample(frac=1, random_state=3)
+    found = area_of(agreement.edit_agreement(labels, scores, **FEW))
+    assert found == {
+        "ROUGE-L F1": [0.5, 7],
+        # Consistent 1 against 0, 0, 1: two wins and a tie of three pairs.
+        "Figures Precision": [2.5 / 3, 4],
+        "Figures Recall": [1, 4],
+        # 1 and 0.5 against 0, 0 and 0.5: one tie of six pairs.
+        "Figures mean": [5.5 / 6, 5],
+    }
+    read = area_of(agreement.edit_agreement(labels, scores, judged=True, **FEW))
+    assert read["EMS(LLM) F1"] == [3 / 4, 4]
+    assert read["ROUGE-L F1"] == [0.5, 4]
+    assert read["Figures mean"] == [1, 4]
+
+
+def test_each_kind_of_error_is_compared_with_all_consistent_edits():
+    scores = scores_of_edits(M=0.0, **{"M F1": [5, 5, 9, 5, 1, 1, 5]})
+    table = agreement.kind_agreement(EDITS, scores, **FEW).set_index(["kind", "metric"])
+    found = table.loc[(slice(None), "M F1"), ["value", "n"]].droplevel("metric")
+    assert found.T.to_dict("list") == {"number": [0.25, 5], "name": [2.5 / 3, 6]}
+
+
+def test_figures_are_measured_on_the_answers_that_have_some_and_change_no_other_row():
+    scores = scored(M=[0.5, 0.5, 0.2, 0.1, 0.9, 0.0]).rename(columns={"M F1": "M Recall"})
+    figures = scores.assign(**{"Figures Recall": [1, 0, math.nan, 0, 0, math.nan]})
+    table = agreement.answer_agreement(RIGHT, figures, "Recall", against="M", **FEW)
+    before = agreement.answer_agreement(RIGHT, scores, "Recall", against="M", **FEW)
+    is_figures = table["metric"] == "Figures"
+    pd.testing.assert_frame_equal(table[~is_figures].reset_index(drop=True), before)
+    row = table[is_figures & (table["measure"] == "AUC")].iloc[0]
+    # Right 1 and 0 against wrong 0 and 0; M: right 0.5 and 0.1 against 0.5 and 0.9.
+    assert row[["value", "n"]].tolist() == [0.75, 4]
+    assert row["difference"] == 0.75 - 0.5 / 4
+
+
+def test_pairs_without_figures_are_left_out():
+    scores = pair_scores([0.3, -0.2, 0.1]).assign(**{"Figures Recall": [0, 1, 0.5, 0, None, 1]})
+    table = agreement.pair_agreement(LABELS, scores, **FEW)
+    row = table.set_index(["asked", "metric", "measure"]).loc["completeness", "Figures", "Pearson"]
+    gaps = [1, 1, -0.5, -0.5]
+    assert row["value"] == pytest.approx(np.corrcoef(gaps, [1, 1, 0, 0])[0, 1])
+    assert row["n"] == 4
+
+
 # --- the committed scores ---
 
 
 def test_committed_files_hold_no_text_and_scores_in_range():
     for name in datasets.SETS:
         labels, scores = committed(name)
-        for frame in (labels, scores):
+        for frame in (labels.drop(columns="kinds", errors="ignore"), scores):
             lengths = frame.select_dtypes("object").map(lambda cell: len(str(cell)))
             assert lengths.max(axis=None) <= 60
         scores = scores.drop(columns="length Score", errors="ignore")
@@ -242,3 +317,13 @@ def test_within_systems_the_judge_ranks_as_well_and_knowing_the_system_does_not_
         assert area["ROUGE-L", agreement.WITHIN] == rouge
         assert area[agreement.SYSTEM, "AUC"] == system
         assert set(table["n"]) == {200}
+
+
+def test_a_wrong_figure_shows_where_words_do_not():
+    """Edits of summaries of earnings calls, by metrics without a judge."""
+    table = agreement.edit_agreement(*committed("summedits"), **FEW)
+    area = table.set_index("metric")["value"].round(2)
+    assert area["ROUGE-L F1"] < 0.5  # a consistent edit changes more words than a wrong one
+    assert area["Coverage(local) F1"] >= 0.55
+    assert area["Figures mean"] >= 0.70
+    assert table["clusters"].max() == 11

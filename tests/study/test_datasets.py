@@ -7,6 +7,7 @@ import pytest
 from doubles import refused
 from study import ROOT, datasets, rarity, read_frames
 
+from ems.local.words import RARITY_TABLE
 from ems.types import Answer, Triplet
 
 # --- sets, made small ---
@@ -132,6 +133,30 @@ def test_financebench_labels_are_brought_to_three_words(small, monkeypatch):
         datasets.financebench()
 
 
+@pytest.mark.filterwarnings("ignore:.*is not the whole file")
+def test_an_edit_is_compared_with_the_summary_before_it_unless_it_changes_nothing(small):
+    row = {"original_summary": "Sales rose 5%.", "label": 0}
+    errors = ["entity_modification", "negation_insertion_removal"]
+    consistent = {**row, "summary": "Sales grew 5%.", "label": 1, "edit_types": []}
+    wrong = {**row, "summary": "Sales never rose 7%.", "edit_types": errors}
+    unchanged = {**row, "summary": "Sales rose 5%.", "edit_types": []}
+    rows = []
+    for number, edit in enumerate((consistent, wrong, unchanged)):
+        rows.append({**edit, "id": f"ectsum_SNA_q1_2021_{number}"})
+    small(datasets.SUMMEDITS_EDITS, rows)
+    triplets, answers, labels = datasets.summedits()
+    question = datasets.SUMMEDITS_QUESTION
+    assert triplets == [
+        Triplet("SNA_q1_2021_0", "SNA_q1_2021", question, "Sales rose 5%."),
+        Triplet("SNA_q1_2021_1", "SNA_q1_2021", question, "Sales rose 5%."),
+    ]
+    assert [answer.answer for answer in answers] == ["Sales grew 5%.", "Sales never rose 7%."]
+    assert labels.to_numpy().tolist() == [
+        ["SNA_q1_2021_0", "edit", True, "none", "SNA_q1_2021"],
+        ["SNA_q1_2021_1", "edit", False, "+".join(errors), "SNA_q1_2021"],
+    ]
+
+
 # --- sets, whole ---
 
 
@@ -143,6 +168,7 @@ def test_financebench_labels_are_brought_to_three_words(small, monkeypatch):
         ("financebench", 150, 2400, 2400, 32),
         ("findver", 700, 2100, 2100, 255),
         ("kqa", 50, 50, 399, 50),
+        ("summedits", 329, 329, 329, 11),
     ],
 )
 def test_the_sets_as_they_are_and_labels_as_committed(
@@ -151,8 +177,8 @@ def test_the_sets_as_they_are_and_labels_as_committed(
     if not (mirror / name).is_dir():
         pytest.skip(f"{mirror} has no {name}")
     loaded_triplets, loaded_answers, loaded_labels = datasets.SETS[name].load()
-    if name == "ragchecker" and len(loaded_triplets) != triplets:
-        pytest.skip("the numbers are those of one half of RAGChecker's pairs")
+    if name in ("ragchecker", "summedits") and len(loaded_triplets) != triplets:
+        pytest.skip("the numbers are those of one half of the set")
     assert len(loaded_triplets) == triplets
     assert len(loaded_answers) == answers
     assert len(loaded_labels) == labels
@@ -168,4 +194,4 @@ def test_the_sets_as_they_are_and_labels_as_committed(
 def test_the_table_of_rarity_comes_out_of_its_script(mirror):
     if not (mirror / "realsumm").is_dir():
         pytest.skip(f"{mirror} has not all texts that were counted")
-    assert rarity.table(mirror) == rarity.TABLE.read_text(encoding="utf-8")
+    assert rarity.rarity_table(mirror) == RARITY_TABLE.read_text(encoding="utf-8")

@@ -7,7 +7,6 @@ from study import plots
 from study.plots.panels import BLUE, WIDTH
 
 from ems.analysis.frames import to_frame
-from ems.analysis.stats import paired_table, summarise
 from ems.results import EMSResult
 
 SIZES = {"m1": "Small (part)", "m2": "Large (whole)"}
@@ -43,34 +42,74 @@ def tick_labels(axis):
     return [tick.get_text() for tick in axis.get_ticklabels()]
 
 
-@pytest.mark.parametrize(
-    ("sizes", "ticks"),
-    [(SIZES, ["Small\n(part)", "Large\n(whole)"]), ({"m1": 1, "m2": 70}, ["1 B", "70 B"])],
-)
-def test_scaling_shows_each_systems_mean_on_a_scale_from_0(sizes, ticks):
-    summary, paired = summarise(VALUES), paired_table(VALUES)
-    figure = plots.scaling_figure(summary, sizes, paired)
-    p = f"last against first: p (Holm) = {paired['p_holm'].iloc[0]:.2g}"
-    assert {"EMS(LLM) F1", "0.135", "0.535", p, *ticks} <= set(texts(figure))
-    bottom, top = figure.axes[0].get_ylim()
-    assert bottom == 0 < summary["ci_high"].max() < top
-
-
-def test_families_have_one_axis_of_models_and_a_panel_names_the_families_it_has():
-    columns = ["metric", "model", "family", "size", "value", "ci_low", "ci_high"]
+def families_tables():
+    columns = ["metric", "model", "family", "size", "value"]
     rows = [
-        ("BLEU", "B-7B", "B", 7.0, 0.5, 0.4, 0.6),
-        ("BLEU", "A-8B", "A", 8.0, 0.5, 0.4, 0.6),
-        ("BLEU", "A-3B", "A", 3.0, 0.5, 0.4, 0.6),
-        ("Judge alone", "A-3B", "A", 3.0, 0.5, 0.4, 0.6),
+        ("accuracy", "B-7B", "B", 7.0, 0.5),
+        ("accuracy", "A-8B", "A", 8.0, 0.7),
+        ("accuracy", "A-3B", "A", 3.0, 0.6),
+        ("accuracy", "B-9B", "B", 9.0, 0.4),
+        ("M", "A-3B", "A", 3.0, 0.1),
+        ("M", "A-8B", "A", 8.0, 0.2),
+        ("M", "B-7B", "B", 7.0, 0.3),
+        ("M", "B-9B", "B", 9.0, 0.25),
     ]
-    figure = plots.families_figure(pd.DataFrame(rows, columns=columns))
-    assert texts(figure).count("computed for A only") == 1
-    whole, part = figure.axes[:2]
-    assert tick_labels(part.xaxis) == ["A-3B (3)", "A-8B (8)", "B-7B (7)"]
-    assert whole.get_xlim() == part.get_xlim()
-    assert part.lines[0].get_xdata().tolist() == [0]  # A-8B has no value here
-    assert whole.lines[0].get_xdata().tolist() == [0, 1]
+    means = pd.DataFrame(rows, columns=columns)
+    means = means.assign(ci_low=means["value"] - 0.1, ci_high=means["value"] + 0.1)
+    steps = [
+        ("accuracy", "A-8B", "A-3B", "A", True),
+        ("accuracy", "B-9B", "B-7B", "B", False),
+        ("M", "A-8B", "A-3B", "A", False),
+        ("M", "B-9B", "B-7B", "B", True),
+    ]
+    return means, pd.DataFrame(steps, columns=["metric", "a", "b", "family", "clear"])
+
+
+def lines_of_steps(ax):
+    """Of each line that joins two models: its ends and its style."""
+    lines = [
+        line for line in ax.lines if line.get_linestyle() in "-:" and len(line.get_xdata()) == 2
+    ]
+    joins = []
+    for line in lines:
+        if line.get_ydata()[0] != line.get_ydata()[1]:  # not an interval
+            joins.append((list(line.get_xdata()), list(line.get_ydata()), line.get_linestyle()))
+    return joins
+
+
+def test_families_have_metrics_over_accuracy_and_solid_lines_where_a_step_is_clear():
+    figure = plots.families_figure(*families_tables(), ["accuracy", "M"])
+    assert {"A", "B", "the step is clear", "the step is not clear"} <= set(texts(figure))
+    accuracy, metric, _ = [ax for ax in figure.axes if ax.get_visible()]
+    assert tick_labels(accuracy.yaxis) == ["A-3B", "A-8B", "B-7B", "B-9B"]
+    assert lines_of_steps(accuracy) == [([0.6, 0.7], [0, 1], "-"), ([0.5, 0.4], [2, 3], ":")]
+    assert lines_of_steps(metric) == [([0.6, 0.7], [0.1, 0.2], ":"), ([0.5, 0.4], [0.3, 0.25], "-")]
+
+
+def test_pairs_stand_from_the_best_metric_with_both_intervals_and_the_band_of_random_labels():
+    ranked = pd.DataFrame(
+        {
+            "pairs": [0.6, 0.9],
+            "ci_low": [0.5, 0.8],
+            "ci_high": [0.7, 0.95],
+            "systems_low": [0.4, 0.7],
+            "systems_high": [0.8, 1.0],
+            "of": 119,
+        },
+        index=["BLEU", "Judge alone"],
+    )
+    figure = plots.pairs_figure(ranked, {"pairs": 0.75, "ci_low": 0.55, "ci_high": 0.88})
+    written = texts(figure)
+    (ax,) = figure.axes
+    assert tick_labels(ax.yaxis) == ["Judge alone", "BLEU"]
+    assert {"0.90", "0.60", "by a judge's replies", "whole texts compared"} <= set(written)
+    assert any("119 pairs" in text for text in written)
+    assert [list(dot.get_xdata()) for dot in dots(ax)[:2]] == [[0.9], [0.6]]
+    thick = [list(line.get_xdata()) for line in ax.lines if line.get_linewidth() == 4]
+    assert thick == [[0.8, 0.95], [0.5, 0.7]]
+    assert [0.7, 1.0] in [list(line.get_xdata()) for line in ax.lines]
+    band = ax.patches[0]
+    assert (band.get_x(), band.get_x() + band.get_width()) == (0.55, pytest.approx(0.88))
 
 
 def test_the_heatmap_has_a_cell_for_each_group_and_question_on_one_scale():
@@ -143,7 +182,7 @@ def test_a_point_is_joined_to_the_passage_with_most_of_its_words():
 
 
 def dots(ax):
-    return [line for line in ax.lines if line.get_marker() != "None"]
+    return [line for line in ax.lines if line.get_marker() != "None" and len(line.get_xdata())]
 
 
 def test_choices_are_hollow_where_not_clear_and_the_baseline_is_a_diamond():

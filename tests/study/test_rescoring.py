@@ -4,7 +4,7 @@ import json
 
 import pandas as pd
 import pytest
-from doubles import recorded
+from doubles import ScriptedJudge, recorded
 from study import ROOT, agreement, datasets, read_frames, rescoring, upstream
 
 from ems.types import Answer, GivenPoint, Triplet
@@ -46,9 +46,11 @@ def test_a_table_of_scores_has_a_row_per_answer_and_a_column_per_part():
         "Coverage(local)",
         agreement.EMS_ROUGE,
     }
+    figures = table[["Figures Recall", "Figures Precision"]]
+    assert figures.fillna(-1).to_numpy().tolist() == [[1, 1], [0, -1], [1, 1], [0, -1]]
     assert f1["ROUGE-L"].tolist() == table["ROUGE-L F1"].tolist()
     assert table["length Score"].tolist() == [6, 0, 10, 5]
-    values = table.drop(columns=["triplet_id", "model", "length Score"])
+    values = table.drop(columns=["triplet_id", "model", "length Score", *figures])
     assert ((values >= 0) & (values <= 1)).all(axis=None)
     assert (values.iloc[1] == 0).all()  # a refusal scores 0
     assert values.iloc[2].drop("BLEU Score").tolist() == pytest.approx(
@@ -86,6 +88,33 @@ def test_the_judges_sample_is_drawn_by_hash_without_refusals_and_one_a_question_
     assert rescoring.answers_to_judge(answers, labels, None) == answers
 
 
+def reply_about_two_points(request):
+    """A judge for whom every text has two points, of which the other text has the first."""
+    points = ["Revenue rose 6%.", "Costs were flat."]
+    replies = {
+        "extract": json.dumps({"points": points}),
+        "match": json.dumps({"matches": [0, -1]}),
+        "score": json.dumps({"scores": [8]}),
+        "coverage": json.dumps({"scores": [9, 2], "contradicted": [1]}),
+        "claims": json.dumps({"claims": points}),
+        "entail": json.dumps({"labels": ["Entailment", "Neutral"]}),
+        "judge": "70",
+    }
+    return replies[request.task]
+
+
+def test_where_the_judge_extracts_points_metrics_have_their_names_of_table_1():
+    judge, edits = ScriptedJudge(reply_about_two_points), datasets.SETS["summedits"]
+    row = {}
+    for table in rescoring.score_by_judge(TRIPLETS[:1], ANSWERS[:1], judge, edits):
+        row |= table.iloc[0].to_dict()
+    expected = {"Judge alone Score": 0.7, "Coverage(LLM) contradicted Score": 1 - 1 / 2}
+    for metric, value in {"EMS(LLM)": 0.8 / 2, "Coverage(LLM)": 1.1 / 2, "RAGChecker": 0.5}.items():
+        expected |= {f"{metric} {part}": value for part in rescoring.THREE_PARTS}
+    assert (row.pop("triplet_id"), row.pop("model")) == ("t1", "x")
+    assert row == pytest.approx(expected)
+
+
 # --- whole texts ---
 
 
@@ -108,7 +137,7 @@ def test_every_recorded_reply_answers_and_gives_the_committed_scores(texts):
         committed = committed_scores(name).set_index(keys)
         sample = rescoring.answers_to_judge(answers, labels, labelled_set.judged)
         columns = set()
-        for table in rescoring.score_by_judge(triplets, sample, judge, labelled_set.about):
+        for table in rescoring.score_by_judge(triplets, sample, judge, labelled_set):
             computed = table.round(5).set_index(keys)
             columns.update(computed)
             expected = committed.loc[computed.index, list(computed)]

@@ -3,15 +3,14 @@
 Colours are those of Okabe and Ito, which readers with any colour vision can distinguish.
 """
 
-from .agreement import area_figure, people_figure
+from .agreement import area_figure, pairs_figure, people_figure
+from .families import families_figure
 from .panels import save
 from .points import alignment_figure, extraction_figure
 from .values import (
     choices_figure,
-    families_figure,
     heatmap,
     losses_figure,
-    scaling_figure,
     support_figure,
 )
 
@@ -23,8 +22,8 @@ __all__ = [
     "families_figure",
     "heatmap",
     "losses_figure",
+    "pairs_figure",
     "people_figure",
     "save",
-    "scaling_figure",
     "support_figure",
 ]

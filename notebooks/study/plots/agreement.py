@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -18,7 +18,7 @@ _FAMILIES = {
     "local": ({"color": GREEN, "marker": "s"}, "by points, without a judge"),
     "whole": ({"color": ORANGE, "marker": "D"}, "whole texts compared"),
     "published": ({"color": PINK, "marker": "^"}, "RAGChecker, by its authors' judge"),
-    "none": ({"color": GREY, "marker": "v"}, "no metric: length, or the system alone"),
+    "none": ({"color": GREY, "marker": "v"}, "no metric: length, labels, or the system alone"),
 }
 _ANNOTATOR = "the other annotator"  # the row of a table that is no metric's
 
@@ -63,6 +63,36 @@ def area_figure(panels: Mapping[str, pd.DataFrame]) -> Figure:
     return figure
 
 
+def pairs_figure(ranked: pd.DataFrame, random_labels: Mapping[str, float]) -> Figure:
+    """Each metric's share of pairs of systems in the right order, the best one first.
+
+    `ranked` is a table of `ranking.ranking`. A thick line is the interval over groups, a thin one
+    the interval over systems. The grey band is the range of `ranking.random_labels`.
+    """
+    rows = ranked.sort_values("pairs", ascending=False)
+    figure, (ax,) = grid(1, 1, 1.2 + 0.3 * len(rows), "")
+    ax.axvspan(random_labels["ci_low"], random_labels["ci_high"], color="#E4E4E4", zorder=0)
+    ax.vlines(random_labels["pairs"], -0.6, len(rows), color=GREY, zorder=1)
+    name = "labels of as many random claims: mean, 95 % of draws"
+    ax.text(random_labels["pairs"], -0.75, name, ha="center", va="bottom")
+    dotted_line(ax, 0.5, zorder=1)
+    families = [_family_of(metric) for metric in rows.index]
+    marks = [_FAMILIES[family][0] for family in families]
+    interval_dots(ax, rows, marks, ("pairs", "systems_low", "systems_high"))
+    for y, (low, high) in enumerate(zip(rows["ci_low"], rows["ci_high"], strict=True)):
+        ax.plot([low, high], [y, y], color=marks[y]["color"], linewidth=4, alpha=0.5)
+    _write_values(ax, rows["pairs"])
+    ax.set_yticks(range(len(rows)), rows.index)
+    ax.set_ylim(top=-1.3)
+    ax.set_xlabel(
+        f"share of {rows['of'].max():.0f} pairs of systems in the order of their accuracy, 0 to 1 "
+        "(dotted: 0.5, guessing)\n"
+        "95 % intervals: thick over filings, thin over systems"
+    )
+    _add_legend(figure, ax, families)
+    return figure
+
+
 def _dot_panels(panels: Mapping[str, pd.DataFrame], scale: str) -> tuple[Figure, list[Any]]:
     """Panels of dots with intervals on one scale; metrics are ordered by their mean over panels."""
     rows = pd.concat(panels.values())
@@ -79,21 +109,26 @@ def _dot_panels(panels: Mapping[str, pd.DataFrame], scale: str) -> tuple[Figure,
         ax.set_xlim(rows["ci_low"].min() - 0.03, rows["ci_high"].max() + 0.03)
         heading = f"{title}, n\u00a0=\u00a0{table['n'].max():,.0f}"
         ax.set_title(textwrap.fill(heading, 96 // len(panels)))
-    for family, (mark, name) in _FAMILIES.items():
-        if family in families:
-            axes[0].plot([], [], **mark, linestyle="none", label=name)
-    figure.legend(loc="outside upper left", ncols=len(_FAMILIES))
+    _add_legend(figure, axes[0], families)
     figure.supxlabel(scale)
     return figure, axes
 
 
+def _add_legend(figure: Figure, ax: Any, families: Sequence[str]) -> None:
+    """Write above the figure what the marks of these families are."""
+    for family, (mark, name) in _FAMILIES.items():
+        if family in families:
+            ax.plot([], [], **mark, linestyle="none", label=name)
+    figure.legend(loc="outside upper left", ncols=len(_FAMILIES))
+
+
 def _family_of(metric: str) -> str:
     """The family of a metric on labelled sets, where EMS(ROUGE) has points without a judge."""
-    if metric in ("length", "the system alone"):
+    if metric.startswith(("length", "labels", "the system alone")):
         return "none"
     if metric.startswith(("EMS(LLM", "Coverage(LLM", "Judge alone")):
         return "judged"
-    if metric.startswith(("EMS", "Coverage")):
+    if metric.startswith(("EMS", "Coverage", "Figures")):
         return "local"
     return "published" if metric == "RAGChecker" else "whole"
 

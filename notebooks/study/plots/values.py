@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -13,41 +13,13 @@ from matplotlib.figure import Figure
 from .panels import (
     BLUE,
     GREEN,
-    ORANGE,
-    PINK,
     RED,
     colour_of,
     dotted_line,
-    error_bars,
     grid,
     interval_dots,
     system_label,
 )
-
-# Of families of models, in order: colour and marker.
-_LOOKS = ((BLUE, "o"), (ORANGE, "s"), (GREEN, "^"), (PINK, "D"))
-
-
-def scaling_figure(summary: pd.DataFrame, sizes: Mapping[str, Any], paired: pd.DataFrame) -> Figure:
-    """A panel per metric: each system's F1 or Score with its 95 % interval, on a scale from 0.
-
-    `sizes` maps models, in order, to labels or to billions of parameters (a logarithmic axis).
-    `paired` has p after Holm's correction, of the last system against the first.
-    """
-    summary, paired = _main_part(summary), _main_part(paired)
-    ends = [list(sizes)[0], list(sizes)[-1]]
-    p = paired[paired["a"].isin(ends) & paired["b"].isin(ends)].set_index("metric")["p_holm"]
-    metrics = list(summary["metric"].unique())
-    title = "Mean and 95 % interval by system; each panel has a scale of its own, from 0"
-    figure, axes = grid(len(metrics), 3, 2.3, title)
-    for ax, metric in zip(axes, metrics, strict=True):
-        rows = summary[summary["metric"] == metric].set_index("model").reindex(list(sizes))
-        _draw_values(ax, rows, list(sizes.values()), colour_of(metric))
-        ax.set_title(_title(metric, rows["part"].dropna().iloc[0]))
-        if metric in p:
-            ax.set_xlabel(f"last against first: p (Holm) = {p[metric]:.2g}")
-    figure.supylabel("value of the metric, 0 to 1")
-    return figure
 
 
 def _main_part(table: pd.DataFrame) -> pd.DataFrame:
@@ -57,82 +29,6 @@ def _main_part(table: pd.DataFrame) -> pd.DataFrame:
 
 def _title(metric: str, part: str) -> str:
     return f"{metric} {part}".removesuffix(" Score")
-
-
-def _draw_values(ax: Any, rows: pd.DataFrame, sizes: Sequence[Any], colour: str) -> None:
-    if all(isinstance(size, int | float) for size in sizes):
-        places, ticks = sizes, [f"{size:g} B" for size in sizes]
-        line, offset, side = "-", (-4, 3), "right"  # numbers stand left of a line that rises
-        ax.set_xscale("log")
-        ax.minorticks_off()
-    else:
-        places, ticks = range(len(sizes)), [system_label(str(size), 8) for size in sizes]
-        line, offset, side = "none", (4, 2), "left"
-    ax.errorbar(
-        places,
-        rows["value"],
-        yerr=error_bars(rows),
-        color=colour,
-        marker="o",
-        clip_on=False,
-        linestyle=line,
-    )
-    for x, value in zip(places, rows["value"], strict=True):
-        ax.annotate(f"{value:.3f}", (x, value), xytext=offset, textcoords="offset points", ha=side)
-    ax.set_xticks(places, ticks)
-    ax.set_ylim(0, 1.12 * rows[["value", "ci_high"]].max().max() or 1)
-    ax.margins(x=0.2)
-
-
-def families_figure(means: pd.DataFrame) -> Figure:
-    """A panel per metric, on a scale from 0: the models of each family, from small to large.
-
-    `means`: metric, model, family, size (billions of parameters), value, ci_low, ci_high. All
-    panels have one axis of models; a panel without values of a family says so.
-    """
-    models = means.drop_duplicates("model").sort_values(["family", "size", "model"])
-    families = list(models["family"].unique())
-    metrics = list(means["metric"].unique())
-    # One place a model, and a gap before the next family.
-    places = [i + 0.6 * families.index(family) for i, family in enumerate(models["family"])]
-    names = models["model"] + models["size"].map(" ({:g})".format)
-    title = (
-        "Mean and 95 % interval by size within a family; each panel has a scale of its own, from 0"
-    )
-    figure, axes = grid(len(metrics), 4, 2.1, title)
-    for ax, metric in zip(axes, metrics, strict=True):
-        rows = means[means["metric"] == metric].set_index("model").reindex(models["model"])
-        _draw_families(ax, rows.assign(place=places), families)
-        ax.set_title(textwrap.fill(metric, 28))
-        ax.set_xticks(places, names if ax in axes[-4:] else [], rotation=90)
-        ax.set_xlim(-0.5, places[-1] + 0.5)
-        ax.set_ylim(0, 1.1 * rows[["value", "ci_high"]].max().max())
-    legend = axes[0].get_legend_handles_labels()
-    figure.legend(*legend, loc="outside upper right", ncols=len(families))
-    figure.supxlabel("model (billions of parameters)")
-    figure.supylabel("mean, 0 to 1")
-    return figure
-
-
-def _draw_families(ax: Any, rows: pd.DataFrame, families: Sequence[str]) -> None:
-    computed = []
-    for number, family in enumerate(families):
-        models = rows[rows["family"] == family]
-        if models.empty:
-            continue
-        computed.append(family)
-        colour, marker = _LOOKS[number]
-        ax.errorbar(
-            models["place"],
-            models["value"],
-            yerr=error_bars(models),
-            color=colour,
-            marker=marker,
-            label=family,
-        )
-    if len(computed) < len(families):
-        note = f"computed for {' and '.join(computed)} only"
-        ax.text(1, 0.05, note, transform=ax.transAxes, ha="right")
 
 
 def heatmap(values: pd.DataFrame, metric: str, models: Mapping[str, Any]) -> Figure:
@@ -190,7 +86,7 @@ def choices_figure(choices: pd.DataFrame) -> Figure:
     interval_dots(right, choices, marks, ("gap", "gap_low", "gap_high"))
     dotted_line(right, 0)
     right.set_yticks(range(len(choices)), [])
-    right.set_xlabel("F1 of the last system less that of the first")
+    right.set_xlabel("F1 of the last system minus that of the first")
     return figure
 
 
