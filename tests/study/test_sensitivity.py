@@ -5,8 +5,10 @@ from collections import Counter
 
 import pandas as pd
 import pytest
+from doubles import recorded
 from study import COMMITTED, sensitivity, values_frame
 
+from ems.io import parse_jsonl, read_lines
 from ems.local.sentences import SentenceExtractor
 from ems.types import Answer, Triplet
 
@@ -181,3 +183,16 @@ def test_without_a_judge_and_an_encoder_their_metrics_are_left_out():
     assert table["unedited"].to_list() == pytest.approx([1] * 5)
     assert table.loc["Figures", "all figures changed"] < 0.5
     assert table.loc["Figures", "reworded"] == 1
+
+
+def test_the_recorded_judge_notices_wrong_content_and_forgives_other_words():
+    judge = recorded("q3-2024/replies.jsonl", "q3-2024/dose_replies.jsonl")
+    values = sensitivity.variant_values(TRIPLETS, ANSWERS, judge)
+    table = sensitivity.reworded_minus_wrong(values).set_index("metric")
+    for metric in ("EMS(LLM)", "Coverage(LLM)", "Judge alone"):
+        assert table.loc[metric, "clear"].all()
+        assert (table.loc[metric, "difference"] > 10).all()
+    assert (table.loc["ROUGE-L", "difference"] < -40).all()
+    assert values["unscored"].sum() == 0
+    rows = parse_jsonl(read_lines(COMMITTED / "dose_replies.jsonl"), "dose_replies.jsonl")
+    assert {row["key"] for _, row in rows} <= judge.keys.keys()  # no reply is left over

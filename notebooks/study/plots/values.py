@@ -1,4 +1,4 @@
-"""Figures of values: means by system, choice of points and edit, and support by documents."""
+"""Figures of values: means by system, choices of points, losses of edited texts, and support."""
 
 from __future__ import annotations
 
