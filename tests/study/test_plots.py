@@ -214,7 +214,7 @@ def test_losses_stand_in_cells_and_a_line_before_the_variants_that_cost_nothing(
     ]
     figure = plots.losses_figure(pd.DataFrame(rows, columns=columns))
     ax = figure.axes[0]
-    assert {"30.0 ± 1.0", "0.0", "negated\n\nwrong: falls"} <= set(texts(figure))
+    assert {"30.0 ± 1.0", "0.0", "negated\n\n\nwrong: falls"} <= set(texts(figure))
     assert tick_labels(ax.yaxis) == ["M", "A"]
     assert list(ax.lines[0].get_xdata()) == [1, 1]
 

@@ -115,7 +115,10 @@ def losses_figure(losses: pd.DataFrame) -> Figure:
         cbar_kws={"label": "mean loss, points of 100"},
     )
     should = losses.drop_duplicates("variant").set_index("variant")["should"]
-    names = [f"{textwrap.fill(name, 16)}\n\n{textwrap.fill(should[name], 16)}" for name in loss]
+    names = []
+    for name in loss:
+        two_lines = [*textwrap.wrap(name, 16), ""][:2]  # so that what should happen is aligned
+        names.append("\n".join([*two_lines, "", *textwrap.wrap(should[name], 16)]))
     ax.set_xticks([i + 0.5 for i in range(len(names))], names, rotation=0)
     ax.tick_params(axis="y", rotation=0)
     n_that_fall = sum(~should.str.contains("nothing may fall"))
