@@ -1,4 +1,4 @@
-"""Two metrics of one's own, an example for notebook 10: of whole answers and of matched points."""
+"""Two metrics of one's own, an example for notebook 11: of whole answers and of matched points."""
 
 import re
 

@@ -45,10 +45,11 @@ SCHEDULE = {
     "04": _Place(("01", "02", "03")),
     "05": _Place(("01", "03")),
     "06": _Place(("01",)),  # reads no file of 01; it takes long, and so it begins beside 02 and 03
-    "07": _Place(("01", "03")),
-    "08": _Place(("01", "02", "03")),
-    "09": _Place(optional=True),
+    "07": _Place(("01",)),  # as 06, it reads no file of 01
+    "08": _Place(("01", "03")),
+    "09": _Place(("01", "02", "03")),
     "10": _Place(optional=True),
+    "11": _Place(optional=True),
 }
 PRODUCTS = (".jsonl", ".csv", ".md", ".tex", ".png")  # suffixes of files that the manifest lists
 Parameters = Mapping[str, Any]
@@ -345,7 +346,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     add = parser.add_argument
     add("--profile", default="default", metavar="P", help="a name in profiles/")
-    add("--only", default="", metavar="03,08", help="these notebooks alone")
+    add("--only", default="", metavar="03,09", help="these notebooks alone")
     add(
         "-p",
         dest="parameters",

@@ -104,7 +104,7 @@ def calls_of(plan):
 
 @runs_notebooks
 def test_a_notebook_opens_alone_without_what_the_others_write(tmp_path):
-    path = ROOT / "notebooks" / "08_table1.ipynb"
+    path = ROOT / "notebooks" / "09_table1.ipynb"
     runner._execute(path, tmp_path / path.name, {"RUN": str(tmp_path)})
     assert (tmp_path / "table1.csv").exists()
 

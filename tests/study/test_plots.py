@@ -204,16 +204,19 @@ def test_choices_are_hollow_where_not_clear_and_the_baseline_is_a_diamond():
     assert [float(mark.get_xdata()[0]) for mark in marks] == [0.0, 0.1, 0.2]
 
 
-def test_losses_are_those_of_the_largest_dose_with_half_their_interval():
-    columns = ["metric", "edit", "dose", "loss", "ci_low", "ci_high", "should"]
+def test_losses_stand_in_cells_and_a_line_before_the_variants_that_cost_nothing():
+    columns = ["metric", "variant", "loss", "text", "should"]
     rows = [
-        ("M", "negate", 0.25, 0.1, 0.09, 0.11, "F1 falls"),
-        ("M", "negate", 0.75, 0.3, 0.29, 0.31, "F1 falls"),
+        ("M", "negated", 30.0, "30.0 ± 1.0", "wrong: falls"),
+        ("M", "shuffled", 0.0, "0.0", "nothing may fall"),
+        ("A", "negated", 20.0, "20.0 ± 2.0", "wrong: falls"),
+        ("A", "shuffled", 50.0, "50.0 ± 3.0", "nothing may fall"),
     ]
-    losses = pd.DataFrame(rows, columns=columns)
-    assert {"30.0\n± 1.0", "negate\nF1 falls", "M"} <= set(texts(plots.losses_figure(losses)))
-    few_groups = losses.assign(ci_low=float("nan"))
-    assert "30.0" in texts(plots.losses_figure(few_groups))
+    figure = plots.losses_figure(pd.DataFrame(rows, columns=columns))
+    ax = figure.axes[0]
+    assert {"30.0 ± 1.0", "0.0", "negated\n\n\nwrong: falls"} <= set(texts(figure))
+    assert tick_labels(ax.yaxis) == ["M", "A"]
+    assert list(ax.lines[0].get_xdata()) == [1, 1]
 
 
 def test_support_shows_systems_in_the_order_of_the_table_of_points():

@@ -1,8 +1,7 @@
-"""Figures of values: means by system, choice of points and edit, and support by documents."""
+"""Figures of values: means by system, choices of points, losses of edited texts, and support."""
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Mapping
 from typing import Any
@@ -92,23 +91,18 @@ def choices_figure(choices: pd.DataFrame) -> Figure:
 
 
 def losses_figure(losses: pd.DataFrame) -> Figure:
-    """Mean loss by metric and edit at the largest dose, in points of 100.
+    """Mean loss by metric and variant of a text, from the table of `sensitivity.losses`.
 
-    ± is half the loss's 95 % interval, where there is one.
+    A line stands before the variants at which nothing may fall.
     """
-    largest = losses[losses["dose"] == losses["dose"].max()]
-    largest = largest.assign(
-        loss=100 * largest["loss"], half=100 * (largest["ci_high"] - largest["ci_low"]) / 2
-    )
-    largest["text"] = list(map(_loss_text, largest["loss"], largest["half"]))
-    order = {"index": losses["metric"].unique(), "columns": losses["edit"].unique()}
-    cells = largest.pivot(index="metric", columns="edit")
+    order = {"index": losses["metric"].unique(), "columns": losses["variant"].unique()}
+    cells = losses.pivot(index="metric", columns="variant")
     loss = cells["loss"].reindex(**order)
     title = (
-        "Points of 100 lost at the largest dose, "
-        "± half the 95 % interval over groups (none under six)"
+        "Points of 100 that a metric loses against the unedited text, "
+        "± half the 95 % interval over companies"
     )
-    figure, (ax,) = grid(1, 1, 0.8 + 0.45 * len(loss), title)
+    figure, (ax,) = grid(1, 1, 1.2 + 0.4 * len(loss), title)
     sns.heatmap(
         loss,
         ax=ax,
@@ -120,17 +114,17 @@ def losses_figure(losses: pd.DataFrame) -> Figure:
         linewidths=1,
         cbar_kws={"label": "mean loss, points of 100"},
     )
-    should = losses.drop_duplicates("edit").set_index("edit")["should"]
-    names = [f"{edit}\n{textwrap.fill(should[edit], 24)}" for edit in loss]
-    ax.set_xticks([i + 0.5 for i in range(len(names))], names)
+    should = losses.drop_duplicates("variant").set_index("variant")["should"]
+    names = []
+    for name in loss:
+        two_lines = [*textwrap.wrap(name, 16), ""][:2]  # so that what should happen is aligned
+        names.append("\n".join([*two_lines, "", *textwrap.wrap(should[name], 16)]))
+    ax.set_xticks([i + 0.5 for i in range(len(names))], names, rotation=0)
     ax.tick_params(axis="y", rotation=0)
-    parts = "loss of precision if padded, else of F1; of figures, of recall"
-    ax.set(xlabel=f"edit (what should happen); {parts}", ylabel="")
+    n_that_fall = sum(~should.str.contains("nothing may fall"))
+    ax.axvline(n_that_fall, color="black", linewidth=2)
+    ax.set(xlabel="variant of the text, and what a good metric does", ylabel="")
     return figure
-
-
-def _loss_text(loss: float, half: float) -> str:
-    return f"{loss:.1f}" if math.isnan(half) else f"{loss:.1f}\n± {half:.1f}"
 
 
 def support_figure(summary: pd.DataFrame, points: pd.DataFrame) -> Figure:
