@@ -1,7 +1,7 @@
-"""What EMS is compared with: RAGChecker, the judge alone, and BLEU, ROUGE and BERTScore.
+"""What EMS is compared with: RAGChecker, and the judge alone.
 
-BLEU, ROUGE and BERTScore are of whole answers here. `bleu` and `rouge` stand in `score`, which
-scores pairs of points with them.
+BLEU, ROUGE-L and BERTScore of whole answers are `bleu` and `rouge_l` in `score`, and `bertscore` of
+an encoder (`local.encoder`), as for pairs of points.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from math import isnan, nan
 
 from .extract import ask_lists, list_request, room
 from .judge import AnyJudge, JudgeStage, Request
-from .local.encoder import Encoder
 from .local.figures import compare_figures
 from .match import NUMBER_TOKENS, labels_request
 from .metrics import f1
@@ -21,26 +20,10 @@ from .pipeline import Evaluator
 from .prompts import Prompts, numbered, quoted, sanitized
 from .reading import read_score
 from .results import Figures, Result, ScoreResult
-from .score import BLEU_SIGNATURE, bleu, rouge
 from .types import Answer, Points, Signature, Triplet
 
-__all__ = [
-    "BLEU_SIGNATURE",
-    "Claims",
-    "JudgeAlone",
-    "RAGChecker",
-    "bertscore",
-    "bleu",
-    "claim_scores",
-    "rouge",
-]
 CLAIMS_PER_CALL = 30  # a lost reply loses no more labels than that
 Labels = tuple[str | None, ...]  # one of `match.LABELS` per claim; None = unscored
-
-
-def bertscore(references: Sequence[str], answers: Sequence[str], encoder: Encoder) -> list[float]:
-    """BERTScore F1 of each whole answer, cut at 512 tokens; `encoder.truncated` counts the cuts."""
-    return encoder.bertscore(references, answers)[2]
 
 
 def score_result(

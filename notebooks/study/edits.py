@@ -18,13 +18,13 @@ import pandas as pd
 
 from ems.analysis.frames import to_frame
 from ems.analysis.stats import mean_over, spearman
-from ems.baselines import bleu, rouge
 from ems.evaluators import build
 from ems.extract import Extractor
 from ems.judge import Judge
 from ems.local.sentences import SentenceExtractor
 from ems.pipeline import Evaluator
 from ems.results import EMSResult
+from ems.score import bleu, rouge_l
 from ems.types import Answer, InputError, Points, Triplet
 
 from . import by_hash, values_frame
@@ -199,7 +199,7 @@ def values(
     reference = {t.id: t.reference for t in triplets}
     references = [reference[a.triplet_id] for a in answers]
     texts = [a.answer for a in answers]
-    rouge_l = [f1 for _, _, f1 in rouge(references, texts, ["rougeL"])["rougeL"]]
+    f1_of_rouge = [f1 for _, _, f1 in rouge_l(references, texts)]
     evaluators: dict[str, Evaluator[Any]] = {
         "EMS(ROUGE)": build(None, "rouge"),
         "Coverage(local)": build(),
@@ -212,7 +212,7 @@ def values(
     results = {name: one.evaluate(triplets, answers) for name, one in evaluators.items()}
     frames = [
         values_frame(answers, bleu(references, texts), "BLEU", "Score", {}, triplets),
-        values_frame(answers, rouge_l, "ROUGE-L", "F1", {}, triplets),
+        values_frame(answers, f1_of_rouge, "ROUGE-L", "F1", {}, triplets),
         to_frame(results),
     ]
     return pd.concat(frames, ignore_index=True)
