@@ -31,11 +31,12 @@ from .view import (
     LEGEND,
     LIMITS,
     AlignmentRow,
+    ResultFields,
     alignment_rows,
-    arithmetic,
     marked,
     scored_by,
     support_line,
+    value_lines,
 )
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -207,7 +208,7 @@ def _packed(results: Results) -> bytes:
     return gzip.compress("\n".join(lines).encode(), mtime=0)  # no date: equal files are equal
 
 
-def _drawn(result: Mapping[str, Any], texts: dict[str, int]) -> dict[str, Any]:
+def _drawn(result: ResultFields, texts: dict[str, int]) -> dict[str, Any]:
     """What the script draws of one answer."""
     support = []
     for j, check in enumerate(result.get("support", ())):
@@ -215,7 +216,7 @@ def _drawn(result: Mapping[str, Any], texts: dict[str, int]) -> dict[str, Any]:
     return {
         "values": {name: result[name] for name in _value_fields(result)},
         "unscored": result["unscored"],
-        "sums": arithmetic(result),
+        "lines": value_lines(result),
         "rows": [_rounded(row) for row in alignment_rows(result)],
         "ref": [_place(texts, visible(point)) for point in result.get("ref_points", ())],
         "ans": [_place(texts, visible(point)) for point in result.get("ans_points", ())],
@@ -223,7 +224,7 @@ def _drawn(result: Mapping[str, Any], texts: dict[str, int]) -> dict[str, Any]:
     }
 
 
-def _value_fields(result: Mapping[str, Any]) -> list[str]:
+def _value_fields(result: ResultFields) -> list[str]:
     return [name for name in VALUE_FIELDS if name in result]
 
 
