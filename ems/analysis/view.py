@@ -110,9 +110,8 @@ def alignment_rows(result: ResultFields) -> Iterator[AlignmentRow]:
     for i, partner in enumerate(partners):
         ans = None if partner == -1 else partner
         is_contradicted = i in result.get("contradicted", ())
-        word = _word(result, ref_score[i], is_contradicted, MISSING)
-        if word in (COVERED, IN_PART) and (i in ref_others or (is_paired and ans in ans_others)):
-            word = OTHER_FIGURE
+        has_other = i in ref_others or (is_paired and ans in ans_others)
+        word = _word(result, ref_score[i], is_contradicted, has_other, MISSING)
         is_hint = not is_paired and ans is not None
         yield AlignmentRow(i, ans, word, ref_score[i], weights[i], is_hint)
     weights = result.get("ans_weights") or [1.0] * len(ans_score)
@@ -120,9 +119,7 @@ def alignment_rows(result: ResultFields) -> Iterator[AlignmentRow]:
         if is_paired and j in partners:
             continue
         is_contradicted = j in result.get("ans_contradicted", ())
-        word = _word(result, score, is_contradicted, EXTRA)
-        if word in (COVERED, IN_PART) and j in ans_others:
-            word = OTHER_FIGURE
+        word = _word(result, score, is_contradicted, j in ans_others, EXTRA)
         yield AlignmentRow(None, j, word, score, weights[j])
 
 
@@ -133,16 +130,24 @@ def scored_by(result: ResultFields) -> str:
     return "judge" if result["signature"].get("coverage", "").startswith("llm:") else "words"
 
 
-def _word(result: ResultFields, score: float | None, is_contradicted: bool, if_absent: str) -> str:
+def _word(
+    result: ResultFields,
+    score: float | None,
+    is_contradicted: bool,
+    has_other_figure: bool,
+    if_absent: str,
+) -> str:
     """What a point's score says; `if_absent` is the word for a point that the other side lacks."""
     if is_contradicted:
         return CONTRADICTED
     if score is None:
         return UNSCORED
     covered, missing = LIMITS[scored_by(result)]
-    if score >= covered:
-        return COVERED
-    return IN_PART if score > missing else if_absent
+    if score <= missing:
+        return if_absent
+    if has_other_figure:
+        return OTHER_FIGURE
+    return COVERED if score >= covered else IN_PART
 
 
 def _other_figures(result: ResultFields) -> tuple[set[int], set[int]]:

@@ -154,7 +154,7 @@ class LLMJudge:
         asking on is pointless, MissingReplies in replay, InputError when replies cannot be saved.
         """
         keys = [self.key(request) for request in requests]
-        records = self.store.get_many(keys)
+        records = self.store.get(keys)
         stored = set(records)
         missing = {}
         for key, request in zip(keys, requests, strict=True):
@@ -270,7 +270,7 @@ class LLMJudge:
         while True:
             try:
                 async with self._turn(key, request):
-                    if saved := self.store.get_many([key]):
+                    if saved := self.store.get([key]):
                         return saved[key]  # another thread or process was faster
                     now = asyncio.get_running_loop().time()
                     deadline = min(deadline, now + self.timeout)
