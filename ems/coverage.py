@@ -14,8 +14,7 @@ from types import SimpleNamespace
 
 from .extract import Extractor
 from .judge import AnyJudge, JudgeStage, Request
-from .local.terms import foreign_language, unread_scripts
-from .local.words import SIGNATURE, word_overlap
+from .local.words import SIGNATURE, foreign_language, unread_scripts, word_overlap
 from .match import NUMBER_TOKENS
 from .metrics import coverage_scores
 from .pipeline import Evaluator, is_lost

@@ -6,14 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ems.local.figures import printed_numbers, word_stem
 from ems.local.sentences import SentenceExtractor, remove_summaries
-from ems.local.terms import foreign_language, numbers_in, unread_scripts, word_stem
 from ems.local.words import (
     NUMBER_WEIGHT,
     QUESTION_SHARE,
     UNKNOWN_WEIGHT,
     WordMatcher,
     _weight,
+    foreign_language,
+    unread_scripts,
     word_overlap,
 )
 
@@ -105,7 +107,7 @@ def weight(word):
     ],
 )
 def test_numbers_as_they_are_printed(text, values):
-    assert [number.value for number in numbers_in(text)] == pytest.approx(values)
+    assert [number.value for *_, number in printed_numbers(text)] == pytest.approx(values)
 
 
 @pytest.mark.parametrize(

@@ -13,15 +13,17 @@ half of it: half of the share of its figures that the other text lacks.
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
+import unicodedata
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
+from ..extract import OTHER_SCRIPT
 from ..types import Match, Points
-from .terms import READING_RULES, Number, NumberIndex, Term, read_terms
+from .figures import READING_RULES, Number, NumberIndex, Term, read_terms
 
 RARITY_TABLE = Path(__file__).with_name("rarity.txt")
 UNKNOWN_WEIGHT = 8.0  # of a stem that the table lacks: a little above its rarest
@@ -190,3 +192,43 @@ def _rarity() -> dict[str, float]:
             weight, *stems = line.split()
             weights |= dict.fromkeys(stems, float(weight))
     return weights
+
+
+# --- what these tables of words do not cover ---
+
+# Frequent words by language.
+_FUNCTION_WORDS = {
+    "English": "the of and to for with that by from are were its which as at be has",
+    "German": "der die das und ist nicht mit von für auf den dem des ein eine sich im auch wurde",
+    "French": "le la les des et est une dans pour avec sur qui que du au par il pas ont",
+    "Spanish": "el los las y del por con una para es que se su como más en lo un fue",
+    "Italian": "il gli di che è per con una del della dei nel sono non si alla da ha un",
+    "Portuguese": "o os e do da dos das em não uma com ao para pela foi por um que se",
+    "Dutch": "de het een en van dat voor met op te zijn niet ook aan bij door werd naar",
+}
+_WORDS_OF = {language: frozenset(text.split()) for language, text in _FUNCTION_WORDS.items()}
+_LANGUAGE_SAMPLE = 1500  # characters of a text by which its language is told
+
+
+def unread_scripts(text: str) -> list[str]:
+    """The scripts other than Latin that a tenth of a text is in, by their Unicode names.
+
+    The table of weights has none of their words.
+    """
+    letters = filter(str.isalpha, OTHER_SCRIPT.findall(text))
+    scripts = Counter(unicodedata.name(letter, "UNKNOWN").split()[0] for letter in letters)
+    return [script for script, count in scripts.items() if 10 * count >= len(text)]
+
+
+def foreign_language(text: str) -> str:
+    """The language of a text if it is surely one of `_FUNCTION_WORDS` and not English; else "".
+
+    A seventh of its words and five at least are that language's, twice as many as are English.
+    """
+    words = text[:_LANGUAGE_SAMPLE].lower().split()
+    counts = {}
+    for language, function_words in _WORDS_OF.items():
+        counts[language] = sum(map(function_words.__contains__, words))
+    best = max(counts, key=counts.__getitem__)
+    least = max(5, len(words) / 7, 2 * counts["English"])
+    return best if best != "English" and counts[best] >= least else ""
