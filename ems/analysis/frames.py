@@ -40,8 +40,6 @@ HIGHER_IS_WORSE = ("Contradicted", "Missing", "Refused")
 PART_ORDER = (*TABLE1_PARTS, "Recall uncontradicted", *HIGHER_IS_WORSE)
 # How a scorer of EMS is written in the metric's name; a scorer of the user's own keeps its name.
 _SCORER_NAMES = {"llm": "LLM", "rouge": "ROUGE", "bertscore": "BERTScore", "bleu": "BLEU"}
-# Columns that are text whatever they hold: "1.10", "N/A", "None".
-TEXT_COLUMNS = ("metric", "part", "model", "triplet_id", "instance_id", "group", "signature")
 
 
 class ValueRow(NamedTuple):

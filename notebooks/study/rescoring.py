@@ -16,7 +16,6 @@ from ems.analysis.frames import FIGURES_METRIC
 from ems.baselines import RAGChecker
 from ems.coverage import Coverage
 from ems.evaluators import build
-from ems.io import write_csv
 from ems.judge.client import LLMJudge, MissingReplies
 from ems.local.encoder import Encoder
 from ems.local.sentences import SentenceExtractor
@@ -25,7 +24,7 @@ from ems.score import bleu, rouge_l, stemmed_words
 from ems.terminal import notify
 from ems.types import Answer, Triplet
 
-from . import ROOT, by_hash, read_frames
+from . import ROOT, by_hash, read_frames, write_csv
 from .agreement import (
     COVERAGE_JUDGED,
     EMS_JUDGED,

@@ -12,14 +12,13 @@ from typing import Any
 
 import pandas as pd
 
-from ems.io import write_csv
 from ems.judge import Judge, Request
 from ems.prompts import Prompts, quoted, sanitized
 from ems.reading import read_word
 from ems.support.passages import passages_of
 from ems.types import Answer, Triplet
 
-from . import agreement, by_hash, datasets, read_frames
+from . import agreement, by_hash, datasets, read_frames, write_csv
 from .datasets import KEYS
 from .rescoring import answers_to_judge
 

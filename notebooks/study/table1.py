@@ -13,8 +13,10 @@ import pandas as pd
 import ems
 from ems.analysis.frames import TABLE1_PARTS, in_order
 from ems.analysis.stats import MIN_CLUSTERS
-from ems.io import write_csv, write_file
+from ems.io import write_file
 from ems.terminal import visible
+
+from . import write_csv
 
 CSV_COLUMNS = [
     "metric",
