@@ -245,10 +245,11 @@ def _matched_pairs(result: EMSResult) -> list[PointPair]:
 
 def _scores_by_point(match: Match, values: Sequence[float | None]) -> Scores:
     """The scores of the matched pairs, in order, as scores of the reference points (eq. 5)."""
-    scores: list[float | None] = [None] * len(match)
-    matched = [i for i, index in enumerate(match) if index not in (None, -1)]
-    for i, value in zip(matched, values, strict=True):
-        scores[i] = value
+    remaining = iter(values)
+    scores = []
+    for index in match:
+        is_matched = index not in (None, -1)
+        scores.append(next(remaining) if is_matched else None)
     return reference_scores(match, scores)
 
 
