@@ -6,7 +6,7 @@ an encoder (`local.encoder`), as for pairs of points.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import isnan, nan
@@ -20,7 +20,7 @@ from .pipeline import Evaluator
 from .prompts import Prompts, numbered, quoted, sanitized
 from .reading import read_score
 from .results import Figures, Result, ScoreResult
-from .types import Answer, Points, Signature, Triplet
+from .types import Answer, Points, Signature, Triplet, Triplets
 
 CLAIMS_PER_CALL = 30  # a lost reply loses no more labels than that
 Labels = tuple[str | None, ...]  # one of `match.LABELS` per claim; None = unscored
@@ -116,7 +116,7 @@ class RAGChecker(Evaluator[Claims]):
         self.stage.signature = self.stage.prompts.signature("claims", "entail_all")
         super().__init__(ragchecker=self.stage)
 
-    def batch(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]) -> list[Claims]:
+    def batch(self, triplets: Triplets, answers: Sequence[Answer]) -> list[Claims]:
         """List the claims of both sides, those of equal texts once, and check them."""
         pairs = [(triplets[answer.triplet_id], answer) for answer in answers]
         texts = []  # each with its question
@@ -212,9 +212,7 @@ class JudgeAlone(Evaluator[ScoreResult]):
         self.stage.signature = self.stage.prompts.signature("judge_alone")
         super().__init__(judge_alone=self.stage)
 
-    def batch(
-        self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]
-    ) -> list[ScoreResult]:
+    def batch(self, triplets: Triplets, answers: Sequence[Answer]) -> list[ScoreResult]:
         """One value per answer."""
         pairs = [(triplets[answer.triplet_id], answer) for answer in answers]
         values = [0.0 if triplet.reference.strip() else nan for triplet, _ in pairs]

@@ -7,7 +7,7 @@ and numbers and asks nobody. Coverage(LLM) asks a judge twice for each answer.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from types import SimpleNamespace
@@ -22,7 +22,7 @@ from .prompts import Prompts, numbered, sanitized
 from .reading import read_numbers, read_rows, read_score
 from .results import CoverageResult, EMSResult
 from .score import SCORES_SCHEMA, scale
-from .types import Answer, Points, Scores, Triplet
+from .types import Answer, Points, Scores, Triplet, Triplets
 
 COVERAGE_SCHEMA = SCORES_SCHEMA | {
     "properties": dict.fromkeys(("scores", "contradicted"), SCORES_SCHEMA["properties"]["scores"]),
@@ -62,9 +62,7 @@ class Coverage(Evaluator[CoverageResult]):
         by_words = SimpleNamespace(signature=SIGNATURE)
         super().__init__(extract=extractor, coverage=self.stage or by_words)
 
-    def batch(
-        self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]
-    ) -> list[CoverageResult]:
+    def batch(self, triplets: Triplets, answers: Sequence[Answer]) -> list[CoverageResult]:
         """Extract the points of both sides, and score them."""
         results = self.points_of(self.extractor, triplets, answers)
         return self.of_results(results, triplets.values(), answers)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, overload
 
@@ -22,7 +22,7 @@ from .prompts import Prompts
 from .results import CoverageResult, ScoreResult
 from .score import LLMScorer, Scorer, bert_scorer, bleu_scorer, rouge_scorer
 from .terminal import did_you_mean
-from .types import Answer, InputError, Triplet
+from .types import Answer, InputError, Triplets
 
 
 @dataclass(frozen=True)
@@ -247,9 +247,7 @@ class OwnMetric(Evaluator[ScoreResult]):
         self.metric = as_stage(metric, "metric")
         super().__init__(metric=self.metric)
 
-    def batch(
-        self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]
-    ) -> list[ScoreResult]:
+    def batch(self, triplets: Triplets, answers: Sequence[Answer]) -> list[ScoreResult]:
         """One value per answer."""
         references = [triplets[answer.triplet_id].reference for answer in answers]
         values = self.metric(references, [answer.answer for answer in answers])

@@ -8,7 +8,7 @@ The way of one request, from top to bottom of the class:
     _reply       repeats a call until there is a reply or the request has failed
     _turn        waits until the pace and the spend limit allow a call
     _call        sends it (endpoint.py) and reads the answer
-    _save        saves the reply and reads its value, once
+    _save        saves the reply, and tells the pace whether it can be used
 """
 
 from __future__ import annotations
@@ -346,9 +346,9 @@ class LLMJudge:
         return reply
 
     def _save(self, reply: Record, request: Request) -> Record:
-        """Save a reply and read its value. JudgeUnavailable after too many that cannot be used."""
-        record = request.answered(self.store.put(reply))
-        unreadable = "unreadable" if record.value is None else ""
+        """Save a reply. JudgeUnavailable after too many that cannot be used."""
+        record = self.store.put(reply)
+        unreadable = "unreadable" if request.value_of(record) is None else ""
         with self._lock:
             self._saved += 1
             self._pace.replied(record.error or unreadable)

@@ -28,8 +28,7 @@ from ..types import InputError
 from . import Record, encodable
 from .endpoint import read_completion
 
-NOT_SAVED = ("failure", "value", "is_read")
-SAVED = tuple(f.name for f in fields(Record) if f.name not in NOT_SAVED)
+SAVED = tuple(f.name for f in fields(Record) if f.name != "failure")
 REPLY_KEY = re.compile(r"[0-9a-f]{64}")
 FREE_BYTES = 8 * 2**20  # that a disk must have before a call: replies on their way need room
 TABLES = """

@@ -83,8 +83,8 @@ def rated(
         levels = RUBRICS[name].levels
         level, reason = levels[0], ""
         if request := requests.get((answer, name)):
-            record = request.answered(replies[answer, name])
-            level, reason = record.value, record.error or "unreadable"
+            reply = replies[answer, name]
+            level, reason = request.value_of(reply), reply.error or "unreadable"
         value = math.nan
         if level in levels:
             value, reason = levels.index(level) / (len(levels) - 1), ""
