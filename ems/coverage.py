@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 from .extract import Extractor
 from .judge import AnyJudge, JudgeStage, Request
-from .local.words import SIGNATURE, foreign_language, unread_scripts, word_overlap
+from .local.words import SIGNATURE, foreign_language, word_overlap
 from .match import NUMBER_TOKENS
 from .metrics import coverage_scores
 from .pipeline import Evaluator, is_lost
@@ -186,9 +186,7 @@ def _by_words(result: CoverageResult) -> CoverageResult:
 
 
 def _unread(result: CoverageResult) -> str:
-    """Which scripts and languages of a result the local evaluator does not read; "" for none."""
-    if scripts := unread_scripts(" ".join(result.ref_points + result.ans_points)):
-        return f"the local evaluator does not read this script: {', '.join(scripts)}"
+    """Which language of a result the local evaluator does not read; "" for none."""
     for points in (result.ref_points, result.ans_points):
         if language := foreign_language(" ".join(points)):
             return f"the local evaluator reads English, and a text is in {language}"

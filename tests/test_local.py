@@ -15,7 +15,6 @@ from ems.local.words import (
     WordMatcher,
     _weight,
     foreign_language,
-    unread_scripts,
     word_overlap,
 )
 
@@ -146,9 +145,10 @@ def test_stems(word, stem):
     assert word_stem(word) == stem
 
 
-def test_scripts_that_are_not_read_are_named():
-    assert unread_scripts("Revenue rose. Α") == []  # one Greek letter
-    assert unread_scripts("Выручка выросла на 5%") == ["CYRILLIC"]
+def test_a_text_in_another_script_is_foreign():
+    assert foreign_language("Revenue rose. Α") == ""  # one Greek letter
+    assert foreign_language("Выручка выросла на 5%") == "another script"
+    assert foreign_language("") == ""
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from .tables import means_table, pairs_table, percent, shortened
 from .view import (
     LEGEND,
     LIMITS,
+    VALUE_FIELDS,
     AlignmentRow,
     ResultFields,
     alignment_rows,
@@ -40,7 +41,6 @@ from .view import (
 )
 
 TEMPLATES = Path(__file__).parent / "templates"
-VALUE_FIELDS = ("recall", "precision", "f1", "value")
 # Per cent of K-QA's claims called covered, in part and missing that physicians found in the answer.
 # The limits were chosen there and, for words, on FinanceBench's answers.
 RIGHT = {"pairs": (90, 60, 7), "judge": (89, 34, 2), "words": (88, 55, 19)}

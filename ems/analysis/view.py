@@ -17,6 +17,7 @@ from ..metrics import answer_scores, reference_scores
 from ..terminal import visible
 from ..types import WITHOUT_JUDGE, Scores, rendered
 
+VALUE_FIELDS = ("recall", "precision", "f1", "value")
 ResultFields = Mapping[str, Any]  # what `Result.to_dict` gives
 # What a score says of a point. "missing" is said of a reference point only, "not in the reference"
 # of an answer point only. "other figure" is said in place of "covered" and "in part" where words
@@ -178,7 +179,7 @@ def support_line(result: ResultFields, point: int | None) -> str:
 def value_lines(result: ResultFields) -> list[str]:
     """The values of an answer, a line each, and how many figures are shared; what is unscored."""
     lines = []
-    for name in ("recall", "precision", "f1", "value"):
+    for name in VALUE_FIELDS:
         if name in result:
             value = "no value" if result[name] is None else f"{result[name]:.3f}"
             lines.append(f"{name} = {value}")

@@ -13,8 +13,7 @@ half of it: half of the share of its figures that the other text lacks.
 from __future__ import annotations
 
 import hashlib
-import unicodedata
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import chain
@@ -210,21 +209,16 @@ _WORDS_OF = {language: frozenset(text.split()) for language, text in _FUNCTION_W
 _LANGUAGE_SAMPLE = 1500  # characters of a text by which its language is told
 
 
-def unread_scripts(text: str) -> list[str]:
-    """The scripts other than Latin that a tenth of a text is in, by their Unicode names.
-
-    The table of weights has none of their words.
-    """
-    letters = filter(str.isalpha, OTHER_SCRIPT.findall(text))
-    scripts = Counter(unicodedata.name(letter, "UNKNOWN").split()[0] for letter in letters)
-    return [script for script, count in scripts.items() if 10 * count >= len(text)]
-
-
 def foreign_language(text: str) -> str:
-    """The language of a text if it is surely one of `_FUNCTION_WORDS` and not English; else "".
+    """Which language a text is in if it is surely not English; "" for any other text.
 
-    A seventh of its words and five at least are that language's, twice as many as are English.
+    That is "another script" where a tenth of the text is not in Latin letters, or one of
+    `_FUNCTION_WORDS`: a seventh of the words and five at least are that language's, twice as many
+    as are English.
     """
+    letters = "".join(filter(str.isalpha, OTHER_SCRIPT.findall(text)))
+    if letters and 10 * len(letters) >= len(text):
+        return "another script"
     words = text[:_LANGUAGE_SAMPLE].lower().split()
     counts = {}
     for language, function_words in _WORDS_OF.items():
