@@ -24,7 +24,6 @@ class Request:
     max_tokens: int  # limit of the reply's length
     # The JSON schema that the reply should follow. The prompt describes it as well.
     schema: dict[str, Any] | None = None
-    sample: int = 0  # number of the repetition, when the same question is asked several times
     label: str = field(default="", compare=False)  # a name for people
     # The longest reply that could be read, for a dry run; None for an empty list by the schema.
     assumed: Callable[[], str] | None = field(default=None, compare=False)

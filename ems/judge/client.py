@@ -58,7 +58,7 @@ class LLMJudge:
     weights    revision of the model's weights, if known; a part of a reply's key, as decoding is.
     prices     money for a million tokens: {"prompt": 2.5, "cached": 1.25, "completion": 10}.
     spend_limit   money, 0 for no limit: no call goes out that may exceed it, with those under way.
-    sample     is added to that of each request: sample 1 asks all again, with another seed.
+    sample     number of the repetition: sample 1 asks all again, with a seed that is 1 higher.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class LLMJudge:
             "seed": seed,
             "weights": weights,
         }
-        self.endpoint = Endpoint(model, base_url, api_key, self.decoding)
+        self.endpoint = Endpoint(model, base_url, api_key, self.decoding, sample)
         self.spending = Spending(prices, spend_limit)
         self._pace = Pace(workers, timeout)
         self._lock = threading.Lock()  # of the pace and of what follows
@@ -144,7 +144,7 @@ class LLMJudge:
             prompt=encodable(request.prompt),
             schema=request.schema,
             max_tokens=request.max_tokens + self.thinking_tokens,
-            sample=request.sample + self.sample,
+            sample=self.sample,
         )
 
     def ask(self, requests: Sequence[Request], progress: str = "") -> list[Record]:
@@ -159,11 +159,8 @@ class LLMJudge:
         missing = {}
         for key, request in zip(keys, requests, strict=True):
             if key not in stored:
-                missing[key] = replace(
-                    request,
-                    max_tokens=request.max_tokens + self.thinking_tokens,
-                    sample=request.sample + self.sample,
-                )
+                max_tokens = request.max_tokens + self.thinking_tokens
+                missing[key] = replace(request, max_tokens=max_tokens)
         if self.mode == "plan":
             for key, request in missing.items():
                 self.spending.plan(key, request)
