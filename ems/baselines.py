@@ -1,19 +1,18 @@
-"""What EMS is compared with: RAGChecker, the judge alone, and BLEU, ROUGE and BERTScore.
+"""What EMS is compared with: RAGChecker, and the judge alone.
 
-BLEU, ROUGE and BERTScore are of whole answers here. `bleu` and `rouge` stand in `score`, which
-scores pairs of points with them.
+BLEU, ROUGE-L and BERTScore of whole answers are `bleu` and `rouge_l` in `score`, and `bertscore` of
+an encoder (`local.encoder`), as for pairs of points.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import isnan, nan
 
 from .extract import ask_lists, list_request, room
 from .judge import AnyJudge, JudgeStage, Request
-from .local.encoder import Encoder
 from .local.figures import compare_figures
 from .match import NUMBER_TOKENS, labels_request
 from .metrics import f1
@@ -21,26 +20,10 @@ from .pipeline import Evaluator
 from .prompts import Prompts, numbered, quoted, sanitized
 from .reading import read_score
 from .results import Figures, Result, ScoreResult
-from .score import BLEU_SIGNATURE, bleu, rouge
-from .types import Answer, Points, Signature, Triplet
+from .types import Answer, Points, Signature, Triplet, Triplets
 
-__all__ = [
-    "BLEU_SIGNATURE",
-    "Claims",
-    "JudgeAlone",
-    "RAGChecker",
-    "bertscore",
-    "bleu",
-    "claim_scores",
-    "rouge",
-]
 CLAIMS_PER_CALL = 30  # a lost reply loses no more labels than that
 Labels = tuple[str | None, ...]  # one of `match.LABELS` per claim; None = unscored
-
-
-def bertscore(references: Sequence[str], answers: Sequence[str], encoder: Encoder) -> list[float]:
-    """BERTScore F1 of each whole answer, cut at 512 tokens; `encoder.truncated` counts the cuts."""
-    return encoder.bertscore(references, answers)[2]
 
 
 def score_result(
@@ -72,37 +55,48 @@ def score_result(
 
 @dataclass(frozen=True)
 class Claims(Result):
-    """RAGChecker's view of one answer. Metrics are in [0, 1], or nan as `claim_scores` says."""
+    """RAGChecker's view of one answer. Metrics are as `with_claim_scores` says."""
 
     response_claims: Points | None  # None = the judge's list could not be read
     gt_answer_claims: Points | None
-    answer2response: Labels  # per response claim, what the reference says
-    response2answer: Labels  # per reference claim, what the response says
+    answer2response: Labels = ()  # per response claim, what the reference says
+    response2answer: Labels = ()  # per reference claim, what the response says
     recall: float = nan
     precision: float = nan
     f1: float = nan
     figures: Figures | None = None
 
 
-def claim_scores(
-    response_claims: Points | None,
-    gt_answer_claims: Points | None,
-    answer2response: Labels,
-    response2answer: Labels,
-) -> tuple[float, float, float]:
-    """RAGChecker's overall precision, recall and F1, each in [0, 1].
+def with_claim_scores(result: Claims) -> Claims:
+    """The result with RAGChecker's overall precision, recall and F1, and what is unscored.
 
     Precision is the share of response claims that the reference entails. Recall is the share of
     reference claims that the response entails. Both are shares of the labels that could be read. A
     response without claims has precision 0, and the recall of its labels, as upstream has it. A
     value is nan when the reference has no claims (upstream: 0), when the claims of a side could not
     be read, and when no label of its side could be.
+
+    `unscored` counts claims. Where the claims of a side could not be read, that side counts as one
+    claim, and all are unscored.
     """
-    if response_claims is None or not gt_answer_claims:
-        return nan, nan, nan
-    precision = _entailed(answer2response) if response_claims else 0.0
-    recall = _entailed(response2answer)
-    return precision, recall, f1(recall, precision)
+    sides = (result.response_claims, result.gt_answer_claims)
+    if None in sides:
+        unscored = sum(1 if claims is None else len(claims) for claims in sides)
+        reason = "the claims of a side could not be read"
+        return replace(result, unscored=unscored, reason=reason)
+    unscored = (result.answer2response + result.response2answer).count(None)
+    if not result.gt_answer_claims:
+        return replace(result, unscored=unscored, reason="the reference has no claims")
+    precision = _entailed(result.answer2response) if result.response_claims else 0.0
+    recall = _entailed(result.response2answer)
+    return replace(
+        result,
+        precision=precision,
+        recall=recall,
+        f1=f1(recall, precision),
+        unscored=unscored,
+        reason=f"{unscored} claims unscored" if unscored else "",
+    )
 
 
 def _entailed(labels: Labels) -> float:
@@ -122,7 +116,7 @@ class RAGChecker(Evaluator[Claims]):
         self.stage.signature = self.stage.prompts.signature("claims", "entail_all")
         super().__init__(ragchecker=self.stage)
 
-    def batch(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]) -> list[Claims]:
+    def batch(self, triplets: Triplets, answers: Sequence[Answer]) -> list[Claims]:
         """List the claims of both sides, those of equal texts once, and check them."""
         pairs = [(triplets[answer.triplet_id], answer) for answer in answers]
         texts = []  # each with its question
@@ -130,30 +124,33 @@ class RAGChecker(Evaluator[Claims]):
             texts.append((triplet.question, triplet.reference))
             texts.append((triplet.question, answer.answer))
         claims = self._claims(texts)
-        checks = []  # claims, and the text that they are checked against
-        for triplet, answer in pairs:
-            checks.append((claims[triplet.question, answer.answer], triplet.reference))
-            checks.append((claims[triplet.question, triplet.reference], answer.answer))
-        labels = iter(self._labels(checks))
         signature = self.signature
         results = []
+        checks = []  # claims, and the text that they are checked against
         for triplet, answer in pairs:
             response = claims[triplet.question, answer.answer]
             reference = claims[triplet.question, triplet.reference]
-            unscored = Claims(
+            checks.append((response, triplet.reference))
+            checks.append((reference, answer.answer))
+            result = Claims(
                 answer.triplet_id,
                 answer.model,
                 response_claims=response,
                 gt_answer_claims=reference,
-                answer2response=next(labels),
-                response2answer=next(labels),
                 question=triplet.question,
                 group=triplet.group,
                 signature=signature,
                 figures=compare_figures(triplet, answer.answer, reference or (), response or ()),
             )
-            results.append(_with_metrics(unscored))
-        return results
+            results.append(result)
+        labels = self._labels(checks)
+        scored = []
+        for result, by_reference, by_response in zip(
+            results, labels[::2], labels[1::2], strict=True
+        ):
+            checked = replace(result, answer2response=by_reference, response2answer=by_response)
+            scored.append(with_claim_scores(checked))
+        return scored
 
     def _claims(self, texts: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Points | None]:
         """The claims of each different (question, text); an empty text has none, without a call."""
@@ -187,7 +184,9 @@ class RAGChecker(Evaluator[Claims]):
             if not clean:
                 labels[i] += ["Neutral"] * len(claims or ())
                 continue
-            for part in _parts(claims or ()):
+            claims = claims or ()
+            for start in range(0, len(claims), CLAIMS_PER_CALL):
+                part = claims[start : start + CLAIMS_PER_CALL]
                 requests.append(self._check_request(part, clean))
                 places.append(i)
         values = self.stage.ask(requests, "check claims")
@@ -198,42 +197,6 @@ class RAGChecker(Evaluator[Claims]):
     def _check_request(self, claims: Points, text: str) -> Request:
         prompt = self.stage.prompts.fill("entail_all", text=text, claims=numbered(claims))
         return labels_request("entail", prompt, len(claims))
-
-
-def _parts(claims: Points) -> list[Points]:
-    """The claims in parts that are checked together."""
-    starts = range(0, len(claims), CLAIMS_PER_CALL)
-    return [claims[start : start + CLAIMS_PER_CALL] for start in starts]
-
-
-def _with_metrics(result: Claims) -> Claims:
-    """The result with its metrics, and with the number of claims that are unscored.
-
-    Where the claims of a side could not be read, that side counts as one claim, and all are
-    unscored.
-    """
-    sides = (result.response_claims, result.gt_answer_claims)
-    if None in sides:
-        unscored = sum(1 if claims is None else len(claims) for claims in sides)
-        reason = "the claims of a side could not be read"
-        return replace(result, unscored=unscored, reason=reason)
-    precision, recall, harmonic_mean = claim_scores(
-        *sides, result.answer2response, result.response2answer
-    )
-    unscored = (result.answer2response + result.response2answer).count(None)
-    reason = ""
-    if not result.gt_answer_claims:
-        reason = "the reference has no claims"
-    elif unscored:
-        reason = f"{unscored} claims unscored"
-    return replace(
-        result,
-        precision=precision,
-        recall=recall,
-        f1=harmonic_mean,
-        unscored=unscored,
-        reason=reason,
-    )
 
 
 class JudgeAlone(Evaluator[ScoreResult]):
@@ -249,9 +212,7 @@ class JudgeAlone(Evaluator[ScoreResult]):
         self.stage.signature = self.stage.prompts.signature("judge_alone")
         super().__init__(judge_alone=self.stage)
 
-    def batch(
-        self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]
-    ) -> list[ScoreResult]:
+    def batch(self, triplets: Triplets, answers: Sequence[Answer]) -> list[ScoreResult]:
         """One value per answer."""
         pairs = [(triplets[answer.triplet_id], answer) for answer in answers]
         values = [0.0 if triplet.reference.strip() else nan for triplet, _ in pairs]

@@ -7,15 +7,14 @@ and numbers and asks nobody. Coverage(LLM) asks a judge twice for each answer.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from types import SimpleNamespace
 
 from .extract import Extractor
 from .judge import AnyJudge, JudgeStage, Request
-from .local.terms import foreign_language, unread_scripts
-from .local.words import SIGNATURE, word_overlap
+from .local.words import SIGNATURE, foreign_language, word_overlap
 from .match import NUMBER_TOKENS
 from .metrics import coverage_scores
 from .pipeline import Evaluator, is_lost
@@ -23,7 +22,7 @@ from .prompts import Prompts, numbered, sanitized
 from .reading import read_numbers, read_rows, read_score
 from .results import CoverageResult, EMSResult
 from .score import SCORES_SCHEMA, scale
-from .types import Answer, Points, Scores, Triplet
+from .types import Answer, Points, Scores, Triplet, Triplets
 
 COVERAGE_SCHEMA = SCORES_SCHEMA | {
     "properties": dict.fromkeys(("scores", "contradicted"), SCORES_SCHEMA["properties"]["scores"]),
@@ -63,9 +62,7 @@ class Coverage(Evaluator[CoverageResult]):
         by_words = SimpleNamespace(signature=SIGNATURE)
         super().__init__(extract=extractor, coverage=self.stage or by_words)
 
-    def batch(
-        self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]
-    ) -> list[CoverageResult]:
+    def batch(self, triplets: Triplets, answers: Sequence[Answer]) -> list[CoverageResult]:
         """Extract the points of both sides, and score them."""
         results = self.points_of(self.extractor, triplets, answers)
         return self.of_results(results, triplets.values(), answers)
@@ -189,9 +186,7 @@ def _by_words(result: CoverageResult) -> CoverageResult:
 
 
 def _unread(result: CoverageResult) -> str:
-    """Which scripts and languages of a result the local evaluator does not read; "" for none."""
-    if scripts := unread_scripts(" ".join(result.ref_points + result.ans_points)):
-        return f"the local evaluator does not read this script: {', '.join(scripts)}"
+    """Which language of a result the local evaluator does not read; "" for none."""
     for points in (result.ref_points, result.ans_points):
         if language := foreign_language(" ".join(points)):
             return f"the local evaluator reads English, and a text is in {language}"

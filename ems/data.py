@@ -12,7 +12,7 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from functools import cache
 from heapq import heappop, heappush
 from itertools import chain
@@ -179,8 +179,7 @@ def records(source: Rows, kind: type[Any]) -> Iterator[Any]:
         yield record
     if not seen:
         name = source if isinstance(source, str | Path) else "the list"
-        needed = [f.name for f in fields(kind) if f.default is MISSING and f.name != "group"]
-        raise InputError(f"{name} has no rows; each needs {', '.join(needed)}")
+        raise InputError(f"{name} has no rows")
 
 
 def _rows(source: Rows) -> Iterator[tuple[str, Any]]:

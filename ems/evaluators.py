@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, overload
 
@@ -22,7 +22,7 @@ from .prompts import Prompts
 from .results import CoverageResult, ScoreResult
 from .score import LLMScorer, Scorer, bert_scorer, bleu_scorer, rouge_scorer
 from .terminal import did_you_mean
-from .types import Answer, InputError, Triplet
+from .types import Answer, InputError, Triplets
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,6 @@ def _local(options: Options) -> Coverage:
 class NamedScorer:
     """A row of `SCORERS`."""
 
-    makes: str  # the metric, as tables name it
     about: str  # a line for the help
     build: Callable[[Options], Evaluator[Any]]
     takes: tuple[str, ...]  # the options that it has a use for; others are refused
@@ -93,53 +92,45 @@ _EMS_OPTIONS = ("extractor", "matcher", "joint", "prompts")
 
 SCORERS = {
     "llm": NamedScorer(
-        makes="EMS(LLM)",
         about="the paper's extract, match and score",
         build=_llm,
         takes=(*_EMS_OPTIONS, "max_score"),
         needs_judge=True,
     ),
     "rouge": NamedScorer(
-        makes="EMS(ROUGE)",
         about="EMS with ROUGE-L for matched pairs",
         build=lambda options: _ems(options, rouge_scorer()),
         takes=_EMS_OPTIONS,
     ),
     "bertscore": NamedScorer(
-        makes="EMS(BERTScore)",
         about="EMS with BERTScore for matched pairs",
         build=_bertscore,
         takes=(*_EMS_OPTIONS, "encoder"),
     ),
     "bleu": NamedScorer(
-        makes="EMS(BLEU)",
         about="EMS with BLEU for matched pairs",
         build=lambda options: _ems(options, bleu_scorer()),
         takes=_EMS_OPTIONS,
     ),
     "coverage": NamedScorer(
-        makes="Coverage(LLM)",
         about="the judge scores each point against the whole other text",
         build=_coverage,
         takes=("extractor", "prompts", "max_score"),
         needs_judge=True,
     ),
     "judge": NamedScorer(
-        makes="Judge alone",
         about="the judge gives one number to the whole answer",
         build=lambda options: JudgeAlone(options.judge, options.prompts),
         takes=("prompts",),
         needs_judge=True,
     ),
     "ragchecker": NamedScorer(
-        makes="RAGChecker",
         about="the judge checks the claims of both sides",
         build=lambda options: RAGChecker(options.judge, options.prompts),
         takes=("prompts",),
         needs_judge=True,
     ),
     "local": NamedScorer(
-        makes="Coverage(local)",
         about="coverage by words and numbers, which asks no judge",
         build=_local,
         takes=("extractor",),
@@ -247,9 +238,7 @@ class OwnMetric(Evaluator[ScoreResult]):
         self.metric = as_stage(metric, "metric")
         super().__init__(metric=self.metric)
 
-    def batch(
-        self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]
-    ) -> list[ScoreResult]:
+    def batch(self, triplets: Triplets, answers: Sequence[Answer]) -> list[ScoreResult]:
         """One value per answer."""
         references = [triplets[answer.triplet_id].reference for answer in answers]
         values = self.metric(references, [answer.answer for answer in answers])

@@ -1,19 +1,15 @@
-"""Reading and writing files: texts, JSON lines, YAML and tables."""
+"""Reading and writing files: texts, JSON lines and YAML."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .types import InputError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def read_lines(path: str | Path, newline: str = "\n") -> Iterator[str]:
@@ -84,25 +80,7 @@ def write_file(path: str | Path, chunks: Iterable[str]) -> Path:
     return path
 
 
-def write_json(path: str | Path, data: Any) -> Path:
-    """Write one JSON document for people to read."""
-    return write_file(path, [json.dumps(data, indent=1, ensure_ascii=False) + "\n"])
-
-
 def write_jsonl(path: str | Path, rows: Iterable[dict[str, Any]]) -> Path:
     """Write dictionaries as JSON lines. ValueError for nan and infinity."""
     lines = (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
     return write_file(path, lines)
-
-
-def write_csv(path: str | Path, frame: pd.DataFrame) -> Path:
-    """Write a table without its index; in a text a carriage return becomes a newline.
-
-    Some versions of Python write a carriage return without quotes, and readers end the row there.
-    """
-    table = frame.map(_without_carriage_returns)
-    return write_file(path, [table.to_csv(index=False, lineterminator="\n")])
-
-
-def _without_carriage_returns(cell: Any) -> Any:
-    return re.sub("\r\n?", "\n", cell) if isinstance(cell, str) else cell

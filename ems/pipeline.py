@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import asdict, replace
 from itertools import islice
@@ -19,7 +19,7 @@ from .metrics import check_alignment, ems_scores, reference_scores
 from .results import CoverageResult, EMSResult, Result
 from .score import PointPair, Scorer
 from .terminal import first_few, progress_bar
-from .types import Answer, InputError, Match, Points, Scores, Signature, Triplet, rendered
+from .types import Answer, InputError, Match, Points, Scores, Signature, Triplet, Triplets, rendered
 
 AnyResult = TypeVar("AnyResult", bound=Result)
 AT_ONCE = 512  # answers in a batch: enough requests to keep a judge's workers busy
@@ -36,7 +36,7 @@ class Evaluator(Generic[AnyResult]):
     def __init__(self, **stages: Any):
         self.stages = stages  # by the name that the signature gives them
 
-    def batch(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]) -> list[AnyResult]:
+    def batch(self, triplets: Triplets, answers: Sequence[Answer]) -> list[AnyResult]:
         """One result per answer, in order; `triplets` has, by id, those of the answers."""
         raise NotImplementedError
 
@@ -103,9 +103,7 @@ class Evaluator(Generic[AnyResult]):
         if missing:
             raise MissingReplies(missing)
 
-    def _results(
-        self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]
-    ) -> Sequence[AnyResult]:
+    def _results(self, triplets: Triplets, answers: Sequence[Answer]) -> Sequence[AnyResult]:
         """As `batch`; in portions, where all stages ask one live judge that has several workers."""
         judges = [getattr(stage, "judge", None) for stage in self.stages.values()]
         judge: Any = judges[0] if judges else None
@@ -115,7 +113,7 @@ class Evaluator(Generic[AnyResult]):
         return self.batch(triplets, answers)
 
     def _in_portions(
-        self, judge: Any, triplets: Mapping[str, Triplet], answers: Sequence[Answer]
+        self, judge: Any, triplets: Triplets, answers: Sequence[Answer]
     ) -> list[AnyResult]:
         """As `batch`, from portions of the answers that threads evaluate at once.
 
@@ -137,7 +135,7 @@ class Evaluator(Generic[AnyResult]):
         return results
 
     def points_of(
-        self, extractor: Extractor, triplets: Mapping[str, Triplet], answers: Sequence[Answer]
+        self, extractor: Extractor, triplets: Triplets, answers: Sequence[Answer]
     ) -> list[EMSResult]:
         """Stage 1: results with the points of both sides, and nothing matched.
 
@@ -168,7 +166,7 @@ class EMS(Evaluator[EMSResult]):
         self.matcher = matcher
         self.scorer = scorer
 
-    def batch(self, triplets: Mapping[str, Triplet], answers: Sequence[Answer]) -> list[EMSResult]:
+    def batch(self, triplets: Triplets, answers: Sequence[Answer]) -> list[EMSResult]:
         """Extract, match and score."""
         return self.scored(self._matched(self.points_of(self.extractor, triplets, answers)))
 
@@ -245,10 +243,11 @@ def _matched_pairs(result: EMSResult) -> list[PointPair]:
 
 def _scores_by_point(match: Match, values: Sequence[float | None]) -> Scores:
     """The scores of the matched pairs, in order, as scores of the reference points (eq. 5)."""
-    scores: list[float | None] = [None] * len(match)
-    matched = [i for i, index in enumerate(match) if index not in (None, -1)]
-    for i, value in zip(matched, values, strict=True):
-        scores[i] = value
+    remaining = iter(values)
+    scores = []
+    for index in match:
+        is_matched = index not in (None, -1)
+        scores.append(next(remaining) if is_matched else None)
     return reference_scores(match, scores)
 
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from itertools import chain, islice
 from types import SimpleNamespace
 from typing import Any, Protocol
 
 from .judge import AnyJudge, JudgeStage, Request, reply_schema
 from .match import NUMBER_TOKENS, rows_request
+from .metrics import f1
 from .prompts import Prompts, quoted
 from .reading import read_score
 from .types import InputError
 
 SCORES_SCHEMA = reply_schema("scores", {"type": "integer"})
 BLEU_SIGNATURE = "bleu:nltk sentence,4-gram,smoothing=method1,words=lower"
-ROUGE_KINDS = ("rouge1", "rouge2", "rougeL")
 PointPair = tuple[str, str]  # a reference point and the answer point that it is matched with
 
 
@@ -116,7 +116,7 @@ def rouge_scorer() -> PairScorer:
     """ROUGE-L F1 of two points, in [0, 1]; the paper does not name the kind of ROUGE."""
 
     def score(refs: list[str], answers: list[str]) -> list[float]:
-        return [f1 for _, _, f1 in rouge(refs, answers, ["rougeL"])["rougeL"]]
+        return [value for _, _, value in rouge_l(refs, answers)]
 
     return PairScorer("rouge:rougeL,stemmed", score)
 
@@ -130,7 +130,7 @@ def bert_scorer(encoder: Any) -> PairScorer:
     """BERTScore F1 of two points, clipped to [0, 1]; the encoder cuts texts at 512 tokens."""
 
     def score(refs: list[str], answers: list[str]) -> list[float]:
-        return [min(1.0, max(0.0, f1)) for f1 in encoder.bertscore(refs, answers)[2]]
+        return [min(1.0, max(0.0, value)) for value in encoder.bertscore(refs, answers)]
 
     return PairScorer(f"bertscore:{encoder.signature}", score)
 
@@ -156,32 +156,34 @@ def bleu(references: Sequence[str], answers: Sequence[str]) -> list[float]:
     return values
 
 
-def rouge(
-    references: Sequence[str], answers: Sequence[str], kinds: Sequence[str] = ROUGE_KINDS
-) -> dict[str, list[tuple[float, float, float]]]:
-    """ROUGE (precision, recall, F1) of each answer by kind, in [0, 1], stemmed; 0 without words.
+def rouge_l(references: Sequence[str], answers: Sequence[str]) -> list[tuple[float, float, float]]:
+    """ROUGE-L (precision, recall, F1) of each answer, in [0, 1], stemmed; 0 without words.
 
     The definition and the values are those of rouge-score. Its longest common subsequence is a
     loop in Python; rapidfuzz computes it here.
     """
-    from nltk.stem.porter import PorterStemmer
     from rapidfuzz.distance import LCSseq
-    from rouge_score.rouge_scorer import RougeScorer
-    from rouge_score.scoring import fmeasure
-    from rouge_score.tokenize import tokenize
 
-    stemmer = SimpleNamespace(stem=lru_cache(1 << 16)(PorterStemmer().stem))  # each word once
-    words = partial(tokenize, stemmer=stemmer)
-    ngrams = RougeScorer(sorted({*kinds} - {"rougeL"}), tokenizer=SimpleNamespace(tokenize=words))
-    scored: dict[str, list[tuple[float, float, float]]] = {kind: [] for kind in kinds}
+    values = []
     for reference, answer in zip(references, answers, strict=True):
-        ref = words(reference)
-        ans = words(answer)
+        ref = stemmed_words(reference)
+        ans = stemmed_words(answer)
         length = LCSseq.similarity(ref, ans)
         precision = length / max(1, len(ans))
         recall = length / max(1, len(ref))
-        scores = ngrams.score(reference, answer)
-        scores["rougeL"] = precision, recall, fmeasure(precision, recall)
-        for kind in kinds:
-            scored[kind].append(scores[kind])
-    return scored
+        values.append((precision, recall, f1(recall, precision)))
+    return values
+
+
+def stemmed_words(text: str) -> list[str]:
+    """The words of a text as rouge-score compares them."""
+    from rouge_score.tokenize import tokenize
+
+    return tokenize(text, _stemmer())
+
+
+@cache
+def _stemmer() -> Any:
+    from nltk.stem.porter import PorterStemmer
+
+    return SimpleNamespace(stem=lru_cache(1 << 16)(PorterStemmer().stem))  # each word once

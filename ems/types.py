@@ -53,6 +53,9 @@ class Triplet:
         return self.reference or "\n".join(point.text for point in self.points)
 
 
+Triplets = Mapping[str, Triplet]  # by id
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A model's answer to one triplet. `answer` may be empty: that is a refusal, and scores 0."""

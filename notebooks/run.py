@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import ems
 from ems import InputError
-from ems.io import parse_yaml, read_text, write_json
+from ems.io import parse_yaml, read_text, write_file
 from ems.judge.cost import Usage, plan_text
 from ems.judge.store import utc
 from ems.terminal import did_you_mean, notify
@@ -193,7 +193,7 @@ def run_profile(
     finally:
         files = [p for p in sorted(folder.rglob("*")) if p.suffix in PRODUCTS]
         manifest["files_sha256"] = {str(p.relative_to(folder)): _hash(p) for p in files}
-        write_json(path, manifest)
+        write_file(path, [json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"])
     if profile == "default" and not only and not given:
         shutil.copytree(folder / "figures", root / "figures", dirs_exist_ok=True)
     notify(f"done: tables in {folder}, its figures/ and notebooks/ beside them")

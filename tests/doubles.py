@@ -19,9 +19,9 @@ from ems.types import InputError
 ROOT = Path(__file__).parent.parent
 
 
-def ask(n: int, task: str = "match", **other: object) -> list[Request]:
+def ask(n: int, task: str = "match", max_tokens: int = 16, **other: object) -> list[Request]:
     """Requests with the prompts "question 0", "question 1", and so on."""
-    return [Request(task, f"question {i}", 16, **other) for i in range(n)]
+    return [Request(task, f"question {i}", max_tokens, **other) for i in range(n)]
 
 
 def echo(body: dict) -> str:

@@ -29,11 +29,11 @@ from study import ROOT, rescored, values_frame
 
 import ems
 from ems.analysis.frames import TABLE1_PARTS
-from ems.baselines import BLEU_SIGNATURE, JudgeAlone, RAGChecker, bertscore, bleu, rouge
+from ems.baselines import JudgeAlone, RAGChecker
 from ems.coverage import Coverage
 from ems.evaluators import build
 from ems.local.encoder import Encoder
-from ems.score import bert_scorer, rouge_scorer
+from ems.score import BLEU_SIGNATURE, bert_scorer, bleu, rouge_l, rouge_scorer
 
 FILE = ROOT / "tests" / "frozen.json"
 DATA = ROOT / "data" / "q3-2024"
@@ -103,9 +103,9 @@ def frame_of(metric: str) -> pd.DataFrame:
     if metric == "BLEU":
         return text_frame(metric, "Score", bleu(*texts), {"bleu": BLEU_SIGNATURE})
     if metric == "BERTScore":
-        return text_frame(metric, "Score", bertscore(*texts, encoder()), {"encoder": "MiniLM"})
+        return text_frame(metric, "Score", encoder().bertscore(*texts), {"encoder": "MiniLM"})
     if metric == "ROUGE":
-        columns = zip(*rouge(*texts, ["rougeL"])["rougeL"], strict=True)
+        columns = zip(*rouge_l(*texts), strict=True)
         frames = []
         for part, column in zip(("Precision", "Recall", "F1"), columns, strict=True):
             frames.append(text_frame(metric, part, column, {"rouge": "rougeL"}))

@@ -185,7 +185,7 @@ def test_promptfoo_has_a_component_for_each_reference_point(server, monkeypatch)
     assert (result["pass"], result["score"]) == (True, 0.5)
     assert result["namedScores"] == {"recall": 0.5, "precision": 0.5, "f1": 0.5}
     assert [(one["pass"], one["score"], one["reason"]) for one in result["componentResults"]] == [
-        (True, 1.0, "covered: Revenue rose 6%."),
+        (True, 1.0, "covered: Revenue rose 6%. | Revenue rose 6%."),
         (False, 0.0, "missing: Margin was 46%."),
     ]
     assert not graded(judge="m", scorer="coverage", threshold=0.6)["pass"]

@@ -8,7 +8,7 @@ from math import isnan
 import pytest
 from doubles import ScriptedJudge
 
-from ems.baselines import CLAIMS_PER_CALL, JudgeAlone, RAGChecker, claim_scores
+from ems.baselines import CLAIMS_PER_CALL, Claims, JudgeAlone, RAGChecker, with_claim_scores
 from ems.judge.client import LLMJudge
 from ems.pipeline import AT_ONCE
 from ems.types import Answer, Triplet
@@ -42,9 +42,13 @@ def test_ragchecker_arithmetic_by_hand(
     own, reference, own_labels, reference_labels, precision, recall, f1
 ):
     expected = [float("nan") if value is None else value for value in (precision, recall, f1)]
-    assert claim_scores(own, reference, own_labels, reference_labels) == pytest.approx(
-        expected, nan_ok=True
-    )
+    scores = scores_of(own, reference, own_labels, reference_labels)
+    assert scores == pytest.approx(expected, nan_ok=True)
+
+
+def scores_of(*claims_and_labels):
+    result = with_claim_scores(Claims("t", "m", *claims_and_labels))
+    return result.precision, result.recall, result.f1
 
 
 def as_claims(listed):
@@ -60,7 +64,7 @@ def test_ragchecker_s_worked_example_to_the_printed_digit(mirror):
     names = ("precision", "recall", "f1")
     scored = []
     for result in printed["results"]:
-        scores = claim_scores(
+        scores = scores_of(
             as_claims(result["response_claims"]),
             as_claims(result["gt_answer_claims"]),
             tuple(result["answer2response"]),

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import ems.local.encoder as module
-from ems.baselines import bertscore
 from ems.io import parse_jsonl, read_lines
 from ems.local.encoder import Encoder
 from ems.types import InputError
@@ -31,12 +30,12 @@ def encoder():
 @pytest.mark.slow
 def test_a_copy_scores_one_an_empty_text_zero_and_a_paraphrase_more_than_another_text(encoder):
     answers = [REFERENCE, "Revenue from cloud rose by 35%.", "The weather is nice.", "", " \n"]
-    same, near, far, *empty = bertscore([REFERENCE] * 5, answers, encoder)
+    same, near, far, *empty = encoder.bertscore([REFERENCE] * 5, answers)
     assert isclose(same, 1.0, abs_tol=1e-5)
     assert same > near > far > 0
     assert empty == [0.0, 0.0]
-    assert bertscore(["  "], ["a"], encoder) == [0.0]
-    assert encoder.bertscore([], []) == ([], [], [])
+    assert encoder.bertscore(["  "], ["a"]) == [0.0]
+    assert encoder.bertscore([], []) == []
 
 
 @pytest.mark.slow
@@ -52,18 +51,17 @@ def test_values_are_those_of_bert_score_for_each_pair_alone(encoder, monkeypatch
         " Costs fell. ",
         "Nothing.",
     ]
-    columns = encoder.bertscore(references, answers)
-    for i, (reference, answer) in enumerate(zip(references, answers, strict=True)):
-        official = encoder._scorer.score([answer], [reference])
-        ours = [column[i] for column in columns]
-        assert ours == pytest.approx([value.item() for value in official], abs=2e-6)
+    scores = encoder.bertscore(references, answers)
+    for reference, answer, score in zip(references, answers, scores, strict=True):
+        _, _, official = encoder._scorer.score([answer], [reference])
+        assert score == pytest.approx(official.item(), abs=2e-6)
 
 
 @pytest.mark.slow
 def test_texts_beyond_512_tokens_are_cut_and_counted_for_each_pair(encoder):
     before = encoder.truncated
     long, more = "word " * 600, "word " * 600 + "and an ending that nobody reads"
-    scores = bertscore(["short text", "short text", long], [long, more, "word"], encoder)
+    scores = encoder.bertscore(["short text", "short text", long], [long, more, "word"])
     assert encoder.truncated == before + 3
     assert scores[0] == scores[1]
 
@@ -82,7 +80,7 @@ def test_texts_are_cut_at_512_tokens_where_the_tokenizer_has_no_limit(encoder, t
         (tmp_path / name).write_text(json.dumps(settings))
     endless = Encoder(str(tmp_path), layers=6)
     texts = ["word " * 600], ["a word or two"]
-    assert bertscore(*texts, endless) == bertscore(*texts, encoder)
+    assert endless.bertscore(*texts) == encoder.bertscore(*texts)
     assert endless.truncated == 1
 
 
@@ -110,9 +108,7 @@ def test_values_are_the_same_to_five_decimals_with_other_threads_and_instruction
         check=True,
         env={**os.environ, **plain_processor},
     )
-    columns = zip(encoder.bertscore(*pairs), json.loads(process.stdout), strict=True)
-    for column, other in columns:
-        assert list(column) == pytest.approx(other, abs=1e-5)
+    assert encoder.bertscore(*pairs) == pytest.approx(json.loads(process.stdout), abs=1e-5)
 
 
 def test_an_encoder_is_signed_with_its_weights_and_its_layer(tmp_path):

@@ -173,19 +173,19 @@ def test_what_ends_the_asking_of_one_thread_ends_that_of_all():
     def fault(number, body):
         if "question 7" in str(body):
             return error(401, "no such key")
-        return Fault(delay=0.5 if body["seed"] == SEED + 7 else 0.05)  # the second thread is slow
+        return Fault(delay=0.5 if body["max_tokens"] == 7 else 0.05)  # the second thread is slow
 
     with Loopback(echo, faults=fault) as server:
         judge = judge_of(server, workers=4, seed=SEED)
         with judge.asking(), ThreadPoolExecutor(2) as threads:
-            asking = [threads.submit(judge.ask, ask(n, f"t{n}", sample=n)) for n in (8, 7)]
+            asking = [threads.submit(judge.ask, ask(n, f"t{n}", max_tokens=n)) for n in (8, 7)]
             asking.append(threads.submit(judge.ask, ask(7, "later")))
         for future in asking:
             with pytest.raises(JudgeUnavailable, match="no such key"):
                 future.result()
         assert len(judge.store.records()) < 8 + 7
         server.faults = ()
-        assert texts(judge.ask(ask(8, "t8", sample=8))) == expected(8)  # it can be used again
+        assert texts(judge.ask(ask(8, "t8", max_tokens=8))) == expected(8)  # it can be used again
 
 
 def test_another_thread_can_stop_the_asking():

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ems.local.figures import compare_figures, numbers_alone
-from ems.local.terms import numbers_in, printed_numbers
+from ems.local.figures import Number, compare_figures, numbers_alone, printed_numbers, read_terms
 from ems.local.words import FIGURE_LOSS, NUMBER_WEIGHT, UNKNOWN_WEIGHT, word_overlap
 from ems.types import GivenPoint, Triplet
 
@@ -17,6 +16,10 @@ def compared(ref, ans, question="", context=None):
     """The figures of texts whose points are given, one a line."""
     triplet = Triplet("t", "g", question, "\n".join(ref), context)
     return compare_figures(triplet, "\n".join(ans), tuple(ref), tuple(ans))
+
+
+def numbers_in(text):
+    return [number for *_, number in printed_numbers(text)]
 
 
 def marked(points, places):
@@ -168,7 +171,7 @@ def test_counts_say_how_many_figures_are_lacking(ref, ans, question):
 
 @given(st.text(alphabet="abKst 19.,-'’[]$€%Mn\n_–売上", max_size=30))
 def test_figures_are_the_numbers_of_the_local_evaluator(text):
-    assert [number for *_, number in printed_numbers(text)] == numbers_in(text)
+    assert numbers_in(text) == [term for term in read_terms(text) if isinstance(term, Number)]
 
 
 @given(st.text(alphabet="ab 19.,'[]$%Mn\n", max_size=30))

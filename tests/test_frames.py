@@ -5,13 +5,12 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from study import read_frames, values_frame
+from study import read_frames, values_frame, write_csv
 from test_data import CLAIMS, COVERAGE, EMS, LOST, SCORE
 
 from ems.analysis.frames import COLUMNS, by_size, in_order, metric_of, to_frame
 from ems.analysis.stats import summarise
 from ems.baselines import Claims
-from ems.io import write_csv
 from ems.local.figures import FIGURES_RULE
 from ems.results import CoverageResult, Figures, SideFigures
 from ems.types import Answer, InputError, Triplet
@@ -172,6 +171,15 @@ def test_values_of_whole_answers():
     pd.testing.assert_frame_equal(frame, pd.DataFrame(expected, columns=COLUMNS))
     with pytest.raises(ValueError, match="zip"):
         values_frame(answers, [0.25], "BLEU", "Score", {})
+
+
+def test_texts_come_back_from_a_table_as_they_were(tmp_path):
+    cells = ["@cf/meta/llama", "-x", "=1", "a\rb", "", "1.10", "a\nb", 'a"b,c']
+    frame = pd.DataFrame({"model": cells, "value": [-0.5] * len(cells)})
+    back = read_frames(write_csv(tmp_path / "t.csv", frame))
+    assert list(back["model"]) == [cell.replace("\r", "\n") for cell in cells]
+    assert list(back["value"]) == [-0.5] * len(cells)
+    assert list(frame["model"]) == cells  # the caller's table is as it was
 
 
 def test_names_are_read_back_as_text(tmp_path):

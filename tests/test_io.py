@@ -4,10 +4,8 @@ import math
 import os
 import threading
 
-import pandas as pd
 import pytest
 from doubles import refused
-from study import read_frames
 
 from ems import io, terminal
 from ems.types import InputError
@@ -105,15 +103,6 @@ def test_a_link_and_a_pipe_stay_what_they_are(tmp_path):
     reader.join(10)
     assert read == ["onetwo"]
     assert pipe.is_fifo()
-
-
-def test_texts_come_back_from_a_table_as_they_were(tmp_path):
-    cells = ["@cf/meta/llama", "-x", "=1", "a\rb", "", "1.10", "a\nb", 'a"b,c']
-    frame = pd.DataFrame({"model": cells, "value": [-0.5] * len(cells)})
-    back = read_frames(io.write_csv(tmp_path / "t.csv", frame))
-    assert list(back["model"]) == [cell.replace("\r", "\n") for cell in cells]
-    assert list(back["value"]) == [-0.5] * len(cells)
-    assert list(frame["model"]) == cells  # the caller's table is as it was
 
 
 def test_progress_is_drawn_for_who_watches(monkeypatch):

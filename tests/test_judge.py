@@ -33,8 +33,8 @@ def test_reply_keys_are_frozen():
     assert LLMJudge("m").key(Request("match", "p", 16)) == (
         "c4165b6d46702e9747f8b929b4143cf0463f4356a3d26419f0a1493a79fee1bb"
     )
-    other = LLMJudge("m", weights="3f9a", temperature=None, seed=None, top_p=0.5)
-    assert other.key(Request("match", "q", 256, SCHEMA, sample=2)) == (
+    other = LLMJudge("m", weights="3f9a", temperature=None, seed=None, top_p=0.5, sample=2)
+    assert other.key(Request("match", "q", 256, SCHEMA)) == (
         "50b1a2b82a904592bdb71762540cf39cdba11be20a89702f204651917f3b123b"
     )
     assert LLMJudge("m", thinking_tokens=1000).key(Request("match", "naïve", 16)) == (
@@ -75,7 +75,7 @@ def test_key_ignores_what_cannot_change_the_reply():
 
 def test_body_that_is_sent():
     with Loopback() as server:
-        judge_of(server, top_p=0.5, sample=1).ask([Request("t", "p", 16, SCHEMA, sample=2)])
+        judge_of(server, top_p=0.5, sample=3).ask([Request("t", "p", 16, SCHEMA)])
         judge_of(server, seed=None, temperature=None, thinking_tokens=5).ask(
             [Request("t", "a\ud800", 16)]
         )
@@ -90,7 +90,7 @@ def test_body_that_is_sent():
             "max_tokens": 16,
             "temperature": 0.0,
             "top_p": 0.5,
-            "seed": 7 + 2 + 1,
+            "seed": 7 + 3,
             "response_format": form,
         },
         {"model": "m", "messages": [{"role": "user", "content": "a?"}], "max_tokens": 16 + 5},
@@ -113,7 +113,7 @@ def test_workers_bound_the_calls_under_way_over_all_threads_also_inside_an_event
     with Loopback(echo, latency=0.05) as server:
         judge = judge_of(server, workers=4)
         with ThreadPoolExecutor(3) as threads:
-            got = list(threads.map(judge.ask, [ask(8, sample=i) for i in range(3)]))
+            got = list(threads.map(judge.ask, [ask(8, max_tokens=i) for i in range(3)]))
         assert [texts(records) for records in got] == [[f"re: question {i}" for i in range(8)]] * 3
         assert (server.count, server.peak) == (24, 4)
 
@@ -238,7 +238,7 @@ def test_the_key_appears_nowhere(tmp_path, monkeypatch, caplog, capsys):
         assert records[0].text == "your key is ***."
         server.faults = lambda n, body: error(401, f"no such key: {SECRET}")
         with pytest.raises(JudgeUnavailable, match=r"no such key: \*\*\*") as raised:
-            judge.ask(ask(1, "more", sample=1))
+            judge.ask(ask(1, "more", max_tokens=1))
     store.export(tmp_path / "r.jsonl")
     with pytest.raises(MissingReplies):
         LLMJudge("m", store=store, mode="replay").ask(ask(9))

@@ -6,14 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ems.local.figures import printed_numbers, word_stem
 from ems.local.sentences import SentenceExtractor, remove_summaries
-from ems.local.terms import foreign_language, numbers_in, unread_scripts, word_stem
 from ems.local.words import (
     NUMBER_WEIGHT,
     QUESTION_SHARE,
     UNKNOWN_WEIGHT,
     WordMatcher,
     _weight,
+    foreign_language,
     word_overlap,
 )
 
@@ -105,7 +106,7 @@ def weight(word):
     ],
 )
 def test_numbers_as_they_are_printed(text, values):
-    assert [number.value for number in numbers_in(text)] == pytest.approx(values)
+    assert [number.value for *_, number in printed_numbers(text)] == pytest.approx(values)
 
 
 @pytest.mark.parametrize(
@@ -144,9 +145,10 @@ def test_stems(word, stem):
     assert word_stem(word) == stem
 
 
-def test_scripts_that_are_not_read_are_named():
-    assert unread_scripts("Revenue rose. Α") == []  # one Greek letter
-    assert unread_scripts("Выручка выросла на 5%") == ["CYRILLIC"]
+def test_a_text_in_another_script_is_foreign():
+    assert foreign_language("Revenue rose. Α") == ""  # one Greek letter
+    assert foreign_language("Выручка выросла на 5%") == "another script"
+    assert foreign_language("") == ""
 
 
 @pytest.mark.parametrize(

@@ -141,8 +141,8 @@ def test_the_first_reply_stays(tmp_path):
     store = Replies(path)
     assert store.put(record(1, "first")).text == "first"
     assert store.put(record(1, "second")).text == "first"
-    assert Replies(path).get(key(1)).text == "first"
-    assert store.get(key(2)) is None
+    assert Replies(path).get([key(1)])[key(1)].text == "first"
+    assert store.get([key(2)]) == {}
     assert len(store.records()) == 1
 
 
@@ -160,7 +160,7 @@ def test_every_field_comes_back(tmp_path):
         prompt="say\nit",
     )
     store = filled(full, path=tmp_path / "r.sqlite")
-    back = store.get(key(1))
+    back = store.get([key(1)])[key(1)]
     assert back.text == "naïve\0 ? 数"  # a lone surrogate cannot be written as UTF-8
     assert [getattr(back, f) for f in Record.__slots__ if f != "text"] == [
         getattr(full, f) for f in Record.__slots__ if f != "text"
@@ -237,9 +237,9 @@ def test_not_a_store(tmp_path, make, name):
 def test_a_damaged_row_is_one_clear_line(tmp_path):
     store = filled(record(0), record(1), path=tmp_path / "r.sqlite")
     store._db.execute("UPDATE replies SET data = x'00ff' WHERE key = ?", [key(1)])
-    assert store.get(key(0)).text == "yes"
+    assert store.get([key(0)])[key(0)].text == "yes"
     with refused(f"the reply {key(1)} is damaged", "delete this row"):
-        store.get(key(1))
+        store.get([key(1)])
 
 
 # --- recordings ---
@@ -251,7 +251,7 @@ def test_export_and_import(tmp_path):
     assert other.import_file(tmp_path / "r.jsonl") == {"imported": 2, "duplicate": 0, "unused": 0}
     assert other.import_file(tmp_path / "r.jsonl") == {"imported": 0, "duplicate": 2, "unused": 0}
     assert [r.text for r in other.records()] == ["eins 数", 'zwei\n"2"']
-    assert other.get(key(2)).prompt is None
+    assert other.get([key(2)])[key(2)].prompt is None
     first = (tmp_path / "r.jsonl").read_bytes()
     other.export(tmp_path / "r.jsonl")
     assert (tmp_path / "r.jsonl").read_bytes() == first  # the order of arrival does not matter
@@ -264,7 +264,7 @@ def test_recordings_stand_behind_a_store(tmp_path):
     store = Replies(tmp_path / "r.sqlite", recorded=[tmp_path / "r.jsonl"])
     store.put(record(2, "fresh"))
     store.put(record(3, "fresh"))
-    assert [store.get(key(n)).text for n in (1, 2, 3)] == ["recorded", "fresh", "fresh"]
+    assert [store.get([key(n)])[key(n)].text for n in (1, 2, 3)] == ["recorded", "fresh", "fresh"]
     assert [r.text for r in store.records()] == ["recorded", "fresh", "fresh"]
 
 
@@ -346,4 +346,5 @@ def test_a_replay_through_batch_files_ends_with_every_reply(tmp_path):
         *(f"re: question {i}" for i in (1, 2, 4, 5, 7)),
     }
     assert store.export_pending(batch) == 0
-    assert store.get(judge.key(asked[1])).prompt == "question 1"
+    waiting = judge.key(asked[1])
+    assert store.get([waiting])[waiting].prompt == "question 1"

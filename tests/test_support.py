@@ -119,10 +119,10 @@ def test_a_lost_reply_has_no_label_and_a_bad_word_costs_its_point_alone():
     lost, read, short = check_by_judge(
         [result("Total revenue rose.", "iPhone revenue grew.")] * 3, {"t": CALL}, judge
     )
-    assert [(s.label, s.reason) for s in lost.support] == [(None, "no label: no reply")] * 2
+    assert [(s.label, s.reason) for s in lost.support] == [(None, "no label could be read")] * 2
     assert [(s.label, s.reason) for s in read.support] == [
         ("supported", ""),
-        (None, "no label: unreadable"),
+        (None, "no label could be read"),
     ]
     assert [s.label for s in short.support] == [None, None]  # one label for two points says nothing
 

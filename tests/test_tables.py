@@ -1,7 +1,6 @@
 """Tables for people to read: cells to the letter, and names that are long or hostile."""
 
 import math
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -10,7 +9,6 @@ from ems.analysis import tables
 from ems.analysis.tables import percent, shortened, table1, table_text, with_interval
 
 NAN = math.nan
-ROOT = Path(__file__).parent.parent
 SMALL, LARGE = "llama3.2_1b_instruct", "llama3.2_90b_vision_instruct"
 
 
@@ -85,18 +83,6 @@ def test_models_may_be_chosen_and_have_a_dash_without_a_row():
     table = table1(OURS.iloc[1:], models=[LARGE, SMALL, "theirs"])
     assert list(table.columns) == ["metric", "part", LARGE, SMALL, "theirs", "n", "scored"]
     assert (list(table[LARGE]), list(table["theirs"])) == (["0.030", "–"], ["–", "–"])
-
-
-def test_beside_the_paper():
-    paper = pd.read_csv(ROOT / "data" / "paper" / "table1.csv")
-    assert len(paper) == 17 * 3 == len(paper.drop_duplicates(["metric", "part", "model"]))
-    table = table1(OURS, paper).set_index("metric")
-    assert list(table[SMALL]) == [
-        "0.333 [0.300, 0.400]; paper 0.02 (+0.313)",
-        "0.250 [0.200, 0.300]; paper 0.21 (+0.040)",
-    ]
-    other = OURS.replace({SMALL: "mine", LARGE: "yours"})
-    assert table1(other, paper).equals(table1(other))
 
 
 def test_a_long_name_loses_its_middle_where_it_is_shown():

@@ -15,7 +15,7 @@ from ..local.figures import FIGURES_RULE
 from ..metrics import answer_scores, reference_scores, weighted_sum
 from ..pipeline import is_lost
 from ..results import CoverageResult, EMSResult, Result, ScoreResult
-from ..types import Scores, rendered
+from ..types import Points, Scores, rendered
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,8 +40,6 @@ HIGHER_IS_WORSE = ("Contradicted", "Missing", "Refused")
 PART_ORDER = (*TABLE1_PARTS, "Recall uncontradicted", *HIGHER_IS_WORSE)
 # How a scorer of EMS is written in the metric's name; a scorer of the user's own keeps its name.
 _SCORER_NAMES = {"llm": "LLM", "rouge": "ROUGE", "bertscore": "BERTScore", "bleu": "BLEU"}
-# Columns that are text whatever they hold: "1.10", "N/A", "None".
-TEXT_COLUMNS = ("metric", "part", "model", "triplet_id", "instance_id", "group", "signature")
 
 
 class ValueRow(NamedTuple):
@@ -148,13 +146,15 @@ def _judged(result: Any) -> int:
 
 def _sums(result: Any) -> dict[str, tuple[float, float]]:
     """(num, den) by part, F1 last: weighted sums over what was scored."""
-    ref_score, ans_score = _side_scores(result)
+    ref_score, ans_score, contradicted, ans_points = _sides(result)
     ref_weights = getattr(result, "ref_weights", ())
     n_scored = len(ref_score) - ref_score.count(None)
-    contradicted = _contradicted(result)
     missing = [i for i, score in enumerate(ref_score) if score == 0 and i not in contradicted]
-    sums = {"Refused": _refused(result), "Missing": (len(missing), n_scored)}
-    if _names_contradictions(result):
+    sums = {
+        "Refused": (math.nan, math.nan) if ans_points is None else (int(not ans_points), 1),
+        "Missing": (len(missing), n_scored),
+    }
+    if metric_of(result) == "Coverage(LLM)":  # the judge was asked what is contradicted
         others = [0.0 if i in contradicted else score for i, score in enumerate(ref_score)]
         sums["Contradicted"] = len(contradicted), n_scored
         sums["Recall uncontradicted"] = weighted_sum(others, ref_weights)
@@ -164,41 +164,26 @@ def _sums(result: Any) -> dict[str, tuple[float, float]]:
     return sums
 
 
-def _names_contradictions(result: Any) -> bool:
-    """Whether a judge was asked which points are contradicted, beside a score for each."""
-    return isinstance(result, CoverageResult) and metric_of(result) == "Coverage(LLM)"
+def _sides(result: Any) -> tuple[Scores, Scores, Sequence[int], Points | None]:
+    """The scores of both sides, which reference points are contradicted, and the answer's points.
 
-
-def _side_scores(result: Any) -> tuple[Scores, Scores]:
-    """The score of each reference point and of each answer point, or of each claim."""
+    The points are None where they could not be read. RAGChecker's claims are points here.
+    """
+    if isinstance(result, Claims):
+        labels = result.response2answer
+        contradicted = [i for i, label in enumerate(labels) if label == "Contradiction"]
+        ans_score = _entailed(result.answer2response)
+        return _entailed(labels), ans_score, contradicted, result.response_claims
+    ans_points = None if is_lost(result) else result.ans_points
     if isinstance(result, CoverageResult):
-        return result.ref_score, result.ans_score
-    if isinstance(result, EMSResult):
-        ref_score = reference_scores(result.match, result.score)
-        return ref_score, answer_scores(result.match, ref_score, len(result.ans_points))
-    return _entailed(result.response2answer), _entailed(result.answer2response)
+        return result.ref_score, result.ans_score, result.contradicted, ans_points
+    ref_score = reference_scores(result.match, result.score)
+    ans_score = answer_scores(result.match, ref_score, len(result.ans_points))
+    return ref_score, ans_score, (), ans_points
 
 
 def _entailed(labels: Sequence[str | None]) -> Scores:
     return tuple(None if label is None else float(label == "Entailment") for label in labels)
-
-
-def _contradicted(result: Any) -> Sequence[int]:
-    """The indices of the reference points, or claims, that the answer contradicts."""
-    if isinstance(result, Claims):
-        labels = result.response2answer
-        return [i for i, label in enumerate(labels) if label == "Contradiction"]
-    return getattr(result, "contradicted", ())
-
-
-def _refused(result: Any) -> tuple[float, float]:
-    if isinstance(result, Claims):
-        points = result.response_claims
-    else:
-        points = None if is_lost(result) else result.ans_points
-    if points is None:  # they could not be read
-        return math.nan, math.nan
-    return int(not points), 1
 
 
 def of_rows(rows: Sequence[tuple[Any, ...]]) -> pd.DataFrame:

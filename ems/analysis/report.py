@@ -30,16 +30,17 @@ from .tables import means_table, pairs_table, percent, shortened
 from .view import (
     LEGEND,
     LIMITS,
+    VALUE_FIELDS,
     AlignmentRow,
+    ResultFields,
     alignment_rows,
-    arithmetic,
     marked,
     scored_by,
     support_line,
+    value_lines,
 )
 
 TEMPLATES = Path(__file__).parent / "templates"
-VALUE_FIELDS = ("recall", "precision", "f1", "value")
 # Per cent of K-QA's claims called covered, in part and missing that physicians found in the answer.
 # The limits were chosen there and, for words, on FinanceBench's answers.
 RIGHT = {"pairs": (90, 60, 7), "judge": (89, 34, 2), "words": (88, 55, 19)}
@@ -207,7 +208,7 @@ def _packed(results: Results) -> bytes:
     return gzip.compress("\n".join(lines).encode(), mtime=0)  # no date: equal files are equal
 
 
-def _drawn(result: Mapping[str, Any], texts: dict[str, int]) -> dict[str, Any]:
+def _drawn(result: ResultFields, texts: dict[str, int]) -> dict[str, Any]:
     """What the script draws of one answer."""
     support = []
     for j, check in enumerate(result.get("support", ())):
@@ -215,7 +216,7 @@ def _drawn(result: Mapping[str, Any], texts: dict[str, int]) -> dict[str, Any]:
     return {
         "values": {name: result[name] for name in _value_fields(result)},
         "unscored": result["unscored"],
-        "sums": arithmetic(result),
+        "lines": value_lines(result),
         "rows": [_rounded(row) for row in alignment_rows(result)],
         "ref": [_place(texts, visible(point)) for point in result.get("ref_points", ())],
         "ans": [_place(texts, visible(point)) for point in result.get("ans_points", ())],
@@ -223,7 +224,7 @@ def _drawn(result: Mapping[str, Any], texts: dict[str, int]) -> dict[str, Any]:
     }
 
 
-def _value_fields(result: Mapping[str, Any]) -> list[str]:
+def _value_fields(result: ResultFields) -> list[str]:
     return [name for name in VALUE_FIELDS if name in result]
 
 

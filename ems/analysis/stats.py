@@ -33,8 +33,6 @@ DIFFERENCE_COLUMNS = [
     "p",
     "p_holm",
     "clear",
-    "g",
-    "ordered",
     "n",
     "clusters",
     "only_a",
@@ -172,8 +170,6 @@ def paired_table(
     p                two-sided, of `sign_flip_test` over clusters
     p_holm           p adjusted by Holm over the pairs of a metric and part
     clear            whether the interval excludes 0 and p_holm is under 0.05
-    g                Hedges' g of the clusters' mean differences
-    ordered          share of triplets on which `a` scores higher; a tie counts half
     n, clusters      number of differences, and of clusters
     only_a, only_b   number of triplets for which only that model has a row
     unscored         number of triplets without a value on a side
@@ -209,29 +205,18 @@ def _difference(cell: pd.DataFrame, a: str, b: str, seed: int) -> dict[str, Any]
     both = of_a.join(of_b["value"], how="inner", rsuffix="_b")
     differences = (both["value"] - both["value_b"]).dropna()
     cluster = both.loc[differences.index, "cluster"]
-    of_cluster = differences.groupby(cluster)
     mean = mean_over(differences, cluster)
     return {
         "difference": mean.value,
         "ci_low": mean.ci_low,
         "ci_high": mean.ci_high,
-        "p": sign_flip_test(of_cluster.sum(), seed),
-        "g": _hedges_g(of_cluster.mean()),
-        "ordered": ((np.sign(differences) + 1) / 2).mean(),
+        "p": sign_flip_test(differences.groupby(cluster).sum(), seed),
         "n": mean.n,
         "clusters": mean.clusters,
         "only_a": len(of_a) - len(both),
         "only_b": len(of_b) - len(both),
         "unscored": len(both) - mean.n,
     }
-
-
-def _hedges_g(means: pd.Series) -> float:
-    """Hedges' g of the clusters' mean differences; nan where they are few or all equal."""
-    if len(means) < MIN_CLUSTERS or means.std() == 0:
-        return math.nan
-    small_sample = 1 - 3 / (4 * (len(means) - 1) - 1)
-    return small_sample * means.mean() / means.std()
 
 
 def sign_flip_test(sums: Sequence[float], seed: int = 7) -> float:

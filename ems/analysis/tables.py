@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -106,32 +106,26 @@ def pairs_table(pairs: pd.DataFrame, a: str = "", b: str = "") -> pd.DataFrame:
     return pd.DataFrame(rows).filter([*columns, "n", "clusters"]).map(safe_cell)
 
 
-def table1(
-    summary: pd.DataFrame, paper: pd.DataFrame | None = None, models: Sequence[str] = ()
-) -> pd.DataFrame:
+def table1(summary: pd.DataFrame, models: Sequence[str] = ()) -> pd.DataFrame:
     """Table 1 from `stats.summarise`: a row per metric and part of its own, a column per model.
 
     A cell has the value and its 95 % interval; with unscored points also the mean if these scored
-    0, or 1; and † where under 95 % of the points or of the answers have a score. Where `paper`
-    (columns metric, part, model, value) has the cell, the paper's value follows, and ours minus the
-    paper's. `models` are the columns, by default all, small to large.
+    0, or 1; and † where under 95 % of the points or of the answers have a score. `models` are the
+    columns, by default all, small to large.
     """
     models = list(models) or sorted(summary["model"].unique(), key=by_size)
     is_shown = summary["model"].isin(models) & summary["part"].isin(TABLE1_PARTS)
     shown = in_order(summary[is_shown])
-    printed = {}
-    if paper is not None:
-        printed = paper.set_index(["metric", "part", "model"])["value"].to_dict()
     rows = []
     for (metric, part), row in shown.groupby(["metric", "part"], sort=False):
-        cells = {cell.model: _cell(cell, printed) for cell in row.itertuples(index=False)}
+        cells = {cell.model: _cell(cell) for cell in row.itertuples(index=False)}
         values = [cells.get(model, "–") for model in models]
         counts = [str(row["n"].min()), percent(row["scored"].min())]
         rows.append([shortened(metric), shortened(part), *values, *counts])
     return pd.DataFrame(rows, columns=["metric", "part", *map(shortened, models), "n", "scored"])
 
 
-def _cell(row: Any, printed: Mapping[Any, float]) -> str:
+def _cell(row: Any) -> str:
     text = with_interval(row.value, row.ci_low, row.ci_high)
     if math.isnan(row.value):
         return text
@@ -139,7 +133,4 @@ def _cell(row: Any, printed: Mapping[Any, float]) -> str:
         text += f" ({row.low:.2f} to {row.high:.2f})"
     if row.flagged:
         text += " †"
-    value = printed.get((row.metric, row.part, row.model))
-    if value is not None:
-        text += f"; paper {value:.2f} ({row.value - value:+z.3f})"
     return text

@@ -1,4 +1,4 @@
-"""One answer's alignment, and the sums behind its metrics, as text for a terminal or as HTML.
+"""One answer's values and alignment, as text for a terminal or as HTML.
 
 It is drawn from `Result.to_dict()`. Text from outside is never trusted: it is cut to length, and
 what could steer a terminal or a browser is replaced or escaped.
@@ -13,10 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from ..metrics import answer_scores, reference_scores, weighted_sum
+from ..metrics import answer_scores, reference_scores
 from ..terminal import visible
 from ..types import WITHOUT_JUDGE, Scores, rendered
 
+VALUE_FIELDS = ("recall", "precision", "f1", "value")
+ResultFields = Mapping[str, Any]  # what `Result.to_dict` gives
 # What a score says of a point. "missing" is said of a reference point only, "not in the reference"
 # of an answer point only. "other figure" is said in place of "covered" and "in part" where words
 # alone hold a point and the other text lacks one of its figures.
@@ -58,7 +60,7 @@ class AlignmentRow(NamedTuple):
     is_hint: bool = False  # the answer point is only the most similar one: it made no score
 
 
-def _side_scores(result: Mapping[str, Any]) -> tuple[Scores, Scores]:
+def _side_scores(result: ResultFields) -> tuple[Scores, Scores]:
     """The score of each reference point and of each answer point; (), () without points."""
     if "match" not in result:
         return result.get("ref_score", ()), result.get("ans_score", ())
@@ -66,7 +68,7 @@ def _side_scores(result: Mapping[str, Any]) -> tuple[Scores, Scores]:
     return ref_score, answer_scores(result["match"], ref_score, len(result["ans_points"]))
 
 
-def marked(result: Mapping[str, Any]) -> Mapping[str, Any]:
+def marked(result: ResultFields) -> ResultFields:
     """The result, with marks in its points at the figures that another text lacks.
 
     A mark states a fact: "[7%: not in the reference]".
@@ -95,7 +97,7 @@ def _with_facts(points: Iterable[str], facts: Mapping[tuple[int, int, int], str]
     return with_facts
 
 
-def alignment_rows(result: Mapping[str, Any]) -> Iterator[AlignmentRow]:
+def alignment_rows(result: ResultFields) -> Iterator[AlignmentRow]:
     """Every reference point, then answer points: each with its score and what the score says.
 
     Of an EMSResult the answer points are those that no reference point matched, of a CoverageResult
@@ -109,9 +111,8 @@ def alignment_rows(result: Mapping[str, Any]) -> Iterator[AlignmentRow]:
     for i, partner in enumerate(partners):
         ans = None if partner == -1 else partner
         is_contradicted = i in result.get("contradicted", ())
-        word = _word(result, ref_score[i], is_contradicted, MISSING)
-        if word in (COVERED, IN_PART) and (i in ref_others or (is_paired and ans in ans_others)):
-            word = OTHER_FIGURE
+        has_other = i in ref_others or (is_paired and ans in ans_others)
+        word = _word(result, ref_score[i], is_contradicted, has_other, MISSING)
         is_hint = not is_paired and ans is not None
         yield AlignmentRow(i, ans, word, ref_score[i], weights[i], is_hint)
     weights = result.get("ans_weights") or [1.0] * len(ans_score)
@@ -119,13 +120,11 @@ def alignment_rows(result: Mapping[str, Any]) -> Iterator[AlignmentRow]:
         if is_paired and j in partners:
             continue
         is_contradicted = j in result.get("ans_contradicted", ())
-        word = _word(result, score, is_contradicted, EXTRA)
-        if word in (COVERED, IN_PART) and j in ans_others:
-            word = OTHER_FIGURE
+        word = _word(result, score, is_contradicted, j in ans_others, EXTRA)
         yield AlignmentRow(None, j, word, score, weights[j])
 
 
-def scored_by(result: Mapping[str, Any]) -> str:
+def scored_by(result: ResultFields) -> str:
     """What made the scores: "pairs" (eq. 5), or coverage by a "judge" or by "words"."""
     if "match" in result:
         return "pairs"
@@ -133,7 +132,11 @@ def scored_by(result: Mapping[str, Any]) -> str:
 
 
 def _word(
-    result: Mapping[str, Any], score: float | None, is_contradicted: bool, if_absent: str
+    result: ResultFields,
+    score: float | None,
+    is_contradicted: bool,
+    has_other_figure: bool,
+    if_absent: str,
 ) -> str:
     """What a point's score says; `if_absent` is the word for a point that the other side lacks."""
     if is_contradicted:
@@ -141,12 +144,14 @@ def _word(
     if score is None:
         return UNSCORED
     covered, missing = LIMITS[scored_by(result)]
-    if score >= covered:
-        return COVERED
-    return IN_PART if score > missing else if_absent
+    if score <= missing:
+        return if_absent
+    if has_other_figure:
+        return OTHER_FIGURE
+    return COVERED if score >= covered else IN_PART
 
 
-def _other_figures(result: Mapping[str, Any]) -> tuple[set[int], set[int]]:
+def _other_figures(result: ResultFields) -> tuple[set[int], set[int]]:
     """The points of each side that have a figure which the other side lacks.
 
     None where a judge was asked: it has read the figures.
@@ -158,7 +163,7 @@ def _other_figures(result: Mapping[str, Any]) -> tuple[set[int], set[int]]:
     return {i for i, _, _ in ref}, {j for j, _, _ in ans}
 
 
-def support_line(result: Mapping[str, Any], point: int | None) -> str:
+def support_line(result: ResultFields, point: int | None) -> str:
     """What the document says of an answer point, in one line; "" where nothing is known."""
     if point is None or not result.get("support"):
         return ""
@@ -171,21 +176,13 @@ def support_line(result: Mapping[str, Any], point: int | None) -> str:
     return visible(f"document: {line}", 250)
 
 
-def arithmetic(result: Mapping[str, Any]) -> list[str]:
-    """The values of an answer, a line each, with their divisions; then what is unscored."""
-    ref_score, ans_score = _side_scores(result)
-    sums = {
-        "recall": weighted_sum(ref_score, result.get("ref_weights") or ()),
-        "precision": weighted_sum(ans_score, result.get("ans_weights") or ()),
-    }
+def value_lines(result: ResultFields) -> list[str]:
+    """The values of an answer, a line each, and how many figures are shared; what is unscored."""
     lines = []
-    for name in ("recall", "precision", "f1", "value"):
-        if name not in result:
-            continue
-        total, weight = sums.get(name, (0, 0))
-        division = f"{total:.2f} / {weight:.4g} = " if weight else ""
-        value = "no value" if result[name] is None else f"{result[name]:.3f}"
-        lines.append(f"{name} = {division}{value}")
+    for name in VALUE_FIELDS:
+        if name in result:
+            value = "no value" if result[name] is None else f"{result[name]:.3f}"
+            lines.append(f"{name} = {value}")
     if figures := result.get("figures"):
         in_answer = "figures: {shared} of {count} of the reference are in the answer"
         in_reference = "figures: {shared} of {count} of the answer are in the reference"
@@ -196,22 +193,22 @@ def arithmetic(result: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _head(result: Mapping[str, Any]) -> str:
+def _head(result: ResultFields) -> str:
     """The lines above the rows: whose answer it is, its values and how they were made."""
     name = f"{visible(result['model'], 45)} on {visible(result['triplet_id'], 45)}"
     question = visible(result["question"], 300)
     signature = visible(rendered(result["signature"]))
-    lines = [name, question, *arithmetic(result), signature]
+    lines = [name, question, *value_lines(result), signature]
     if result.get("figures"):
         lines.append(LEGEND)
     return "\n".join(lines)
 
 
-def _warning(result: Mapping[str, Any]) -> str:
+def _warning(result: ResultFields) -> str:
     return "" if "judge" in result["signature"] else WITHOUT_JUDGE
 
 
-def _cells(result: Mapping[str, Any], row: AlignmentRow) -> tuple[str, str, str]:
+def _cells(result: ResultFields, row: AlignmentRow) -> tuple[str, str, str]:
     """The three texts of a row: reference point, score, answer point."""
     reference = _point(result["ref_points"], row.ref)
     answer = _point(result["ans_points"], row.ans)
@@ -231,7 +228,7 @@ def _point(points: Sequence[str], index: int | None) -> str:
     return "–" if index is None else f"{index}: {visible(points[index], 600)}"
 
 
-def as_text(result: Mapping[str, Any]) -> str:
+def as_text(result: ResultFields) -> str:
     """One answer's values and its alignment for a terminal of 100 columns."""
     result = marked(result)
     lines = _wrapped(f"{_warning(result)}\n{_head(result)}", _WIDTH)
@@ -256,7 +253,7 @@ def _wrapped(text: str, width: int) -> list[str]:
     return lines
 
 
-def as_html(result: Mapping[str, Any]) -> str:
+def as_html(result: ResultFields) -> str:
     """The same as HTML without script or link, for light and dark themes.
 
     In a notebook no "$" of a text begins a formula.

@@ -6,7 +6,7 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from ..prompts import Prompts
@@ -24,7 +24,6 @@ class Request:
     max_tokens: int  # limit of the reply's length
     # The JSON schema that the reply should follow. The prompt describes it as well.
     schema: dict[str, Any] | None = None
-    sample: int = 0  # number of the repetition, when the same question is asked several times
     label: str = field(default="", compare=False)  # a name for people
     # The longest reply that could be read, for a dry run; None for an empty list by the schema.
     assumed: Callable[[], str] | None = field(default=None, compare=False)
@@ -33,12 +32,9 @@ class Request:
     # Set where one reply speaks of several points: its value is a list with so many entries.
     entries: int | None = field(default=None, compare=False)
 
-    def answered(self, record: Record) -> Record:
-        """The record with its value. A record that has been read before comes back as it is."""
-        if record.is_read:
-            return record
-        value = None if record.error else self.read(record.text)
-        return replace(record, value=value, is_read=True)
+    def value_of(self, reply: Record) -> Any:
+        """What the reader makes of a reply; None for one that is no whole answer."""
+        return None if reply.error else self.read(reply.text)
 
     def longest_reply(self) -> str:
         """The longest reply that could be read, as a dry run assumes it."""
@@ -70,9 +66,6 @@ class Record:
     prompt: str | None = None  # absent in committed data
     # Why no reply came ("timeout", "http 500", ...). Such a record is never stored.
     failure: str = field(default="", compare=False)
-    # What the request's reader made of the text, None for nothing. It is never stored.
-    value: Any = field(default=None, compare=False)
-    is_read: bool = field(default=False, compare=False)
 
     @property
     def error(self) -> str:
@@ -166,8 +159,7 @@ class JudgeStage:
         """
         values = []
         for request, reply in zip(requests, self.judge.ask(requests, progress), strict=True):
-            record = request.answered(reply)
-            value = record.value
+            value = request.value_of(reply)
             if request.entries is None:
                 lost = 1 if value is None else 0
             else:
@@ -175,7 +167,7 @@ class JudgeStage:
                 lost = value.count(None)
             if lost:
                 with _counting:
-                    self.failures[f"{request.task}: {record.error or 'unreadable'}"] += lost
+                    self.failures[f"{request.task}: {reply.error or 'unreadable'}"] += lost
             values.append(value)
         return values
 

@@ -8,7 +8,7 @@ The way of one request, from top to bottom of the class:
     _reply       repeats a call until there is a reply or the request has failed
     _turn        waits until the pace and the spend limit allow a call
     _call        sends it (endpoint.py) and reads the answer
-    _save        saves the reply and reads its value, once
+    _save        saves the reply, and tells the pace whether it can be used
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class LLMJudge:
     weights    revision of the model's weights, if known; a part of a reply's key, as decoding is.
     prices     money for a million tokens: {"prompt": 2.5, "cached": 1.25, "completion": 10}.
     spend_limit   money, 0 for no limit: no call goes out that may exceed it, with those under way.
-    sample     is added to that of each request: sample 1 asks all again, with another seed.
+    sample     number of the repetition: sample 1 asks all again, with a seed that is 1 higher.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class LLMJudge:
             "seed": seed,
             "weights": weights,
         }
-        self.endpoint = Endpoint(model, base_url, api_key, self.decoding)
+        self.endpoint = Endpoint(model, base_url, api_key, self.decoding, sample)
         self.spending = Spending(prices, spend_limit)
         self._pace = Pace(workers, timeout)
         self._lock = threading.Lock()  # of the pace and of what follows
@@ -144,7 +144,7 @@ class LLMJudge:
             prompt=encodable(request.prompt),
             schema=request.schema,
             max_tokens=request.max_tokens + self.thinking_tokens,
-            sample=request.sample + self.sample,
+            sample=self.sample,
         )
 
     def ask(self, requests: Sequence[Request], progress: str = "") -> list[Record]:
@@ -154,16 +154,13 @@ class LLMJudge:
         asking on is pointless, MissingReplies in replay, InputError when replies cannot be saved.
         """
         keys = [self.key(request) for request in requests]
-        records = self.store.get_many(keys)
+        records = self.store.get(keys)
         stored = set(records)
         missing = {}
         for key, request in zip(keys, requests, strict=True):
             if key not in stored:
-                missing[key] = replace(
-                    request,
-                    max_tokens=request.max_tokens + self.thinking_tokens,
-                    sample=request.sample + self.sample,
-                )
+                max_tokens = request.max_tokens + self.thinking_tokens
+                missing[key] = replace(request, max_tokens=max_tokens)
         if self.mode == "plan":
             for key, request in missing.items():
                 self.spending.plan(key, request)
@@ -270,7 +267,7 @@ class LLMJudge:
         while True:
             try:
                 async with self._turn(key, request):
-                    if saved := self.store.get_many([key]):
+                    if saved := self.store.get([key]):
                         return saved[key]  # another thread or process was faster
                     now = asyncio.get_running_loop().time()
                     deadline = min(deadline, now + self.timeout)
@@ -346,9 +343,9 @@ class LLMJudge:
         return reply
 
     def _save(self, reply: Record, request: Request) -> Record:
-        """Save a reply and read its value. JudgeUnavailable after too many that cannot be used."""
-        record = request.answered(self.store.put(reply))
-        unreadable = "unreadable" if record.value is None else ""
+        """Save a reply. JudgeUnavailable after too many that cannot be used."""
+        record = self.store.put(reply)
+        unreadable = "unreadable" if request.value_of(record) is None else ""
         with self._lock:
             self._saved += 1
             self._pace.replied(record.error or unreadable)

@@ -60,7 +60,12 @@ class Endpoint:
     """
 
     def __init__(
-        self, model: str, base_url: str | None, api_key: str | None, decoding: Mapping[str, Any]
+        self,
+        model: str,
+        base_url: str | None,
+        api_key: str | None,
+        decoding: Mapping[str, Any],
+        sample: int,
     ):
         address = base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_ADDRESS
         self.where = re.sub(r"//[^/@]*@", "//", address).partition("?")[0]
@@ -70,6 +75,7 @@ class Endpoint:
             )
         self.model = model
         self.decoding = decoding
+        self.sample = sample
         self._address = address
         # A function, so that printing this object's attributes does not show the key.
         self._key = lambda: (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
@@ -99,7 +105,7 @@ class Endpoint:
         """The chat completion to send, without the parameters that the endpoint has refused."""
         parameters = {name: self.decoding[name] for name in ("temperature", "top_p", "seed")}
         if parameters["seed"] is not None:
-            parameters["seed"] += request.sample
+            parameters["seed"] += self.sample
         limit = "max_completion_tokens" if "max_tokens" in self._refused else "max_tokens"
         parameters[limit] = request.max_tokens
         if request.schema:

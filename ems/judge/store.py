@@ -28,8 +28,7 @@ from ..types import InputError
 from . import Record, encodable
 from .endpoint import read_completion
 
-NOT_SAVED = ("failure", "value", "is_read")
-SAVED = tuple(f.name for f in fields(Record) if f.name not in NOT_SAVED)
+SAVED = tuple(f.name for f in fields(Record) if f.name != "failure")
 REPLY_KEY = re.compile(r"[0-9a-f]{64}")
 FREE_BYTES = 8 * 2**20  # that a disk must have before a call: replies on their way need room
 TABLES = """
@@ -71,11 +70,7 @@ class Replies:
         self._db = _opened(self.path or ":memory:")
         finalize(self, self._db.close)  # at exit as well: it empties the write-ahead log
 
-    def get(self, key: str) -> Record | None:
-        """The saved reply, or None."""
-        return self.get_many([key]).get(key)
-
-    def get_many(self, keys: Iterable[str]) -> dict[str, Record]:
+    def get(self, keys: Iterable[str]) -> dict[str, Record]:
         """Those of the keys that have a saved reply. The SQLite file goes before the recordings."""
         records = {}
         keys = list(keys)
@@ -95,7 +90,7 @@ class Replies:
         with self._writing():
             self._db.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", row)
             self._db.execute("DELETE FROM pending WHERE key = ?", [record.key])
-            return self.get_many([record.key])[record.key]
+            return self.get([record.key])[record.key]
 
     def records(self) -> list[Record]:
         """Every saved reply, by model, task and key."""
@@ -140,13 +135,9 @@ class Replies:
                 if record is None:
                     counts["unused"] += 1
                     continue
-                saved = self.get(record.key)
-                if saved is None:
-                    saved = self.put(record)
-                    counts["imported"] += 1
-                else:
-                    counts["duplicate"] += 1
-                if saved.text != record.text:
+                is_saved = record.key in self.get([record.key])
+                counts["duplicate" if is_saved else "imported"] += 1
+                if self.put(record).text != record.text:
                     raise InputError(
                         f"{place}: another reply is saved for {record.key[:12]} ({record.task}, "
                         f"{record.model}); import into a fresh store to keep both"

@@ -55,16 +55,14 @@ class Encoder:
             digest = "#" + hashlib.sha256(weights.read_bytes()).hexdigest()[:8]
         self.signature = f"{name}{digest},layer={self.layers},rescale=no"
 
-    def bertscore(
-        self, references: Sequence[str], candidates: Sequence[str]
-    ) -> tuple[list[float], ...]:
-        """BERTScore precision, recall and F1 of each candidate against its reference.
+    def bertscore(self, references: Sequence[str], candidates: Sequence[str]) -> list[float]:
+        """BERTScore F1 of each candidate against its reference.
 
-        Cosine similarities, in [-1, 1] and in practice above 0, without idf and without rescaling.
-        An empty text on either side gives 0.
+        In [-1, 1] and in practice above 0, without idf and without rescaling. An empty text on
+        either side gives 0.
         """
         pairs = list(zip(references, candidates, strict=True))
-        columns = tuple([0.0] * len(pairs) for _ in range(3))
+        scores = [0.0] * len(pairs)
         scorable = [i for i, (ref, cand) in enumerate(pairs) if ref.strip() and cand.strip()]
         scorable.sort(key=pairs.__getitem__)  # a reference of several pairs is encoded once
         for start in range(0, len(scorable), PAIRS_IN_MEMORY):
@@ -72,10 +70,9 @@ class Encoder:
             tokens = self._tokens(list(chain.from_iterable(pairs[i] for i in portion)))
             vectors = self._vectors(tokens)
             for i in portion:
-                values = self._pair(*((tokens[text], vectors[text]) for text in pairs[i]))
-                for column, value in zip(columns, values, strict=True):
-                    column[i] = round(value, 6)
-        return columns
+                sides = [(tokens[text], vectors[text]) for text in pairs[i]]
+                scores[i] = round(self._f1(*sides), 6)
+        return scores
 
     def _tokens(self, texts: Sequence[str]) -> dict[str, list[int]]:
         """Token numbers of each text, cut at `TOKEN_LIMIT`; each cut is counted."""
@@ -108,8 +105,8 @@ class Encoder:
                 vectors[text] = states[:length]
         return vectors
 
-    def _pair(self, *sides: tuple[Sequence[int], Any]) -> list[float]:
-        """Precision, recall and F1 of one pair, given the tokens and vectors of both texts.
+    def _f1(self, *sides: tuple[Sequence[int], Any]) -> float:
+        """The F1 of one pair, given the tokens and vectors of both texts.
 
         Each pair alone: padding a pair changes the values that bert-score computes.
         """
@@ -121,7 +118,8 @@ class Encoder:
             special = (tokenizer.cls_token_id, tokenizer.sep_token_id)
             weights = torch.tensor([[float(token not in special) for token in tokens]])
             arguments += [vectors[None].clone(), torch.ones_like(weights), weights]
-        return [value.item() for value in greedy_cos_idf(*arguments)]
+        _, _, f1 = greedy_cos_idf(*arguments)
+        return f1.item()
 
     @cached_property
     def _scorer(self) -> Any:

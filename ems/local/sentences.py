@@ -8,7 +8,7 @@ from itertools import chain, groupby
 
 from ..extract import blocks_of, without_summaries
 from ..types import InputError, Points
-from .terms import NumberIndex, numbers_in
+from .figures import numbers_of
 
 UNITS = ("sentence", "paragraph")
 # Abbreviations whose period does not end a sentence, in lower case.
@@ -230,5 +230,5 @@ def _count_summaries(blocks: Sequence[str], beginning: re.Pattern[str]) -> int:
 def _is_summary(block: str, rest: Sequence[str], beginning: re.Pattern[str]) -> bool:
     if not beginning.match(block) or len(block) > sum(map(len, rest)) / 2:
         return False
-    index = NumberIndex(chain.from_iterable(map(numbers_in, rest)))
-    return all(map(index.has, numbers_in(block)))
+    others = numbers_of("\n\n".join(rest))
+    return all(map(others.has, numbers_of(block).different))

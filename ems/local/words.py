@@ -20,8 +20,9 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
+from ..extract import OTHER_SCRIPT
 from ..types import Match, Points
-from .terms import READING_RULES, Number, NumberIndex, Term, read_terms
+from .figures import READING_RULES, Number, NumberIndex, Term, read_terms
 
 RARITY_TABLE = Path(__file__).with_name("rarity.txt")
 UNKNOWN_WEIGHT = 8.0  # of a stem that the table lacks: a little above its rarest
@@ -190,3 +191,38 @@ def _rarity() -> dict[str, float]:
             weight, *stems = line.split()
             weights |= dict.fromkeys(stems, float(weight))
     return weights
+
+
+# --- what these tables of words do not cover ---
+
+# Frequent words by language.
+_FUNCTION_WORDS = {
+    "English": "the of and to for with that by from are were its which as at be has",
+    "German": "der die das und ist nicht mit von für auf den dem des ein eine sich im auch wurde",
+    "French": "le la les des et est une dans pour avec sur qui que du au par il pas ont",
+    "Spanish": "el los las y del por con una para es que se su como más en lo un fue",
+    "Italian": "il gli di che è per con una del della dei nel sono non si alla da ha un",
+    "Portuguese": "o os e do da dos das em não uma com ao para pela foi por um que se",
+    "Dutch": "de het een en van dat voor met op te zijn niet ook aan bij door werd naar",
+}
+_WORDS_OF = {language: frozenset(text.split()) for language, text in _FUNCTION_WORDS.items()}
+_LANGUAGE_SAMPLE = 1500  # characters of a text by which its language is told
+
+
+def foreign_language(text: str) -> str:
+    """Which language a text is in if it is surely not English; "" for any other text.
+
+    That is "another script" where a tenth of the text is not in Latin letters, or one of
+    `_FUNCTION_WORDS`: a seventh of the words and five at least are that language's, twice as many
+    as are English.
+    """
+    letters = "".join(filter(str.isalpha, OTHER_SCRIPT.findall(text)))
+    if letters and 10 * len(letters) >= len(text):
+        return "another script"
+    words = text[:_LANGUAGE_SAMPLE].lower().split()
+    counts = {}
+    for language, function_words in _WORDS_OF.items():
+        counts[language] = sum(map(function_words.__contains__, words))
+    best = max(counts, key=counts.__getitem__)
+    least = max(5, len(words) / 7, 2 * counts["English"])
+    return best if best != "English" and counts[best] >= least else ""

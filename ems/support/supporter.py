@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from ..analysis.view import EXTRA, alignment_rows
-from ..judge import AnyJudge, Request, as_judge
+from ..judge import AnyJudge, JudgeStage, Request
 from ..match import labels_request
 from ..prompts import Prompts, numbered, sanitized
 from ..results import CoverageResult, EMSResult, Support
@@ -47,10 +47,10 @@ def check_by_judge(
 
     Up to ten points of an answer are asked about in one call, with the `k` passages nearest to each
     of them. A point that an answer repeats is asked about once. A point that shares no word with
-    the document is silent without a call. A point whose label could not be read has none, and the
+    the document is silent without a call. A point whose label could not be read has none, and a
     reason. InputError for a result whose triplet has no context, or one without words.
     """
-    judge, prompts = as_judge(judge), prompts or Prompts()
+    stage = JudgeStage(judge, prompts)
     supports = [dict.fromkeys(result.ans_points, Support("silent")) for result in results]
     calls = []  # of each call: the answer's supports, its document, points with passages
     for result, by_point in zip(results, supports, strict=True):
@@ -61,18 +61,15 @@ def check_by_judge(
                 nearest.append((point, passages))
         for start in range(0, len(nearest), POINTS_PER_CALL):
             calls.append((by_point, document, nearest[start : start + POINTS_PER_CALL]))
-    requests = [_request(prompts, document, points) for _, document, points in calls]
-    replies = judge.ask(requests, "check points")
-    for call, request, reply in zip(calls, requests, replies, strict=True):
-        by_point, document, points = call
-        record = request.answered(reply)
-        words = record.value or [None] * len(points)
+    requests = [_request(stage.prompts, document, points) for _, document, points in calls]
+    values = stage.ask(requests, "check points")
+    for (by_point, document, points), words in zip(calls, values, strict=True):
         for (point, passages), word in zip(points, words, strict=True):
-            reason = "" if word else f"no label: {record.error or 'unreadable'}"
+            reason = "" if word else "no label could be read"
             quote = document.texts[passages[0]][:_QUOTE_LENGTH]
             by_point[point] = Support(_LABELS.get(word), passages[0], quote, reason=reason)
-    settings: list[str] = [f"{name}={value}" for name, value in judge.signature.items()]
-    template = prompts.signature("support")
+    settings: list[str] = [f"{name}={value}" for name, value in stage.judge.signature.items()]
+    template = stage.prompts.signature("support")
     signature = ",".join([template, f"k={k}", f"points={POINTS_PER_CALL}", *settings])
     checked = []
     for result, by_point in zip(results, supports, strict=True):

@@ -8,7 +8,9 @@ committed data set, so that each notebook opens alone. What is missing in a run 
 from __future__ import annotations
 
 import io
+import json
 import math
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
@@ -18,8 +20,8 @@ from typing import Any
 import pandas as pd
 
 import ems
-from ems.analysis.frames import METRIC_ORDER, TEXT_COLUMNS, of_rows, with_figures_once
-from ems.io import read_text, write_json
+from ems.analysis.frames import METRIC_ORDER, of_rows, with_figures_once
+from ems.io import read_text, write_file
 from ems.judge.client import LLMJudge, MissingReplies
 from ems.judge.cost import Usage, usage_table
 from ems.pipeline import EMS, Evaluator
@@ -29,6 +31,8 @@ from ems.types import Answer, Signature, Triplet, rendered
 
 ROOT = Path(__file__).resolve().parents[2]  # the project's folder, wherever a notebook starts
 COMMITTED = ROOT / "data" / "q3-2024"  # the data set that a run without files of its own shows
+# Columns that are text whatever they hold: "1.10", "N/A", "None".
+TEXT_COLUMNS = ("metric", "part", "model", "triplet_id", "instance_id", "group", "signature")
 
 
 # --- what a run has ---
@@ -95,11 +99,27 @@ def _print_missing(run: Path, missing: str) -> None:
     print(f"{name} lacks {missing}. Delete this folder to return to the committed data.")
 
 
+# --- files ---
+
+
+def write_csv(path: str | Path, frame: pd.DataFrame) -> Path:
+    """Write a table without its index; in a text a carriage return becomes a newline.
+
+    Some versions of Python write a carriage return without quotes, and readers end the row there.
+    """
+    table = frame.map(_without_carriage_returns)
+    return write_file(path, [table.to_csv(index=False, lineterminator="\n")])
+
+
+def _without_carriage_returns(cell: Any) -> Any:
+    return re.sub("\r\n?", "\n", cell) if isinstance(cell, str) else cell
+
+
 # --- frames of values ---
 
 
 def read_frames(*paths: str | Path) -> pd.DataFrame:
-    """Tables that `io.write_csv` wrote, one below the other.
+    """Tables that `write_csv` wrote, one below the other.
 
     Columns of names are text, and "" where a cell is empty; an empty cell elsewhere is nan.
     """
@@ -233,7 +253,7 @@ def save_usage(path: Path, *judges: LLMJudge | None) -> pd.DataFrame:
     content = {}
     for name, tasks in usages.items():
         content[name] = {task: vars(usage) for task, usage in tasks.items()}
-    write_json(path, content)
+    write_file(path, [json.dumps(content, indent=1, ensure_ascii=False) + "\n"])
     return usage_table(usages)
 
 

@@ -15,13 +15,13 @@ import pandas as pd
 
 from ems.analysis.frames import of_rows
 from ems.analysis.stats import mean_over
-from ems.io import read_text, write_csv
+from ems.io import read_text
 from ems.judge import Judge
 from ems.results import EMSResult, Support
 from ems.support.supporter import check_by_judge
 from ems.types import Answer, Triplet
 
-from . import ROOT, datasets, sample_of_each_model, upstream
+from . import ROOT, datasets, sample_of_each_model, upstream, write_csv
 
 TWICE = 4  # answers of each model whose labels are made twice
 FINDVER_PASSAGES = 10  # that the judge is shown with a claim

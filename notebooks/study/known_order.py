@@ -14,12 +14,12 @@ import pandas as pd
 
 from ems.analysis.frames import to_frame
 from ems.analysis.stats import spearman
-from ems.baselines import bleu, rouge
 from ems.evaluators import build
 from ems.extract import Extractor
 from ems.judge import Judge
 from ems.pipeline import Evaluator
 from ems.results import EMSResult
+from ems.score import bleu, rouge_l
 from ems.types import Answer, Points, Triplet
 
 from . import by_hash, values_frame
@@ -102,10 +102,10 @@ def whole_text_values(triplets: Sequence[Triplet], answers: Sequence[Answer]) ->
     reference = {t.id: t.reference for t in triplets}
     references = [reference[a.triplet_id] for a in answers]
     texts = [a.answer for a in answers]
-    rouge_l = [f1 for _, _, f1 in rouge(references, texts, ["rougeL"])["rougeL"]]
+    f1_of_rouge = [f1 for _, _, f1 in rouge_l(references, texts)]
     frames = [
         values_frame(answers, bleu(references, texts), "BLEU", "Score", {}, triplets),
-        values_frame(answers, rouge_l, "ROUGE-L", "F1", {}, triplets),
+        values_frame(answers, f1_of_rouge, "ROUGE-L", "F1", {}, triplets),
     ]
     return pd.concat(frames, ignore_index=True)
 

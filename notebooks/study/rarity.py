@@ -11,7 +11,7 @@ import os
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from ems.local.terms import read_terms
+from ems.local.figures import read_terms
 from ems.local.words import RARITY_TABLE
 
 from .datasets import SETS

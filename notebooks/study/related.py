@@ -15,9 +15,9 @@ from typing import Any
 import pandas as pd
 
 from ems.analysis.stats import mean_over
-from ems.io import read_text, write_csv
+from ems.io import read_text
 
-from . import upstream
+from . import upstream, write_csv
 from .datasets import FINANCEBENCH_QUESTIONS, FINDVER_CLAIMS
 
 CELL_KEYS = ["paper", "table", "row", "column"]

@@ -7,23 +7,24 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import nan
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
 
 from ems.analysis.frames import FIGURES_METRIC
-from ems.baselines import RAGChecker, bertscore, bleu, rouge
+from ems.baselines import RAGChecker
 from ems.coverage import Coverage
 from ems.evaluators import build
-from ems.io import write_csv
 from ems.judge.client import LLMJudge, MissingReplies
 from ems.local.encoder import Encoder
 from ems.local.sentences import SentenceExtractor
 from ems.results import CoverageResult, EMSResult, ScoreResult
+from ems.score import bleu, rouge_l, stemmed_words
 from ems.terminal import notify
 from ems.types import Answer, Triplet
 
-from . import ROOT, by_hash, read_frames
+from . import ROOT, by_hash, read_frames, write_csv
 from .agreement import (
     COVERAGE_JUDGED,
     EMS_JUDGED,
@@ -95,16 +96,31 @@ def score_answers(
     table = pd.DataFrame([(a.triplet_id, a.model) for a in answers], columns=KEYS)
     table["length Score"] = [len(text.split()) for text in texts]
     table["BLEU Score"] = bleu(references, texts)
-    for kind, values in rouge(references, texts, kinds=("rouge1", "rouge2", "rougeL")).items():
-        metric = f"ROUGE-{kind.removeprefix('rouge')}"
-        table[[f"{metric} {part}" for part in THREE_PARTS]] = values
+    for kind, values in rouge_kinds(references, texts).items():
+        table[[f"{kind} {part}" for part in THREE_PARTS]] = values
     if encoder is not None:
-        table["BERTScore Score"] = bertscore(references, texts, encoder)
+        table["BERTScore Score"] = encoder.bertscore(references, texts)
     by_rouge = _by_answer(EMS_ROUGE, build(scorer="rouge").evaluate(triplets, answers))
     results = build().evaluate(triplets, answers)
     by_words = _by_answer("Coverage(local)", results)
     table = table.merge(by_rouge, on=KEYS).merge(by_words, on=KEYS)
     return table.merge(_figures(results), on=KEYS)
+
+
+def rouge_kinds(
+    references: Sequence[str], answers: Sequence[str]
+) -> dict[str, list[tuple[float, float, float]]]:
+    """ROUGE-1, ROUGE-2 and ROUGE-L (precision, recall, F1) of each answer, as rouge-score's."""
+    from rouge_score.rouge_scorer import RougeScorer
+
+    scorer = RougeScorer(["rouge1", "rouge2"], tokenizer=SimpleNamespace(tokenize=stemmed_words))
+    pairs = zip(references, answers, strict=True)
+    scores = [scorer.score(reference, answer) for reference, answer in pairs]
+    return {
+        "ROUGE-1": [score["rouge1"] for score in scores],
+        "ROUGE-2": [score["rouge2"] for score in scores],
+        "ROUGE-L": rouge_l(references, answers),
+    }
 
 
 def score_points(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> pd.DataFrame:

@@ -12,14 +12,13 @@ from typing import Any
 
 import pandas as pd
 
-from ems.io import write_csv
 from ems.judge import Judge, Request
 from ems.prompts import Prompts, quoted, sanitized
 from ems.reading import read_word
 from ems.support.passages import passages_of
 from ems.types import Answer, Triplet
 
-from . import agreement, by_hash, datasets, read_frames
+from . import agreement, by_hash, datasets, read_frames, write_csv
 from .datasets import KEYS
 from .rescoring import answers_to_judge
 
@@ -84,8 +83,8 @@ def rated(
         levels = RUBRICS[name].levels
         level, reason = levels[0], ""
         if request := requests.get((answer, name)):
-            record = request.answered(replies[answer, name])
-            level, reason = record.value, record.error or "unreadable"
+            reply = replies[answer, name]
+            level, reason = request.value_of(reply), reply.error or "unreadable"
         value = math.nan
         if level in levels:
             value, reason = levels.index(level) / (len(levels) - 1), ""

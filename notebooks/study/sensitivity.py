@@ -17,7 +17,6 @@ import pandas as pd
 import ems
 from ems.analysis.frames import FIGURES_METRIC, to_frame
 from ems.analysis.stats import with_verdicts
-from ems.baselines import bertscore
 from ems.judge import Judge
 from ems.local.encoder import Encoder
 from ems.pipeline import Evaluator
@@ -87,7 +86,7 @@ def variant_values(
     if encoder is not None:
         reference = {t.id: t.reference for t in plain_triplets}
         references = [reference[a.triplet_id] for a in answers]
-        scores = bertscore(references, [a.answer for a in plain_answers], encoder)
+        scores = encoder.bertscore(references, [a.answer for a in plain_answers])
         frames.append(values_frame(answers, scores, "BERTScore", "Score", {}, triplets))
     results = {}
     for metric, evaluator in _evaluators(judge).items():

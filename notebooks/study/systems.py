@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping
 from math import nan
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ems.analysis.frames import by_size
-from ems.analysis.stats import auc, paired_table, summarise, with_verdicts
+from ems.analysis.stats import MIN_CLUSTERS, auc, paired_table, summarise, with_verdicts
 from ems.terminal import first_few, notify
 
 
@@ -40,7 +41,7 @@ def families(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Means by system, and steps: each system minus the next smaller one of its family.
 
-    The tables are those of `ems.summarise` and `ems.paired_table`, with the columns family and size
+    The tables are those of `ems.summarise` and `effect_sizes`, with the columns family and size
     (billions of parameters). `systems` maps a name to (file, family, size); systems without a
     family are left out. Holm's correction is over all steps of a metric.
     """
@@ -53,7 +54,7 @@ def families(
         of_family = values[values["model"].isin(names)]
         pairs = paired_table(of_family, models=names, cluster=cluster, seed=seed)
         is_step = pairs["a"].map(names.index) - pairs["b"].map(names.index) == 1
-        steps.append(pairs[is_step])
+        steps.append(effect_sizes(of_family, pairs[is_step], cluster))
     means = summarise(values, cluster=cluster)
     tables = means, with_verdicts(pd.concat(steps, ignore_index=True))
     for table, column in zip(tables, ("model", "a"), strict=True):
@@ -73,6 +74,33 @@ def as_values(scores: pd.DataFrame, metrics: Mapping[str, str]) -> pd.DataFrame:
         frames.append(answers.assign(metric=name, value=scores[column].astype(float)))
     table = pd.concat(frames, ignore_index=True)
     return table.assign(part="Score", num=nan, den=nan, units=1, unscored=0, signature="")
+
+
+def effect_sizes(values: pd.DataFrame, pairs: pd.DataFrame, cluster: str = "group") -> pd.DataFrame:
+    """A table of `ems.paired_table` from these values, with the sizes of its differences.
+
+    g        Hedges' g of the clusters' mean differences; nan for fewer clusters than an interval
+             needs, and where all differences are equal
+    ordered  share of triplets on which `a` scores higher; a tie counts half
+    """
+    rows = values.assign(cluster=values[cluster].astype(str))
+    cell = ["metric", "part", "triplet_id", "cluster"]
+    by_model = rows.pivot(index=cell, columns="model", values="value")
+    g, ordered = [], []
+    for pair in pairs.itertuples():
+        of_cell = by_model.loc[pair.metric, pair.part]
+        differences = (of_cell[pair.a] - of_cell[pair.b]).dropna()
+        g.append(_hedges_g(differences.groupby(level="cluster").mean()))
+        ordered.append(((np.sign(differences) + 1) / 2).mean())
+    return pairs.assign(g=g, ordered=ordered)
+
+
+def _hedges_g(means: pd.Series) -> float:
+    """Hedges' g of the clusters' mean differences; nan where they are few or all equal."""
+    if len(means) < MIN_CLUSTERS or means.std() == 0:
+        return nan
+    small_sample = 1 - 3 / (4 * (len(means) - 1) - 1)
+    return small_sample * means.mean() / means.std()
 
 
 def areas(values: pd.DataFrame, pairs: pd.DataFrame) -> list[float]:

@@ -13,8 +13,10 @@ import pandas as pd
 import ems
 from ems.analysis.frames import TABLE1_PARTS, in_order
 from ems.analysis.stats import MIN_CLUSTERS
-from ems.io import write_csv, write_file
+from ems.io import write_file
 from ems.terminal import visible
+
+from . import write_csv
 
 CSV_COLUMNS = [
     "metric",
@@ -61,10 +63,13 @@ def save_table1(
 ) -> list[Path]:
     """Write table1.csv (tidy, six decimals), table1.md and table1.tex (booktabs) into `folder`.
 
-    `summary`, `paper` and `models` are those of `ems.table1`. `absent` maps a metric without rows
-    to the reason, which is listed under the table.
+    `summary` and `models` are those of `ems.table1`. With the paper's values (columns metric, part,
+    model, value) see `beside_paper`. `absent` maps a metric without rows to the reason, which is
+    listed under the table.
     """
-    table = ems.table1(summary, paper, models)
+    table = ems.table1(summary, models)
+    if paper is not None:
+        table = beside_paper(table, summary, paper)
     ordered = in_order(summary[summary["part"].isin(TABLE1_PARTS)])
     settings = ordered["signature"] + "|pool:macro|interval:t over " + ordered["cluster"]
     notes = list(NOTES)
@@ -78,6 +83,18 @@ def save_table1(
         write_file(Path(folder, "table1.md"), [_markdown(table, notes)]),
         write_file(Path(folder, "table1.tex"), [_latex(table, notes)]),
     ]
+
+
+def beside_paper(table: pd.DataFrame, summary: pd.DataFrame, paper: pd.DataFrame) -> pd.DataFrame:
+    """Table 1 with the paper's value, and ours minus the paper's, in each cell that both have."""
+    table = table.copy()
+    cell = ["metric", "part", "model"]
+    both = summary.merge(paper[[*cell, "value"]], on=cell, suffixes=("", "_of_paper"))
+    for row in both[both["model"].isin(list(table))].dropna(subset="value").itertuples():
+        is_row = (table["metric"] == row.metric) & (table["part"] == row.part)
+        difference = row.value - row.value_of_paper
+        table.loc[is_row, row.model] += f"; paper {row.value_of_paper:.2f} ({difference:+z.3f})"
+    return table
 
 
 def _tidy(ordered: pd.DataFrame, settings: pd.Series) -> pd.DataFrame:

@@ -3,9 +3,8 @@
 import pandas as pd
 import pytest
 from doubles import recorded
-from study import ROOT, alignments_of, dataset, document
+from study import ROOT, alignments_of, dataset, document, write_csv
 
-from ems.io import write_csv
 from ems.results import EMSResult, Support
 
 DATA, CLAIMS = ROOT / "data" / "q3-2024", ROOT / "data" / "human" / "findver_judged.csv"

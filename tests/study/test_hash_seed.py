@@ -9,11 +9,20 @@ import sys
 from pathlib import Path
 
 import pytest
-from study import ROOT, agreement, datasets, ranking, read_answers, read_triplets, systems
+from study import (
+    ROOT,
+    agreement,
+    datasets,
+    ranking,
+    read_answers,
+    read_triplets,
+    systems,
+    write_csv,
+)
 
 import ems
 from ems.analysis.report import save_report
-from ems.io import write_csv, write_jsonl
+from ems.io import write_jsonl
 
 HUMAN = ROOT / "data" / "human"
 FEW = {"resamples": 50, "seed": 7}

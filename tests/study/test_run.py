@@ -9,12 +9,13 @@ from study import (
     read_triplets,
     read_values,
     sample_of_each_model,
+    write_csv,
 )
 from study import recorded as those_recorded
 
 import ems
 from ems.analysis.frames import to_frame
-from ems.io import write_csv, write_jsonl
+from ems.io import write_jsonl
 
 
 def write_run(run, metric, results):

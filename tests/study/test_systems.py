@@ -1,5 +1,8 @@
 """Systems of a run and families of systems: order, differences, committed values."""
 
+import math
+from statistics import mean, stdev
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,6 +18,40 @@ def test_the_area_between_two_systems_by_hand():
     )
     pairs = pd.DataFrame({"metric": ["M"], "part": ["F1"], "a": ["a"], "b": ["b"]})
     assert systems.areas(values, pairs) == [(0.5 + 1 + 1 + 1) / 4]
+
+
+def values_of(differences):
+    """Values of the models b, which are 0, and a; each triplet is a group."""
+    rows = []
+    for model, values in (("a", differences), ("b", [0.0] * len(differences))):
+        for i, value in enumerate(values):
+            row = {"metric": "M", "part": "F1", "model": model, "triplet_id": f"t-{i}", "group": i}
+            rows.append({**row, "value": value})
+    table = pd.DataFrame(rows)
+    return table.assign(num=math.nan, den=math.nan, units=1, unscored=0, signature="")
+
+
+def sizes_of(differences, models=("b", "a")):
+    values = values_of(differences)
+    pairs = ems.paired_table(values, models=models)
+    return systems.effect_sizes(values, pairs).iloc[0]
+
+
+def test_the_size_of_a_difference_by_hand():
+    differences = [0.1, 0.2, 0.3, 0.0, -0.1, 0.1, 0.2]
+    small_sample = 1 - 3 / (4 * 6 - 1)  # six degrees of freedom
+    g = small_sample * mean(differences) / stdev(differences)
+    row = sizes_of(differences)
+    assert (row.g, row.ordered) == (pytest.approx(g), (5 + 1 / 2) / 7)
+    row = sizes_of(differences, models=("a", "b"))
+    assert (row.g, row.ordered) == (pytest.approx(-g), (1 + 1 / 2) / 7)
+
+
+def test_few_clusters_and_equal_differences_have_no_size():
+    few = sizes_of([0.3, 0.2, -0.1])
+    assert math.isnan(few.g)  # as the interval
+    assert few.ordered == 2 / 3
+    assert math.isnan(sizes_of([0.5] * 7).g)
 
 
 def test_the_committed_values_are_those_of_this_code(tmp_path):

@@ -3,11 +3,14 @@
 import os
 import re
 
+import pandas as pd
 import pytest
 from doubles import Tags
-from study import read_frames
-from study.table1 import save_table1
+from study import ROOT, read_frames
+from study.table1 import beside_paper, save_table1
 from test_tables import LARGE, OURS, SMALL
+
+from ems.analysis.tables import table1
 
 HOSTILE = [
     "<script>alert('x')</script> & \"$5\" to $6 \x1b[31mred\x00 \u202eevil | end",
@@ -78,3 +81,15 @@ def test_a_long_name_is_cut_in_the_table_and_whole_in_the_csv(tmp_path):
     csv, md, _ = (path.read_text() for path in save_table1(OURS.replace({LARGE: long}), tmp_path))
     assert long in csv
     assert max(len(line) for line in md.splitlines() if line.startswith("|")) < 300
+
+
+def test_beside_the_paper():
+    paper = pd.read_csv(ROOT / "data" / "paper" / "table1.csv")
+    assert len(paper) == 17 * 3 == len(paper.drop_duplicates(["metric", "part", "model"]))
+    table = beside_paper(table1(OURS), OURS, paper).set_index("metric")
+    assert list(table[SMALL]) == [
+        "0.333 [0.300, 0.400]; paper 0.02 (+0.313)",
+        "0.250 [0.200, 0.300]; paper 0.21 (+0.040)",
+    ]
+    other = OURS.replace({SMALL: "mine", LARGE: "yours"})
+    assert beside_paper(table1(other), other, paper).equals(table1(other))

@@ -184,14 +184,14 @@ function toggle(row, open, answer) {
 function alignment(answer) {
   const address = make("a", "", "link to this answer"), head = put(make("p"), ...named("b", answer), address);
   address.href = addressOf(answer);
-  const sums = put(make("ul", "quiet"), ...answer.sums.map((line) => make("li", "", line)));
-  if (!answer.rows.length) return [head, sums];
+  const lines = put(make("ul", "quiet"), ...answer.lines.map((line) => make("li", "", line)));
+  if (!answer.rows.length) return [head, lines];
   const titles = [["", "Reference point"], ["tag", "Score"], ["", "Answer point"]];
   const heads = put(make("tr"), ...titles.map(([name, title]) => make("th", name, title)));
   const sought = (row) => state.word !== "" && wordsOf(answer, row).includes(state.word);      // what the filter names is first
   const ordered = [...answer.rows].sort((a, b) => sought(b) - sought(a));
   const rows = put(make("tbody"), ...ordered.map((row) => pointRow(answer, row)));
-  return [head, sums, put(make("table", "points"), put(make("thead"), heads), rows)];
+  return [head, lines, put(make("table", "points"), put(make("thead"), heads), rows)];
 }
 
 function pointRow(answer, [ref, ans, word, score, weight, isHint]) {
