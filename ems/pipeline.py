@@ -16,7 +16,7 @@ from .judge import MissingReplies
 from .local.figures import compare_figures
 from .match import Matcher
 from .metrics import check_alignment, ems_scores, reference_scores
-from .results import CoverageResult, EMSResult, Result
+from .results import EMSResult, PointsResult, Result
 from .score import PointPair, Scorer
 from .terminal import first_few, progress_bar
 from .types import Answer, InputError, Match, Points, Scores, Signature, Triplet, Triplets, rendered
@@ -205,7 +205,7 @@ class EMS(Evaluator[EMSResult]):
         return scored
 
 
-def is_lost(result: EMSResult | CoverageResult) -> bool:
+def is_lost(result: PointsResult) -> bool:
     """Whether the points of a side could not be read: it has none, and yet points are unscored."""
     return result.unscored > 0 and not (result.ref_points and result.ans_points)
 

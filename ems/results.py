@@ -6,7 +6,7 @@ A record shows itself in a terminal and in a notebook.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import KW_ONLY, dataclass, field, fields, is_dataclass
 from typing import Any
 
 from .types import Match, Points, Scores, Signature
@@ -58,13 +58,12 @@ class Result:
 
     triplet_id: str
     model: str
-    signature: Signature = field(default_factory=dict, kw_only=True)
-    question: str = field(default="", kw_only=True)
-    group: str = field(default="", kw_only=True)
-    # Points (or answers) for which no readable reply came.
-    unscored: int = field(default=0, kw_only=True)
-    # Why a value is nan or points are unscored; else empty.
-    reason: str = field(default="", kw_only=True)
+    _: KW_ONLY
+    signature: Signature = field(default_factory=dict)
+    question: str = ""
+    group: str = ""
+    unscored: int = 0  # points (or answers) for which no readable reply came
+    reason: str = ""  # why a value is nan or points are unscored; else empty
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready dictionary; nan becomes null."""
@@ -98,39 +97,38 @@ def _plain(record: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class EMSResult(Result):
-    """The alignment of one answer (eq. 4-9) and its metrics, each in [0, 1] or nan."""
+class PointsResult(Result):
+    """The points of both sides, and metrics made from their scores, each in [0, 1] or nan."""
 
     ref_points: Points
     ans_points: Points
-    match: Match
-    score: Scores = ()  # per reference point: s_i (eq. 5), None = unscored
+    _: KW_ONLY
+    ref_weights: tuple[float, ...] = ()  # () = every point weighs 1
     recall: float = math.nan
     precision: float = math.nan
     f1: float = math.nan
-    ref_weights: tuple[float, ...] = ()  # () = every point weighs 1; only given points have weights
     support: tuple[Support, ...] = ()  # per answer point, what the document says; () = not asked
     figures: Figures | None = None  # None in results of older versions
 
 
 @dataclass(frozen=True)
-class CoverageResult(Result):
+class EMSResult(PointsResult):
+    """The alignment of one answer (eq. 4-9). Only given points have weights."""
+
+    match: Match
+    score: Scores = ()  # per reference point: s_i (eq. 5), None = unscored
+
+
+@dataclass(frozen=True)
+class CoverageResult(PointsResult):
     """Each point compared with the whole other text. Not the paper's eq. 7: nothing is matched."""
 
-    ref_points: Points
-    ans_points: Points
     ref_score: Scores  # per reference point: how far the answer states it
     ans_score: Scores  # per answer point: how far the reference states it
-    ref_weights: tuple[float, ...] = ()
     ans_weights: tuple[float, ...] = ()
     nearest: Match = ()  # per reference point: the answer point most like it, for the reader
     contradicted: tuple[int, ...] = ()  # indices of reference points that the answer contradicts
     ans_contradicted: tuple[int, ...] = ()  # indices of those that the reference contradicts
-    recall: float = math.nan
-    precision: float = math.nan
-    f1: float = math.nan
-    support: tuple[Support, ...] = ()
-    figures: Figures | None = None
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,16 @@ def answers_of(model, gain=0.0, n=8):
         scores = (0.2 + gain, 0.4 + gain)
         mean = 0.3 + gain
         result = EMSResult(
-            f"t{i}", model, ("a", "b"), ("x", "y"), (0, 1), scores, mean, mean, mean, **SIGNED
+            f"t{i}",
+            model,
+            ("a", "b"),
+            ("x", "y"),
+            (0, 1),
+            scores,
+            recall=mean,
+            precision=mean,
+            f1=mean,
+            **SIGNED,
         )
         results.append(result)
     return results

@@ -27,7 +27,16 @@ Operating expenses declined 3% to $14.3 billion. We did not raise the dividend i
 def result(*points: str, id_: str = "t", model: str = "m") -> EMSResult:
     """An answer of these points, none of which is in the reference."""
     return EMSResult(
-        id_, model, ("r",), points, (-1,), (0.0,), 0.0, 0.0, 0.0, signature={"judge": "j"}
+        id_,
+        model,
+        ("r",),
+        points,
+        (-1,),
+        (0.0,),
+        recall=0.0,
+        precision=0.0,
+        f1=0.0,
+        signature={"judge": "j"},
     )
 
 

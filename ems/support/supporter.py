@@ -14,14 +14,14 @@ from ..analysis.view import EXTRA, alignment_rows
 from ..judge import AnyJudge, JudgeStage, Request
 from ..match import labels_request
 from ..prompts import Prompts, numbered, sanitized
-from ..results import CoverageResult, EMSResult, Support
+from ..results import PointsResult, Support
 from ..types import InputError
 from .passages import Passages, passages_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_R = TypeVar("_R", EMSResult, CoverageResult)
+_R = TypeVar("_R", bound=PointsResult)
 Contexts = Mapping[str, str | Sequence[str]]  # by triplet id: a document's text, or its passages
 # The words that a judge chooses from (`match.LABELS`), and the labels that they become.
 _LABELS = {

@@ -126,8 +126,8 @@ def test_equal_figures_are_written_as_equal_bytes(tmp_path):
     assert first.read_bytes() == second.read_bytes()
 
 
-def alignment_figure(ref_points, ans_points, match, score, *metrics):
-    result = EMSResult("t", "m", ref_points, ans_points, match, score, *metrics)
+def alignment_figure(ref_points, ans_points, match, score, **metrics):
+    result = EMSResult("t", "m", ref_points, ans_points, match, score, **metrics)
     return plots.alignment_figure(result.to_dict())
 
 
@@ -137,9 +137,9 @@ def test_an_alignment_shows_scores_and_points_without_a_match_or_a_score():
         ("ans zero", "ans one"),
         (1, -1, None),
         (0.7, 0.0, None),
-        0.35,
-        0.35,
-        0.35,
+        recall=0.35,
+        precision=0.35,
+        f1=0.35,
     )
     written = texts(figure)
     titles = {"Reference: 3 points", "Answer of m: 2 points"}
@@ -152,7 +152,7 @@ def test_an_alignment_says_how_many_boxes_are_not_drawn():
     # Drawn are 0 to 11 on the left; 0 to 10 and 15 on the right.
     match = (*[-1] * 11, 15, *[-1] * 6, 3, 19)
     score = (*[0.0] * 11, 1.0, *[0.0] * 6, 0.8, 0.8)
-    figure = alignment_figure(("ref",) * 20, ("ans",) * 20, match, score, 0.1, 0.1, 0.1)
+    figure = alignment_figure(("ref",) * 20, ("ans",) * 20, match, score, f1=0.1)
     assert [text for text in texts(figure) if "…" in text] == [
         "… 8 more, not drawn",
         "… 4 more, not drawn",
