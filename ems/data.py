@@ -23,13 +23,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from .analysis.frames import ValueRow, metric_of, value_rows
 from .baselines import Claims
-from .io import parse_jsonl, read_lines
+from .io import FilePath, parse_jsonl, read_lines
 from .metrics import check_alignment
 from .results import CoverageResult, EMSResult, Result, ScoreResult
 from .terminal import first_few
 from .types import Answer, InputError, Triplet
 
-Rows = str | Path | Iterable[Mapping[str, Any]]  # a file, dictionaries, or a pandas frame
+Rows = FilePath | Iterable[Mapping[str, Any]]  # a file, dictionaries, or a pandas frame
+_PlacedRows = Iterator[tuple[str, Any]]  # each row with the place where it stands, for messages
 # Fields that name something. They are texts, and a whole number is read as its text.
 _NAME_FIELDS = ("id", "triplet_id", "model", "group")
 # Fields without a value where the cell of a CSV file is blank; a blank text of another is a value.
@@ -83,7 +84,7 @@ def check_join(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> dict[s
 # --- results ---
 
 
-def iter_results(path: str | Path) -> Iterator[tuple[str, Any]]:
+def iter_results(path: FilePath) -> Iterator[tuple[str, Any]]:
     """(metric, result) of each line of a file of results, one at a time: the file may be large.
 
     A line is `Result.to_dict()`, and may have the metric's name. InputError names file and line
@@ -122,7 +123,7 @@ def _result(row: Any, place: str) -> Any:
     return result
 
 
-def load_results(path: str | Path) -> dict[str, list[Any]]:
+def load_results(path: FilePath) -> dict[str, list[Any]]:
     """The results of a file by metric, in the file's order; else as `iter_results`."""
     by_metric: dict[str, list[Any]] = {}
     for metric, result in iter_results(path):
@@ -130,9 +131,7 @@ def load_results(path: str | Path) -> dict[str, list[Any]]:
     return by_metric
 
 
-def worst_results(
-    path: str | Path, most: int = 1000
-) -> tuple[dict[str, list[Any]], list[ValueRow]]:
+def worst_results(path: FilePath, most: int = 1000) -> tuple[dict[str, list[Any]], list[ValueRow]]:
     """The worst results of a file by metric, and the values of all its results.
 
     The worst are, of each metric and model, the `most` results with the lowest F1 or Score, lowest
@@ -178,13 +177,13 @@ def records(source: Rows, kind: type[Any]) -> Iterator[Any]:
         seen.add(key)
         yield record
     if not seen:
-        name = source if isinstance(source, str | Path) else "the list"
+        name = source if isinstance(source, FilePath) else "the list"
         raise InputError(f"{name} has no rows")
 
 
-def _rows(source: Rows) -> Iterator[tuple[str, Any]]:
+def _rows(source: Rows) -> _PlacedRows:
     """(place, row) of every row: messages name the place. Dictionaries are counted from 0."""
-    if isinstance(source, str | Path):
+    if isinstance(source, FilePath):
         path = Path(source)
         is_table = path.suffix.lower() in (".csv", ".tsv")
         yield from _csv_rows(path) if is_table else _json_rows(path)
@@ -196,7 +195,7 @@ def _rows(source: Rows) -> Iterator[tuple[str, Any]]:
         yield f"row {number}", row
 
 
-def _json_rows(path: Path) -> Iterator[tuple[str, Any]]:
+def _json_rows(path: Path) -> _PlacedRows:
     """The rows of JSON lines, or of one JSON array. The file may be a pipe: it is read once."""
     lines = read_lines(path)
     beginning = []  # the lines up to the first that is not blank
@@ -214,7 +213,7 @@ def _json_rows(path: Path) -> Iterator[tuple[str, Any]]:
             yield f"{path}, entry {number}", row
 
 
-def _csv_rows(path: Path) -> Iterator[tuple[str, Any]]:
+def _csv_rows(path: Path) -> _PlacedRows:
     """The rows of a CSV file, separated by what its header has most often: `,`, `;` or tab."""
     csv.field_size_limit(2**31 - 1)  # a document in a cell may be longer than the usual limit
     lines = read_lines(path, newline="")

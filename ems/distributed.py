@@ -37,8 +37,6 @@ def stream(
     by_id = {triplet.id: triplet for triplet in triplets}
     futures: deque[Any] = deque()
     with client:
-        if not client.nthreads():
-            notify(f"ems: {address} has no workers yet; 'dask worker {address}' starts one")
         for start in range(0, len(answers), CHUNK):
             chunk = answers[start : start + CHUNK]
             needed = {answer.triplet_id: by_id[answer.triplet_id] for answer in chunk}
@@ -58,7 +56,7 @@ def _result_of(future: Any, client: Any, address: str) -> list[Result]:
         except TimeoutError:
             notify(
                 f"ems: nothing came for {NOTICE_AFTER:.0f} s; {address} has "
-                f"{len(client.nthreads())} workers"
+                f"{len(client.nthreads())} workers ('dask worker {address}' starts one)"
             )
         except (ImportError, CancelledError, KilledWorker) as error:
             raise InputError(

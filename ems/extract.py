@@ -70,7 +70,8 @@ class LLMExtractor(JudgeStage):
         """Which of these blocks only sum up the others?"""
         prompt = self.prompts.fill("summary", blocks=numbered(blocks))
         read = partial(read_numbers, key="blocks", count=len(blocks))
-        return Request("summary", prompt, 256, BLOCKS_SCHEMA, read=read)
+        assumed = partial(listed, "blocks", [])
+        return Request("summary", prompt, 256, BLOCKS_SCHEMA, assumed=assumed, read=read)
 
 
 def list_request(

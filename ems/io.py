@@ -11,8 +11,10 @@ from typing import Any
 
 from .types import InputError
 
+FilePath = str | Path
 
-def read_lines(path: str | Path, newline: str = "\n") -> Iterator[str]:
+
+def read_lines(path: FilePath, newline: str = "\n") -> Iterator[str]:
     """The lines of a UTF-8 file, one at a time, without a byte order mark.
 
     `newline` says where a line ends, as `open` has it. InputError for what cannot be read.
@@ -28,12 +30,12 @@ def read_lines(path: str | Path, newline: str = "\n") -> Iterator[str]:
         ) from None
 
 
-def read_text(path: str | Path) -> str:
+def read_text(path: FilePath) -> str:
     """The text of a UTF-8 file without a byte order mark. InputError for what cannot be read."""
     return "".join(read_lines(path))
 
 
-def parse_jsonl(lines: Iterable[str], path: str | Path) -> Iterator[tuple[int, Any]]:
+def parse_jsonl(lines: Iterable[str], path: FilePath) -> Iterator[tuple[int, Any]]:
     """(number, value) of every JSON line that is not blank; the first line has number 1.
 
     InputError for a line that is not JSON, which names `path`.
@@ -46,7 +48,7 @@ def parse_jsonl(lines: Iterable[str], path: str | Path) -> Iterator[tuple[int, A
             raise InputError(f"{path}, line {number} is not JSON: {error}") from None
 
 
-def parse_yaml(text: str, where: str | Path) -> Any:
+def parse_yaml(text: str, where: FilePath) -> Any:
     """The value of a YAML document. InputError, which names `where`, for what is not YAML."""
     import yaml
 
@@ -56,7 +58,7 @@ def parse_yaml(text: str, where: str | Path) -> Any:
         raise InputError(f"{where} is not YAML: {error}") from None
 
 
-def write_file(path: str | Path, chunks: Iterable[str]) -> Path:
+def write_file(path: FilePath, chunks: Iterable[str]) -> Path:
     """Write a whole UTF-8 file: readers see the old file or the new one, never a part of it.
 
     Folders that are missing are made. A device or a pipe is written directly. InputError when the
@@ -80,7 +82,7 @@ def write_file(path: str | Path, chunks: Iterable[str]) -> Path:
     return path
 
 
-def write_jsonl(path: str | Path, rows: Iterable[dict[str, Any]]) -> Path:
+def write_jsonl(path: FilePath, rows: Iterable[dict[str, Any]]) -> Path:
     """Write dictionaries as JSON lines. ValueError for nan and infinity."""
     lines = (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
     return write_file(path, lines)

@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from string import Template
 
-from .io import read_text
+from .io import FilePath, read_text
 from .types import InputError
 
 KIT = Path(__file__).parent / "prompts"
@@ -31,7 +31,7 @@ class Prompts:
     Where such a folder has no file for a task, the kit's template is taken.
     """
 
-    def __init__(self, folder: str | Path | None = None):
+    def __init__(self, folder: FilePath | None = None):
         self.folder = KIT if folder is None else Path(folder)
         self.name = "kit" if folder is None else self.folder.name
         self.template = cache(self._read)  # by task

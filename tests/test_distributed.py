@@ -89,7 +89,7 @@ def test_without_a_worker_it_says_what_it_waits_for_and_a_lost_scheduler_is_one_
     monkeypatch.setattr(distributed, "notify", notify)
     with pytest.raises(InputError, match="could not finish"):
         list(distributed.stream(cluster.scheduler_address, TRIPLETS, ANSWERS))
-    assert f"has no workers yet; 'dask worker {cluster.scheduler_address}' starts one" in notices[0]
+    assert f"has 0 workers ('dask worker {cluster.scheduler_address}' starts one)" in notices[0]
 
 
 def test_bad_choices_are_one_clear_error(address):

@@ -28,7 +28,7 @@ def test_a_row_says_whose_it_is():
     ]
     without_a_group = to_frame([replace(EMS, group="")])
     assert set(without_a_group["group"]) == {"t1"}
-    assert set(to_frame([LOST], "mine")["metric"]) == {"mine"}
+    assert set(to_frame({"mine": [LOST]})["metric"]) == {"mine"}
     assert list(to_frame({"one": [LOST], "two": [SCORE]})["metric"]) == ["one"] * 5 + ["two"]
 
 
@@ -38,7 +38,7 @@ def test_figures_have_a_row_for_each_side_that_has_some_once_for_all_results_of_
     assert figures[
         ["part", "model", "value", "num", "den", "units", "unscored"]
     ].to_numpy().tolist() == [["Recall", model, pytest.approx(1 / 3), 1, 3, 3, 0] for model in "mn"]
-    joined = pd.concat([to_frame([EMS], "one"), to_frame([EMS], "two")])
+    joined = pd.concat([to_frame({"one": [EMS]}), to_frame({"two": [EMS]})])
     assert len(summarise(joined).query("metric == 'Figures'")) == 1
     other = replace(EMS, figures=Figures(SideFigures(2, 1), SideFigures(2, 1)))
     with pytest.raises(InputError, match="more than one row for .'Figures', 'Recall'"):

@@ -389,7 +389,7 @@ def test_a_dry_run_counts_at_most_and_sends_nothing(tmp_path):
         with ThreadPoolExecutor(4) as threads:
             got = list(threads.map(judge.ask, [[*ask(3), *assumed]] * 4))
         assert server.count == 1
-        assert texts(got[0]) == ["re: question 0", "0", "0", '{"n": []}', "long"]
+        assert texts(got[0]) == ["re: question 0", "0", "0", "0", "long"]
     used = judge.usage()
     assert (used["match"].requests, used["match"].stored, used["match"].calls) == (12, 4, 2)
     assert (used["extract"].calls, used["extract"].completion_tokens) == (2, 2 * 150)

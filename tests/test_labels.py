@@ -31,7 +31,7 @@ def test_graded_labels_by_scipy():
         labels.append({"triplet_id": triplet_id, "model": model, "label": grade})
     values = to_frame(results(VALUES))
     values = pd.concat([values, values.assign(part="F1", value=0.0)])
-    table = agreement(values, read_labels(labels), resamples=50)
+    table = agreement(values, read_labels(labels))
     agreements = table[table["part"] == "Score"].set_index("measure")
     assert list(agreements.index) == ["spearman", "pearson"]  # labels other than 0 and 1: no AUC
     assert agreements.value["spearman"] == pytest.approx(spearmanr(range(10), grades).statistic)
@@ -65,7 +65,7 @@ def test_zero_or_one_by_hand():
             columns=["triplet_id", "model", "label"],
         )
     )
-    agreements = agreement(to_frame(results(values)), labels, resamples=20).set_index("measure")
+    agreements = agreement(to_frame(results(values)), labels).set_index("measure")
     # Right answers have 0.9, 0.2 and 0.1, wrong ones 0.2 and 0.3: of six pairs two wins and a tie.
     assert agreements.value["auc"] == (2 + 1 / 2) / 6
     assert (agreements.n["auc"], agreements.left_out["auc"]) == (5, 1)

@@ -186,7 +186,7 @@ def test_another_scale():
 
 def test_a_dry_run_assumes_replies_that_every_stage_can_read():
     def assumed(request):
-        return request.assumed() if request.assumed else '{"blocks": []}'
+        return request.assumed()
 
     judge = ScriptedJudge(assumed)
     (listed,) = LLMExtractor(judge)([LONG])

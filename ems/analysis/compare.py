@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import pandas as pd
 
 from ..data import iter_results
+from ..io import FilePath
 from ..terminal import visible
 from ..types import WITHOUT_JUDGE, InputError
 from .frames import ValueRow, in_order, of_rows, value_rows
@@ -18,8 +18,8 @@ _CELL = ["metric", "model", "part"]
 
 
 def compare_results(
-    a: str | Path,
-    b: str | Path | None = None,
+    a: FilePath,
+    b: FilePath | None = None,
     *,
     metric: str | None = None,
     cluster: str = "group",
@@ -112,7 +112,7 @@ def warning_of(tables: Mapping[str, pd.DataFrame]) -> str:
     return "" if "meaning" in set(tables["parts"]["compares"]) else WITHOUT_JUDGE
 
 
-def _values(path: str | Path, metric: str | None) -> pd.DataFrame:
+def _values(path: FilePath, metric: str | None) -> pd.DataFrame:
     """The frame of values of a file; of one metric if `metric` names it."""
     rows: list[ValueRow] = []
     for name, result in iter_results(path):

@@ -75,17 +75,15 @@ def metric_of(result: Result) -> str:
     return "RAGChecker"
 
 
-def to_frame(
-    results: Iterable[Result] | Mapping[str, Iterable[Result]], metric: str | None = None
-) -> pd.DataFrame:
+def to_frame(results: Iterable[Result] | Mapping[str, Iterable[Result]]) -> pd.DataFrame:
     """A frame of values from results of any kind, or from what `load_results` gives.
 
     The columns are the fields of `ValueRow`. An answer has the row Score where a metric gives one
     value. Else it has Precision, Recall and F1, and these shares: Missing, of the reference points
     that score 0 and are not contradicted; Contradicted, of those that a judge says the answer
     contradicts; Refused, 1 for an answer without a point and else 0. Recall uncontradicted is
-    Recall where a contradicted point counts 0. `metric` names all these rows; by default each has
-    the name of `metric_of`.
+    Recall where a contradicted point counts 0. The rows have the names of the mapping; without one
+    they have those of `metric_of`.
 
     The metric Figures has the rows Precision and Recall of an answer, once for all its results, and
     no row for a side without figures.
@@ -94,7 +92,7 @@ def to_frame(
     rows: list[ValueRow] = []
     for name, group in groups:
         for result in group:
-            rows += value_rows(result, metric or name or metric_of(result))
+            rows += value_rows(result, name or metric_of(result))
     return of_rows(rows)
 
 

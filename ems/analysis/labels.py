@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..data import Rows, iter_results, records
+from ..io import FilePath
 from ..terminal import first_few
 from ..types import WITHOUT_JUDGE, InputError
 from .frames import TABLE1_PARTS, ValueRow, basis_of, in_order, of_rows, value_rows
@@ -45,13 +46,13 @@ def read_labels(source: Rows) -> pd.DataFrame:
     return table
 
 
-def agreement(values: pd.DataFrame, labels: pd.DataFrame, **settings: int) -> pd.DataFrame:
+def agreement(values: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
     """How well each metric and part agrees with the labels of the same answers.
 
     Values and labels are joined by triplet and model. The measures are Spearman's and Pearson's
     correlation, and the area under the ROC curve where all labels are 0 or 1. Columns metric, part,
     measure, value, ci_low, ci_high (over groups), n, clusters, left_out (without a value).
-    `settings` are those of `stats.bootstrap`. InputError for a label of an answer without values.
+    InputError for a label of an answer without values.
     """
     answers = set(values[_ANSWER].itertuples(index=False, name=None))
     labelled = set(labels[_ANSWER].itertuples(index=False, name=None))
@@ -67,12 +68,12 @@ def agreement(values: pd.DataFrame, labels: pd.DataFrame, **settings: int) -> pd
     for (metric, part), cell in values.merge(labels, on=_ANSWER).groupby(["metric", "part"]):
         for measure in measures:
             columns = cell["value"], cell["label"]
-            estimate = bootstrap(measure, columns, cell["group"], **settings)
+            estimate = bootstrap(measure, columns, cell["group"])
             rows.append((metric, part, measure.__name__, *estimate))
     return in_order(pd.DataFrame(rows, columns=["metric", "part", "measure", *Estimate._fields]))
 
 
-def agreement_text(results: Sequence[str | Path], labels: str | Path) -> str:
+def agreement_text(results: Sequence[FilePath], labels: FilePath) -> str:
     """What `ems agree` prints of Table 1's parts; of several files metrics have the file's name."""
     rows: list[ValueRow] = []
     for path in results:

@@ -20,7 +20,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..io import write_file
+from ..io import FilePath, write_file
 from ..support.supporter import support_table
 from ..terminal import visible
 from ..types import WITHOUT_JUDGE, InputError, rendered
@@ -47,7 +47,7 @@ RIGHT = {"pairs": (90, 60, 7), "judge": (89, 34, 2), "words": (88, 55, 19)}
 Results = Mapping[str, Sequence[Any]]
 
 
-def save_report(results: Results, path: str | Path, values: pd.DataFrame | None = None) -> Path:
+def save_report(results: Results, path: FilePath, values: pd.DataFrame | None = None) -> Path:
     """Write a report of results, by metric, to an HTML file; returns its path.
 
     Equal input makes an equal file. `values` is the frame of all results where `results` are only

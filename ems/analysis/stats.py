@@ -21,7 +21,7 @@ from scipy.special import stdtrit
 
 from ..terminal import first_few
 from ..types import InputError
-from .frames import COLUMNS, basis_of, by_size, in_order, with_figures_once
+from .frames import basis_of, by_size, in_order, with_figures_once
 
 MIN_SCORED = 0.95  # a number that rests on a smaller share of points or answers is flagged
 MIN_CLUSTERS = 6  # fewer clusters say too little about how clusters vary
@@ -324,9 +324,6 @@ def auc(score: Sequence[float], label: Sequence[float]) -> float:
 def _checked(values: pd.DataFrame, cluster: str) -> pd.DataFrame:
     """The frame of values, verified and sorted, with a column `cluster`."""
     keys = ["metric", "part", "model", "triplet_id"]
-    absent = [name for name in [*COLUMNS, cluster] if name not in values]
-    if absent:
-        raise InputError(f"the frame of values lacks {first_few(absent)}")
     if values.empty:
         raise InputError("the frame of values has no rows: nothing was scored")
     for name in (*keys, cluster):

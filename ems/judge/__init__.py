@@ -25,8 +25,8 @@ class Request:
     # The JSON schema that the reply should follow. The prompt describes it as well.
     schema: dict[str, Any] | None = None
     label: str = field(default="", compare=False)  # a name for people
-    # The longest reply that could be read, for a dry run; None for an empty list by the schema.
-    assumed: Callable[[], str] | None = field(default=None, compare=False)
+    # The longest reply that could be read, for a dry run.
+    assumed: Callable[[], str] = field(default=lambda: "0", compare=False)
     # How the reply's text is read; it returns None for a text that cannot be read.
     read: Callable[[str], Any] = field(default=str, compare=False)
     # Set where one reply speaks of several points: its value is a list with so many entries.
@@ -35,14 +35,6 @@ class Request:
     def value_of(self, reply: Record) -> Any:
         """What the reader makes of a reply; None for one that is no whole answer."""
         return None if reply.error else self.read(reply.text)
-
-    def longest_reply(self) -> str:
-        """The longest reply that could be read, as a dry run assumes it."""
-        if self.assumed:
-            return self.assumed()
-        if self.schema:
-            return json.dumps({name: [] for name in self.schema["properties"]})
-        return "0"
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,7 +164,7 @@ class LLMJudge:
         if self.mode == "plan":
             for key, request in missing.items():
                 self.spending.plan(key, request)
-                records[key] = Record(key, request.task, self.model, request.longest_reply())
+                records[key] = Record(key, request.task, self.model, request.assumed())
         elif missing and self.mode == "live":
             self._ask_live(missing, records, progress)
         elif missing:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 from weakref import finalize
 
-from ..io import parse_jsonl, read_lines, write_jsonl
+from ..io import FilePath, parse_jsonl, read_lines, write_jsonl
 from ..types import InputError
 from . import Record, encodable
 from .endpoint import read_completion
@@ -55,7 +55,7 @@ class Replies:
     local disk: all use the reply that was saved first.
     """
 
-    def __init__(self, path: str | Path | None = None, recorded: Sequence[str | Path] = ()):
+    def __init__(self, path: FilePath | None = None, recorded: Sequence[FilePath] = ()):
         self.path = None if path is None else Path(path)
         self._recorded: dict[str, Record] = {}
         for file in recorded:
@@ -106,7 +106,7 @@ class Replies:
         if shutil.disk_usage(self.path.parent).free < FREE_BYTES:
             raise self._unwritable(f"less than {FREE_BYTES >> 20} MB are free")
 
-    def export(self, path: str | Path) -> int:
+    def export(self, path: FilePath) -> int:
         """Write the replies without prompts as JSON lines in a fixed order; returns how many.
 
         The file holds all of them or is not written.
@@ -118,7 +118,7 @@ class Replies:
         write_jsonl(path, rows)
         return len(rows)
 
-    def import_file(self, path: str | Path) -> dict[str, int]:
+    def import_file(self, path: FilePath) -> dict[str, int]:
         """Read a recording or a batch endpoint's result file, all or nothing.
 
         Returns the number of lines by kind: "imported" is new, "duplicate" was saved before,
@@ -153,7 +153,7 @@ class Replies:
         with self._writing():
             self._db.executemany("INSERT OR REPLACE INTO pending VALUES (?, ?, ?, ?)", rows)
 
-    def export_pending(self, path: str | Path) -> int:
+    def export_pending(self, path: FilePath) -> int:
         """Write the waiting requests as an OpenAI Batch API input file; returns how many.
 
         `vllm run-batch` takes the same file.
@@ -253,7 +253,7 @@ def _opened(path: Path | str) -> sqlite3.Connection:
         ) from None
 
 
-def _lines(path: str | Path) -> Iterator[tuple[str, Any]]:
+def _lines(path: FilePath) -> Iterator[tuple[str, Any]]:
     """The values of a JSON-lines file, each with the file and line where it stands."""
     for number, value in parse_jsonl(read_lines(path), path):
         yield f"{path}, line {number}", value

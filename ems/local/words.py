@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..extract import OTHER_SCRIPT
-from ..types import Match, Points
+from ..types import Match, Points, Scores
 from .figures import READING_RULES, Number, NumberIndex, Term, read_terms
 
 RARITY_TABLE = Path(__file__).with_name("rarity.txt")
@@ -55,8 +55,8 @@ class Overlap(NamedTuple):
     The mean of a side's scores with its weights is the coverage of that text by the other one.
     """
 
-    ref_score: tuple[float, ...]  # in [0, 1]: how much of a point the answer has
-    ans_score: tuple[float, ...]
+    ref_score: Scores  # in [0, 1]: how much of a point the answer has
+    ans_score: Scores
     ref_weights: tuple[float, ...]  # positive
     ans_weights: tuple[float, ...]
     nearest: Match  # per reference point the answer point that has most of it, or -1
@@ -128,7 +128,7 @@ class _WeightedPoints:
                 common[number] = same
         return common
 
-    def scores(self, common: Collection[Term]) -> tuple[float, ...]:
+    def scores(self, common: Collection[Term]) -> Scores:
         """The share of each point's weight that is `common`, in [0, 1], lowered for its figures."""
         scores = []
         for terms, weight in zip(self.points, self.weights, strict=True):

@@ -21,7 +21,7 @@ def values_of_two_models():
                     name, model, (), (), (), recall=f1, precision=f1, f1=f1, group=f"g{g}"
                 )
                 results.append(result)
-    return to_frame(results, "EMS(LLM)")
+    return to_frame({"EMS(LLM)": results})
 
 
 VALUES = values_of_two_models()
