@@ -41,21 +41,22 @@ FACTORS = (1e3, 1e6, 1e9)
 _MULTIPLIERS = (1.0, *FACTORS)
 _DIVISORS = (1.0, *(1 / factor for factor in FACTORS))
 
-# The patterns below are verbose: a space in them counts only within square brackets.
+# The patterns below are verbose: a space in them counts only within square brackets. A group that
+# must not be given back is atomic, (?>...): Python 3.11.0 to 3.11.4 repeat a group wrongly with ++.
 _LATIN = "A-Za-zÀ-ɏ"
 _UNSPACED = "぀-ヿ㐀-鿿"  # scripts without spaces between words: each letter is read as a word
 _WORD = rf"[^\W\d_{_UNSPACED}] [^\W_{_UNSPACED}]*+ | [{_UNSPACED}]"
 _CITATION = r"\[ \d+ (?: \s* [,;–-] \s* \d+ )* \s* \]"  # "[4]", "[4, 7-9]"
 _SHORT_YEAR = r"['’] \d\d (?! [.,]? \w)"  # "'25", but not "'25.5"
 _DIGITS = r"""(?>
-      \d{1,3} (?: ,\d{3} )++ (?!\d) (?: \.\d+ )?  # "94,930" and "1,234.5"
-    | \d+ (?: \.\d+ | ,\d\d? (?![\d,]) )?         # "94", "94.9", and "94,9" with a decimal comma
+      (?> \d{1,3} (?: ,\d{3} )+ ) (?!\d) (?: \.\d+ )?  # "94,930" and "1,234.5"
+    | \d+ (?: \.\d+ | ,\d\d? (?![\d,]) )?  # "94", "94.9", and "94,9" with a decimal comma
 )"""
 _SCALE = r"""(?:
       [ -]? (?i: thousand | million | billion | trillion | [mbt]n ) s?
     | [kmbtKMBT]
 )"""
-_AMOUNT = rf"[$€£¥]? {_DIGITS} (?: {_SCALE} (?! [{_LATIN}\d]) )?+"
+_AMOUNT = rf"[$€£¥]? {_DIGITS} (?> (?: {_SCALE} (?! [{_LATIN}\d]) )? )"
 # "50bps" is the number 50 and a unit; "3M", "4Q24" and "20th" are names.
 _UNIT = r"(?! (?: [A-Z] | st | nd | rd | th ) \b ) [A-Za-zµ]{1,4} \b"
 _NUMBER = rf"""
@@ -69,7 +70,8 @@ _TOKEN = re.compile(
 )
 # The same tokens, but words are skipped, and what begins no token. The group is any other token.
 _AFTER_WORDS = re.compile(
-    rf"(?: {_WORD} | [^\w$€£¥'’\[]++ )*+ ( {_CITATION} | {_SHORT_YEAR} | {_NUMBER} | {_NAME} )?",
+    rf"(?> (?: {_WORD} | [^\w$€£¥'’\[]++ )* )"
+    rf"( {_CITATION} | {_SHORT_YEAR} | {_NUMBER} | {_NAME} )?",
     re.VERBOSE,
 )
 _AMOUNT_PARTS = re.compile(
