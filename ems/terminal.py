@@ -48,9 +48,9 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
     return f"; did you mean {nearest[0]!r}?" if nearest else ""
 
 
-def progress_bar(text: str, total: int | None, unit: str = "answer") -> Any:
+def progress_bar(text: str, total: int | None) -> Any:
     """A progress bar on stderr; none without a text, and none where stderr is a file or a pipe."""
     from tqdm import tqdm
 
     is_watched = "ipykernel" in sys.modules or sys.stderr.isatty()
-    return tqdm(desc=text, total=total, unit=unit, disable=not (text and is_watched))
+    return tqdm(desc=text, total=total, disable=not (text and is_watched))

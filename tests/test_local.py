@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 from ems.local.figures import printed_numbers, word_stem
 from ems.local.sentences import SentenceExtractor, remove_summaries
 from ems.local.words import (
-    NUMBER_WEIGHT,
     QUESTION_SHARE,
     UNKNOWN_WEIGHT,
     WordMatcher,
-    _weight,
+    _rarity,
     foreign_language,
     word_overlap,
 )
@@ -86,7 +85,7 @@ def test_summaries_at_the_ends_are_removed(text, kept):
 
 
 def weight(word):
-    return _weight(word_stem(word))
+    return _rarity().get(word_stem(word), UNKNOWN_WEIGHT)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +199,7 @@ def test_a_language_other_than_english_is_named_only_where_it_is_sure(language, 
 
 def test_a_points_score_by_hand():
     """Of a reference of three terms, an answer has two: their weights by the weight of all."""
-    weights = {"margin": weight("margin"), "46.2": NUMBER_WEIGHT, "zeppelins": UNKNOWN_WEIGHT}
+    weights = {"margin": weight("margin"), "46.2": UNKNOWN_WEIGHT, "zeppelins": UNKNOWN_WEIGHT}
     overlap = word_overlap(("zeppelins margin 46.2",), ("The margin: 46.2",))
     expected = (weights["margin"] + weights["46.2"]) / sum(weights.values())
     assert overlap.ref_score[0] == pytest.approx(expected)

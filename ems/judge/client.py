@@ -212,7 +212,7 @@ class LLMJudge:
         """Add the missing replies to `records`. The loop has a thread, since notebooks run one."""
         self.store.add_pending([])  # InputError for a store that takes no write
         self._pace.last_end = time.monotonic()
-        bar = progress_bar(progress, len(records) + len(missing), "reply")
+        bar = progress_bar(progress, len(records) + len(missing))
         with self.asking() as stop, ThreadPoolExecutor(1) as thread, bar:
             loop = thread.submit(asyncio.run, self._ask_all(missing, records, bar))
             try:

@@ -197,7 +197,7 @@ _PERCENT_SIGN = re.compile(r"\s?%")
 
 
 def compare_figures(
-    triplet: Triplet, answer: str, ref_points: Points = (), ans_points: Points = ()
+    triplet: Triplet, answer: str, ref_points: Points, ans_points: Points
 ) -> Figures:
     """The figures of a triplet's reference and of an answer, and which of them the other lacks.
 

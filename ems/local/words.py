@@ -25,8 +25,7 @@ from ..types import Match, Points, Scores
 from .figures import READING_RULES, Number, NumberIndex, Term, read_terms
 
 RARITY_TABLE = Path(__file__).with_name("rarity.txt")
-UNKNOWN_WEIGHT = 8.0  # of a stem that the table lacks: a little above its rarest
-NUMBER_WEIGHT = 8.0
+UNKNOWN_WEIGHT = 8.0  # of a number, and of a stem that the table lacks: a little above its rarest
 # The share of its score that a point loses if the other text has none of its figures.
 FIGURE_LOSS = 0.5
 EMPTY_WEIGHT = 0.1  # of a point without words and numbers; its score is 0
@@ -36,8 +35,8 @@ THRESHOLD = 0.25  # of WordMatcher, chosen by a judge's matches: docs/local-eval
 MAX_HOLDERS = 50
 # The last number is raised when other code of this file changes a value.
 _RULES = (
-    UNKNOWN_WEIGHT,
-    NUMBER_WEIGHT,
+    UNKNOWN_WEIGHT,  # of a stem
+    UNKNOWN_WEIGHT,  # of a number
     FIGURE_LOSS,
     EMPTY_WEIGHT,
     QUESTION_SHARE,
@@ -106,8 +105,10 @@ class _WeightedPoints:
         self.numbers = [term for term in self.holders if isinstance(term, Number)]
         self.index = NumberIndex(self.numbers)
         # What a term weighs in each point that has it.
+        rarity = _rarity()
         self.term_weights = {
-            term: _weight(term) / len(holders) for term, holders in self.holders.items()
+            term: rarity.get(term, UNKNOWN_WEIGHT) / len(holders)
+            for term, holders in self.holders.items()
         }
         self.question_terms = self.terms_in(_WeightedPoints([question])) if question else {}
         for term in self.question_terms:
@@ -176,16 +177,10 @@ def _nearest(
     return tuple(nearest)
 
 
-def _weight(term: Term) -> float:
-    if isinstance(term, Number):
-        return NUMBER_WEIGHT
-    return _rarity().get(term, UNKNOWN_WEIGHT)
-
-
 @cache
-def _rarity() -> dict[str, float]:
+def _rarity() -> dict[Term, float]:
     """Weight by stem. A line of the table is a weight and the stems that have it."""
-    weights: dict[str, float] = {}
+    weights: dict[Term, float] = {}
     for line in RARITY_TABLE.read_text(encoding="utf-8").splitlines():
         if not line.startswith("#"):
             weight, *stems = line.split()
