@@ -85,7 +85,7 @@ def test_other_bad_input_is_one_line_and_exit_2(command, words, capsys, monkeypa
             "ans.txt",
             "الإيرادات بلغت خمسة مليارات دولار هذا الربع",
             0,
-            "1 of 1 answers: the local evaluator reads English, and a text is in another script",
+            "1 of 1 answers: the local evaluator reads English, and a text is in ARABIC",
         ),
     ],
 )

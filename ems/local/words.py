@@ -13,6 +13,7 @@ half of it: half of the share of its figures that the other text lacks.
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
@@ -207,13 +208,13 @@ _LANGUAGE_SAMPLE = 1500  # characters of a text by which its language is told
 def foreign_language(text: str) -> str:
     """Which language a text is in if it is surely not English; "" for any other text.
 
-    That is "another script" where a tenth of the text is not in Latin letters, or one of
-    `_FUNCTION_WORDS`: a seventh of the words and five at least are that language's, twice as many
-    as are English.
+    That is the name of a script, such as "CYRILLIC", where a tenth of the text is in letters that
+    are not Latin. Else it is one of `_FUNCTION_WORDS`: a seventh of the words and five at least are
+    that language's, twice as many as are English.
     """
     letters = "".join(filter(str.isalpha, OTHER_SCRIPT.findall(text)))
     if letters and 10 * len(letters) >= len(text):
-        return "another script"
+        return unicodedata.name(letters[0], "another script").split(" ")[0]
     words = text[:_LANGUAGE_SAMPLE].lower().split()
     counts = {}
     for language, function_words in _WORDS_OF.items():
