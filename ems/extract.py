@@ -80,7 +80,7 @@ def list_request(
     """The question for a list `{key: [strings]}` of what `text` states, as long as it may need."""
     sentences = len(_SENTENCE_END.findall(text)) + 1
     most = MOST_PER_SENTENCE[key] * sentences
-    entry = text[: 3 * len(text) // (2 * most) + 1]  # half as long again as the text's share
+    entry = text[: 3 * len(text) // (2 * most) + 1]  # 1.5 times an entry's share of the text
     schema = None
     if "JSON" in prompts.template(task).template:  # a prompt that asks for another form has none
         schema = reply_schema(key, {"type": "string"}, maxItems=most)

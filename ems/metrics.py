@@ -36,10 +36,11 @@ def ems_scores(
     None when the reply could not be read. `score[i]` is s_i in [0, 1], None = unscored.
     `ref_weights` count in recall only.
 
-    An unscored point leaves both the numerator and the denominator of its side. An unreadable
-    match may have named any answer point. An answer point that no readable match names counts as
-    not chosen, so lost matches can only lower precision. Without answer points all three metrics
-    are 0. Without reference points, or when none could be scored, all three are nan.
+    An unscored point leaves both the numerator and the denominator of its side. Where a match
+    could not be read, nobody knows which answer point it named. An answer point that no readable
+    match names scores 0, so a lost match can lower precision and never raise it. Without answer
+    points all three metrics are 0. Without reference points, or when none could be scored, all
+    three are nan.
     InputError for an impossible alignment (`check_alignment`).
     """
     check_alignment(match, score, n_answer_points, ref_weights)
@@ -47,7 +48,7 @@ def ems_scores(
     recall = mean_score(s_ref, ref_weights)  # equation 6
     s_ans = answer_scores(match, s_ref, n_answer_points)  # equation 7
     precision = mean_score(s_ans)  # equation 8
-    return _metrics(recall, precision, s_ref, s_ans, counted=s_ref)  # equation 9: `f1`
+    return _metrics(recall, precision, s_ref, s_ans, counted=s_ref)  # F1: equation 9
 
 
 def reference_scores(match: Indices, score: Values) -> Scores:
@@ -138,6 +139,7 @@ def _metrics(
     reason = f"{unscored} of {len(counted)} points unscored" if unscored else ""
     if math.isnan(recall + precision):
         reason = "no point could be scored" if unscored else "no point weighs more than 0"
+    # Equation 9 is in `f1`.
     return Metrics(recall, precision, f1(recall, precision), unscored, reason)
 
 

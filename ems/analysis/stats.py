@@ -124,9 +124,9 @@ def _with_bounds(frame: pd.DataFrame) -> pd.DataFrame:
     """A frame of values with `low` and `high`: each value if its unscored points scored 0, or 1.
 
     An unscored point has a weight of 1 in its answer's denominator; an answer without a value
-    counts 0 or 1. In precision every unscored reference point may stand for one more answer point,
-    so the bounds may be wider than needed, never narrower. F1 has the harmonic mean of the bounds
-    of precision and recall.
+    counts 0 or 1. In precision every unscored reference point adds 1 to the denominator, even where
+    its answer point is counted already, so the bounds may be too wide and never too narrow. F1 has
+    the harmonic mean of the bounds of precision and recall.
     """
     frame["low"] = frame["high"] = frame["value"]
     incomplete = frame[frame["unscored"] > 0].copy()

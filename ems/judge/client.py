@@ -185,7 +185,7 @@ class LLMJudge:
 
     @contextmanager
     def asking(self) -> Iterator[threading.Event]:
-        """A block in which threads ask together: what ends the asking of one ends that of all.
+        """A block in which threads ask together: an error or Ctrl-C in one of them stops all.
 
         To end it from outside, set the event that it gives: each `ask` then raises
         JudgeUnavailable, until the last thread has left. After Ctrl-C, KeyboardInterrupt says what

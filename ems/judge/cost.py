@@ -99,7 +99,7 @@ class Spending:
         )
 
     def at_most(self, request: Request) -> float:
-        """The money that a call may cost, in so far as a limit is to hold it; else 0."""
+        """The most that a call can cost; 0 without a limit or prices: then nothing is reserved."""
         if not self.limit or not self.prices:
             return 0.0
         return money(self.prices, *tokens_at_most(request))
