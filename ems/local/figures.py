@@ -74,10 +74,12 @@ _AFTER_WORDS = re.compile(
     rf"( {_CITATION} | {_SHORT_YEAR} | {_NUMBER} | {_NAME} )?",
     re.VERBOSE,
 )
+# A capital letter alone makes no amount: "3M" is a name, "$3M" and "3.5M" are amounts.
 _AMOUNT_PARTS = re.compile(
-    rf"[$€£¥]? (?P<digits> {_DIGITS} ) (?P<scale> {_SCALE}? )",
+    rf"(?! \d+ [KMBT] \Z ) [$€£¥]? (?P<digits> {_DIGITS} ) (?P<scale> {_SCALE}? )",
     re.VERBOSE,
 )
+_DECIMAL_COMMA = re.compile(r",(?=\d\d?$)")
 _PLURAL = re.compile(r"(?<=...)(?<![su])s$")
 _ENDING = re.compile(r"(?<=...)(?:ation|ment|ing|ied?|ed|ly|e|(?<![aeiou])y)$")
 # What decides how a text is read, for signatures. The last number is raised when other code of
@@ -126,15 +128,14 @@ def _term_of(token: str) -> Term | None:
     if token[0] in "'’":
         return Number(strptime(token[1:], "%y").tm_year, 0.5, False)
     amount = _AMOUNT_PARTS.fullmatch(token)
-    # A capital letter alone makes no amount: "3M" is a name, "$3M" and "3.5M" are amounts.
-    if amount is None or re.fullmatch(r"\d+[KMBT]", token):
+    if amount is None:
         return word_stem(token.lower())
     return _number_of(amount["digits"], amount["scale"])
 
 
 def _number_of(digits: str, scale: str) -> Number:
     # A comma before one or two last digits is a decimal comma: "94,9", not "94,900".
-    plain = re.sub(r",(?=\d\d?$)", ".", digits).replace(",", "")
+    plain = _DECIMAL_COMMA.sub(".", digits).replace(",", "")
     decimals = min(len(plain.partition(".")[2]), 9)
     word = scale.strip(" -").lower().removesuffix("s")
     factor = _SCALES.get(word, 1.0)
