@@ -18,7 +18,7 @@ _FAMILIES = {
     "local": ({"color": GREEN, "marker": "s"}, "by points, without a judge"),
     "whole": ({"color": ORANGE, "marker": "D"}, "whole texts compared"),
     "published": ({"color": PINK, "marker": "^"}, "RAGChecker, by its authors' judge"),
-    "none": ({"color": GREY, "marker": "v"}, "no metric: length, labels, or the system alone"),
+    "none": ({"color": GREY, "marker": "v"}, "no metric, for comparison"),
 }
 _ANNOTATOR = "the other annotator"  # the row of a table that is no metric's
 
