@@ -59,15 +59,15 @@ def evaluate_files(args: Namespace) -> int:
     reference (or points), and may have context and group (such as a company); an answer has
     triplet_id, model and answer.
     """
-    recordings = args.judge_settings.get("recorded", [])
-    _check_output(args.output, args.triplets, args.answers, args.store, *recordings)
     from .analysis.gate import check_thresholds, thresholds_of
 
+    recordings = args.judge_settings.get("recorded", [])
+    _check_output(args.output, args.triplets, args.answers, args.store, *recordings)
     _check_format(args)
+    thresholds = thresholds_of(dict(args.fail_under), dict(args.fail_over))
     judge = _judge(args)
     evaluators = _evaluators(args, judge)
     evaluator = evaluators[0]
-    thresholds = thresholds_of(dict(args.fail_under), dict(args.fail_over))
     check_thresholds(thresholds, evaluator.signature)
     results = _results(args, judge, evaluators)
     if judge is not None and judge.mode == "plan":

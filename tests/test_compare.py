@@ -157,7 +157,7 @@ def test_files_of_several_metrics_are_compared_by_metric(tmp_path):
     ("change", "words"),
     [
         ({"triplet_id": "u"}, "triplet_id t0, t1, t2, t3, t4, t5 and 2 more; "),
-        ({"signature": {"score": "rouge:l"}}, "has metric EMS(ROUGE), model m, triplet_id t0"),
+        ({"signature": {"score": "rouge:l"}}, "has metric EMS(ROUGE), model m and triplet_id t0"),
     ],
     ids=["another question", "another metric"],
 )

@@ -72,7 +72,7 @@ def _contents(path: FilePath, values: pd.DataFrame) -> str:
 
 def _few(names: Sequence[str]) -> str:
     """The names in one phrase, and beyond six only how many more there are."""
-    shown = [visible(name, 60) for name in names[:_MOST_NAMES]]
+    shown = [visible(name, 100) for name in names[:_MOST_NAMES]]
     left_out = len(names) - len(shown)
     return series([*shown, f"{left_out} more"] if left_out else shown)
 
@@ -174,16 +174,23 @@ def verdict(parts: pd.DataFrame, a: str = "", b: str = "") -> str:
     parts = parts[parts["compares"] != "words"]
     if parts.empty:
         return ""
-    if not b:
-        a, b = "The first model", "The second model"
-        parts = parts.assign(model=parts["a"] + " against " + parts["b"])
-    names = parts["metric"] + " " + parts["part"] + " of " + parts["model"]
+    names = parts["metric"] + " " + parts["part"]
+    if b:
+        names += " of " + parts["model"]
+        parts = parts.assign(a=a, b=b)
     b_is_worse = is_worse(parts)
+    better = parts["a"].where(b_is_worse, parts["b"])
+    worse = parts["b"].where(b_is_worse, parts["a"])
+    is_clear = parts["clear"]
     sentences = []
-    for side, is_better in ((a, b_is_worse), (b, parts["clear"] & ~b_is_worse)):
-        if is_better.any():
-            sentences.append(f"{side} is clearly better in {_few(names[is_better].tolist())}.")
-    return " ".join(sentences) or f"No difference is clear, over {parts['n'].max()} questions."
+    for sides, of_sides in names[is_clear].groupby([better[is_clear], worse[is_clear]], sort=False):
+        sentences.append(f"{sides[0]} is clearly better than {sides[1]} in {_few(list(of_sides))}.")
+    if not sentences:
+        return f"No difference is clear, over {parts['n'].max()} questions."
+    left_out = len(sentences) - _MOST_NAMES
+    if left_out > 0:
+        sentences[_MOST_NAMES:] = [f"{left_out} more pairs differ clearly."]
+    return " ".join(sentences)
 
 
 def warning_of(tables: Mapping[str, pd.DataFrame]) -> str:

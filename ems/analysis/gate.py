@@ -68,26 +68,16 @@ def _threshold(direction: str, name: str, value: Any) -> Threshold:
 
 
 def check_thresholds(thresholds: Iterable[Threshold], signature: Signature) -> None:
-    """InputError for a threshold on what an evaluator with this signature will not give.
+    """InputError for a threshold on what an evaluator with this signature cannot give.
 
-    That is a part that its results do not have, and a mean that compares words.
+    That is a mean that compares words, and what is contradicted where nobody is asked about it.
     """
-    has_points = not {"score", "coverage", "ragchecker"}.isdisjoint(signature)
-    parts = ["Precision", "Recall"] if has_points else []
-    others = ["F1", "Missing", "Refused"] if has_points else ["Score"]
-    if signature.get("coverage", "").startswith("llm:"):
-        others += ["Recall uncontradicted", "Contradicted"]
-    for threshold in thresholds:
-        given = parts
-        if not threshold.name.startswith(FIGURES_METRIC.lower()):
-            given = parts + others
-            if "judge" not in signature:
-                _refuse_words(threshold.name)
-        if threshold.part not in given:
-            raise InputError(
-                f"this run gives no {threshold.name}; there is {series(given) or 'nothing'} "
-                "(contradicted needs --scorer coverage)"
-            )
+    by_coverage = signature.get("coverage", "").startswith("llm:")
+    for name, part, _ in thresholds:
+        if "judge" not in signature and not name.startswith(FIGURES_METRIC.lower()):
+            _refuse_words(name)
+        if "contradicted" in part.lower() and not by_coverage:
+            raise InputError(f"{name} needs --scorer coverage and a judge: no other finds it")
 
 
 def _refuse_words(name: str, instead: str = "Figures Recall or Figures Precision") -> None:
@@ -101,36 +91,33 @@ def gate_failures(summary: pd.DataFrame, thresholds: Iterable[Threshold]) -> lis
     threshold, and so does a mean that `summary` flags: under 95 % is scored. InputError for a mean
     that compares words.
     """
+    part = summary["part"].str.casefold()
+    full_name = summary["metric"].str.casefold() + " " + part
+    name = part.where(summary["metric"] != FIGURES_METRIC, full_name)
     lines = []
     for threshold in thresholds:
-        for model, rows in summary.groupby("model", sort=False):
-            means = [row for row in rows.to_dict("records") if _is_bound(threshold, row)]
-            for mean in means:
-                if basis_of(mean["metric"], [mean["signature"]]) == "words":
-                    _refuse_words(threshold.name)
-            failures = [_failure(mean, threshold) for mean in means] or [f"no {threshold.name}"]
-            lines += [f"{visible(model)}: {failure}" for failure in failures if failure]
-    return lines
-
-
-def _is_bound(threshold: Threshold, mean: Mapping[str, Any]) -> bool:
-    names = [f"{mean['metric']} {mean['part']}".casefold()]
-    if mean["metric"] != FIGURES_METRIC:
-        names.append(mean["part"].casefold())
-    return threshold.name in names
+        means = summary[(name == threshold.name) | (full_name == threshold.name)]
+        lines += [_failure(mean, threshold) for mean in means.to_dict("records")]
+        for model in summary["model"].unique():
+            if model not in means["model"].values:
+                lines.append(f"{visible(model)}: the results have no {threshold.name}")
+    return [line for line in lines if line]
 
 
 def _failure(mean: Mapping[str, Any], threshold: Threshold) -> str:
-    """How a mean breaks a threshold; "" where it does not."""
+    """A line on how a mean breaks a threshold; "" where it does not."""
+    if basis_of(mean["metric"], [mean["signature"]]) == "words":
+        _refuse_words(threshold.name)
     room, side = mean["value"] - threshold.value, "under"
     if threshold.part in HIGHER_IS_WORSE:
         room, side = -room, "over"
     value = with_interval(mean["value"], mean["ci_low"], mean["ci_high"])
-    text = f"{mean['metric']} {mean['part']} {value}"
+    text = f"{visible(mean['model'])}: {mean['metric']} {mean['part']} {value}"
     if not room >= -_ROUNDING:  # so that nan breaks it
         return f"{text} is {side} the threshold {threshold.value:g}"
     if mean["flagged"]:
-        return f"{text} has scores for {percent(mean['scored'])} only, over {mean['n']} answers"
+        scored = percent(mean["scored"])
+        return f"{text} rests on {mean['n']} answers and {scored} of their points; 95 % are needed"
     return ""
 
 
