@@ -80,7 +80,9 @@ def evaluate_files(args: Namespace) -> int:
     reasons: Counter[str] = Counter()
     write_jsonl(args.output, _lines(results, answers, frames, reasons))
     failed = _print_summary(args, judge, frames, results, _warning(evaluator), thresholds)
-    return _status(answers, reasons, evaluator.failures) or _gate_status(failed)
+    status = _status(answers, reasons, evaluator.failures)
+    gate_status = _gate_status(failed)
+    return status or gate_status
 
 
 def _check_format(args: Namespace) -> None:

@@ -176,10 +176,13 @@ def test_too_few_scored_points_are_status_3_before_the_gate(evaluate_command, tm
         is_match = "Candidate points" in body["messages"][-1]["content"]
         return "no idea" if is_match else by_words(body)
 
-    options = ["--fail-under", "recall=0"]
+    options = ["--fail-under", "recall=0", "--markdown"]
     with Loopback(half) as server:
         assert main([*evaluate_command, *judge_options(server, tmp_path), *options]) == 3
     assert (tmp_path / "out.jsonl").exists()
+    output = capsys.readouterr()
+    assert "m: EMS(LLM) Recall – is under the threshold 0\n" in output.err
+    assert "The gate has failed." in output.out
 
 
 def test_two_metrics_of_ones_own_are_both_kept(evaluate_command, tmp_path, monkeypatch, capsys):
