@@ -1,7 +1,8 @@
 """The command line: commands, their options and help texts. `commands` has what each command does.
 
 Exit status: 0 done; 2 bad input, which one line on stderr names; 3 done, but less than 95 % of the
-points or of the answers have a score; 130 stopped by Ctrl-C or SIGTERM: the replies that had come
+points or of the answers have a score; 4 done, but a gate has failed (--fail-under, --fail-over,
+--fail-on-regression); 130 stopped by Ctrl-C or SIGTERM: the replies that had come
 are saved, and no results are written.
 """
 
@@ -35,9 +36,21 @@ def none_or(kind: Callable[[str], float]) -> Callable[[str], float | None]:
     return number
 
 
+def name_and_value(text: str) -> tuple[str, str]:
+    """The two sides of METRIC=VALUE; the name is empty without the sign."""
+    name, _, value = text.rpartition("=")
+    return name, value
+
+
 # --- options of several commands ---
 
 _JSON: _Options = {"--json": {"action": "store_true", "help": "print JSON in place of a text"}}
+_FORMAT: _Options = _JSON | {
+    "--markdown": {
+        "action": "store_true",
+        "help": "print Markdown for a pull request: a verdict, ten rows at most, and the gate",
+    },
+}
 _CLUSTER: _Options = {
     "--cluster": {
         "choices": ("group", "triplet_id"),
@@ -191,7 +204,23 @@ EVALUATE_OPTIONS: _Options = {
         "action": "append",
         "metavar": "IMPORT:PATH",
         "help": "your own metric in place of a scorer: a function from references and answers to "
-        "values",
+        "values; may be given several times",
+    },
+    "--fail-under": {
+        "action": "append",
+        "type": name_and_value,
+        "default": [],
+        "metavar": "METRIC=VALUE",
+        "help": "exit with status 4 when a model's mean is lower: recall=0.7, 'Figures "
+        "Precision=0.95'; may be given several times, and needs a judge unless it is about Figures",
+    },
+    "--fail-over": {
+        "action": "append",
+        "type": name_and_value,
+        "default": [],
+        "metavar": "METRIC=VALUE",
+        "help": "the same when a mean is higher, for Contradicted, Missing and Refused: "
+        "contradicted=0.05",
     },
     "--scheduler": {
         "metavar": "ADDRESS",
@@ -215,7 +244,17 @@ COMPARE_OPTIONS: _Options = {
         "nargs": "?",
         "help": "the second file of results: differences are a minus b",
     },
-    "--metric": {"metavar": "NAME", "help": "the metric to compare; default all that both have"},
+    "--metric": {
+        "action": "append",
+        "default": [],
+        "metavar": "NAME",
+        "help": "a metric to compare; may be given several times; default all that both have",
+    },
+    "--fail-on-regression": {
+        "action": "store_true",
+        "help": "exit with status 4 when B, the new results, is clearly worse than A, the old "
+        "ones, in any part; needs a judge, or --metric Figures",
+    },
 }
 AGREE_OPTIONS: _Options = {
     "results": {
@@ -263,7 +302,7 @@ COMMANDS = {
     "evaluate": Command(
         commands.evaluate_files,
         "triplets.jsonl answers.csv -o results.jsonl",
-        EVALUATE_OPTIONS | _CLUSTER | _JSON | EVALUATOR_OPTIONS | _STORE,
+        EVALUATE_OPTIONS | _CLUSTER | _FORMAT | EVALUATOR_OPTIONS | _STORE,
         STAGE_OPTIONS,
         JUDGE_OPTIONS | DRY_RUN,
     ),
@@ -271,7 +310,7 @@ COMMANDS = {
         commands.write_report, "results.jsonl -o report.html", REPORT_OPTIONS | _CLUSTER
     ),
     "compare": Command(
-        commands.compare_files, "before.jsonl after.jsonl", COMPARE_OPTIONS | _CLUSTER | _JSON
+        commands.compare_files, "before.jsonl after.jsonl", COMPARE_OPTIONS | _CLUSTER | _FORMAT
     ),
     "agree": Command(commands.show_agreement, "results.jsonl labels.csv", AGREE_OPTIONS),
     "replies": Command(
@@ -312,7 +351,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="ems",
         description="Extract, match, and score: judge long answers about long texts.",
         epilog="`ems COMMAND -h` explains a command. Exit status: 0 done; 2 bad input; 3 done, "
-        "but less than 95 % of the points or of the answers have a score.",
+        "but less than 95 % of the points or of the answers have a score; 4 done, but a gate has "
+        "failed.",
     )
     parser.add_argument("--version", action="version", version=f"ems {__version__}")
     subparsers = parser.add_subparsers(

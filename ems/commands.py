@@ -13,7 +13,7 @@ import runpy
 import sys
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -30,6 +30,7 @@ from .types import WITHOUT_JUDGE, Answer, InputError, Triplet
 if TYPE_CHECKING:
     import pandas as pd
 
+    from .analysis.gate import Threshold
     from .judge.client import LLMJudge
 
 MOST_ROWS = 20_000  # kept as rows of values: in a frame they take a third of the memory
@@ -58,24 +59,17 @@ def evaluate_files(args: Namespace) -> int:
     reference (or points), and may have context and group (such as a company); an answer has
     triplet_id, model and answer.
     """
+    from .analysis.gate import check_thresholds, thresholds_of
+
     recordings = args.judge_settings.get("recorded", [])
     _check_output(args.output, args.triplets, args.answers, args.store, *recordings)
-    if args.metric and (
-        len(args.metric) > 1 or args.scorer or args.judge != "none" or args.stage_settings
-    ):
-        raise InputError(
-            "--metric takes the place of a judge, a scorer and its stages: give one --metric and "
-            "leave their options out; evaluate once for each"
-        )
+    _check_format(args)
+    thresholds = thresholds_of(dict(args.fail_under), dict(args.fail_over))
     judge = _judge(args)
-    if args.metric:
-        evaluator: Any = OwnMetric(args.metric[0])
-    else:
-        settings = _stages(args)
-        if args.support and args.scorer == "local":
-            settings.pop("prompts", None)  # they are those of the support check alone
-        evaluator = build(judge, args.scorer, **settings)
-    results = _results(args, judge, evaluator)
+    evaluators = _evaluators(args, judge)
+    evaluator = evaluators[0]
+    check_thresholds(thresholds, evaluator.signature)
+    results = _results(args, judge, evaluators)
     if judge is not None and judge.mode == "plan":
         for _ in results:
             pass  # the judge counts the calls
@@ -85,8 +79,36 @@ def evaluate_files(args: Namespace) -> int:
     frames: list[pd.DataFrame] = []
     reasons: Counter[str] = Counter()
     write_jsonl(args.output, _lines(results, answers, frames, reasons))
-    _print_summary(args, judge, frames, results, _warning(evaluator))
-    return _status(answers, reasons, evaluator.failures)
+    failed = _print_summary(args, judge, frames, results, _warning(evaluator), thresholds)
+    status = _status(answers, reasons, evaluator.failures)
+    gate_status = _gate_status(failed)
+    return status or gate_status
+
+
+def _check_format(args: Namespace) -> None:
+    if args.json and args.markdown:
+        raise InputError("--json and --markdown are two forms of one output; leave one out")
+
+
+def _evaluators(args: Namespace, judge: LLMJudge | None) -> list[Any]:
+    """One evaluator, or one for each metric of the user."""
+    if not args.metric:
+        settings = _stages(args)
+        if args.support and args.scorer == "local":
+            settings.pop("prompts", None)  # they are those of the support check alone
+        return [build(judge, args.scorer, **settings)]
+    if args.scorer or judge is not None or args.stage_settings:
+        raise InputError(
+            "--metric takes the place of a judge, a scorer and its stages: leave their options out"
+        )
+    return [OwnMetric(path) for path in dict.fromkeys(args.metric)]
+
+
+def _gate_status(failed: Sequence[str]) -> int:
+    """The exit status of a gate. Prints what failed, a line each."""
+    for line in failed:
+        notify(f"ems: {line}")
+    return 4 if failed else 0
 
 
 def _judge(args: Namespace) -> LLMJudge | None:
@@ -117,11 +139,11 @@ def _stages(args: Namespace) -> dict[str, Any]:
     return settings
 
 
-def _results(args: Namespace, judge: LLMJudge | None, evaluator: Any) -> Iterable[Any]:
+def _results(args: Namespace, judge: LLMJudge | None, evaluators: Sequence[Any]) -> Iterable[Any]:
     """The results one after the other; a list where points are checked against the documents."""
     from .support.supporter import check_by_judge
 
-    if args.support and not hasattr(evaluator, "extractor"):
+    if args.support and not hasattr(evaluators[0], "extractor"):
         raise InputError(
             "--support checks points, and this scorer or metric has none; leave it out"
         )
@@ -130,11 +152,14 @@ def _results(args: Namespace, judge: LLMJudge | None, evaluator: Any) -> Iterabl
     triplets = _triplets(args)
     answers, n_answers = _answers(args, triplets)
     if args.scheduler:
-        results = _distributed(args, judge, triplets, list(answers))
+        results = _distributed(args, judge, triplets, list(answers()))
     else:
         # A total makes a progress bar, which a dry run does not need.
         planned = judge is not None and judge.mode == "plan"
-        results = evaluator.stream(triplets, answers, None if planned else n_answers)
+        total = None if planned else n_answers
+        results = chain.from_iterable(
+            evaluator.stream(triplets, answers(), total) for evaluator in evaluators
+        )
     if judge is None or not args.support:
         return results
     contexts = {triplet.id: triplet.context or "" for triplet in triplets}
@@ -154,10 +179,13 @@ def _triplets(args: Namespace) -> list[Triplet]:
     return triplets
 
 
-def _answers(args: Namespace, triplets: Sequence[Triplet]) -> tuple[Iterator[Answer], int]:
-    """The answers one after the other, and how many there are; a notice for those that are missing.
+def _answers(
+    args: Namespace, triplets: Sequence[Triplet]
+) -> tuple[Callable[[], Iterator[Answer]], int]:
+    """What gives the answers one after the other, and how many there are.
 
-    A file is read twice: first whole for its errors, without keeping a text. A pipe is kept.
+    A notice names those that are missing. A file is read first whole for its errors, without
+    keeping a text, and again for each evaluator. A pipe is kept.
     """
     from .data import check_join, records
 
@@ -172,7 +200,11 @@ def _answers(args: Namespace, triplets: Sequence[Triplet]) -> tuple[Iterator[Ans
             f"ems: {model} left {len(missing)} of {len(triplets)} triplets unanswered, "
             f"e.g. {missing[0]}"
         )
-    return records(args.answers, Answer) if is_file else iter(answers), len(answers)
+
+    def given() -> Iterator[Answer]:
+        return records(args.answers, Answer) if is_file else iter(answers)
+
+    return given, len(answers)
 
 
 def _distributed(
@@ -236,27 +268,38 @@ def _print_summary(
     frames: list[pd.DataFrame],
     results: Iterable[Any],
     warning: Mapping[str, str],
-) -> None:
+    thresholds: Sequence[Threshold],
+) -> list[str]:
     """Print the means with intervals, what the documents say, and on stderr the judge's usage.
 
-    A warning is the first line. In JSON each row has it as a field.
+    A warning is the first line. In JSON each row has it as a field. Returns a line for each mean
+    that breaks a threshold.
     """
+    from .analysis.compare import means_markdown
+    from .analysis.gate import gate_failures, outcome_text
     from .analysis.stats import summarise
-    from .analysis.tables import means_table, table_text
+    from .analysis.tables import markdown_table, means_table, table_text
     from .support.supporter import support_table
 
+    show = markdown_table if args.markdown else table_text
+    headline = []
+    if args.markdown:
+        headline = [frame[frame["part"].isin(["F1", "Score"])] for frame in frames]
     summary = summarise(_joined(frames), cluster=args.cluster)
+    failed = gate_failures(summary, thresholds)
     if args.json:
         print(summary.assign(**warning).to_json(orient="records"))
+    elif args.markdown:
+        print(means_markdown(summary, _joined(headline), args.cluster, *warning.values()))
     else:
-        if warning:
-            print(WITHOUT_JUDGE)
-        print(table_text(means_table(summary)))
-        if args.support:
-            print("\nThe answers' points in the documents:")
-            print(table_text(support_table(list(results))))
+        print(*warning.values(), table_text(means_table(summary)), sep="\n")
+    if args.support and not args.json:
+        print(f"\nThe answers' points in the documents:\n\n{show(support_table(list(results)))}")
+    if thresholds and args.markdown:
+        print(f"\n{outcome_text(failed)}")
     if judge is not None:
         print(table_text(usage_table({judge.name: judge.usage()})), file=sys.stderr)
+    return failed
 
 
 def _status(answers: Sequence[ValueRow], reasons: Counter[str], failures: Counter[str]) -> int:
@@ -315,15 +358,34 @@ def compare_files(args: Namespace) -> int:
     A difference is a minus b. Answers are joined by triplet and model. The column "higher" names
     the file, or the model, with the higher mean where the difference is clear.
     """
-    from .analysis.compare import compare_results, comparison_text, warning_of
+    from .analysis.compare import (
+        compare_results,
+        comparison_markdown,
+        comparison_text,
+        warning_of,
+    )
+    from .analysis.gate import regressions
 
-    tables = compare_results(args.a, args.b, metric=args.metric, cluster=args.cluster)
+    _check_format(args)
+    if args.fail_on_regression and args.b is None:
+        raise InputError(
+            "--fail-on-regression compares old results with new ones; name two files, A the old "
+            "one and B the new one"
+        )
+    tables = compare_results(args.a, args.b, metrics=args.metric, cluster=args.cluster)
+    failed = None
+    if args.fail_on_regression:
+        failed = regressions(tables["parts"])
+        if missing := tables["parts"]["only_a"].max():
+            notify(f"ems: up to {missing} answers of a model are in {args.a} only")
     if args.json:
         rows = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}
         print(json.dumps(rows | {"warning": warning_of(tables)}))
+    elif args.markdown:
+        print(comparison_markdown(tables, args.a, args.b, failed))
     else:
         print(comparison_text(tables, args.a, args.b))
-    return 0
+    return _gate_status(failed or ())
 
 
 def show_agreement(args: Namespace) -> int:

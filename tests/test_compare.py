@@ -145,18 +145,24 @@ def test_files_of_several_metrics_are_compared_by_metric(tmp_path):
     a = write_jsonl(tmp_path / "a", rows)
     b = saved(tmp_path / "b", answers_of("m", 0.1), "two")
     assert set(compare_results(a, b)["parts"]["metric"]) == {"two"}
-    for metric in ("one", "twoo"):
-        with refused(f"nothing to compare: the files need {metric} and triplets in common"):
-            compare_results(a, b, metric=metric)
+    with refused(f"{b} has no metric 'one'; it has two"):
+        compare_results(a, b, metrics=["two", "one"])
+    with refused(f"{a} has no metric 'twoo'; it has one and two; did you mean 'two'?"):
+        compare_results(a, b, metrics=["twoo"])
+    both = compare_results(a, a, metrics=["two", "one"])
+    assert set(both["parts"]["metric"]) == {"one", "two"}
 
 
 @pytest.mark.parametrize(
-    "change",
-    [{"triplet_id": "u"}, {"signature": {"score": "rouge:l"}}],
+    ("change", "words"),
+    [
+        ({"triplet_id": "u"}, "triplet_id t0, t1, t2, t3, t4, t5 and 2 more; "),
+        ({"signature": {"score": "rouge:l"}}, "has metric EMS(ROUGE), model m and triplet_id t0"),
+    ],
     ids=["another question", "another metric"],
 )
-def test_nothing_to_compare_says_what_is_needed(compare, change):
-    with refused("nothing to compare: the files need a metric and triplets in common"):
+def test_nothing_to_compare_says_what_each_file_has(compare, change, words):
+    with refused("nothing to compare: the files need a metric and triplets in common", words):
         compare(answers_of("m"), [replace(answers_of("m")[0], **change)])
 
 
@@ -169,12 +175,12 @@ def test_the_models_of_one_file_are_compared_two_by_two(tmp_path):
     assert list(tables) == ["parts"]
     assert tables["parts"].equals(ems.paired_table(ems.to_frame(systems)))
     path = saved(tmp_path / "one", answers_of("m"))
-    for metric, models in (("nonsense", 0), (None, 1)):
-        with refused(
-            "nothing to compare: one file needs two models with a metric in common, and has "
-            f"{models}"
-        ):
-            compare_results(path, metric=metric)
+    with refused(
+        "nothing to compare: one file needs two models with a metric in common, and has 1"
+    ):
+        compare_results(path)
+    with refused("has no metric 'nonsense'; it has EMS(LLM)"):
+        compare_results(path, metrics=["nonsense"])
 
 
 # --- the sign, and what is printed ---
@@ -242,8 +248,10 @@ def test_without_a_judge_a_higher_side_is_higher_in_words_and_a_warning_ends_the
 def test_figures_are_compared_by_name(compare):
     figures = Figures(SideFigures(4, 1), SideFigures(2, 1))
     rows = [replace(result, figures=figures) for result in answers_of("m")]
-    for metric, parts in (("Figures", 2), ("EMS(LLM)", 5), (None, 7)):
-        assert len(compare(rows, rows, metric=metric)["parts"]) == parts
+    for metrics, parts in ((["Figures"], 2), (["EMS(LLM)"], 5), ([], 7)):
+        tables = compare(rows, rows, metrics=metrics)
+        assert len(tables["parts"]) == parts
+        assert "differ most" not in comparison_text(tables, "a.jsonl", "b.jsonl")
 
 
 def test_contradicted_points_are_compared_and_adjusted_as_any_part(compare):

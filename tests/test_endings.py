@@ -89,11 +89,20 @@ def test_replies_of_no_use_end_a_run_and_are_kept(tmp_path, reply, why, kept, hi
         judge = judge_of(server, store=Replies(tmp_path / "r.sqlite"))
         with pytest.raises(
             JudgeUnavailable, match=rf"32 replies in a row cannot be used \(32 {why}\).*{hint}"
-        ):
+        ) as error:
             judge.ask(ask(200, read=lambda text: None))
+        assert (f"; the last one begins {kept!r}; 32 replies" in str(error.value)) == bool(kept)
         (saved,) = judge.ask(ask(1))
         assert (saved.text, saved.error or "unreadable") == (kept, why)
         assert server.count == len(judge.store.records()) == 32
+
+
+def test_the_reply_that_is_shown_is_short_and_safe():
+    with Loopback(lambda body: "\x1b[31mI\nam sorry. " + "No. " * 40) as server:
+        with pytest.raises(JudgeUnavailable) as error:
+            judge_of(server).ask(ask(200, read=lambda text: None))
+    shown = str(error.value).rpartition("the last one begins ")[2].partition("; ")[0]
+    assert shown == repr("\ufffd[31mI am sorry. " + "No. " * 15 + "No…")
 
 
 def test_one_good_reply_among_useless_ones_lets_a_run_go_on():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from .frames import HIGHER_IS_WORSE, PART_ORDER, TABLE1_PARTS, by_size, in_order
 from .stats import MIN_CLUSTERS
 
 NAME_LIMIT = 48  # letters of a name in a table; a longer one loses its middle
+MARKDOWN_ROWS = 10  # of a table for a pull request
+_MARKDOWN_SIGNS = re.compile(r"([\\`*_{}\[\]<>#|~&@!])")
 
 
 def percent(share: float) -> str:
@@ -51,9 +54,38 @@ def table_text(table: pd.DataFrame) -> str:
     """
     safe = table.map(safe_cell).rename(columns=shortened)
     lines = [safe.to_string(index=False, na_rep="–", float_format="{:z.3f}".format)]
+    return "\n".join(lines + _notes(table))
+
+
+def _notes(table: pd.DataFrame) -> list[str]:
     if "clusters" in table and table["clusters"].min() < MIN_CLUSTERS:
-        lines.append(f"No interval over fewer than {MIN_CLUSTERS} clusters.")
-    return "\n".join(lines)
+        return [f"No interval over fewer than {MIN_CLUSTERS} clusters."]
+    return []
+
+
+def in_markdown(text: str) -> str:
+    """A text in which no sign means anything in Markdown, as one safe line."""
+    return _MARKDOWN_SIGNS.sub(r"\\\1", visible(text))
+
+
+def markdown_table(table: pd.DataFrame) -> str:
+    """The first ten rows of a table in GitHub's Markdown, with cells as `table_text` has them.
+
+    Notes below say how many rows are left out, and why an interval is absent.
+    """
+    texts = table.head(MARKDOWN_ROWS).map(_cell_text)
+    rows = [texts.columns, ["---"] * len(texts.columns), *texts.to_numpy()]
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    notes = _notes(table)
+    if len(table) > MARKDOWN_ROWS:
+        notes.append(f"{len(table) - MARKDOWN_ROWS} more rows are not shown.")
+    return "\n".join([*lines, "", *notes]).rstrip()
+
+
+def _cell_text(cell: Any) -> str:
+    if isinstance(cell, float):
+        return "–" if math.isnan(cell) else f"{cell:z.3f}"
+    return in_markdown(shortened(str(cell)))
 
 
 def means_table(summary: pd.DataFrame) -> pd.DataFrame:

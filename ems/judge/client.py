@@ -348,7 +348,7 @@ class LLMJudge:
         unreadable = "unreadable" if request.value_of(record) is None else ""
         with self._lock:
             self._saved += 1
-            self._pace.replied(record.error or unreadable)
+            self._pace.replied(record.error or unreadable, record.text)
         return record
 
 

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 
+from ..terminal import visible
 from ..types import InputError
 
 FIRST_WINDOW = 32  # calls that may be under way before the endpoint has replied
@@ -103,8 +104,8 @@ class Pace:
             f"the last error: {self.last_failure or 'none'}"
         )
 
-    def replied(self, unusable: str) -> None:
-        """Note a reply. `unusable` says why it cannot be used, "" for a good one.
+    def replied(self, unusable: str, text: str = "") -> None:
+        """Note a reply. `unusable` says why its text cannot be used, "" for a good one.
 
         JudgeUnavailable when it is the last of too many.
         """
@@ -115,7 +116,7 @@ class Pace:
         growth = 0.05 if self.complained else 1.0
         self.window = min(self.workers, self.window + growth)
         if unusable:
-            self._count_unusable(unusable)
+            self._count_unusable(unusable, text)
         else:
             self.unusable_in_a_row.clear()
 
@@ -154,7 +155,7 @@ class Pace:
             raise JudgeUnavailable(f"nothing but errors, the last {failure}")
         return False  # few requests fail, and each of them may be at fault itself
 
-    def _count_unusable(self, reason: str) -> None:
+    def _count_unusable(self, reason: str, text: str = "") -> None:
         counts = self.unusable_in_a_row
         counts[reason] += 1
         total = counts.total()
@@ -162,4 +163,6 @@ class Pace:
             return
         reasons = ", ".join(f"{count} {reason}" for reason, count in counts.most_common(3))
         hint = "; a model that thinks first needs thinking_tokens" if counts["length"] else ""
+        if text:
+            hint += f"; the last one begins {visible(text, 80)!r}"
         raise JudgeUnavailable(f"{total} replies in a row cannot be used ({reasons}){hint}")

@@ -1,0 +1,191 @@
+"""Gates for CI: means beyond a threshold, and clear losses against earlier results.
+
+`assert_gate` is for a test of your own (docs/ci.md); the commands `evaluate` and `compare` use the
+rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from ..results import Result
+from ..terminal import did_you_mean, visible
+from ..types import InputError, Signature
+from .findings import series
+from .frames import FIGURES_METRIC, HIGHER_IS_WORSE, PART_ORDER, basis_of, to_frame
+from .stats import MIN_CLUSTERS, summarise
+from .tables import in_markdown, percent, with_interval
+
+_ROUNDING = 1e-9  # a mean that is this little beyond a threshold is equal to it
+_BY_WORDS = (
+    "compares words where no judge is asked, not meaning, and no gate can rest on that: name a "
+    "judge, or take "
+)
+
+
+class Threshold(NamedTuple):
+    """A bound for the mean of every model: an upper one for a part of HIGHER_IS_WORSE."""
+
+    name: str  # "recall", of every metric but Figures, or "figures recall", of one; in lower case
+    part: str  # one of PART_ORDER
+    value: float  # from 0 to 1
+
+
+def thresholds_of(fail_under: Mapping[str, Any], fail_over: Mapping[str, Any]) -> list[Threshold]:
+    """Thresholds from their values, by name: "recall" or "Figures Recall", in any case.
+
+    `fail_under` is for what should be high, `fail_over` for what should be low. InputError for a
+    part that is none or belongs to the other, and for a value that is no number from 0 to 1.
+    """
+    thresholds = []
+    for direction, values in (("under", fail_under), ("over", fail_over)):
+        for name, value in values.items():
+            thresholds.append(_threshold(direction, name, value))
+    return thresholds
+
+
+def _threshold(direction: str, name: str, value: Any) -> Threshold:
+    words = " ".join(name.casefold().split())
+    parts = [part for part in PART_ORDER if f" {words}".endswith(f" {part.casefold()}")]
+    if not parts:
+        raise InputError(
+            f"a threshold reads PART=VALUE or METRIC PART=VALUE, with one of {series(PART_ORDER)}; "
+            f"got {name!r}={value}{did_you_mean(words.capitalize(), PART_ORDER)}"
+        )
+    right = "over" if parts[0] in HIGHER_IS_WORSE else "under"
+    if direction != right:
+        raise InputError(f"{name}={value} bounds the wrong side: take --fail-{right} for {name}")
+    try:
+        number = float(value)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise InputError(f"the threshold of {name} must be a number from 0 to 1, got {value!r}")
+    return Threshold(words, parts[0], number)
+
+
+def check_thresholds(thresholds: Iterable[Threshold], signature: Signature) -> None:
+    """InputError for a threshold on what an evaluator with this signature cannot give.
+
+    That is a mean that compares words, and what is contradicted where nobody is asked about it.
+    """
+    by_coverage = signature.get("coverage", "").startswith("llm:")
+    for name, part, _ in thresholds:
+        if "judge" not in signature and not name.startswith(FIGURES_METRIC.lower()):
+            _refuse_words(name)
+        if "contradicted" in part.lower() and not by_coverage:
+            raise InputError(f"{name} needs --scorer coverage and a judge: no other finds it")
+
+
+def _refuse_words(name: str, instead: str = "Figures Recall or Figures Precision") -> None:
+    raise InputError(f"{name} {_BY_WORDS}{instead}")
+
+
+def gate_failures(summary: pd.DataFrame, thresholds: Iterable[Threshold]) -> list[str]:
+    """A line for each model and metric whose mean breaks a threshold, with its interval.
+
+    `summary` is that of `stats.summarise`. A model that does not have the mean breaks the
+    threshold, and so does a mean that `summary` flags: under 95 % is scored. InputError for a mean
+    that compares words.
+    """
+    part = summary["part"].str.casefold()
+    full_name = summary["metric"].str.casefold() + " " + part
+    name = part.where(summary["metric"] != FIGURES_METRIC, full_name)
+    lines = []
+    for threshold in thresholds:
+        means = summary[(name == threshold.name) | (full_name == threshold.name)]
+        lines += [_failure(mean, threshold) for mean in means.to_dict("records")]
+        for model in summary["model"].unique():
+            if model not in means["model"].values:
+                lines.append(f"{visible(model)}: the results have no {threshold.name}")
+    return [line for line in lines if line]
+
+
+def _failure(mean: Mapping[str, Any], threshold: Threshold) -> str:
+    """A line on how a mean breaks a threshold; "" where it does not."""
+    if basis_of(mean["metric"], [mean["signature"]]) == "words":
+        _refuse_words(threshold.name)
+    room, side = mean["value"] - threshold.value, "under"
+    if threshold.part in HIGHER_IS_WORSE:
+        room, side = -room, "over"
+    value = with_interval(mean["value"], mean["ci_low"], mean["ci_high"])
+    text = f"{visible(mean['model'])}: {mean['metric']} {mean['part']} {value}"
+    if not room >= -_ROUNDING:  # so that nan breaks it
+        return f"{text} is {side} the threshold {threshold.value:g}"
+    if mean["flagged"]:
+        scored = percent(mean["scored"])
+        return f"{text} rests on {mean['n']} answers and {scored} of their points; 95 % are needed"
+    return ""
+
+
+def assert_gate(
+    results: Iterable[Result] | Mapping[str, Iterable[Result]],
+    *,
+    fail_under: Mapping[str, float] | None = None,
+    fail_over: Mapping[str, float] | None = None,
+    cluster: str = "group",
+) -> None:
+    """AssertionError unless the mean of every model keeps to the thresholds, as in `ems evaluate`.
+
+    `results` are what `to_frame` takes. Thresholds are given by name, `fail_under={"recall": 0.7,
+    "Figures Precision": 0.95}, fail_over={"contradicted": 0.05}`; see `thresholds_of` and
+    `gate_failures`, also for InputError.
+    """
+    thresholds = thresholds_of(fail_under or {}, fail_over or {})
+    if not thresholds:
+        raise InputError("assert_gate needs a threshold, in fail_under or fail_over")
+    failed = gate_failures(summarise(to_frame(results), cluster=cluster), thresholds)
+    if failed:
+        raise AssertionError("\n".join(failed))
+
+
+# --- two files of results ---
+
+
+def is_worse(parts: pd.DataFrame) -> pd.Series:
+    """For each row of `compare.compare_results`, whether `b` is clearly worse than `a`."""
+    a_is_higher = parts["difference"] > 0
+    return parts["clear"] & (a_is_higher != parts["part"].isin(HIGHER_IS_WORSE))
+
+
+def regressions(parts: pd.DataFrame) -> list[str]:
+    """A line for each clear loss from `a`, the old results, to `b`, the new ones.
+
+    `parts` are those of `compare.compare_results`. InputError where words are compared, and where
+    no difference can be clear: too few clusters.
+    """
+    by_words = parts.loc[parts["compares"] == "words", "metric"].unique()
+    if len(by_words):
+        _refuse_words(series(list(by_words)), f"--metric {FIGURES_METRIC}")
+    if not _can_be_clear(parts):
+        raise InputError(
+            f"--fail-on-regression cannot fail: over {parts['clusters'].max()} clusters no "
+            "difference is clear; evaluate questions on more documents, or take single questions "
+            "as independent with --cluster triplet_id"
+        )
+    lines = []
+    for row in parts[is_worse(parts)].to_dict("records"):
+        difference = with_interval(row["difference"], row["ci_low"], row["ci_high"])
+        lines.append(
+            f"{visible(row['model'])}: {row['metric']} {row['part']} was {row['a']:.3f} and is "
+            f"{row['b']:.3f}, a clear loss: difference {difference}, p {row['p_holm']:.3g}"
+        )
+    return lines
+
+
+def _can_be_clear(parts: pd.DataFrame) -> bool:
+    """Whether any row has clusters enough for an interval and for a p under 0.05 after Holm."""
+    n_tests = parts.groupby(["metric", "part"])["part"].transform("size")
+    # Two of all patterns of signs have a sum as far from 0 as equal signs.
+    least_p = n_tests * 2 / 2.0 ** parts["clusters"].clip(upper=60)
+    return bool(((parts["clusters"] >= MIN_CLUSTERS) & (least_p < 0.05)).any())
+
+
+def outcome_text(failed: Sequence[str]) -> str:
+    """What a gate says in Markdown: that it is passed, or what failed."""
+    if not failed:
+        return "**The gate is passed.**"
+    return "\n".join(["**The gate has failed.**", "", *(f"- {in_markdown(x)}" for x in failed)])
