@@ -159,7 +159,7 @@ def _answers(args: Namespace, triplets: Sequence[Triplet]) -> tuple[Iterator[Ans
 
     A file is read twice: first whole for its errors, without keeping a text. A pipe is kept.
     """
-    from .data import check_join, records
+    from .data import notify_unanswered, records
 
     is_file = Path(args.answers).is_file()
     answers = []
@@ -167,11 +167,7 @@ def _answers(args: Namespace, triplets: Sequence[Triplet]) -> tuple[Iterator[Ans
         if is_file:
             answer = replace(answer, answer="")
         answers.append(answer)
-    for model, missing in check_join(triplets, answers).items():
-        notify(
-            f"ems: {model} left {len(missing)} of {len(triplets)} triplets unanswered, "
-            f"e.g. {missing[0]}"
-        )
+    notify_unanswered(triplets, answers)
     return records(args.answers, Answer) if is_file else iter(answers), len(answers)
 
 
