@@ -197,8 +197,8 @@ def _checked(rows: Iterable[Any], kind: type[Any], key: Sequence[str]) -> list[A
         names = tuple(getattr(record, name) for name in key)
         if names in seen:
             raise InputError(
-                f"the {' and '.join(key)} of an ems.{kind.__name__} must be unique; there are two of "
-                f"{first_few(names)}"
+                f"the {' and '.join(key)} of an ems.{kind.__name__} must be unique, and there are "
+                f"two of {first_few(names)}"
             )
         seen.add(names)
     return records

@@ -108,10 +108,13 @@ def test_unanswered_triplets_are_named(capsys):
         (lambda: ems.evaluate([T], [ems.Answer("b", "m", "")]), "unknown triplets: 'b'"),
         (lambda: ems.evaluate([T], [A], judge=3), "a judge is an LLMJudge"),
         (lambda: ems.evaluate([T], [A], scorer="coverag"), "did you mean 'coverage'?"),
-        (lambda: ems.build().evaluate([T], [A, A]), "must be unique; there are two of 'a', 'm'"),
+        (
+            lambda: ems.build().evaluate([T], [A, A]),
+            "must be unique, and there are two of 'a', 'm'",
+        ),
         (
             lambda: ems.build().evaluate([T, T], [A]),
-            "the id of an ems.Triplet must be unique; there are two of 'a'",
+            "the id of an ems.Triplet must be unique, and there are two of 'a'",
         ),
         (
             lambda: ems.build().evaluate(pd.DataFrame([{"id": "a"}]), [A]),
