@@ -42,8 +42,8 @@ SCORED_SHARE = 0.95
 
 def score_texts(args: Namespace) -> int:
     """Evaluate one answer against one reference, which are two text files."""
-    reference = read_text(args.reference)
-    answer = read_text(args.answer)
+    reference = read_text(args.reference, any_encoding=True)
+    answer = read_text(args.answer, any_encoding=True)
     evaluator = build(_judge(args), args.scorer, **_stages(args))
     result = evaluator.score(reference, answer, args.question)
     print(json.dumps(_line(result) | _warning(result)) if args.json else result)

@@ -238,7 +238,7 @@ def _rows(source: Rows, kind_name: str) -> _PlacedRows:
 
 def _json_rows(path: Path) -> _PlacedRows:
     """The rows of JSON lines, or of one JSON array. The file may be a pipe: it is read once."""
-    lines = read_lines(path)
+    lines = read_lines(path, any_encoding=True)
     beginning = []  # the lines up to the first that is not blank
     for line in lines:
         beginning.append(line)
@@ -260,7 +260,7 @@ def _csv_rows(path: Path) -> _PlacedRows:
     The line "sep=;" that Excel reads may stand before the header.
     """
     csv.field_size_limit(2**31 - 1)  # a document in a cell may be longer than the usual limit
-    lines = read_lines(path, newline="")
+    lines = read_lines(path, newline="", any_encoding=True)
     header = next(lines, "")
     skipped = 0
     if header.startswith("sep="):

@@ -26,12 +26,12 @@ _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _noticed: set[str] = set()  # files that are not UTF-8: each is named once
 
 
-def read_lines(path: FilePath, newline: str = "\n") -> Iterator[str]:
-    """The lines of a text file, one at a time, without a byte order mark.
+def read_lines(path: FilePath, newline: str = "\n", any_encoding: bool = False) -> Iterator[str]:
+    """The lines of a UTF-8 file, one at a time, without a byte order mark.
 
-    A file is UTF-8. One that begins with UTF-16's mark is read as UTF-16, and a line that is not
-    UTF-8 as Windows-1252; a notice on stderr says so. `newline` says where a line ends, as `open`
-    has it. InputError for what cannot be read.
+    With `any_encoding` a file that begins with UTF-16's mark is read as UTF-16, and a line that is
+    not UTF-8 as Windows-1252; a notice on stderr says so. `newline` says where a line ends, as
+    `open` has it. InputError for what cannot be read.
     """
     try:
         with open(path, "rb") as file:
@@ -39,10 +39,12 @@ def read_lines(path: FilePath, newline: str = "\n") -> Iterator[str]:
             for mark, what in _NO_TEXT.items():
                 if beginning.startswith(mark):
                     raise InputError(f"{path} {what}")
-            encoding, errors = "utf-8-sig", "surrogateescape"
-            if beginning.startswith(_UTF_16_MARKS):
-                encoding, errors = "utf-16", "strict"
+            encoding, errors = "utf-8-sig", "strict"
+            if any_encoding and beginning.startswith(_UTF_16_MARKS):
+                encoding = "utf-16"
                 _notice(path, "UTF-16")
+            elif any_encoding:
+                errors = "surrogateescape"
             for line in TextIOWrapper(file, encoding, errors, newline):
                 yield _whole(line, path)
     except OSError as error:
@@ -70,9 +72,9 @@ def _notice(path: FilePath, encoding: str) -> None:
         notify(f"ems: {path} is not UTF-8; it is read as {encoding}")
 
 
-def read_text(path: FilePath) -> str:
+def read_text(path: FilePath, any_encoding: bool = False) -> str:
     """The text of a file, as `read_lines` reads it. InputError for what cannot be read."""
-    return "".join(read_lines(path))
+    return "".join(read_lines(path, any_encoding=any_encoding))
 
 
 def parse_jsonl(lines: Iterable[str], path: FilePath) -> Iterator[tuple[int, Any]]:

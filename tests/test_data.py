@@ -118,6 +118,18 @@ def test_given_points_stand_in_place_of_the_reference(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl"])
+def test_a_file_in_another_encoding_is_read(tmp_path, capsys, name):
+    text = "triplet_id,model,answer\na,m,5 €\n"
+    if name == "t.jsonl":
+        text = json.dumps({**A, "answer": "5 €"}, ensure_ascii=False)
+    for encoding in ("cp1252", "utf-16"):
+        path = tmp_path / f"{encoding}_{name}"
+        path.write_text(text, encoding=encoding)
+        assert load_answers(path) == [Answer("a", "m", "5 €")]
+        assert f"{path} is not UTF-8" in capsys.readouterr().err
+
+
 def test_names_are_read_with_blanks_and_capital_letters(tmp_path):
     rows = [{"Id ": " a ", "Group": "g\xa0", "QUESTION": "q?", " reference": "r", "id_": 1}]
     path = tmp_path / "t.csv"
