@@ -76,7 +76,7 @@ def _sides_compared(of_a: pd.DataFrame, of_b: pd.DataFrame, cluster: str) -> pd.
     tables = []
     for model, rows in sides.groupby("model"):
         if rows["side"].nunique() == 1:
-            continue
+            continue  # a model of one file only has no difference
         # Of the sides that `paired_table` is given, the later one minus the earlier one.
         table = paired_table(rows.assign(model=rows["side"]), models=["b", "a"], cluster=cluster)
         tables.append(table.drop(columns=["a", "b"]).assign(model=model))
