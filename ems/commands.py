@@ -43,8 +43,8 @@ SCORED_SHARE = 0.95
 
 def score_texts(args: Namespace) -> int:
     """Evaluate one answer against one reference, which are two text files."""
-    reference = read_text(args.reference)
-    answer = read_text(args.answer)
+    reference = read_text(args.reference, any_encoding=True)
+    answer = read_text(args.answer, any_encoding=True)
     evaluator = build(_judge(args), args.scorer, **_stages(args))
     result = evaluator.score(reference, answer, args.question)
     print(json.dumps(_line(result) | _warning(result)) if args.json else result)
@@ -187,7 +187,7 @@ def _answers(
     A notice names those that are missing. A file is read first whole for its errors, without
     keeping a text, and again for each evaluator. A pipe is kept.
     """
-    from .data import check_join, records
+    from .data import notify_unanswered, records
 
     is_file = Path(args.answers).is_file()
     answers = []
@@ -195,11 +195,7 @@ def _answers(
         if is_file:
             answer = replace(answer, answer="")
         answers.append(answer)
-    for model, missing in check_join(triplets, answers).items():
-        notify(
-            f"ems: {model} left {len(missing)} of {len(triplets)} triplets unanswered, "
-            f"e.g. {missing[0]}"
-        )
+    notify_unanswered(triplets, answers)
 
     def given() -> Iterator[Answer]:
         return records(args.answers, Answer) if is_file else iter(answers)

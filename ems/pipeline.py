@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import asdict, replace
 from itertools import islice
-from operator import length_hint
 from typing import Any, Generic, TypeVar
 
 from . import __version__
@@ -19,14 +18,25 @@ from .metrics import check_alignment, ems_scores, reference_scores
 from .results import EMSResult, PointsResult, Result
 from .score import PointPair, Scorer
 from .terminal import first_few, progress_bar
-from .types import Answer, InputError, Match, Points, Scores, Signature, Triplet, Triplets, rendered
+from .types import (
+    Answer,
+    InputError,
+    Match,
+    Points,
+    Scores,
+    Signature,
+    Signed,
+    Triplet,
+    Triplets,
+    rendered,
+)
 
 AnyResult = TypeVar("AnyResult", bound=Result)
 AT_ONCE = 512  # answers in a batch: enough requests to keep a judge's workers busy
 PORTIONS = 3  # of a batch, which ask a live judge at once
 
 
-class Evaluator(Generic[AnyResult]):
+class Evaluator(Signed, Generic[AnyResult]):
     """Evaluates answers against the references of their triplets, in batches.
 
     A subclass defines `batch`. A stage is anything with a `signature` and, if it asks a judge, with
@@ -34,6 +44,12 @@ class Evaluator(Generic[AnyResult]):
     """
 
     def __init__(self, **stages: Any):
+        for name, stage in stages.items():
+            if not hasattr(stage, "signature"):
+                raise InputError(
+                    f"the stage {name!r} has no signature, got {stage!r:.40}; ems.build also takes "
+                    "plain functions"
+                )
         self.stages = stages  # by the name that the signature gives them
 
     def batch(self, triplets: Triplets, answers: Sequence[Answer]) -> list[AnyResult]:
@@ -66,15 +82,26 @@ class Evaluator(Generic[AnyResult]):
     def score(
         self, reference: str, answer: str, question: str = "", context: str | None = None
     ) -> AnyResult:
-        """Evaluate one answer against one reference."""
+        """Evaluate one answer against one reference. InputError unless these are texts."""
+        for text in (reference, answer, question):
+            if not isinstance(text, str):
+                raise InputError(
+                    f"reference, answer and question are texts, got {type(text).__name__}"
+                )
         triplet = Triplet("answer", "answer", question, reference, context)
         return self.evaluate([triplet], [Answer("answer", "answer", answer)])[0]
 
     def evaluate(
         self, triplets: Sequence[Triplet], answers: Iterable[Answer], progress: bool = False
     ) -> list[AnyResult]:
-        """One result per answer, in order. InputError for an unknown triplet or a repeated id."""
-        return list(self.stream(triplets, answers, length_hint(answers) if progress else None))
+        """One result per answer, in order.
+
+        InputError for an unknown triplet, a repeated id, a second answer of a model to a triplet,
+        and for rows that are no records, which `ems.evaluate` reads.
+        """
+        answers = _checked(answers, Answer, ["triplet_id", "model"])
+        triplets = _checked(triplets, Triplet, ["id"])
+        return list(self.stream(triplets, answers, len(answers) if progress else None))
 
     def stream(
         self, triplets: Sequence[Triplet], answers: Iterable[Answer], total: int | None = None
@@ -155,6 +182,26 @@ class Evaluator(Generic[AnyResult]):
             ref = tuple(point.text for point in triplet.points) or points[triplet.reference]
             results.append(_unmatched(triplet, answer, ref, points[answer.answer]))
         return results
+
+
+def _checked(rows: Iterable[Any], kind: type[Any], key: Sequence[str]) -> list[Any]:
+    """The rows as a list. InputError for a row of another kind, and for two rows of one key."""
+    records = list(rows)
+    seen = set()
+    for record in records:
+        if not isinstance(record, kind):
+            raise InputError(
+                f"an ems.{kind.__name__} is needed, got {record!r:.40}; ems.evaluate also reads "
+                "files, frames and dictionaries"
+            )
+        names = tuple(getattr(record, name) for name in key)
+        if names in seen:
+            raise InputError(
+                f"the {' and '.join(key)} of an ems.{kind.__name__} must be unique, and there are "
+                f"two of {first_few(names)}"
+            )
+        seen.add(names)
+    return records
 
 
 class EMS(Evaluator[EMSResult]):

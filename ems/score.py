@@ -13,7 +13,7 @@ from .match import NUMBER_TOKENS, rows_request
 from .metrics import f1
 from .prompts import Prompts, quoted
 from .reading import read_score
-from .types import InputError
+from .types import InputError, Signed
 
 SCORES_SCHEMA = reply_schema("scores", {"type": "integer"})
 BLEU_SIGNATURE = "bleu:nltk sentence,4-gram,smoothing=method1,words=lower"
@@ -97,7 +97,7 @@ def _grouped(values: Iterable[Any], groups: Sequence[Sequence[Any]]) -> list[lis
     return [list(islice(remaining, len(group))) for group in groups]
 
 
-class PairScorer:
+class PairScorer(Signed):
     """A scorer without a judge, from a function of all reference points and all answer points."""
 
     def __init__(

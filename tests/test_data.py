@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from doubles import refused
 
+from ems.analysis.labels import read_labels
 from ems.baselines import Claims
 from ems.data import (
     check_join,
@@ -117,6 +118,67 @@ def test_given_points_stand_in_place_of_the_reference(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl"])
+def test_a_file_in_another_encoding_is_read(tmp_path, capsys, name):
+    text = "triplet_id,model,answer\na,m,5 €\n"
+    if name == "t.jsonl":
+        text = json.dumps({**A, "answer": "5 €"}, ensure_ascii=False)
+    for encoding in ("cp1252", "utf-16"):
+        path = tmp_path / f"{encoding}_{name}"
+        path.write_text(text, encoding=encoding)
+        assert load_answers(path) == [Answer("a", "m", "5 €")]
+        assert f"{path} is not UTF-8" in capsys.readouterr().err
+
+
+def test_names_are_read_with_blanks_and_capital_letters(tmp_path):
+    rows = [{"Id ": " a ", "Group": "g\xa0", "QUESTION": "q?", " reference": "r", "id_": 1}]
+    path = tmp_path / "t.csv"
+    pd.DataFrame(rows).to_csv(path, index=False)
+    assert load_triplets(rows) == load_triplets(path) == [Triplet("a", "g", "q?", "r")]
+    answers = load_answers([{"Triplet ID": "a", "Model": "m ", "answer": " x ", "Answer": "y"}])
+    assert answers == [Answer("a", "m", " x ")]
+
+
+def test_records_and_frames_are_rows_too():
+    triplet = Triplet("a", "g", "q?", "", points=(GivenPoint("one", 2),))
+    assert load_triplets([triplet]) == [triplet]
+    assert load_answers(iter([Answer("a", "m", "")])) == [Answer("a", "m", "")]
+
+
+def test_the_line_for_excel_is_no_header(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("sep=;\ntriplet_id;model;answer\na;m;x, y\nb;m\n")
+    with refused(f"{path}, line 4: 'answer' is missing"):
+        load_answers(path)
+    path.write_text("\ufeffsep=|\r\ntriplet_id|model|answer\r\na|m|x, y\r\n", newline="")
+    assert load_answers(path) == [Answer("a", "m", "x, y")]
+
+
+@pytest.mark.parametrize(
+    ("column", "notice"),
+    [
+        ("groupp", "columns not used: groupp; did you mean 'group'?"),
+        ("Contex", "columns not used: contex; did you mean 'context'?"),
+        ("source", ""),
+    ],
+)
+def test_a_misspelt_column_is_named(tmp_path, capsys, column, notice):
+    path = saved(tmp_path, {**without(T, "group"), column: "x"})
+    load_triplets(path)
+    assert capsys.readouterr().err == (f"ems: {path}: {notice}\n" if notice else "")
+    load_triplets([{**T, "context": "c", column: "x"}])  # the field is there: nothing is misspelt
+    assert capsys.readouterr().err == ""
+
+
+def test_labels_are_read_with_arabic_digits_and_decimal_sign():
+    rows = []
+    for i, label in enumerate(["٠٫٥", "٠", "1", " 0.25 "]):
+        rows.append({"triplet_id": str(i), "model": "m", "label": label})
+    assert read_labels(rows)["label"].tolist() == [0.5, 0.0, 1.0, 0.25]
+    with refused("label row 0: 'label': Input should be a valid number", "'0,5'"):
+        read_labels([{**rows[0], "label": "0,5"}])
+
+
 # --- what is not
 
 
@@ -132,6 +194,7 @@ def test_given_points_stand_in_place_of_the_reference(tmp_path):
         ),
         ([A], "line 1: 'id' is missing"),  # answers in place of triplets
         ([{**T, "reference": None}], "'reference' is missing or empty"),
+        ([T, {**T, "id": "b", "reference": " \n"}], "line 2: 'reference' is missing or empty"),
         (
             [{**T, "reference": 3}],
             "line 1: 'reference': Input should be a valid string, got int '3'",
@@ -166,6 +229,23 @@ def test_bad_triplets_get_one_clear_line(tmp_path, rows, says):
     path = saved(tmp_path, *rows)
     with refused(says, str(path)):
         load_triplets(path)
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        (None, "triplets are a file, a frame or rows, got None"),
+        ([], "the list of triplets has no rows"),
+        (pd.DataFrame([A]), "triplet row 0: 'id' is missing or empty; there are 'triplet_id'"),
+        ({"id": "a"}, "triplet row 0: an object with named values is needed, got 'id'"),
+        ([Answer("a", "m", "x")], "triplet row 0: 'id' is missing"),
+        ([Triplet("a", "g", "q", None)], "triplet row 0: 'reference' is missing or empty"),
+        ([Triplet], "triplet row 0: an object with named values is needed"),
+    ],
+)
+def test_what_is_no_list_of_triplets_gets_one_clear_line(source, says):
+    with refused(says):
+        load_triplets(source)
 
 
 @pytest.mark.parametrize(

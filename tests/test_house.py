@@ -20,7 +20,7 @@ LAYERS = [
     "pipeline custom",
     "coverage baselines",
     "data analysis.*",
-    "evaluators",
+    "evaluators evaluation",
     "distributed commands cli __main__ adapters.*",
 ]
 

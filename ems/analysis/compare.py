@@ -93,6 +93,8 @@ def _sides_compared(of_a: pd.DataFrame, of_b: pd.DataFrame, cluster: str) -> pd.
     sides = pd.concat([of_a.assign(side="a"), of_b.assign(side="b")])
     tables = []
     for model, rows in sides.groupby("model"):
+        if rows["side"].nunique() == 1:
+            continue  # a model of one file only has no difference
         # Of the sides that `paired_table` is given, the later one minus the earlier one.
         table = paired_table(rows.assign(model=rows["side"]), models=["b", "a"], cluster=cluster)
         tables.append(table.drop(columns=["a", "b"]).assign(model=model))

@@ -24,7 +24,7 @@ from ..io import FilePath, write_file
 from ..support.supporter import support_table
 from ..terminal import visible
 from ..types import WITHOUT_JUDGE, InputError, rendered
-from .frames import TABLE1_PARTS, in_order, to_frame
+from .frames import TABLE1_PARTS, GivenResults, by_metric, in_order, to_frame
 from .stats import MIN_CLUSTERS, paired_table, summarise
 from .tables import means_table, pairs_table, percent, shortened
 from .view import (
@@ -47,14 +47,14 @@ RIGHT = {"pairs": (90, 60, 7), "judge": (89, 34, 2), "words": (88, 55, 19)}
 Results = Mapping[str, Sequence[Any]]
 
 
-def save_report(results: Results, path: FilePath, values: pd.DataFrame | None = None) -> Path:
-    """Write a report of results, by metric, to an HTML file; returns its path.
+def save_report(results: GivenResults, path: FilePath, values: pd.DataFrame | None = None) -> Path:
+    """Write a report of results, one, a list or by metric, to an HTML file; returns its path.
 
     Equal input makes an equal file. `values` is the frame of all results where `results` are only
     the worst. InputError without results, and for a model with results of several settings under
     one metric.
     """
-    results = {metric: rows for metric, rows in results.items() if rows}
+    results = {metric: list(rows) for metric, rows in by_metric(results).items() if rows}
     if not results:
         raise InputError("there are no results to report; give those of ems evaluate")
     shown = to_frame(results)

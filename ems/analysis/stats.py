@@ -179,7 +179,10 @@ def paired_table(
     A single model gives no row.
     """
     frame = _checked(values, cluster)
-    pairs = list(combinations(models or sorted(frame["model"].unique(), key=by_size), 2))
+    answered = sorted(frame["model"].unique(), key=by_size)
+    if unknown := sorted(set(models).difference(answered)):
+        raise InputError(f"no values of {first_few(unknown)}; there are {first_few(answered, 12)}")
+    pairs = list(combinations(models or answered, 2))
     rows = []
     for (metric, part), cell in frame.groupby(["metric", "part"]):
         basis = basis_of(metric, cell["signature"].unique())
@@ -324,6 +327,12 @@ def auc(score: Sequence[float], label: Sequence[float]) -> float:
 def _checked(values: pd.DataFrame, cluster: str) -> pd.DataFrame:
     """The frame of values, verified and sorted, with a column `cluster`."""
     keys = ["metric", "part", "model", "triplet_id"]
+    if not isinstance(values, pd.DataFrame):
+        raise InputError(f"a frame of ems.to_frame is needed, got {type(values).__name__}")
+    if absent := [name for name in (*keys, "value", cluster) if name not in values]:
+        raise InputError(
+            f"the frame has no column {first_few(absent)}; ems.to_frame makes one with all columns"
+        )
     if values.empty:
         raise InputError("the frame of values has no rows: nothing was scored")
     for name in (*keys, cluster):

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from ..terminal import visible
+from ..types import InputError
 from .frames import HIGHER_IS_WORSE, PART_ORDER, TABLE1_PARTS, by_size, in_order
 from .stats import MIN_CLUSTERS
 
@@ -145,6 +146,8 @@ def table1(summary: pd.DataFrame, models: Sequence[str] = ()) -> pd.DataFrame:
     0, or 1; and † where under 95 % of the points or of the answers have a score. `models` are the
     columns, by default all, small to large.
     """
+    if "ci_low" not in summary:
+        raise InputError("a frame of ems.summarise is needed, and this one has no column 'ci_low'")
     models = list(models) or sorted(summary["model"].unique(), key=by_size)
     is_shown = summary["model"].isin(models) & summary["part"].isin(TABLE1_PARTS)
     shown = in_order(summary[is_shown])

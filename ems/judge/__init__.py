@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from ..prompts import Prompts
-from ..types import InputError
+from ..types import InputError, Signed
 
 _counting = threading.Lock()  # of the failures that several threads count together
 
@@ -96,7 +96,7 @@ class MissingReplies(InputError):
         )
 
 
-class FunctionJudge:
+class FunctionJudge(Signed):
     """A plain function from prompt to reply, as a judge. What it returns must be a text."""
 
     def __init__(self, function: Callable[[str], str]):
@@ -129,7 +129,7 @@ def as_judge(judge: AnyJudge) -> Judge:
     )
 
 
-class JudgeStage:
+class JudgeStage(Signed):
     """A stage that asks a judge.
 
     `failures` counts the replies, and the entries of joint replies, that gave no value, as "task:

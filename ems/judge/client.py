@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..terminal import did_you_mean, notify, progress_bar
-from ..types import InputError
+from ..types import InputError, Signed
 from . import MissingReplies, Record, Request, encodable, pace
 from .cost import Prices, Spending, Usage
 from .endpoint import Endpoint, ParameterRefused, read_answer
@@ -44,7 +44,7 @@ MODES = ("replay", "live", "plan")
 LOWER_LIMITS = {"workers": 1, "timeout": 0.001}  # other numbers are 0 or more
 
 
-class LLMJudge:
+class LLMJudge(Signed):
     """A model behind an OpenAI-compatible endpoint, with a store of its replies.
 
     Several threads may ask at once; together they keep to `workers` and to `spend_limit`.
