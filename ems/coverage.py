@@ -13,9 +13,8 @@ from functools import partial
 from types import SimpleNamespace
 
 from .extract import Extractor
-from .judge import AnyJudge, JudgeStage, Request
+from .judge import NUMBER_TOKENS, AnyJudge, JudgeStage, Request
 from .local.words import SIGNATURE, foreign_language, word_overlap
-from .match import NUMBER_TOKENS
 from .metrics import coverage_scores
 from .pipeline import Evaluator, is_lost
 from .prompts import Prompts, numbered, sanitized

@@ -14,6 +14,11 @@ from .types import InputError
 FilePath = str | Path
 
 
+def encodable(text: str) -> str:
+    """The text with lone surrogates, which UTF-8 cannot carry, replaced by question marks."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def read_lines(path: FilePath, newline: str = "\n") -> Iterator[str]:
     """The lines of a UTF-8 file, one at a time, without a byte order mark.
 

@@ -187,7 +187,7 @@ def test_what_cannot_be_read_is_counted_by_task_and_reason():
     assert stage.failures == {"match: unreadable": 1, "match: length": 1, "match: timeout": 1}
 
     stage.judge = ScriptedJudge('{"matches": [0, 9]}', late)
-    assert stage.ask([joint] * 2) == [[0, None], [None, None]]
+    assert stage.ask([joint] * 2) == [0, None, None, None]
     assert stage.failures == {"match: unreadable": 2, "match: length": 1, "match: timeout": 3}
 
 

@@ -7,14 +7,14 @@ The way of one request, from top to bottom of the class:
     _ask_all     `workers` coroutines take one request after the other
     _reply       repeats a call until there is a reply or the request has failed
     _turn        waits until the pace and the spend limit allow a call
-    _call        sends it (endpoint.py) and reads the answer
-    _save        saves the reply, and tells the pace whether it can be used
+    _call        sends it (endpoint.py), saves the reply, and tells the pace whether it can be used
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import math
 import os
 import random
@@ -26,16 +26,18 @@ from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequen
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..io import encodable
 from ..terminal import did_you_mean, notify, progress_bar
 from ..types import InputError
-from . import MissingReplies, Record, Request, encodable, pace
+from . import MissingReplies, Record, Request, pace
 from .cost import Prices, Spending, Usage
-from .endpoint import Endpoint, ParameterRefused, read_answer
+from .endpoint import Endpoint, ParameterRefused
 from .pace import Failed, JudgeUnavailable, Pace
-from .store import Replies, reply_key, utc
+from .store import Replies, utc
 
 if TYPE_CHECKING:
     import openai
@@ -138,14 +140,16 @@ class LLMJudge:
 
     def key(self, request: Request) -> str:
         """The store's key of a request: a hash of what can change the reply, and nothing else."""
-        return reply_key(
-            model=self.model,
+        settings = {
+            "model": self.model,
             **self.decoding,
-            prompt=encodable(request.prompt),
-            schema=request.schema,
-            max_tokens=request.max_tokens + self.thinking_tokens,
-            sample=self.sample,
-        )
+            "prompt": encodable(request.prompt),
+            "schema": request.schema,  # its fields stay as they are: their order can change a reply
+            "max_tokens": request.max_tokens + self.thinking_tokens,
+            "sample": self.sample,
+        }
+        text = json.dumps(dict(sorted(settings.items())), allow_nan=False)
+        return sha256(text.encode()).hexdigest()
 
     def ask(self, requests: Sequence[Request], progress: str = "") -> list[Record]:
         """One reply per request, in order; each is saved as it comes. Equal ones are asked once.
@@ -159,8 +163,11 @@ class LLMJudge:
         missing = {}
         for key, request in zip(keys, requests, strict=True):
             if key not in stored:
-                max_tokens = request.max_tokens + self.thinking_tokens
-                missing[key] = replace(request, max_tokens=max_tokens)
+                missing[key] = replace(
+                    request,
+                    prompt=encodable(request.prompt),
+                    max_tokens=request.max_tokens + self.thinking_tokens,
+                )
         if self.mode == "plan":
             for key, request in missing.items():
                 self.spending.plan(key, request)
@@ -272,8 +279,7 @@ class LLMJudge:
                     now = asyncio.get_running_loop().time()
                     deadline = min(deadline, now + self.timeout)
                     async with asyncio.timeout_at(deadline):
-                        reply = await self._call(client, key, request)
-                    return self._save(reply, request)
+                        return await self._call(client, key, request)
             except Failed as error:
                 failure = error
             except TimeoutError:
@@ -316,16 +322,17 @@ class LLMJudge:
                 self.spending.reserved.remove(most)
 
     async def _call(self, client: openai.AsyncOpenAI, key: str, request: Request) -> Record:
-        """One call and its reply; Failed when it brings none."""
+        """One call and its reply, which is saved.
+
+        Failed when it brings none; JudgeUnavailable after too many that cannot be used.
+        """
         body = self.endpoint.body(request)
         self.spending.add(request.task, calls=1)
         started = time.monotonic()
         try:
-            answer = await self.endpoint.post(client, body)
+            fields = await self.endpoint.post(client, body)
         except ParameterRefused:
             return await self._call(client, key, request)  # at once, without that parameter
-        fields = read_answer(answer)
-        fields["text"] = self.endpoint.masked(fields["text"])  # where JSON had escaped the key
         reply = Record(
             key,
             request.task,
@@ -339,11 +346,7 @@ class LLMJudge:
         )
         self.spending.charge(request, reply)
         if reply.failure:
-            raise Failed(reply.failure, answer)
-        return reply
-
-    def _save(self, reply: Record, request: Request) -> Record:
-        """Save a reply. JudgeUnavailable after too many that cannot be used."""
+            raise Failed(reply.failure, reply.text)
         record = self.store.put(reply)
         unreadable = "unreadable" if request.value_of(record) is None else ""
         with self._lock:
