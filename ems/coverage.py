@@ -153,7 +153,8 @@ class Coverage(Evaluator[CoverageResult]):
 
 def _without_scores(result: EMSResult, signature: dict[str, str]) -> CoverageResult:
     """The points of a result. All are unscored if those of a side could not be read."""
-    coverage = CoverageResult(
+    lost = is_lost(result)
+    return CoverageResult(
         result.triplet_id,
         result.model,
         result.ref_points,
@@ -165,10 +166,9 @@ def _without_scores(result: EMSResult, signature: dict[str, str]) -> CoverageRes
         group=result.group,
         signature=signature,
         figures=result.figures,
+        unscored=result.unscored if lost else 0,
+        reason=result.reason if lost else "",
     )
-    if is_lost(result):
-        return replace(coverage, unscored=result.unscored, reason=result.reason)
-    return coverage
 
 
 def _by_words(result: CoverageResult) -> CoverageResult:

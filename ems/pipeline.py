@@ -169,7 +169,7 @@ class EMS(Evaluator[EMSResult]):
         for i, match in zip(readable, matches, strict=True):
             result = results[i]
             match = _one_each("matcher", "reference point", match, result.ref_points)
-            check_alignment(match, result.match, len(result.ans_points))
+            check_alignment(match, (None,) * len(match), len(result.ans_points))
             results[i] = replace(result, match=tuple(match))
         return self.scored(results)
 

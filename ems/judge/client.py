@@ -22,7 +22,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
@@ -37,7 +37,7 @@ from . import MissingReplies, Record, Request, pace
 from .cost import Prices, Spending, Usage
 from .endpoint import Endpoint, ParameterRefused
 from .pace import Failed, JudgeUnavailable, Pace
-from .store import Replies, utc
+from .store import Replies
 
 if TYPE_CHECKING:
     import openai
@@ -120,8 +120,28 @@ class LLMJudge:
         Its store is `folder`/replies.sqlite unless named; `recorded` and `store` are relative to
         `root`. InputError for an unknown name, a value of another kind, and a key given by value.
         """
-        arguments = judge_arguments(settings, folder, root, inspect.signature(cls).parameters)
-        return None if arguments is None else cls(**arguments)
+        names = {*inspect.signature(cls).parameters, "recorded", "key_env"} - {"api_key"}
+        for name in settings:
+            if name not in names:
+                raise InputError(
+                    f"JUDGE has no {name!r}{did_you_mean(name, names)}. A key is never given: "
+                    "key_env names its variable"
+                )
+        arguments: dict[str, Any] = {"mode": "replay"}
+        for name, value in settings.items():
+            if value not in ("", [], {}):
+                arguments[name] = value
+        if "model" not in arguments:
+            return None
+        variable = str(arguments.pop("key_env", ""))
+        key = key_in(variable, arguments["model"], arguments["mode"])
+        path = folder / "replies.sqlite"
+        if "store" in arguments:
+            path = root / arguments.pop("store")
+        leaves_no_file = arguments["mode"] == "plan" and not path.exists()
+        recorded = [root / file for file in arguments.pop("recorded", ())]
+        store = Replies(None if leaves_no_file else path, recorded)
+        return cls(**arguments, store=store, api_key=key)
 
     @property
     def signature(self) -> dict[str, str]:
@@ -301,14 +321,14 @@ class LLMJudge:
 
         A request that another thread has under way is waited for. InputError ends the run.
         """
-        most = self.spending.at_most(request)
         while True:
             with self._lock:
                 if self._stop.is_set():
                     raise asyncio.CancelledError
                 if key not in self._keys and self._pace.may_start():
                     self.store.check_room()
-                    if self.spending.reserve(most):
+                    most = self.spending.reserve(request)
+                    if most is not None:
                         self._pace.under_way += 1
                         self._keys.add(key)
                         break
@@ -339,7 +359,6 @@ class LLMJudge:
             self.model,
             **fields,
             seconds=round(time.monotonic() - started, 3),
-            date=utc(),
             sent={name: body[name] for name in body if name not in ("model", "messages")},
             label=request.label,
             prompt=request.prompt,
@@ -368,39 +387,17 @@ def check_settings(mode: str, **numbers: float) -> None:
             raise InputError(f"{name} must be a number, at least {least}, got {value!r}")
 
 
-def judge_arguments(
-    settings: Mapping[str, Any], folder: Path, root: Path, parameters: Collection[str]
-) -> dict[str, Any] | None:
-    """Arguments for the `parameters` of LLMJudge, from a profile's JUDGE mapping.
+def key_in(variable: str, model: str, mode: str) -> str:
+    """The key in an environment variable: "none" is itself a key, and "" names no variable.
 
-    None when it names no model. See `LLMJudge.of`.
+    InputError for another name, and for a live judge whose variable is empty: the key of another
+    service must not be sent to its address instead.
     """
-    names = {*parameters, "recorded", "key_env"} - {"api_key"}
-    for name in settings:
-        if name not in names:
-            raise InputError(
-                f"JUDGE has no {name!r}{did_you_mean(name, names)}. A key is never given: key_env "
-                "names its variable"
-            )
-    arguments: dict[str, Any] = {"mode": "replay"}
-    for name, value in settings.items():
-        if value not in ("", [], {}):
-            arguments[name] = value
-    if "model" not in arguments:
-        return None
-    variable = str(arguments.pop("key_env", ""))
-    if not re.fullmatch(r"[A-Z_][A-Z0-9_]*|none|", variable):
+    if variable == "none":
+        return variable
+    if not re.fullmatch(r"[A-Z_][A-Z0-9_]*|", variable):
         raise InputError("JUDGE.key_env must name an environment variable, such as MISTRAL_API_KEY")
-    key = variable if variable == "none" else os.environ.get(variable, "").strip()
-    if variable and not key and arguments["mode"] == "live":
-        # The key of another service must not be sent to this address instead.
-        raise InputError(
-            f"no key in {variable} for {arguments['model']}; set that environment variable"
-        )
-    path = folder / "replies.sqlite"
-    if "store" in arguments:
-        path = root / arguments["store"]
-    leaves_no_file = arguments["mode"] == "plan" and not path.exists()
-    recorded = [root / file for file in arguments.pop("recorded", ())]
-    store = Replies(None if leaves_no_file else path, recorded)
-    return {**arguments, "store": store, "api_key": key}
+    key = os.environ.get(variable, "").strip()
+    if variable and not key and mode == "live":
+        raise InputError(f"no key in {variable} for {model}; set that environment variable")
+    return key

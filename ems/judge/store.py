@@ -79,8 +79,12 @@ class Replies:
         return records
 
     def put(self, record: Record) -> Record:
-        """Save one reply and commit it. The first to a key stays: returns what is saved now."""
+        """Save one reply and commit it. The first to a key stays: returns what is saved now.
+
+        A reply without a date gets the present one.
+        """
         values = {name: getattr(record, name) for name in SAVED}
+        values["date"] = record.date or utc()
         data = encodable(json.dumps(values, ensure_ascii=False)).encode()
         row = [record.key, record.model, record.task, zlib.compress(data)]
         with self._writing():
@@ -185,7 +189,6 @@ class Replies:
             **read_completion(answer),
             label=label,
             prompt=request["messages"][-1]["content"],
-            date=utc(),
             sent={"batch": True},
         )
         return None if record.failure else record
