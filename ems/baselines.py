@@ -212,21 +212,24 @@ class JudgeAlone(Evaluator[ScoreResult]):
 
     def batch(self, triplets: Triplets, answers: Sequence[Answer]) -> list[ScoreResult]:
         """One value per answer."""
-        pairs = [(triplets[answer.triplet_id], answer) for answer in answers]
-        values = [0.0 if triplet.reference.strip() else nan for triplet, _ in pairs]
-        judged = [
-            i
-            for i, (triplet, answer) in enumerate(pairs)
-            if triplet.reference.strip() and answer.answer.strip()
-        ]
-        requests = [self._request(*pairs[i]) for i in judged]
-        for i, value in zip(judged, self.stage.ask(requests, "judge answers"), strict=True):
-            values[i] = value
+        requests = []
+        for answer in answers:
+            triplet = triplets[answer.triplet_id]
+            if triplet.reference.strip() and answer.answer.strip():
+                requests.append(self._request(triplet, answer))
+        values = iter(self.stage.ask(requests, "judge answers"))
         signature = self.signature
-        return [
-            score_result(triplet, answer, value, signature)
-            for (triplet, answer), value in zip(pairs, values, strict=True)
-        ]
+        results = []
+        for answer in answers:
+            triplet = triplets[answer.triplet_id]
+            if not triplet.reference.strip():
+                value = nan
+            elif not answer.answer.strip():
+                value = 0.0
+            else:
+                value = next(values)
+            results.append(score_result(triplet, answer, value, signature))
+        return results
 
     def _request(self, triplet: Triplet, answer: Answer) -> Request:
         prompt = self.stage.prompts.fill(

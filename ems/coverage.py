@@ -120,12 +120,14 @@ class Coverage(Evaluator[CoverageResult]):
 
     def _ask(self, stage: JudgeStage, sides: Sequence[_Side]) -> list[_Judgement]:
         """The judge's scores of each side's points; None for those of a reply that is lost."""
-        judgements: list[_Judgement] = [((0.0,) * len(points), ()) for points, _ in sides]
-        asked = [i for i, (points, other) in enumerate(sides) if points and other]
-        requests = [self._request(stage.prompts, *sides[i]) for i in asked]
-        for i, judgement in zip(asked, stage.ask(requests, "cover points"), strict=True):
-            points, _ = sides[i]
-            judgements[i] = judgement or ((None,) * len(points), ())
+        requests = [self._request(stage.prompts, *side) for side in sides if all(side)]
+        replies = iter(stage.ask(requests, "cover points"))
+        judgements: list[_Judgement] = []
+        for points, other in sides:
+            if points and other:
+                judgements.append(next(replies) or ((None,) * len(points), ()))
+            else:
+                judgements.append(((0.0,) * len(points), ()))
         return judgements
 
     def _request(self, prompts: Prompts, points: Points, other: str) -> Request:
