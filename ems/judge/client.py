@@ -367,10 +367,12 @@ class LLMJudge:
         if reply.failure:
             raise Failed(reply.failure, reply.text)
         record = self.store.put(reply)
-        unreadable = "unreadable" if request.value_of(record) is None else ""
+        unusable = ""
+        if request.value_of(record) is None:
+            unusable = record.error or "unreadable"
         with self._lock:
             self._saved += 1
-            self._pace.replied(record.error or unreadable)
+            self._pace.replied(unusable)
         return record
 
 
