@@ -179,7 +179,7 @@ class RAGChecker(Evaluator[Claims]):
         for claims, text in checks:
             if text:
                 requests += self._check_requests(claims, text)
-        values = iter(self.stage.ask(requests, "check claims"))
+        values = iter(self.stage.ask_and_read(requests, "check claims"))
         labels: list[Labels] = []
         for claims, text in checks:
             if text:
@@ -217,7 +217,7 @@ class JudgeAlone(Evaluator[ScoreResult]):
             triplet = triplets[answer.triplet_id]
             if triplet.reference.strip() and answer.answer.strip():
                 requests.append(self._request(triplet, answer))
-        values = iter(self.stage.ask(requests, "judge answers"))
+        values = iter(self.stage.ask_and_read(requests, "judge answers"))
         signature = self.signature
         results = []
         for answer in answers:

@@ -121,7 +121,7 @@ class Coverage(Evaluator[CoverageResult]):
     def _ask(self, stage: JudgeStage, sides: Sequence[_Side]) -> list[_Judgement]:
         """The judge's scores of each side's points; None for those of a reply that is lost."""
         requests = [self._request(stage.prompts, *side) for side in sides if all(side)]
-        replies = iter(stage.ask(requests, "cover points"))
+        replies = iter(stage.ask_and_read(requests, "cover points"))
         judgements: list[_Judgement] = []
         for points, other in sides:
             if points and other:

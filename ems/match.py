@@ -55,7 +55,7 @@ class LLMMatcher(JudgeStage):
                 requests.append(self._joint_request(ref, ans))
             elif ref and ans:
                 requests += self._requests(ref, ans)
-        choices = iter(self.ask(requests, "match points"))
+        choices = iter(self.ask_and_read(requests, "match points"))
         matches: list[Match] = []
         for ref, ans in pairs:
             if ans:

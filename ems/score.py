@@ -58,7 +58,7 @@ class LLMScorer(JudgeStage):
             requests = [self._joint_request(pairs) for pairs in groups if pairs]
         else:
             requests = [self._request(ref, ans) for ref, ans in chain.from_iterable(groups)]
-        scores = iter(self.ask(requests, "score pairs"))
+        scores = iter(self.ask_and_read(requests, "score pairs"))
         return [list(islice(scores, len(pairs))) for pairs in groups]
 
     def _request(self, ref: str, ans: str) -> Request:

@@ -146,7 +146,7 @@ class JudgeStage:
         self.prompts = prompts or Prompts()
         self.failures: Counter[str] = Counter()
 
-    def ask(self, requests: Sequence[Request], progress: str = "") -> list[Any]:
+    def ask_and_read(self, requests: Sequence[Request], progress: str = "") -> list[Any]:
         """The values of the replies, as their requests read them, in order.
 
         A reply has one value, or as many as its request has `entries`. None stands for a value that

@@ -3,8 +3,8 @@
 The way of one request, from top to bottom of the class:
 
     ask          makes its key and looks into the store
-    _ask_live    starts an event loop in a thread
-    _ask_all     `workers` coroutines take one request after the other
+    _fetch       starts an event loop in a thread
+    _replies     `workers` coroutines take one request after the other
     _reply       repeats a call until there is a reply or the request has failed
     _turn        waits until the pace and the spend limit allow a call
     _call        sends it (endpoint.py), saves the reply, and tells the pace whether it can be used
@@ -193,7 +193,7 @@ class LLMJudge:
                 self.spending.plan(key, request)
                 records[key] = Record(key, request.task, self.model, request.assumed())
         elif missing and self.mode == "live":
-            self._ask_live(missing, records, progress)
+            self._fetch(missing, records, progress)
         elif missing:
             self._refuse(missing)
         for key, request in zip(keys, requests, strict=True):
@@ -233,7 +233,7 @@ class LLMJudge:
             with self._lock:
                 self._asking -= 1
 
-    def _ask_live(
+    def _fetch(
         self, missing: Mapping[str, Request], records: dict[str, Record], progress: str
     ) -> None:
         """Add the missing replies to `records`. The loop has a thread, since notebooks run one."""
@@ -241,7 +241,7 @@ class LLMJudge:
         self._pace.last_end = time.monotonic()
         bar = progress_bar(progress, len(records) + len(missing))
         with self.asking() as stop, ThreadPoolExecutor(1) as thread, bar:
-            loop = thread.submit(asyncio.run, self._ask_all(missing, records, bar))
+            loop = thread.submit(asyncio.run, self._replies(missing, records, bar))
             try:
                 loop.result()
             except JudgeUnavailable as error:
@@ -256,7 +256,7 @@ class LLMJudge:
     def _saved_so_far(self) -> str:
         return f"{self._saved} replies that came are saved in {self.store.path or 'memory'}"
 
-    async def _ask_all(
+    async def _replies(
         self, missing: Mapping[str, Request], records: dict[str, Record], bar: Any
     ) -> None:
         """Ask until all replies have come, or an error or somebody ends it."""

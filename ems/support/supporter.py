@@ -61,7 +61,7 @@ def check_by_judge(
         for start in range(0, len(nearest), POINTS_PER_CALL):
             calls.append((by_point, document, nearest[start : start + POINTS_PER_CALL]))
     requests = [_request(stage.prompts, document, points) for _, document, points in calls]
-    words = iter(stage.ask(requests, "check points"))
+    words = iter(stage.ask_and_read(requests, "check points"))
     for by_point, document, points in calls:
         for point, passages in points:
             word = next(words)
