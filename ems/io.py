@@ -26,6 +26,11 @@ _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _noticed: set[str] = set()  # files that are not UTF-8: each is named once
 
 
+def encodable(text: str) -> str:
+    """The text with lone surrogates, which UTF-8 cannot carry, replaced by question marks."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def read_lines(path: FilePath, newline: str = "\n", any_encoding: bool = False) -> Iterator[str]:
     """The lines of a UTF-8 file, one at a time, without a byte order mark.
 

@@ -23,7 +23,6 @@ from .types import (
     InputError,
     Match,
     Points,
-    Scores,
     Signature,
     Signed,
     Triplet,
@@ -123,30 +122,24 @@ class Evaluator(Signed, Generic[AnyResult]):
                         f"there are answers to unknown triplets: {first_few(sorted(unknown))}"
                     )
                 try:
-                    yield from self._results(by_id, batch)
+                    yield from self._in_portions(by_id, batch)
                 except MissingReplies as error:
                     missing |= error.missing
                 bar.update(len(batch))
         if missing:
             raise MissingReplies(missing)
 
-    def _results(self, triplets: Triplets, answers: Sequence[Answer]) -> Sequence[AnyResult]:
-        """As `batch`; in portions, where all stages ask one live judge that has several workers."""
-        judges = [getattr(stage, "judge", None) for stage in self.stages.values()]
-        judge: Any = judges[0] if judges else None
-        is_live = getattr(judge, "mode", "") == "live" and judge.workers > 1
-        if is_live and all(other is judge for other in judges):
-            return self._in_portions(judge, triplets, answers)
-        return self.batch(triplets, answers)
-
-    def _in_portions(
-        self, judge: Any, triplets: Triplets, answers: Sequence[Answer]
-    ) -> list[AnyResult]:
-        """As `batch`, from portions of the answers that threads evaluate at once.
+    def _in_portions(self, triplets: Triplets, answers: Sequence[Answer]) -> list[AnyResult]:
+        """As `batch`; threads evaluate portions at once where all stages ask one live judge.
 
         While one portion waits for the last replies of a stage, the others keep the workers of the
         judge busy. An error in one portion, or an interrupt, ends the asking of all.
         """
+        judges = [getattr(stage, "judge", None) for stage in self.stages.values()]
+        judge: Any = judges[0] if judges else None
+        is_live = getattr(judge, "mode", "") == "live" and judge.workers > 1
+        if not is_live or any(other is not judge for other in judges):
+            return self.batch(triplets, answers)
         results: list[Any] = [None] * len(answers)
         with judge.asking() as stop, ThreadPoolExecutor(PORTIONS) as threads:
             try:
@@ -214,21 +207,17 @@ class EMS(Evaluator[EMSResult]):
         self.scorer = scorer
 
     def batch(self, triplets: Triplets, answers: Sequence[Answer]) -> list[EMSResult]:
-        """Extract, match and score."""
-        return self.scored(self._matched(self.points_of(self.extractor, triplets, answers)))
-
-    def _matched(self, results: Sequence[EMSResult]) -> list[EMSResult]:
-        """Stage 2 on given points. InputError unless the matcher gives each point one match."""
-        lists = [(r.ref_points, r.ans_points) for r in results if not is_lost(r)]
-        matches = iter(_one_each("matcher", "answer", self.matcher(lists), lists))
-        matched = []
-        for result in results:
-            if not is_lost(result):
-                match = _one_each("matcher", "reference point", next(matches), result.ref_points)
-                check_alignment(match, result.match, len(result.ans_points))
-                result = replace(result, match=tuple(match))
-            matched.append(result)
-        return matched
+        """Extract, match and score. InputError unless the matcher gives each point one match."""
+        results = self.points_of(self.extractor, triplets, answers)
+        readable = [i for i, result in enumerate(results) if not is_lost(result)]
+        lists = [(results[i].ref_points, results[i].ans_points) for i in readable]
+        matches = _one_each("matcher", "answer", self.matcher(lists), lists)
+        for i, match in zip(readable, matches, strict=True):
+            result = results[i]
+            match = _one_each("matcher", "reference point", match, result.ref_points)
+            check_alignment(match, (None,) * len(match), len(result.ans_points))
+            results[i] = replace(result, match=tuple(match))
+        return self.scored(results)
 
     def scored(self, results: Sequence[EMSResult]) -> list[EMSResult]:
         """Stage 3 on given points and matches, and the metrics.
@@ -241,8 +230,9 @@ class EMS(Evaluator[EMSResult]):
         signature = self.signature
         scored = []
         for result, pairs, values in zip(results, groups, lists, strict=True):
-            values = _one_each("scorer", "matched pair", values, pairs)
-            score = _scores_by_point(result.match, values)
+            values = iter(_one_each("scorer", "matched pair", values, pairs))
+            by_point = [None if index in (None, -1) else next(values) for index in result.match]
+            score = reference_scores(result.match, by_point)
             result = replace(result, score=score, signature=signature, support=())
             if not is_lost(result):
                 n_answer_points = len(result.ans_points)
@@ -286,16 +276,6 @@ def _matched_pairs(result: EMSResult) -> list[PointPair]:
         if index not in (None, -1):
             pairs.append((ref, result.ans_points[index]))
     return pairs
-
-
-def _scores_by_point(match: Match, values: Sequence[float | None]) -> Scores:
-    """The scores of the matched pairs, in order, as scores of the reference points (eq. 5)."""
-    remaining = iter(values)
-    scores = []
-    for index in match:
-        is_matched = index not in (None, -1)
-        scores.append(next(remaining) if is_matched else None)
-    return reference_scores(match, scores)
 
 
 def _one_each(stage: str, input_name: str, outputs: Iterable[Any], inputs: Sized) -> list[Any]:

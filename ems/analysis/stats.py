@@ -106,18 +106,14 @@ def mean_over(values: Iterable[float], cluster: Iterable[object]) -> Estimate:
     value = low = high = math.nan
     if len(sums):
         value = float(sums.sum() / counts.sum())
-    if len(sums) >= MIN_CLUSTERS:
-        half_width = float(stdtrit(len(sums) - 1, 0.975)) * _jackknife_error(sums, counts)
-        low, high = value - half_width, value + half_width
-    return Estimate(value, low, high, len(scored), len(sums), len(by_cluster) - len(scored))
-
-
-def _jackknife_error(sums: np.ndarray, counts: np.ndarray) -> float:
-    """Standard error of a mean, from the sum and the number of values in each cluster."""
     n_clusters = len(sums)
-    without_one = (sums.sum() - sums) / (counts.sum() - counts)  # the mean without each cluster
-    squares = (without_one - without_one.mean()) ** 2
-    return math.sqrt((n_clusters - 1) / n_clusters * squares.sum())
+    if n_clusters >= MIN_CLUSTERS:
+        without_one = (sums.sum() - sums) / (counts.sum() - counts)  # the mean without each cluster
+        squares = (without_one - without_one.mean()) ** 2
+        jackknife_error = math.sqrt((n_clusters - 1) / n_clusters * squares.sum())
+        half_width = float(stdtrit(n_clusters - 1, 0.975)) * jackknife_error
+        low, high = value - half_width, value + half_width
+    return Estimate(value, low, high, len(scored), n_clusters, len(by_cluster) - len(scored))
 
 
 def _with_bounds(frame: pd.DataFrame) -> pd.DataFrame:

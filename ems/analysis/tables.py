@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..terminal import visible
 from ..types import InputError
-from .frames import HIGHER_IS_WORSE, PART_ORDER, TABLE1_PARTS, by_size, in_order
+from .frames import HIGHER_IS_WORSE, PART_ORDER, TABLE1_PARTS, by_size
 from .stats import MIN_CLUSTERS
 
 NAME_LIMIT = 48  # letters of a name in a table; a longer one loses its middle
@@ -140,7 +140,7 @@ def pairs_table(pairs: pd.DataFrame, a: str = "", b: str = "") -> pd.DataFrame:
 
 
 def table1(summary: pd.DataFrame, models: Sequence[str] = ()) -> pd.DataFrame:
-    """Table 1 from `stats.summarise`: a row per metric and part of its own, a column per model.
+    """Table 1 from `stats.summarise`: a row per metric and part, in its order, a column per model.
 
     A cell has the value and its 95 % interval; with unscored points also the mean if these scored
     0, or 1; and † where under 95 % of the points or of the answers have a score. `models` are the
@@ -150,9 +150,8 @@ def table1(summary: pd.DataFrame, models: Sequence[str] = ()) -> pd.DataFrame:
         raise InputError("a frame of ems.summarise is needed, and this one has no column 'ci_low'")
     models = list(models) or sorted(summary["model"].unique(), key=by_size)
     is_shown = summary["model"].isin(models) & summary["part"].isin(TABLE1_PARTS)
-    shown = in_order(summary[is_shown])
     rows = []
-    for (metric, part), row in shown.groupby(["metric", "part"], sort=False):
+    for (metric, part), row in summary[is_shown].groupby(["metric", "part"], sort=False):
         cells = {cell.model: _cell(cell) for cell in row.itertuples(index=False)}
         values = [cells.get(model, "–") for model in models]
         counts = [str(row["n"].min()), percent(row["scored"].min())]

@@ -98,28 +98,25 @@ class Spending:
             seconds=reply.seconds,
         )
 
-    def at_most(self, request: Request) -> float:
-        """The most that a call can cost; 0 without a limit or prices: then nothing is reserved."""
-        if not self.limit or not self.prices:
-            return 0.0
-        return money(self.prices, *tokens_at_most(request))
+    def reserve(self, request: Request) -> float | None:
+        """Reserve the most that a call can cost, and return it; 0 without a limit.
 
-    def reserve(self, most: float) -> bool:
-        """Reserve money for a call. False while it has to wait for the end of calls under way.
-
-        JudgeUnavailable when the limit leaves too little for it.
+        None while the call has to wait for the end of calls under way. JudgeUnavailable when the
+        limit leaves too little for it.
         """
-        if self.limit:
+        most = 0.0
+        if self.limit and self.prices:
+            most = money(self.prices, *tokens_at_most(request))
             spent = sum(usage.cost or 0.0 for usage in self.by_task().values())
             if spent + sum(self.reserved) + most > self.limit:
                 if self.reserved:
-                    return False  # calls under way may cost less than was reserved
+                    return None  # calls under way may cost less than was reserved
                 raise JudgeUnavailable(
                     f"spend limit of {self.limit:g} reached: {spent:.6g} spent, the next call may "
                     f"cost {most:.2g}"
                 )
         self.reserved.append(most)
-        return True
+        return most
 
 
 def checked_prices(prices: Prices | None) -> Prices | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
@@ -108,12 +107,8 @@ def write_csv(path: str | Path, frame: pd.DataFrame) -> Path:
 
     Some versions of Python write a carriage return without quotes, and readers end the row there.
     """
-    table = frame.map(_without_carriage_returns)
+    table = frame.replace("\r\n?", "\n", regex=True)
     return write_file(path, [table.to_csv(index=False, lineterminator="\n")])
-
-
-def _without_carriage_returns(cell: Any) -> Any:
-    return re.sub("\r\n?", "\n", cell) if isinstance(cell, str) else cell
 
 
 # --- frames of values ---

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 import ems
-from ems.analysis.frames import TABLE1_PARTS, in_order
+from ems.analysis.frames import TABLE1_PARTS
 from ems.analysis.stats import MIN_CLUSTERS
 from ems.io import write_file
 from ems.terminal import visible
@@ -70,16 +70,16 @@ def save_table1(
     table = ems.table1(summary, models)
     if paper is not None:
         table = beside_paper(table, summary, paper)
-    ordered = in_order(summary[summary["part"].isin(TABLE1_PARTS)])
-    settings = ordered["signature"] + "|pool:macro|interval:t over " + ordered["cluster"]
+    shown = summary[summary["part"].isin(TABLE1_PARTS)]
+    settings = shown["signature"] + "|pool:macro|interval:t over " + shown["cluster"]
     notes = list(NOTES)
     for metric, reason in (absent or {}).items():
         notes.append(f"Absent: {metric} ({reason})")
-    for text, rows in ordered.groupby(settings, sort=False):
+    for text, rows in shown.groupby(settings, sort=False):
         notes.append(f"Settings of {', '.join(rows['metric'].unique())}: {text}")
     notes = [visible(note) for note in notes]
     return [
-        write_csv(Path(folder, "table1.csv"), _tidy(ordered, settings)),
+        write_csv(Path(folder, "table1.csv"), _tidy(shown, settings)),
         write_file(Path(folder, "table1.md"), [_markdown(table, notes)]),
         write_file(Path(folder, "table1.tex"), [_latex(table, notes)]),
     ]
@@ -97,13 +97,12 @@ def beside_paper(table: pd.DataFrame, summary: pd.DataFrame, paper: pd.DataFrame
     return table
 
 
-def _tidy(ordered: pd.DataFrame, settings: pd.Series) -> pd.DataFrame:
+def _tidy(shown: pd.DataFrame, settings: pd.Series) -> pd.DataFrame:
     """The rows of the CSV file: the whole signature, and no text that a spreadsheet would run."""
     counts = [
-        f"|n:{row.n}|unscored:{row.unscored}|clusters:{row.clusters}"
-        for row in ordered.itertuples()
+        f"|n:{row.n}|unscored:{row.unscored}|clusters:{row.clusters}" for row in shown.itertuples()
     ]
-    tidy = ordered.assign(signature=settings + counts)[CSV_COLUMNS].round(6)
+    tidy = shown.assign(signature=settings + counts)[CSV_COLUMNS].round(6)
     return tidy.map(_not_a_formula)
 
 
