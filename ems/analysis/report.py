@@ -13,24 +13,30 @@ import gzip
 import hashlib
 import html
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from string import Template
 from typing import Any
 
 import pandas as pd
 
+from ..data import worst_results
 from ..io import FilePath, write_file
 from ..support.supporter import support_table
 from ..terminal import visible
-from ..types import WITHOUT_JUDGE, InputError, rendered
-from .frames import TABLE1_PARTS, in_order, to_frame
+from ..types import WITHOUT_JUDGE, Answer, InputError, Triplet, rendered
+from .dots import dot_plots
+from .findings import MOST_MODELS, limits, series, verdict
+from .frames import FIGURES_METRIC, TABLE1_PARTS, ValueRow, by_size, in_order, to_frame
 from .stats import MIN_CLUSTERS, paired_table, summarise
 from .tables import means_table, pairs_table, percent, shortened
 from .view import (
     LEGEND,
     LIMITS,
     VALUE_FIELDS,
+    WORDS,
     AlignmentRow,
     ResultFields,
     alignment_rows,
@@ -45,13 +51,25 @@ TEMPLATES = Path(__file__).parent / "templates"
 # The limits were chosen there and, for words, on FinanceBench's answers.
 RIGHT = {"pairs": (90, 60, 7), "judge": (89, 34, 2), "words": (88, 55, 19)}
 Results = Mapping[str, Sequence[Any]]
+WholeTexts = dict[tuple[str, str], tuple[str, str]]
 
 
-def save_report(results: Results, path: FilePath, values: pd.DataFrame | None = None) -> Path:
+def save_report(
+    results: Results,
+    path: FilePath,
+    values: pd.DataFrame | None = None,
+    *,
+    title: str = "",
+    sources: Sequence[str] = (),
+    triplets: Iterable[Triplet] = (),
+    answers: Iterable[Answer] = (),
+) -> Path:
     """Write a report of results, by metric, to an HTML file; returns its path.
 
     Equal input makes an equal file. `values` is the frame of all results where `results` are only
-    the worst. InputError without results, and for a model with results of several settings under
+    the worst. Without a title the models make one. `sources` are names of files, for the reader.
+    Results keep points, not texts: `triplets` and `answers` bring the whole texts. The page holds
+    all of them. InputError without results, and for a model with results of several settings under
     one metric.
     """
     results = {metric: rows for metric, rows in results.items() if rows}
@@ -60,24 +78,32 @@ def save_report(results: Results, path: FilePath, values: pd.DataFrame | None = 
     shown = to_frame(results)
     values = shown if values is None else values
     summary = summarise(values)
+    pairs = _pairs(values)
+    whole = _whole_texts(results, triplets, answers)
     is_value = summary["part"].isin(TABLE1_PARTS)
-    style, script = _template("report.css"), _template("report.js")
+    style, script = _template("report.css"), _template("report.js") + _template("grid.js")
     fields = {
         "style": style,
         "style_hash": _hash(style),
         "script": script,
         "script_hash": _hash(script),
+        "title": html.escape(visible(title, 200) or _title(values)),
+        "about": html.escape(_about(results, values, sources)),
         "warning": _warning(results),
+        "verdict": _paragraphs(verdict(values, summary, pairs)),
+        "limits": _paragraphs(limits(values, summary, pairs)),
+        "dots": dot_plots(summary),
+        "counts": _table(_counts(results, values).map(_count_or_share)),
         "summary": _means(summary[is_value], ["clusters"]),
         "shares": _means(summary[~is_value], ["clusters", "n", "scored"]),
-        "differences": _differences(values),
+        "differences": _differences(pairs),
         "support": _support(results),
         "clusters": summary["clusters"].max(),
         "least": MIN_CLUSTERS,
         "words": _words(results),
         "legend": LEGEND,
         "settings": _settings(results),
-        "data": base64.b64encode(_packed(results)).decode(),
+        "data": base64.b64encode(_packed(results, whole)).decode(),
     }
     # The parts of the page that are hidden where there is nothing to show.
     parts = {
@@ -91,6 +117,112 @@ def save_report(results: Results, path: FilePath, values: pd.DataFrame | None = 
     for name, content in parts.items():
         fields[f"no_{name}"] = "" if content else "hidden"
     return write_file(path, [Template(_template("report.html")).substitute(fields)])
+
+
+def read_results(paths: Sequence[FilePath]) -> tuple[dict[str, list[Any]], list[ValueRow]]:
+    """The worst results of files, by metric, and the values of all, as `worst_results` has them.
+
+    A metric that several files have, of one model or by different settings, is told apart by the
+    file: "Judge alone, b.jsonl". InputError where files have different answers of one model.
+    """
+    names = file_names(paths)
+    files = [worst_results(path) for path in paths]
+    # By metric: what each file that has it was made with, and every model of each file.
+    settings: defaultdict[str, set[frozenset[str]]] = defaultdict(set)
+    models: defaultdict[str, list[str]] = defaultdict(list)
+    for found, _ in files:
+        for metric, rows in found.items():
+            settings[metric].add(frozenset(rendered(result.signature) for result in rows))
+            models[metric] += {result.model for result in rows}
+    results: dict[str, list[Any]] = {}
+    values: list[ValueRow] = []
+    for name, (found, rows) in zip(names, files, strict=True):
+        named = {}
+        for metric, its_results in found.items():
+            named[metric] = metric
+            if len(settings[metric]) > 1 or len(set(models[metric])) < len(models[metric]):
+                named[metric] = f"{metric}, {name}"
+            results.setdefault(named[metric], []).extend(its_results)
+        values += [row._replace(metric=named.get(row.metric, row.metric)) for row in rows]
+    _check_figures(values)
+    return results, values
+
+
+def file_names(paths: Sequence[FilePath]) -> list[str]:
+    """The names of files, with their folders where two have the same name."""
+    names = [Path(path).name for path in paths]
+    return names if len(set(names)) == len(names) else list(map(str, paths))
+
+
+def _check_figures(values: Iterable[ValueRow]) -> None:
+    """InputError where an answer has two values of its figures: these are two answers."""
+    shares: dict[tuple[str, str, str], float] = {}
+    for row in values:
+        key = row.model, row.triplet_id, row.part
+        if row.metric == FIGURES_METRIC and shares.setdefault(key, row.value) != row.value:
+            raise InputError(
+                f"the files have different answers of {row.model!r} to {row.triplet_id!r}; name "
+                "the model of each version in its file of answers, or use ems compare"
+            )
+
+
+def _title(values: pd.DataFrame) -> str:
+    models = [shortened(model) for model in sorted(values["model"].unique(), key=by_size)]
+    named = series(models) if len(models) <= 3 else f"{len(models)} models"
+    return f"EMS report: {named}"
+
+
+def _about(results: Results, values: pd.DataFrame, sources: Sequence[str]) -> str:
+    """How much was evaluated, by which judges, and from which files, in one line."""
+    keys = values[["model", "triplet_id"]].drop_duplicates()
+    judges: dict[str, None] = {}  # a set that keeps the order
+    for rows in results.values():
+        for result in rows:
+            judges[visible(result.signature.get("judge", ""), 100)] = None
+    judges.pop("", None)
+    counts = {
+        "answer": len(keys),
+        "model": keys["model"].nunique(),
+        "question": keys["triplet_id"].nunique(),
+        "group": values["group"].nunique(),
+    }
+    parts = []
+    for noun, n in counts.items():
+        plural = "" if n == 1 else "s"
+        parts.append(f"{n:,} {noun}{plural}")
+    parts.append(f"judge: {series(list(judges)) or 'none'}")
+    if sources:
+        parts.append(f"from {series([shortened(source) for source in sources])}")
+    return " · ".join(parts)
+
+
+def _counts(results: Results, values: pd.DataFrame) -> pd.DataFrame:
+    """How many answers each model has and refused, and what is said of its reference points.
+
+    The points are left out where `values` are of more answers than `results`.
+    """
+    words: dict[tuple[str, str], Counter[str]] = {}
+    for metric, rows in results.items():
+        for result in rows:
+            said = words.setdefault((metric, result.model), Counter())
+            said.update(row.word for row in alignment_rows(result.to_dict()) if row.ref is not None)
+    table = []
+    for (metric, model), rows in in_order(values).groupby(["metric", "model"], sort=False):
+        if metric == FIGURES_METRIC:
+            continue
+        n_answers = rows["triplet_id"].nunique()
+        row: dict[str, Any] = {"model": shortened(model), "metric": shortened(metric)}
+        row["answers"] = n_answers
+        if "Refused" in set(rows["part"]):
+            row["refused"] = int(rows.loc[rows["part"] == "Refused", "value"].sum())
+        is_whole = n_answers == sum(result.model == model for result in results[metric])
+        said = words[metric, model]
+        if is_whole and said:
+            row |= {word: said[word] for word in WORDS}
+        table.append(row)
+    columns = ["model", "metric", "answers", "refused"]
+    columns += [word for word in WORDS if any(row.get(word) for row in table)]
+    return pd.DataFrame(table, columns=columns, dtype=object).dropna(axis=1, how="all")
 
 
 def _template(name: str) -> str:
@@ -117,17 +249,29 @@ def _warning(results: Results) -> str:
     return f"{WITHOUT_JUDGE} This is said of {', '.join(metrics)}." if metrics else ""
 
 
+def _paragraphs(sentences: Iterable[str]) -> str:
+    return "".join(f"<p>{html.escape(sentence)}</p>" for sentence in sentences)
+
+
 def _means(summary: pd.DataFrame, left_out: Sequence[str]) -> str:
     return _table(means_table(summary).drop(columns=left_out, errors="ignore"))
 
 
-def _differences(values: pd.DataFrame) -> str:
-    """The models two by two, as texts; "" for one model alone, and for more than five."""
-    if not 2 <= values["model"].nunique() <= 5:
-        return ""
+def _pairs(values: pd.DataFrame) -> pd.DataFrame:
+    """The models two by two; no rows for more models than a page can show."""
+    models = sorted(values["model"].unique(), key=by_size)
     is_shown = values["part"].isin([*TABLE1_PARTS, "Contradicted"])
-    pairs = pairs_table(paired_table(values[is_shown]))
-    return _table(pairs[["a", "b", "metric", "part", "difference", "higher", "p_holm"]])
+    if len(models) > MOST_MODELS:
+        models = models[:1]  # a model alone has no pair
+    return paired_table(values[is_shown], models=models)
+
+
+def _differences(pairs: pd.DataFrame) -> str:
+    """The models two by two, as texts; "" for one model alone."""
+    if pairs.empty:
+        return ""
+    columns = ["a", "b", "metric", "part", "difference", "higher", "p_holm"]
+    return _table(pairs_table(pairs)[columns])
 
 
 def _words(results: Results) -> str:
@@ -162,7 +306,9 @@ def _support(results: Results) -> str:
     return _table(table.rename(index=shortened).reset_index())
 
 
-def _count_or_share(value: float) -> str:
+def _count_or_share(value: Any) -> str:
+    if isinstance(value, str):
+        return value
     return f"{value:,}" if isinstance(value, int) else percent(value)
 
 
@@ -178,7 +324,26 @@ def _settings(results: Results) -> str:
 # --- the part that the script draws ---
 
 
-def _packed(results: Results) -> bytes:
+def _whole_texts(
+    results: Results, triplets: Iterable[Triplet], answers: Iterable[Answer]
+) -> WholeTexts:
+    """Reference and answer of results, by triplet and model, line by line safe to show."""
+    shown = chain.from_iterable(results.values())
+    wanted = {(result.triplet_id, result.model) for result in shown}
+    references = {triplet.id: triplet.reference_text for triplet in triplets}
+    whole = {}
+    for answer in answers:
+        key = answer.triplet_id, answer.model
+        if key in wanted and answer.triplet_id in references:
+            whole[key] = _lines(references[answer.triplet_id]), _lines(answer.answer)
+    return whole
+
+
+def _lines(text: str) -> str:
+    return "\n".join(map(visible, text.splitlines()))
+
+
+def _packed(results: Results, whole: WholeTexts) -> bytes:
     """What report.js reads, compressed: a line of JSON per answer, then one of names and texts.
 
     A text that several answers have stands there once, and answers give its place in the list.
@@ -194,8 +359,11 @@ def _packed(results: Results) -> bytes:
                 "metric": number,
                 "model": _place(models, shortened(result.model)),
                 "question": _place(questions, (name, group, visible(result.question))),
+                "whole": [],
                 **_drawn(marked(result.to_dict()), texts),
             }
+            for text in whole.get((result.triplet_id, result.model), ()):
+                answer["whole"].append(_place(texts, text))
             lines.append(json.dumps(answer, ensure_ascii=False))
     names = {
         "metrics": [shortened(metric) for metric in results],
@@ -230,7 +398,7 @@ def _value_fields(result: ResultFields) -> list[str]:
 
 def _rounded(row: AlignmentRow) -> AlignmentRow:
     score = row.score and round(row.score, 3)
-    return row._replace(score=score, weight=round(row.weight, 3))
+    return row._replace(score=score, share=row.share and round(row.share, 3))
 
 
 def _place(table: dict[Any, int], value: Any) -> int:

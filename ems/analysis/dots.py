@@ -1,0 +1,63 @@
+"""A plot of means as HTML: a dot on an axis from 0 to 1, and a line for its 95 % interval.
+
+It needs neither script nor style of its own, so that it stands in any page and in print. The
+drawings are for the eye; the numbers beside them are text.
+"""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+import pandas as pd
+
+from .frames import PART_ORDER, TABLE1_PARTS
+from .tables import shortened
+
+_PARTS = (*TABLE1_PARTS, "Contradicted")
+_AXIS = '<span class="axis"><span>0</span><span>0.5</span><span>1</span></span>'
+
+
+def dot_plots(summary: pd.DataFrame) -> str:
+    """A plot for each metric of `stats.summarise`: a row per model, a column per part.
+
+    Only Table 1's parts and contradicted points are drawn.
+    """
+    plots = ""
+    drawn = summary[summary["part"].isin(_PARTS)]
+    for metric, rows in drawn.groupby("metric", sort=False):
+        parts = [part for part in PART_ORDER if part in set(rows["part"])]
+        heads = ['<th scope="col">Model</th>']
+        for part in parts:
+            note = " (fewer is better)" if part == "Contradicted" else ""
+            heads.append(f'<th scope="col">{part}{note}{_AXIS}</th>')
+        body = ""
+        for model, means in rows.groupby("model", sort=False):
+            cells = [f'<th scope="row">{html.escape(shortened(model))}</th>']
+            by_part = means.set_index("part")
+            for part in parts:
+                mean = by_part.loc[part] if part in by_part.index else None
+                cells.append(f"<td>{_dot(mean)}</td>")
+            body += f"<tr>{''.join(cells)}</tr>"
+        plots += (
+            f'<h3>{html.escape(shortened(metric))}</h3><table class="dots"><thead><tr>'
+            f"{''.join(heads)}</tr></thead><tbody>{body}</tbody></table>"
+        )
+    return plots
+
+
+def _dot(mean: Any) -> str:
+    """A mean as a number and as a drawing in which an axis of 100 stands for 1; "–" without one."""
+    if mean is None or mean["value"] != mean["value"]:  # nan
+        return "–"
+    line = ""
+    if mean["ci_low"] == mean["ci_low"]:
+        low, high = max(mean["ci_low"], 0), min(mean["ci_high"], 1)
+        line = f'<path class="interval" d="M{100 * low:.1f} 5H{100 * high:.1f}"/>'
+    kind = "dot bad" if mean.name == "Contradicted" else "dot"
+    return (
+        f'<span>{mean["value"]:z.3f}</span><svg class="{kind}" viewBox="0 0 100 10" '
+        'preserveAspectRatio="none" aria-hidden="true">'
+        f'<path class="line" d="M0 5H100M0 2V8M50 2V8M100 2V8"/>{line}'
+        f'<path class="mean" d="M{100 * mean["value"]:.1f} 5h0"/></svg>'
+    )
