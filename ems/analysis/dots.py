@@ -11,39 +11,33 @@ from typing import Any
 
 import pandas as pd
 
-from .frames import PART_ORDER, TABLE1_PARTS
-from .tables import shortened
+from .frames import HIGHER_IS_WORSE, TABLE1_PARTS
+from .tables import bounded, shortened
 
 _PARTS = (*TABLE1_PARTS, "Contradicted")
 _AXIS = '<span class="axis"><span>0</span><span>0.5</span><span>1</span></span>'
 
 
-def dot_plots(summary: pd.DataFrame) -> str:
-    """A plot for each metric of `stats.summarise`: a row per model, a column per part.
+def dot_plot(summary: pd.DataFrame) -> str:
+    """A row per model and a column per part of one metric's rows of `stats.summarise`.
 
     Only Table 1's parts and contradicted points are drawn.
     """
-    plots = ""
-    drawn = summary[summary["part"].isin(_PARTS)]
-    for metric, rows in drawn.groupby("metric", sort=False):
-        parts = [part for part in PART_ORDER if part in set(rows["part"])]
-        heads = ['<th scope="col">Model</th>']
+    parts = [part for part in _PARTS if part in set(summary["part"])]
+    heads = ['<th scope="col">Model</th>']
+    for part in parts:
+        note = " (fewer is better)" if part in HIGHER_IS_WORSE else ""
+        heads.append(f'<th scope="col">{part}{note}{_AXIS}</th>')
+    body = ""
+    for model, means in bounded(summary).groupby("model", sort=False):
+        cells = [f'<th scope="row">{html.escape(shortened(model))}</th>']
+        by_part = means.set_index("part")
         for part in parts:
-            note = " (fewer is better)" if part == "Contradicted" else ""
-            heads.append(f'<th scope="col">{part}{note}{_AXIS}</th>')
-        body = ""
-        for model, means in rows.groupby("model", sort=False):
-            cells = [f'<th scope="row">{html.escape(shortened(model))}</th>']
-            by_part = means.set_index("part")
-            for part in parts:
-                mean = by_part.loc[part] if part in by_part.index else None
-                cells.append(f"<td>{_dot(mean)}</td>")
-            body += f"<tr>{''.join(cells)}</tr>"
-        plots += (
-            f'<h3>{html.escape(shortened(metric))}</h3><table class="dots"><thead><tr>'
-            f"{''.join(heads)}</tr></thead><tbody>{body}</tbody></table>"
-        )
-    return plots
+            mean = by_part.loc[part] if part in by_part.index else None
+            cells.append(f"<td>{_dot(mean)}</td>")
+        body += f"<tr>{''.join(cells)}</tr>"
+    head = f"<thead><tr>{''.join(heads)}</tr></thead>"
+    return f'<table class="dots">{head}<tbody>{body}</tbody></table>'
 
 
 def _dot(mean: Any) -> str:
@@ -52,9 +46,9 @@ def _dot(mean: Any) -> str:
         return "–"
     line = ""
     if mean["ci_low"] == mean["ci_low"]:
-        low, high = max(mean["ci_low"], 0), min(mean["ci_high"], 1)
-        line = f'<path class="interval" d="M{100 * low:.1f} 5H{100 * high:.1f}"/>'
-    kind = "dot bad" if mean.name == "Contradicted" else "dot"
+        low, high = 100 * mean["ci_low"], 100 * mean["ci_high"]
+        line = f'<path class="interval" d="M{low:.1f} 5H{high:.1f}"/>'
+    kind = "dot bad" if mean.name in HIGHER_IS_WORSE else "dot"
     return (
         f'<span>{mean["value"]:z.3f}</span><svg class="{kind}" viewBox="0 0 100 10" '
         'preserveAspectRatio="none" aria-hidden="true">'

@@ -11,7 +11,7 @@ import pandas as pd
 
 from .frames import FIGURES_METRIC, HIGHER_IS_WORSE, basis_of
 from .stats import MIN_CLUSTERS, MIN_SCORED
-from .tables import percent, shortened
+from .tables import bounded, percent, shortened
 
 MOST_MODELS = 5  # more models than these are not compared two by two in sentences or on a page
 # What is said of a model that is clearly better than another, by what was compared and by the part.
@@ -113,11 +113,10 @@ def _alone(summary: pd.DataFrame, part: str, cell: pd.DataFrame) -> str:
     if part == "Contradicted":
         return f"{name} contradicts {level} of the references."
     side = "Recall" if part == "F1" else part
-    (row,) = summary[summary["part"] == side].itertuples(index=False)
+    (row,) = bounded(summary[summary["part"] == side]).itertuples(index=False)
     interval = ""
     if row.ci_low == row.ci_low:  # not nan
-        low, high = max(row.ci_low, 0), min(row.ci_high, 1)
-        interval = f", 95 % interval {low:.3f} to {high:.3f}"
+        interval = f", 95 % interval {row.ci_low:.3f} to {row.ci_high:.3f}"
     if part == "F1":
         stated = f"states {percent(row.value)} of what the references say"
         return f"{name} {stated} (recall {row.value:.3f}{interval}); its F1 is {level}."
@@ -148,10 +147,22 @@ def _difference(pairs: pd.DataFrame, part: str, basis: str, cell: pd.DataFrame) 
     sentence = f"{_TITLES[part]}: {_levels(cell, models)}"
     if clear.empty:
         return f"{sentence}; no difference is clear over {pairs['clusters'].max()} groups."
+    unclear = pairs[~pairs["clear"]]
+    if unclear.empty:
+        return f"{sentence}; all differences are clear."
+    if len(unclear) <= 2:
+        return f"{sentence}; all differences are clear, except {_between(unclear)}."
+    if len(clear) <= 2:
+        return f"{sentence}; no difference is clear, except {_between(clear)}."
+    return f"{sentence}; {len(clear)} of {len(pairs)} differences are clear."
+
+
+def _between(pairs: pd.DataFrame) -> str:
+    """ "between b and a", for each pair."""
     named = []
-    for pair in clear.itertuples(index=False):
-        named.append(f"between {_name(pair.a)} and {_name(pair.b)}")
-    return f"{sentence}; clear are only the differences {series(named)}."
+    for pair in pairs.itertuples(index=False):
+        named.append(f"between {_name(pair.b)} and {_name(pair.a)}")
+    return series(named)
 
 
 # --- what the sentences rest on ---
@@ -174,15 +185,27 @@ def limits(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) -> 
             f"{shortened(row.metric)} of {shortened(row.model)} speaks for a part only: under "
             f"{MIN_SCORED:.0%} of the points, or of the answers, have a score."
         )
+    sizes = []
     for metric, part, _, _ in _told(values):
         tested = pairs[(pairs["metric"] == metric) & (pairs["part"] == part)]
-        if len(tested) and (sentence := _reach(tested, part)) not in sentences:
-            sentences.append(sentence)
-    return [sentence for sentence in sentences if sentence]
+        obstacle = _obstacle(tested)
+        if obstacle and obstacle not in sentences:
+            sentences.append(obstacle)
+        if len(tested) and not obstacle and part in ("F1", "Score"):
+            half_width = ((tested["ci_high"] - tested["ci_low"]) / 2).median()
+            sizes.append(f"{half_width:.3f} for {shortened(metric)} {part}")
+    if sizes:
+        sentences.append(
+            f"With these questions a difference must be larger than about {series(sizes)} to be "
+            "clear."
+        )
+    return sentences
 
 
-def _reach(pairs: pd.DataFrame, part: str) -> str:
-    """Which differences can be clear at all with these groups; "" where nothing is to be said."""
+def _obstacle(pairs: pd.DataFrame) -> str:
+    """Why no difference can be clear with these groups; "" where one can, and without pairs."""
+    if pairs.empty:
+        return ""
     groups = pairs["clusters"].max()
     if groups < MIN_CLUSTERS:
         return (
@@ -191,17 +214,10 @@ def _reach(pairs: pd.DataFrame, part: str) -> str:
             "then too narrow where questions share a document."
         )
     compared = pairs["p"].notna().sum()
-    least = min(compared * 2.0 ** (1 - groups), 1)  # of the sign-flip test, adjusted by Holm
-    if least >= 0.05:
-        return (
-            f"No difference can be clear: with {groups} groups and {compared} comparisons p cannot "
-            f"be under {least:.3f}, and it must be under 0.05. More groups are needed, or fewer "
-            "models."
-        )
-    if part not in ("F1", "Score"):
+    least = compared * 2.0 ** (1 - groups)  # of the sign-flip test, adjusted by Holm
+    if least < 0.05:
         return ""
-    half_widths = (pairs["ci_high"] - pairs["ci_low"]) / 2
     return (
-        f"With these questions a difference in {part} must be larger than about "
-        f"{half_widths.median():.3f} to be clear."
+        f"No difference can be clear: with {groups} groups and {compared} comparisons p cannot be "
+        f"under {least:.3f}, and it must be under 0.05. More groups are needed, or fewer models."
     )

@@ -27,7 +27,7 @@ from ..io import FilePath, write_file
 from ..support.supporter import support_table
 from ..terminal import visible
 from ..types import WITHOUT_JUDGE, Answer, InputError, Triplet, rendered
-from .dots import dot_plots
+from .dots import dot_plot
 from .findings import MOST_MODELS, limits, series, verdict
 from .frames import FIGURES_METRIC, TABLE1_PARTS, ValueRow, by_size, in_order, to_frame
 from .stats import MIN_CLUSTERS, paired_table, summarise
@@ -92,8 +92,7 @@ def save_report(
         "warning": _warning(results),
         "verdict": _paragraphs(verdict(values, summary, pairs)),
         "limits": _paragraphs(limits(values, summary, pairs)),
-        "dots": dot_plots(summary),
-        "counts": _table(_counts(results, values).map(_count_or_share)),
+        "metrics": _metrics(summary, results, values),
         "summary": _means(summary[is_value], ["clusters"]),
         "shares": _means(summary[~is_value], ["clusters", "n", "scored"]),
         "differences": _differences(pairs),
@@ -196,33 +195,39 @@ def _about(results: Results, values: pd.DataFrame, sources: Sequence[str]) -> st
     return " · ".join(parts)
 
 
-def _counts(results: Results, values: pd.DataFrame) -> pd.DataFrame:
-    """How many answers each model has and refused, and what is said of its reference points.
+def _metrics(summary: pd.DataFrame, results: Results, values: pd.DataFrame) -> str:
+    """For each metric its name, the plot of its means and, where it has points, their counts."""
+    page = ""
+    for metric, means in summary.groupby("metric", sort=False):
+        page += f"<h3>{html.escape(shortened(metric))}</h3>{dot_plot(means)}"
+        counts = _counts(results.get(metric, ()), values[values["metric"] == metric])
+        if len(counts):
+            page += _table(counts)
+    return page
 
-    The points are left out where `values` are of more answers than `results`.
+
+def _counts(results: Sequence[Any], values: pd.DataFrame) -> pd.DataFrame:
+    """How many answers each model has and refused, and what is said of the reference's points.
+
+    The points are counted where `results` are all of which there are `values`. No rows for a metric
+    without points.
     """
-    words: dict[tuple[str, str], Counter[str]] = {}
-    for metric, rows in results.items():
-        for result in rows:
-            said = words.setdefault((metric, result.model), Counter())
-            said.update(row.word for row in alignment_rows(result.to_dict()) if row.ref is not None)
+    said: dict[str, Counter[str]] = {}
+    for result in results:
+        words = said.setdefault(result.model, Counter())
+        words.update(row.word for row in alignment_rows(result.to_dict()) if row.ref is not None)
     table = []
-    for (metric, model), rows in in_order(values).groupby(["metric", "model"], sort=False):
-        if metric == FIGURES_METRIC:
-            continue
-        n_answers = rows["triplet_id"].nunique()
-        row: dict[str, Any] = {"model": shortened(model), "metric": shortened(metric)}
-        row["answers"] = n_answers
-        if "Refused" in set(rows["part"]):
-            row["refused"] = int(rows.loc[rows["part"] == "Refused", "value"].sum())
-        is_whole = n_answers == sum(result.model == model for result in results[metric])
-        said = words[metric, model]
-        if is_whole and said:
-            row |= {word: said[word] for word in WORDS}
+    for model, refused in in_order(values[values["part"] == "Refused"]).groupby(
+        "model", sort=False
+    ):
+        row = {"model": shortened(model), "answers": f"{len(refused):,}"}
+        row["refused"] = f"{refused['value'].sum():.0f}"
+        if len(results) == values["triplet_id"].groupby(values["model"]).nunique().sum():
+            for word in WORDS:
+                row[word] = f"{said[model][word]:,}"
         table.append(row)
-    columns = ["model", "metric", "answers", "refused"]
-    columns += [word for word in WORDS if any(row.get(word) for row in table)]
-    return pd.DataFrame(table, columns=columns, dtype=object).dropna(axis=1, how="all")
+    counts = pd.DataFrame(table)
+    return counts.loc[:, (counts != "0").any()]
 
 
 def _template(name: str) -> str:
@@ -306,9 +311,7 @@ def _support(results: Results) -> str:
     return _table(table.rename(index=shortened).reset_index())
 
 
-def _count_or_share(value: Any) -> str:
-    if isinstance(value, str):
-        return value
+def _count_or_share(value: float) -> str:
     return f"{value:,}" if isinstance(value, int) else percent(value)
 
 

@@ -56,14 +56,21 @@ def table_text(table: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
+def bounded(summary: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `stats.summarise` with intervals cut to [0, 1], where all values lie."""
+    return summary.assign(
+        ci_low=summary["ci_low"].clip(lower=0), ci_high=summary["ci_high"].clip(upper=1)
+    )
+
+
 def means_table(summary: pd.DataFrame) -> pd.DataFrame:
     """A row per metric and model of `stats.summarise`, as texts.
 
-    Only Table 1's parts have intervals. n and scored are the least of the metric's parts; † marks a
-    row with a flagged part.
+    Only Table 1's parts have intervals, within 0 and 1. n and scored are the least of the metric's
+    parts; † marks a row with a flagged part.
     """
     rows = []
-    for (metric, model), parts in summary.groupby(["metric", "model"], sort=False):
+    for (metric, model), parts in bounded(summary).groupby(["metric", "model"], sort=False):
         row = {"model": shortened(model), "metric": shortened(metric)}
         for part in parts.itertuples(index=False):
             ends = part.ci_low, part.ci_high

@@ -72,8 +72,8 @@ function sideBySide(answers) {          // a column per answer: first each refer
     const cells = answers.map((answer) => sideCell(answer, answer.ref.findIndex((place) => plain(place) === text)));
     put(body, put(make("tr"), make("td", "", text), ...cells));
   }
-  const reference = answers[0].whole.length ? answers[0].whole[0] : null;
-  put(body, put(make("tr", "texts"), wholeCell(reference, "Reference points above."), ...answers.map(answerCell)));
+  const reference = answers[0].whole.length ? make("td", "whole", report.texts[answers[0].whole[0]]) : make("td");
+  put(body, put(make("tr", "texts"), reference, ...answers.map(answerCell)));
   return [head, put(make("div", "wide"), put(make("table", "points side"), put(make("thead"), put(make("tr"), ...titles)), body))];
 }
 
@@ -90,10 +90,8 @@ function sideCell(answer, index) {      // what the score says of a reference po
 }
 
 function answerCell(answer) {           // the whole answer, or else its points in their order
-  const cell = answer.whole.length ? wholeCell(answer.whole[1]) : make("td");
+  const cell = answer.whole.length ? wholeText(answer.whole[1], answer.ans) : make("td");
   if (!answer.whole.length) put(cell, ...answer.ans.map((place) => put(make("p"), ...underlined(report.texts[place]))));
-  if (!cell.textContent) cell.append(make("small", "", answer.whole.length ? "The answer is empty." : NO_TEXTS));
+  if (!cell.textContent) cell.append(make("small", "", answer.whole.length || answer.rows.length ? "The answer is empty." : NO_TEXTS));
   return cell;
 }
-
-const wholeCell = (place, instead = "") => (place === null ? make("td", "hint", instead) : make("td", "whole", report.texts[place]));

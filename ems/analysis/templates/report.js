@@ -194,17 +194,26 @@ function alignment(answer) {
   const sought = (row) => state.word !== "" && wordsOf(answer, row).includes(state.word);      // what the filter names is first
   const ordered = [...answer.rows].sort((a, b) => sought(b) - sought(a));
   const rows = put(make("tbody"), ...ordered.map((row) => pointRow(answer, row)));
-  return [head, lines, put(make("table", "points"), put(make("thead"), heads), rows), texts];
+  return [head, lines, put(make("table", "points one-answer"), put(make("thead"), heads), rows), texts];
 }
 
 function wholeTexts(answer) {           // folded where the points are shown
   if (!answer.whole.length) return make("p", "quiet", answer.rows.length ? "" : NO_TEXTS);
   const titles = put(make("tr"), make("th", "", "Reference"), make("th", "", "Answer"));
-  const row = put(make("tr"), ...answer.whole.map((place) => make("td", "whole", report.texts[place])));
+  const row = put(make("tr"), wholeText(answer.whole[0], answer.ref), wholeText(answer.whole[1], answer.ans));
   const table = put(make("table", "points texts"), put(make("thead"), titles), put(make("tbody"), row));
   const details = put(make("details"), make("summary", "", "Whole texts"), table);
   details.open = !answer.rows.length;
   return details;
+}
+
+function wholeText(place, points) {     // with the marks that the points have
+  const facts = new Map(points.flatMap((point) => [...report.texts[point].matchAll(MARK)].map(([, ...fact]) => fact)));
+  const figures = [...facts.keys()].map((figure) => figure.replace(/[^\w\s]/g, "\\$&")).join("|");
+  if (!figures) return make("td", "whole", report.texts[place]);
+  const places = new RegExp(`(?<![\\w.,])(${figures})(?![\\w]|[.,]\\d)`, "g");
+  const marked = report.texts[place].replace(places, (figure) => `[${figure}: ${facts.get(figure)}]`);
+  return put(make("td", "whole"), ...underlined(marked));
 }
 
 function pointRow(answer, [ref, ans, word, score, share, isHint]) {
