@@ -299,8 +299,8 @@ def write_report(args: Namespace) -> int:
 
     Of several files each metric has a table of its own. The page holds the texts.
     """
-    from .analysis.report import file_names, read_results, save_report
-    from .data import records
+    from .analysis.report import save_report
+    from .data import file_names, read_results, records
 
     texts = [path for path in (args.triplets, args.answers) if path]
     if len(texts) == 1:

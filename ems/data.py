@@ -11,6 +11,7 @@ import json
 import math
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
@@ -21,13 +22,13 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from .analysis.frames import ValueRow, metric_of, value_rows
+from .analysis.frames import FIGURES_METRIC, ValueRow, metric_of, value_rows
 from .baselines import Claims
 from .io import FilePath, parse_jsonl, read_lines
 from .metrics import check_alignment
 from .results import CoverageResult, EMSResult, Result, ScoreResult
 from .terminal import first_few
-from .types import Answer, InputError, Triplet
+from .types import Answer, InputError, Triplet, rendered
 
 Rows = FilePath | Iterable[Mapping[str, Any]]  # a file, dictionaries, or a pandas frame
 _PlacedRows = Iterator[tuple[str, Any]]  # each row with the place where it stands, for messages
@@ -152,6 +153,53 @@ def worst_results(path: FilePath, most: int = 1000) -> tuple[dict[str, list[Any]
         heap.sort(reverse=True)
         worst.setdefault(metric, []).extend(result for *_, result in heap)
     return worst, values
+
+
+def read_results(paths: Sequence[FilePath]) -> tuple[dict[str, list[Any]], list[ValueRow]]:
+    """The worst results of files, by metric, and the values of all, as `worst_results` has them.
+
+    A metric that several files have, of one model or by different settings, is told apart by the
+    file: "Judge alone, b.jsonl". InputError where files have different answers of one model.
+    """
+    names = file_names(paths)
+    files = [worst_results(path) for path in paths]
+    # By metric: what each file that has it was made with, and every model of each file.
+    settings: defaultdict[str, set[frozenset[str]]] = defaultdict(set)
+    models: defaultdict[str, list[str]] = defaultdict(list)
+    for found, _ in files:
+        for metric, rows in found.items():
+            settings[metric].add(frozenset(rendered(result.signature) for result in rows))
+            models[metric] += {result.model for result in rows}
+    results: dict[str, list[Any]] = {}
+    values: list[ValueRow] = []
+    for name, (found, rows) in zip(names, files, strict=True):
+        named = {}
+        for metric, its_results in found.items():
+            named[metric] = metric
+            if len(settings[metric]) > 1 or len(set(models[metric])) < len(models[metric]):
+                named[metric] = f"{metric}, {name}"
+            results.setdefault(named[metric], []).extend(its_results)
+        values += [row._replace(metric=named.get(row.metric, row.metric)) for row in rows]
+    _check_figures(values)
+    return results, values
+
+
+def file_names(paths: Sequence[FilePath]) -> list[str]:
+    """The names of files, with their folders where two have the same name."""
+    names = [Path(path).name for path in paths]
+    return names if len(set(names)) == len(names) else list(map(str, paths))
+
+
+def _check_figures(values: Iterable[ValueRow]) -> None:
+    """InputError where an answer has two values of its figures: these are two answers."""
+    shares: dict[tuple[str, str, str], float] = {}
+    for row in values:
+        key = row.model, row.triplet_id, row.part
+        if row.metric == FIGURES_METRIC and shares.setdefault(key, row.value) != row.value:
+            raise InputError(
+                f"the files have different answers of {row.model!r} to {row.triplet_id!r}; name "
+                "the model of each version in its file of answers, or use ems compare"
+            )
 
 
 # --- rows ---

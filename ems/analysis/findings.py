@@ -11,7 +11,7 @@ import pandas as pd
 
 from .frames import FIGURES_METRIC, HIGHER_IS_WORSE, basis_of
 from .stats import MIN_CLUSTERS, MIN_SCORED
-from .tables import bounded, percent, shortened
+from .tables import bounded, shortened
 
 MOST_MODELS = 5  # more models than these are not compared two by two in sentences or on a page
 # What is said of a model that is clearly better than another, by what was compared and by the part.
@@ -19,7 +19,7 @@ _BETTER = {
     ("meaning", "Contradicted"): "contradicts the references clearly less often than",
     ("meaning", "F1"): "has a clearly higher F1 than",
     ("meaning", "Score"): "has a clearly higher score than",
-    ("figures", "Precision"): "has clearly fewer figures that the references lack than",
+    ("figures", "Precision"): "has clearly more of its figures in the references than",
     ("words", "F1"): "shares clearly more words with the references (F1) than",
     ("words", "Score"): "has a clearly higher score, made without a judge, than",
 }
@@ -54,7 +54,7 @@ def verdict(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) ->
     metrics = {metric for metric, *_ in cells if metric != FIGURES_METRIC}
     for metric, part, basis, cell in cells:
         if n_models == 1:
-            sentence = _alone(summary[summary["metric"] == metric], part, cell)
+            sentence = _alone(summary[summary["metric"] == metric], part, basis, cell)
         elif n_models > MOST_MODELS:
             sentence = _ranking(part, cell)
         else:
@@ -106,7 +106,7 @@ def _best_first(cell: pd.DataFrame, part: str) -> list[str]:
     return list(means.sort_values(ascending=part in HIGHER_IS_WORSE).index)
 
 
-def _alone(summary: pd.DataFrame, part: str, cell: pd.DataFrame) -> str:
+def _alone(summary: pd.DataFrame, part: str, basis: str, cell: pd.DataFrame) -> str:
     """What is said of a single model."""
     model = cell["model"].iloc[0]
     name, level = _name(model), _level(cell, model)
@@ -118,10 +118,12 @@ def _alone(summary: pd.DataFrame, part: str, cell: pd.DataFrame) -> str:
     if row.ci_low == row.ci_low:  # not nan
         interval = f", 95 % interval {row.ci_low:.3f} to {row.ci_high:.3f}"
     if part == "F1":
-        stated = f"states {percent(row.value)} of what the references say"
+        stated = f"states {100 * row.value:.0f} % of what the references say"
+        if basis == "words":
+            stated = f"has {100 * row.value:.0f} % of the references’ words, by their weight"
         return f"{name} {stated} (recall {row.value:.3f}{interval}); its F1 is {level}."
     if part == "Precision":
-        return f"The references have {percent(row.value)} of the figures of {name}{interval}."
+        return f"The references have {100 * row.value:.0f} % of the figures of {name}{interval}."
     return f"{name} has {level} on a scale from 0 to 1{interval}."
 
 
@@ -135,15 +137,13 @@ def _ranking(part: str, cell: pd.DataFrame) -> str:
 def _difference(pairs: pd.DataFrame, part: str, basis: str, cell: pd.DataFrame) -> str:
     """Which model is clearly better than all others, or else which differences are clear."""
     models = _best_first(cell, part)
-    best, others = models[0], models[1:]
     clear = pairs[pairs["clear"]]
-    is_of_best = (clear["a"] == best) | (clear["b"] == best)
-    if others and is_of_best.sum() == len(others):
-        levels = f"{_level(cell, best)} against {_levels(cell, others)}"
-        than = f"all others ({levels})"
-        if len(others) == 1:
-            than = f"{_name(others[0])} ({_level(cell, best)} against {_level(cell, others[0])})"
-        return f"{_name(best)} {_BETTER[basis, part]} {than}."
+    is_a_better = (clear["difference"] > 0) != (part in HIGHER_IS_WORSE)
+    wins = clear["a"].where(is_a_better, clear["b"]).value_counts()
+    if len(wins) and wins.max() == len(models) - 1:
+        best = wins.idxmax()
+        others = [model for model in models if model != best]
+        return f"{_name(best)} {_BETTER[basis, part]} {_others(cell, best, others)}."
     sentence = f"{_TITLES[part]}: {_levels(cell, models)}"
     if clear.empty:
         return f"{sentence}; no difference is clear over {pairs['clusters'].max()} groups."
@@ -155,6 +155,14 @@ def _difference(pairs: pd.DataFrame, part: str, basis: str, cell: pd.DataFrame) 
     if len(clear) <= 2:
         return f"{sentence}; no difference is clear, except {_between(clear)}."
     return f"{sentence}; {len(clear)} of {len(pairs)} differences are clear."
+
+
+def _others(cell: pd.DataFrame, best: str, others: Sequence[str]) -> str:
+    """The other models with their values, and that of the best one."""
+    if len(others) > 1:
+        return f"all others ({_level(cell, best)} against {_levels(cell, others)})"
+    both = cell[cell["triplet_id"].duplicated(keep=False)]  # answered by both, as in the test
+    return f"{_name(others[0])} ({_level(both, best)} against {_level(both, others[0])})"
 
 
 def _between(pairs: pd.DataFrame) -> str:
@@ -178,11 +186,14 @@ def limits(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) -> 
     questions = values.groupby("model")["triplet_id"].nunique()
     n_questions = values["triplet_id"].nunique()
     for model, count in questions[questions < n_questions].items():
-        sentences.append(f"{shortened(model)} has results for {count} of {n_questions} questions.")
+        sentences.append(
+            f"{_name(model)} has results for {count} of {n_questions} questions; two models are "
+            "compared on the questions that both have."
+        )
     flagged = summary[summary["flagged"] & summary["part"].isin(["F1", "Score"])]
     for row in flagged.itertuples(index=False):
         sentences.append(
-            f"{shortened(row.metric)} of {shortened(row.model)} speaks for a part only: under "
+            f"{shortened(row.metric)} of {_name(row.model)} speaks for a part only: under "
             f"{MIN_SCORED:.0%} of the points, or of the answers, have a score."
         )
     sizes = []

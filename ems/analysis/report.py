@@ -13,7 +13,7 @@ import gzip
 import hashlib
 import html
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -22,14 +22,13 @@ from typing import Any
 
 import pandas as pd
 
-from ..data import worst_results
 from ..io import FilePath, write_file
 from ..support.supporter import support_table
 from ..terminal import visible
 from ..types import WITHOUT_JUDGE, Answer, InputError, Triplet, rendered
 from .dots import dot_plot
 from .findings import MOST_MODELS, limits, series, verdict
-from .frames import FIGURES_METRIC, TABLE1_PARTS, ValueRow, by_size, in_order, to_frame
+from .frames import TABLE1_PARTS, by_size, in_order, to_frame
 from .stats import MIN_CLUSTERS, paired_table, summarise
 from .tables import means_table, pairs_table, percent, shortened
 from .view import (
@@ -46,6 +45,7 @@ from .view import (
     value_lines,
 )
 
+MOST_ROWS_SHOWN = 10  # a longer table of counts is folded
 TEMPLATES = Path(__file__).parent / "templates"
 # Per cent of K-QA's claims called covered, in part and missing that physicians found in the answer.
 # The limits were chosen there and, for words, on FinanceBench's answers.
@@ -118,53 +118,6 @@ def save_report(
     return write_file(path, [Template(_template("report.html")).substitute(fields)])
 
 
-def read_results(paths: Sequence[FilePath]) -> tuple[dict[str, list[Any]], list[ValueRow]]:
-    """The worst results of files, by metric, and the values of all, as `worst_results` has them.
-
-    A metric that several files have, of one model or by different settings, is told apart by the
-    file: "Judge alone, b.jsonl". InputError where files have different answers of one model.
-    """
-    names = file_names(paths)
-    files = [worst_results(path) for path in paths]
-    # By metric: what each file that has it was made with, and every model of each file.
-    settings: defaultdict[str, set[frozenset[str]]] = defaultdict(set)
-    models: defaultdict[str, list[str]] = defaultdict(list)
-    for found, _ in files:
-        for metric, rows in found.items():
-            settings[metric].add(frozenset(rendered(result.signature) for result in rows))
-            models[metric] += {result.model for result in rows}
-    results: dict[str, list[Any]] = {}
-    values: list[ValueRow] = []
-    for name, (found, rows) in zip(names, files, strict=True):
-        named = {}
-        for metric, its_results in found.items():
-            named[metric] = metric
-            if len(settings[metric]) > 1 or len(set(models[metric])) < len(models[metric]):
-                named[metric] = f"{metric}, {name}"
-            results.setdefault(named[metric], []).extend(its_results)
-        values += [row._replace(metric=named.get(row.metric, row.metric)) for row in rows]
-    _check_figures(values)
-    return results, values
-
-
-def file_names(paths: Sequence[FilePath]) -> list[str]:
-    """The names of files, with their folders where two have the same name."""
-    names = [Path(path).name for path in paths]
-    return names if len(set(names)) == len(names) else list(map(str, paths))
-
-
-def _check_figures(values: Iterable[ValueRow]) -> None:
-    """InputError where an answer has two values of its figures: these are two answers."""
-    shares: dict[tuple[str, str, str], float] = {}
-    for row in values:
-        key = row.model, row.triplet_id, row.part
-        if row.metric == FIGURES_METRIC and shares.setdefault(key, row.value) != row.value:
-            raise InputError(
-                f"the files have different answers of {row.model!r} to {row.triplet_id!r}; name "
-                "the model of each version in its file of answers, or use ems compare"
-            )
-
-
 def _title(values: pd.DataFrame) -> str:
     models = [shortened(model) for model in sorted(values["model"].unique(), key=by_size)]
     named = series(models) if len(models) <= 3 else f"{len(models)} models"
@@ -201,8 +154,11 @@ def _metrics(summary: pd.DataFrame, results: Results, values: pd.DataFrame) -> s
     for metric, means in summary.groupby("metric", sort=False):
         page += f"<h3>{html.escape(shortened(metric))}</h3>{dot_plot(means)}"
         counts = _counts(results.get(metric, ()), values[values["metric"] == metric])
+        table = _table(counts)
+        if len(counts) > MOST_ROWS_SHOWN:
+            table = f'<details class="rows"><summary>Counts of points</summary>{table}</details>'
         if len(counts):
-            page += _table(counts)
+            page += table
     return page
 
 
@@ -216,13 +172,12 @@ def _counts(results: Sequence[Any], values: pd.DataFrame) -> pd.DataFrame:
     for result in results:
         words = said.setdefault(result.model, Counter())
         words.update(row.word for row in alignment_rows(result.to_dict()) if row.ref is not None)
+    refusals = in_order(values[values["part"] == "Refused"])
     table = []
-    for model, refused in in_order(values[values["part"] == "Refused"]).groupby(
-        "model", sort=False
-    ):
-        row = {"model": shortened(model), "answers": f"{len(refused):,}"}
-        row["refused"] = f"{refused['value'].sum():.0f}"
-        if len(results) == values["triplet_id"].groupby(values["model"]).nunique().sum():
+    for model, rows in refusals.groupby("model", sort=False):
+        row = {"model": shortened(model), "answers": f"{len(rows):,}"}
+        row["refused"] = f"{rows['value'].sum():.0f}"
+        if len(results) == len(refusals):
             for word in WORDS:
                 row[word] = f"{said[model][word]:,}"
         table.append(row)
