@@ -300,7 +300,7 @@ def write_report(args: Namespace) -> int:
     Of several files each metric has a table of its own. The page holds the texts.
     """
     from .analysis.report import save_report
-    from .data import file_names, read_results, records
+    from .data import read_results, records
 
     texts = [path for path in (args.triplets, args.answers) if path]
     if len(texts) == 1:
@@ -314,7 +314,7 @@ def write_report(args: Namespace) -> int:
         args.output,
         frame,
         title=args.title,
-        sources=file_names(args.results),
+        sources=args.results,
         triplets=records(args.triplets, Triplet) if texts else (),
         answers=records(args.answers, Answer) if texts else (),
     )

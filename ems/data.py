@@ -11,7 +11,7 @@ import json
 import math
 import re
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
@@ -28,7 +28,7 @@ from .io import FilePath, parse_jsonl, read_lines
 from .metrics import check_alignment
 from .results import CoverageResult, EMSResult, Result, ScoreResult
 from .terminal import first_few
-from .types import Answer, InputError, Triplet, rendered
+from .types import Answer, InputError, Triplet
 
 Rows = FilePath | Iterable[Mapping[str, Any]]  # a file, dictionaries, or a pandas frame
 _PlacedRows = Iterator[tuple[str, Any]]  # each row with the place where it stands, for messages
@@ -159,47 +159,28 @@ def read_results(paths: Sequence[FilePath]) -> tuple[dict[str, list[Any]], list[
     """The worst results of files, by metric, and the values of all, as `worst_results` has them.
 
     A metric that several files have, of one model or by different settings, is told apart by the
-    file: "Judge alone, b.jsonl". InputError where files have different answers of one model.
+    file: "Judge alone, b.jsonl".
     """
-    names = file_names(paths)
     files = [worst_results(path) for path in paths]
-    # By metric: what each file that has it was made with, and every model of each file.
-    settings: defaultdict[str, set[frozenset[str]]] = defaultdict(set)
-    models: defaultdict[str, list[str]] = defaultdict(list)
-    for found, _ in files:
-        for metric, rows in found.items():
-            settings[metric].add(frozenset(rendered(result.signature) for result in rows))
-            models[metric] += {result.model for result in rows}
+    settings: defaultdict[str, set[str]] = defaultdict(set)  # by metric
+    holders: Counter[tuple[str, str]] = Counter()  # how many files have a metric and a model
+    for _, rows in files:
+        for row in rows:
+            settings[row.metric].add(row.signature)
+        holders.update({(row.metric, row.model) for row in rows})
+    apart = {metric for (metric, _), count in holders.items() if count > 1}
+    apart |= {metric for metric, signatures in settings.items() if len(signatures) > 1}
+    apart.discard(FIGURES_METRIC)  # the figures of an answer are the same in all files
     results: dict[str, list[Any]] = {}
     values: list[ValueRow] = []
-    for name, (found, rows) in zip(names, files, strict=True):
+    for path, (found, rows) in zip(paths, files, strict=True):
         named = {}
+        if len(paths) > 1:
+            named = {metric: f"{metric}, {path}" for metric in apart}
         for metric, its_results in found.items():
-            named[metric] = metric
-            if len(settings[metric]) > 1 or len(set(models[metric])) < len(models[metric]):
-                named[metric] = f"{metric}, {name}"
-            results.setdefault(named[metric], []).extend(its_results)
+            results.setdefault(named.get(metric, metric), []).extend(its_results)
         values += [row._replace(metric=named.get(row.metric, row.metric)) for row in rows]
-    _check_figures(values)
     return results, values
-
-
-def file_names(paths: Sequence[FilePath]) -> list[str]:
-    """The names of files, with their folders where two have the same name."""
-    names = [Path(path).name for path in paths]
-    return names if len(set(names)) == len(names) else list(map(str, paths))
-
-
-def _check_figures(values: Iterable[ValueRow]) -> None:
-    """InputError where an answer has two values of its figures: these are two answers."""
-    shares: dict[tuple[str, str, str], float] = {}
-    for row in values:
-        key = row.model, row.triplet_id, row.part
-        if row.metric == FIGURES_METRIC and shares.setdefault(key, row.value) != row.value:
-            raise InputError(
-                f"the files have different answers of {row.model!r} to {row.triplet_id!r}; name "
-                "the model of each version in its file of answers, or use ems compare"
-            )
 
 
 # --- rows ---

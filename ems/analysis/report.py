@@ -77,10 +77,7 @@ def save_report(
         raise InputError("there are no results to report; give those of ems evaluate")
     shown = to_frame(results)
     values = shown if values is None else values
-    summary = summarise(values)
-    pairs = _pairs(values)
-    whole = _whole_texts(results, triplets, answers)
-    is_value = summary["part"].isin(TABLE1_PARTS)
+    data = _packed(results, _whole_texts(results, triplets, answers))
     style, script = _template("report.css"), _template("report.js") + _template("grid.js")
     fields = {
         "style": style,
@@ -90,32 +87,33 @@ def save_report(
         "title": html.escape(visible(title, 200) or _title(values)),
         "about": html.escape(_about(results, values, sources)),
         "warning": _warning(results),
-        "verdict": _paragraphs(verdict(values, summary, pairs)),
-        "limits": _paragraphs(limits(values, summary, pairs)),
-        "metrics": _metrics(summary, results, values),
-        "summary": _means(summary[is_value], ["clusters"]),
-        "shares": _means(summary[~is_value], ["clusters", "n", "scored"]),
-        "differences": _differences(pairs),
+        **_numbers(results, values),
         "support": _support(results),
-        "clusters": summary["clusters"].max(),
         "least": MIN_CLUSTERS,
         "words": _words(results),
         "legend": LEGEND,
         "settings": _settings(results),
-        "data": base64.b64encode(_packed(results, whole)).decode(),
+        "data": base64.b64encode(data).decode(),
     }
+    is_cut = len(shown) < len(values)
     # The parts of the page that are hidden where there is nothing to show.
-    parts = {
-        "warning": fields["warning"],
-        "shares": not is_value.all(),
-        "differences": fields["differences"],
-        "support": fields["support"],
-        "rest": len(shown) < len(values),
-        "points": fields["words"],
-    }
-    for name, content in parts.items():
-        fields[f"no_{name}"] = "" if content else "hidden"
+    fields["no_rest"] = "" if is_cut else "hidden"
+    for name in ("warning", "differences", "support", "words"):
+        fields[f"no_{name}"] = "" if fields[name] else "hidden"
     return write_file(path, [Template(_template("report.html")).substitute(fields)])
+
+
+def _numbers(results: Results, values: pd.DataFrame) -> dict[str, Any]:
+    """The fields of the page that are made from the values: sentences, plots and tables."""
+    summary, pairs = summarise(values), _pairs(values)
+    return {
+        "verdict": _paragraphs(verdict(values, summary, pairs)),
+        "limits": _paragraphs(limits(values, summary, pairs)),
+        "metrics": _metrics(summary, results, values),
+        "summary": _table(means_table(summary).drop(columns="clusters")),
+        "differences": _differences(pairs),
+        "clusters": summary["clusters"].max(),
+    }
 
 
 def _title(values: pd.DataFrame) -> str:
@@ -126,25 +124,18 @@ def _title(values: pd.DataFrame) -> str:
 
 def _about(results: Results, values: pd.DataFrame, sources: Sequence[str]) -> str:
     """How much was evaluated, by which judges, and from which files, in one line."""
+    shown = chain.from_iterable(results.values())
+    judges = dict.fromkeys(result.signature.get("judge", "") for result in shown)
     keys = values[["model", "triplet_id"]].drop_duplicates()
-    judges: dict[str, None] = {}  # a set that keeps the order
-    for rows in results.values():
-        for result in rows:
-            judges[visible(result.signature.get("judge", ""), 100)] = None
-    judges.pop("", None)
-    counts = {
-        "answer": len(keys),
-        "model": keys["model"].nunique(),
-        "question": keys["triplet_id"].nunique(),
-        "group": values["group"].nunique(),
-    }
-    parts = []
-    for noun, n in counts.items():
-        plural = "" if n == 1 else "s"
-        parts.append(f"{n:,} {noun}{plural}")
-    parts.append(f"judge: {series(list(judges)) or 'none'}")
+    parts = [
+        f"answers: {len(keys):,}",
+        f"models: {keys['model'].nunique()}",
+        f"questions: {keys['triplet_id'].nunique():,}",
+        f"groups: {values['group'].nunique():,}",
+        f"judge: {series([visible(judge, 100) for judge in judges if judge]) or 'none'}",
+    ]
     if sources:
-        parts.append(f"from {series([shortened(source) for source in sources])}")
+        parts.append(f"from {series([shortened(str(source)) for source in sources])}")
     return " · ".join(parts)
 
 
@@ -211,10 +202,6 @@ def _warning(results: Results) -> str:
 
 def _paragraphs(sentences: Iterable[str]) -> str:
     return "".join(f"<p>{html.escape(sentence)}</p>" for sentence in sentences)
-
-
-def _means(summary: pd.DataFrame, left_out: Sequence[str]) -> str:
-    return _table(means_table(summary).drop(columns=left_out, errors="ignore"))
 
 
 def _pairs(values: pd.DataFrame) -> pd.DataFrame:
