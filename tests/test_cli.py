@@ -113,8 +113,8 @@ def test_results_go_on_to_the_report_the_comparison_and_the_agreement_with_their
     texts = ["--triplets", evaluate_command[1], "--answers", evaluate_command[2]]
     assert main([*page, *texts]) == 0
     assert "<h1>Two versions</h1>" in (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert check_refused([*page, *texts[:2]], capsys, "need both --triplets and --answers")
     capsys.readouterr()
+    assert check_refused([*page, *texts[:2]], capsys, "need both --triplets and --answers")
     assert main(["compare", out, out, "--json"]) == 0
     parts = json.loads(capsys.readouterr().out)["parts"]
     assert {row["part"] for row in parts} == {"F1", "Precision", "Recall", "Missing", "Refused"}
