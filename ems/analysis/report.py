@@ -26,11 +26,10 @@ from ..io import FilePath, write_file
 from ..support.supporter import support_table
 from ..terminal import visible
 from ..types import WITHOUT_JUDGE, Answer, InputError, Triplet, rendered
-from .dots import dot_plot
 from .findings import MOST_MODELS, limits, series, verdict
 from .frames import TABLE1_PARTS, by_size, in_order, to_frame
 from .stats import MIN_CLUSTERS, paired_table, summarise
-from .tables import means_table, pairs_table, percent, shortened
+from .tables import dot_plot, means_table, pairs_table, percent, shortened
 from .view import (
     LEGEND,
     LIMITS,
