@@ -128,7 +128,7 @@ def test_models_are_compared_two_by_two_where_a_page_can_show_it(page_of):
                 )
         return visible_text(page_of(answers))
 
-    assert "m1 m0 EMS(LLM) F1 -0.040 [-0.040, -0.040] m0 0.031" in page("m0", "m1")
+    assert "m1 m0 EMS(LLM) F1 m0 -0.040 [-0.040, -0.040] 0.031" in page("m0", "m1")
     assert "m1 m0" not in page("m0", *(f"m{i}" for i in range(1, 6)))
     assert "Differences between" not in page("m0")
 

@@ -216,7 +216,7 @@ def _differences(pairs: pd.DataFrame) -> str:
     """The models two by two, as texts; "" for one model alone."""
     if pairs.empty:
         return ""
-    columns = ["a", "b", "metric", "part", "difference", "higher", "p_holm"]
+    columns = ["a", "b", "metric", "part", "higher", "difference", "p_holm"]
     return _table(pairs_table(pairs)[columns])
 
 
