@@ -229,10 +229,25 @@ EVALUATE_OPTIONS: _Options = {
 }
 REPORT_OPTIONS: _Options = {
     "results": {
+        "nargs": "+",
         "metavar": "RESULTS",
-        "help": "the results that ems evaluate wrote, or the alignments.jsonl of a run",
+        "help": "the results that ems evaluate wrote, or the alignments.jsonl of a run; several "
+        "files stand in one page",
     },
     "-o --output": {"required": True, "metavar": "FILE.html", "help": "the file to write"},
+    "--title": {
+        "default": "",
+        "metavar": "TEXT",
+        "help": "the title of the page; default the names of the models",
+    },
+    "--triplets": {
+        "metavar": "TRIPLETS",
+        "help": "the file of questions that was evaluated, for the whole references in the page",
+    },
+    "--answers": {
+        "metavar": "ANSWERS",
+        "help": "the file of answers that was evaluated, for the whole answers in the page",
+    },
 }
 COMPARE_OPTIONS: _Options = {
     "a": {

@@ -334,15 +334,30 @@ def _status(answers: Sequence[ValueRow], reasons: Counter[str], failures: Counte
 
 
 def write_report(args: Namespace) -> int:
-    """Write results as one HTML page: a summary with intervals, and the points of each answer."""
-    from .analysis.report import save_report
-    from .data import worst_results
+    """Write results as one HTML page: what was found, and the points of each answer.
 
-    _check_output(args.output, args.results)
-    results, rows = worst_results(args.results)
+    Of several files each metric has a table of its own. The page holds the texts.
+    """
+    from .analysis.report import save_report
+    from .data import read_results, records
+
+    texts = [path for path in (args.triplets, args.answers) if path]
+    if len(texts) == 1:
+        raise InputError("whole texts need both --triplets and --answers; give the other one too")
+    _check_output(args.output, *args.results, *texts)
+    results, rows = read_results(args.results)
     frame = of_rows(rows)
     frame["group"] = frame[args.cluster]
-    print(save_report(results, args.output, frame))
+    page = save_report(
+        results,
+        args.output,
+        frame,
+        title=args.title,
+        sources=args.results,
+        triplets=records(args.triplets, Triplet) if texts else (),
+        answers=records(args.answers, Answer) if texts else (),
+    )
+    print(page)
     if any(map(_warning, chain.from_iterable(results.values()))):
         notify(WITHOUT_JUDGE)
     return 0

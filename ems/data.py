@@ -11,6 +11,7 @@ import json
 import math
 import re
 import sys
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from functools import cache
@@ -21,7 +22,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from .analysis.frames import ValueRow, metric_of, value_rows
+from .analysis.frames import FIGURES_METRIC, ValueRow, metric_of, value_rows
 from .baselines import Claims
 from .io import FilePath, parse_jsonl, read_lines
 from .metrics import check_alignment
@@ -162,6 +163,34 @@ def worst_results(path: FilePath, most: int = 1000) -> tuple[dict[str, list[Any]
         heap.sort(reverse=True)
         worst.setdefault(metric, []).extend(result for *_, result in heap)
     return worst, values
+
+
+def read_results(paths: Sequence[FilePath]) -> tuple[dict[str, list[Any]], list[ValueRow]]:
+    """The worst results of files, by metric, and the values of all, as `worst_results` has them.
+
+    A metric that several files have, of one model or by different settings, is told apart by the
+    file: "Judge alone, b.jsonl".
+    """
+    files = [worst_results(path) for path in paths]
+    settings: defaultdict[str, set[str]] = defaultdict(set)  # by metric
+    holders: Counter[tuple[str, str]] = Counter()  # how many files have a metric and a model
+    for _, rows in files:
+        for row in rows:
+            settings[row.metric].add(row.signature)
+        holders.update({(row.metric, row.model) for row in rows})
+    apart = {metric for (metric, _), count in holders.items() if count > 1}
+    apart |= {metric for metric, signatures in settings.items() if len(signatures) > 1}
+    apart.discard(FIGURES_METRIC)  # the figures of an answer are the same in all files
+    results: dict[str, list[Any]] = {}
+    values: list[ValueRow] = []
+    for path, (found, rows) in zip(paths, files, strict=True):
+        named = {}
+        if len(paths) > 1:
+            named = {metric: f"{metric}, {path}" for metric in apart}
+        for metric, its_results in found.items():
+            results.setdefault(named.get(metric, metric), []).extend(its_results)
+        values += [row._replace(metric=named.get(row.metric, row.metric)) for row in rows]
+    return results, values
 
 
 # --- rows ---

@@ -16,6 +16,7 @@ from ems.data import (
     load_answers,
     load_results,
     load_triplets,
+    read_results,
     worst_results,
 )
 from ems.io import write_jsonl
@@ -386,3 +387,29 @@ def test_the_worst_results_of_each_model_are_kept_and_the_values_of_all(tmp_path
 def test_what_is_no_result_gets_one_clear_line(tmp_path, rows, says):
     with refused(says):
         load_results(saved(tmp_path, *rows))
+
+
+def saved_scores(path, value, *models, judge="j"):
+    """A file in which the judge alone gives each model this value for question t1."""
+    rows = []
+    for model in models:
+        rows.append(ScoreResult("t1", model, value, signature={"judge": judge}).to_dict())
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("model", "judge", "is_joined"), [("n", "j", True), ("m", "j", False), ("n", "k", False)]
+)
+def test_a_metric_of_several_files_is_one_unless_models_repeat_or_settings_differ(
+    tmp_path, model, judge, is_joined
+):
+    first = saved_scores(tmp_path / "a.jsonl", 0.5, "m")
+    second = saved_scores(tmp_path / "b.jsonl", 0.7, model, judge=judge)
+    results, values = read_results([first, second])
+    names = ["Judge alone"]
+    if not is_joined:
+        names = [f"Judge alone, {first}", f"Judge alone, {second}"]
+    assert list(results) == names
+    assert [(row.metric, row.value) for row in values] == [(names[0], 0.5), (names[-1], 0.7)]
+    assert list(read_results([first])[0]) == ["Judge alone"]

@@ -148,3 +148,9 @@ def test_means_have_an_interval_in_the_parts_of_table_1_only():
     (row,) = tables.means_table(summary(rows)).to_dict("records")
     assert (row["Recall"], row["Missing"]) == ("0.500 [0.400, 0.600]", "0.200")
     assert list(table1(summary(rows))["part"]) == ["Recall"]
+
+
+def test_an_interval_is_shown_within_0_and_1():
+    rows = [("M", "Recall", SMALL, 0.9, 0.7, 1.04, 9, 0), ("M", "F1", SMALL, 0.1, -0.2, 0.3, 9, 0)]
+    (row,) = tables.means_table(summary(rows)).to_dict("records")
+    assert (row["Recall"], row["F1"]) == ("0.900 [0.700, 1.000]", "0.100 [0.000, 0.300]")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 import re
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from .stats import MIN_CLUSTERS
 NAME_LIMIT = 48  # letters of a name in a table; a longer one loses its middle
 MARKDOWN_ROWS = 10  # of a table for a pull request
 _MARKDOWN_SIGNS = re.compile(r"([\\`*_{}\[\]<>#|~&@!])")
+_AXIS = '<span class="axis"><span>0</span><span>0.5</span><span>1</span></span>'
 
 
 def percent(share: float) -> str:
@@ -89,14 +91,21 @@ def _cell_text(cell: Any) -> str:
     return in_markdown(shortened(str(cell)))
 
 
+def bounded(summary: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `stats.summarise` with intervals cut to [0, 1], where all values lie."""
+    return summary.assign(
+        ci_low=summary["ci_low"].clip(lower=0), ci_high=summary["ci_high"].clip(upper=1)
+    )
+
+
 def means_table(summary: pd.DataFrame) -> pd.DataFrame:
     """A row per metric and model of `stats.summarise`, as texts.
 
-    Only Table 1's parts have intervals. n and scored are the least of the metric's parts; † marks a
-    row with a flagged part.
+    Only Table 1's parts have intervals, within 0 and 1. n and scored are the least of the metric's
+    parts; † marks a row with a flagged part.
     """
     rows = []
-    for (metric, model), parts in summary.groupby(["metric", "model"], sort=False):
+    for (metric, model), parts in bounded(summary).groupby(["metric", "model"], sort=False):
         row = {"model": shortened(model), "metric": shortened(metric)}
         for part in parts.itertuples(index=False):
             ends = part.ci_low, part.ci_high
@@ -137,6 +146,48 @@ def pairs_table(pairs: pd.DataFrame, a: str = "", b: str = "") -> pd.DataFrame:
         rows.append({**pair, "difference": difference, "p_holm": p_holm, "higher": higher})
     columns = ["metric", "model", "part", "a", "b", "difference", "p_holm", "higher"]
     return pd.DataFrame(rows).filter([*columns, "n", "clusters"]).map(safe_cell)
+
+
+def dot_plot(summary: pd.DataFrame) -> str:
+    """A plot of means as HTML: a row per model, a column per part of one metric.
+
+    `summary` has the metric's rows of `stats.summarise`, of which Table 1's parts and contradicted
+    points are drawn. A dot stands on an axis from 0 to 1, a line is its 95 % interval. The plot
+    needs neither script nor style of its own, so that it stands in any page and in print.
+    """
+    drawn = [*TABLE1_PARTS, "Contradicted"]
+    parts = [part for part in drawn if part in set(summary["part"])]
+    heads = ['<th scope="col">Model</th>']
+    for part in parts:
+        note = " (fewer is better)" if part in HIGHER_IS_WORSE else ""
+        heads.append(f'<th scope="col">{part}{note}{_AXIS}</th>')
+    body = ""
+    for model, means in bounded(summary).groupby("model", sort=False):
+        cells = [f'<th scope="row">{html.escape(shortened(model))}</th>']
+        by_part = means.set_index("part")
+        for part in parts:
+            mean = by_part.loc[part] if part in by_part.index else None
+            cells.append(f"<td>{_dot(mean)}</td>")
+        body += f"<tr>{''.join(cells)}</tr>"
+    head = f"<thead><tr>{''.join(heads)}</tr></thead>"
+    return f'<table class="dots">{head}<tbody>{body}</tbody></table>'
+
+
+def _dot(mean: Any) -> str:
+    """A mean as a number and as a drawing in which an axis of 100 stands for 1; "–" without one."""
+    if mean is None or mean["value"] != mean["value"]:  # nan
+        return "–"
+    line = ""
+    if mean["ci_low"] == mean["ci_low"]:
+        low, high = 100 * mean["ci_low"], 100 * mean["ci_high"]
+        line = f'<path class="interval" d="M{low:.1f} 5H{high:.1f}"/>'
+    kind = "dot bad" if mean.name in HIGHER_IS_WORSE else "dot"
+    return (
+        f'<span>{mean["value"]:z.3f}</span><svg class="{kind}" viewBox="0 0 100 10" '
+        'preserveAspectRatio="none" aria-hidden="true">'
+        f'<path class="line" d="M0 5H100M0 2V8M50 2V8M100 2V8"/>{line}'
+        f'<path class="mean" d="M{100 * mean["value"]:.1f} 5h0"/></svg>'
+    )
 
 
 def table1(summary: pd.DataFrame, models: Sequence[str] = ()) -> pd.DataFrame:
