@@ -16,7 +16,7 @@ from ems.analysis.stats import MIN_CLUSTERS
 from ems.io import write_file
 from ems.terminal import visible
 
-from . import write_csv
+from . import run_notes, write_csv
 
 CSV_COLUMNS = [
     "metric",
@@ -72,7 +72,7 @@ def save_table1(
         table = beside_paper(table, summary, paper)
     ordered = in_order(summary[summary["part"].isin(TABLE1_PARTS)])
     settings = ordered["signature"] + "|pool:macro|interval:t over " + ordered["cluster"]
-    notes = list(NOTES)
+    notes = [*NOTES, *run_notes(Path(folder), ordered)]
     for metric, reason in (absent or {}).items():
         notes.append(f"Absent: {metric} ({reason})")
     for text, rows in ordered.groupby(settings, sort=False):
