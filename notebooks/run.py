@@ -155,8 +155,8 @@ def _check_folder(run: _Run, own: Path) -> None:
         names: set[str] = set()
         names.update(*run.changed.values())
         raise InputError(
-            f"{', '.join(sorted(names))}: not as in the profile {own.name}, whose results {own} "
-            "holds; give this run a folder of its own with --run NAME"
+            f"changed from the profile {own.name}: {', '.join(sorted(names))}; {own} keeps the "
+            "results of the profile as it is, so name another folder for this run with --run NAME"
         )
 
 
