@@ -343,13 +343,14 @@ def rehearse(profile: str, address: str, options: Sequence[str]) -> int:
     """Run a profile with this server as all its models; returns the exit status.
 
     `options` are further ones of `ems reproduce`. Where the prompts of the profile have not been
-    imported, the kit's are taken. The encoder is the small one that is installed with the kit.
+    imported, the kit's are taken. The encoder is the small one that is installed with the kit, and
+    resamples are few.
     """
     path = Path("profiles", f"{profile}.yaml")
     prompts = "kit"
     if path.is_file():  # if not, the command below names the profiles that there are
         prompts = parse_yaml(read_text(path), path).get("common", {}).get("PROMPTS", "kit")
-    given = ["-p", "ENCODER", "all-MiniLM-L6-v2"]
+    given = ["-p", "ENCODER", "all-MiniLM-L6-v2", "-p", "RESAMPLES", "100"]
     if prompts != "kit" and not (home() / "prompts" / prompts).is_dir():
         notify(f"The prompt set {prompts!r} is not imported: the kit's prompts are used.")
         given += ["-p", "PROMPTS", "kit", "-p", "WRITING.prompts", "kit"]

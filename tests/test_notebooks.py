@@ -225,8 +225,7 @@ def test_the_whole_profile_of_the_paper_can_be_rehearsed_by_one_command(made_up,
     for name in ("notebooks", "profiles", "tests"):
         shutil.copytree(ROOT / name, project / name)
     (project / "data").symlink_to(ROOT / "data")
-    given = ["-p", "RESAMPLES", "50"]
-    given += ["-p", "WRITING.transcripts", str(tmp_path), "-p", "TRANSCRIPTS", str(tmp_path)]
+    given = ["-p", "WRITING.transcripts", str(tmp_path), "-p", "TRANSCRIPTS", str(tmp_path)]
     done = subprocess.run(
         [sys.executable, "tests/loopback.py", "--profile", "paper", *given],
         cwd=project,
