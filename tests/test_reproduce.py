@@ -1,4 +1,4 @@
-"""`ems reproduce`: profiles against notebooks, what runs, and how a failure ends."""
+"""`ems reproduce`: what runs, into which folder, what it prints, and how a failure ends."""
 
 import json
 import os
@@ -12,123 +12,12 @@ import pytest
 import run as runner
 from doubles import refused, until
 from marks import runs_notebooks
+from project import PARAMETERS, project
 
-import profiles
 from ems.judge.cost import Usage
 from ems.types import InputError
 
 ROOT = Path(__file__).parent.parent
-PARAMETERS = """RUN = "runs/lab"                        # folder
-N = 1                                   # a number
-JUDGE = {"model": "m", "mode": "replay"}
-NAMES = []
-ANYTHING = None"""
-
-
-def cell(number, source):
-    """A code cell of a notebook; the first one holds the parameters."""
-    return {
-        "cell_type": "code",
-        "execution_count": None,
-        "id": f"cell-{number}",
-        "outputs": [],
-        "source": source,
-        "metadata": {} if number else {"tags": ["parameters"]},
-    }
-
-
-def project(root, profile="common: {}", **notebooks):
-    """A project of one profile, p, and notebooks.
-
-    `_NAME=[...]` gives the sources of a notebook's cells, the parameters' cell first.
-    """
-    for folder in ("notebooks", "profiles"):
-        (root / folder).mkdir(parents=True, exist_ok=True)
-    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    for name, sources in notebooks.items():
-        content = {
-            "cells": [cell(number, source) for number, source in enumerate(sources)],
-            "metadata": {"kernelspec": kernel},
-            "nbformat": 4,
-            "nbformat_minor": 5,
-        }
-        (root / "notebooks" / f"{name[1:]}.ipynb").write_text(json.dumps(content))
-    (root / "profiles" / "p.yaml").write_text(profile)
-    return root
-
-
-# --- profiles and parameters ---
-
-
-def test_a_value_comes_from_the_default_then_common_then_the_notebooks_block_then_the_command(
-    tmp_path,
-):
-    root = project(tmp_path, _01_a=[PARAMETERS], _02_b=["RUN = ''\nN = 1"])
-    profile = {
-        "common": {"N": 2, "JUDGE.seed": 3, "ANYTHING": "x"},
-        "01_a": {"N": 4, "JUDGE.mode": "live"},
-    }
-    one, two = profiles.parameters_of(
-        root, profile, {"JUDGE.base_url": "u", "NAMES": ["n"]}
-    ).values()
-    assert two == {"RUN": "", "N": 2}
-    assert one == {
-        "RUN": "runs/lab",
-        "N": 4,
-        "NAMES": ["n"],
-        "ANYTHING": "x",
-        "JUDGE": {"model": "m", "mode": "live", "seed": 3, "base_url": "u"},
-    }
-    one, _ = profiles.parameters_of(root, {"common": {"JUDGE": {}}}, {}).values()
-    assert one["JUDGE"] == {}  # replaced whole
-
-
-@pytest.mark.parametrize(
-    ("profile", "given", "words"),
-    [
-        ({"commn": {}}, {}, "'commn'; did you mean 'common'"),
-        ({"common": {"JUGDE": {}}}, {}, "common: no parameter 'JUGDE'; did you mean 'JUDGE'"),
-        ({"01_a": {"X": 1}}, {}, "01_a: no parameter 'X'; there are ANYTHING, JUDGE"),
-        ({}, {"M": 5}, "-p: no parameter 'M'"),
-        ({}, {"N": True}, "01_a.ipynb: N must be int, got True"),
-        ({}, {"JUDGE": "gpt-4o"}, "JUDGE must be dict"),
-        ({}, {"N.x": 5}, "N must be int, got {'x': 5}"),
-    ],
-)
-def test_what_no_notebook_has_is_refused_with_the_nearest(tmp_path, profile, given, words):
-    with pytest.raises(InputError) as error:
-        profiles.parameters_of(project(tmp_path, _01_a=[PARAMETERS]), profile, given)
-    assert words in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("content", "words"), [("[1, 2]", "must map"), ("a: [", "is not YAML"), ("a: 1", "must map")]
-)
-def test_a_profile_is_a_mapping_of_mappings(tmp_path, content, words):
-    with pytest.raises(InputError, match=words):
-        profiles.load_profile(project(tmp_path, content), "p")
-
-
-def test_a_folder_without_notebooks_is_no_project(tmp_path):
-    with pytest.raises(InputError, match="run this in a clone of the project"):
-        runner.run_profile(root=tmp_path)
-
-
-@pytest.mark.parametrize(
-    "profile", [path.stem for path in sorted((ROOT / "profiles").glob("*.yaml"))]
-)
-def test_every_profile_fits_the_notebooks_and_repeats_no_default(profile):
-    settings = profiles.load_profile(ROOT, profile)
-    for path, values in profiles.parameters_of(ROOT, settings, {}).items():
-        defaults = profiles.declared(path)
-        assert defaults["RUN"] == "runs/lab"
-        idle = [
-            name
-            for name, value in settings.get(path.stem, {}).items()
-            if defaults.get(name) == value and settings.get("common", {}).get(name, value) == value
-        ]
-        assert idle == [], path.stem
-        assert values.keys() == defaults.keys()
 
 
 # --- which notebooks wait for which ---
@@ -166,6 +55,11 @@ def test_a_notebook_without_a_line_in_the_schedule_is_refused(tmp_path):
 
 
 # --- runs, with notebooks that are played ---
+
+
+def test_a_folder_without_notebooks_is_no_project(tmp_path):
+    with pytest.raises(InputError, match="run this in a clone of the project"):
+        runner.run_profile(root=tmp_path)
 
 
 @pytest.fixture
@@ -384,24 +278,6 @@ def test_a_run_with_too_many_unscored_points_ends_with_3_and_names_the_metric(
     if few:
         lost = int(value == "")
         assert f"UNSCORED: EMS(LLM), {unscored} of 100 points and {lost} of 1 answers." in lines[0]
-
-
-def test_all_models_that_are_not_replayed_are_asked_at_one_address():
-    values = {
-        "JUDGE": {"model": "m", "mode": "live", "base_url": "u", "key_env": "K"},
-        "WRITING": {"mode": "live", "answers": [{"model": "n", "prices": {"prompt": 1}}]},
-        "OTHER": {"model": "o", "mode": "replay"},
-        "NONE": {"base_url": "u"},
-    }
-    assert profiles.ask_at("http://127.0.0.1:1/v1", values)
-    place = {"base_url": "http://127.0.0.1:1/v1", "key_env": "none"}
-    assert values == {
-        "JUDGE": {"model": "m", "mode": "live", **place},
-        "WRITING": {"mode": "live", "answers": [{"model": "n", "prices": {"prompt": 1}, **place}]},
-        "OTHER": {"model": "o", "mode": "replay"},
-        "NONE": {"base_url": "u"},
-    }
-    assert not profiles.ask_at("u", {"JUDGE": {}, "OTHER": {"model": "o", "mode": "replay"}})
 
 
 # --- kernels ---
