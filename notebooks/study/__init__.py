@@ -310,7 +310,9 @@ def contradiction_table(results: Sequence[CoverageResult]) -> pd.DataFrame:
         [(r.model, len(r.ans_contradicted), len(r.ans_points)) for r in results],
         columns=["model", "contradicted", "points"],
     )
-    return rows.groupby("model").sum().eval("share = contradicted / points").reset_index()
+    return (
+        rows.groupby("model", sort=False).sum().eval("share = contradicted / points").reset_index()
+    )
 
 
 def rescored(results: Sequence[EMSResult], scorer: Scorer, pipeline: EMS) -> list[EMSResult]:

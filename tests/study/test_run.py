@@ -10,6 +10,7 @@ from study import (
     input_file,
     judged_alignments,
     missing_metrics,
+    plots,
     read_answers,
     read_triplets,
     read_values,
@@ -91,6 +92,13 @@ def test_changed_parameters_stand_under_the_table(tmp_path):
     ]
     save_table1(ems.summarise(read_values(tmp_path / "none")), tmp_path)
     assert "LIMIT 1 (notebook 01, 03)" in (tmp_path / "table1.md").read_text()
+
+
+def test_a_heat_map_without_values_says_which_notebook_makes_them(tmp_path):
+    values = read_values(tmp_path)
+    others = values[values.metric != "Coverage(local)"]
+    with refused("no values of Coverage(local)", "run notebook 3 first"):
+        plots.heatmap(others, "Coverage(local)", {})
 
 
 def test_a_file_is_looked_for_beside_the_notebook_and_then_in_the_project(tmp_path, monkeypatch):
