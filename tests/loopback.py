@@ -42,7 +42,6 @@ class Fault:
 
 QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)*"')  # a point in a prompt: a JSON string in one line
 CANDIDATE = re.compile(r'^\d+: (".*")$', re.MULTILINE)
-NUMBER_TOKENS = 64  # a longer reply is allowed where a text is wanted, and not a number
 # The longest text of a prompt, in letters, that is no document to write an answer from.
 LONGEST_ANSWER = 10_000
 WRITTEN, CONSIDERED = 12, 30  # sentences of an answer, and those of a document it is drawn from
@@ -149,15 +148,16 @@ def by_words(body: dict) -> str:
 
 
 def text_or_number(body: dict, prompt: str, texts: Sequence[str]) -> str:
-    """The reply to a prompt that describes no JSON: a match, a score, points, or an answer.
+    """The reply to a prompt that describes no JSON: points or an answer, a match, or a score.
 
-    The point to be matched is the last one before the numbered candidates; the pair to be scored is
-    the last one of the prompt. Points are a list of the last text's sentences.
+    A long text is a document to answer from; the sentences of another one are listed as points.
+    Without a text, the point to be matched is the last one before the numbered candidates, and the
+    pair to be scored is the last one of the prompt.
     """
-    if (body.get("max_tokens") or body.get("max_completion_tokens") or 0) > NUMBER_TOKENS:
-        if texts and max(map(len, texts)) <= LONGEST_ANSWER:
-            return "\n".join(f"- {sentence}" for sentence in sentences_of(texts[-1]))
-        document = max(texts, key=len, default="")
+    if texts and max(map(len, texts)) <= LONGEST_ANSWER:
+        return "\n".join(f"- {sentence}" for sentence in sentences_of(texts[-1]))
+    if texts:
+        document = max(texts, key=len)
         return answer_from(document, prompt.replace(document, ""), body["model"])
     candidates = list(CANDIDATE.finditer(prompt))
     before = prompt[: candidates[0].start()] if candidates else prompt
@@ -179,7 +179,7 @@ def answer_from(document: str, question: str, model: str) -> str:
     )
     considered = ranked[-CONSIDERED:]
     drawn = random.Random(model).sample(considered, min(WRITTEN, len(considered)))
-    return "\n".join(drawn) or "The document is not there."
+    return "\n".join(drawn)
 
 
 def best_match(point: str, candidates: Sequence[str]) -> int:

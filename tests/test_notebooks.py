@@ -198,7 +198,7 @@ def test_a_profile_that_asks_runs_live(profile, only, like_the_paper):
     answers = [json.loads(line)["answer"].splitlines() for line in lines]
     if profile == "record":
         assert "Sales rose." in answers[0]
-        assert answers[1] == ["The document is not there."]  # the closed book
+        assert answers[1] == ["ok"]  # the closed book
         assert "Sales rose." in answers[2]
     if profile == "paper":  # every answer has the sentences of the reference, in some order
         whole = ["Apple", "Sales rose.", "This concludes today's call."]
