@@ -437,6 +437,7 @@ def run_notebooks(arguments: Sequence[str]) -> int:
     runner = Path("notebooks", "run.py")
     if not runner.is_file():
         raise InputError(f"no {runner} in {Path.cwd()}; run this in a clone of the project")
+    sys.path.insert(0, str(runner.parent.resolve()))  # where it finds the file beside it
     return int(runpy.run_path(str(runner))["main"](arguments))
 
 

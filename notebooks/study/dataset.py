@@ -56,12 +56,25 @@ def call_triplets(
         raise InputError(
             f"COMPANIES: no {unknown[0]!r} in {data / 'companies.csv'}; there are {tickers}"
         )
+    chosen = [row for row in rows if not companies or row["ticker"] in companies]
+    if transcripts:
+        _check_calls(transcripts, chosen)
     questions = _questions(data, prompts)
     triplets = []
-    for row in rows:
-        if not companies or row["ticker"] in companies:
-            triplets += _triplets_of_call(data, row, questions, transcripts)
+    for row in chosen:
+        triplets += _triplets_of_call(data, row, questions, transcripts)
     return triplets
+
+
+def _check_calls(folder: Path, companies: Sequence[Mapping[str, str]]) -> None:
+    """InputError that names all calls of these companies whose texts are not in the folder."""
+    names = [f"{company['transcript']}.txt" for company in companies]
+    missing = [name for name in names if not (folder / name).is_file()]
+    if missing:
+        raise InputError(
+            f"{folder} lacks {len(missing)} of {len(names)} calls: {', '.join(missing)}; "
+            "data/README.md says where they come from (The transcripts)"
+        )
 
 
 def _questions(data: Path, prompts: Prompts | None) -> list[dict[str, str]]:

@@ -16,7 +16,7 @@ from ems.analysis.stats import MIN_CLUSTERS
 from ems.io import write_file
 from ems.terminal import visible
 
-from . import write_csv
+from . import run_notes, write_csv
 
 CSV_COLUMNS = [
     "metric",
@@ -72,7 +72,7 @@ def save_table1(
         table = beside_paper(table, summary, paper)
     shown = summary[summary["part"].isin(TABLE1_PARTS)]
     settings = shown["signature"] + "|pool:macro|interval:t over " + shown["cluster"]
-    notes = list(NOTES)
+    notes = [*NOTES, *run_notes(Path(folder), shown)]
     for metric, reason in (absent or {}).items():
         notes.append(f"Absent: {metric} ({reason})")
     for text, rows in shown.groupby(settings, sort=False):

@@ -176,3 +176,11 @@ def test_the_recorded_replies_give_the_committed_answers(mirror, tmp_path):
             made[row["triplet_id"], row["model"]] = row["answer"]
     committed = ems.load_answers(DATA / "answers.jsonl")
     assert made == {(a.triplet_id, a.model): a.answer for a in committed}
+
+
+def test_all_calls_that_are_missing_are_named_at_once_with_their_source(tmp_path):
+    with refused("lacks 2 of 2 calls: AAPL_FY2024Q4.txt, MSFT_FY2025Q1.txt", "data/README.md"):
+        dataset.call_triplets(ROOT / "data", ["AAPL", "MSFT"], tmp_path)
+    (tmp_path / "AAPL_FY2024Q4.txt").write_text("Apple")
+    with refused("lacks 1 of 2 calls: MSFT_FY2025Q1.txt;"):
+        dataset.call_triplets(ROOT / "data", ["AAPL", "MSFT"], tmp_path)
