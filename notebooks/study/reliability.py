@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
 
@@ -71,6 +71,39 @@ def _same_by_chance(points: pd.DataFrame) -> float:
         counts = of_answer["match"].value_counts() * of_answer["other"].value_counts()
         expected += counts.sum() / len(of_answer)
     return expected / len(points) if len(points) else math.nan
+
+
+def agreement_table(
+    first: Sequence[EMSResult], opinions: Mapping[str, Sequence[EMSResult]]
+) -> pd.DataFrame:
+    """`agreement_of_results` of the first judgements with each opinion: a row for each."""
+    rows = {name: agreement_of_results(first, results) for name, results in opinions.items()}
+    columns = agreement_of_results([], [])
+    return pd.DataFrame.from_dict(rows, orient="index", columns=list(columns))
+
+
+def repeat_findings(agreement: pd.DataFrame) -> list[str]:
+    """Sentences about judgements that were repeated: the share of the same choices.
+
+    `agreement` is an `agreement_table` with rows "again" and "one by one", of the same judge, and
+    other judges by name. Rows "again: ..." are of single systems and are left out.
+    """
+    sentences = []
+    for name, row in agreement.dropna(subset="same choice").iterrows():
+        share, points, answers = row["same choice"], row["points"], row["answers"]
+        of_points = f"{share:.3f} of its choices over {points:,.0f} points of {answers:.0f} answers"
+        if name == "again":
+            sentences.append(
+                f"The judge repeats {of_points}, and {row['same partner']:.3f} of those that name "
+                "an answer point."
+            )
+        elif name == "one by one":
+            sentences.append(f"Asked one question a point, the judge keeps {of_points}.")
+        elif not str(name).startswith("again: "):
+            sentences.append(
+                f"{name} agrees with the judge in {share:.3f} of {points:,.0f} points."
+            )
+    return sentences
 
 
 def judge_variance(first: Sequence[EMSResult], again: Sequence[EMSResult]) -> pd.DataFrame:
