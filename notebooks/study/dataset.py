@@ -146,36 +146,27 @@ def collect(
     """
     writing = writing or {}
     prompts = Prompts.named(writing.get("prompts", "kit"))
+    found = ems.load_answers(ROOT / answers) if answers and source != "findver" else []
     if source == "findver":
         wanted, found, _ = findver()
-        rows = [asdict(answer) for answer in found]
-    elif source in SOURCES:
-        wanted = _wanted(source, triplets, companies, writing, prompts)
-        rows = [asdict(answer) for answer in ems.load_answers(ROOT / answers)] if answers else []
+    elif source == "files":
+        wanted = ems.load_triplets(ROOT / triplets)
+    elif source == "q3-2024":
+        transcripts = ROOT / writing["transcripts"] if writing.get("transcripts") else None
+        wanted = call_triplets(ROOT / "data", companies, transcripts, prompts)
     else:
         hint = did_you_mean(source, SOURCES)
         raise InputError(f"SOURCE: no {source!r}{hint}; there are {', '.join(SOURCES)}")
     wanted, written, judges = write(writing, wanted[: limit or None], prompts, run, ROOT)
-    rows = _kept([*rows, *written], wanted, models)
-    filled = [{name: value for name, value in asdict(t).items() if value} for t in wanted]
+    rows = _kept([*map(asdict, found), *written], wanted, models)
+    filled = []
+    for triplet in wanted:
+        fields = asdict(triplet)
+        filled.append({name: value for name, value in fields.items() if value})
     write_jsonl(run / "triplets.jsonl", filled)
     write_jsonl(run / "answers.jsonl", rows)
     save_usage(run / "usage_dataset.json", *judges)
     return wanted, ems.load_answers(run / "answers.jsonl")
-
-
-def _wanted(
-    source: str,
-    triplets: str,
-    companies: Sequence[str],
-    writing: Mapping[str, Any],
-    prompts: Prompts,
-) -> list[Triplet]:
-    """The triplets of a file, or of the kit's calls."""
-    if source == "files":
-        return ems.load_triplets(ROOT / triplets)
-    transcripts = ROOT / writing["transcripts"] if writing.get("transcripts") else None
-    return call_triplets(ROOT / "data", companies, transcripts, prompts)
 
 
 def _kept(
@@ -187,8 +178,7 @@ def _kept(
     present = list(dict.fromkeys(row["model"] for row in rows))
     for model in models:
         if model not in present:
-            hint = did_you_mean(model, present)
-            raise InputError(f"MODELS: no answers of {model!r}{hint}; there are {present}")
+            raise InputError(f"MODELS: no answers of {model!r}; there are {present}")
     return [row for row in rows if row["model"] in (models or present)]
 
 

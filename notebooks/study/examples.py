@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
+from textwrap import shorten
 from typing import Any
 
 import pandas as pd
-from IPython.display import HTML, Markdown, display
+from IPython.display import Markdown, display
 
 from ems.results import EMSResult
 from ems.terminal import did_you_mean, visible
@@ -16,7 +16,7 @@ from ems.types import Answer, InputError, Triplet
 from .names import short_names
 
 _MAX_ANSWERS = 4  # side by side
-_MAX_WORDS = 90  # of a text, side by side
+_MAX_LETTERS = 600  # of a text, side by side
 
 
 def example_result(
@@ -28,20 +28,19 @@ def example_result(
     with the model's median F1. A model may be given by its short name. InputError for an unknown
     triplet or model, and where the model has no answer to the triplet.
     """
-    valued = [r for r in results if r.f1 == r.f1] or list(results)
+    valued = [r for r in results if r.f1 == r.f1] or results
     model = _model_named(results, model) if model else _best_model(valued)
-    if triplet_id:
-        of_triplet = [r for r in results if r.triplet_id == triplet_id and r.model == model]
-        if of_triplet:
-            return of_triplet[0]
-        ids = dict.fromkeys(r.triplet_id for r in results if r.model == model)
-        hint = did_you_mean(triplet_id, ids)
+    if not triplet_id:
+        of_model = [r for r in valued if r.model == model]
+        of_model.sort(key=lambda r: (r.f1, r.triplet_id))
+        return of_model[len(of_model) // 2]
+    by_id = {r.triplet_id: r for r in results if r.model == model}
+    if triplet_id not in by_id:
+        hint = did_you_mean(triplet_id, by_id)
         raise InputError(
-            f"EXAMPLE: {model} has no answer to {triplet_id!r}{hint}; there are {', '.join(ids)}"
+            f"EXAMPLE: {model} has no answer to {triplet_id!r}{hint}; there are {', '.join(by_id)}"
         )
-    of_model = [r for r in valued if r.model == model] or [r for r in results if r.model == model]
-    of_model.sort(key=lambda r: (r.f1, r.triplet_id))
-    return of_model[len(of_model) // 2]
+    return by_id[triplet_id]
 
 
 def _best_model(results: Sequence[EMSResult]) -> str:
@@ -80,32 +79,19 @@ def browse(results: Sequence[EMSResult]) -> Any:
     return interactive(show, triplet=Dropdown(options=ids), model=Dropdown(options=models))
 
 
-def side_by_side(triplet: Triplet, answers: Sequence[Answer], names: Mapping[str, str]) -> HTML:
-    """A question, with the beginnings of its reference and of up to four answers side by side.
+def side_by_side(triplet: Triplet, answers: Sequence[Answer], names: Mapping[str, str]) -> Any:
+    """A table of texts: the beginnings of the reference and of up to four answers, side by side.
 
     `names` has the models from the left, with short names; a model without an answer is left out.
     """
     answer_of = {a.model: a.answer for a in answers if a.triplet_id == triplet.id}
-    texts = {"reference": triplet.reference}
+    texts = {"reference": triplet.reference_text}
     for model in [model for model in names if model in answer_of][:_MAX_ANSWERS]:
         texts[names[model]] = answer_of[model]
-    head = "".join(
-        f"<th>{_safe(name)}: {len(text.split())} words</th>" for name, text in texts.items()
-    )
-    body = "".join(f"<td>{_beginning(text)}</td>" for text in texts.values())
-    style = "text-align:left;vertical-align:top;white-space:normal"
-    return HTML(
-        f"<p><b>{_safe(triplet.id)}</b> {_safe(triplet.question)}</p>"
-        f'<table><tr style="{style}">{head}</tr><tr style="{style}">{body}</tr></table>'
-    )
-
-
-def _beginning(text: str) -> str:
-    words = text.split()
-    rest = len(words) - _MAX_WORDS
-    beginning = _safe(" ".join(words[:_MAX_WORDS]))
-    return f"{beginning} <i>… {rest} more words</i>" if rest > 0 else beginning
-
-
-def _safe(text: str) -> str:
-    return html.escape(visible(text))
+    cells = {}
+    for name, text in texts.items():
+        head = f"{name}: {len(text.split())} words"
+        cells[head] = shorten(visible(text), _MAX_LETTERS, placeholder=" …")
+    style = pd.DataFrame([cells]).style.hide(axis="index")
+    style = style.format(escape="html").format_index(escape="html", axis="columns")
+    return style.set_properties(**{"text-align": "left", "vertical-align": "top"})

@@ -106,9 +106,10 @@ def contradiction_findings(
     pairs = ems.paired_table(rows, cluster=cluster)
     if not _are_clear(pairs, _against_the_last(means.index)):
         return []
+    most, next_most = 100 * means.iloc[-1], 100 * means.iloc[-2]
     return [
-        f"Answers of {names[means.index[-1]]} contradict {means.iloc[-1]:.1%} of the reference's "
-        f"points, clearly more than those of every other system ({means.iloc[-2]:.1%} at most)."
+        f"Answers of {names[means.index[-1]]} contradict {most:.1f} % of the reference's points, "
+        f"clearly more than those of every other system ({next_most:.1f} % at most)."
     ]
 
 

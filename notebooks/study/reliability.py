@@ -79,7 +79,7 @@ def agreement_table(
     """`agreement_of_results` of the first judgements with each opinion: a row for each."""
     rows = {name: agreement_of_results(first, results) for name, results in opinions.items()}
     columns = agreement_of_results([], [])
-    return pd.DataFrame.from_dict(rows, orient="index", columns=list(columns))
+    return pd.DataFrame.from_dict(rows, orient="index", columns=list(columns), dtype=float)
 
 
 def repeat_findings(agreement: pd.DataFrame) -> list[str]:
@@ -88,20 +88,17 @@ def repeat_findings(agreement: pd.DataFrame) -> list[str]:
     `agreement` is an `agreement_table` with rows "again" and "one by one", of the same judge, and
     other judges by name. Rows "again: ..." are of single systems and are left out.
     """
+    asked = {
+        "again": "Asked again, the judge",
+        "one by one": "Asked one question a point, the judge",
+    }
     sentences = []
     for name, row in agreement.dropna(subset="same choice").iterrows():
-        share, points, answers = row["same choice"], row["points"], row["answers"]
-        of_points = f"{share:.3f} of its choices over {points:,.0f} points of {answers:.0f} answers"
-        if name == "again":
+        if not str(name).startswith("again: "):
             sentences.append(
-                f"The judge repeats {of_points}, and {row['same partner']:.3f} of those that name "
-                "an answer point."
-            )
-        elif name == "one by one":
-            sentences.append(f"Asked one question a point, the judge keeps {of_points}.")
-        elif not str(name).startswith("again: "):
-            sentences.append(
-                f"{name} agrees with the judge in {share:.3f} of {points:,.0f} points."
+                f"{asked.get(name, name)} makes the same choice for {row['same choice']:.3f} of "
+                f"{row['points']:,.0f} points, and for {row['same partner']:.3f} of those that "
+                "either judgement matches."
             )
     return sentences
 

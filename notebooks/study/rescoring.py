@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import nan
 from pathlib import Path
@@ -24,7 +24,7 @@ from ems.score import bleu, rouge_l, stemmed_words
 from ems.terminal import notify
 from ems.types import Answer, Triplet
 
-from . import ROOT, by_hash, read_frames, values_frame, write_csv
+from . import ROOT, by_hash, read_frames, write_csv
 from .agreement import (
     COVERAGE_JUDGED,
     EMS_JUDGED,
@@ -121,44 +121,6 @@ def rouge_kinds(
         "ROUGE-2": [score["rouge2"] for score in scores],
         "ROUGE-L": rouge_l(references, answers),
     }
-
-
-def rouge_frames(
-    answers: Sequence[Answer],
-    kinds: Mapping[str, Sequence[tuple[float, float, float]]],
-    triplets: Sequence[Triplet],
-) -> list[pd.DataFrame]:
-    """Frames of values of `rouge_kinds`, one for each part: of ROUGE-L, under Table 1's "ROUGE"."""
-    signature = {"score": "rouge:rougeL,stemmed"}
-    frames = []
-    for place, part in enumerate(THREE_PARTS):
-        values = [scores[place] for scores in kinds["ROUGE-L"]]
-        frames.append(values_frame(answers, values, "ROUGE", part, signature, triplets))
-    return frames
-
-
-def other_rouge_frames(
-    answers: Sequence[Answer],
-    kinds: Mapping[str, Sequence[tuple[float, float, float]]],
-    triplets: Sequence[Triplet],
-) -> list[pd.DataFrame]:
-    """Frames of the F1 of the kinds that Table 1 does not have, ROUGE-1 and ROUGE-2."""
-    frames = []
-    for kind in ("ROUGE-1", "ROUGE-2"):
-        signature = {"score": f"rouge:{kind},stemmed"}
-        values = [f1 for _, _, f1 in kinds[kind]]
-        frames.append(values_frame(answers, values, kind, "F1", signature, triplets))
-    return frames
-
-
-def cut_findings(encoder: Encoder | None, n_texts: int) -> list[str]:
-    """A sentence where an encoder has cut texts of which BERTScore then saw only the beginning."""
-    if encoder is None or not encoder.truncated:
-        return []
-    return [
-        f"BERTScore does not see all: its encoder reads 512 tokens, and {encoder.truncated} of "
-        f"{n_texts} texts are longer."
-    ]
 
 
 def score_points(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> pd.DataFrame:
