@@ -16,7 +16,7 @@ def frame(metric, level_of, part="F1", signature="judge:j", units=10, unscored=0
     rows = []
     for model, level in level_of.items():
         for g in GROUPS:
-            value = level + g / 1000
+            value = level + (g - 3.5) / 1000
             names = (metric, part, model, f"g{g}-Q1", f"g{g}")
             rows.append((*names, value, value, 1.0, units, unscored, signature))
     return of_rows(rows)
@@ -39,21 +39,19 @@ ORDERED = {"s": 0.1, "m": 0.2, "l": 0.5}
 def test_metrics_with_the_same_clear_order_share_a_sentence():
     values = pd.concat([frame("EMS(LLM)", ORDERED), frame("BLEU", ORDERED, part="Score")])
     assert means.order_findings(values, NAMES) == [
-        "BLEU (0.104 to 0.504) and EMS(LLM) (0.104 to 0.504) put 3 systems in one clear order, from "
-        "the lowest mean to the highest: Small, Medium, Large."
+        "These steps between systems are clear by BLEU (0.100 to 0.500) and EMS(LLM) (0.100 to 0.500): "
+        "Large > Medium > Small."
     ]
-    reversed_names = {"l": "Large", "m": "Medium"}
-    (sentence,) = means.order_findings(frame("BLEU", ORDERED), reversed_names)
-    assert sentence.endswith("puts 2 systems in one clear order, from the lowest mean to the "
-                             "highest: Medium, Large.")  # fmt: skip
+    two = {"l": "Large", "m": "Medium"}
+    (sentence,) = means.order_findings(frame("BLEU", ORDERED), two)
+    assert sentence.endswith("by BLEU (0.200 to 0.500): Large > Medium.")
 
 
-def test_a_clear_leader_is_named_where_the_order_of_the_others_is_not_clear():
+def test_below_the_last_clear_step_systems_are_not_ordered():
     tied = crossed("BLEU")
-    is_large = tied["model"] == "l"
-    tied.loc[is_large, "value"] = 0.9
+    tied.loc[tied["model"] == "l", "value"] = 0.9
     assert means.order_findings(tied, NAMES) == [
-        "Large has clearly the highest mean by BLEU (0.088 to 0.900)."
+        "These steps between systems are clear by BLEU (0.088 to 0.900): Large > the others."
     ]
 
 
@@ -69,8 +67,8 @@ def test_the_system_that_contradicts_most_is_named_where_it_is_clear():
     shares = {"s": 0.01, "m": 0.05, "l": 0.0}
     values = frame("Coverage(LLM)", shares, part="Contradicted")
     assert means.contradiction_findings(values, NAMES) == [
-        "Answers of Medium contradict 5.4 % of the reference's points, clearly more than those of "
-        "every other system (1.4 % at most)."
+        "Answers of Medium contradict 5.0 % of the reference's points, clearly more than those of "
+        "Small, which come next with 1.0 %."
     ]
     assert means.contradiction_findings(frame("Coverage(LLM)", shares), NAMES) == []
     unclear = crossed("Coverage(LLM)").assign(part="Contradicted")
@@ -104,7 +102,7 @@ def test_the_spread_of_systems_is_told_of_both_tables():
     assert means.paper_findings(ems.summarise(pd.concat([values, other])), PAPER) == [
         "In the paper the means differ most by EMS(LLM) (0.20 to 0.40) and least by BLEU "
         "(0.02 to 0.04).",
-        "Here they differ most by BLEU (0.104 to 0.904) and least by EMS(LLM) (0.104 to 0.503).",
+        "Here they differ most by BLEU (0.100 to 0.900) and least by EMS(LLM) (0.100 to 0.500).",
     ]
 
 
