@@ -92,6 +92,6 @@ def side_by_side(triplet: Triplet, answers: Sequence[Answer], names: Mapping[str
     for name, text in texts.items():
         head = f"{name}: {len(text.split())} words"
         cells[head] = shorten(visible(text), _MAX_LETTERS, placeholder=" …")
-    style = pd.DataFrame([cells]).style.hide(axis="index")
+    style = pd.DataFrame([cells]).style.hide(axis="index").set_uuid("texts")
     style = style.format(escape="html").format_index(escape="html", axis="columns")
     return style.set_properties(**{"text-align": "left", "vertical-align": "top"})
