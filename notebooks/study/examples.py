@@ -19,15 +19,16 @@ _MAX_ANSWERS = 4  # side by side
 _MAX_LETTERS = 600  # of a text, side by side
 
 
-def example_result(
-    results: Sequence[EMSResult], triplet_id: str = "", model: str = ""
-) -> EMSResult:
-    """A result to look at: the answer of `model` to `triplet_id`.
+def example_result(results: Sequence[EMSResult], chosen: Sequence[str] = ()) -> EMSResult:
+    """A result to look at; `chosen` has the id of its triplet and its model, or one, or none.
 
-    Without a model it is one of the model with the best mean F1, and without a triplet the result
-    with the model's median F1. A model may be given by its short name. InputError for an unknown
+    A model may be given by its short name. Without one it is the model with the best mean F1, and
+    without a triplet, or with "", the result has the model's median F1. InputError for an unknown
     triplet or model, and where the model has no answer to the triplet.
     """
+    if len(chosen) > 2:
+        raise InputError(f"EXAMPLE must be [triplet, model], got {len(chosen)} items")
+    triplet_id, model = [*chosen, "", ""][:2]
     valued = [r for r in results if r.f1 == r.f1] or results
     model = _model_named(results, model) if model else _best_model(valued)
     if not triplet_id:
@@ -55,7 +56,7 @@ def _model_named(results: Sequence[EMSResult], name: str) -> str:
         if name in (model, short[model]):
             return model
     hint = did_you_mean(name, [*short, *short.values()])
-    raise InputError(f"EXAMPLE_MODEL: no answers of {name!r}{hint}; there are {', '.join(short)}")
+    raise InputError(f"EXAMPLE: no answers of {name!r}{hint}; there are {', '.join(short)}")
 
 
 def browse(results: Sequence[EMSResult]) -> Any:
@@ -66,8 +67,8 @@ def browse(results: Sequence[EMSResult]) -> Any:
         from ipywidgets import Dropdown, interactive
     except ImportError:
         return Markdown(
-            "Another answer is drawn with EXAMPLE, one of the triplets "
-            f"{', '.join(ids)}, and EXAMPLE_MODEL, one of the models {'; '.join(short.values())}. "
+            "Another answer is drawn with EXAMPLE = [triplet, model]. The triplets are "
+            f"{', '.join(ids)}, and the models are {'; '.join(short.values())}. "
             "With the package ipywidgets a selector stands here."
         )
     shown = {(r.triplet_id, r.model): r for r in results}

@@ -27,7 +27,7 @@ RESULTS = [
 
 
 def drawn(*names):
-    example = example_result(RESULTS, *names)
+    example = example_result(RESULTS, names)
     return example.triplet_id, example.model
 
 
@@ -44,17 +44,17 @@ def test_an_unknown_answer_is_refused_with_those_that_there_are():
         drawn("t11")
     with refused(f"{BOOK} has no answer to 't3'", "; there are t1, t2"):
         drawn("t3", BOOK)
-    with refused(
-        "EXAMPLE_MODEL: no answers of 'goood'; did you mean 'good'?; there are good, Qwen"
-    ):
+    with refused("EXAMPLE: no answers of 'goood'; did you mean 'good'?; there are good, Qwen"):
         drawn("t1", "goood")
+    with refused("EXAMPLE must be [triplet, model], got 3 items"):
+        drawn("t1", "good", "t2")
 
 
 def test_without_widgets_the_choices_are_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "ipywidgets", None)  # its import fails
     text = browse(RESULTS).data
-    assert "one of the triplets t1, t2, t3," in text
-    assert "one of the models good; Qwen2.5 1.5B (no call)." in text
+    assert "triplets are t1, t2, t3," in text
+    assert "models are good; Qwen2.5 1.5B (no call)." in text
 
 
 def test_a_selector_shows_any_answer(monkeypatch):
