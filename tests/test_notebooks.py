@@ -45,6 +45,11 @@ def test_the_smoke_run_gives_everything_promised(smoke):
         "manifest.json",
         "figures/pairs.png",
         "figures/alignment.png",
+        "figures/alignment.pdf",
+        "figures/table1.pdf",
+        "report.html",
+        "table1_signatures.csv",
+        "findings/03_ems.md",
     ]
     assert [name for name in promised if not (smoke / name).exists()] == []
     header, *rows = (smoke / "table1.csv").read_text(encoding="utf-8").splitlines()

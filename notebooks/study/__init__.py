@@ -319,33 +319,20 @@ def rescored(results: Sequence[EMSResult], scorer: Scorer, pipeline: EMS) -> lis
     return EMS(pipeline.extractor, pipeline.matcher, scorer).scored(results)
 
 
-def example_result(results: Sequence[EMSResult], triplet_id: str = "") -> EMSResult:
-    """A result to look at, of the model with the best mean F1: its answer to `triplet_id`.
+def save_usage(path: Path, *judges: LLMJudge | None) -> pd.DataFrame | None:
+    """Write what judges were asked and cost, by model and task, as JSON.
 
-    Where it has none, the result with the model's median F1.
-    """
-    valued = [r for r in results if r.f1 == r.f1] or results
-    rows = pd.DataFrame([{"model": r.model, "f1": r.f1} for r in valued])
-    best_model = rows.groupby("model")["f1"].mean().fillna(0.0).idxmax()
-    best = [r for r in valued if r.model == best_model]
-    for result in best:
-        if result.triplet_id == triplet_id:
-            return result
-    best.sort(key=lambda r: (r.f1, r.triplet_id))
-    return best[len(best) // 2]
-
-
-def save_usage(path: Path, *judges: LLMJudge | None) -> pd.DataFrame:
-    """Write what judges were asked and cost, by model and task, as JSON; returns it as a table.
-
-    Judges of one name are one row for each task.
+    Returns it as a table, where judges of one name are one row for each task, or None where every
+    reply was recorded: no call and no failure.
     """
     usages = together((judge.name, judge.usage()) for judge in judges if judge is not None)
     content = {}
     for name, tasks in usages.items():
         content[name] = {task: vars(usage) for task, usage in tasks.items()}
     write_file(path, [json.dumps(content, indent=1, ensure_ascii=False) + "\n"])
-    return usage_table(usages)
+    table = usage_table(usages)
+    asked = table["calls"] + table["failures"]
+    return table if asked.any() else None
 
 
 # --- drawing by hash ---
