@@ -29,7 +29,7 @@ from ems.judge.client import LLMJudge, MissingReplies
 from ems.judge.cost import together, usage_table
 from ems.pipeline import EMS, Evaluator
 from ems.results import CoverageResult, EMSResult
-from ems.terminal import did_you_mean, first_few
+from ems.terminal import did_you_mean
 from ems.types import Answer, InputError, Signature, Triplet, rendered
 
 ROOT = Path(__file__).resolve().parents[2]  # the project's folder, wherever a notebook starts
@@ -95,19 +95,14 @@ def read_values(run: Path) -> pd.DataFrame:
 def without(values: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """A frame of values without the models and groups (companies) of these names.
 
-    InputError for a name that is neither, and where nothing would be left.
+    InputError for a name that is neither.
     """
     present = {*values["model"], *values["group"]}
     for name in names:
         if name not in present:
-            raise InputError(
-                f"no model or group {name!r}{did_you_mean(name, present)}; there are "
-                f"{first_few(sorted(present), 20)}"
-            )
-    left = values[~values["model"].isin(names) & ~values["group"].isin(names)]
-    if left.empty:
-        raise InputError(f"nothing is left without {first_few(list(names))}; leave out fewer")
-    return left
+            hint = did_you_mean(name, present)
+            raise InputError(f"no model or group {name!r}{hint}; there are {sorted(present)}")
+    return values[~values[["model", "group"]].isin(names).any(axis=1)]
 
 
 def _committed_values(run: Path) -> pd.DataFrame:
@@ -271,7 +266,7 @@ def link_to(page: Path, text: str) -> Markdown:
         place == ROOT / "notebooks"
     ):  # a run executes here, and its copy lies in the run's notebooks/
         place = page.parent / "notebooks"
-    return Markdown(f"[{text}]({Path(os.path.relpath(page, place)).as_posix()})")
+    return Markdown(f"[{text}]({os.path.relpath(page, place)})")
 
 
 # --- results ---

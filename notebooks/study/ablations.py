@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import nan
 
 import pandas as pd
 
@@ -10,7 +11,6 @@ from ems.analysis.compare import sides_compared
 from ems.analysis.findings import series
 from ems.analysis.frames import FIGURES_METRIC
 from ems.analysis.stats import with_verdicts
-from ems.terminal import first_few
 from ems.types import InputError
 
 from .means import main_rows
@@ -30,18 +30,15 @@ def change_table(
     before, after = _of_one_part(before), _of_one_part(after)
     models = set(names).intersection(before["model"], after["model"])
     if not models:
-        of_before, of_after = list(before["model"].unique()), list(after["model"].unique())
         raise InputError(
-            f"no model is in both: {first_few(of_before)} before, {first_few(of_after)} after; "
-            "notebook 12 evaluates models without a before"
+            "no model has values before and after the change; notebook 12 evaluates other models"
         )
     table = with_verdicts(sides_compared(after, before, cluster)).set_index("model")
     table["before"] = before.groupby("model")["value"].mean()
     table["after"] = after.groupby("model")["value"].mean()
-    same = (table["only_a"] == 0) & (table["only_b"] == 0)
+    same = table["only_a"] + table["only_b"] == 0
     table["difference"] = table["difference"].where(same, table["after"] - table["before"])
-    table[["ci_low", "ci_high"]] = table[["ci_low", "ci_high"]].where(same)
-    table["clear"] &= same
+    table.loc[~same, ["ci_low", "ci_high", "clear"]] = nan, nan, False
     table = table.reindex([model for model in names if model in models]).rename(index=names)
     return table[["before", "after", "difference", "ci_low", "ci_high", "clear"]]
 
@@ -56,29 +53,16 @@ def _of_one_part(frame: pd.DataFrame) -> pd.DataFrame:
 def change_findings(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     """Sentences about tables of `change_table`, by the name of the change.
 
-    For each change they say which means rise or fall clearly, and how far. The last sentence is
-    about the order of the means.
+    They say for each change which means move clearly, and how far, and at last in how many changes
+    the order of the means stays the same.
     """
     sentences = []
-    reordered = []
+    kept = 0
     for change, table in tables.items():
-        for verb, sign in (("falls", -1), ("rises", 1)):
-            moved = table[table["clear"] & (table["difference"] * sign > 0)]
-            if len(moved):
-                sizes = moved["difference"].abs()
-                steps = dict.fromkeys([f"{sizes.min():.3f}", f"{sizes.max():.3f}"])
-                systems = series(list(moved.index))
-                sentences.append(
-                    f"{change}: the mean {verb} clearly for {systems}, by {' to '.join(steps)}."
-                )
-        if _order(table["before"]) != _order(table["after"]):
-            reordered.append(change)
-    if reordered:
-        sentences.append(f"The order of the systems' means changes with: {'; '.join(reordered)}.")
-    elif tables:
-        sentences.append(f"The means keep their order in all {len(tables)} changes.")
-    return sentences
-
-
-def _order(means: pd.Series) -> list[str]:
-    return list(means.sort_values(kind="stable").index)
+        clear = table["difference"][table["clear"]]
+        moved = [f"{name} ({difference:+.3f})" for name, difference in clear.items()]
+        if moved:
+            sentences.append(f"{change}: the mean changes clearly for {series(moved)}.")
+        kept += table["before"].rank().equals(table["after"].rank())
+    order = f"The order of the systems' means stays the same in {kept} of {len(tables)} changes."
+    return [*sentences, order]
