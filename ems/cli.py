@@ -256,13 +256,30 @@ COMPARE_OPTIONS: _Options = {
         "ones, in any part; needs a judge, or --metric Figures",
     },
 }
+LABEL_OPTIONS: _Options = {
+    "results": {
+        "metavar": "RESULTS",
+        "help": "the results that ems evaluate wrote; of several metrics the first one is labelled",
+    },
+    "-o --output": {"required": True, "metavar": "FILE.html", "help": "the file to write"},
+    "--number": {
+        "type": int,
+        "default": 60,
+        "metavar": "N",
+        "help": "how many points or pairs to label; default 60, which take about an hour",
+    },
+    "--pairs": {"action": "store_true", "help": "label which of two answers is better"},
+}
 AGREE_OPTIONS: _Options = {
     "results": {
         "nargs": "+",
         "metavar": "RESULTS",
         "help": "results of ems evaluate; the metrics of several files are compared",
     },
-    "labels": {"metavar": "LABELS", "help": "the CSV file of labels"},
+    "labels": {
+        "metavar": "LABELS",
+        "help": "the CSV file of labels; several people's files of ems label can be named",
+    },
 }
 REPLIES_OPTIONS: _Options = {
     "action": {
@@ -312,6 +329,7 @@ COMMANDS = {
     "compare": Command(
         commands.compare_files, "before.jsonl after.jsonl", COMPARE_OPTIONS | _CLUSTER | _FORMAT
     ),
+    "label": Command(commands.write_sheet, "results.jsonl -o sheet.html", LABEL_OPTIONS),
     "agree": Command(commands.show_agreement, "results.jsonl labels.csv", AGREE_OPTIONS),
     "replies": Command(
         commands.move_replies, "export --pending batch.jsonl", REPLIES_OPTIONS | _STORE

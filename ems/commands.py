@@ -388,14 +388,35 @@ def compare_files(args: Namespace) -> int:
     return _gate_status(failed or ())
 
 
+def write_sheet(args: Namespace) -> int:
+    """Draw points, or pairs of answers, and write one HTML page on which a person labels them.
+
+    The page is offline and shows neither models nor scores. It saves a file for ems agree.
+    """
+    from .analysis.sheet import save_sheet
+    from .data import load_results
+
+    _check_output(args.output, args.results)
+    metric, results = next(iter(load_results(args.results).items()))
+    number = save_sheet(results, args.output, args.number, pairs=args.pairs)
+    print(f"{args.output}: {number} {'pairs' if args.pairs else 'points'} of {metric} to label")
+    return 0
+
+
 def show_agreement(args: Namespace) -> int:
     """Show how well metrics agree with your labels.
 
-    LABELS is a file of triplet_id, model and label (0 or 1, or a grade).
+    LABELS is what a page of ems label saved: then the output says how often people confirm each
+    word of the metrics, and corrects recall by the labels. Or it is a file of triplet_id, model and
+    label (0 or 1, or a grade).
     """
-    from .analysis.labels import agreement_text
+    from .analysis.labels import agreement_text, is_sheet, sheets_text
 
-    print(agreement_text(args.results, args.labels))
+    sheets = [path for path in [*args.results, args.labels] if is_sheet(path)]
+    if sheets:
+        print(sheets_text([path for path in args.results if path not in sheets], sheets))
+    else:
+        print(agreement_text(args.results, args.labels))
     return 0
 
 

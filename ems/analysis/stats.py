@@ -95,27 +95,32 @@ def _summary(cell: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def mean_over(values: Iterable[float], cluster: Iterable[object]) -> Estimate:
-    """Mean of the values that are not nan, with its t interval over clusters.
+def mean_over(
+    values: Iterable[float], cluster: Iterable[object], weights: np.ndarray | float = 1.0
+) -> Estimate:
+    """Weighted mean of the values that are not nan, with its t interval over clusters.
 
     Without values, or with fewer than `MIN_CLUSTERS` clusters, what is undefined is nan.
     """
-    by_cluster = pd.Series(list(values), index=list(map(str, cluster)), dtype=float)
+    weighted = np.array(list(values), dtype=float) * weights
+    by_cluster = pd.DataFrame(
+        {"sum": weighted, "weight": weights}, index=list(map(str, cluster)), dtype=float
+    )
     scored = by_cluster.dropna()
-    sums, counts = scored.groupby(level=0).agg(["sum", "count"]).to_numpy().T
+    sums, totals = scored.groupby(level=0).sum().to_numpy().T
     value = low = high = math.nan
     if len(sums):
-        value = float(sums.sum() / counts.sum())
+        value = float(sums.sum() / totals.sum())
     if len(sums) >= MIN_CLUSTERS:
-        half_width = float(stdtrit(len(sums) - 1, 0.975)) * _jackknife_error(sums, counts)
+        half_width = float(stdtrit(len(sums) - 1, 0.975)) * _jackknife_error(sums, totals)
         low, high = value - half_width, value + half_width
     return Estimate(value, low, high, len(scored), len(sums), len(by_cluster) - len(scored))
 
 
-def _jackknife_error(sums: np.ndarray, counts: np.ndarray) -> float:
-    """Standard error of a mean, from the sum and the number of values in each cluster."""
+def _jackknife_error(sums: np.ndarray, totals: np.ndarray) -> float:
+    """Standard error of a mean, from the sum and the total weight of each cluster's values."""
     n_clusters = len(sums)
-    without_one = (sums.sum() - sums) / (counts.sum() - counts)  # the mean without each cluster
+    without_one = (sums.sum() - sums) / (totals.sum() - totals)  # the mean without each cluster
     squares = (without_one - without_one.mean()) ** 2
     return math.sqrt((n_clusters - 1) / n_clusters * squares.sum())
 
