@@ -7,7 +7,8 @@
 # make test-adapters                 the tests against inspect_ai and mlflow, in an environment of their own
 # make lint types                    layout, style and complexity, the workflow file; types
 # make bench                         speed and memory, as a table
-# make lab                           open copies of the notebooks, runs/lab/notebooks/
+# make lab                           open copies of the notebooks, lab/; what they write is in runs/lab/
+# make clean                         remove the environments; runs/ and lab/ hold your work and stay
 # make lock                          requirements-lock.txt from pyproject.toml and constraints.txt; needs uv
 
 PYTHON ?= python3
@@ -86,11 +87,14 @@ $(ADAPTERS)/.ready: pyproject.toml requirements-adapters.txt
 bench: setup
 	$(BIN)/python -m bench
 
-# Copies, since JupyterLab saves outputs. What is there stays: a notebook that was changed is not lost.
+# Copies, since JupyterLab saves outputs. What is there stays: a notebook that was changed is not lost. The whole project can
+# be opened: the notebooks' code in notebooks/study, and the tables, figures and pages of runs/lab.
 lab: setup
-	mkdir -p runs/lab/notebooks
-	for file in notebooks/*.ipynb; do test -e runs/lab/$$file || cp $$file runs/lab/$$file; done
-	PYTHONPATH=$(CURDIR)/notebooks $(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) runs/lab/notebooks
+	mkdir -p lab
+	for file in notebooks/*.ipynb notebooks/own_metric.py; do \
+	    test -e lab/$${file#notebooks/} || cp $$file lab/; done
+	PYTHONPATH=$(CURDIR)/notebooks $(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) \
+	    --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/lab
 
 lint: setup
 	$(BIN)/ruff format --check .
@@ -102,4 +106,4 @@ types: setup
 	$(BIN)/mypy
 
 clean:
-	rm -rf runs $(VENV) $(ADAPTERS) *.egg-info
+	rm -rf $(VENV) $(ADAPTERS) *.egg-info

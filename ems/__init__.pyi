@@ -1,6 +1,7 @@
 """The public names. `__init__.py` reads this list, and editors and type checkers do."""
 
 from .analysis.frames import to_frame as to_frame
+from .analysis.report import save_report as save_report
 from .analysis.stats import paired_table as paired_table
 from .analysis.stats import summarise as summarise
 from .analysis.tables import table1 as table1
@@ -9,6 +10,8 @@ from .coverage import Coverage as Coverage
 from .data import load_answers as load_answers
 from .data import load_results as load_results
 from .data import load_triplets as load_triplets
+from .evaluation import evaluate as evaluate
+from .evaluation import save_results as save_results
 from .evaluators import build as build
 from .evaluators import score_answer as score_answer
 from .judge.client import LLMJudge as LLMJudge

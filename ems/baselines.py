@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from math import isnan, nan
 
 from .extract import ask_lists, list_request, room
-from .judge import AnyJudge, JudgeStage, Request
+from .judge import NUMBER_TOKENS, AnyJudge, JudgeStage, Request, labels_request
 from .local.figures import compare_figures
-from .match import NUMBER_TOKENS, labels_request
 from .metrics import f1
 from .pipeline import Evaluator
 from .prompts import Prompts, numbered, quoted, sanitized
@@ -23,7 +23,7 @@ from .results import Figures, Result, ScoreResult
 from .types import Answer, Points, Signature, Triplet, Triplets
 
 CLAIMS_PER_CALL = 30  # a lost reply loses no more labels than that
-Labels = tuple[str | None, ...]  # one of `match.LABELS` per claim; None = unscored
+Labels = tuple[str | None, ...]  # one of `judge.LABELS` per claim; None = unscored
 
 
 def score_result(
@@ -130,8 +130,8 @@ class RAGChecker(Evaluator[Claims]):
         for triplet, answer in pairs:
             response = claims[triplet.question, answer.answer]
             reference = claims[triplet.question, triplet.reference]
-            checks.append((response, triplet.reference))
-            checks.append((reference, answer.answer))
+            checks.append((response or (), sanitized(triplet.reference)))
+            checks.append((reference or (), sanitized(answer.answer)))
             result = Claims(
                 answer.triplet_id,
                 answer.model,
@@ -170,33 +170,31 @@ class RAGChecker(Evaluator[Claims]):
                 )
         return claims | ask_lists(self.stage, requests, "claims")
 
-    def _labels(self, checks: Iterable[tuple[Points | None, str]]) -> list[Labels]:
+    def _labels(self, checks: Sequence[tuple[Points, str]]) -> list[Labels]:
         """What the text of each check says of its claims, all in one round of asking.
 
         An empty text is Neutral about all claims, without a call.
         """
-        labels: list[list[str | None]] = []
         requests = []
-        places = []  # of each request, the check that it belongs to
-        for i, (claims, text) in enumerate(checks):
-            labels.append([])
-            clean = sanitized(text)
-            if not clean:
-                labels[i] += ["Neutral"] * len(claims or ())
-                continue
-            claims = claims or ()
-            for start in range(0, len(claims), CLAIMS_PER_CALL):
-                part = claims[start : start + CLAIMS_PER_CALL]
-                requests.append(self._check_request(part, clean))
-                places.append(i)
-        values = self.stage.ask(requests, "check claims")
-        for i, part_labels in zip(places, values, strict=True):
-            labels[i] += part_labels
-        return [tuple(check_labels) for check_labels in labels]
+        for claims, text in checks:
+            if text:
+                requests += self._check_requests(claims, text)
+        values = iter(self.stage.ask_and_read(requests, "check claims"))
+        labels: list[Labels] = []
+        for claims, text in checks:
+            if text:
+                labels.append(tuple(islice(values, len(claims))))
+            else:
+                labels.append(("Neutral",) * len(claims))
+        return labels
 
-    def _check_request(self, claims: Points, text: str) -> Request:
-        prompt = self.stage.prompts.fill("entail_all", text=text, claims=numbered(claims))
-        return labels_request("entail", prompt, len(claims))
+    def _check_requests(self, claims: Points, text: str) -> list[Request]:
+        requests = []
+        for start in range(0, len(claims), CLAIMS_PER_CALL):
+            part = claims[start : start + CLAIMS_PER_CALL]
+            prompt = self.stage.prompts.fill("entail_all", text=text, claims=numbered(part))
+            requests.append(labels_request("entail", prompt, len(part)))
+        return requests
 
 
 class JudgeAlone(Evaluator[ScoreResult]):
@@ -214,21 +212,24 @@ class JudgeAlone(Evaluator[ScoreResult]):
 
     def batch(self, triplets: Triplets, answers: Sequence[Answer]) -> list[ScoreResult]:
         """One value per answer."""
-        pairs = [(triplets[answer.triplet_id], answer) for answer in answers]
-        values = [0.0 if triplet.reference.strip() else nan for triplet, _ in pairs]
-        judged = [
-            i
-            for i, (triplet, answer) in enumerate(pairs)
-            if triplet.reference.strip() and answer.answer.strip()
-        ]
-        requests = [self._request(*pairs[i]) for i in judged]
-        for i, value in zip(judged, self.stage.ask(requests, "judge answers"), strict=True):
-            values[i] = value
+        requests = []
+        for answer in answers:
+            triplet = triplets[answer.triplet_id]
+            if triplet.reference.strip() and answer.answer.strip():
+                requests.append(self._request(triplet, answer))
+        values = iter(self.stage.ask_and_read(requests, "judge answers"))
         signature = self.signature
-        return [
-            score_result(triplet, answer, value, signature)
-            for (triplet, answer), value in zip(pairs, values, strict=True)
-        ]
+        results = []
+        for answer in answers:
+            triplet = triplets[answer.triplet_id]
+            if not triplet.reference.strip():
+                value = nan
+            elif not answer.answer.strip():
+                value = 0.0
+            else:
+                value = next(values)
+            results.append(score_result(triplet, answer, value, signature))
+        return results
 
     def _request(self, triplet: Triplet, answer: Answer) -> Request:
         prompt = self.stage.prompts.fill(

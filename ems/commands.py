@@ -43,8 +43,8 @@ SCORED_SHARE = 0.95
 
 def score_texts(args: Namespace) -> int:
     """Evaluate one answer against one reference, which are two text files."""
-    reference = read_text(args.reference)
-    answer = read_text(args.answer)
+    reference = read_text(args.reference, any_encoding=True)
+    answer = read_text(args.answer, any_encoding=True)
     evaluator = build(_judge(args), args.scorer, **_stages(args))
     result = evaluator.score(reference, answer, args.question)
     print(json.dumps(_line(result) | _warning(result)) if args.json else result)
@@ -62,7 +62,7 @@ def evaluate_files(args: Namespace) -> int:
     from .analysis.gate import check_thresholds, thresholds_of
 
     recordings = args.judge_settings.get("recorded", [])
-    _check_output(args.output, args.triplets, args.answers, args.store, *recordings)
+    check_output(args.output, args.triplets, args.answers, args.store, *recordings)
     _check_format(args)
     thresholds = thresholds_of(dict(args.fail_under), dict(args.fail_over))
     judge = _judge(args)
@@ -187,7 +187,7 @@ def _answers(
     A notice names those that are missing. A file is read first whole for its errors, without
     keeping a text, and again for each evaluator. A pipe is kept.
     """
-    from .data import check_join, records
+    from .data import notify_unanswered, records
 
     is_file = Path(args.answers).is_file()
     answers = []
@@ -195,11 +195,7 @@ def _answers(
         if is_file:
             answer = replace(answer, answer="")
         answers.append(answer)
-    for model, missing in check_join(triplets, answers).items():
-        notify(
-            f"ems: {model} left {len(missing)} of {len(triplets)} triplets unanswered, "
-            f"e.g. {missing[0]}"
-        )
+    notify_unanswered(triplets, answers)
 
     def given() -> Iterator[Answer]:
         return records(args.answers, Answer) if is_file else iter(answers)
@@ -337,16 +333,40 @@ def _status(answers: Sequence[ValueRow], reasons: Counter[str], failures: Counte
 # --- results ---
 
 
-def write_report(args: Namespace) -> int:
-    """Write results as one HTML page: a summary with intervals, and the points of each answer."""
-    from .analysis.report import save_report
-    from .data import worst_results
+def whole_files(args: Namespace) -> tuple[Iterable[Triplet], Iterable[Answer]]:
+    """The files that were evaluated, where a page shall have the whole texts; else nothing."""
+    from .data import records
 
-    _check_output(args.output, args.results)
-    results, rows = worst_results(args.results)
+    if bool(args.triplets) != bool(args.answers):
+        raise InputError("whole texts need both --triplets and --answers; give the other one too")
+    if not args.answers:
+        return (), ()
+    return records(args.triplets, Triplet), records(args.answers, Answer)
+
+
+def write_report(args: Namespace) -> int:
+    """Write results as one HTML page: what was found, and the points of each answer.
+
+    Of several files each metric has a table of its own. The page holds the texts.
+    """
+    from .analysis.report import save_report
+    from .data import read_results
+
+    triplets, answers = whole_files(args)
+    check_output(args.output, *args.results, args.triplets, args.answers)
+    results, rows = read_results(args.results)
     frame = of_rows(rows)
     frame["group"] = frame[args.cluster]
-    print(save_report(results, args.output, frame))
+    page = save_report(
+        results,
+        args.output,
+        frame,
+        title=args.title,
+        sources=args.results,
+        triplets=triplets,
+        answers=answers,
+    )
+    print(page)
     if any(map(_warning, chain.from_iterable(results.values()))):
         notify(WITHOUT_JUDGE)
     return 0
@@ -388,38 +408,6 @@ def compare_files(args: Namespace) -> int:
     return _gate_status(failed or ())
 
 
-def write_sheet(args: Namespace) -> int:
-    """Draw points, or pairs of answers, and write one HTML page on which a person labels them.
-
-    The page is offline and shows neither models nor scores. It saves a file for ems agree.
-    """
-    from .analysis.sheet import save_sheet
-    from .data import load_results
-
-    _check_output(args.output, args.results)
-    metric, results = next(iter(load_results(args.results).items()))
-    number = save_sheet(results, args.output, args.number, pairs=args.pairs)
-    print(f"{args.output}: {number} {'pairs' if args.pairs else 'points'} of {metric} to label")
-    return 0
-
-
-def show_agreement(args: Namespace) -> int:
-    """Show how well metrics agree with your labels.
-
-    LABELS is what a page of ems label saved: then the output says how often people confirm each
-    word of the metrics, and corrects recall by the labels. Or it is a file of triplet_id, model and
-    label (0 or 1, or a grade).
-    """
-    from .analysis.labels import agreement_text, is_sheet, sheets_text
-
-    sheets = [path for path in [*args.results, args.labels] if is_sheet(path)]
-    if sheets:
-        print(sheets_text([path for path in args.results if path not in sheets], sheets))
-    else:
-        print(agreement_text(args.results, args.labels))
-    return 0
-
-
 # --- replies and notebooks ---
 
 
@@ -428,7 +416,7 @@ def move_replies(args: Namespace) -> int:
     from .judge.store import Replies
 
     if args.action == "export":
-        _check_output(args.file, args.store)
+        check_output(args.file, args.store)
         if not Path(args.store).exists():
             raise InputError(f"{args.store}: no such store; --store names one that a run has made")
     store = Replies(args.store)
@@ -447,10 +435,11 @@ def run_notebooks(arguments: Sequence[str]) -> int:
     runner = Path("notebooks", "run.py")
     if not runner.is_file():
         raise InputError(f"no {runner} in {Path.cwd()}; run this in a clone of the project")
+    sys.path.insert(0, str(runner.parent.resolve()))  # where it finds the file beside it
     return int(runpy.run_path(str(runner))["main"](arguments))
 
 
-def _check_output(output: str, *inputs: str) -> None:
+def check_output(output: str, *inputs: str) -> None:
     """InputError when the file to write is a folder, or one of the files that the command reads."""
     if Path(output).is_dir():
         raise InputError(f"{output} is a folder; name a file in it to write")

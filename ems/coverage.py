@@ -13,9 +13,8 @@ from functools import partial
 from types import SimpleNamespace
 
 from .extract import Extractor
-from .judge import AnyJudge, JudgeStage, Request
+from .judge import NUMBER_TOKENS, AnyJudge, JudgeStage, Request
 from .local.words import SIGNATURE, foreign_language, word_overlap
-from .match import NUMBER_TOKENS
 from .metrics import coverage_scores
 from .pipeline import Evaluator, is_lost
 from .prompts import Prompts, numbered, sanitized
@@ -121,12 +120,14 @@ class Coverage(Evaluator[CoverageResult]):
 
     def _ask(self, stage: JudgeStage, sides: Sequence[_Side]) -> list[_Judgement]:
         """The judge's scores of each side's points; None for those of a reply that is lost."""
-        judgements: list[_Judgement] = [((0.0,) * len(points), ()) for points, _ in sides]
-        asked = [i for i, (points, other) in enumerate(sides) if points and other]
-        requests = [self._request(stage.prompts, *sides[i]) for i in asked]
-        for i, judgement in zip(asked, stage.ask(requests, "cover points"), strict=True):
-            points, _ = sides[i]
-            judgements[i] = judgement or ((None,) * len(points), ())
+        requests = [self._request(stage.prompts, *side) for side in sides if all(side)]
+        replies = iter(stage.ask_and_read(requests, "cover points"))
+        judgements: list[_Judgement] = []
+        for points, other in sides:
+            if points and other:
+                judgements.append(next(replies) or ((None,) * len(points), ()))
+            else:
+                judgements.append(((0.0,) * len(points), ()))
         return judgements
 
     def _request(self, prompts: Prompts, points: Points, other: str) -> Request:
@@ -154,7 +155,8 @@ class Coverage(Evaluator[CoverageResult]):
 
 def _without_scores(result: EMSResult, signature: dict[str, str]) -> CoverageResult:
     """The points of a result. All are unscored if those of a side could not be read."""
-    coverage = CoverageResult(
+    lost = is_lost(result)
+    return CoverageResult(
         result.triplet_id,
         result.model,
         result.ref_points,
@@ -166,10 +168,9 @@ def _without_scores(result: EMSResult, signature: dict[str, str]) -> CoverageRes
         group=result.group,
         signature=signature,
         figures=result.figures,
+        unscored=result.unscored if lost else 0,
+        reason=result.reason if lost else "",
     )
-    if is_lost(result):
-        return replace(coverage, unscored=result.unscored, reason=result.reason)
-    return coverage
 
 
 def _by_words(result: CoverageResult) -> CoverageResult:

@@ -11,8 +11,9 @@ import json
 import math
 import re
 import sys
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields, is_dataclass
 from functools import cache
 from heapq import heappop, heappush
 from itertools import chain
@@ -21,20 +22,20 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from .analysis.frames import ValueRow, metric_of, value_rows
+from .analysis.frames import FIGURES_METRIC, ValueRow, metric_of, value_rows
 from .baselines import Claims
 from .io import FilePath, parse_jsonl, read_lines
 from .metrics import check_alignment
 from .results import CoverageResult, EMSResult, Result, ScoreResult
-from .terminal import first_few
+from .terminal import did_you_mean, first_few, notify
 from .types import Answer, InputError, Triplet
 
-Rows = FilePath | Iterable[Mapping[str, Any]]  # a file, dictionaries, or a pandas frame
+Rows = FilePath | Iterable[Any]  # a file, dictionaries or records, or a pandas frame
 _PlacedRows = Iterator[tuple[str, Any]]  # each row with the place where it stands, for messages
 # Fields that name something. They are texts, and a whole number is read as its text.
 _NAME_FIELDS = ("id", "triplet_id", "model", "group")
 # Fields without a value where the cell of a CSV file is blank; a blank text of another is a value.
-_NEVER_BLANK = (*_NAME_FIELDS, "context", "points", "label")
+_NEVER_BLANK = (*_NAME_FIELDS, "reference", "context", "points", "label")
 # The kinds of results, by a field that no other kind has.
 _RESULT_KINDS: dict[str, type[Result]] = {
     "match": EMSResult,
@@ -49,12 +50,13 @@ _adapter = cache(TypeAdapter)  # making one takes milliseconds
 
 
 def load_triplets(source: Rows) -> list[Triplet]:
-    """Triplets from a file, dictionaries or a frame.
+    """Triplets from a file, dictionaries, records or a frame.
 
-    Their fields are `{id, group?, question, reference, context?, points?}`. A triplet without a
-    group is a group of its own. `points: [{text, weight?}]` stand in place of the reference, with
-    weights from 0 to 1e9. None and nan are no values; unknown fields are ignored. InputError for
-    a row with an error, for a second row of an id, and for no rows.
+    Their fields are `{id, group?, question, reference, context?, points?}`; a name may have capital
+    letters and blanks. A triplet without a group is a group of its own. `points: [{text, weight?}]`
+    stand in place of the reference, with weights from 0 to 1e9. None and nan are no values. Unknown
+    fields are ignored; a notice names one that resembles a field which no row has. InputError for
+    a row with an error, an empty reference among them, for a second row of an id, and for no rows.
     """
     return list(records(source, Triplet))
 
@@ -79,6 +81,15 @@ def check_join(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> dict[s
     for answer in answers:
         unanswered.setdefault(answer.model, dict(ids)).pop(answer.triplet_id, None)
     return {model: list(missing) for model, missing in unanswered.items() if missing}
+
+
+def notify_unanswered(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> None:
+    """A notice for each model that left triplets unanswered; errors as `check_join`."""
+    for model, missing in check_join(triplets, answers).items():
+        notify(
+            f"ems: {model} left {len(missing)} of {len(triplets)} triplets unanswered, "
+            f"e.g. {missing[0]}"
+        )
 
 
 # --- results ---
@@ -154,14 +165,51 @@ def worst_results(path: FilePath, most: int = 1000) -> tuple[dict[str, list[Any]
     return worst, values
 
 
+def read_results(paths: Sequence[FilePath]) -> tuple[dict[str, list[Any]], list[ValueRow]]:
+    """The worst results of files, by metric, and the values of all, as `worst_results` has them.
+
+    A metric that several files have, of one model or by different settings, is told apart by the
+    file: "Judge alone, b.jsonl".
+    """
+    files = [worst_results(path) for path in paths]
+    settings: defaultdict[str, set[str]] = defaultdict(set)  # by metric
+    holders: Counter[tuple[str, str]] = Counter()  # how many files have a metric and a model
+    for _, rows in files:
+        for row in rows:
+            settings[row.metric].add(row.signature)
+        holders.update({(row.metric, row.model) for row in rows})
+    apart = {metric for (metric, _), count in holders.items() if count > 1}
+    apart |= {metric for metric, signatures in settings.items() if len(signatures) > 1}
+    apart.discard(FIGURES_METRIC)  # the figures of an answer are the same in all files
+    results: dict[str, list[Any]] = {}
+    values: list[ValueRow] = []
+    for path, (found, rows) in zip(paths, files, strict=True):
+        named = {}
+        if len(paths) > 1:
+            named = {metric: f"{metric}, {path}" for metric in apart}
+        for metric, its_results in found.items():
+            results.setdefault(named.get(metric, metric), []).extend(its_results)
+        values += [row._replace(metric=named.get(row.metric, row.metric)) for row in rows]
+    return results, values
+
+
 # --- rows ---
 
 
 def records(source: Rows, kind: type[Any]) -> Iterator[Any]:
     """Every row as a record of this kind, one at a time; errors as `load_triplets` has them."""
     seen = set()
-    for place, row in _rows(source):
-        record = _validated(kind, _cleaned(row) if isinstance(row, Mapping) else row, place)
+    columns: set[str] = set()
+    kind_name = kind.__name__.lower()
+    for place, row in _rows(source, kind_name):
+        if is_dataclass(row) and not isinstance(row, type):
+            row = asdict(row)
+        if isinstance(row, Mapping):
+            row = _with_plain_names(row)
+            columns |= row.keys()
+            record = _validated(kind, _cleaned(row), place)
+        else:
+            record = _validated(kind, row, place)
         for point in getattr(record, "points", ()):
             if not (point.text.strip() and 0 <= point.weight <= 1e9):
                 raise InputError(
@@ -176,13 +224,33 @@ def records(source: Rows, kind: type[Any]) -> Iterator[Any]:
             raise InputError(f"{place}: a second row of {key!r}; keep one of them")
         seen.add(key)
         yield record
+    name = source if isinstance(source, FilePath) else f"the list of {kind_name}s"
     if not seen:
-        name = source if isinstance(source, FilePath) else "the list"
         raise InputError(f"{name} has no rows")
+    _notify_misspelt(columns, {field.name for field in fields(kind)}, name)
 
 
-def _rows(source: Rows) -> _PlacedRows:
-    """(place, row) of every row: messages name the place. Dictionaries are counted from 0."""
+def _notify_misspelt(columns: set[str], names: set[str], source: FilePath) -> None:
+    """A notice for each column that is not used and resembles a field that no column has."""
+    for column in sorted(columns - names):
+        if hint := did_you_mean(column, names - columns):
+            notify(f"ems: {source}: columns not used: {column}{hint}")
+
+
+def _with_plain_names(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """The row with names as fields have them: "Triplet ID " is read as "triplet_id".
+
+    A name stays as it is where the row has the plain one too.
+    """
+    named = {}
+    for name, value in row.items():
+        plain = "_".join(str(name).lower().split())
+        named[str(name) if plain in row else plain] = value
+    return named
+
+
+def _rows(source: Rows, kind_name: str) -> _PlacedRows:
+    """(place, row) of every row: messages name the place. Rows of no file are counted from 0."""
     if isinstance(source, FilePath):
         path = Path(source)
         is_table = path.suffix.lower() in (".csv", ".tsv")
@@ -191,13 +259,15 @@ def _rows(source: Rows) -> _PlacedRows:
     rows: Any = source
     if hasattr(rows, "notna"):  # a pandas frame, which has several kinds of empty cells
         rows = rows.astype(object).where(rows.notna(), None).to_dict("records")
+    if not isinstance(rows, Iterable):
+        raise InputError(f"{kind_name}s are a file, a frame or rows, got {rows!r:.40}")
     for number, row in enumerate(rows):
-        yield f"row {number}", row
+        yield f"{kind_name} row {number}", row
 
 
 def _json_rows(path: Path) -> _PlacedRows:
     """The rows of JSON lines, or of one JSON array. The file may be a pipe: it is read once."""
-    lines = read_lines(path)
+    lines = read_lines(path, any_encoding=True)
     beginning = []  # the lines up to the first that is not blank
     for line in lines:
         beginning.append(line)
@@ -214,11 +284,18 @@ def _json_rows(path: Path) -> _PlacedRows:
 
 
 def _csv_rows(path: Path) -> _PlacedRows:
-    """The rows of a CSV file, separated by what its header has most often: `,`, `;` or tab."""
+    """The rows of a CSV file, separated by what its header has most often: `,`, `;`, tab or `|`.
+
+    The line "sep=;" that Excel reads may stand before the header.
+    """
     csv.field_size_limit(2**31 - 1)  # a document in a cell may be longer than the usual limit
-    lines = read_lines(path, newline="")
+    lines = read_lines(path, newline="", any_encoding=True)
     header = next(lines, "")
-    separator = max(",;\t", key=header.count)
+    skipped = 0
+    if header.startswith("sep="):
+        header = next(lines, "")
+        skipped = 1
+    separator = max(",;\t|", key=header.count)
     reader = csv.DictReader(chain([header], lines), delimiter=separator, strict=True)
     try:
         columns = [name for name in reader.fieldnames or () if name]
@@ -227,14 +304,15 @@ def _csv_rows(path: Path) -> _PlacedRows:
                 f"{path}: the header names a column more than once: {first_few(columns, 12)}"
             )
         for row in reader:
-            place = f"{path}, line {reader.line_num}"
+            place = f"{path}, line {reader.line_num + skipped}"
             if None in row:
                 raise InputError(
                     f"{place}: more cells than the header has; quote texts that hold {separator!r}"
                 )
             yield place, row
     except csv.Error as error:
-        raise InputError(f"{path}, line {reader.line_num} is not CSV: {error}") from None
+        place = f"{path}, line {reader.line_num + skipped}"
+        raise InputError(f"{place} is not CSV: {error}") from None
 
 
 def _cleaned(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -246,13 +324,23 @@ def _cleaned(row: Mapping[str, Any]) -> dict[str, Any]:
         if field in _NEVER_BLANK and not str(value).strip():
             continue
         if field in _NAME_FIELDS and isinstance(value, int | str):
-            value = sys.intern(str(value))
+            value = sys.intern(str(value).strip())
+        if field == "label" and isinstance(value, str):
+            value = _number_of(value)
         cleaned[field] = value
     if "id" in cleaned:
         cleaned.setdefault("group", cleaned["id"])
     if cleaned.get("points"):
         cleaned.setdefault("reference", "")
     return cleaned
+
+
+def _number_of(label: str) -> float | str:
+    """The number that a label writes, with Arabic digits or decimal sign too; else the label."""
+    try:
+        return float(label.replace("\N{ARABIC DECIMAL SEPARATOR}", "."))
+    except ValueError:
+        return label
 
 
 def _validated(kind: Any, row: Any, place: str) -> Any:

@@ -180,6 +180,7 @@ def build(
 ) -> Evaluator[Any]:
     """The evaluator with this judge and this scorer.
 
+    judge       an LLMJudge, the name of its model, or a function from prompt to reply.
     scorer      a name in `SCORERS`; the default is "llm" with a judge and "local" without one. Or a
                 function from pairs of points to scores, or its import path "module:name"
                 (`custom`): EMS with that scorer.
@@ -194,6 +195,10 @@ def build(
     InputError for an unknown scorer, for one that lacks a judge, and for an option that the scorer
     has no use for.
     """
+    if isinstance(judge, str):
+        from .judge.client import LLMJudge
+
+        judge = LLMJudge(judge)
     options = Options(judge, joint, extractor, matcher, prompts, encoder, max_score)
     scorer = scorer or ("local" if judge is None else "llm")
     if not isinstance(scorer, str) or ":" in scorer:

@@ -59,7 +59,7 @@ class LLMExtractor(JudgeStage):
             if len(parts) >= LEAST_BLOCKS:
                 blocks[text] = parts
         requests = [self._summary_request(parts) for parts in blocks.values()]
-        replies = self.ask(requests, "remove summaries")
+        replies = self.ask_and_read(requests, "remove summaries")
         bodies: dict[str, str | None] = {}
         for (text, parts), summaries in zip(blocks.items(), replies, strict=True):
             body = None if summaries is None else without_summaries(text, parts, summaries)
@@ -98,7 +98,7 @@ def ask_lists(
     stage: JudgeStage, requests: Mapping[Any, Request], key: str
 ) -> dict[Any, Points | None]:
     """The strings in reply to each `list_request`; None for a lost one."""
-    lists = stage.ask(list(requests.values()), f"list {key}")
+    lists = stage.ask_and_read(list(requests.values()), f"list {key}")
     points = {}
     for name, strings in zip(requests, lists, strict=True):
         points[name] = None if strings is None else tuple(strings)

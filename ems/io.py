@@ -4,35 +4,82 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
+from .terminal import notify
 from .types import InputError
 
 FilePath = str | Path
+# Files that are no text, by their first bytes: what they are, and what to do.
+_NO_TEXT = {
+    b"PK\x03\x04": "is a workbook or an archive: save a workbook (.xlsx) as CSV UTF-8",
+    b"PAR1": "is a parquet file: read it with pandas and pass the frame to ems.evaluate, or save "
+    "it as CSV",
+    b"\x1f\x8b": "is compressed: unpack it with gunzip",
+}
+_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_noticed: set[str] = set()  # files that are not UTF-8: each is named once
 
 
-def read_lines(path: FilePath, newline: str = "\n") -> Iterator[str]:
+def encodable(text: str) -> str:
+    """The text with lone surrogates, which UTF-8 cannot carry, replaced by question marks."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def read_lines(path: FilePath, newline: str = "\n", any_encoding: bool = False) -> Iterator[str]:
     """The lines of a UTF-8 file, one at a time, without a byte order mark.
 
-    `newline` says where a line ends, as `open` has it. InputError for what cannot be read.
+    With `any_encoding` a file that begins with UTF-16's mark is read as UTF-16, and a line that is
+    not UTF-8 as Windows-1252; a notice on stderr says so. `newline` says where a line ends, as
+    `open` has it. InputError for what cannot be read.
     """
     try:
-        with open(path, encoding="utf-8-sig", newline=newline) as file:
-            yield from file
+        with open(path, "rb") as file:
+            beginning = file.peek(4)
+            for mark, what in _NO_TEXT.items():
+                if beginning.startswith(mark):
+                    raise InputError(f"{path} {what}")
+            encoding, errors = "utf-8-sig", "strict"
+            if any_encoding and beginning.startswith(_UTF_16_MARKS):
+                encoding = "utf-16"
+                _notice(path, "UTF-16")
+            elif any_encoding:
+                errors = "surrogateescape"
+            for line in TextIOWrapper(file, encoding, errors, newline):
+                yield _whole(line, path)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError:
+    except UnicodeError:
         raise InputError(
             f"{path} is not UTF-8 text: save a workbook (.xlsx) as CSV UTF-8"
         ) from None
 
 
-def read_text(path: FilePath) -> str:
-    """The text of a UTF-8 file without a byte order mark. InputError for what cannot be read."""
-    return "".join(read_lines(path))
+def _whole(line: str, path: FilePath) -> str:
+    """The line itself, or as Windows-1252 where bytes of it are not UTF-8 (lone surrogates)."""
+    try:
+        line.encode()
+    except UnicodeEncodeError:
+        line = line.encode(errors="surrogateescape").decode("cp1252")
+        letters = re.findall(r"\S{0,15}[^\x00-\x7f]\S{0,15}", line)
+        _notice(path, f"Windows-1252, for example {letters[0]!r}")
+    return line
+
+
+def _notice(path: FilePath, encoding: str) -> None:
+    if str(path) not in _noticed:
+        _noticed.add(str(path))
+        notify(f"ems: {path} is not UTF-8; it is read as {encoding}")
+
+
+def read_text(path: FilePath, any_encoding: bool = False) -> str:
+    """The text of a file, as `read_lines` reads it. InputError for what cannot be read."""
+    return "".join(read_lines(path, any_encoding=any_encoding))
 
 
 def parse_jsonl(lines: Iterable[str], path: FilePath) -> Iterator[tuple[int, Any]]:

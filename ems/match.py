@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from itertools import chain, islice
-from typing import Any, Protocol
+from itertools import islice
+from typing import Protocol
 
-from .judge import AnyJudge, JudgeStage, Request, listed, reply_schema
+from .judge import NUMBER_TOKENS, AnyJudge, JudgeStage, Request, reply_schema, rows_request
 from .prompts import Prompts, numbered, quoted
-from .reading import read_index, read_rows, read_word
+from .reading import read_index
 from .types import Match, Points
 
 MATCHES_SCHEMA = reply_schema("matches", {"type": "integer"})
-NUMBER_TOKENS = 32  # limit of a reply that is one number
 PointLists = tuple[Points, Points]  # the reference's points and the answer's
 
 
@@ -56,14 +55,11 @@ class LLMMatcher(JudgeStage):
                 requests.append(self._joint_request(ref, ans))
             elif ref and ans:
                 requests += self._requests(ref, ans)
-        choices = self.ask(requests, "match points")
-        if self.joint:
-            choices = list(chain.from_iterable(choices))
-        remaining = iter(choices)
+        choices = iter(self.ask_and_read(requests, "match points"))
         matches: list[Match] = []
         for ref, ans in pairs:
             if ans:
-                matches.append(tuple(islice(remaining, len(ref))))
+                matches.append(tuple(islice(choices, len(ref))))
             else:
                 matches.append((-1,) * len(ref))
         return matches
@@ -85,38 +81,3 @@ class LLMMatcher(JudgeStage):
         choices = [i % len(ans) for i in range(len(ref))]
         read_choice = partial(read_index, n_points=len(ans))
         return rows_request("match", prompt, MATCHES_SCHEMA, choices, read_choice)
-
-
-def rows_request(
-    task: str,
-    prompt: str,
-    schema: dict[str, Any],
-    longest: Sequence[Any],
-    read: Callable[[str], Any],
-) -> Request:
-    """A question to which the judge replies with a list, each of whose entries `read` reads.
-
-    `longest` is the longest list that could be read; the reply must have as many entries.
-    """
-    key = schema["required"][0]
-    count = len(longest)
-    return Request(
-        task,
-        prompt,
-        NUMBER_TOKENS + 8 * count,
-        schema,
-        assumed=partial(listed, key, longest),
-        read=partial(read_rows, key=key, count=count, read=read),
-        entries=count,
-    )
-
-
-# What one text says of a point of another one.
-LABELS = ("Entailment", "Neutral", "Contradiction")
-LABELS_SCHEMA = reply_schema("labels", {"type": "string", "enum": list(LABELS)})
-
-
-def labels_request(task: str, prompt: str, count: int) -> Request:
-    """A question to which the judge replies with a list of `count` labels, each one of `LABELS`."""
-    longest = ["Contradiction"] * count
-    return rows_request(task, prompt, LABELS_SCHEMA, longest, partial(read_word, words=LABELS))

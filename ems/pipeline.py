@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import asdict, replace
 from itertools import islice
-from operator import length_hint
 from typing import Any, Generic, TypeVar
 
 from . import __version__
@@ -19,14 +18,24 @@ from .metrics import check_alignment, ems_scores, reference_scores
 from .results import EMSResult, PointsResult, Result
 from .score import PointPair, Scorer
 from .terminal import first_few, progress_bar
-from .types import Answer, InputError, Match, Points, Scores, Signature, Triplet, Triplets, rendered
+from .types import (
+    Answer,
+    InputError,
+    Match,
+    Points,
+    Signature,
+    Signed,
+    Triplet,
+    Triplets,
+    rendered,
+)
 
 AnyResult = TypeVar("AnyResult", bound=Result)
 AT_ONCE = 512  # answers in a batch: enough requests to keep a judge's workers busy
 PORTIONS = 3  # of a batch, which ask a live judge at once
 
 
-class Evaluator(Generic[AnyResult]):
+class Evaluator(Signed, Generic[AnyResult]):
     """Evaluates answers against the references of their triplets, in batches.
 
     A subclass defines `batch`. A stage is anything with a `signature` and, if it asks a judge, with
@@ -34,6 +43,12 @@ class Evaluator(Generic[AnyResult]):
     """
 
     def __init__(self, **stages: Any):
+        for name, stage in stages.items():
+            if not hasattr(stage, "signature"):
+                raise InputError(
+                    f"the stage {name!r} has no signature, got {stage!r:.40}; ems.build also takes "
+                    "plain functions"
+                )
         self.stages = stages  # by the name that the signature gives them
 
     def batch(self, triplets: Triplets, answers: Sequence[Answer]) -> list[AnyResult]:
@@ -66,15 +81,26 @@ class Evaluator(Generic[AnyResult]):
     def score(
         self, reference: str, answer: str, question: str = "", context: str | None = None
     ) -> AnyResult:
-        """Evaluate one answer against one reference."""
+        """Evaluate one answer against one reference. InputError unless these are texts."""
+        for text in (reference, answer, question):
+            if not isinstance(text, str):
+                raise InputError(
+                    f"reference, answer and question are texts, got {type(text).__name__}"
+                )
         triplet = Triplet("answer", "answer", question, reference, context)
         return self.evaluate([triplet], [Answer("answer", "answer", answer)])[0]
 
     def evaluate(
         self, triplets: Sequence[Triplet], answers: Iterable[Answer], progress: bool = False
     ) -> list[AnyResult]:
-        """One result per answer, in order. InputError for an unknown triplet or a repeated id."""
-        return list(self.stream(triplets, answers, length_hint(answers) if progress else None))
+        """One result per answer, in order.
+
+        InputError for an unknown triplet, a repeated id, a second answer of a model to a triplet,
+        and for rows that are no records, which `ems.evaluate` reads.
+        """
+        answers = _checked(answers, Answer, ["triplet_id", "model"])
+        triplets = _checked(triplets, Triplet, ["id"])
+        return list(self.stream(triplets, answers, len(answers) if progress else None))
 
     def stream(
         self, triplets: Sequence[Triplet], answers: Iterable[Answer], total: int | None = None
@@ -96,30 +122,24 @@ class Evaluator(Generic[AnyResult]):
                         f"there are answers to unknown triplets: {first_few(sorted(unknown))}"
                     )
                 try:
-                    yield from self._results(by_id, batch)
+                    yield from self._in_portions(by_id, batch)
                 except MissingReplies as error:
                     missing |= error.missing
                 bar.update(len(batch))
         if missing:
             raise MissingReplies(missing)
 
-    def _results(self, triplets: Triplets, answers: Sequence[Answer]) -> Sequence[AnyResult]:
-        """As `batch`; in portions, where all stages ask one live judge that has several workers."""
-        judges = [getattr(stage, "judge", None) for stage in self.stages.values()]
-        judge: Any = judges[0] if judges else None
-        is_live = getattr(judge, "mode", "") == "live" and judge.workers > 1
-        if is_live and all(other is judge for other in judges):
-            return self._in_portions(judge, triplets, answers)
-        return self.batch(triplets, answers)
-
-    def _in_portions(
-        self, judge: Any, triplets: Triplets, answers: Sequence[Answer]
-    ) -> list[AnyResult]:
-        """As `batch`, from portions of the answers that threads evaluate at once.
+    def _in_portions(self, triplets: Triplets, answers: Sequence[Answer]) -> list[AnyResult]:
+        """As `batch`; threads evaluate portions at once where all stages ask one live judge.
 
         While one portion waits for the last replies of a stage, the others keep the workers of the
         judge busy. An error in one portion, or an interrupt, ends the asking of all.
         """
+        judges = [getattr(stage, "judge", None) for stage in self.stages.values()]
+        judge: Any = judges[0] if judges else None
+        is_live = getattr(judge, "mode", "") == "live" and judge.workers > 1
+        if not is_live or any(other is not judge for other in judges):
+            return self.batch(triplets, answers)
         results: list[Any] = [None] * len(answers)
         with judge.asking() as stop, ThreadPoolExecutor(PORTIONS) as threads:
             try:
@@ -157,6 +177,26 @@ class Evaluator(Generic[AnyResult]):
         return results
 
 
+def _checked(rows: Iterable[Any], kind: type[Any], key: Sequence[str]) -> list[Any]:
+    """The rows as a list. InputError for a row of another kind, and for two rows of one key."""
+    records = list(rows)
+    seen = set()
+    for record in records:
+        if not isinstance(record, kind):
+            raise InputError(
+                f"an ems.{kind.__name__} is needed, got {record!r:.40}; ems.evaluate also reads "
+                "files, frames and dictionaries"
+            )
+        names = tuple(getattr(record, name) for name in key)
+        if names in seen:
+            raise InputError(
+                f"the {' and '.join(key)} of an ems.{kind.__name__} must be unique, and there are "
+                f"two of {first_few(names)}"
+            )
+        seen.add(names)
+    return records
+
+
 class EMS(Evaluator[EMSResult]):
     """The paper's pipeline from three interchangeable stages."""
 
@@ -167,21 +207,17 @@ class EMS(Evaluator[EMSResult]):
         self.scorer = scorer
 
     def batch(self, triplets: Triplets, answers: Sequence[Answer]) -> list[EMSResult]:
-        """Extract, match and score."""
-        return self.scored(self._matched(self.points_of(self.extractor, triplets, answers)))
-
-    def _matched(self, results: Sequence[EMSResult]) -> list[EMSResult]:
-        """Stage 2 on given points. InputError unless the matcher gives each point one match."""
-        lists = [(r.ref_points, r.ans_points) for r in results if not is_lost(r)]
-        matches = iter(_one_each("matcher", "answer", self.matcher(lists), lists))
-        matched = []
-        for result in results:
-            if not is_lost(result):
-                match = _one_each("matcher", "reference point", next(matches), result.ref_points)
-                check_alignment(match, result.match, len(result.ans_points))
-                result = replace(result, match=tuple(match))
-            matched.append(result)
-        return matched
+        """Extract, match and score. InputError unless the matcher gives each point one match."""
+        results = self.points_of(self.extractor, triplets, answers)
+        readable = [i for i, result in enumerate(results) if not is_lost(result)]
+        lists = [(results[i].ref_points, results[i].ans_points) for i in readable]
+        matches = _one_each("matcher", "answer", self.matcher(lists), lists)
+        for i, match in zip(readable, matches, strict=True):
+            result = results[i]
+            match = _one_each("matcher", "reference point", match, result.ref_points)
+            check_alignment(match, (None,) * len(match), len(result.ans_points))
+            results[i] = replace(result, match=tuple(match))
+        return self.scored(results)
 
     def scored(self, results: Sequence[EMSResult]) -> list[EMSResult]:
         """Stage 3 on given points and matches, and the metrics.
@@ -194,8 +230,9 @@ class EMS(Evaluator[EMSResult]):
         signature = self.signature
         scored = []
         for result, pairs, values in zip(results, groups, lists, strict=True):
-            values = _one_each("scorer", "matched pair", values, pairs)
-            score = _scores_by_point(result.match, values)
+            values = iter(_one_each("scorer", "matched pair", values, pairs))
+            by_point = [None if index in (None, -1) else next(values) for index in result.match]
+            score = reference_scores(result.match, by_point)
             result = replace(result, score=score, signature=signature, support=())
             if not is_lost(result):
                 n_answer_points = len(result.ans_points)
@@ -239,16 +276,6 @@ def _matched_pairs(result: EMSResult) -> list[PointPair]:
         if index not in (None, -1):
             pairs.append((ref, result.ans_points[index]))
     return pairs
-
-
-def _scores_by_point(match: Match, values: Sequence[float | None]) -> Scores:
-    """The scores of the matched pairs, in order, as scores of the reference points (eq. 5)."""
-    remaining = iter(values)
-    scores = []
-    for index in match:
-        is_matched = index not in (None, -1)
-        scores.append(next(remaining) if is_matched else None)
-    return reference_scores(match, scores)
 
 
 def _one_each(stage: str, input_name: str, outputs: Iterable[Any], inputs: Sized) -> list[Any]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from .judge import encodable
+from .io import encodable
 
 T = TypeVar("T")
 
@@ -50,7 +50,10 @@ def read_list(text: str, key: str) -> list[str] | None:
     lists = [] if _ITEM.match(text) else _lists(text, key)
     if lists is None:
         return None
-    string_lists = [entries for entries in lists if _are_strings(entries)]
+    string_lists = []
+    for entries in lists:
+        if all(isinstance(entry, str) for entry in entries):
+            string_lists.append(entries)
     strings = _only(string_lists) if string_lists else _bulleted(text)
     if strings is None:
         return None
@@ -120,11 +123,6 @@ def _lines(text: str) -> list[str]:
     """The lines that are not blank, without marks of emphasis, each minus sign as a hyphen."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return [line.strip("*_` ").translate(_MINUS) for line in lines]
-
-
-def _are_strings(entries: list[Any]) -> bool:
-    """Whether a list holds nothing but strings."""
-    return all(isinstance(entry, str) for entry in entries)
 
 
 def _values(text: str) -> list[Any] | None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache, partial
 from itertools import chain, islice
 from types import SimpleNamespace
 from typing import Any, Protocol
 
-from .judge import AnyJudge, JudgeStage, Request, reply_schema
-from .match import NUMBER_TOKENS, rows_request
+from .judge import NUMBER_TOKENS, AnyJudge, JudgeStage, Request, reply_schema, rows_request
 from .metrics import f1
 from .prompts import Prompts, quoted
 from .reading import read_score
-from .types import InputError
+from .types import InputError, Signed
 
 SCORES_SCHEMA = reply_schema("scores", {"type": "integer"})
 BLEU_SIGNATURE = "bleu:nltk sentence,4-gram,smoothing=method1,words=lower"
@@ -59,10 +58,8 @@ class LLMScorer(JudgeStage):
             requests = [self._joint_request(pairs) for pairs in groups if pairs]
         else:
             requests = [self._request(ref, ans) for ref, ans in chain.from_iterable(groups)]
-        scores = self.ask(requests, "score pairs")
-        if self.joint:
-            scores = list(chain.from_iterable(scores))
-        return _grouped(scores, groups)
+        scores = iter(self.ask_and_read(requests, "score pairs"))
+        return [list(islice(scores, len(pairs))) for pairs in groups]
 
     def _request(self, ref: str, ans: str) -> Request:
         """One question about one pair."""
@@ -91,13 +88,7 @@ def scale(max_score: int) -> dict[str, str]:
     return {name: str(value) for name, value in values.items()}
 
 
-def _grouped(values: Iterable[Any], groups: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    """The values of all pairs in a row, divided into the groups that the pairs came in."""
-    remaining = iter(values)
-    return [list(islice(remaining, len(group))) for group in groups]
-
-
-class PairScorer:
+class PairScorer(Signed):
     """A scorer without a judge, from a function of all reference points and all answer points."""
 
     def __init__(
@@ -108,8 +99,8 @@ class PairScorer:
 
     def __call__(self, groups: Sequence[Sequence[PointPair]]) -> list[list[float | None]]:
         pairs = list(chain.from_iterable(groups))
-        values = self._score([ref for ref, _ in pairs], [ans for _, ans in pairs])
-        return _grouped(values, groups)
+        values = iter(self._score([ref for ref, _ in pairs], [ans for _, ans in pairs]))
+        return [list(islice(values, len(pairs))) for pairs in groups]
 
 
 def rouge_scorer() -> PairScorer:

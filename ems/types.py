@@ -25,6 +25,16 @@ class InputError(ValueError):
     """
 
 
+class Signed:
+    """What has a `signature`, a text or texts by name, and shows itself by it."""
+
+    def __repr__(self) -> str:
+        signature = getattr(self, "signature", "")
+        if not isinstance(signature, str):
+            signature = rendered(signature)
+        return f"{type(self).__name__}({signature})"
+
+
 @dataclass(frozen=True, slots=True)
 class GivenPoint:
     """A reference point written by someone, in place of the reference: stage 1 skips it."""

@@ -1,7 +1,8 @@
 """An OpenAI-compatible chat server on the loopback address: latency, scripted replies, faults.
 
 To try a live judge without a key: `python tests/loopback.py`, which prints the command to type in
-another shell. In tests: `with Loopback("yes") as server: LLMJudge("m", base_url=server.url)`; see
+another shell. To rehearse a profile that asks models: `python tests/loopback.py --profile paper`,
+which runs it with this server in the place of every model, into runs/paper-rehearsal. In tests: `with Loopback("yes") as server: LLMJudge("m", base_url=server.url)`; see
 `server.bodies`.
 """
 
@@ -14,10 +15,16 @@ import random
 import re
 import socket
 import struct
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from ems.cli import main
+from ems.io import parse_yaml, read_text
+from ems.prompts import home
+from ems.terminal import notify
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,11 @@ class Fault:
     drip: float = 0.0  # seconds between single bytes of the body
 
 
+QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)*"')  # a point in a prompt: a JSON string in one line
+CANDIDATE = re.compile(r'^\d+: (".*")$', re.MULTILINE)
+# The longest text of a prompt, in letters, that is no document to write an answer from.
+LONGEST_ANSWER = 10_000
+WRITTEN, CONSIDERED = 12, 30  # sentences of an answer, and those of a document it is drawn from
 JSON_FORM = re.compile(r"Reply with one JSON object: \{(.*)\}")
 Faults = Sequence[Fault | None] | Callable[[int, dict], Fault | None]
 MIXED = (
@@ -102,14 +114,18 @@ def shared(one: str, other: str, most: int = 10) -> int:
 
 
 def by_words(body: dict) -> str:
-    """What a judge that counts shared words replies.
+    """What a model that counts shared words replies, to the kit's prompts and to the paper's.
 
-    Points are sentences; a point is matched when half of its words are shared.
+    Points are sentences; a point is matched when half of its words are shared. An answer has
+    sentences of the document.
     """
     prompt = body["messages"][-1]["content"]
     texts = re.findall(r"^<text>\n(.*?)\n</text>$", prompt, re.DOTALL | re.MULTILINE)
-    if "Reference answer:" in prompt and not JSON_FORM.search(prompt):
+    form = JSON_FORM.search(prompt)
+    if not form and re.search("^Reference answer:$", prompt, re.MULTILINE):
         return str(shared(*texts, most=100))
+    if not form:
+        return text_or_number(body, prompt, texts)
     first, _, last = prompt.rpartition("Candidate points")
     points = listed(first.rpartition("Reference point")[2] or last)
     candidates = listed(last) if first else []
@@ -118,7 +134,7 @@ def by_words(body: dict) -> str:
         scores = [shared(point, texts[-1]) for point in points]
     else:
         scores = list(map(shared, points[::2], points[1::2]))
-    sentences = re.split(r"(?<=[.!?])\s+|\n+", texts[-1]) if texts else []
+    sentences = sentences_of(texts[-1]) if texts else []
     replies = {
         "points": sentences,
         "claims": sentences,
@@ -128,9 +144,42 @@ def by_words(body: dict) -> str:
         "contradicted": [],
         "labels": ["Entailment" if score >= 5 else "Neutral" for score in scores],
     }
-    if form := JSON_FORM.search(prompt):
-        return json.dumps({key: replies[key] for key in re.findall(r'"(\w+)":', form[1])})
-    return str((matches if candidates else scores or ["ok"])[0])
+    return json.dumps({key: replies[key] for key in re.findall(r'"(\w+)":', form[1])})
+
+
+def text_or_number(body: dict, prompt: str, texts: Sequence[str]) -> str:
+    """The reply to a prompt that describes no JSON: points or an answer, a match, or a score.
+
+    A long text is a document to answer from; the sentences of another one are listed as points.
+    Without a text, the point to be matched is the last one before the numbered candidates, and the
+    pair to be scored is the last one of the prompt.
+    """
+    if texts and max(map(len, texts)) <= LONGEST_ANSWER:
+        return "\n".join(f"- {sentence}" for sentence in sentences_of(texts[-1]))
+    if texts:
+        document = max(texts, key=len)
+        return answer_from(document, prompt.replace(document, ""), body["model"])
+    candidates = list(CANDIDATE.finditer(prompt))
+    before = prompt[: candidates[0].start()] if candidates else prompt
+    points = [json.loads(point) for point in QUOTED.findall(before)]
+    if candidates:
+        return str(best_match(points[-1], [json.loads(found[1]) for found in candidates]))
+    return str(shared(*points[-2:])) if len(points) > 1 else "ok"
+
+
+def sentences_of(text: str) -> list[str]:
+    sentences = re.split(r"(?<=[.!?])\s+|\n+", text)
+    return [sentence.removeprefix("- ") for sentence in sentences if sentence.strip()]
+
+
+def answer_from(document: str, question: str, model: str) -> str:
+    """Sentences of a document which share words with the question; each model draws its own."""
+    ranked = sorted(
+        dict.fromkeys(sentences_of(document)), key=lambda one: shared(question, one, most=1000)
+    )
+    considered = ranked[-CONSIDERED:]
+    drawn = random.Random(model).sample(considered, min(WRITTEN, len(considered)))
+    return "\n".join(drawn)
 
 
 def best_match(point: str, candidates: Sequence[str]) -> int:
@@ -290,12 +339,39 @@ def run_batch(
     )
 
 
+def rehearse(profile: str, address: str, options: Sequence[str]) -> int:
+    """Run a profile with this server as all its models; returns the exit status.
+
+    `options` are further ones of `ems reproduce`. Where the prompts of the profile have not been
+    imported, the kit's are taken. The encoder is the small one that is installed with the kit, and
+    resamples are few.
+    """
+    path = Path("profiles", f"{profile}.yaml")
+    prompts = "kit"
+    if path.is_file():  # if not, the command below names the profiles that there are
+        prompts = parse_yaml(read_text(path), path).get("common", {}).get("PROMPTS", "kit")
+    given = ["-p", "ENCODER", "all-MiniLM-L6-v2", "-p", "RESAMPLES", "100"]
+    if prompts != "kit" and not (home() / "prompts" / prompts).is_dir():
+        notify(f"The prompt set {prompts!r} is not imported: the kit's prompts are used.")
+        given += ["-p", "PROMPTS", "kit", "-p", "WRITING.prompts", "kit"]
+    name = f"{profile}-rehearsal"
+    command = ["reproduce", "--profile", profile, "--run", name, "--at", address]
+    status = main([*command, *given, *options])
+    notify("This was a rehearsal: a program counted shared words. The values mean nothing.")
+    return status
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before each reply")
     parser.add_argument("--faults", type=float, default=0.0, help="share of requests that go wrong")
-    options = parser.parse_args()
+    parser.add_argument("--profile", help="a profile to rehearse; options of ems reproduce follow")
+    options, others = parser.parse_known_args()
+    if others and not options.profile:
+        parser.error(f"unknown options {others}; only with --profile further ones may follow")
     with Loopback(by_words, latency=options.latency, faults=mixed(options.faults)) as served:
+        if options.profile:
+            sys.exit(rehearse(options.profile, served.url, others))
         print(
             served.url,
             "Now, in another shell: ems evaluate data/q3-2024/triplets.jsonl "

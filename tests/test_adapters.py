@@ -20,7 +20,7 @@ MISSING = r"1: Margin was \[46%: not in the answer\]\.\s+missing"  # in the text
 def judge(body):
     """Points are sentences, and a point is stated where the other text has it.
 
-    The reply about LOST is no list of points.
+    The reply about LOST is no list of points. A point of 46% is contradicted by one of 64%.
     """
     prompt = body["messages"][-1]["content"]
     text = text_of(prompt.rpartition("Points, numbered")[0] or prompt)
@@ -28,7 +28,10 @@ def judge(body):
         return "no list" if LOST in text else json.dumps({"points": re.findall(r"[^.]+\.", text)})
     points = re.findall(r'^\d+: "(.+)"$', prompt, re.MULTILINE)
     scores = [10 if point in text else 0 for point in points]
-    return json.dumps({"scores": scores, "contradicted": []})
+    contradicted = [i for i, point in enumerate(points) if point.replace("46", "64") in text]
+    return json.dumps(
+        {"scores": scores, "contradicted": [i for i in contradicted if not scores[i]]}
+    )
 
 
 @pytest.fixture
@@ -45,11 +48,13 @@ def test_importing_ems_imports_no_tool():
     assert done.stdout == "set()\n"
 
 
-@pytest.mark.parametrize("name", ["inspect_ai", "mlflow"])
-def test_a_tool_that_is_not_installed_is_named_with_the_line_that_installs_it(name, monkeypatch):
+@pytest.mark.parametrize(("name", "extra"), [("inspect_ai", "inspect-ai"), ("mlflow", "mlflow")])
+def test_a_tool_that_is_not_installed_is_named_with_the_line_that_installs_it(
+    name, extra, monkeypatch
+):
     monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.delitem(sys.modules, f"ems.adapters.{name}", raising=False)
-    with pytest.raises(InputError, match=rf"needs {name}: pip install '\.\[{name}\]'"):
+    with pytest.raises(InputError, match=rf"needs {name}: pip install '\.\[{extra}\]'"):
         __import__(f"ems.adapters.{name}")
 
 
@@ -119,6 +124,7 @@ def test_inspect_has_means_with_clustered_errors_and_leaves_unscored_samples_out
     assert recall["stderr"].value == pytest.approx(math.sqrt(clusters * 2 / (2 - 1)) / 3)
     first, last = (log.samples[i].scores["ems_scorer"] for i in (0, 3))
     assert re.search(MISSING, first.explanation)
+    assert first.answer == ANSWER
     assert WITHOUT_JUDGE not in first.explanation
     assert (first.metadata["group"], first.metadata["question"], first.metadata["unscored"]) == (
         "a",
@@ -193,6 +199,20 @@ def test_promptfoo_has_a_component_for_each_reference_point(server, monkeypatch)
     lost = graded(LOST, judge="m", scorer="coverage", threshold=0)
     assert (lost["pass"], lost["score"], lost["namedScores"]) == (False, 0.0, {})
     assert lost["reason"] == "recall nan; the points of a side could not be read"
+
+
+def test_promptfoo_fails_an_output_that_contradicts_the_reference(server, monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    wrong = "Revenue rose 6%. Margin was 64%."
+    settings = {"judge": "m2", "scorer": "coverage"}  # evaluators are kept by name
+    failed = graded(wrong, **settings)
+    assert (failed["pass"], failed["score"]) == (False, 0.5)
+    assert failed["reason"] == "recall 0.50; reference points contradicted: 1"
+    assert graded(wrong, contradicted=1, **settings)["pass"]
+    assert graded(ANSWER, contradicted=0, **settings)["pass"]
+    for others in ({"judge": "m", "scorer": "rouge"}, {}):
+        with pytest.raises(InputError, match="needs a judge and the scorer 'coverage'"):
+            graded(wrong, contradicted=0, **others)
 
 
 def test_promptfoo_without_a_judge_grades_the_figures_of_the_output_and_warns():

@@ -109,7 +109,12 @@ def test_results_go_on_to_the_report_the_comparison_and_the_agreement_with_their
     assert main(evaluate_command) == 0
     assert main(["report", out, "-o", str(tmp_path / "r.html")]) == 0
     assert "Content-Security-Policy" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    page = ["report", out, "-o", str(tmp_path / "r.html"), "--title", "Two versions"]
+    texts = ["--triplets", evaluate_command[1], "--answers", evaluate_command[2]]
+    assert main([*page, *texts]) == 0
+    assert "<h1>Two versions</h1>" in (tmp_path / "r.html").read_text(encoding="utf-8")
     capsys.readouterr()
+    assert check_refused([*page, *texts[:2]], capsys, "need both --triplets and --answers")
     assert main(["compare", out, out, "--json"]) == 0
     parts = json.loads(capsys.readouterr().out)["parts"]
     assert {row["part"] for row in parts} == {"F1", "Precision", "Recall", "Missing", "Refused"}

@@ -220,7 +220,7 @@ def test_a_difference_is_a_minus_b_everywhere(tmp_path):
     assert f1_line(models_text)[:7] == ["x-7b", "x-1b", *interval, "x-7b"]
     cells = re.findall("<td>(.*?)</td>", page)
     row = cells[cells.index("F1") - 3 :][:7]
-    assert row == ["x-7b", "x-1b", "EMS(LLM)", "F1", "0.500 [0.500, 0.500]", "x-7b", "0.008"]
+    assert row == ["x-7b", "x-1b", "EMS(LLM)", "F1", "x-7b", "0.500 [0.500, 0.500]", "0.008"]
 
 
 def test_without_a_judge_a_higher_side_is_higher_in_words_and_a_warning_ends_the_text(

@@ -17,6 +17,7 @@ from ems.judge.cost import (
     money,
     plan_text,
     text_tokens_at_most,
+    together,
     tokens_at_most,
     usage_table,
 )
@@ -193,22 +194,49 @@ def test_the_table_sums_each_model_and_all():
 
 
 def test_a_plan_tells_unknown_prices_from_nothing_to_pay():
-    header, line, *_, last = plan_text({"a": {"match": used(1234.5)}}).splitlines()
+    first, header, line, last = plan_text({"a": {"match": used(1234.5)}}).splitlines()
+    assert first == (
+        "At most 3 calls, 100 prompt tokens and 20 completion tokens; money: 1,234.50."
+    )
     assert line.split() == ["a", "match", "1", "3", "100", "20", "1,234.50"]
     assert (len(line), "At most" in last) == (len(header), True)
-    assert plan_text({"a": {"match": used()}}).splitlines()[1].endswith("unknown")
-    assert plan_text({"a": {"match": used()}}).endswith(
-        "Money needs prices: --prices, or a profile."
-    )
-    assert plan_text({"a": {"match": Usage(requests=3, stored=3)}}).splitlines()[1].endswith("0.00")
+    unknown = plan_text({"a": {"match": used()}}).splitlines()
+    assert (unknown[0][-14:], unknown[2].split()[-1]) == ("money unknown.", "unknown")
+    assert unknown[-1].endswith("Money needs prices: --prices, or a profile.")
+    stored = plan_text({"a": {"match": Usage(requests=3, stored=3)}}).splitlines()
+    assert stored[0].startswith("At most 0 calls")
+    assert stored[2].endswith("0.00")
     for other, total in (
-        (used(1000), "2,234.50"),
-        (used(), "unknown"),
-        (Usage(requests=3, stored=3), "1,234.50"),
+        (used(1000), "money: 2,234.50."),
+        (used(), "money unknown."),
+        (Usage(requests=3, stored=3), "money: 1,234.50."),
     ):
-        last = (
-            plan_text({"a": {"match": used(1234.5)}, "b": {"match": other}})
-            .splitlines()[-2]
-            .split(maxsplit=6)
-        )
-        assert (*last[:2], last[6]) == ("all", "all", total)
+        first = plan_text({"a": {"match": used(1234.5)}, "b": {"match": other}}).splitlines()[0]
+        assert total in first
+
+
+def test_a_plan_begins_with_the_total_and_names_the_largest_part():
+    match = Usage(calls=328, cost=300.0)
+    tasks = {"match": match, "score": Usage(calls=125, cost=100.0)}
+    first, _, *lines = plan_text({"a": tasks, "b": {"answer": Usage(calls=900)}}).splitlines()
+    # The prices of b are not known, so that its calls are what can be compared.
+    assert first.endswith("money unknown. The largest part is answer by b: 900 calls (67%).")
+    # A model with one task has one line.
+    assert [line.split()[:2] for line in lines[:-1]] == [
+        ["a", "match"],
+        ["a", "score"],
+        ["a", "all"],
+        ["b", "answer"],
+    ]
+    first = plan_text({"a": tasks}).splitlines()[0]
+    assert first.endswith("money: 400.00. The largest part is match by a: 300.00 (75%).")
+
+
+def test_usages_of_one_model_and_task_are_added():
+    usages = [("a", {"match": used(1.5)}), ("b", {}), ("a", {"match": used(1.0), "score": used()})]
+    summed = together(usages)
+    assert list(summed) == ["a", "b"]
+    match = summed["a"]["match"]
+    assert (match.calls, match.cost, match.failures) == (6, 2.5, Counter(length=2))
+    assert (used() + used(1.0)).cost is None  # the price of some calls is not known
+    assert (Usage(stored=3) + used(1.0)).cost == 1.0

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from doubles import refused
 
+from ems.analysis.labels import read_labels
 from ems.baselines import Claims
 from ems.data import (
     check_join,
@@ -15,6 +16,7 @@ from ems.data import (
     load_answers,
     load_results,
     load_triplets,
+    read_results,
     worst_results,
 )
 from ems.io import write_jsonl
@@ -117,6 +119,67 @@ def test_given_points_stand_in_place_of_the_reference(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl"])
+def test_a_file_in_another_encoding_is_read(tmp_path, capsys, name):
+    text = "triplet_id,model,answer\na,m,5 €\n"
+    if name == "t.jsonl":
+        text = json.dumps({**A, "answer": "5 €"}, ensure_ascii=False)
+    for encoding in ("cp1252", "utf-16"):
+        path = tmp_path / f"{encoding}_{name}"
+        path.write_text(text, encoding=encoding)
+        assert load_answers(path) == [Answer("a", "m", "5 €")]
+        assert f"{path} is not UTF-8" in capsys.readouterr().err
+
+
+def test_names_are_read_with_blanks_and_capital_letters(tmp_path):
+    rows = [{"Id ": " a ", "Group": "g\xa0", "QUESTION": "q?", " reference": "r", "id_": 1}]
+    path = tmp_path / "t.csv"
+    pd.DataFrame(rows).to_csv(path, index=False)
+    assert load_triplets(rows) == load_triplets(path) == [Triplet("a", "g", "q?", "r")]
+    answers = load_answers([{"Triplet ID": "a", "Model": "m ", "answer": " x ", "Answer": "y"}])
+    assert answers == [Answer("a", "m", " x ")]
+
+
+def test_records_and_frames_are_rows_too():
+    triplet = Triplet("a", "g", "q?", "", points=(GivenPoint("one", 2),))
+    assert load_triplets([triplet]) == [triplet]
+    assert load_answers(iter([Answer("a", "m", "")])) == [Answer("a", "m", "")]
+
+
+def test_the_line_for_excel_is_no_header(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("sep=;\ntriplet_id;model;answer\na;m;x, y\nb;m\n")
+    with refused(f"{path}, line 4: 'answer' is missing"):
+        load_answers(path)
+    path.write_text("\ufeffsep=|\r\ntriplet_id|model|answer\r\na|m|x, y\r\n", newline="")
+    assert load_answers(path) == [Answer("a", "m", "x, y")]
+
+
+@pytest.mark.parametrize(
+    ("column", "notice"),
+    [
+        ("groupp", "columns not used: groupp; did you mean 'group'?"),
+        ("Contex", "columns not used: contex; did you mean 'context'?"),
+        ("source", ""),
+    ],
+)
+def test_a_misspelt_column_is_named(tmp_path, capsys, column, notice):
+    path = saved(tmp_path, {**without(T, "group"), column: "x"})
+    load_triplets(path)
+    assert capsys.readouterr().err == (f"ems: {path}: {notice}\n" if notice else "")
+    load_triplets([{**T, "context": "c", column: "x"}])  # the field is there: nothing is misspelt
+    assert capsys.readouterr().err == ""
+
+
+def test_labels_are_read_with_arabic_digits_and_decimal_sign():
+    rows = []
+    for i, label in enumerate(["٠٫٥", "٠", "1", " 0.25 "]):
+        rows.append({"triplet_id": str(i), "model": "m", "label": label})
+    assert read_labels(rows)["label"].tolist() == [0.5, 0.0, 1.0, 0.25]
+    with refused("label row 0: 'label': Input should be a valid number", "'0,5'"):
+        read_labels([{**rows[0], "label": "0,5"}])
+
+
 # --- what is not
 
 
@@ -132,6 +195,7 @@ def test_given_points_stand_in_place_of_the_reference(tmp_path):
         ),
         ([A], "line 1: 'id' is missing"),  # answers in place of triplets
         ([{**T, "reference": None}], "'reference' is missing or empty"),
+        ([T, {**T, "id": "b", "reference": " \n"}], "line 2: 'reference' is missing or empty"),
         (
             [{**T, "reference": 3}],
             "line 1: 'reference': Input should be a valid string, got int '3'",
@@ -166,6 +230,23 @@ def test_bad_triplets_get_one_clear_line(tmp_path, rows, says):
     path = saved(tmp_path, *rows)
     with refused(says, str(path)):
         load_triplets(path)
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        (None, "triplets are a file, a frame or rows, got None"),
+        ([], "the list of triplets has no rows"),
+        (pd.DataFrame([A]), "triplet row 0: 'id' is missing or empty; there are 'triplet_id'"),
+        ({"id": "a"}, "triplet row 0: an object with named values is needed, got 'id'"),
+        ([Answer("a", "m", "x")], "triplet row 0: 'id' is missing"),
+        ([Triplet("a", "g", "q", None)], "triplet row 0: 'reference' is missing or empty"),
+        ([Triplet], "triplet row 0: an object with named values is needed"),
+    ],
+)
+def test_what_is_no_list_of_triplets_gets_one_clear_line(source, says):
+    with refused(says):
+        load_triplets(source)
 
 
 @pytest.mark.parametrize(
@@ -306,3 +387,29 @@ def test_the_worst_results_of_each_model_are_kept_and_the_values_of_all(tmp_path
 def test_what_is_no_result_gets_one_clear_line(tmp_path, rows, says):
     with refused(says):
         load_results(saved(tmp_path, *rows))
+
+
+def saved_scores(path, value, *models, judge="j"):
+    """A file in which the judge alone gives each model this value for question t1."""
+    rows = []
+    for model in models:
+        rows.append(ScoreResult("t1", model, value, signature={"judge": judge}).to_dict())
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("model", "judge", "is_joined"), [("n", "j", True), ("m", "j", False), ("n", "k", False)]
+)
+def test_a_metric_of_several_files_is_one_unless_models_repeat_or_settings_differ(
+    tmp_path, model, judge, is_joined
+):
+    first = saved_scores(tmp_path / "a.jsonl", 0.5, "m")
+    second = saved_scores(tmp_path / "b.jsonl", 0.7, model, judge=judge)
+    results, values = read_results([first, second])
+    names = ["Judge alone"]
+    if not is_joined:
+        names = [f"Judge alone, {first}", f"Judge alone, {second}"]
+    assert list(results) == names
+    assert [(row.metric, row.value) for row in values] == [(names[0], 0.5), (names[-1], 0.7)]
+    assert list(read_results([first])[0]) == ["Judge alone"]

@@ -26,7 +26,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 EXTRAS = PROJECT["optional-dependencies"]
 ADAPTERS = [
     Requirement(text)
-    for text in [*EXTRAS["inspect_ai"], *EXTRAS["mlflow"], *EXTRAS["test-adapters"]]
+    for text in [*EXTRAS["inspect-ai"], *EXTRAS["mlflow"], *EXTRAS["test-adapters"]]
 ]
 # What names a machine or a registry. This file has the patterns, and is left out.
 FORBIDDEN = re.compile(

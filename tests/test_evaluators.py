@@ -89,7 +89,7 @@ def test_settings_reach_their_stages(tmp_path):
         (None, {"matcher": len}, "the local scorer without a judge has no use for matcher"),
         (True, {"scorer": "judge", "extractor": len}, "the judge scorer has no use for extractor"),
         (True, {"max_score": 0}, "max_score must be 1 to a million"),
-        ("gpt-4o", {}, "a judge is an LLMJudge or a function"),
+        (3, {}, "a judge is an LLMJudge or a function"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(judge, settings, says):

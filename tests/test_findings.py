@@ -1,8 +1,36 @@
-"""Sentences that are made from tables of values and tests."""
+"""Sentences that are made from tables of values and tests: each says no more than a test does."""
 
+import pandas as pd
 import pytest
 
-from ems.analysis.findings import series
+from ems.analysis.findings import MOST_MODELS, limits, series, verdict
+from ems.analysis.frames import COLUMNS
+from ems.analysis.stats import paired_table, summarise
+
+JUDGED, WORDS = "match:llm|judge:j", "coverage:words"
+
+
+def rows_of(model, values, *, metric="EMS(LLM)", part="F1", signature=JUDGED, den=10, **more):
+    """A row for each value, each of a question and a group of its own."""
+    rows = []
+    for i, value in enumerate(values):
+        names = metric, part, model, f"t{i}", more.get("group", f"g{i}")
+        sums = value * den, den
+        rows.append((*names, value, *sums, den, more.get("unscored", 0), signature))
+    return rows
+
+
+def said(*rows):
+    """The verdict and the limits of a frame with these lists of rows."""
+    frame = pd.DataFrame(sum(rows, []), columns=COLUMNS)
+    is_compared = frame["model"].nunique() <= MOST_MODELS
+    summary, pairs = summarise(frame), paired_table(frame, models=() if is_compared else ["m1"])
+    return verdict(frame, summary, pairs), limits(frame, summary, pairs)
+
+
+def around(mean, n=8):
+    """Values that lie around a mean, not all alike."""
+    return [mean + 0.01 * (-1) ** i for i in range(n)]
 
 
 @pytest.mark.parametrize(
@@ -10,3 +38,141 @@ from ems.analysis.findings import series
 )
 def test_names_are_joined_in_one_phrase(names, phrase):
     assert series(names) == phrase
+
+
+# --- what was found ---
+
+
+def test_of_two_models_the_first_sentence_names_the_one_that_contradicts_less():
+    contradicted = {"part": "Contradicted", "metric": "Coverage(LLM)"}
+    a = rows_of("A", [0.0] * 8, **contradicted) + rows_of("A", around(0.78), metric="Coverage(LLM)")
+    b = rows_of("B", [0.6, 0.5] * 4, **contradicted)
+    f1 = [0.9, 0.6, 0.9, 0.7, 0.9, 0.6, 0.8, 0.7]
+    sentences, _ = said(a, b, rows_of("B", f1, metric="Coverage(LLM)"))
+    assert sentences == [
+        "“A” contradicts the references clearly less often than “B” (0 of 80 points against 44 of "
+        "80 points).",
+        "F1, highest first: “A” 0.780 and “B” 0.762; no difference is clear over 8 groups.",
+    ]
+
+
+def test_a_model_that_is_clearly_better_than_all_others_is_named_with_all_values():
+    scores = {"metric": "Judge alone", "part": "Score"}
+    models = [rows_of(f"m{i}", around(0.2 * i), **scores) for i in (1, 2, 3)]
+    assert said(*models)[0] == [
+        "“m3” has a clearly higher score than all others (0.600 against “m2” 0.400 and “m1” 0.200)."
+    ]
+
+
+def test_where_none_is_better_than_all_others_the_clear_differences_are_told():
+    near = [rows_of("low", around(0.2)), rows_of("a", around(0.5)), rows_of("b", around(0.5))]
+    assert said(*near)[0] == [
+        "F1, highest first: “a” 0.500, “b” 0.500 and “low” 0.200; all differences are clear, "
+        "except between “a” and “b”."
+    ]
+    wide = rows_of("wide", [0.1, 0.9] * 4)
+    assert said(*near[:2], wide)[0] == [
+        "F1, highest first: “a” 0.500, “wide” 0.500 and “low” 0.200; no difference is clear, "
+        "except between “a” and “low”."
+    ]
+
+
+def test_a_model_with_fewer_questions_is_named():
+    sentences, notes = said(rows_of("A", [*around(0.6), 0.15]), rows_of("B", around(0.5)))
+    assert sentences == ["“A” has a clearly higher F1 than “B” (0.550 against 0.500)."]
+    assert notes[0] == (
+        "“B” has results for 8 of 9 questions. Its values are over these; two models are compared "
+        "on the questions that both have."
+    )
+
+
+def test_without_a_judge_it_speaks_of_words_and_figures_and_of_figures_first():
+    local = {"metric": "Coverage(local)", "signature": WORDS}
+    figures = {"metric": "Figures", "part": "Precision", "signature": "figures:1"}
+    sentences, _ = said(
+        rows_of("A", around(0.4), **local),
+        rows_of("B", around(0.8), **local),
+        rows_of("A", [1.0] * 8, **figures),
+        rows_of("B", around(0.75), **figures),
+    )
+    assert sentences == [
+        "Only words and figures were compared, not meaning.",
+        "“A” has clearly more of its figures in the references than “B” (1.000 against 0.750).",
+        "“B” shares clearly more words with the references (F1) than “A” (0.800 against 0.400).",
+    ]
+
+
+def test_where_a_judge_was_asked_words_and_figures_have_no_say():
+    both = [rows_of("A", around(0.6)), rows_of("B", around(0.5))]
+    local = rows_of("B", around(0.9), metric="Coverage(local)", signature=WORDS)
+    assert said(*both, local)[0] == said(*both)[0]
+
+
+def test_with_several_metrics_each_sentence_names_its_own():
+    alone = rows_of("A", around(0.6), metric="Judge alone", part="Score")
+    recall = rows_of("A", around(0.7), part="Recall")
+    sentences, _ = said(rows_of("A", around(0.5)), recall, alone)
+    assert [sentence.partition(": ")[0] for sentence in sentences] == ["EMS(LLM)", "Judge alone"]
+
+
+def test_a_model_alone_is_measured_by_the_references():
+    contradicted = rows_of("A", [0.1] * 8, part="Contradicted")
+    recall, f1 = rows_of("A", around(0.7), part="Recall"), rows_of("A", around(0.5))
+    interval = "95 % interval 0.691 to 0.709"
+    assert said(contradicted, recall, f1)[0] == [
+        "“A” contradicts 8 of 80 points of the references.",
+        f"“A” states 70 % of what the references say (recall 0.700, {interval}); its F1 is 0.500.",
+    ]
+    score = rows_of("A", [1.0] * 7 + [0.6], part="Score", metric="Judge alone")
+    assert said(score)[0] == ["“A” has 0.950 on a scale from 0 to 1, 95 % interval 0.832 to 1.000."]
+    by_words = [row[:-1] + (WORDS,) for row in recall + f1]
+    assert "has 70 % of the references’ words, by their weight" in said(by_words)[0][1]
+
+
+def test_more_than_five_models_are_put_in_order_and_not_tested():
+    models = [rows_of(f"m{i}", around(0.1 * i)) for i in range(1, 7)]
+    assert said(*models)[0] == [
+        "F1, highest first: “m6” 0.600, “m5” 0.500, “m4” 0.400, “m3” 0.300 and “m2” 0.200; "
+        "the 6 models were not tested two by two."
+    ]
+
+
+# --- what cannot be found ---
+
+
+def test_it_says_how_large_a_difference_must_be():
+    # The differences are 0.1 plus or minus 0.02: the jackknife's error is 0.02 / sqrt(7), and t
+    # with 7 degrees of freedom 2.365.
+    a, b = around(0.61), [0.5 - 0.01 * (-1) ** i for i in range(8)]
+    assert said(rows_of("A", a), rows_of("B", b))[1] == [
+        "With these questions a difference must be larger than about 0.018 for EMS(LLM) F1 to be "
+        "clear."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("models", "groups", "least"), [("AB", 5, ""), ("ABC", 6, "0.094"), ("ABCD", 7, "0.094")]
+)
+def test_it_says_where_the_groups_are_too_few_for_any_clear_difference(models, groups, least):
+    rows = [rows_of(model, around(0.1 * i + 0.1, groups)) for i, model in enumerate(models)]
+    sentences, (note,) = said(*rows)
+    assert f"no difference is clear over {groups} groups." in sentences[0]
+    if least:
+        pairs = len(models) * (len(models) - 1) // 2
+        assert f"{groups} groups and {pairs} comparisons p cannot be under {least}" in note
+    else:
+        assert "there are 5 groups, and an interval needs 6. With --cluster triplet_id" in note
+
+
+def test_it_says_where_too_few_points_have_a_score():
+    _, notes = said(rows_of("A", around(0.7), part="Recall"), rows_of("A", [0.5] * 8, unscored=1))
+    assert notes == [
+        "EMS(LLM) of “A” speaks for a part only: under 95 % of the points, or of the answers, have "
+        "a score."
+    ]
+
+
+def test_a_long_or_hostile_name_is_safe_to_print():
+    (sentence,), _ = said(rows_of("A\x1b[31m" + "x" * 500, around(0.6)), rows_of("B", around(0.5)))
+    assert "\x1b" not in sentence
+    assert len(sentence) < 200

@@ -1,5 +1,6 @@
 """Files in and out: what cannot be read is one clear line, what is written is whole."""
 
+import gzip
 import math
 import os
 import threading
@@ -22,8 +23,11 @@ def test_a_text_is_read_as_it_stands_but_for_the_byte_order_mark(tmp_path):
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"good\n\xff\xfe\n", "t is not UTF-8 text: save a workbook (.xlsx) as CSV UTF-8"),
-        ("a,b\n".encode("utf-16"), "is not UTF-8"),
+        (b"good\n\x81\n", "t is not UTF-8 text: save a workbook (.xlsx) as CSV UTF-8"),
+        ("a,b\n".encode("utf-16")[:-1], "is not UTF-8"),
+        (b"PK\x03\x04rest", "is a workbook or an archive: save a workbook (.xlsx) as CSV UTF-8"),
+        (b"PAR1rest", "is a parquet file: read it with pandas"),
+        (gzip.compress(b"good"), "is compressed: unpack it with gunzip"),
         (None, "cannot be read: No such file"),
     ],
 )
@@ -31,10 +35,44 @@ def test_what_is_no_text_is_named(tmp_path, content, says):
     path = tmp_path / "t"
     if content is not None:
         path.write_bytes(content)
-    with refused(says):
-        io.read_text(path)
+    for any_encoding in (False, True):
+        with refused(says):
+            io.read_text(path, any_encoding)
     with refused("Is a directory"):
         io.read_text(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "notice"),
+    [
+        ("cp1252", "Windows-1252, for example 'a;Zürich'"),
+        ("utf-16", "UTF-16"),
+        ("utf-16-be", "UTF-16"),
+    ],
+)
+def test_other_encodings_are_read_with_one_notice_where_that_is_allowed(
+    tmp_path, capsys, encoding, notice
+):
+    text = "id;text\r\na;Zürich – 5 €\r\n"
+    mark = "\ufeff" if encoding == "utf-16-be" else ""
+    path = tmp_path / "t"
+    path.write_bytes((mark + text).encode(encoding))
+    for _ in range(2):
+        assert io.read_text(path, any_encoding=True) == text
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == f"ems: {path} is not UTF-8; it is read as {notice}"
+    with refused("is not UTF-8 text"):
+        io.read_text(path)
+
+
+def test_a_pipe_is_read_in_any_encoding(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    content = "é\n".encode("utf-16")
+    writer = threading.Thread(target=pipe.write_bytes, args=[content], daemon=True)
+    writer.start()
+    assert io.read_text(pipe, any_encoding=True) == "é\n"
+    writer.join(10)
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,15 @@
 
 import csv
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import run as runner
-from loopback import Loopback
+from loopback import Loopback, by_words
 from marks import runs_notebooks
 
 from ems.judge.cost import plan_text
@@ -42,6 +45,11 @@ def test_the_smoke_run_gives_everything_promised(smoke):
         "manifest.json",
         "figures/pairs.png",
         "figures/alignment.png",
+        "figures/alignment.pdf",
+        "figures/table1.pdf",
+        "report.html",
+        "table1_signatures.csv",
+        "findings/03_ems.md",
     ]
     assert [name for name in promised if not (smoke / name).exists()] == []
     header, *rows = (smoke / "table1.csv").read_text(encoding="utf-8").splitlines()
@@ -166,37 +174,82 @@ def test_every_profile_can_be_counted_whole(profile, tasks, made_up):
     print(plan_text(counted))  # as the command does
 
 
-def reply(body):
-    """What a judge might reply.
+# A prompt set like the one that is imported from the paper: lists and numbers, no JSON. The words
+# are not the paper's.
+LIKE_THE_PAPER = {
+    "answer": "$context\nAnswer in full: $question",
+    "consolidate": "Make one answer to $question\n$versions\nUse this call:\n$document",
+    "extract": 'A point is "one fact".\nExample: "Sales rose."\nAnswer:\n<text>\n$answer\n</text>\n'
+    "Points:",
+    "match": 'Example of candidates:\n["Sales rose.",\n"Costs fell."]\nFind $reference among\n'
+    "[\n$candidates\n]\nIndex:",
+    "score": 'Example: "Sales rose." and "Sales fell." have 2.\nScore $reference against\n'
+    "$candidate\nfrom 0 to $max_score:",
+}
 
-    Every text has two points, one claim of two is entailed, and a number is 0.
-    """
-    if "response_format" in body:
-        points = ["Sales rose.", "Margins fell."]
-        labels = ["Entailment", "Neutral"]
-        return json.dumps({"claims": points, "labels": labels, "points": points})
-    return "0" if body["max_tokens"] <= 64 else "- Sales rose.\n- Margins fell."
+
+@pytest.fixture
+def like_the_paper(made_up, tmp_path):
+    for task, text in LIKE_THE_PAPER.items():
+        (tmp_path / "home/prompts/paper" / f"{task}.txt").write_text(text)
+    return made_up
 
 
 @runs_notebooks
 @pytest.mark.parametrize(("profile", "only"), [("paper", []), ("record", ["01"])])
-def test_a_profile_that_asks_runs_live(profile, only, made_up):
-    settings = runner.load_profile(ROOT, profile)
-    with Loopback(reply) as server:
-        for model in runner._mappings(settings):
-            if "base_url" in model:
-                model |= {"base_url": server.url, "key_env": "none"}
-        given = {
-            "WRITING": settings["01_dataset"]["WRITING"],
-            "JUDGE.base_url": server.url,
-            "JUDGE.key_env": "none",
-            **made_up,
-        }
-        run = runner.run_profile(profile, only=only, root=ROOT, given=given)
+def test_a_profile_that_asks_runs_live(profile, only, like_the_paper):
+    with Loopback(by_words) as server:
+        run = runner.run_profile(profile, only=only, root=ROOT, given=like_the_paper, at=server.url)
     lines = (run / "answers.jsonl").read_text(encoding="utf-8").splitlines()
-    answers = [json.loads(line)["answer"] for line in lines]
-    assert answers == ["- Sales rose.\n- Margins fell."] * 3
-    if profile == "paper":  # one claim of two is entailed, on either side
+    answers = [json.loads(line)["answer"].splitlines() for line in lines]
+    if profile == "record":
+        assert "Sales rose." in answers[0]
+        assert answers[1] == ["ok"]  # the closed book
+        assert "Sales rose." in answers[2]
+    if profile == "paper":  # every answer has the sentences of the reference, in some order
+        whole = ["Apple", "Sales rose.", "This concludes today's call."]
+        assert [sorted(answer) for answer in answers] == [whole] * 3
+        assert runner.too_few_scored(run) == []
         table = (run / "table1.csv").read_text(encoding="utf-8").splitlines()
-        values = [line.split(",")[3] for line in table if line.startswith("RAGChecker,F1")]
-        assert values == ["0.5"] * 3
+        metrics = ("RAGChecker,F1", "EMS(LLM),F1", "EMS(ROUGE),F1")
+        values = [line.split(",")[3] for line in table if line.startswith(metrics)]
+        assert values == ["1.0"] * 9
+        assert "Changed from the profile: --at" in (run / "table1.md").read_text(encoding="utf-8")
+
+
+@runs_notebooks
+def test_a_run_whose_judge_cannot_be_read_has_too_few_scores(like_the_paper):
+    with Loopback(lambda body: by_words(body) if body["max_tokens"] > 64 else "ok") as server:
+        run = runner.run_profile(
+            "paper", only=["01", "03"], root=ROOT, given=like_the_paper, at=server.url
+        )
+    few = runner.too_few_scored(run)
+    # Without matches no scorer of EMS has pairs to score. Coverage(local) asks no judge.
+    assert [line.partition(",")[0] for line in few] == ["EMS(ROUGE)", "EMS(BERTScore)", "EMS(LLM)"]
+    assert all(line.endswith(" points and 3 of 3 answers") for line in few)
+
+
+@runs_notebooks
+def test_the_whole_profile_of_the_paper_can_be_rehearsed_by_one_command(made_up, tmp_path):
+    """All ten calls and five questions, with the kit's prompts where the paper's are absent."""
+    shutil.rmtree(tmp_path / "home")
+    project = tmp_path / "project"
+    for name in ("notebooks", "profiles", "tests"):
+        shutil.copytree(ROOT / name, project / name)
+    (project / "data").symlink_to(ROOT / "data")
+    given = ["-p", "WRITING.transcripts", str(tmp_path), "-p", "TRANSCRIPTS", str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, "tests/loopback.py", "--profile", "paper", *given],
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": f"{project / 'notebooks'}{os.pathsep}{ROOT}"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "This was a rehearsal" in done.stderr
+    assert "the prompt set 'paper' is not imported" in done.stderr.lower()
+    assert "| EMS(LLM) | F1 |" in done.stdout
+    assert "This run took " in done.stdout
+    lines = (project / "runs/paper-rehearsal/answers.jsonl").read_text().splitlines()
+    assert len(lines) == 150

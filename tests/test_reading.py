@@ -183,11 +183,11 @@ def test_what_cannot_be_read_is_counted_by_task_and_reason():
     cut = Record("", "match", "m", "1", finish_reason="length")
     late = Record("", "match", "m", "", failure="timeout")
     stage = JudgeStage(ScriptedJudge("1", "perhaps", cut, late))
-    assert stage.ask([single] * 4) == [1, None, None, None]
+    assert stage.ask_and_read([single] * 4) == [1, None, None, None]
     assert stage.failures == {"match: unreadable": 1, "match: length": 1, "match: timeout": 1}
 
     stage.judge = ScriptedJudge('{"matches": [0, 9]}', late)
-    assert stage.ask([joint] * 2) == [[0, None], [None, None]]
+    assert stage.ask_and_read([joint] * 2) == [0, None, None, None]
     assert stage.failures == {"match: unreadable": 2, "match: length": 1, "match: timeout": 3}
 
 

@@ -24,7 +24,7 @@ from ems.coverage import Coverage
 from ems.local.sentences import SentenceExtractor
 from ems.metrics import ems_scores
 from ems.results import CoverageResult, EMSResult, Figures, ScoreResult, SideFigures, Support
-from ems.types import WITHOUT_JUDGE, InputError
+from ems.types import WITHOUT_JUDGE, Answer, InputError, Triplet
 
 HOSTILE = (
     "</script><script>document.title='broken'</script><img src=x onerror=alert(2)>"
@@ -77,7 +77,7 @@ def packed(page):
 
 def visible_text(page):
     main = page[page.index("<main>") : page.index('id="data"')]
-    shown = re.sub(r"<(p|section) hidden>.*?</\1>", "", main, flags=re.S)
+    shown = re.sub(r"<(p|section|details|div)[^>]* hidden>.*?</\1>", "", main, flags=re.S)
     return re.sub(r"\s+", " ", re.sub("<[^>]+>", " ", shown))
 
 
@@ -111,7 +111,8 @@ def test_the_summary_needs_no_script(page_of):
     text = visible_text(page_of(answers))
     assert "0.400 [0.400, 0.400]" in text
     assert "66.6 % †" in text  # of three reference points two have a score
-    assert "number of groups: 6;" in text
+    assert "over groups (6 groups;" in text
+    assert text.startswith(" “m” states 40 % of what the references say (recall 0.400, ")
     # Points, unscored, supported, contradicted, silent, unmatched.
     assert "m EMS(LLM) 12 0 50 % 50 % 0 % 50 %" in text
 
@@ -127,20 +128,21 @@ def test_models_are_compared_two_by_two_where_a_page_can_show_it(page_of):
                 )
         return visible_text(page_of(answers))
 
-    assert "m1 m0 EMS(LLM) F1 -0.040 [-0.040, -0.040] m0 0.031" in page("m0", "m1")
+    assert "m1 m0 EMS(LLM) F1 m0 -0.040 [-0.040, -0.040] 0.031" in page("m0", "m1")
     assert "m1 m0" not in page("m0", *(f"m{i}" for i in range(1, 6)))
-    assert "Differences" not in page("m0")
+    assert "Differences between" not in page("m0")
 
 
 def test_with_the_worst_answers_alone_the_summary_is_of_all_and_says_so(tmp_path):
-    values = to_frame([result(triplet=f"t{i}") for i in range(1, 8)])
+    values = to_frame({"EMS(LLM)": [result(triplet=f"t{i}") for i in range(1, 8)]})
 
     def text(*values):
         path = save_report({"EMS(LLM)": [result()]}, tmp_path / "r.html", *values)
         return visible_text(path.read_text(encoding="utf-8"))
 
     page = text(values)
-    assert "0.400 7 66.6 %" in page.replace(" [0.400, 0.400]", "")
+    assert "m EMS(LLM) 0.400 0.400 0.400 0.500 0.000 7 66.6 % †" in page
+    assert "model answers m 7 A dot is" in page  # the points of the rest are not known
     assert "The tables are of all answers. The lists below show some only" in page
     assert "The lists below show some only" not in text()
 
@@ -166,7 +168,7 @@ def test_all_kinds_of_results_stand_in_one_page(page_of):
 def test_the_warning_of_values_without_a_judge_is_read_first(page_of):
     judged, local = result(), result(signature={"match": "words#1"})
     assert visible_text(page_of([local])).startswith(f" {WITHOUT_JUDGE} This is said of EMS(LLM). ")
-    assert visible_text(page_of([judged])).startswith(" Summary")
+    assert visible_text(page_of([judged])).startswith(" “m” states")
     # One model's results are enough.
     assert WITHOUT_JUDGE in visible_text(page_of([judged, replace(local, model="n")]))
 
@@ -204,6 +206,69 @@ def test_a_thousand_answers_make_a_small_page(page_of):
         for i in range(1000)
     ]
     assert len(page_of(answers)) < 200_000
+
+
+def test_the_head_says_what_was_evaluated_and_never_when(tmp_path):
+    answers = []
+    for i in range(3):
+        answers += [result("a", f"t{i}", group=f"g{i}"), result("b", f"t{i}", group=f"g{i}")]
+    path = tmp_path / "r.html"
+    save_report({"EMS(LLM)": answers}, path, sources=["old.jsonl", "new.jsonl"])
+    page = path.read_text(encoding="utf-8")
+    assert "<h1>EMS report: a and b</h1>" in page
+    assert "answers: 6 · models: 2 · questions: 3 · groups: 3 · judge: j · " in page
+    assert "from old.jsonl and new.jsonl</p>" in page
+    assert "confidential" in page
+    save_report({"EMS(LLM)": answers}, path, title="Q3 <b>")
+    page = path.read_text(encoding="utf-8")
+    assert page.count("Q3 &lt;b&gt;") == 2  # the heading and the title of the window
+
+
+def test_means_are_dots_with_intervals_that_end_at_0_and_1(page_of):
+    recalls = [1.0] * 7 + [0.6]
+    answers = []
+    for i, recall in enumerate(recalls):
+        answers.append(ScoreResult(f"t{i}", "m", value=recall, group=f"g{i}"))
+    page = page_of({"Judge alone": answers})
+    assert '<path class="interval" d="M83.2 5H100.0"/>' in page  # 0.95 minus 0.118, and plus
+    assert '<path class="mean" d="M95.0 5h0"/>' in page
+    assert "0.950 [0.832, 1.000]" in visible_text(page)
+    few = page_of({"Judge alone": answers[:5]})
+    assert 'class="mean"' in few
+    assert 'class="interval"' not in few
+
+
+def test_points_are_counted_by_what_is_said_of_them(page_of):
+    refusal = result(triplet="t2", match=(-1,) * 3, score=(0.0,) * 3, ans_points=())
+    text = visible_text(page_of([result(), refusal]))
+    assert "model answers refused covered missing unscored m 2 1 1 4 1 " in text
+
+
+def test_a_long_table_of_counts_is_folded(page_of):
+    page = page_of([result(f"m{i}") for i in range(11)])
+    assert "<summary>Counts of points</summary>" in page
+    assert "Counts of points" not in page_of([result(f"m{i}") for i in range(10)])
+
+
+def test_whole_texts_stand_beside_the_points_where_they_are_given(tmp_path):
+    answered = [Answer("t1", "m", "Up 6%.\n\nFine.\x1b[2J"), Answer("t9", "m", "Not scored.")]
+    triplets = [Triplet("t1", "Apple", "How?", "Revenue rose 6%."), Triplet("t9", "g", "?", "r")]
+    alone = ScoreResult("t1", "n", value=0.5)
+    path = tmp_path / "r.html"
+    results = {"EMS(LLM)": [result()], "Judge alone": [alone]}
+    save_report(results, path, triplets=triplets, answers=answered)
+    data = packed(path.read_text(encoding="utf-8"))
+    first, second = data["answers"]
+    whole = [data["texts"][place] for place in first["whole"]]
+    assert whole == ["Revenue rose 6%.", "Up 6%.\n\nFine.\ufffd[2J"]
+    assert second["whole"] == []
+    assert "Not scored." not in data["texts"]
+
+
+def test_a_point_with_a_weight_says_its_share(page_of):
+    data = packed(page_of([result(ref_weights=(2.0, 1.0, 5.0)), result("n")]))
+    assert [row[4] for row in data["answers"][0]["rows"]] == [0.25, 0.125, 0.625, None]
+    assert [row[4] for row in data["answers"][1]["rows"]] == [None] * 4
 
 
 # --- what comes from outside ---
@@ -267,7 +332,7 @@ def test_a_browser_draws_the_worst_answer_first_and_opens_the_one_in_its_address
     assert "<td>2 of 2</td><td>Margin was 46%.</td>" in page  # what most answers miss
     assert "3 of 3 answers. Reference points: 2 covered, 1 in part, 3 missing, 3 unscored." in page
     assert "<small>t1 · Apple</small> How was t1? " in page
-    assert "<title>EMS report</title>" in page
+    assert re.search("<title>EMS report: &lt;/script&gt;[^<]*, bad and good</title>", page)
     assert "<img" not in page
     opened = drawn("#t1/bad")
     start = opened.index('<tr class="alignment">')
@@ -278,6 +343,34 @@ def test_a_browser_draws_the_worst_answer_first_and_opens_the_one_in_its_address
     title = "6% is not in the reference or the document"
     assert f'Up <span class="figure not-in-document" title="{title}">6%</span>.' in alignment
     assert "<td>2 of 2</td><td>Margin was 46%.</td>" in page
+
+
+@pytest.mark.slow
+def test_the_grid_opens_the_answers_to_a_question_side_by_side(tmp_path):
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if not browser:
+        pytest.skip("no browser here")
+    answered = [Answer("t1", "good", "Up 6%. Fine."), Answer("t1", "bad", "Down 6%.")]
+    results = [result("good"), replace(result("bad"), figures=FIGURES)]
+    path = tmp_path / "report.html"
+    triplets = [Triplet("t1", "Apple", "How?", "Revenue rose 6%. All.")]
+    save_report({"EMS(LLM)": results}, path, triplets=triplets, answers=answered)
+    # The page's own policy lets no other script in: the copy has none, and a click.
+    page = re.sub('<meta http-equiv="Content-Security-Policy"[^>]*>', "", path.read_text("utf-8"))
+    click = "setTimeout(() => document.querySelectorAll('.value')[1].click(), 1000)"
+    path.write_text(page.replace("</body>", f"<script>{click}</script></body>"), "utf-8")
+    options = "--headless --no-sandbox --disable-gpu --virtual-time-budget=5000 --dump-dom"
+    command = [browser, *options.split(), f"file://{path}"]
+    drawn = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
+    if "<html" not in drawn:
+        pytest.skip("the browser does not start here")
+    side = re.search(r'<table class="points side">.*?</table>', drawn, re.S)[0]
+    assert "<th>Reference</th><th>bad</th><th>good</th>" in side  # the one clicked at is first
+    assert "<td>Margin was 46%.</td>" in side
+    assert side.count("</span> missing</td>") == 2
+    assert '<td class="whole">Revenue rose 6%. All.</td>' in side
+    assert re.search(r'<td class="whole">Down <span class="figure[^>]*>6%</span>.</td>', side)
+    assert '<td class="whole">Up 6%. Fine.</td>' in side
 
 
 # --- what the words are worth ---

@@ -1,6 +1,7 @@
-"""`ems reproduce`: profiles against notebooks, what runs, and how a failure ends."""
+"""`ems reproduce`: what runs, into which folder, what it prints, and how a failure ends."""
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -9,121 +10,14 @@ from pathlib import Path
 
 import pytest
 import run as runner
-from doubles import until
+from doubles import refused, until
 from marks import runs_notebooks
+from project import PARAMETERS, project
 
+from ems.judge.cost import Usage
 from ems.types import InputError
 
 ROOT = Path(__file__).parent.parent
-PARAMETERS = """RUN = "runs/lab"                        # folder
-N = 1                                   # a number
-JUDGE = {"model": "m", "mode": "replay"}
-NAMES = []
-ANYTHING = None"""
-
-
-def cell(number, source):
-    """A code cell of a notebook; the first one holds the parameters."""
-    return {
-        "cell_type": "code",
-        "execution_count": None,
-        "id": f"cell-{number}",
-        "outputs": [],
-        "source": source,
-        "metadata": {} if number else {"tags": ["parameters"]},
-    }
-
-
-def project(root, profile="common: {}", **notebooks):
-    """A project of one profile, p, and notebooks.
-
-    `_NAME=[...]` gives the sources of a notebook's cells, the parameters' cell first.
-    """
-    for folder in ("notebooks", "profiles"):
-        (root / folder).mkdir(parents=True, exist_ok=True)
-    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    for name, sources in notebooks.items():
-        content = {
-            "cells": [cell(number, source) for number, source in enumerate(sources)],
-            "metadata": {"kernelspec": kernel},
-            "nbformat": 4,
-            "nbformat_minor": 5,
-        }
-        (root / "notebooks" / f"{name[1:]}.ipynb").write_text(json.dumps(content))
-    (root / "profiles" / "p.yaml").write_text(profile)
-    return root
-
-
-# --- profiles and parameters ---
-
-
-def test_a_value_comes_from_the_default_then_common_then_the_notebooks_block_then_the_command(
-    tmp_path,
-):
-    root = project(tmp_path, _01_a=[PARAMETERS], _02_b=["RUN = ''\nN = 1"])
-    profile = {
-        "common": {"N": 2, "JUDGE.seed": 3, "ANYTHING": "x"},
-        "01_a": {"N": 4, "JUDGE.mode": "live"},
-    }
-    one, two = runner.parameters_of(root, profile, {"JUDGE.base_url": "u", "NAMES": ["n"]}).values()
-    assert two == {"RUN": "", "N": 2}
-    assert one == {
-        "RUN": "runs/lab",
-        "N": 4,
-        "NAMES": ["n"],
-        "ANYTHING": "x",
-        "JUDGE": {"model": "m", "mode": "live", "seed": 3, "base_url": "u"},
-    }
-    one, _ = runner.parameters_of(root, {"common": {"JUDGE": {}}}, {}).values()
-    assert one["JUDGE"] == {}  # replaced whole
-
-
-@pytest.mark.parametrize(
-    ("profile", "given", "words"),
-    [
-        ({"commn": {}}, {}, "'commn'; did you mean 'common'"),
-        ({"common": {"JUGDE": {}}}, {}, "common: no parameter 'JUGDE'; did you mean 'JUDGE'"),
-        ({"01_a": {"X": 1}}, {}, "01_a: no parameter 'X'; there are ANYTHING, JUDGE"),
-        ({}, {"M": 5}, "-p: no parameter 'M'"),
-        ({}, {"N": True}, "01_a.ipynb: N must be int, got True"),
-        ({}, {"JUDGE": "gpt-4o"}, "JUDGE must be dict"),
-        ({}, {"N.x": 5}, "N must be int, got {'x': 5}"),
-    ],
-)
-def test_what_no_notebook_has_is_refused_with_the_nearest(tmp_path, profile, given, words):
-    with pytest.raises(InputError) as error:
-        runner.parameters_of(project(tmp_path, _01_a=[PARAMETERS]), profile, given)
-    assert words in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("content", "words"), [("[1, 2]", "must map"), ("a: [", "is not YAML"), ("a: 1", "must map")]
-)
-def test_a_profile_is_a_mapping_of_mappings(tmp_path, content, words):
-    with pytest.raises(InputError, match=words):
-        runner.load_profile(project(tmp_path, content), "p")
-
-
-def test_a_folder_without_notebooks_is_no_project(tmp_path):
-    with pytest.raises(InputError, match="run this in a clone of the project"):
-        runner.run_profile(root=tmp_path)
-
-
-@pytest.mark.parametrize(
-    "profile", [path.stem for path in sorted((ROOT / "profiles").glob("*.yaml"))]
-)
-def test_every_profile_fits_the_notebooks_and_repeats_no_default(profile):
-    settings = runner.load_profile(ROOT, profile)
-    for path, values in runner.parameters_of(ROOT, settings, {}).items():
-        defaults = runner.declared(path)
-        assert defaults["RUN"] == "runs/lab"
-        idle = [
-            name
-            for name, value in settings.get(path.stem, {}).items()
-            if defaults.get(name) == value and settings.get("common", {}).get(name, value) == value
-        ]
-        assert idle == [], path.stem
-        assert values.keys() == defaults.keys()
 
 
 # --- which notebooks wait for which ---
@@ -163,6 +57,11 @@ def test_a_notebook_without_a_line_in_the_schedule_is_refused(tmp_path):
 # --- runs, with notebooks that are played ---
 
 
+def test_a_folder_without_notebooks_is_no_project(tmp_path):
+    with pytest.raises(InputError, match="run this in a clone of the project"):
+        runner.run_profile(root=tmp_path)
+
+
 @pytest.fixture
 def played(monkeypatch, tmp_path):
     """A project whose notebooks note that they ran and write a file; no kernel is started."""
@@ -174,6 +73,8 @@ def played(monkeypatch, tmp_path):
         ran.append(path.stem[:2])
         if values["N"] == 0 and path.stem == "02_b":
             raise InputError("broken")
+        if path.stem == "04_d":
+            (root / values["RUN"] / "table1.md").write_text("the table\n")
         figures = root / values["RUN"] / "figures"
         figures.mkdir(parents=True, exist_ok=True)
         (figures / f"{path.stem}.png").write_text(str(values["N"]))
@@ -192,8 +93,9 @@ def test_the_notebooks_of_a_run_and_a_failure_among_them(played):
     root, run = played
     assert run() == ["01", "02", "03", "04"]  # 10 is optional
     assert run(only=["10"]) == ["10"]
+    (root / "profiles" / "p.yaml").write_text("common: {N: 0}")
     with pytest.raises(InputError, match="broken"):
-        run(given={"N": 0})
+        run()
     notes = json.loads((root / "runs" / "p" / "manifest.json").read_text())["notebooks"]
     numbers = {name: note["parameters"]["N"] for name, note in notes.items()}
     # 03 ran beside 02; 04 did not run again.
@@ -202,27 +104,69 @@ def test_the_notebooks_of_a_run_and_a_failure_among_them(played):
 
 def test_the_manifest_says_what_ran_with_what(played):
     root, run = played
-    run(given={"N": 7})
-    manifest = json.loads((root / "runs" / "p" / "manifest.json").read_text())
+    run(given={"N": 7, "RUN": "runs/seven"})
+    manifest = json.loads((root / "runs" / "seven" / "manifest.json").read_text())
     assert manifest["profile"] == "p"
+    assert manifest["changed"]["02_b"] == {"N": 7}
     assert manifest["packages"]["numpy"]
     assert manifest["notebooks"]["02_b"]["parameters"] == {
-        "RUN": "runs/p",
+        "RUN": "runs/seven",
         "N": 7,
         "NAMES": [],
         "ANYTHING": None,
         "JUDGE": {"model": "m", "mode": "replay"},
     }
     assert set(manifest["files_sha256"]) == {
-        f"figures/{name}.png" for name in ("01_a", "02_b", "03_c", "04_d")
+        "table1.md",
+        *(f"figures/{name}.png" for name in ("01_a", "02_b", "03_c", "04_d")),
     }
+
+
+def test_pages_and_figures_of_every_kind_are_in_the_manifest(played):
+    root, run = played
+    (root / "runs" / "p").mkdir(parents=True)
+    for name in ("report.html", "figure.pdf", "replies.sqlite"):
+        (root / "runs" / "p" / name).write_text("")
+    run(only=["01"])
+    files = json.loads((root / "runs" / "p" / "manifest.json").read_text())["files_sha256"]
+    assert set(files) == {"report.html", "figure.pdf", "figures/01_a.png"}
+
+
+def test_the_manifest_says_before_a_notebook_runs_which_parameters_were_changed(
+    played, monkeypatch
+):
+    root, run = played
+    changed = []
+
+    def execute(path, target, values):
+        changed.append(json.loads((root / values["RUN"] / "manifest.json").read_text())["changed"])
+
+    monkeypatch.setattr(runner, "_execute", execute)
+    run(only=["01"], given={"N": 2, "JUDGE.mode": "replay", "RUN": "runs/x"})
+    run(only=["02"], given={"N": 1, "JUDGE.seed": 3, "RUN": "runs/x"})
+    run(only=["01"], given={"RUN": "runs/x"})
+    # What is as in the profile was not changed; a notebook that ran again replaces its own entry.
+    seed = {"JUDGE.seed": 3}
+    assert changed == [{"01_a": {"N": 2}}, {"01_a": {"N": 2}, "02_b": seed}, {"02_b": seed}]
+
+
+def test_other_parameters_need_a_folder_of_their_own(played):
+    root, run = played
+    with refused("changed from the profile p: N;", "name another folder for this run"):
+        run(given={"N": 2})
+    with refused("profile p: N;"):
+        run(given={"N": 2, "RUN": str(root / "runs" / "p")})
+    with refused("profile p: --at, JUDGE.mode;"):
+        run(given={"JUDGE.mode": "live", "RUN": "runs/p"}, at="http://127.0.0.1:1/v1")
+    assert not (root / "runs").exists()
+    assert run(given={"N": 1}) == ["01", "02", "03", "04"]  # the profile's own value
 
 
 @pytest.mark.parametrize(
     ("profile", "how", "shown"),
     [
         ("default", {}, "2"),
-        ("default", {"given": {"N": 3}}, "committed"),
+        ("default", {"given": {"N": 3, "RUN": "runs/three"}}, "committed"),
         ("default", {"only": ["01"]}, "committed"),
         ("p", {}, "committed"),
     ],
@@ -240,11 +184,100 @@ def test_only_a_whole_default_run_refreshes_the_figures_that_are_shown(played, p
 def test_a_parameter_of_the_command_is_yaml(monkeypatch):
     seen = {}
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(runner, "plan", lambda profile, *, only, given: seen.update(given) or {})
+    monkeypatch.setattr(runner, "plan", lambda profile, **how: seen.update(how["given"]) or {})
     assert runner.main(["--dry-run", "-p", "N", "7", "-p", "NAMES", "[AAPL]"]) == 0
     assert seen == {"N": 7, "NAMES": ["AAPL"]}
     with pytest.raises(InputError, match="-p N is not YAML"):
         runner.main(["--dry-run", "-p", "N", "a: ["])
+
+
+# --- the command ---
+
+
+@pytest.fixture
+def command(played, monkeypatch):
+    """A function: runs the command in the played project; returns its exit status."""
+    root, _ = played
+    monkeypatch.chdir(root)
+    return lambda *arguments: runner.main(["--profile", "p", *arguments])
+
+
+def test_a_run_is_named_and_its_notebooks_are_chosen_in_one_option_or_several(command):
+    assert command("--run", "one.2_3-b", "--only", "01, 03", "--only", "02", "-p", "N", "5") == 0
+    figures = sorted(path.stem for path in Path("runs/one.2_3-b/figures").iterdir())
+    assert figures == ["01_a", "02_b", "03_c"]
+    assert not Path("runs/p").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--run", "../x"], "letters, digits, '.', '_' and '-'"),
+        (["--run", "-x/y"], "begins with a letter or a digit"),
+        (["--run", "p"], "runs/p holds the results of the profile p; give another name"),
+        (["-p", "RUN", "runs/p"], "name the folder of results with --run NAME"),
+        (["-p", "N", "2"], "with --run NAME"),
+    ],
+)
+def test_a_name_that_could_overwrite_results_is_refused(command, arguments, words):
+    arguments = [f"--run={arguments[1]}"] if arguments[0] == "--run" else arguments
+    with refused(words):
+        command(*arguments)
+    assert not Path("runs").exists()
+
+
+def test_the_table_is_printed_where_the_run_made_it(command, capsys):
+    assert command() == 0
+    assert capsys.readouterr().out == "the table\n\n"
+    old = Path("runs/p/table1.md")
+    os.utime(old, (0, 0))
+    assert command("--only", "03") == 0
+    assert capsys.readouterr().out == ""
+    assert command("--only", "01,04") == 0
+    assert capsys.readouterr().out == "the table\n\n"
+
+
+def test_what_a_slice_cost_is_printed_without_what_other_notebooks_cost_before(
+    command, capsys, monkeypatch
+):
+    def execute(path, target, values):
+        usage = vars(Usage(calls=int(path.stem[:2]), cost=0.25))
+        file = Path(values["RUN"], f"usage_{path.stem}.json")
+        file.write_text(json.dumps({"m": {"match": usage}}))
+
+    monkeypatch.setattr(runner, "_execute", execute)
+    assert command("--only", "02,03") == 0
+    assert "This run took 5 calls" in capsys.readouterr().out
+    for file in Path("runs/p").glob("usage_*"):
+        os.utime(file, (0, 0))
+    assert command("--only", "04") == 0
+    assert "This run took 4 calls, 0 prompt tokens and 0 completion tokens; money: 0.25." in (
+        capsys.readouterr().out
+    )
+
+
+@pytest.mark.parametrize(
+    ("unscored", "value", "few"),
+    [
+        (5, 0.5, False),
+        (6, 0.5, True),  # 6 of 100 points
+        (0, "", True),  # an answer of one has no value
+    ],
+)
+def test_a_run_with_too_many_unscored_points_ends_with_3_and_names_the_metric(
+    command, capsys, unscored, value, few
+):
+    Path("runs/p").mkdir(parents=True)
+    Path("runs/p/values_ems.csv").write_text(
+        "metric,part,value,units,unscored\n"
+        f"EMS(LLM),Recall,,100,100\nEMS(LLM),F1,{value},100,{unscored}\nJudge alone,Score,1,1,0\n"
+    )
+    assert command() == (3 if few else 0)
+    lines = [line for line in capsys.readouterr().err.splitlines() if "UNSCORED" in line]
+    assert len(lines) == few
+    if few:
+        lost = int(value == "")
+        assert f"UNSCORED: EMS(LLM), {unscored} of 100 points and {lost} of 1 answers." in lines[0]
 
 
 # --- kernels ---
@@ -266,7 +299,11 @@ def test_a_parameter_of_the_command_is_yaml(monkeypatch):
 )
 def test_a_failing_cell_is_named_once(run, source, words, tmp_path):
     with pytest.raises(InputError, match=words):
-        run("p", given={"JUDGE.mode": "live"}, root=project(tmp_path, _01_a=[PARAMETERS, source]))
+        run(
+            "p",
+            given={"JUDGE.mode": "live", "RUN": "runs/live"},
+            root=project(tmp_path, _01_a=[PARAMETERS, source]),
+        )
 
 
 @runs_notebooks
@@ -274,7 +311,8 @@ def test_ctrl_c_ends_the_command_and_the_kernel(tmp_path):
     write_pid = f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))"
     source = f"import os, time\n{write_pid}\ntime.sleep(300)"
     project(tmp_path, _01_a=[PARAMETERS, source])
-    shutil.copy(ROOT / "notebooks" / "run.py", tmp_path / "notebooks")
+    for name in ("run.py", "profiles.py"):
+        shutil.copy(ROOT / "notebooks" / name, tmp_path / "notebooks")
     command = subprocess.Popen(
         [sys.executable, "-m", "ems", "reproduce", "--profile", "p"],
         cwd=tmp_path,

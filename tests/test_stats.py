@@ -59,6 +59,16 @@ def test_the_interval_of_a_mean_by_hand():
     assert (row.value, row.ci_low, row.ci_high) == pytest.approx((0.2, 0.2 - reach, 0.2 + reach))
 
 
+def test_means_stand_in_the_order_of_table_1():
+    models = {"gpt-70B": [0.5], "gpt-8B": [0.5]}
+    frames = []
+    for metric, part in (("EMS(LLM)", "F1"), ("EMS(LLM)", "Recall"), ("BLEU", "Score")):
+        frames.append(family(models).assign(metric=metric, part=part))
+    rows = stats.summarise(pd.concat(frames))[["metric", "part", "model"]].to_numpy().tolist()
+    assert rows[:2] == [["BLEU", "Score", "gpt-8B"], ["BLEU", "Score", "gpt-70B"]]
+    assert [row[1] for row in rows[2:]] == ["Recall", "Recall", "F1", "F1"]
+
+
 def test_clusters_are_left_out_whole():
     # Within a company the answers differ, between companies they do not: whole companies leave
     # nothing to vary.

@@ -7,6 +7,7 @@ import json
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from loopback import Loopback, run_batch
 from ems.judge import MissingReplies, Record, Request
 from ems.judge.client import LLMJudge
 from ems.judge.endpoint import read_completion, read_usage
-from ems.judge.store import Replies
+from ems.judge.store import Replies, utc
 
 ROOT = Path(__file__).parent.parent
 
@@ -144,6 +145,13 @@ def test_the_first_reply_stays(tmp_path):
     assert Replies(path).get([key(1)])[key(1)].text == "first"
     assert store.get([key(2)]) == {}
     assert len(store.records()) == 1
+
+
+def test_a_reply_without_a_date_gets_the_present_one():
+    store = Replies()
+    before = utc()
+    assert before <= store.put(replace(record(1), date="")).date <= utc()
+    assert store.put(record(2)).date == "2024-11-01T00:00:00+00:00"
 
 
 def test_every_field_comes_back(tmp_path):

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from ems.analysis import tables
+from ems.analysis.frames import in_order
 from ems.analysis.tables import percent, shortened, table1, table_text, with_interval
 
 NAN = math.nan
@@ -40,13 +41,15 @@ def summary(rows):
     )
 
 
-OURS = summary(
-    [
-        ("EMS(LLM)", "F1", LARGE, 0.5, 0.45, 0.55, 48, 60),
-        ("EMS(LLM)", "F1", SMALL, 0.25, 0.2, 0.3, 50, 0),
-        ("BLEU", "Score", SMALL, 1 / 3, 0.3, 0.4, 50, 0),
-        ("BLEU", "Score", LARGE, 0.0301, NAN, NAN, 50, 0),
-    ]
+OURS = in_order(
+    summary(
+        [
+            ("EMS(LLM)", "F1", LARGE, 0.5, 0.45, 0.55, 48, 60),
+            ("EMS(LLM)", "F1", SMALL, 0.25, 0.2, 0.3, 50, 0),
+            ("BLEU", "Score", SMALL, 1 / 3, 0.3, 0.4, 50, 0),
+            ("BLEU", "Score", LARGE, 0.0301, NAN, NAN, 50, 0),
+        ]
+    )
 )
 
 
@@ -80,7 +83,7 @@ def test_a_share_is_rounded_down_and_what_is_absent_is_a_dash():
 
 
 def test_models_may_be_chosen_and_have_a_dash_without_a_row():
-    table = table1(OURS.iloc[1:], models=[LARGE, SMALL, "theirs"])
+    table = table1(OURS.iloc[:-1], models=[LARGE, SMALL, "theirs"])
     assert list(table.columns) == ["metric", "part", LARGE, SMALL, "theirs", "n", "scored"]
     assert (list(table[LARGE]), list(table["theirs"])) == (["0.030", "–"], ["–", "–"])
 
@@ -145,3 +148,9 @@ def test_means_have_an_interval_in_the_parts_of_table_1_only():
     (row,) = tables.means_table(summary(rows)).to_dict("records")
     assert (row["Recall"], row["Missing"]) == ("0.500 [0.400, 0.600]", "0.200")
     assert list(table1(summary(rows))["part"]) == ["Recall"]
+
+
+def test_an_interval_is_shown_within_0_and_1():
+    rows = [("M", "Recall", SMALL, 0.9, 0.7, 1.04, 9, 0), ("M", "F1", SMALL, 0.1, -0.2, 0.3, 9, 0)]
+    (row,) = tables.means_table(summary(rows)).to_dict("records")
+    assert (row["Recall"], row["F1"]) == ("0.900 [0.700, 1.000]", "0.100 [0.000, 0.300]")

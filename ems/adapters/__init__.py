@@ -8,7 +8,6 @@ from importlib import import_module
 from typing import Any
 
 from ..evaluators import build
-from ..judge.client import LLMJudge
 from ..types import InputError
 
 METRIC_PARTS = ("recall", "precision", "f1")
@@ -19,7 +18,10 @@ def tool(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise InputError(f"this adapter needs {name}: pip install '.[{name}]' ({error})") from error
+        extra = name.replace("_", "-")  # old versions of pip find no other spelling
+        raise InputError(
+            f"this adapter needs {name}: pip install '.[{extra}]' ({error})"
+        ) from error
 
 
 @cache
@@ -35,6 +37,4 @@ def evaluator(
         raise InputError(
             f"settings: judge, joint, a scorer other than 'judge'; got {scorer!r}, {[*unknown]}"
         )
-    if isinstance(judge, str):
-        judge = LLMJudge(judge)
     return build(judge, scorer, joint=joint)

@@ -60,6 +60,7 @@ def ems_scorer(scorer: str | None = None, joint: bool = False) -> Any:
         (result,) = await to_thread.run_sync(evaluate, [triplet], [answer])
         return inspect.scorer.Score(
             value={part: getattr(result, part) for part in METRIC_PARTS},
+            answer=answer.answer,
             explanation=f"```text\n{result}```",
             metadata=result.to_dict(),
         )

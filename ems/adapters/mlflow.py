@@ -1,4 +1,7 @@
-"""A scorer for `mlflow.genai.evaluate`."""
+"""A scorer for `mlflow.genai.evaluate`.
+
+mlflow-skinny is enough beside a tracking server; a local database needs mlflow itself.
+"""
 
 from typing import Any
 

@@ -11,11 +11,14 @@ from . import METRIC_PARTS, evaluator
 def get_assert(output: str, context: dict[str, Any]) -> dict[str, Any]:
     """The grade of an output against the test's variable `reference`.
 
-    By a judge it is recall, and passes from the threshold on (default 0.5). Without one it is the
-    share of the output's figures that the reference has, and the default threshold is 1. Other
-    settings are those of `adapters.evaluator`. An output that has no grade fails.
+    By a judge it is recall, and passes from the threshold on (default 0.5) where no more reference
+    points are contradicted than `contradicted` allows (default 0); only the scorer "coverage" names
+    such points. Without a judge it is the share of the output's figures that the reference has, and
+    the default threshold is 1. Other settings are those of `adapters.evaluator`. An output that has
+    no grade fails.
     """
     config = dict(context.get("config") or {})
+    allowed = config.pop("contradicted", None)
     variables = context["vars"]
     if "reference" not in variables:
         raise InputError(f"the test's vars need a 'reference', got {', '.join(variables)}")
@@ -27,11 +30,22 @@ def get_assert(output: str, context: dict[str, Any]) -> dict[str, Any]:
     if "judge" not in result.signature:
         default, grade = 1.0, result.figures.ans.share
         name = f"{WITHOUT_JUDGE} The share of the output's figures that the reference has:"
+    reasons = [f"{name} {grade:.2f}"]
+    passes = grade >= (default if threshold is None else threshold)
+    if hasattr(result, "contradicted") and "judge" in result.signature:
+        contradicted = len(result.contradicted)
+        if contradicted:
+            reasons.append(f"reference points contradicted: {contradicted}")
+        passes = passes and contradicted <= (allowed or 0)
+    elif allowed is not None:
+        raise InputError("'contradicted' needs a judge and the scorer 'coverage'; leave it out")
+    if result.reason:
+        reasons.append(result.reason)
     fields = result.to_dict()
     return {
-        "pass": grade >= (default if threshold is None else threshold),
+        "pass": passes,
         "score": 0.0 if isnan(grade) else grade,
-        "reason": "; ".join(filter(None, [f"{name} {grade:.2f}", result.reason])),
+        "reason": "; ".join(reasons),
         "namedScores": {part: fields[part] for part in METRIC_PARTS if fields[part] is not None},
         "componentResults": _components(fields),
     }

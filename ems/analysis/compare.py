@@ -93,6 +93,8 @@ def _sides_compared(of_a: pd.DataFrame, of_b: pd.DataFrame, cluster: str) -> pd.
     sides = pd.concat([of_a.assign(side="a"), of_b.assign(side="b")])
     tables = []
     for model, rows in sides.groupby("model"):
+        if rows["side"].nunique() == 1:
+            continue  # a model of one file only has no difference
         # Of the sides that `paired_table` is given, the later one minus the earlier one.
         table = paired_table(rows.assign(model=rows["side"]), models=["b", "a"], cluster=cluster)
         tables.append(table.drop(columns=["a", "b"]).assign(model=model))
@@ -146,7 +148,7 @@ def comparison_markdown(
         sign = f"a is {in_markdown(a)}, b is {in_markdown(b)}. {_SIGN}"
     table = markdown_table(pairs_table(parts, *files))
     outcome = "" if failed is None else outcome_text(failed)
-    blocks = [warning_of(tables), _bold(verdict(parts, *files)), sign, table, outcome]
+    blocks = [warning_of(tables), _bold(compared_verdict(parts, *files)), sign, table, outcome]
     return "\n\n".join(filter(None, blocks))
 
 
@@ -157,7 +159,7 @@ def means_markdown(
 
     The verdict is on `values`, which are those of F1 and Score.
     """
-    sentences = _bold(verdict(paired_table(values, cluster=cluster)))
+    sentences = _bold(compared_verdict(paired_table(values, cluster=cluster)))
     return "\n\n".join(filter(None, [warning, sentences, markdown_table(means_table(summary))]))
 
 
@@ -165,7 +167,7 @@ def _bold(text: str) -> str:
     return f"**{in_markdown(text)}**" if text else ""
 
 
-def verdict(parts: pd.DataFrame, a: str = "", b: str = "") -> str:
+def compared_verdict(parts: pd.DataFrame, a: str = "", b: str = "") -> str:
     """Sentences: which side is clearly better, and in what.
 
     `parts` are those of `compare_results` of the files `a` and `b`; without them, pairs of models.

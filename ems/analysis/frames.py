@@ -15,7 +15,7 @@ from ..local.figures import FIGURES_RULE
 from ..metrics import answer_scores, reference_scores, weighted_sum
 from ..pipeline import is_lost
 from ..results import CoverageResult, EMSResult, Result, ScoreResult
-from ..types import Points, Scores, rendered
+from ..types import InputError, Points, Scores, rendered
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,6 +42,10 @@ PART_ORDER = (*TABLE1_PARTS, "Recall uncontradicted", *HIGHER_IS_WORSE)
 _SCORER_NAMES = {"llm": "LLM", "rouge": "ROUGE", "bertscore": "BERTScore", "bleu": "BLEU"}
 
 
+# One result, several, or several by metric, as `load_results` gives them.
+GivenResults = Result | Iterable[Result] | Mapping[str, Iterable[Result]]
+
+
 class ValueRow(NamedTuple):
     """One value of one answer; its fields are the columns of a frame of values."""
 
@@ -63,6 +67,8 @@ COLUMNS = list(ValueRow._fields)
 
 def metric_of(result: Result) -> str:
     """The metric's name as Table 1 has it, from the kind of result and its signature."""
+    if not isinstance(result, Result):
+        raise InputError(f"a result is needed, got {result!r:.40}; ems.load_results reads a file")
     signature = result.signature
     if isinstance(result, EMSResult):
         scorer = signature.get("score", "own").partition(":")[0]
@@ -75,7 +81,19 @@ def metric_of(result: Result) -> str:
     return "RAGChecker"
 
 
-def to_frame(results: Iterable[Result] | Mapping[str, Iterable[Result]]) -> pd.DataFrame:
+def by_metric(results: GivenResults) -> Mapping[str, Iterable[Any]]:
+    """Results by metric. InputError for what is no result."""
+    if isinstance(results, Mapping):
+        return results
+    if isinstance(results, Result):
+        results = [results]
+    groups: dict[str, list[Any]] = {}
+    for result in results:
+        groups.setdefault(metric_of(result), []).append(result)
+    return groups
+
+
+def to_frame(results: GivenResults) -> pd.DataFrame:
     """A frame of values from results of any kind, or from what `load_results` gives.
 
     The columns are the fields of `ValueRow`. An answer has the row Score where a metric gives one
@@ -88,11 +106,10 @@ def to_frame(results: Iterable[Result] | Mapping[str, Iterable[Result]]) -> pd.D
     The metric Figures has the rows Precision and Recall of an answer, once for all its results, and
     no row for a side without figures.
     """
-    groups = results.items() if isinstance(results, Mapping) else [("", results)]
     rows: list[ValueRow] = []
-    for name, group in groups:
+    for metric, group in by_metric(results).items():
         for result in group:
-            rows += value_rows(result, name or metric_of(result))
+            rows += value_rows(result, metric)
     return of_rows(rows)
 
 

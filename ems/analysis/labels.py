@@ -28,7 +28,6 @@ from .view import COVERED, MISSING, OTHER_FIGURE
 
 _ANSWER = ["triplet_id", "model"]  # what a label and a value of the same answer have in common
 _CONFIRMS = {COVERED: "stated", MISSING: "not stated"}  # other words are confirmed by themselves
-_ITEM = ["metric", "id", "word", "models", "group", "score", "share", "is_judged"]
 _STATED = {
     "stated": 1.0,
     "in part": 0.5,
@@ -146,15 +145,15 @@ def sheets_text(results: Sequence[FilePath], files: Sequence[FilePath]) -> str:
             name = f"{Path(path).stem}: {metric}" if len(results) > 1 else metric
             for item in chain(point_items(of_metric), pair_items(of_metric)):
                 rows.append({"metric": name, **item})
-    items = pd.DataFrame(rows, columns=_ITEM)
     people = [pd.DataFrame(map(asdict, records(path, SheetLabel))) for path in files]
     labels = pd.concat(people, keys=map(str, files), names=["person"]).reset_index("person")
-    unknown = sorted(set(labels["id"]) - set(items["id"]))
+    unknown = sorted(set(labels["id"]) - {row["id"] for row in rows})
     if unknown:
         raise InputError(
             f"{len(unknown)} labelled items are not among the results: {first_few(unknown)}; give "
             "the results from which the page was made"
         )
+    items = pd.DataFrame(rows)
     lines = []
     labels = labels[labels["label"] != "cannot tell"]
     for person, said in labels.groupby("person"):
@@ -178,7 +177,7 @@ def _tables(items: pd.DataFrame, said: pd.DataFrame) -> list[str]:
     lines += ["\nRecall, and what it is when the labels correct it:", table_text(recall)]
     nearest = recall["recall"].clip(recall["ci_low"], recall["ci_high"])
     for row in recall[nearest != recall["recall"]].itertuples():
-        lines.append(f"{row.models}: the labels contradict the recall of {row.metric}.")
+        lines.append(f"{row.model}: the labels contradict the recall of {row.metric}.")
     return lines
 
 
@@ -188,9 +187,9 @@ def words_table(labelled: pd.DataFrame) -> pd.DataFrame:
     Of pairs the words and the labels are the better models. The interval is Clopper and Pearson's,
     for independent items. No label confirms "other figure".
     """
-    models = labelled["models"].str.split(" / ")
-    label = labelled["label"].mask(labelled["label"] == "first better", models.str[0])
-    label = label.mask(label == "second better", models.str[-1])
+    models = labelled["models"].str
+    label = labelled["label"].mask(labelled["label"] == "first better", models[0])
+    label = label.mask(label == "second better", models[-1])
     keys = [labelled["metric"], labelled["word"]]
     table = pd.crosstab(keys, label)
     hits = (label == labelled["word"].replace(_CONFIRMS)).groupby(keys).agg(["sum", "count"])
@@ -218,13 +217,15 @@ def recall_table(points: pd.DataFrame, said: pd.DataFrame) -> pd.DataFrame:
     beyond = (table["weight"] * (error - expected)).fillna(0)
     table["corrected"] = table["score"] + expected + beyond
     rows = []
-    for key, cell in table.groupby(["metric", "models"]):
+    for (metric, (model,)), cell in table.groupby(["metric", "models"]):
         if cell["corrected"].notna().all():
             cluster, share = cell["group"], cell["share"].to_numpy()
             recall = mean_over(cell["score"], cluster, share).value
-            rows.append((*key, recall, *mean_over(cell["corrected"], cluster, share)))
-    columns = ["metric", "models", "recall", "corrected", "ci_low", "ci_high", "n", "clusters", ""]
-    return pd.DataFrame(rows, columns=columns).iloc[:, :-1]
+            corrected = mean_over(cell["corrected"], cluster, share)
+            ends = np.clip(corrected[:3], 0, 1)
+            rows.append((metric, model, recall, *ends, corrected.clusters))
+    columns = ["metric", "model", "recall", "corrected", "ci_low", "ci_high", "clusters"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def people_table(labels: pd.DataFrame, group: pd.Series) -> pd.DataFrame:
@@ -238,9 +239,10 @@ def people_table(labels: pd.DataFrame, group: pd.Series) -> pd.DataFrame:
     for a, b in combinations(codes, 2):
         both = codes[[a, b]].dropna()
         equal = (both[a] == both[b]).mean()
-        rows.append((a, b, equal, *bootstrap(kappa, (both[a], both[b]), group[both.index])))
-    columns = ["a", "b", "equal", "kappa", "ci_low", "ci_high", "n", "clusters", ""]
-    return pd.DataFrame(rows, columns=columns).iloc[:, :-1]
+        estimate = bootstrap(kappa, (both[a], both[b]), group[both.index])
+        rows.append((a, b, equal, *estimate[:5]))
+    columns = ["a", "b", "equal", "kappa", "ci_low", "ci_high", "n", "clusters"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def kappa(x: Sequence[float], y: Sequence[float]) -> float:

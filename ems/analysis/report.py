@@ -13,7 +13,9 @@ import gzip
 import hashlib
 import html
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -23,14 +25,16 @@ import pandas as pd
 from ..io import FilePath, write_file
 from ..support.supporter import support_table
 from ..terminal import visible
-from ..types import WITHOUT_JUDGE, InputError, rendered
-from .frames import TABLE1_PARTS, in_order, to_frame
+from ..types import WITHOUT_JUDGE, Answer, InputError, Triplet, rendered
+from .findings import MOST_MODELS, limits, series, verdict
+from .frames import TABLE1_PARTS, GivenResults, by_metric, by_size, in_order, to_frame
 from .stats import MIN_CLUSTERS, paired_table, summarise
-from .tables import means_table, pairs_table, percent, shortened
+from .tables import dot_plot, means_table, pairs_table, percent, shortened
 from .view import (
     LEGEND,
     LIMITS,
     VALUE_FIELDS,
+    WORDS,
     AlignmentRow,
     ResultFields,
     alignment_rows,
@@ -40,57 +44,135 @@ from .view import (
     value_lines,
 )
 
+MOST_ROWS_SHOWN = 10  # a longer table of counts is folded
 TEMPLATES = Path(__file__).parent / "templates"
 # Per cent of K-QA's claims called covered, in part and missing that physicians found in the answer.
 # The limits were chosen there and, for words, on FinanceBench's answers.
 RIGHT = {"pairs": (90, 60, 7), "judge": (89, 34, 2), "words": (88, 55, 19)}
 Results = Mapping[str, Sequence[Any]]
+WholeTexts = dict[tuple[str, str], tuple[str, str]]
 
 
-def save_report(results: Results, path: FilePath, values: pd.DataFrame | None = None) -> Path:
-    """Write a report of results, by metric, to an HTML file; returns its path.
+def save_report(
+    results: GivenResults,
+    path: FilePath,
+    values: pd.DataFrame | None = None,
+    *,
+    title: str = "",
+    sources: Sequence[str] = (),
+    triplets: Iterable[Triplet] = (),
+    answers: Iterable[Answer] = (),
+) -> Path:
+    """Write a report of results, one, a list or by metric, to an HTML file; returns its path.
 
     Equal input makes an equal file. `values` is the frame of all results where `results` are only
-    the worst. InputError without results, and for a model with results of several settings under
+    the worst. Without a title the models make one. `sources` are names of files, for the reader.
+    Results keep points, not texts: `triplets` and `answers` bring the whole texts. The page holds
+    all of them. InputError without results, and for a model with results of several settings under
     one metric.
     """
-    results = {metric: rows for metric, rows in results.items() if rows}
+    results = {metric: list(rows) for metric, rows in by_metric(results).items() if rows}
     if not results:
         raise InputError("there are no results to report; give those of ems evaluate")
     shown = to_frame(results)
     values = shown if values is None else values
-    summary = summarise(values)
-    is_value = summary["part"].isin(TABLE1_PARTS)
-    style, script = _template("report.css"), _template("report.js")
+    data = _packed(results, whole_texts(results, triplets, answers))
+    style, script = _template("report.css"), _template("report.js") + _template("grid.js")
     fields = {
         "style": style,
         "style_hash": _hash(style),
         "script": script,
         "script_hash": _hash(script),
+        "title": html.escape(visible(title, 200) or _title(values)),
+        "about": html.escape(_about(results, values, sources)),
         "warning": _warning(results),
-        "summary": _means(summary[is_value], ["clusters"]),
-        "shares": _means(summary[~is_value], ["clusters", "n", "scored"]),
-        "differences": _differences(values),
+        **_numbers(results, values),
         "support": _support(results),
-        "clusters": summary["clusters"].max(),
         "least": MIN_CLUSTERS,
         "words": _words(results),
         "legend": LEGEND,
         "settings": _settings(results),
-        "data": base64.b64encode(_packed(results)).decode(),
+        "data": base64.b64encode(data).decode(),
     }
+    is_cut = len(shown) < len(values)
     # The parts of the page that are hidden where there is nothing to show.
-    parts = {
-        "warning": fields["warning"],
-        "shares": not is_value.all(),
-        "differences": fields["differences"],
-        "support": fields["support"],
-        "rest": len(shown) < len(values),
-        "points": fields["words"],
-    }
-    for name, content in parts.items():
-        fields[f"no_{name}"] = "" if content else "hidden"
+    fields["no_rest"] = "" if is_cut else "hidden"
+    for name in ("warning", "differences", "support", "words"):
+        fields[f"no_{name}"] = "" if fields[name] else "hidden"
     return write_file(path, [Template(_template("report.html")).substitute(fields)])
+
+
+def _numbers(results: Results, values: pd.DataFrame) -> dict[str, Any]:
+    """The fields of the page that are made from the values: sentences, plots and tables."""
+    summary, pairs = summarise(values), _pairs(values)
+    return {
+        "verdict": _paragraphs(verdict(values, summary, pairs)),
+        "limits": _paragraphs(limits(values, summary, pairs)),
+        "metrics": _metrics(summary, results, values),
+        "summary": _table(means_table(summary).drop(columns="clusters")),
+        "differences": _differences(pairs),
+        "clusters": summary["clusters"].max(),
+    }
+
+
+def _title(values: pd.DataFrame) -> str:
+    models = [shortened(model) for model in sorted(values["model"].unique(), key=by_size)]
+    named = series(models) if len(models) <= 3 else f"{len(models)} models"
+    return f"EMS report: {named}"
+
+
+def _about(results: Results, values: pd.DataFrame, sources: Sequence[str]) -> str:
+    """How much was evaluated, by which judges, and from which files, in one line."""
+    shown = chain.from_iterable(results.values())
+    judges = dict.fromkeys(result.signature.get("judge", "") for result in shown)
+    keys = values[["model", "triplet_id"]].drop_duplicates()
+    parts = [
+        f"answers: {len(keys):,}",
+        f"models: {keys['model'].nunique()}",
+        f"questions: {keys['triplet_id'].nunique():,}",
+        f"groups: {values['group'].nunique():,}",
+        f"judge: {series([visible(judge, 100) for judge in judges if judge]) or 'none'}",
+    ]
+    if sources:
+        parts.append(f"from {series([shortened(str(source)) for source in sources])}")
+    return " · ".join(parts)
+
+
+def _metrics(summary: pd.DataFrame, results: Results, values: pd.DataFrame) -> str:
+    """For each metric its name, the plot of its means and, where it has points, their counts."""
+    page = ""
+    for metric, means in summary.groupby("metric", sort=False):
+        page += f"<h3>{html.escape(shortened(metric))}</h3>{dot_plot(means)}"
+        counts = _counts(results.get(metric, ()), values[values["metric"] == metric])
+        table = _table(counts)
+        if len(counts) > MOST_ROWS_SHOWN:
+            table = f'<details class="rows"><summary>Counts of points</summary>{table}</details>'
+        if len(counts):
+            page += table
+    return page
+
+
+def _counts(results: Sequence[Any], values: pd.DataFrame) -> pd.DataFrame:
+    """How many answers each model has and refused, and what is said of the reference's points.
+
+    The points are counted where `results` are all of which there are `values`. No rows for a metric
+    without points.
+    """
+    said: dict[str, Counter[str]] = {}
+    for result in results:
+        words = said.setdefault(result.model, Counter())
+        words.update(row.word for row in alignment_rows(result.to_dict()) if row.ref is not None)
+    refusals = in_order(values[values["part"] == "Refused"])
+    table = []
+    for model, rows in refusals.groupby("model", sort=False):
+        row = {"model": shortened(model), "answers": f"{len(rows):,}"}
+        row["refused"] = f"{rows['value'].sum():.0f}"
+        if len(results) == len(refusals):
+            for word in WORDS:
+                row[word] = f"{said[model][word]:,}"
+        table.append(row)
+    counts = pd.DataFrame(table)
+    return counts.loc[:, (counts != "0").any()]
 
 
 def _template(name: str) -> str:
@@ -117,17 +199,25 @@ def _warning(results: Results) -> str:
     return f"{WITHOUT_JUDGE} This is said of {', '.join(metrics)}." if metrics else ""
 
 
-def _means(summary: pd.DataFrame, left_out: Sequence[str]) -> str:
-    return _table(means_table(summary).drop(columns=left_out, errors="ignore"))
+def _paragraphs(sentences: Iterable[str]) -> str:
+    return "".join(f"<p>{html.escape(sentence)}</p>" for sentence in sentences)
 
 
-def _differences(values: pd.DataFrame) -> str:
-    """The models two by two, as texts; "" for one model alone, and for more than five."""
-    if not 2 <= values["model"].nunique() <= 5:
-        return ""
+def _pairs(values: pd.DataFrame) -> pd.DataFrame:
+    """The models two by two; no rows for more models than a page can show."""
+    models = sorted(values["model"].unique(), key=by_size)
     is_shown = values["part"].isin([*TABLE1_PARTS, "Contradicted"])
-    pairs = pairs_table(paired_table(values[is_shown]))
-    return _table(pairs[["a", "b", "metric", "part", "difference", "higher", "p_holm"]])
+    if len(models) > MOST_MODELS:
+        models = models[:1]  # a model alone has no pair
+    return paired_table(values[is_shown], models=models)
+
+
+def _differences(pairs: pd.DataFrame) -> str:
+    """The models two by two, as texts; "" for one model alone."""
+    if pairs.empty:
+        return ""
+    columns = ["a", "b", "metric", "part", "higher", "difference", "p_holm"]
+    return _table(pairs_table(pairs)[columns])
 
 
 def _words(results: Results) -> str:
@@ -178,7 +268,26 @@ def _settings(results: Results) -> str:
 # --- the part that the script draws ---
 
 
-def _packed(results: Results) -> bytes:
+def whole_texts(
+    results: Results, triplets: Iterable[Triplet], answers: Iterable[Answer]
+) -> WholeTexts:
+    """Reference and answer of results, by triplet and model, line by line safe to show."""
+    shown = chain.from_iterable(results.values())
+    wanted = {(result.triplet_id, result.model) for result in shown}
+    references = {triplet.id: triplet.reference_text for triplet in triplets}
+    whole = {}
+    for answer in answers:
+        key = answer.triplet_id, answer.model
+        if key in wanted and answer.triplet_id in references:
+            whole[key] = _lines(references[answer.triplet_id]), _lines(answer.answer)
+    return whole
+
+
+def _lines(text: str) -> str:
+    return "\n".join(map(visible, text.splitlines()))
+
+
+def _packed(results: Results, whole: WholeTexts) -> bytes:
     """What report.js reads, compressed: a line of JSON per answer, then one of names and texts.
 
     A text that several answers have stands there once, and answers give its place in the list.
@@ -194,8 +303,11 @@ def _packed(results: Results) -> bytes:
                 "metric": number,
                 "model": _place(models, shortened(result.model)),
                 "question": _place(questions, (name, group, visible(result.question))),
+                "whole": [],
                 **_drawn(marked(result.to_dict()), texts),
             }
+            for text in whole.get((result.triplet_id, result.model), ()):
+                answer["whole"].append(_place(texts, text))
             lines.append(json.dumps(answer, ensure_ascii=False))
     names = {
         "metrics": [shortened(metric) for metric in results],
@@ -230,7 +342,7 @@ def _value_fields(result: ResultFields) -> list[str]:
 
 def _rounded(row: AlignmentRow) -> AlignmentRow:
     score = row.score and round(row.score, 3)
-    return row._replace(score=score, weight=round(row.weight, 3))
+    return row._replace(score=score, share=row.share and round(row.share, 3))
 
 
 def _place(table: dict[Any, int], value: Any) -> int:

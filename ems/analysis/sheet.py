@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from string import Template
 from typing import Any
@@ -29,13 +29,16 @@ def point_items(results: Iterable[Any]) -> Iterator[dict[str, Any]]:
     `share` is the point's share of the recall of its answer.
     """
     for result in results:
-        rows = list(alignment_rows(result.to_dict()))
-        rows = [row for row in rows if row.ref is not None and row.score is not None]
-        total = sum(row.weight for row in rows) or 1
-        for row in rows:
-            point = result.ref_points[row.ref]
-            item = _item(row.word, row.ref, result)
-            yield item | {"point": point, "score": row.score, "share": row.weight / total}
+        if not hasattr(result, "ref_points"):
+            continue
+        weights = result.ref_weights or (1.0,) * len(result.ref_points)
+        # The rows of the reference points come first.
+        rows = zip(result.ref_points, weights, alignment_rows(result.to_dict()), strict=False)
+        scored = [(ref, *row) for ref, row in enumerate(rows) if row[-1].score is not None]
+        total = sum(weight for _, _, weight, _ in scored) or 1
+        for ref, point, weight, row in scored:
+            item = _item(row.word, ref, result)
+            yield item | {"point": point, "score": row.score, "share": weight / total}
 
 
 def pair_items(results: Iterable[Any]) -> Iterator[dict[str, Any]]:
@@ -62,22 +65,31 @@ def _item(word: str, ref: int | None, *results: Any) -> dict[str, Any]:
     return {
         "id": _digest(first.triplet_id, models, ref, first.ref_points),
         "word": word,
-        "models": " / ".join(models),
+        "models": tuple(models),
+        "triplet_id": first.triplet_id,
         "group": first.group or first.triplet_id,
         "is_judged": "judge" in first.signature,
         "question": first.question,
         "point": "",
-        "reference": first.ref_points,
-        "answers": [result.ans_points for result in results],
+        "reference": "\n".join(first.ref_points),
+        "answers": ["\n".join(result.ans_points) for result in results],
     }
 
 
-def save_sheet(results: Iterable[Any], path: FilePath, number: int, *, pairs: bool = False) -> int:
+def save_sheet(
+    results: Iterable[Any],
+    path: FilePath,
+    number: int,
+    *,
+    pairs: bool = False,
+    whole: Mapping[tuple[str, str], tuple[str, str]],
+) -> int:
     """Write the page for a stratified sample; returns how many items it has.
 
     The strata are what the metric says, by model. In turn each gives an item until it has no more,
     so that rare words are seen. In a stratum the order is that of hashes: the sample is always the
-    same, and part of a larger one. InputError without anything to label.
+    same, and part of a larger one. `whole` has texts, by triplet and model, that the page shows in
+    place of the points. InputError without anything to label.
     """
     items = pd.DataFrame(pair_items(results) if pairs else point_items(results))
     if items.empty or number < 1:
@@ -92,7 +104,11 @@ def save_sheet(results: Iterable[Any], path: FilePath, number: int, *, pairs: bo
     items["stratum"] = strata.ngroup()
     drawn = items.sort_values(["turn", "stratum"]).head(number)
     # What is of one question, and then of one answer, is labelled together.
-    drawn = drawn.sort_values(["question", "models", "id"])
+    drawn = drawn.sort_values(["triplet_id", "models", "id"])
+    for item in drawn.itertuples():
+        for i, model in enumerate(item.models):
+            if (item.triplet_id, model) in whole:
+                drawn.at[item.Index, "reference"], item.answers[i] = whole[item.triplet_id, model]
     data = visible(drawn[_ON_PAGE].to_json(orient="records", force_ascii=False), 10**9)
     style, script = _template("label.css"), _template("label.js")
     page = Template(_template("label.html")).substitute(

@@ -111,18 +111,14 @@ def mean_over(
     value = low = high = math.nan
     if len(sums):
         value = float(sums.sum() / totals.sum())
-    if len(sums) >= MIN_CLUSTERS:
-        half_width = float(stdtrit(len(sums) - 1, 0.975)) * _jackknife_error(sums, totals)
-        low, high = value - half_width, value + half_width
-    return Estimate(value, low, high, len(scored), len(sums), len(by_cluster) - len(scored))
-
-
-def _jackknife_error(sums: np.ndarray, totals: np.ndarray) -> float:
-    """Standard error of a mean, from the sum and the total weight of each cluster's values."""
     n_clusters = len(sums)
-    without_one = (sums.sum() - sums) / (totals.sum() - totals)  # the mean without each cluster
-    squares = (without_one - without_one.mean()) ** 2
-    return math.sqrt((n_clusters - 1) / n_clusters * squares.sum())
+    if n_clusters >= MIN_CLUSTERS:
+        without_one = (sums.sum() - sums) / (totals.sum() - totals)  # the mean without each cluster
+        squares = (without_one - without_one.mean()) ** 2
+        jackknife_error = math.sqrt((n_clusters - 1) / n_clusters * squares.sum())
+        half_width = float(stdtrit(n_clusters - 1, 0.975)) * jackknife_error
+        low, high = value - half_width, value + half_width
+    return Estimate(value, low, high, len(scored), n_clusters, len(by_cluster) - len(scored))
 
 
 def _with_bounds(frame: pd.DataFrame) -> pd.DataFrame:
@@ -184,7 +180,10 @@ def paired_table(
     A single model gives no row.
     """
     frame = _checked(values, cluster)
-    pairs = list(combinations(models or sorted(frame["model"].unique(), key=by_size), 2))
+    answered = sorted(frame["model"].unique(), key=by_size)
+    if unknown := sorted(set(models).difference(answered)):
+        raise InputError(f"no values of {first_few(unknown)}; there are {first_few(answered, 12)}")
+    pairs = list(combinations(models or answered, 2))
     rows = []
     for (metric, part), cell in frame.groupby(["metric", "part"]):
         basis = basis_of(metric, cell["signature"].unique())
@@ -329,6 +328,12 @@ def auc(score: Sequence[float], label: Sequence[float]) -> float:
 def _checked(values: pd.DataFrame, cluster: str) -> pd.DataFrame:
     """The frame of values, verified and sorted, with a column `cluster`."""
     keys = ["metric", "part", "model", "triplet_id"]
+    if not isinstance(values, pd.DataFrame):
+        raise InputError(f"a frame of ems.to_frame is needed, got {type(values).__name__}")
+    if absent := [name for name in (*keys, "value", cluster) if name not in values]:
+        raise InputError(
+            f"the frame has no column {first_few(absent)}; ems.to_frame makes one with all columns"
+        )
     if values.empty:
         raise InputError("the frame of values has no rows: nothing was scored")
     for name in (*keys, cluster):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 import re
 from collections.abc import Sequence
@@ -10,12 +11,14 @@ from typing import Any
 import pandas as pd
 
 from ..terminal import visible
-from .frames import HIGHER_IS_WORSE, PART_ORDER, TABLE1_PARTS, by_size, in_order
+from ..types import InputError
+from .frames import HIGHER_IS_WORSE, PART_ORDER, TABLE1_PARTS, by_size
 from .stats import MIN_CLUSTERS
 
 NAME_LIMIT = 48  # letters of a name in a table; a longer one loses its middle
 MARKDOWN_ROWS = 10  # of a table for a pull request
 _MARKDOWN_SIGNS = re.compile(r"([\\`*_{}\[\]<>#|~&@!])")
+_AXIS = '<span class="axis"><span>0</span><span>0.5</span><span>1</span></span>'
 
 
 def percent(share: float) -> str:
@@ -88,14 +91,21 @@ def _cell_text(cell: Any) -> str:
     return in_markdown(shortened(str(cell)))
 
 
+def bounded(summary: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `stats.summarise` with intervals cut to [0, 1], where all values lie."""
+    return summary.assign(
+        ci_low=summary["ci_low"].clip(lower=0), ci_high=summary["ci_high"].clip(upper=1)
+    )
+
+
 def means_table(summary: pd.DataFrame) -> pd.DataFrame:
     """A row per metric and model of `stats.summarise`, as texts.
 
-    Only Table 1's parts have intervals. n and scored are the least of the metric's parts; † marks a
-    row with a flagged part.
+    Only Table 1's parts have intervals, within 0 and 1. n and scored are the least of the metric's
+    parts; † marks a row with a flagged part.
     """
     rows = []
-    for (metric, model), parts in summary.groupby(["metric", "model"], sort=False):
+    for (metric, model), parts in bounded(summary).groupby(["metric", "model"], sort=False):
         row = {"model": shortened(model), "metric": shortened(metric)}
         for part in parts.itertuples(index=False):
             ends = part.ci_low, part.ci_high
@@ -138,18 +148,61 @@ def pairs_table(pairs: pd.DataFrame, a: str = "", b: str = "") -> pd.DataFrame:
     return pd.DataFrame(rows).filter([*columns, "n", "clusters"]).map(safe_cell)
 
 
+def dot_plot(summary: pd.DataFrame) -> str:
+    """A plot of means as HTML: a row per model, a column per part of one metric.
+
+    `summary` has the metric's rows of `stats.summarise`, of which Table 1's parts and contradicted
+    points are drawn. A dot stands on an axis from 0 to 1, a line is its 95 % interval. The plot
+    needs neither script nor style of its own, so that it stands in any page and in print.
+    """
+    drawn = [*TABLE1_PARTS, "Contradicted"]
+    parts = [part for part in drawn if part in set(summary["part"])]
+    heads = ['<th scope="col">Model</th>']
+    for part in parts:
+        note = " (fewer is better)" if part in HIGHER_IS_WORSE else ""
+        heads.append(f'<th scope="col">{part}{note}{_AXIS}</th>')
+    body = ""
+    for model, means in bounded(summary).groupby("model", sort=False):
+        cells = [f'<th scope="row">{html.escape(shortened(model))}</th>']
+        by_part = means.set_index("part")
+        for part in parts:
+            mean = by_part.loc[part] if part in by_part.index else None
+            cells.append(f"<td>{_dot(mean)}</td>")
+        body += f"<tr>{''.join(cells)}</tr>"
+    head = f"<thead><tr>{''.join(heads)}</tr></thead>"
+    return f'<table class="dots">{head}<tbody>{body}</tbody></table>'
+
+
+def _dot(mean: Any) -> str:
+    """A mean as a number and as a drawing in which an axis of 100 stands for 1; "–" without one."""
+    if mean is None or mean["value"] != mean["value"]:  # nan
+        return "–"
+    line = ""
+    if mean["ci_low"] == mean["ci_low"]:
+        low, high = 100 * mean["ci_low"], 100 * mean["ci_high"]
+        line = f'<path class="interval" d="M{low:.1f} 5H{high:.1f}"/>'
+    kind = "dot bad" if mean.name in HIGHER_IS_WORSE else "dot"
+    return (
+        f'<span>{mean["value"]:z.3f}</span><svg class="{kind}" viewBox="0 0 100 10" '
+        'preserveAspectRatio="none" aria-hidden="true">'
+        f'<path class="line" d="M0 5H100M0 2V8M50 2V8M100 2V8"/>{line}'
+        f'<path class="mean" d="M{100 * mean["value"]:.1f} 5h0"/></svg>'
+    )
+
+
 def table1(summary: pd.DataFrame, models: Sequence[str] = ()) -> pd.DataFrame:
-    """Table 1 from `stats.summarise`: a row per metric and part of its own, a column per model.
+    """Table 1 from `stats.summarise`: a row per metric and part, in its order, a column per model.
 
     A cell has the value and its 95 % interval; with unscored points also the mean if these scored
     0, or 1; and † where under 95 % of the points or of the answers have a score. `models` are the
     columns, by default all, small to large.
     """
+    if "ci_low" not in summary:
+        raise InputError("a frame of ems.summarise is needed, and this one has no column 'ci_low'")
     models = list(models) or sorted(summary["model"].unique(), key=by_size)
     is_shown = summary["model"].isin(models) & summary["part"].isin(TABLE1_PARTS)
-    shown = in_order(summary[is_shown])
     rows = []
-    for (metric, part), row in shown.groupby(["metric", "part"], sort=False):
+    for (metric, part), row in summary[is_shown].groupby(["metric", "part"], sort=False):
         cells = {cell.model: _cell(cell) for cell in row.itertuples(index=False)}
         values = [cells.get(model, "–") for model in models]
         counts = [str(row["n"].min()), percent(row["scored"].min())]

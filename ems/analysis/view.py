@@ -24,6 +24,7 @@ ResultFields = Mapping[str, Any]  # what `Result.to_dict` gives
 # alone hold a point and the other text lacks one of its figures.
 COVERED, IN_PART, MISSING, CONTRADICTED = "covered", "in part", "missing", "contradicted"
 EXTRA, UNSCORED, OTHER_FIGURE = "not in the reference", "unscored", "other figure"
+WORDS = (COVERED, IN_PART, OTHER_FIGURE, MISSING, CONTRADICTED, UNSCORED)  # of reference points
 LEGEND = (
     "other figure: words of the point are in the other text, and one of its figures is not. A "
     "marked figure is a fact about numbers: it does not say that the texts contradict each other. "
@@ -56,7 +57,7 @@ class AlignmentRow(NamedTuple):
     ans: int | None  # index of the answer point; None for none
     word: str  # what the score says: one of the words above
     score: float | None  # in [0, 1], as it enters the metric; None = unscored
-    weight: float  # of the scored point in the metric
+    share: float | None  # of its side's weight, in [0, 1]; None where all points weigh the same
     is_hint: bool = False  # the answer point is only the most similar one: it made no score
 
 
@@ -107,21 +108,29 @@ def alignment_rows(result: ResultFields) -> Iterator[AlignmentRow]:
     ref_others, ans_others = _other_figures(result)
     is_paired = "match" in result
     partners = result.get("match") or result.get("nearest") or [-1] * len(ref_score)
-    weights = result.get("ref_weights") or [1.0] * len(ref_score)
+    shares = _shares(result.get("ref_weights"), len(ref_score))
     for i, partner in enumerate(partners):
         ans = None if partner == -1 else partner
         is_contradicted = i in result.get("contradicted", ())
         has_other = i in ref_others or (is_paired and ans in ans_others)
         word = _word(result, ref_score[i], is_contradicted, has_other, MISSING)
         is_hint = not is_paired and ans is not None
-        yield AlignmentRow(i, ans, word, ref_score[i], weights[i], is_hint)
-    weights = result.get("ans_weights") or [1.0] * len(ans_score)
+        yield AlignmentRow(i, ans, word, ref_score[i], shares[i], is_hint)
+    shares = _shares(result.get("ans_weights"), len(ans_score))
     for j, score in enumerate(ans_score):
         if is_paired and j in partners:
             continue
         is_contradicted = j in result.get("ans_contradicted", ())
         word = _word(result, score, is_contradicted, j in ans_others, EXTRA)
-        yield AlignmentRow(None, j, word, score, weights[j])
+        yield AlignmentRow(None, j, word, score, shares[j])
+
+
+def _shares(weights: Sequence[float] | None, n_points: int) -> list[float | None]:
+    """Of each point, which share of its side's weight it has; None where all weigh the same."""
+    if not weights or len(set(weights)) == 1:
+        return [None] * n_points
+    total = sum(weights)
+    return [weight / total for weight in weights]
 
 
 def scored_by(result: ResultFields) -> str:
@@ -219,8 +228,8 @@ def _cells(result: ResultFields, row: AlignmentRow) -> tuple[str, str, str]:
     score = row.word
     if row.score and row.score >= 0.005:
         score += f" {row.score:.2f}"
-    if row.weight != 1:
-        score += f"\nweight {row.weight:.2g}"
+    if row.share is not None:
+        score += f"\nweight {100 * row.share:.2g} %"
     return reference, score, answer
 
 

@@ -1,4 +1,4 @@
-"""Asking a model: what a question and a reply are, and what a judge is."""
+"""Asking a model: what a question and a reply are, what a judge is, and a stage that asks one."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 from ..prompts import Prompts
-from ..types import InputError
+from ..reading import read_rows, read_word
+from ..types import InputError, Signed
 
+NUMBER_TOKENS = 32  # limit of a reply that is one number
 _counting = threading.Lock()  # of the failures that several threads count together
 
 
@@ -29,7 +32,7 @@ class Request:
     assumed: Callable[[], str] = field(default=lambda: "0", compare=False)
     # How the reply's text is read; it returns None for a text that cannot be read.
     read: Callable[[str], Any] = field(default=str, compare=False)
-    # Set where one reply speaks of several points: its value is a list with so many entries.
+    # Set where one reply speaks of several points: it is read as a list with so many entries.
     entries: int | None = field(default=None, compare=False)
 
     def value_of(self, reply: Record) -> Any:
@@ -96,7 +99,7 @@ class MissingReplies(InputError):
         )
 
 
-class FunctionJudge:
+class FunctionJudge(Signed):
     """A plain function from prompt to reply, as a judge. What it returns must be a text."""
 
     def __init__(self, function: Callable[[str], str]):
@@ -129,7 +132,7 @@ def as_judge(judge: AnyJudge) -> Judge:
     )
 
 
-class JudgeStage:
+class JudgeStage(Signed):
     """A stage that asks a judge.
 
     `failures` counts the replies, and the entries of joint replies, that gave no value, as "task:
@@ -143,24 +146,22 @@ class JudgeStage:
         self.prompts = prompts or Prompts()
         self.failures: Counter[str] = Counter()
 
-    def ask(self, requests: Sequence[Request], progress: str = "") -> list[Any]:
-        """The value of each reply, as its request reads it, in order.
+    def ask_and_read(self, requests: Sequence[Request], progress: str = "") -> list[Any]:
+        """The values of the replies, as their requests read them, in order.
 
-        None for a reply that never came, was cut off or cannot be read; where a request has
-        `entries`, a list in which each lost entry is None.
+        A reply has one value, or as many as its request has `entries`. None stands for a value that
+        is lost: its reply never came, was cut off, or cannot be read.
         """
         values = []
         for request, reply in zip(requests, self.judge.ask(requests, progress), strict=True):
             value = request.value_of(reply)
-            if request.entries is None:
-                lost = 1 if value is None else 0
-            else:
-                value = [None] * request.entries if value is None else value
-                lost = value.count(None)
-            if lost:
+            entries = [value]
+            if request.entries is not None:
+                entries = [None] * request.entries if value is None else value
+            if lost := entries.count(None):
                 with _counting:
                     self.failures[f"{request.task}: {reply.error or 'unreadable'}"] += lost
-            values.append(value)
+            values += entries
         return values
 
 
@@ -180,6 +181,36 @@ def listed(key: str, entries: Sequence[Any]) -> str:
     return json.dumps({key: list(entries)})
 
 
-def encodable(text: str) -> str:
-    """The text with lone surrogates, which UTF-8 cannot carry, replaced by question marks."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+def rows_request(
+    task: str,
+    prompt: str,
+    schema: dict[str, Any],
+    longest: Sequence[Any],
+    read: Callable[[str], Any],
+) -> Request:
+    """A question to which the judge replies with a list, each of whose entries `read` reads.
+
+    `longest` is the longest list that could be read; the reply must have as many entries.
+    """
+    key = schema["required"][0]
+    count = len(longest)
+    return Request(
+        task,
+        prompt,
+        NUMBER_TOKENS + 8 * count,
+        schema,
+        assumed=partial(listed, key, longest),
+        read=partial(read_rows, key=key, count=count, read=read),
+        entries=count,
+    )
+
+
+# What one text says of a point of another one.
+LABELS = ("Entailment", "Neutral", "Contradiction")
+LABELS_SCHEMA = reply_schema("labels", {"type": "string", "enum": list(LABELS)})
+
+
+def labels_request(task: str, prompt: str, count: int) -> Request:
+    """A question to which the judge replies with a list of `count` labels, each one of `LABELS`."""
+    longest = ["Contradiction"] * count
+    return rows_request(task, prompt, LABELS_SCHEMA, longest, partial(read_word, words=LABELS))

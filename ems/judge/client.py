@@ -3,18 +3,18 @@
 The way of one request, from top to bottom of the class:
 
     ask          makes its key and looks into the store
-    _ask_live    starts an event loop in a thread
-    _ask_all     `workers` coroutines take one request after the other
+    _fetch       starts an event loop in a thread
+    _replies     `workers` coroutines take one request after the other
     _reply       repeats a call until there is a reply or the request has failed
     _turn        waits until the pace and the spend limit allow a call
-    _call        sends it (endpoint.py) and reads the answer
-    _save        saves the reply, and tells the pace whether it can be used
+    _call        sends it (endpoint.py), saves the reply, and tells the pace whether it can be used
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import math
 import os
 import random
@@ -22,20 +22,22 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..io import encodable
 from ..terminal import did_you_mean, notify, progress_bar
-from ..types import InputError
-from . import MissingReplies, Record, Request, encodable, pace
+from ..types import InputError, Signed
+from . import MissingReplies, Record, Request, pace
 from .cost import Prices, Spending, Usage
-from .endpoint import Endpoint, ParameterRefused, read_answer
+from .endpoint import Endpoint, ParameterRefused
 from .pace import Failed, JudgeUnavailable, Pace
-from .store import Replies, reply_key, utc
+from .store import Replies
 
 if TYPE_CHECKING:
     import openai
@@ -44,7 +46,7 @@ MODES = ("replay", "live", "plan")
 LOWER_LIMITS = {"workers": 1, "timeout": 0.001}  # other numbers are 0 or more
 
 
-class LLMJudge:
+class LLMJudge(Signed):
     """A model behind an OpenAI-compatible endpoint, with a store of its replies.
 
     Several threads may ask at once; together they keep to `workers` and to `spend_limit`.
@@ -118,8 +120,28 @@ class LLMJudge:
         Its store is `folder`/replies.sqlite unless named; `recorded` and `store` are relative to
         `root`. InputError for an unknown name, a value of another kind, and a key given by value.
         """
-        arguments = judge_arguments(settings, folder, root, inspect.signature(cls).parameters)
-        return None if arguments is None else cls(**arguments)
+        names = {*inspect.signature(cls).parameters, "recorded", "key_env"} - {"api_key"}
+        for name in settings:
+            if name not in names:
+                raise InputError(
+                    f"JUDGE has no {name!r}{did_you_mean(name, names)}. A key is never given: "
+                    "key_env names its variable"
+                )
+        arguments: dict[str, Any] = {"mode": "replay"}
+        for name, value in settings.items():
+            if value not in ("", [], {}):
+                arguments[name] = value
+        if "model" not in arguments:
+            return None
+        variable = str(arguments.pop("key_env", ""))
+        key = key_in(variable, arguments["model"], arguments["mode"])
+        path = folder / "replies.sqlite"
+        if "store" in arguments:
+            path = root / arguments.pop("store")
+        leaves_no_file = arguments["mode"] == "plan" and not path.exists()
+        recorded = [root / file for file in arguments.pop("recorded", ())]
+        store = Replies(None if leaves_no_file else path, recorded)
+        return cls(**arguments, store=store, api_key=key)
 
     @property
     def signature(self) -> dict[str, str]:
@@ -138,14 +160,16 @@ class LLMJudge:
 
     def key(self, request: Request) -> str:
         """The store's key of a request: a hash of what can change the reply, and nothing else."""
-        return reply_key(
-            model=self.model,
+        settings = {
+            "model": self.model,
             **self.decoding,
-            prompt=encodable(request.prompt),
-            schema=request.schema,
-            max_tokens=request.max_tokens + self.thinking_tokens,
-            sample=self.sample,
-        )
+            "prompt": encodable(request.prompt),
+            "schema": request.schema,  # its fields stay as they are: their order can change a reply
+            "max_tokens": request.max_tokens + self.thinking_tokens,
+            "sample": self.sample,
+        }
+        text = json.dumps(dict(sorted(settings.items())), allow_nan=False)
+        return sha256(text.encode()).hexdigest()
 
     def ask(self, requests: Sequence[Request], progress: str = "") -> list[Record]:
         """One reply per request, in order; each is saved as it comes. Equal ones are asked once.
@@ -159,14 +183,17 @@ class LLMJudge:
         missing = {}
         for key, request in zip(keys, requests, strict=True):
             if key not in stored:
-                max_tokens = request.max_tokens + self.thinking_tokens
-                missing[key] = replace(request, max_tokens=max_tokens)
+                missing[key] = replace(
+                    request,
+                    prompt=encodable(request.prompt),
+                    max_tokens=request.max_tokens + self.thinking_tokens,
+                )
         if self.mode == "plan":
             for key, request in missing.items():
                 self.spending.plan(key, request)
                 records[key] = Record(key, request.task, self.model, request.assumed())
         elif missing and self.mode == "live":
-            self._ask_live(missing, records, progress)
+            self._fetch(missing, records, progress)
         elif missing:
             self._refuse(missing)
         for key, request in zip(keys, requests, strict=True):
@@ -206,7 +233,7 @@ class LLMJudge:
             with self._lock:
                 self._asking -= 1
 
-    def _ask_live(
+    def _fetch(
         self, missing: Mapping[str, Request], records: dict[str, Record], progress: str
     ) -> None:
         """Add the missing replies to `records`. The loop has a thread, since notebooks run one."""
@@ -214,7 +241,7 @@ class LLMJudge:
         self._pace.last_end = time.monotonic()
         bar = progress_bar(progress, len(records) + len(missing))
         with self.asking() as stop, ThreadPoolExecutor(1) as thread, bar:
-            loop = thread.submit(asyncio.run, self._ask_all(missing, records, bar))
+            loop = thread.submit(asyncio.run, self._replies(missing, records, bar))
             try:
                 loop.result()
             except JudgeUnavailable as error:
@@ -229,7 +256,7 @@ class LLMJudge:
     def _saved_so_far(self) -> str:
         return f"{self._saved} replies that came are saved in {self.store.path or 'memory'}"
 
-    async def _ask_all(
+    async def _replies(
         self, missing: Mapping[str, Request], records: dict[str, Record], bar: Any
     ) -> None:
         """Ask until all replies have come, or an error or somebody ends it."""
@@ -272,8 +299,7 @@ class LLMJudge:
                     now = asyncio.get_running_loop().time()
                     deadline = min(deadline, now + self.timeout)
                     async with asyncio.timeout_at(deadline):
-                        reply = await self._call(client, key, request)
-                    return self._save(reply, request)
+                        return await self._call(client, key, request)
             except Failed as error:
                 failure = error
             except TimeoutError:
@@ -295,14 +321,14 @@ class LLMJudge:
 
         A request that another thread has under way is waited for. InputError ends the run.
         """
-        most = self.spending.at_most(request)
         while True:
             with self._lock:
                 if self._stop.is_set():
                     raise asyncio.CancelledError
                 if key not in self._keys and self._pace.may_start():
                     self.store.check_room()
-                    if self.spending.reserve(most):
+                    most = self.spending.reserve(request)
+                    if most is not None:
                         self._pace.under_way += 1
                         self._keys.add(key)
                         break
@@ -316,39 +342,37 @@ class LLMJudge:
                 self.spending.reserved.remove(most)
 
     async def _call(self, client: openai.AsyncOpenAI, key: str, request: Request) -> Record:
-        """One call and its reply; Failed when it brings none."""
+        """One call and its reply, which is saved.
+
+        Failed when it brings none; JudgeUnavailable after too many that cannot be used.
+        """
         body = self.endpoint.body(request)
         self.spending.add(request.task, calls=1)
         started = time.monotonic()
         try:
-            answer = await self.endpoint.post(client, body)
+            fields = await self.endpoint.post(client, body)
         except ParameterRefused:
             return await self._call(client, key, request)  # at once, without that parameter
-        fields = read_answer(answer)
-        fields["text"] = self.endpoint.masked(fields["text"])  # where JSON had escaped the key
         reply = Record(
             key,
             request.task,
             self.model,
             **fields,
             seconds=round(time.monotonic() - started, 3),
-            date=utc(),
             sent={name: body[name] for name in body if name not in ("model", "messages")},
             label=request.label,
             prompt=request.prompt,
         )
         self.spending.charge(request, reply)
         if reply.failure:
-            raise Failed(reply.failure, answer)
-        return reply
-
-    def _save(self, reply: Record, request: Request) -> Record:
-        """Save a reply. JudgeUnavailable after too many that cannot be used."""
+            raise Failed(reply.failure, reply.text)
         record = self.store.put(reply)
-        unreadable = "unreadable" if request.value_of(record) is None else ""
+        unusable = ""
+        if request.value_of(record) is None:
+            unusable = record.error or "unreadable"
         with self._lock:
             self._saved += 1
-            self._pace.replied(record.error or unreadable, record.text)
+            self._pace.replied(unusable, record.text)
         return record
 
 
@@ -365,39 +389,17 @@ def check_settings(mode: str, **numbers: float) -> None:
             raise InputError(f"{name} must be a number, at least {least}, got {value!r}")
 
 
-def judge_arguments(
-    settings: Mapping[str, Any], folder: Path, root: Path, parameters: Collection[str]
-) -> dict[str, Any] | None:
-    """Arguments for the `parameters` of LLMJudge, from a profile's JUDGE mapping.
+def key_in(variable: str, model: str, mode: str) -> str:
+    """The key in an environment variable: "none" is itself a key, and "" names no variable.
 
-    None when it names no model. See `LLMJudge.of`.
+    InputError for another name, and for a live judge whose variable is empty: the key of another
+    service must not be sent to its address instead.
     """
-    names = {*parameters, "recorded", "key_env"} - {"api_key"}
-    for name in settings:
-        if name not in names:
-            raise InputError(
-                f"JUDGE has no {name!r}{did_you_mean(name, names)}. A key is never given: key_env "
-                "names its variable"
-            )
-    arguments: dict[str, Any] = {"mode": "replay"}
-    for name, value in settings.items():
-        if value not in ("", [], {}):
-            arguments[name] = value
-    if "model" not in arguments:
-        return None
-    variable = str(arguments.pop("key_env", ""))
-    if not re.fullmatch(r"[A-Z_][A-Z0-9_]*|none|", variable):
+    if variable == "none":
+        return variable
+    if not re.fullmatch(r"[A-Z_][A-Z0-9_]*|", variable):
         raise InputError("JUDGE.key_env must name an environment variable, such as MISTRAL_API_KEY")
-    key = variable if variable == "none" else os.environ.get(variable, "").strip()
-    if variable and not key and arguments["mode"] == "live":
-        # The key of another service must not be sent to this address instead.
-        raise InputError(
-            f"no key in {variable} for {arguments['model']}; set that environment variable"
-        )
-    path = folder / "replies.sqlite"
-    if "store" in arguments:
-        path = root / arguments["store"]
-    leaves_no_file = arguments["mode"] == "plan" and not path.exists()
-    recorded = [root / file for file in arguments.pop("recorded", ())]
-    store = Replies(None if leaves_no_file else path, recorded)
-    return {**arguments, "store": store, "api_key": key}
+    key = os.environ.get(variable, "").strip()
+    if variable and not key and mode == "live":
+        raise InputError(f"no key in {variable} for {model}; set that environment variable")
+    return key

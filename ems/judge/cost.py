@@ -7,7 +7,7 @@ import math
 import string
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -43,6 +43,18 @@ class Usage:
     # Requests without a usable reply, by reason.
     failures: Counter[str] = field(default_factory=Counter)
     cost: float | None = None  # of live replies, in the currency of the prices; None without prices
+
+    def __add__(self, other: Usage) -> Usage:
+        """Both together. The cost is None where calls of either have no price."""
+        total = Usage()
+        for name, count in vars(self).items():
+            if name != "cost":
+                setattr(total, name, count + getattr(other, name))
+        costs = [usage.cost for usage in (self, other) if usage.calls or usage.cost is not None]
+        known = [cost for cost in costs if cost is not None]
+        if known and len(known) == len(costs):
+            total.cost = sum(known)
+        return total
 
 
 class Spending:
@@ -98,28 +110,25 @@ class Spending:
             seconds=reply.seconds,
         )
 
-    def at_most(self, request: Request) -> float:
-        """The most that a call can cost; 0 without a limit or prices: then nothing is reserved."""
-        if not self.limit or not self.prices:
-            return 0.0
-        return money(self.prices, *tokens_at_most(request))
+    def reserve(self, request: Request) -> float | None:
+        """Reserve the most that a call can cost, and return it; 0 without a limit.
 
-    def reserve(self, most: float) -> bool:
-        """Reserve money for a call. False while it has to wait for the end of calls under way.
-
-        JudgeUnavailable when the limit leaves too little for it.
+        None while the call has to wait for the end of calls under way. JudgeUnavailable when the
+        limit leaves too little for it.
         """
-        if self.limit:
+        most = 0.0
+        if self.limit and self.prices:
+            most = money(self.prices, *tokens_at_most(request))
             spent = sum(usage.cost or 0.0 for usage in self.by_task().values())
             if spent + sum(self.reserved) + most > self.limit:
                 if self.reserved:
-                    return False  # calls under way may cost less than was reserved
+                    return None  # calls under way may cost less than was reserved
                 raise JudgeUnavailable(
                     f"spend limit of {self.limit:g} reached: {spent:.6g} spent, the next call may "
                     f"cost {most:.2g}"
                 )
         self.reserved.append(most)
-        return True
+        return most
 
 
 def checked_prices(prices: Prices | None) -> Prices | None:
@@ -200,17 +209,56 @@ def usage_table(usages: Mapping[str, Mapping[str, Usage]]) -> pd.DataFrame:
     return pd.concat([table, *totals]).astype(table.dtypes)
 
 
-def plan_text(usages: Mapping[str, Mapping[str, Usage]]) -> str:
-    """What a dry run counted, as aligned lines: calls, tokens and money at most.
+def together(usages: Iterable[tuple[str, Mapping[str, Usage]]]) -> dict[str, dict[str, Usage]]:
+    """{model: {task: usage}} from pairs of a model and its usages by task.
 
-    `usages` is {model: judge.usage()}.
+    Usages of one model and task are added.
     """
+    by_model: dict[str, dict[str, Usage]] = {}
+    for model, tasks in usages:
+        of_model = by_model.setdefault(model, {})
+        for task, usage in tasks.items():
+            of_model[task] = of_model.get(task, Usage()) + usage
+    return by_model
+
+
+def used_text(usages: Mapping[str, Mapping[str, Usage]]) -> str:
+    """The total and its largest part as a sentence, then a table as aligned lines.
+
+    `usages` is {model: judge.usage()}, with a task at least. The table has a row for each task, and
+    the sum of a model that has several.
+    """
+    table = usage_table(usages)
+    tasks = table[table["task"] != "all"].reset_index(drop=True)
+    total = tasks[["calls", "prompt_tokens", "completion_tokens", "cost"]].sum(skipna=False)
+    money_known = not math.isnan(total["cost"])
+    price = f"money: {total['cost']:,.2f}" if money_known else "money unknown"
+    first = (
+        f"{total['calls']:,.0f} calls, {total['prompt_tokens']:,.0f} prompt tokens and "
+        f"{total['completion_tokens']:,.0f} completion tokens; {price}."
+    )
+    by = "cost" if money_known and total["cost"] else "calls"
+    if len(tasks) > 1 and total[by]:
+        largest = tasks.loc[tasks[by].idxmax()]
+        number = f"{largest[by]:,.2f}" if by == "cost" else f"{largest[by]:,} calls"
+        share = largest[by] / total[by]
+        first += (
+            f" The largest part is {largest['task']} by {largest['model']}: {number} ({share:.0%})."
+        )
+    n_tasks = table["model"].map(tasks["model"].value_counts())
+    shown = table[(table["task"] != "all") | (n_tasks > 1)]
+    place = {model: i for i, model in enumerate(usages)}
+    shown = shown.sort_values("model", key=lambda models: models.map(place), kind="stable")
+    columns = ["model", "task", "stored", "calls", "prompt_tokens", "completion_tokens", "cost"]
+    lines = shown[columns].to_string(index=False, na_rep="unknown", float_format="{:,.2f}".format)
+    return f"{first}\n{lines}"
+
+
+def plan_text(usages: Mapping[str, Mapping[str, Usage]]) -> str:
+    """What a dry run counted: calls, tokens and money at most, the total first (`used_text`)."""
     if not any(usages.values()):
         return "no judge is asked: nothing to pay"
-    table = usage_table(usages)
-    columns = ["model", "task", "stored", "calls", "prompt_tokens", "completion_tokens", "cost"]
-    lines = table[columns].to_string(index=False, na_rep="unknown", float_format="{:,.2f}".format)
     note = PLAN_NOTE
-    if table["cost"].isna().any():
+    if usage_table(usages)["cost"].isna().any():
         note += " Money needs prices: --prices, or a profile."
-    return f"{lines}\n{note}"
+    return f"At most {used_text(usages)}\n{note}"

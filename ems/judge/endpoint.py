@@ -8,9 +8,10 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..io import encodable
 from ..terminal import notify
 from ..types import InputError
-from . import Request, encodable
+from . import Request
 from .pace import TOO_LONG, Failed, JudgeUnavailable
 
 if TYPE_CHECKING:
@@ -113,18 +114,19 @@ class Endpoint:
             parameters["response_format"] = {"type": "json_schema", "json_schema": form}
         body = {
             "model": self.model,
-            "messages": [{"role": "user", "content": encodable(request.prompt)}],
+            "messages": [{"role": "user", "content": request.prompt}],
         }
         for name, value in parameters.items():
             if value is not None and name not in self._refused:
                 body[name] = value
         return body
 
-    async def post(self, client: openai.AsyncOpenAI, body: Mapping[str, Any]) -> str:
-        """The text of the answer to one call, without the key.
+    async def post(self, client: openai.AsyncOpenAI, body: Mapping[str, Any]) -> dict[str, Any]:
+        """What the answer to one call says, as `read_completion` returns it, without the key.
 
-        Failed for a call that brought none; ParameterRefused when the same call without a parameter
-        may succeed; JudgeUnavailable when no call can.
+        Where the answer has a failure, its text is the whole answer. Failed for a call that brought
+        no JSON; ParameterRefused when the same call without a parameter may succeed;
+        JudgeUnavailable when no call can.
         """
         import openai
 
@@ -138,7 +140,14 @@ class Endpoint:
             cause = error.__cause__ or error
             unreachable = type(cause).__name__ in ("ConnectError", "ConnectTimeout")
             raise Failed("unreachable" if unreachable else "connection", str(cause)) from None
-        return self.masked(text)
+        text = self.masked(text)
+        try:
+            fields = read_completion(json.loads(text))
+        except (ValueError, RecursionError):
+            raise Failed("not JSON" if text.strip() else "empty body", text) from None
+        # JSON may have escaped the key.
+        fields["text"] = text if "failure" in fields else self.masked(fields["text"])
+        return fields
 
     def masked(self, text: str) -> str:
         """The text without the key, which a server may repeat."""
@@ -187,15 +196,6 @@ class Endpoint:
             notify(f"{self.model} at {self.where} does not take {name}: asked without it")
         self._refused.add(name)
         raise ParameterRefused(name)
-
-
-def read_answer(text: str) -> dict[str, Any]:
-    """What an answer says, as `read_completion` returns it; Failed if it is not JSON."""
-    try:
-        answer = json.loads(text)
-    except (ValueError, RecursionError):
-        raise Failed("not JSON" if text.strip() else "empty body", text) from None
-    return read_completion(answer)
 
 
 def read_completion(answer: Any) -> dict[str, Any]:

@@ -18,14 +18,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from weakref import finalize
 
-from ..io import FilePath, parse_jsonl, read_lines, write_jsonl
+from ..io import FilePath, encodable, parse_jsonl, read_lines, write_jsonl
 from ..types import InputError
-from . import Record, encodable
+from . import Record
 from .endpoint import read_completion
 
 SAVED = tuple(f.name for f in fields(Record) if f.name != "failure")
@@ -37,15 +36,6 @@ CREATE TABLE IF NOT EXISTS replies
 CREATE TABLE IF NOT EXISTS pending (key TEXT PRIMARY KEY, task TEXT, label TEXT, body BLOB);
 SELECT data FROM replies LIMIT 0;
 """
-
-
-def reply_key(**settings: Any) -> str:
-    """SHA-256 of all that can change a reply.
-
-    The settings are sorted. The fields of a schema are not, because their order can change a reply.
-    """
-    text = json.dumps(dict(sorted(settings.items())), allow_nan=False)
-    return sha256(text.encode()).hexdigest()
 
 
 class Replies:
@@ -79,12 +69,22 @@ class Replies:
                 records[key] = self._recorded[key]
         query = "SELECT key, data FROM replies WHERE key IN (SELECT value FROM json_each(?))"
         for key, data in self._read(query, [json.dumps(keys)]):
-            records[key] = self._unpacked(key, data)
+            try:
+                records[key] = Record(**json.loads(zlib.decompress(data)))
+            except (ValueError, TypeError, zlib.error) as error:
+                raise InputError(
+                    f"{self.path}: the reply {key} is damaged ({error}); delete this row, and the "
+                    "next run asks for it again"
+                ) from None
         return records
 
     def put(self, record: Record) -> Record:
-        """Save one reply and commit it. The first to a key stays: returns what is saved now."""
+        """Save one reply and commit it. The first to a key stays: returns what is saved now.
+
+        A reply without a date gets the present one.
+        """
         values = {name: getattr(record, name) for name in SAVED}
+        values["date"] = record.date or utc()
         data = encodable(json.dumps(values, ensure_ascii=False)).encode()
         row = [record.key, record.model, record.task, zlib.compress(data)]
         with self._writing():
@@ -94,9 +94,8 @@ class Replies:
 
     def records(self) -> list[Record]:
         """Every saved reply, by model, task and key."""
-        records = dict(self._recorded)
-        for key, data in self._read("SELECT key, data FROM replies"):
-            records[key] = self._unpacked(key, data)
+        keys = [key for (key,) in self._read("SELECT key FROM replies")]
+        records = self.get([*self._recorded, *keys])
         return sorted(records.values(), key=lambda r: (r.model, r.task, r.key))
 
     def check_room(self) -> None:
@@ -190,19 +189,9 @@ class Replies:
             **read_completion(answer),
             label=label,
             prompt=request["messages"][-1]["content"],
-            date=utc(),
             sent={"batch": True},
         )
         return None if record.failure else record
-
-    def _unpacked(self, key: str, data: bytes) -> Record:
-        try:
-            return Record(**json.loads(zlib.decompress(data)))
-        except (ValueError, TypeError, zlib.error) as error:
-            raise InputError(
-                f"{self.path}: the reply {key} is damaged ({error}); delete this row, and the "
-                "next run asks for it again"
-            ) from None
 
     def _read(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         try:

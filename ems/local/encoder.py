@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ..types import InputError
+from ..types import InputError, Signed
 
 # Which layer to read: what BERTScore's authors chose for the models that they recommend.
 LAYERS = {
@@ -32,7 +32,7 @@ BATCH_TOKENS = 2**11
 PAIRS_IN_MEMORY = 128
 
 
-class Encoder:
+class Encoder(Signed):
     """A transformer behind BERTScore.
 
     `name` is a key of `PACKAGED` (no network needed), a folder, or a model of the Hugging Face hub;

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, groupby
 
 from ..extract import blocks_of, without_summaries
-from ..types import InputError, Points
+from ..types import InputError, Points, Signed
 from .figures import numbers_of
 
 UNITS = ("sentence", "paragraph")
@@ -68,7 +68,7 @@ _CLOSING = re.compile(f"{_HEADED}|{_CONCLUDES}", re.IGNORECASE)
 _CLOSING_SENTENCE = re.compile(rf"[.!?]\s++(?={_CONCLUDES})", re.IGNORECASE)
 
 
-class SentenceExtractor:
+class SentenceExtractor(Signed):
     """Points cut out by rules: sentences, or paragraphs. Needs no judge.
 
     List entries and table rows are paragraphs, headings are dropped, repetitions stay. Summaries

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..extract import OTHER_SCRIPT
-from ..types import Match, Points, Scores
+from ..types import Match, Points, Scores, Signed
 from .figures import READING_RULES, Number, NumberIndex, Term, read_terms
 
 RARITY_TABLE = Path(__file__).with_name("rarity.txt")
@@ -76,7 +76,7 @@ def word_overlap(ref_points: Points, ans_points: Points, question: str = "") -> 
     )
 
 
-class WordMatcher:
+class WordMatcher(Signed):
     """Matches each reference point with the answer point that has most of its weight.
 
     A reference point of which no answer point has a quarter is unmatched.

@@ -11,8 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from ..analysis.view import EXTRA, alignment_rows
-from ..judge import AnyJudge, JudgeStage, Request
-from ..match import labels_request
+from ..judge import AnyJudge, JudgeStage, Request, labels_request
 from ..prompts import Prompts, numbered, sanitized
 from ..results import PointsResult, Support
 from ..types import InputError
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 _R = TypeVar("_R", bound=PointsResult)
 Contexts = Mapping[str, str | Sequence[str]]  # by triplet id: a document's text, or its passages
-# The words that a judge chooses from (`match.LABELS`), and the labels that they become.
+# The words that a judge chooses from (`judge.LABELS`), and the labels that they become.
 _LABELS = {
     "Entailment": "supported",
     "Neutral": "silent",
@@ -62,9 +61,10 @@ def check_by_judge(
         for start in range(0, len(nearest), POINTS_PER_CALL):
             calls.append((by_point, document, nearest[start : start + POINTS_PER_CALL]))
     requests = [_request(stage.prompts, document, points) for _, document, points in calls]
-    values = stage.ask(requests, "check points")
-    for (by_point, document, points), words in zip(calls, values, strict=True):
-        for (point, passages), word in zip(points, words, strict=True):
+    words = iter(stage.ask_and_read(requests, "check points"))
+    for by_point, document, points in calls:
+        for point, passages in points:
+            word = next(words)
             reason = "" if word else "no label could be read"
             quote = document.texts[passages[0]][:_QUOTE_LENGTH]
             by_point[point] = Support(_LABELS.get(word), passages[0], quote, reason=reason)

@@ -3,6 +3,7 @@
 A notebook begins with `root, run = open_run(RUN)`. `read_triplets`, `read_answers` and
 `read_values` read what other notebooks of the run have written. In a run without it they read the
 committed data set, so that each notebook opens alone. What is missing in a run is printed.
+`input_file` finds a file that a parameter names.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from __future__ import annotations
 import io
 import json
 import math
-import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -24,14 +25,18 @@ import ems
 from ems.analysis.frames import METRIC_ORDER, of_rows, with_figures_once
 from ems.io import read_text, write_file
 from ems.judge.client import LLMJudge, MissingReplies
-from ems.judge.cost import Usage, usage_table
+from ems.judge.cost import together, usage_table
 from ems.pipeline import EMS, Evaluator
 from ems.results import CoverageResult, EMSResult
 from ems.score import Scorer
-from ems.types import Answer, Signature, Triplet, rendered
+from ems.types import Answer, InputError, Signature, Triplet, rendered
 
 ROOT = Path(__file__).resolve().parents[2]  # the project's folder, wherever a notebook starts
 COMMITTED = ROOT / "data" / "q3-2024"  # the data set that a run without files of its own shows
+# The files in which notebooks 2 and 3 write the values of a run.
+VALUES_FILES = {2: "values_baselines.csv", 3: "values_ems.csv"}
+# What the signature of a committed value ends with, where it stands beside values of a run.
+COMMITTED_MARK = "|values:committed"
 # Columns that are text whatever they hold: "1.10", "N/A", "None".
 TEXT_COLUMNS = ("metric", "part", "model", "triplet_id", "instance_id", "group", "signature")
 
@@ -65,29 +70,87 @@ def read_answers(run: Path) -> list[Answer]:
 def read_values(run: Path) -> pd.DataFrame:
     """Every value of every answer, as `ems.to_frame` has them: the run's, or the committed ones.
 
-    A run's are in its files values_*.csv, which notebooks 2 and 3 write.
+    A run's are in its files values_*.csv. In the place of values that notebook 2 or 3 has not
+    written stand the committed ones of the same answers; these signatures end with
+    `COMMITTED_MARK`. InputError where there are neither for any answer of the run.
     """
     files = sorted(run.glob("values_*.csv"))
-    if not files:
-        if (run / "answers.jsonl").is_file():
-            _print_missing(
-                run, "values of its answers (notebooks 2 and 3); the committed ones are shown"
-            )
+    if not files and not (run / "answers.jsonl").is_file():
         return _read_frame(COMMITTED / "values.csv.gz")
-    values = with_figures_once(read_frames(*files))
+    tables = [_committed_values(run)]
+    if files:
+        tables.append(with_figures_once(read_frames(*files)))
+    values = pd.concat([table for table in tables if len(table)] or tables, ignore_index=True)
+    if values.empty:
+        raise InputError(
+            f"{_short_name(run)} has no values of its answers; run notebooks 2 and 3 first"
+        )
     missing = [f"{metric} (notebook {n})" for metric, n in missing_metrics(values).items()]
     if missing:
         _print_missing(run, ", ".join(missing))
     return values
 
 
+def _committed_values(run: Path) -> pd.DataFrame:
+    """The committed values in the place of those that notebooks 2 and 3 have not written."""
+    values = _read_frame(COMMITTED / "values.csv.gz")
+    absent = [number for number, name in VALUES_FILES.items() if not (run / name).is_file()]
+    ours = _texts(read_triplets(run), read_answers(run))
+    committed = _texts(
+        ems.load_triplets(COMMITTED / "triplets.jsonl"),
+        ems.load_answers(COMMITTED / "answers.jsonl"),
+    )
+    same = {key for key, texts in ours.items() if committed.get(key) == texts}
+    is_same = pd.MultiIndex.from_frame(values[["triplet_id", "model"]]).isin(list(same))
+    taken = values[values["metric"].map(notebook_of).isin(absent) & is_same]
+    if len(taken):
+        print(
+            f"{_short_name(run)} has no values of {', '.join(taken['metric'].unique())}: the "
+            "committed values of the same answers stand in their place."
+        )
+    return taken.assign(signature=taken["signature"] + COMMITTED_MARK)
+
+
+def _texts(
+    triplets: Sequence[Triplet], answers: Sequence[Answer]
+) -> dict[tuple[str, str], tuple[Triplet | None, str]]:
+    """By triplet's id and model: the triplet without its document, and the answer."""
+    by_id = {triplet.id: replace(triplet, context=None) for triplet in triplets}
+    return {(a.triplet_id, a.model): (by_id.get(a.triplet_id), a.answer) for a in answers}
+
+
 def missing_metrics(values: pd.DataFrame) -> dict[str, int]:
     """Metrics of Table 1 without a value, each with the number of the notebook that makes it."""
-    notebooks = {}
-    for metric in METRIC_ORDER:
-        if metric not in set(values["metric"]):
-            notebooks[metric] = 3 if metric.startswith(("EMS", "Coverage", "Figures")) else 2
-    return notebooks
+    present = set(values["metric"])
+    return {metric: notebook_of(metric) for metric in METRIC_ORDER if metric not in present}
+
+
+def notebook_of(metric: str) -> int:
+    """The number of the notebook that makes the values of a metric of Table 1."""
+    return 3 if metric.startswith(("EMS", "Coverage", "Figures")) else 2
+
+
+def run_notes(run: Path, values: pd.DataFrame) -> list[str]:
+    """What stands under a table of these values: changed parameters, and values not made again.
+
+    The parameters that a run has changed are in its manifest.json. `values` has the columns metric
+    and signature.
+    """
+    path = run / "manifest.json"
+    changed = json.loads(read_text(path)).get("changed", {}) if path.is_file() else {}
+    notebooks: dict[str, list[str]] = {}
+    for notebook, parameters in changed.items():
+        for name, value in parameters.items():
+            notebooks.setdefault(f"{name} {value!r:.80}", []).append(notebook[:2])
+    notes = [
+        f"Changed from the profile: {setting} (notebook {', '.join(numbers)})"
+        for setting, numbers in notebooks.items()
+    ]
+    committed = values[values["signature"].str.contains(COMMITTED_MARK, regex=False)]
+    if len(committed):
+        metrics = ", ".join(committed["metric"].unique())
+        notes.append(f"Not run again, committed values of the same answers: {metrics}")
+    return notes
 
 
 def _file_of(run: Path, name: str) -> Path:
@@ -96,11 +159,26 @@ def _file_of(run: Path, name: str) -> Path:
 
 
 def _print_missing(run: Path, missing: str) -> None:
-    name = "/".join(run.parts[-2:])
-    print(f"{name} lacks {missing}. Delete this folder to return to the committed data.")
+    print(f"{_short_name(run)} lacks {missing}.")
+
+
+def _short_name(run: Path) -> str:
+    return "/".join(run.parts[-2:])
 
 
 # --- files ---
+
+
+def input_file(name: str) -> Path:
+    """The file that a parameter names: beside the notebook, or else in the project's folder.
+
+    InputError where it is in neither.
+    """
+    places = [Path.cwd() / name, ROOT / name]
+    for place in places:
+        if place.is_file():
+            return place
+    raise InputError(f"no file {places[0]}, and none {places[1]}: put {name} beside the notebook")
 
 
 def write_csv(path: str | Path, frame: pd.DataFrame) -> Path:
@@ -108,12 +186,8 @@ def write_csv(path: str | Path, frame: pd.DataFrame) -> Path:
 
     Some versions of Python write a carriage return without quotes, and readers end the row there.
     """
-    table = frame.map(_without_carriage_returns)
+    table = frame.replace("\r\n?", "\n", regex=True)
     return write_file(path, [table.to_csv(index=False, lineterminator="\n")])
-
-
-def _without_carriage_returns(cell: Any) -> Any:
-    return re.sub("\r\n?", "\n", cell) if isinstance(cell, str) else cell
 
 
 # --- frames of values ---
@@ -231,7 +305,9 @@ def contradiction_table(results: Sequence[CoverageResult]) -> pd.DataFrame:
         [(r.model, len(r.ans_contradicted), len(r.ans_points)) for r in results],
         columns=["model", "contradicted", "points"],
     )
-    return rows.groupby("model").sum().eval("share = contradicted / points").reset_index()
+    return (
+        rows.groupby("model", sort=False).sum().eval("share = contradicted / points").reset_index()
+    )
 
 
 def rescored(results: Sequence[EMSResult], scorer: Scorer, pipeline: EMS) -> list[EMSResult]:
@@ -243,34 +319,20 @@ def rescored(results: Sequence[EMSResult], scorer: Scorer, pipeline: EMS) -> lis
     return EMS(pipeline.extractor, pipeline.matcher, scorer).scored(results)
 
 
-def example_result(results: Sequence[EMSResult], triplet_id: str = "") -> EMSResult:
-    """A result to look at, of the model with the best mean F1: its answer to `triplet_id`.
+def save_usage(path: Path, *judges: LLMJudge | None) -> pd.DataFrame | None:
+    """Write what judges were asked and cost, by model and task, as JSON.
 
-    Where it has none, the result with the model's median F1.
+    Returns it as a table, where judges of one name are one row for each task, or None where every
+    reply was recorded: no call and no failure.
     """
-    valued = [r for r in results if r.f1 == r.f1] or results
-    rows = pd.DataFrame([{"model": r.model, "f1": r.f1} for r in valued])
-    best_model = rows.groupby("model")["f1"].mean().fillna(0.0).idxmax()
-    best = [r for r in valued if r.model == best_model]
-    for result in best:
-        if result.triplet_id == triplet_id:
-            return result
-    best.sort(key=lambda r: (r.f1, r.triplet_id))
-    return best[len(best) // 2]
-
-
-def save_usage(path: Path, *judges: LLMJudge | None) -> pd.DataFrame:
-    """Write what judges were asked and cost, by model and task, as JSON; returns it as a table."""
-    usages: dict[str, dict[str, Usage]] = {}
-    for number, judge in enumerate(judges):
-        if judge is not None:
-            name = judge.name if judge.name not in usages else f"{judge.name}, again ({number})"
-            usages[name] = judge.usage()
+    usages = together((judge.name, judge.usage()) for judge in judges if judge is not None)
     content = {}
     for name, tasks in usages.items():
         content[name] = {task: vars(usage) for task, usage in tasks.items()}
     write_file(path, [json.dumps(content, indent=1, ensure_ascii=False) + "\n"])
-    return usage_table(usages)
+    table = usage_table(usages)
+    asked = table["calls"] + table["failures"]
+    return table if asked.any() else None
 
 
 # --- drawing by hash ---

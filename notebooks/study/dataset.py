@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,11 @@ import ems
 from ems.io import parse_yaml, read_text, write_jsonl
 from ems.judge import Record, Request
 from ems.prompts import Prompts, sanitized
-from ems.terminal import first_few
-from ems.types import InputError, Triplet
+from ems.terminal import did_you_mean, first_few
+from ems.types import Answer, InputError, Triplet
+
+from . import ROOT, input_file, save_usage
+from .datasets import findver
 
 OPENING = 2500  # characters of a transcript that name the company, at most
 CLOSING = 6000  # characters of a transcript that say that the call is over, at most
@@ -27,6 +30,7 @@ OVER = re.compile(
     r"(?:thanks?|thank you)[^.]{0,40} (?:joining|participa|attending)",
     re.IGNORECASE,
 )
+SOURCES = ("q3-2024", "findver", "files")
 CHARS_PER_TOKEN = 3  # of a transcript, at least: tokenizers in use take 3.5 to 4.5
 CHARS_WRITTEN = 4  # per token of an answer, about: what a dry run assumes
 # What a writer's entry in a profile says beyond what a judge's says.
@@ -56,12 +60,25 @@ def call_triplets(
         raise InputError(
             f"COMPANIES: no {unknown[0]!r} in {data / 'companies.csv'}; there are {tickers}"
         )
+    chosen = [row for row in rows if not companies or row["ticker"] in companies]
+    if transcripts:
+        _check_calls(transcripts, chosen)
     questions = _questions(data, prompts)
     triplets = []
-    for row in rows:
-        if not companies or row["ticker"] in companies:
-            triplets += _triplets_of_call(data, row, questions, transcripts)
+    for row in chosen:
+        triplets += _triplets_of_call(data, row, questions, transcripts)
     return triplets
+
+
+def _check_calls(folder: Path, companies: Sequence[Mapping[str, str]]) -> None:
+    """InputError that names all calls of these companies whose texts are not in the folder."""
+    names = [f"{company['transcript']}.txt" for company in companies]
+    missing = [name for name in names if not (folder / name).is_file()]
+    if missing:
+        raise InputError(
+            f"{folder} lacks {len(missing)} of {len(names)} calls: {', '.join(missing)}; "
+            "data/README.md says where they come from (The transcripts)"
+        )
 
 
 def _questions(data: Path, prompts: Prompts | None) -> list[dict[str, str]]:
@@ -116,6 +133,66 @@ def read_call(folder: Path, company: Mapping[str, str]) -> str:
             f"at least {company['min_chars']} are expected"
         )
     return text
+
+
+# --- the data set of a run ---
+
+
+def collect(
+    run: Path,
+    source: str,
+    *,
+    triplets: str = "",
+    answers: str = "",
+    models: Sequence[str] = (),
+    companies: Sequence[str] = (),
+    limit: int = 0,
+    writing: Mapping[str, Any] | None = None,
+) -> tuple[list[Triplet], list[Answer]]:
+    """Write what a run evaluates to its triplets.jsonl and answers.jsonl, and return it.
+
+    `source` is "q3-2024" (the kit's calls), "findver" (public claims about filings) or "files" (the
+    file `triplets`). `answers` is the file of the answers of the first and the last, "" for none.
+    Paths are relative to the project's folder. `companies` names tickers of the calls, `models`
+    whose answers are kept, and `limit` how many triplets are; nothing, or 0, means all. `writing`
+    names models that write now: see `write`. InputError for an unknown source, ticker or model.
+    """
+    writing = writing or {}
+    prompts = Prompts.named(writing.get("prompts", "kit"))
+    found = ems.load_answers(input_file(answers)) if answers and source != "findver" else []
+    if source == "findver":
+        wanted, found, _ = findver()
+    elif source == "files":
+        wanted = ems.load_triplets(input_file(triplets))
+    elif source == "q3-2024":
+        transcripts = ROOT / writing["transcripts"] if writing.get("transcripts") else None
+        wanted = call_triplets(ROOT / "data", companies, transcripts, prompts)
+    else:
+        hint = did_you_mean(source, SOURCES)
+        raise InputError(f"SOURCE: no {source!r}{hint}; there are {', '.join(SOURCES)}")
+    wanted, written, judges = write(writing, wanted[: limit or None], prompts, run, ROOT)
+    rows = _kept([*map(asdict, found), *written], wanted, models)
+    filled = []
+    for triplet in wanted:
+        fields = asdict(triplet)
+        filled.append({name: value for name, value in fields.items() if value})
+    write_jsonl(run / "triplets.jsonl", filled)
+    write_jsonl(run / "answers.jsonl", rows)
+    save_usage(run / "usage_dataset.json", *judges)
+    return wanted, ems.load_answers(run / "answers.jsonl")
+
+
+def _kept(
+    rows: Sequence[dict[str, Any]], triplets: Sequence[Triplet], models: Sequence[str]
+) -> list[dict[str, Any]]:
+    """The rows of answers to these triplets by these models; without models, by all."""
+    ids = {triplet.id for triplet in triplets}
+    rows = [row for row in rows if row["triplet_id"] in ids]
+    present = list(dict.fromkeys(row["model"] for row in rows))
+    for model in models:
+        if model not in present:
+            raise InputError(f"MODELS: no answers of {model!r}; there are {present}")
+    return [row for row in rows if row["model"] in (models or present)]
 
 
 # --- answers and references by models (paper, section 3.1 and A.2) ---

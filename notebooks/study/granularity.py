@@ -152,7 +152,7 @@ class OneCall(Evaluator[EMSResult]):
         """One result an answer; an answer without points costs no call."""
         extracted = self.points_of(self.extractor, triplets, answers)
         requests = [self._request(r) for r in extracted if r.ref_points and r.ans_points]
-        replies = iter(self.stage.ask(requests, "match and score points"))
+        replies = iter(self.stage.ask_and_read(requests, "match and score points"))
         results = []
         for r in extracted:
             if r.ref_points and r.ans_points:

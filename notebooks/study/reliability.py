@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
 
@@ -71,6 +71,36 @@ def _same_by_chance(points: pd.DataFrame) -> float:
         counts = of_answer["match"].value_counts() * of_answer["other"].value_counts()
         expected += counts.sum() / len(of_answer)
     return expected / len(points) if len(points) else math.nan
+
+
+def agreement_table(
+    first: Sequence[EMSResult], opinions: Mapping[str, Sequence[EMSResult]]
+) -> pd.DataFrame:
+    """`agreement_of_results` of the first judgements with each opinion: a row for each."""
+    rows = {name: agreement_of_results(first, results) for name, results in opinions.items()}
+    columns = agreement_of_results([], [])
+    return pd.DataFrame.from_dict(rows, orient="index", columns=list(columns), dtype=float)
+
+
+def repeat_findings(agreement: pd.DataFrame) -> list[str]:
+    """Sentences about judgements that were repeated: the share of the same choices.
+
+    `agreement` is an `agreement_table` with rows "again" and "one by one", of the same judge, and
+    other judges by name. Rows "again: ..." are of single systems and are left out.
+    """
+    asked = {
+        "again": "Asked again, the judge",
+        "one by one": "Asked one question a point, the judge",
+    }
+    sentences = []
+    for name, row in agreement.dropna(subset="same choice").iterrows():
+        if not str(name).startswith("again: "):
+            sentences.append(
+                f"{asked.get(name, name)} makes the same choice for {row['same choice']:.3f} of "
+                f"{row['points']:,.0f} points, and for {row['same partner']:.3f} of those that "
+                "either judgement matches."
+            )
+    return sentences
 
 
 def judge_variance(first: Sequence[EMSResult], again: Sequence[EMSResult]) -> pd.DataFrame:

@@ -13,14 +13,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ems.analysis.frames import by_size
 from ems.analysis.stats import MIN_CLUSTERS, auc, paired_table, summarise, with_verdicts
 from ems.terminal import first_few, notify
 
 
 def labelled(sizes: Mapping[str, Any], models: Iterable[str]) -> dict[str, Any]:
-    """The models of a run that `sizes` names, with its labels; if it names none, all, by size."""
-    present = sorted(set(models), key=by_size)
+    """The models of a run that `sizes` names, with its labels, in its order.
+
+    If it names none of them, all models, in the order in which they first come.
+    """
+    present = list(dict.fromkeys(models))
     absent = [model for model in sizes if model not in present]
     if len(absent) == len(sizes):
         return {model: model for model in present}

@@ -11,12 +11,13 @@ from typing import Any
 import pandas as pd
 
 import ems
-from ems.analysis.frames import TABLE1_PARTS, in_order
+from ems.analysis.frames import TABLE1_PARTS
 from ems.analysis.stats import MIN_CLUSTERS
 from ems.io import write_file
 from ems.terminal import visible
 
-from . import write_csv
+from . import run_notes, write_csv
+from .names import short_names, with_short_names
 
 CSV_COLUMNS = [
     "metric",
@@ -43,14 +44,17 @@ LATEX = str.maketrans(
         **{character: "\\" + character for character in "&%$#_{}"},
     }
 )
-NOTES = (
-    "Brackets: 95 % interval of the mean, Student's t over whole clusters, of which an end may "
-    f"pass 0 or 1; none with fewer than {MIN_CLUSTERS} clusters. Parentheses: the mean if unscored "
-    "points scored 0, or 1.",
-    "n: answers with a value. Scored: share of points that were scored, rounded down. Both are the "
-    "least of the row; † marks under 95 % of the points, or of the answers. Paper: its value (ours "
-    "minus the paper's).",
-)
+# What is said under the table, each where its sign stands in a cell; the first note always.
+NOTES = {
+    "": "n: answers with a value. Scored: share of points that were scored, rounded down. Both are "
+    "the least of the row.",
+    "[": "Brackets: 95 % interval of the mean, Student's t over whole clusters, of which an end "
+    f"may pass 0 or 1; none with fewer than {MIN_CLUSTERS} clusters.",
+    " to ": "Parentheses: the mean if unscored points scored 0, or 1.",
+    "†": "† marks under 95 % of the points, or of the answers.",
+    "; paper": "Paper: its value (ours minus the paper's).",
+}
+CAPTION = "Mean of each metric over the answers, by system."
 
 
 def save_table1(
@@ -61,28 +65,39 @@ def save_table1(
     models: Sequence[str] = (),
     absent: Mapping[str, str] | None = None,
 ) -> list[Path]:
-    """Write table1.csv (tidy, six decimals), table1.md and table1.tex (booktabs) into `folder`.
+    """Write table1.csv (tidy, six decimals), table1.md, table1.tex and table1_signatures.csv.
 
-    `summary` and `models` are those of `ems.table1`. With the paper's values (columns metric, part,
-    model, value) see `beside_paper`. `absent` maps a metric without rows to the reason, which is
-    listed under the table.
+    They go into `folder`. `summary` and `models` are those of `ems.table1`; in Markdown and LaTeX
+    (booktabs) the models have short names. With the paper's values (columns metric, part, model,
+    value) see `beside_paper`. `absent` maps a metric without rows to the reason, which is listed
+    under the table. The last file has the settings of each metric.
     """
     table = ems.table1(summary, models)
     if paper is not None:
         table = beside_paper(table, summary, paper)
-    ordered = in_order(summary[summary["part"].isin(TABLE1_PARTS)])
-    settings = ordered["signature"] + "|pool:macro|interval:t over " + ordered["cluster"]
-    notes = list(NOTES)
-    for metric, reason in (absent or {}).items():
-        notes.append(f"Absent: {metric} ({reason})")
-    for text, rows in ordered.groupby(settings, sort=False):
-        notes.append(f"Settings of {', '.join(rows['metric'].unique())}: {text}")
-    notes = [visible(note) for note in notes]
+    shown = summary[summary["part"].isin(TABLE1_PARTS)]
+    settings = shown["signature"] + "|pool:macro|interval:t over " + shown["cluster"]
+    signatures = shown.assign(signature=settings)[["metric", "signature"]].drop_duplicates()
+    notes = [*_notes(table, absent or {}), *map(visible, run_notes(Path(folder), shown))]
+    table = with_short_names(table, short_names(shown["model"].unique()))
     return [
-        write_csv(Path(folder, "table1.csv"), _tidy(ordered, settings)),
+        write_csv(Path(folder, "table1.csv"), _tidy(shown, settings)),
         write_file(Path(folder, "table1.md"), [_markdown(table, notes)]),
         write_file(Path(folder, "table1.tex"), [_latex(table, notes)]),
+        write_csv(Path(folder, "table1_signatures.csv"), signatures.map(_not_a_formula)),
     ]
+
+
+def _notes(table: pd.DataFrame, absent: Mapping[str, str]) -> list[str]:
+    """What is said under the table: only of signs that stand in its cells."""
+    cells = table.drop(columns=["metric", "part", "n"]).to_numpy().ravel()
+    notes = []
+    for sign, note in NOTES.items():
+        if any(sign in cell for cell in cells):
+            notes.append(note)
+    for metric, reason in absent.items():
+        notes.append(f"Absent: {metric} ({reason})")
+    return [visible(note) for note in notes]
 
 
 def beside_paper(table: pd.DataFrame, summary: pd.DataFrame, paper: pd.DataFrame) -> pd.DataFrame:
@@ -97,13 +112,12 @@ def beside_paper(table: pd.DataFrame, summary: pd.DataFrame, paper: pd.DataFrame
     return table
 
 
-def _tidy(ordered: pd.DataFrame, settings: pd.Series) -> pd.DataFrame:
+def _tidy(shown: pd.DataFrame, settings: pd.Series) -> pd.DataFrame:
     """The rows of the CSV file: the whole signature, and no text that a spreadsheet would run."""
     counts = [
-        f"|n:{row.n}|unscored:{row.unscored}|clusters:{row.clusters}"
-        for row in ordered.itertuples()
+        f"|n:{row.n}|unscored:{row.unscored}|clusters:{row.clusters}" for row in shown.itertuples()
     ]
-    tidy = ordered.assign(signature=settings + counts)[CSV_COLUMNS].round(6)
+    tidy = shown.assign(signature=settings + counts)[CSV_COLUMNS].round(6)
     return tidy.map(_not_a_formula)
 
 
@@ -132,6 +146,8 @@ def _latex(table: pd.DataFrame, notes: Sequence[str]) -> str:
     lines = [
         r"% needs \usepackage{booktabs,graphicx}",
         r"\begin{table}",
+        r"\caption{" + CAPTION + "}",
+        r"\label{tab:ems}",
         r"\footnotesize",
         r"\resizebox{\textwidth}{!}{%",
         r"\begin{tabular}{ll" + "r" * (table.shape[1] - 2) + "}",

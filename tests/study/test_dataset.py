@@ -37,6 +37,38 @@ def test_the_committed_triplets_are_those_of_the_ten_calls():
         dataset.call_triplets(ROOT / "data", ["IBM"])
 
 
+def test_a_run_gets_the_triplets_and_answers_that_were_chosen(tmp_path):
+    models = ["SmolLM2-135M-Instruct"]
+    triplets, answers = dataset.collect(
+        tmp_path,
+        "q3-2024",
+        answers="data/q3-2024/answers.jsonl",
+        models=models,
+        companies=["LLY", "AAPL"],
+        limit=7,
+    )
+    assert [t.id for t in triplets] == [f"AAPL-Q{i}" for i in range(1, 6)] + ["LLY-Q1", "LLY-Q2"]
+    assert {a.model for a in answers} == set(models)
+    assert len(answers) == 7
+    assert ems.load_triplets(tmp_path / "triplets.jsonl") == triplets
+    assert ems.load_answers(tmp_path / "answers.jsonl") == answers
+    assert (tmp_path / "usage_dataset.json").exists()
+    files = {"triplets": "data/q3-2024/triplets.jsonl", "answers": "data/q3-2024/answers.jsonl"}
+    triplets, answers = dataset.collect(tmp_path, "files", **files)
+    assert (len(triplets), len(answers)) == (50, 200)
+
+
+def test_a_misspelt_source_or_model_is_refused_with_the_choices(tmp_path):
+    with refused(
+        "SOURCE: no 'q3-2023'; did you mean 'q3-2024'?; there are q3-2024, findver, files"
+    ):
+        dataset.collect(tmp_path, "q3-2023")
+    with refused("MODELS: no answers of 'Large LLM'; there are ['SmolLM2-135M-Instruct', "):
+        answers = "data/q3-2024/answers.jsonl"
+        dataset.collect(tmp_path, "q3-2024", answers=answers, models=["Large LLM"])
+    assert not list(tmp_path.glob("*.jsonl"))
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -176,3 +208,11 @@ def test_the_recorded_replies_give_the_committed_answers(mirror, tmp_path):
             made[row["triplet_id"], row["model"]] = row["answer"]
     committed = ems.load_answers(DATA / "answers.jsonl")
     assert made == {(a.triplet_id, a.model): a.answer for a in committed}
+
+
+def test_all_calls_that_are_missing_are_named_at_once_with_their_source(tmp_path):
+    with refused("lacks 2 of 2 calls: AAPL_FY2024Q4.txt, MSFT_FY2025Q1.txt", "data/README.md"):
+        dataset.call_triplets(ROOT / "data", ["AAPL", "MSFT"], tmp_path)
+    (tmp_path / "AAPL_FY2024Q4.txt").write_text("Apple")
+    with refused("lacks 1 of 2 calls: MSFT_FY2025Q1.txt;"):
+        dataset.call_triplets(ROOT / "data", ["AAPL", "MSFT"], tmp_path)

@@ -1,5 +1,7 @@
 """Figures show what their tables hold: texts, marks, positions; equal input gives equal bytes."""
 
+import re
+
 import pandas as pd
 import pytest
 from matplotlib.text import Text
@@ -124,6 +126,11 @@ def test_equal_figures_are_written_as_equal_bytes(tmp_path):
     first = plots.save(plots.heatmap(VALUES, "EMS(LLM)", SIZES), tmp_path / "a.png")
     second = plots.save(plots.heatmap(VALUES, "EMS(LLM)", SIZES), tmp_path / "b.png")
     assert first.read_bytes() == second.read_bytes()
+    pdf = first.with_suffix(".pdf").read_bytes()
+    assert pdf.startswith(b"%PDF")
+    assert pdf == second.with_suffix(".pdf").read_bytes()
+    assert b"CreationDate" not in pdf
+    assert b"/CIDFontType2" in pdf or b"/TrueType" in pdf  # type 42, not matplotlib's type 3
 
 
 def alignment_figure(ref_points, ans_points, match, score, **metrics):
@@ -148,27 +155,63 @@ def test_an_alignment_shows_scores_and_points_without_a_match_or_a_score():
     assert len(figure.axes[0].lines) == 1
 
 
-def test_an_alignment_says_how_many_boxes_are_not_drawn():
-    # Drawn are 0 to 11 on the left; 0 to 10 and 15 on the right.
-    match = (*[-1] * 11, 15, *[-1] * 6, 3, 19)
-    score = (*[0.0] * 11, 1.0, *[0.0] * 6, 0.8, 0.8)
-    figure = alignment_figure(("ref",) * 20, ("ans",) * 20, match, score, f1=0.1)
-    assert [text for text in texts(figure) if "…" in text] == [
-        "… 8 more, not drawn",
-        "… 4 more, not drawn",
-        "… 4 more, not drawn",
-    ]
-    to_15, from_18 = (line.get_ydata() for line in figure.axes[0].lines)
-    # Reference point 18 is not drawn: its line begins at the foot of the column.
-    assert to_15[0] < from_18[0] > from_18[1] < to_15[1]
+def boxes(figure):
+    """The texts of an alignment's boxes, left ones and right ones, from the top."""
+    figure.canvas.draw()
+    sides = {"left": [], "right": []}
+    for text in figure.findobj(Text):
+        if re.match(r"\d+: ", text.get_text()):
+            side = "left" if text.get_position()[0] < WIDTH / 2 else "right"
+            sides[side].append(text.get_text())
+    return sides["left"], sides["right"]
+
+
+def test_an_alignment_draws_evenly_spaced_points_with_their_matches_in_their_order():
+    # Of the 26 reference points 0, 5, 10, 15, 20 and 25 are drawn, whatever they match.
+    match = [-1] * 26
+    match[0], match[5], match[15], match[25] = 7, 3, 7, 1
+    match[1], match[2] = 0, 2  # are not drawn
+    ref_points = tuple(f"ref{i}" for i in range(26))
+    ans_points = tuple(f"ans{j}" for j in range(10))
+    score = tuple(0.5 if j >= 0 else 0.0 for j in match)
+    figure = alignment_figure(ref_points, ans_points, tuple(match), score, f1=0.1)
+    left, right = boxes(figure)
+    assert left == [f"{i}: ref{i}" for i in (0, 5, 10, 15, 20, 25)]
+    # Half of the ten answer points have no match: 4, 5, 6, 8 and 9. So three of them are drawn
+    # with the three matches.
+    assert right == [f"{j}: ans{j}" for j in (7, 3, 1, 4, 6, 9)]
+    written = texts(figure)
+    assert {"Reference: 6 of 26 points", "Answer of m: 6 of 10 points"} <= set(written)
+    (note,) = [text for text in written if text.startswith("Without a match")]
+    assert "20 of 26 reference points, 5 of 10 answer points." in note
+    assert len(figure.axes[0].lines) == 4
+
+
+def test_an_answer_without_a_match_has_a_sample_of_its_points():
+    figure = alignment_figure(("ref",) * 3, ("ans",) * 11, (-1,) * 3, (0.0,) * 3, f1=0.0)
+    left, right = boxes(figure)
+    assert len(left) == 3
+    assert [text.partition(":")[0] for text in right] == ["0", "2", "4", "6", "8", "10"]
+    empty = alignment_figure(("ref",), (), (-1,), (0.0,), f1=0.0)
+    assert "Answer of m: 0 points" in texts(empty)
 
 
 def test_long_points_are_cut_and_a_missing_value_is_a_dash():
     points = tuple(f"point {i} " + "word " * 200 for i in range(30))
     written = texts(alignment_figure(points, points, tuple(range(30)), (1.0,) * 30))
-    assert written.count("… 18 more, not drawn") == 2
+    assert {"Reference: 6 of 30 points", "Answer of m: 6 of 30 points"} <= set(written)
     assert all(text.endswith("…") for text in written if text.startswith("0: point"))
     assert any("F1 –" in text for text in written)
+
+
+def test_an_extraction_says_how_many_boxes_are_not_drawn():
+    answer = "\n".join(f"passage {i}" for i in range(20))
+    points = [f"passage {i}" for i in (*range(11), 15, 15, 15, 15)]
+    figure = plots.extraction_figure(answer, points)
+    assert [text for text in texts(figure) if "…" in text] == [
+        "… 8 more, not drawn",
+        "… 3 more, not drawn",
+    ]
 
 
 def test_a_point_is_joined_to_the_passage_with_most_of_its_words():
@@ -258,3 +301,43 @@ def test_ragchecker_has_the_mark_of_its_authors_judge_or_of_ours():
         table = pd.DataFrame([(metric, 0.9, 0.8, 0.95, 160)], columns=columns)
         (ax,) = plots.area_figure({"edits": table}).axes
         assert dots(ax)[0].get_marker() == marker
+
+
+MEANS = pd.DataFrame(
+    [
+        ("BLEU", "Score", "m1", 0.1, 0.05, 0.15),
+        ("BLEU", "Score", "m2", 0.2, 0.15, 0.25),
+        ("EMS(LLM)", "Recall", "m1", 0.9, 0.8, 1.0),
+        ("EMS(LLM)", "F1", "m1", 0.3, 0.25, 0.35),
+    ],
+    columns=["metric", "part", "model", "value", "ci_low", "ci_high"],
+)
+PAPER = pd.DataFrame(
+    [("BLEU", "Score", "p", 0.02), ("EMS(LLM)", "F1", "p", 0.4)],
+    columns=["metric", "part", "model", "value"],
+)
+
+
+def test_means_have_a_panel_for_each_metric_and_systems_in_the_given_order():
+    figure = plots.means_figure(MEANS, {"m2": "Second", "m1": "First"})
+    assert {"0.10", "0.20", "0.30"} <= set(texts(figure))
+    bleu, ems = figure.axes
+    assert tick_labels(bleu.yaxis) == ["Second", "First"]
+    assert (bleu.get_title("left"), ems.get_title("left")) == ("BLEU", "EMS(LLM)")
+    assert [list(line.get_xdata()) for line in dots(bleu) if line.get_marker() == "o"] == [
+        [0.2],
+        [0.1],
+    ]
+    assert [0.15, 0.25] in [list(line.get_xdata()) for line in bleu.lines]  # the interval
+
+
+def test_the_papers_means_stand_above_ours_on_one_scale():
+    names = {"m1": "First", "m2": "Second", "p": "Theirs"}
+    figure = plots.paper_figure(MEANS, PAPER, names)
+    assert {"the paper", "this run", "0.02", "0.40", "0.30"} <= set(texts(figure))
+    above, above_2, below, below_2 = figure.axes
+    assert tick_labels(above.yaxis) == ["Theirs"]
+    assert tick_labels(below.yaxis) == ["First", "Second"]
+    assert above.get_xlim() == below.get_xlim()
+    assert above_2.get_xlim() == below_2.get_xlim() != below.get_xlim()
+    assert [above.get_title("left"), above_2.get_title("left")] == ["BLEU", "EMS(LLM)"]

@@ -5,7 +5,12 @@ from dataclasses import replace
 
 import pytest
 from scipy.stats import spearmanr
-from study.reliability import agreement_of_results, judge_variance
+from study.reliability import (
+    agreement_of_results,
+    agreement_table,
+    judge_variance,
+    repeat_findings,
+)
 
 from ems.results import EMSResult
 from ems.types import InputError
@@ -72,3 +77,23 @@ def test_the_judges_share_of_the_spread_by_hand():
     assert row["again"] == pytest.approx(0.4)
     assert row["sd"] == pytest.approx(0.1 / 2**0.5)  # differences 0.1, -0.1 and 0
     assert row["share"] == pytest.approx(0.005 / 0.04)
+
+
+def test_repeated_choices_are_told_by_form_and_systems_alone_are_not():
+    opinions = {"again": OTHER, "one by one": FIRST, "again: m": OTHER, "other-judge": FIRST}
+    assert repeat_findings(agreement_table(FIRST, opinions)) == [
+        "Asked again, the judge makes the same choice for 0.800 of 5 points, and for 0.750 of those "
+        "that either judgement matches.",
+        "Asked one question a point, the judge makes the same choice for 1.000 of 7 points, and for "
+        "1.000 of those that either judgement matches.",
+        "other-judge makes the same choice for 1.000 of 7 points, and for 1.000 of those that either "
+        "judgement matches.",
+    ]
+
+
+def test_nothing_is_told_where_nothing_was_judged_again():
+    table = agreement_table(FIRST, {})
+    assert len(table) == 0
+    assert "same choice" in table
+    assert repeat_findings(table) == []
+    assert repeat_findings(agreement_table(FIRST, {"again": []})) == []

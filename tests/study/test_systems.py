@@ -66,13 +66,11 @@ def test_the_committed_values_are_those_of_this_code(tmp_path):
     assert (both["signature"] == both["signature_stored"]).all()
 
 
-def test_the_models_of_a_run_keep_the_order_of_sizes_or_come_by_size(capsys):
+def test_the_models_of_a_run_keep_the_order_of_sizes_or_that_of_the_answers(capsys):
     assert systems.labelled({"b": 2, "a": 1}, ["a", "b", "c"]) == {"b": 2, "a": 1}
-    assert list(systems.labelled({"z": 3}, ["llama-70B", "llama-8B", "own"])) == [
-        "llama-8B",
-        "llama-70B",
-        "own",
-    ]
+    as_they_come = ["llama-70B", "own", "llama-8B"]
+    assert list(systems.labelled({}, [*as_they_come, "own"])) == as_they_come
+    assert list(systems.labelled({"z": 3}, as_they_come)) == as_they_come
     assert not capsys.readouterr().err
     assert systems.labelled({"b": 2, "z": 3}, ["a", "b"]) == {"b": 2}
     assert capsys.readouterr().err == "no answers of 'z' in this run; there are 'a', 'b'\n"

@@ -24,7 +24,7 @@ HOSTILE = [
 
 def test_the_csv_follows_the_contract(tmp_path):
     paths = save_table1(OURS, tmp_path / "new", absent={"RAGChecker": "no judge"})
-    names = ["table1.csv", "table1.md", "table1.tex"]
+    names = ["table1.csv", "table1.md", "table1.tex", "table1_signatures.csv"]
     assert [path.name for path in paths] == names
     assert sorted(os.listdir(tmp_path / "new")) == names
     lines = paths[0].read_text().splitlines()
@@ -40,17 +40,18 @@ def test_the_csv_follows_the_contract(tmp_path):
 def test_markdown_and_latex(tmp_path):
     rows = OURS.replace({SMALL: "a_b|c & 50%", LARGE: "~^\\#{}$<b>"})
     paths = save_table1(rows, tmp_path, absent={"RAGChecker": "no judge: 100%_off"})
-    _, md, tex = (path.read_text() for path in paths)
+    _, md, tex, signatures = (path.read_text() for path in paths)
     table = [line for line in md.splitlines() if line.startswith("|")]
     assert len(table) == 4
     for line in table:
         assert len(re.findall(r"(?<!\\)\|", line)) == 7  # six columns
     assert "a\\_b\\|c &amp; 50%" in table[0]
     assert "- Absent: RAGChecker (no judge: 100%\\_off)" in md
-    assert (
-        "- Settings of EMS(LLM): EMS(LLM)\\|judge:none\\|pool:macro\\|interval:t over group" in md
-    )
+    assert "EMS(LLM),EMS(LLM)|judge:none|pool:macro|interval:t over group\n" in signatures
+    assert "judge:none" not in md + tex
     for wanted in (
+        r"\caption{",
+        r"\label{tab:ems}",
         r"\toprule",
         r"\bottomrule",
         r"a\_b\textbar{}c \& 50\%",
@@ -67,7 +68,8 @@ def test_hostile_names_stay_text_in_every_file(name, tmp_path):
     rows = OURS.replace({SMALL: name}).assign(metric=name, signature=name)
     rows["part"] = ["Recall", "F1", "F1", "Recall"]
     paths = save_table1(rows, tmp_path, absent={name: name})
-    csv, md, tex = (path.read_text(encoding="utf-8") for path in paths)
+    csv, md, tex, signatures = (path.read_text(encoding="utf-8") for path in paths)
+    csv += signatures
     assert not Tags(md).tags
     assert not re.search(r"[\x00-\x09\x0b-\x1f\u202e]", csv + md + tex)
     assert not re.search(r"(?<!\\)\](?=[(\[])|(?<!\\)`", md)  # no link, image or code
@@ -78,7 +80,7 @@ def test_hostile_names_stay_text_in_every_file(name, tmp_path):
 
 def test_a_long_name_is_cut_in_the_table_and_whole_in_the_csv(tmp_path):
     long = "model-" + "x" * 5000 + "-70B"
-    csv, md, _ = (path.read_text() for path in save_table1(OURS.replace({LARGE: long}), tmp_path))
+    csv, md, *_ = (path.read_text() for path in save_table1(OURS.replace({LARGE: long}), tmp_path))
     assert long in csv
     assert max(len(line) for line in md.splitlines() if line.startswith("|")) < 300
 

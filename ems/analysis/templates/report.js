@@ -9,6 +9,7 @@ const BY_DOCUMENT = "contradicted by the document", NOT_IN_DOCUMENT = "figure no
 const MARK = /\[([^\][]+): (not in the (?:answer|reference|document)(?: or the document)?)\]/g;      // as view.py writes it
 const FILTERS = ["other figure", "missing", "contradicted", "unscored", "not in the reference", BY_DOCUMENT, NOT_IN_DOCUMENT,
   UNMATCHED];
+const NO_TEXTS = "Results keep no whole texts: ems report --triplets FILE --answers FILE brings them.";
 const TITLES = { recall: "Recall", precision: "Precision", f1: "F1", value: "Score" };
 const state = { metric: 0, model: -1, word: "", text: "", sort: "", down: false, shown: PAGE, linked: null };
 const $ = (id) => document.getElementById(id);
@@ -82,7 +83,7 @@ function draw() {
   const all = report.answers.filter((answer) => answer.metric === state.metric);
   const hasPoints = all.some((answer) => answer.rows.length);
   $("count").textContent = `${rows.length} of ${all.length} answers. ${counted(rows)}` + (hasPoints ? "Open one to see its points."
-    : "This metric gives values only: points of the same answers come with --scorer local, or llm with a judge.");
+    : "This metric gives values only. Open one to see its texts.");
   $("word").parentNode.hidden = !hasPoints && !state.word;
   $("more").hidden = rows.length <= state.shown;
   $("more").textContent = `Show ${Math.min(rows.length - state.shown, PAGE)} more`;
@@ -91,6 +92,7 @@ function draw() {
     head.setAttribute("aria-sort", direction);
   }
   drawMissed();
+  drawGrid();
 }
 
 function counted(answers) {             // "Reference points: 5 covered, 2 missing. "
@@ -185,21 +187,41 @@ function alignment(answer) {
   const address = make("a", "", "link to this answer"), head = put(make("p"), ...named("b", answer), address);
   address.href = addressOf(answer);
   const lines = put(make("ul", "quiet"), ...answer.lines.map((line) => make("li", "", line)));
-  if (!answer.rows.length) return [head, lines];
+  const texts = wholeTexts(answer);
+  if (!answer.rows.length) return [head, lines, texts];
   const titles = [["", "Reference point"], ["tag", "Score"], ["", "Answer point"]];
   const heads = put(make("tr"), ...titles.map(([name, title]) => make("th", name, title)));
   const sought = (row) => state.word !== "" && wordsOf(answer, row).includes(state.word);      // what the filter names is first
   const ordered = [...answer.rows].sort((a, b) => sought(b) - sought(a));
   const rows = put(make("tbody"), ...ordered.map((row) => pointRow(answer, row)));
-  return [head, lines, put(make("table", "points"), put(make("thead"), heads), rows)];
+  return [head, lines, put(make("table", "points one-answer"), put(make("thead"), heads), rows), texts];
 }
 
-function pointRow(answer, [ref, ans, word, score, weight, isHint]) {
+function wholeTexts(answer) {           // folded where the points are shown
+  if (!answer.whole.length) return make("p", "quiet", answer.rows.length ? "" : NO_TEXTS);
+  const titles = put(make("tr"), make("th", "", "Reference"), make("th", "", "Answer"));
+  const row = put(make("tr"), wholeText(answer.whole[0], answer.ref), wholeText(answer.whole[1], answer.ans));
+  const table = put(make("table", "points texts"), put(make("thead"), titles), put(make("tbody"), row));
+  const details = put(make("details"), make("summary", "", "Whole texts"), table);
+  details.open = !answer.rows.length;
+  return details;
+}
+
+function wholeText(place, points) {     // with the marks that the points have
+  const facts = new Map(points.flatMap((point) => [...report.texts[point].matchAll(MARK)].map(([, ...fact]) => fact)));
+  const figures = [...facts.keys()].map((figure) => figure.replace(/[^\w\s]/g, "\\$&")).join("|");
+  if (!figures) return make("td", "whole", report.texts[place]);
+  const places = new RegExp(`(?<![\\w.,])(${figures})(?![\\w]|[.,]\\d)`, "g");
+  const marked = report.texts[place].replace(places, (figure) => `[${figure}: ${facts.get(figure)}]`);
+  return put(make("td", "whole"), ...underlined(marked));
+}
+
+function pointRow(answer, [ref, ans, word, score, share, isHint]) {
   const row = make("tr", word.replaceAll(" ", "-")), tag = make("td", "own tag");
   const left = point(ref, answer.ref, false), right = point(ans, answer.ans, isHint);
   row.style.setProperty("--share", score ?? 0);
   put(tag, make("span", "sign", SIGNS[word]), ` ${word}${score >= 0.005 ? ` ${score.toFixed(2)}` : ""}`);
-  if (weight !== 1) tag.append(" ", make("small", "", `weight ${weight.toPrecision(2)}`));
+  if (share !== null) tag.append(" ", make("small", "", `weight ${Number((100 * share).toPrecision(2))} %`));
   const [label, line] = (!isHint && answer.support[ans]) || [];
   if (report.texts[line]) right.append(make("small", label === "contradicted" ? "document warns" : "document", report.texts[line]));
   return put(row, left, tag, right);
@@ -241,6 +263,7 @@ function changed(event, linked = null) {
   const before = state.metric;
   Object.assign(state, { metric: Number($("metric").value), model: Number($("model").value), word: $("word").value,
     text: $("text").value, shown: PAGE, linked });
+  grid.shown = QUESTIONS;
   if (state.metric !== before || !state.sort) drawHead();
   draw();
 }
@@ -256,6 +279,8 @@ unpack().then((data) => {
   $("filters").addEventListener("input", changed);
   $("filters").addEventListener("submit", (event) => event.preventDefault());
   $("more").addEventListener("click", () => { state.shown += PAGE; draw(); });
+  $("more-questions").addEventListener("click", () => { grid.shown += QUESTIONS; drawGrid(); });
+  window.addEventListener("beforeprint", () => document.querySelectorAll("details.rows").forEach((rows) => { rows.open = true; }));
   window.addEventListener("hashchange", follow);
   $("filters").hidden = false;
   changed();

@@ -1,10 +1,11 @@
-"""Figures of the notebooks: each function draws a table or a result, `save` writes it as PNG.
+"""Figures of the notebooks: each function draws a table or a result; `save` writes PNG and PDF.
 
 Colours are those of Okabe and Ito, which readers with any colour vision can distinguish.
 """
 
 from .agreement import area_figure, pairs_figure, people_figure
 from .families import families_figure
+from .means import means_figure, paper_figure
 from .panels import save
 from .points import alignment_figure, extraction_figure
 from .values import (
@@ -22,7 +23,9 @@ __all__ = [
     "families_figure",
     "heatmap",
     "losses_figure",
+    "means_figure",
     "pairs_figure",
+    "paper_figure",
     "people_figure",
     "save",
     "support_figure",

@@ -9,15 +9,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from ems.metrics import answer_scores
+from ems.metrics import answer_scores, reference_scores
 from ems.terminal import visible
 
+from ..names import short_names
 from .panels import BLUE, GREY, RED, WIDTH
 
 _MAX_BOXES = 12  # a column
+_MAX_SAMPLE = 6  # of the reference's points in an alignment, and of the answer's without a match
 _MAX_LINES = 5  # a box
 _BOX_WIDTH = 3.8  # inches
 _MARKUP = re.compile(r"^#+\s+|\*\*")  # of headings and bold text
@@ -74,25 +77,69 @@ def _words(text: str) -> set[str]:
 
 
 def alignment_figure(result: Mapping[str, Any]) -> Figure:
-    """Reference points left, answer points right, matches coloured by score.
+    """A sample of the reference's points left, their matches right, coloured by score.
 
-    `result` is `EMSResult.to_dict()`.
+    `result` is `EMSResult.to_dict()`. Up to six points of the reference are drawn, evenly spaced,
+    whatever their matches. Beside them stand the answer points that they match, in that order, and
+    below these a share of the answer points without any match: as large among the points drawn as
+    among all, up to six. The figure says how many points on each side have no match.
     """
-    match, score, answer_points = result["match"], result["score"], result["ans_points"]
-    scores = [0.0 if j == -1 else s for j, s in zip(match, score, strict=True)]
+    match, answer_points = result["match"], result["ans_points"]
+    scores = reference_scores(match, result["score"])
     left = _scored_boxes(result["ref_points"], scores)
-    right = _scored_boxes(answer_points, answer_scores(match, score, len(answer_points)))
-    links = [(i, j, left[i].colour) for i, j in enumerate(match) if j is not None and j >= 0]
+    right = _scored_boxes(answer_points, answer_scores(match, scores, len(answer_points)))
+    unmatched = [j for j in range(len(right)) if j not in match]
+    rows = _evenly_spaced(range(len(left)), _MAX_SAMPLE)
+    columns = _drawn_answer_points([match[i] for i in rows], len(right), unmatched)
+    links = []
+    for place, i in enumerate(rows):
+        if match[i] in columns:
+            links.append((place, columns.index(match[i]), left[i].colour))
+    name = short_names([result["model"]])[result["model"]]
     titles = (
-        f"Reference: {len(left)} points",
-        f"Answer of {visible(result['model'])}: {len(right)} points",
+        _count_of("Reference", len(rows), len(left)),
+        _count_of(f"Answer of {name}", len(columns), len(right)),
     )
     metrics = [_metric_text(name, result[name]) for name in ("recall", "precision", "f1")]
     note = (
-        ", ".join(metrics) + ". Dashed, 0.00: no match, or a score of 0. Dotted, ?: unscored. "
-        "Darker: higher score. Several lines: the highest counts."
+        f"Without a match: {match.count(-1)} of {len(left)} reference points, {len(unmatched)} of "
+        f"{len(right)} answer points. {', '.join(metrics)}.\n"
+        "The reference's points are evenly spaced; those of the answer are their matches, and a "
+        "share of the points without a match.\n"
+        "Dashed, 0.00: no match, or a score of 0. Dotted, ?: unscored. Darker: higher score. An "
+        "answer point has the highest score of all its matches."
     )
-    return _two_columns(titles, left, right, links, note)
+    drawn_left, drawn_right = [left[i] for i in rows], [right[j] for j in columns]
+    return _two_columns(titles, drawn_left, drawn_right, links, note)
+
+
+def _evenly_spaced(items: Sequence[int], number: int) -> list[int]:
+    """At most so many of the items: the first one, the last one, and some between them."""
+    if len(items) <= number:
+        return list(items)
+    places = np.linspace(0, len(items) - 1, number).round().astype(int)
+    return [items[place] for place in places]
+
+
+def _drawn_answer_points(
+    partners: Sequence[int | None], number: int, unmatched: Sequence[int]
+) -> list[int]:
+    """Indices of answer points: the partners in their order, then some points without a match.
+
+    `number` is how many points the answer has.
+    """
+    drawn = list(dict.fromkeys(j for j in partners if j is not None and j >= 0))
+    n_matched = number - len(unmatched)
+    n_unmatched = _MAX_SAMPLE
+    if drawn:
+        n_unmatched = min(_MAX_SAMPLE, round(len(drawn) * len(unmatched) / n_matched))
+    return drawn + _evenly_spaced(unmatched, n_unmatched)
+
+
+def _count_of(name: str, drawn: int, number: int) -> str:
+    if drawn < number:
+        return f"{name}: {drawn} of {number} points"
+    return f"{name}: {number} points"
 
 
 def _metric_text(name: str, value: float | None) -> str:
@@ -140,9 +187,10 @@ def _two_columns(
         if i in drawn_left or j in drawn_right:
             ax.plot(ends, (left_middles[i], right_middles[j]), color=colour, zorder=1)
     foot = max(left_foot, right_foot)
-    ax.text(0.15, foot + 0.15, note, va="center")
-    figure.set_size_inches(WIDTH, foot + 0.3)
-    ax.set(xlim=(0, WIDTH), ylim=(foot + 0.3, 0))
+    bottom = foot + 0.15 + 0.16 * len(note.splitlines())
+    ax.text(0.15, foot + 0.08, note, va="top", linespacing=1.3)
+    figure.set_size_inches(WIDTH, bottom)
+    ax.set(xlim=(0, WIDTH), ylim=(bottom, 0))
     return figure
 
 

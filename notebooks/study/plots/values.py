@@ -10,6 +10,8 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
+from ems.types import InputError
+
 from .panels import (
     BLUE,
     GREEN,
@@ -35,9 +37,14 @@ def heatmap(values: pd.DataFrame, metric: str, models: Mapping[str, Any]) -> Fig
     """Mean F1 or Score by group (rows) and question (columns): a panel per model, on one scale.
 
     The question is the last part of a triplet's id. A model whose value in `models` is a number
-    is shown under its own name.
+    is shown under its own name. InputError without a value of the metric.
     """
     cells = _main_part(values[values["metric"] == metric])
+    if cells.empty:
+        raise InputError(
+            f"no values of {metric} to draw as a heat map; run notebook 3 first, or name another "
+            "metric in HEATMAP"
+        )
     cells = cells.assign(question=cells["triplet_id"].str.rsplit("-", n=1).str[-1])
     means = cells.pivot_table(index=["model", "group"], columns="question", values="value")
     groups = sorted(cells["group"].unique())

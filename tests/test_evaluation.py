@@ -1,0 +1,177 @@
+"""`ems.evaluate`, its results, and the errors of a person who types Python."""
+
+import json
+
+import pandas as pd
+import pytest
+from doubles import ROOT, refused
+from loopback import Loopback
+
+import ems
+from ems.analysis.frames import by_metric
+from ems.results import ScoreResult
+from ems.types import WITHOUT_JUDGE
+
+TRIPLETS = ROOT / "data" / "versions" / "triplets.jsonl"
+ANSWERS = ROOT / "data" / "versions" / "answers.jsonl"
+T, A = ems.Triplet("a", "g", "q?", "Revenue rose 6%."), ems.Answer("a", "m", "Revenue rose 6%.")
+
+
+@pytest.fixture(scope="module")
+def results():
+    return ems.evaluate(TRIPLETS, ANSWERS)
+
+
+# --- what a person can do
+
+
+def test_files_frames_and_records_give_the_same_results(results):
+    frames = pd.read_json(TRIPLETS, lines=True), pd.read_json(ANSWERS, lines=True)
+    dictionaries = [frame.to_dict("records") for frame in frames]
+    records = ems.load_triplets(TRIPLETS), ems.load_answers(ANSWERS)
+    assert len(results) == 36
+    for given in (frames, dictionaries, records, (str(TRIPLETS), iter(records[1]))):
+        assert ems.evaluate(*given) == results
+    assert ems.build().evaluate(*records) == results
+
+
+def test_results_save_report_and_sum_themselves_up(results, tmp_path):
+    path = results.save(tmp_path / "new" / "r.jsonl")
+    by_name = ems.load_results(path)
+    assert by_name == {"Coverage(local)": results}
+    pd.testing.assert_frame_equal(results.summary(), ems.summarise(ems.to_frame(by_name)))
+    assert set(results.summary(cluster="triplet_id")["cluster"]) == {"triplet_id"}
+    page = results.report(tmp_path / "r.html")
+    assert page.read_bytes() == ems.save_report(by_name, tmp_path / "s.html").read_bytes()
+
+
+def test_a_list_and_a_mapping_are_saved_and_reported_alike(results, tmp_path):
+    score = ScoreResult("a", "m", 0.5)
+    mixed = [results[0], score, results[1]]
+    by_name = by_metric(mixed)
+    assert by_name == {"Coverage(local)": [results[0], results[1]], "Judge alone": [score]}
+    for given in (mixed, by_name):
+        path = ems.save_results(given, tmp_path / "r.jsonl")
+        assert ems.load_results(path) == by_name
+        ems.save_report(given, tmp_path / "r.html")
+    named = ems.save_results({"mine": [score]}, tmp_path / "n.jsonl")
+    assert json.loads(named.read_text())["metric"] == "mine"
+    assert len(ems.load_results(ems.save_results(results[0], path))["Coverage(local)"]) == 1
+    assert len(ems.to_frame(results[0])) == len(ems.to_frame([results[0]]))
+    ems.save_report(results[0], tmp_path / "one.html")
+
+
+def test_results_show_their_means_and_warn_where_no_judge_was_asked(results):
+    lines = repr(results).splitlines()
+    assert lines[0] == WITHOUT_JUDGE
+    assert lines[1].split()[:2] == ["model", "metric"]
+    assert lines[2].startswith("     reworded Coverage(local) 0.450 [0.431, 0.469]")
+    page = results._repr_html_()
+    assert WITHOUT_JUDGE in page
+    assert "<td>wrong figures</td>" in page
+    hostile = ems.evaluate([T], [ems.Answer("a", "<script>$x$", "y")])._repr_html_()
+    assert "&lt;script&gt;" in hostile
+    assert hostile.startswith('<div class="mathjax_ignore">')
+    assert repr(type(results)()) == type(results)()._repr_html_() == "no results"
+
+
+def test_a_judge_may_be_named(monkeypatch, capsys):
+    def reply(body):
+        return '{"points": ["Revenue rose 6%."], "matches": [0], "scores": [10]}'
+
+    with Loopback(reply) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        named = ems.evaluate([T], [A], judge="m", joint=True)
+        judge = ems.LLMJudge("m")
+        assert named == ems.evaluate([T], [A], judge=judge, joint=True)
+        assert ems.score_answer(T.reference, A.answer, judge="m").signature["judge"] == "m"
+    assert (named[0].f1, named[0].signature["judge"]) == (1.0, "m")
+    assert WITHOUT_JUDGE not in repr(named) + named._repr_html_()
+    assert capsys.readouterr().err == ""  # no bar for what is done at once
+
+
+def test_unanswered_triplets_are_named(capsys):
+    ems.evaluate([T, ems.Triplet("b", "g", "q?", "r")], [A])
+    assert capsys.readouterr().err == "ems: m left 1 of 2 triplets unanswered, e.g. b\n"
+
+
+# --- errors
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: ems.score_answer(None, "x"), "are texts, got NoneType"),
+        (lambda: ems.score_answer("x", 3), "are texts, got int"),
+        (lambda: ems.evaluate([T], [A, A]), "answer row 1: a second row of ('a', 'm')"),
+        (lambda: ems.evaluate([T], pd.DataFrame([{"id": "a"}])), "'triplet_id' is missing"),
+        (lambda: ems.evaluate([T], [ems.Answer("b", "m", "")]), "unknown triplets: 'b'"),
+        (lambda: ems.evaluate([T], [A], judge=3), "a judge is an LLMJudge"),
+        (lambda: ems.evaluate([T], [A], scorer="coverag"), "did you mean 'coverage'?"),
+        (
+            lambda: ems.build().evaluate([T], [A, A]),
+            "must be unique, and there are two of 'a', 'm'",
+        ),
+        (
+            lambda: ems.build().evaluate([T, T], [A]),
+            "the id of an ems.Triplet must be unique, and there are two of 'a'",
+        ),
+        (
+            lambda: ems.build().evaluate(pd.DataFrame([{"id": "a"}]), [A]),
+            "an ems.Triplet is needed, got 'id'; ems.evaluate also reads",
+        ),
+        (lambda: ems.build().evaluate([T], [vars]), "an ems.Answer is needed"),
+        (lambda: ems.EMS(len, None, None), "the stage 'extract' has no signature, got <built-in"),
+        (lambda: ems.to_frame("r.jsonl"), "a result is needed, got 'r'; ems.load_results reads"),
+        (lambda: ems.save_results([{}], "r.jsonl"), "a result is needed, got {}"),
+        (lambda: ems.save_report([T], "r.html"), "a result is needed, got Triplet("),
+        (lambda: ems.save_report([], "r.html"), "there are no results"),
+    ],
+)
+def test_a_wrong_argument_gets_one_clear_line(call, says):
+    with refused(says):
+        call()
+
+
+def test_a_wrong_frame_gets_one_clear_line(results):
+    frame = ems.to_frame(results)
+    for call in (ems.summarise, ems.paired_table):
+        with refused("a frame of ems.to_frame is needed, got ResultList"):
+            call(results)
+        with refused("the frame has no column 'value'; ems.to_frame makes one"):
+            call(frame.drop(columns="value"))
+        with refused("the frame has no column 'company'"):
+            call(frame, cluster="company")
+    with refused("no values of 'long'; there are 'reworded', 'short', 'wrong figures'"):
+        ems.paired_table(frame, models=["short", "long"])
+    with refused("a frame of ems.summarise is needed"):
+        ems.table1(frame)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("summarize", "module 'ems' has no 'summarize'; did you mean 'summarise'?"),
+        ("load_triplet", "did you mean 'load_triplets'?"),
+        ("xyz", "module 'ems' has no 'xyz'"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_the_nearest(name, says):
+    with pytest.raises(AttributeError) as error:
+        getattr(ems, name)
+    assert str(error.value).endswith(says)
+
+
+# --- how things show themselves
+
+
+def test_evaluators_stages_and_judges_show_their_signature():
+    ems_rouge = ems.build(scorer="rouge")
+    assert repr(ems_rouge.scorer) == "PairScorer(rouge:rougeL,stemmed)"
+    assert repr(ems_rouge.extractor) == "SentenceExtractor(rules:sentence)"
+    assert repr(ems_rouge.matcher).startswith("WordMatcher(words#")
+    judge = ems.LLMJudge("m")
+    assert repr(judge) == "LLMJudge(judge:m|temperature:0.0|seed:7)"
+    ems_llm = ems.build(judge)
+    assert repr(ems_llm.matcher).startswith("LLMMatcher(llm:kit#")
+    assert repr(ems_llm).startswith(f"EMS(ems:{ems.__version__}|extract:llm:kit#")
