@@ -140,9 +140,9 @@ def sheets_text(results: Sequence[FilePath], files: Sequence[FilePath]) -> str:
     InputError for a label of an item that the results lack.
     """
     rows = []
-    for path in results:
+    for path in dict.fromkeys(results):
         for metric, of_metric in load_results(path).items():
-            name = f"{Path(path).stem}: {metric}" if len(results) > 1 else metric
+            name = f"{path}: {metric}" if len(results) > 1 else metric
             for item in chain(point_items(of_metric), pair_items(of_metric)):
                 rows.append({"metric": name, **item})
     people = [pd.DataFrame(map(asdict, records(path, SheetLabel))) for path in files]
@@ -156,6 +156,8 @@ def sheets_text(results: Sequence[FilePath], files: Sequence[FilePath]) -> str:
     items = pd.DataFrame(rows)
     lines = []
     labels = labels[labels["label"] != "cannot tell"]
+    if labels.empty:
+        raise InputError(f"every label of {first_few(files)} is 'cannot tell'; label more")
     for person, said in labels.groupby("person"):
         lines += [f"{person}: {len(said)} labels other than: cannot tell", *_tables(items, said)]
     if len(files) > 1:
@@ -177,7 +179,9 @@ def _tables(items: pd.DataFrame, said: pd.DataFrame) -> list[str]:
     lines += ["\nRecall, and what it is when the labels correct it:", table_text(recall)]
     nearest = recall["recall"].clip(recall["ci_low"], recall["ci_high"])
     for row in recall[nearest != recall["recall"]].itertuples():
-        lines.append(f"{row.model}: the labels contradict the recall of {row.metric}.")
+        lines.append(
+            f"{row.model}: the recall of {row.metric} is outside the interval that the labels give."
+        )
     return lines
 
 

@@ -103,8 +103,8 @@ def save_sheet(
     items["size"] = strata["id"].transform("size")
     items["stratum"] = strata.ngroup()
     drawn = items.sort_values(["turn", "stratum"]).head(number)
-    # What is of one question, and then of one answer, is labelled together.
-    drawn = drawn.sort_values(["triplet_id", "models", "id"])
+    # What is of one question, and then of one answer, is labelled together. Models have no order.
+    drawn = drawn.sort_values(["question", "answers", "id"], key=lambda column: column.map(_digest))
     for item in drawn.itertuples():
         for i, model in enumerate(item.models):
             if (item.triplet_id, model) in whole:

@@ -175,6 +175,7 @@ function pressed(event) {
   event.preventDefault();
 }
 
+$("whole").open = isPairs;
 $("total").textContent = isPairs ? `${items.length} pairs of answers` : `${items.length} points of references`;
 $("name").addEventListener("submit", (event) => { event.preventDefault(); begin($("by").value); });
 $("load").addEventListener("change", async () => load(await $("load").files[0].text()));
