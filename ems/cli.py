@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import __version__, commands
+from . import __version__, commands, labelling
 from .evaluators import SCORERS
 from .terminal import notify
 from .types import InputError
@@ -63,6 +63,18 @@ _STORE: _Options = {
         "default": STORE,
         "metavar": "FILE",
         "help": f"the file in which the judge's replies are saved; default {STORE}",
+    },
+}
+_WHOLE_TEXTS: _Options = {
+    "--triplets": {
+        "default": "",
+        "metavar": "TRIPLETS",
+        "help": "the file of questions that was evaluated, for the whole references in the page",
+    },
+    "--answers": {
+        "default": "",
+        "metavar": "ANSWERS",
+        "help": "the file of answers that was evaluated, for the whole answers in the page",
     },
 }
 EVALUATOR_OPTIONS: _Options = {
@@ -240,14 +252,6 @@ REPORT_OPTIONS: _Options = {
         "metavar": "TEXT",
         "help": "the title of the page; default the names of the models",
     },
-    "--triplets": {
-        "metavar": "TRIPLETS",
-        "help": "the file of questions that was evaluated, for the whole references in the page",
-    },
-    "--answers": {
-        "metavar": "ANSWERS",
-        "help": "the file of answers that was evaluated, for the whole answers in the page",
-    },
 }
 COMPARE_OPTIONS: _Options = {
     "a": {
@@ -271,13 +275,30 @@ COMPARE_OPTIONS: _Options = {
         "ones, in any part; needs a judge, or --metric Figures",
     },
 }
+LABEL_OPTIONS: _Options = {
+    "results": {
+        "metavar": "RESULTS",
+        "help": "the results that ems evaluate wrote; of several metrics the first one is labelled",
+    },
+    "-o --output": {"required": True, "metavar": "FILE.html", "help": "the file to write"},
+    "--number": {
+        "type": int,
+        "default": 60,
+        "metavar": "N",
+        "help": "how many points or pairs to label; default 60, which take about an hour",
+    },
+    "--pairs": {"action": "store_true", "help": "label which of two answers is better"},
+}
 AGREE_OPTIONS: _Options = {
     "results": {
         "nargs": "+",
         "metavar": "RESULTS",
         "help": "results of ems evaluate; the metrics of several files are compared",
     },
-    "labels": {"metavar": "LABELS", "help": "the CSV file of labels"},
+    "labels": {
+        "metavar": "LABELS",
+        "help": "the CSV file of labels; several people's files of ems label can be named",
+    },
 }
 REPLIES_OPTIONS: _Options = {
     "action": {
@@ -322,12 +343,17 @@ COMMANDS = {
         JUDGE_OPTIONS | DRY_RUN,
     ),
     "report": Command(
-        commands.write_report, "results.jsonl -o report.html", REPORT_OPTIONS | _CLUSTER
+        commands.write_report,
+        "results.jsonl -o report.html",
+        REPORT_OPTIONS | _WHOLE_TEXTS | _CLUSTER,
     ),
     "compare": Command(
         commands.compare_files, "before.jsonl after.jsonl", COMPARE_OPTIONS | _CLUSTER | _FORMAT
     ),
-    "agree": Command(commands.show_agreement, "results.jsonl labels.csv", AGREE_OPTIONS),
+    "label": Command(
+        labelling.write_sheet, "results.jsonl -o sheet.html", LABEL_OPTIONS | _WHOLE_TEXTS
+    ),
+    "agree": Command(labelling.show_agreement, "results.jsonl labels.csv", AGREE_OPTIONS),
     "replies": Command(
         commands.move_replies, "export --pending batch.jsonl", REPLIES_OPTIONS | _STORE
     ),

@@ -62,7 +62,7 @@ def evaluate_files(args: Namespace) -> int:
     from .analysis.gate import check_thresholds, thresholds_of
 
     recordings = args.judge_settings.get("recorded", [])
-    _check_output(args.output, args.triplets, args.answers, args.store, *recordings)
+    check_output(args.output, args.triplets, args.answers, args.store, *recordings)
     _check_format(args)
     thresholds = thresholds_of(dict(args.fail_under), dict(args.fail_over))
     judge = _judge(args)
@@ -333,18 +333,27 @@ def _status(answers: Sequence[ValueRow], reasons: Counter[str], failures: Counte
 # --- results ---
 
 
+def whole_files(args: Namespace) -> tuple[Iterable[Triplet], Iterable[Answer]]:
+    """The files that were evaluated, where a page shall have the whole texts; else nothing."""
+    from .data import records
+
+    if bool(args.triplets) != bool(args.answers):
+        raise InputError("whole texts need both --triplets and --answers; give the other one too")
+    if not args.answers:
+        return (), ()
+    return records(args.triplets, Triplet), records(args.answers, Answer)
+
+
 def write_report(args: Namespace) -> int:
     """Write results as one HTML page: what was found, and the points of each answer.
 
     Of several files each metric has a table of its own. The page holds the texts.
     """
     from .analysis.report import save_report
-    from .data import read_results, records
+    from .data import read_results
 
-    texts = [path for path in (args.triplets, args.answers) if path]
-    if len(texts) == 1:
-        raise InputError("whole texts need both --triplets and --answers; give the other one too")
-    _check_output(args.output, *args.results, *texts)
+    triplets, answers = whole_files(args)
+    check_output(args.output, *args.results, args.triplets, args.answers)
     results, rows = read_results(args.results)
     frame = of_rows(rows)
     frame["group"] = frame[args.cluster]
@@ -354,8 +363,8 @@ def write_report(args: Namespace) -> int:
         frame,
         title=args.title,
         sources=args.results,
-        triplets=records(args.triplets, Triplet) if texts else (),
-        answers=records(args.answers, Answer) if texts else (),
+        triplets=triplets,
+        answers=answers,
     )
     print(page)
     if any(map(_warning, chain.from_iterable(results.values()))):
@@ -399,17 +408,6 @@ def compare_files(args: Namespace) -> int:
     return _gate_status(failed or ())
 
 
-def show_agreement(args: Namespace) -> int:
-    """Show how well metrics agree with your labels.
-
-    LABELS is a file of triplet_id, model and label (0 or 1, or a grade).
-    """
-    from .analysis.labels import agreement_text
-
-    print(agreement_text(args.results, args.labels))
-    return 0
-
-
 # --- replies and notebooks ---
 
 
@@ -418,7 +416,7 @@ def move_replies(args: Namespace) -> int:
     from .judge.store import Replies
 
     if args.action == "export":
-        _check_output(args.file, args.store)
+        check_output(args.file, args.store)
         if not Path(args.store).exists():
             raise InputError(f"{args.store}: no such store; --store names one that a run has made")
     store = Replies(args.store)
@@ -441,7 +439,7 @@ def run_notebooks(arguments: Sequence[str]) -> int:
     return int(runpy.run_path(str(runner))["main"](arguments))
 
 
-def _check_output(output: str, *inputs: str) -> None:
+def check_output(output: str, *inputs: str) -> None:
     """InputError when the file to write is a folder, or one of the files that the command reads."""
     if Path(output).is_dir():
         raise InputError(f"{output} is a folder; name a file in it to write")

@@ -219,7 +219,7 @@ def records(source: Rows, kind: type[Any]) -> Iterator[Any]:
             raise InputError(
                 f"{place}: a text holds half a surrogate pair, which no file can hold; mend it"
             )
-        key = record.id if kind is Triplet else (record.triplet_id, record.model)
+        key = record.id if hasattr(record, "id") else (record.triplet_id, record.model)
         if key in seen:
             raise InputError(f"{place}: a second row of {key!r}; keep one of them")
         seen.add(key)

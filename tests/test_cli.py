@@ -260,6 +260,7 @@ PAIR = ["score", "--reference", "r", "--answer", "a"]
                 "evaluate",
                 "report",
                 "compare",
+                "label",
                 "agree",
                 "replies",
                 "reproduce",

@@ -21,7 +21,7 @@ LAYERS = [
     "coverage baselines",
     "data analysis.*",
     "evaluators evaluation",
-    "distributed commands cli __main__ adapters.*",
+    "distributed commands labelling cli __main__ adapters.*",
 ]
 
 

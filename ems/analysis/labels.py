@@ -1,24 +1,39 @@
-"""Results beside labels: how well metrics agree with people."""
+"""Results beside labels: how well metrics agree with people.
+
+A label is a number for an answer, or a word of a page of `sheet` for a point or a pair of answers.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain, combinations
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pandas as pd
+from scipy.stats import binomtest
 
-from ..data import Rows, iter_results, records
-from ..io import FilePath
+from ..data import Rows, iter_results, load_results, records
+from ..io import FilePath, read_lines
 from ..terminal import first_few
 from ..types import WITHOUT_JUDGE, InputError
 from .frames import TABLE1_PARTS, ValueRow, basis_of, in_order, of_rows, value_rows
-from .stats import Estimate, auc, bootstrap, pearson, spearman
+from .sheet import pair_items, point_items
+from .stats import Estimate, auc, bootstrap, mean_over, pearson, spearman
 from .tables import table_text
+from .view import COVERED, MISSING, OTHER_FIGURE
 
 _ANSWER = ["triplet_id", "model"]  # what a label and a value of the same answer have in common
+_CONFIRMS = {COVERED: "stated", MISSING: "not stated"}  # other words are confirmed by themselves
+_STATED = {
+    "stated": 1.0,
+    "in part": 0.5,
+    "not stated": 0.0,
+    "contradicted": 0.0,
+}  # score of a point
 
 
 @dataclass(frozen=True)
@@ -90,3 +105,151 @@ def agreement_text(results: Sequence[FilePath], labels: FilePath) -> str:
     if "meaning" not in [basis_of(metric, cell) for metric, cell in signatures]:
         lines.append(WITHOUT_JUDGE)
     return "\n".join(lines)
+
+
+# --- labels of a sheet ---
+
+
+@dataclass(frozen=True)
+class SheetLabel:
+    """A row of the file that a page of `sheet` saves."""
+
+    id: str
+    stratum: int
+    size: int  # number of items in the stratum
+    label: Literal[
+        "stated",
+        "in part",
+        "not stated",
+        "contradicted",
+        "first better",
+        "second better",
+        "equal",
+        "cannot tell",
+    ] = "cannot tell"
+
+
+def is_sheet(path: FilePath) -> bool:
+    """Whether a file is one that a page of `sheet` saves."""
+    return str(path).endswith(".csv") and "stratum" in next(read_lines(path), "")
+
+
+def sheets_text(results: Sequence[FilePath], files: Sequence[FilePath]) -> str:
+    """What `ems agree` prints of files that pages of `sheet` have saved, one file a person.
+
+    InputError for a label of an item that the results lack.
+    """
+    rows = []
+    for path in dict.fromkeys(results):
+        for metric, of_metric in load_results(path).items():
+            name = f"{path}: {metric}" if len(results) > 1 else metric
+            for item in chain(point_items(of_metric), pair_items(of_metric)):
+                rows.append({"metric": name, **item})
+    people = [pd.DataFrame(map(asdict, records(path, SheetLabel))) for path in files]
+    labels = pd.concat(people, keys=map(str, files), names=["person"]).reset_index("person")
+    unknown = sorted(set(labels["id"]) - {row["id"] for row in rows})
+    if unknown:
+        raise InputError(
+            f"{len(unknown)} labelled items are not among the results: {first_few(unknown)}; give "
+            "the results from which the page was made"
+        )
+    items = pd.DataFrame(rows)
+    lines = []
+    labels = labels[labels["label"] != "cannot tell"]
+    if labels.empty:
+        raise InputError(f"every label of {first_few(files)} is 'cannot tell'; label more")
+    for person, said in labels.groupby("person"):
+        lines += [f"{person}: {len(said)} labels other than: cannot tell", *_tables(items, said)]
+    if len(files) > 1:
+        group = items.groupby("id")["group"].first()
+        lines += ["\nAgreement of the people:", table_text(people_table(labels, group))]
+    if not items["is_judged"].any():
+        lines.append(WITHOUT_JUDGE)
+    return "\n".join(lines)
+
+
+def _tables(items: pd.DataFrame, said: pd.DataFrame) -> list[str]:
+    """The tables of one person's labels."""
+    labelled = items.merge(said, on="id")
+    lines = ["\nHow often the labels confirm what a metric says:"]
+    lines.append(table_text(words_table(labelled)))
+    if labelled["score"].isna().all():  # pairs
+        return lines
+    recall = recall_table(items.dropna(subset="score"), said)
+    lines += ["\nRecall, and what it is when the labels correct it:", table_text(recall)]
+    nearest = recall["recall"].clip(recall["ci_low"], recall["ci_high"])
+    for row in recall[nearest != recall["recall"]].itertuples():
+        lines.append(
+            f"{row.model}: the recall of {row.metric} is outside the interval that the labels give."
+        )
+    return lines
+
+
+def words_table(labelled: pd.DataFrame) -> pd.DataFrame:
+    """How many items with each word of a metric have each label, and which share confirms the word.
+
+    Of pairs the words and the labels are the better models. The interval is Clopper and Pearson's,
+    for independent items. No label confirms "other figure".
+    """
+    models = labelled["models"].str
+    label = labelled["label"].mask(labelled["label"] == "first better", models[0])
+    label = label.mask(label == "second better", models[-1])
+    keys = [labelled["metric"], labelled["word"]]
+    table = pd.crosstab(keys, label)
+    hits = (label == labelled["word"].replace(_CONFIRMS)).groupby(keys).agg(["sum", "count"])
+    hits = hits.drop(OTHER_FIGURE, level="word", errors="ignore")
+    for key, (confirmed, n) in hits.iterrows():
+        interval = binomtest(confirmed, n).proportion_ci()
+        table.loc[key, ["confirmed", "ci_low", "ci_high"]] = confirmed / n, *interval
+    return table.reset_index()
+
+
+def recall_table(points: pd.DataFrame, said: pd.DataFrame) -> pd.DataFrame:
+    """The recall of each metric and model, as it is and as the labels correct it.
+
+    The correction is the mean error of the scores in the labelled sample, with the sample's
+    weights: the difference estimator (Särndal, Swensson and Wretman 1992, section 6.3), which is
+    prediction-powered inference (Angelopoulos and others 2023) for a stratified sample. Its
+    interval, Student's t over groups, holds the errors of the scores. A model is left out where
+    one of its words has no label.
+    """
+    weight = said["size"] / said.groupby("stratum")["id"].transform("size")
+    table = points.merge(said.assign(weight=weight), on="id", how="left")
+    error = table["label"].map(_STATED) - table["score"]
+    expected = error.groupby([table["metric"], table["word"]]).transform("mean")
+    # What an error has beyond that of its word is added with the weight of the labelled point.
+    beyond = (table["weight"] * (error - expected)).fillna(0)
+    table["corrected"] = table["score"] + expected + beyond
+    rows = []
+    for (metric, (model,)), cell in table.groupby(["metric", "models"]):
+        if cell["corrected"].notna().all():
+            cluster, share = cell["group"], cell["share"].to_numpy()
+            recall = mean_over(cell["score"], cluster, share).value
+            corrected = mean_over(cell["corrected"], cluster, share)
+            ends = np.clip(corrected[:3], 0, 1)
+            rows.append((metric, model, recall, *ends, corrected.clusters))
+    columns = ["metric", "model", "recall", "corrected", "ci_low", "ci_high", "clusters"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def people_table(labels: pd.DataFrame, group: pd.Series) -> pd.DataFrame:
+    """How far each two people agree on what both have labelled: the share of equal labels, kappa.
+
+    The interval is that of kappa, over groups; `group` has the group of each item.
+    """
+    codes = labels.assign(code=pd.factorize(labels["label"])[0])
+    codes = codes.pivot(index="id", columns="person", values="code")
+    rows = []
+    for a, b in combinations(codes, 2):
+        both = codes[[a, b]].dropna()
+        equal = (both[a] == both[b]).mean()
+        estimate = bootstrap(kappa, (both[a], both[b]), group[both.index])
+        rows.append((a, b, equal, *estimate[:5]))
+    columns = ["a", "b", "equal", "kappa", "ci_low", "ci_high", "n", "clusters"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def kappa(x: Sequence[float], y: Sequence[float]) -> float:
+    """Cohen's kappa (1960) of two people's labels, at most 1; nan where chance alone gives 1."""
+    by_chance = sum(np.mean(x == label) * np.mean(y == label) for label in set(x))
+    return float((np.mean(x == y) - by_chance) / (1 - by_chance)) if by_chance < 1 else math.nan

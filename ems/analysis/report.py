@@ -76,7 +76,7 @@ def save_report(
         raise InputError("there are no results to report; give those of ems evaluate")
     shown = to_frame(results)
     values = shown if values is None else values
-    data = _packed(results, _whole_texts(results, triplets, answers))
+    data = _packed(results, whole_texts(results, triplets, answers))
     style, script = _template("report.css"), _template("report.js") + _template("grid.js")
     fields = {
         "style": style,
@@ -268,7 +268,7 @@ def _settings(results: Results) -> str:
 # --- the part that the script draws ---
 
 
-def _whole_texts(
+def whole_texts(
     results: Results, triplets: Iterable[Triplet], answers: Iterable[Answer]
 ) -> WholeTexts:
     """Reference and answer of results, by triplet and model, line by line safe to show."""

@@ -95,20 +95,25 @@ def _summary(cell: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def mean_over(values: Iterable[float], cluster: Iterable[object]) -> Estimate:
-    """Mean of the values that are not nan, with its t interval over clusters.
+def mean_over(
+    values: Iterable[float], cluster: Iterable[object], weights: np.ndarray | float = 1.0
+) -> Estimate:
+    """Weighted mean of the values that are not nan, with its t interval over clusters.
 
     Without values, or with fewer than `MIN_CLUSTERS` clusters, what is undefined is nan.
     """
-    by_cluster = pd.Series(list(values), index=list(map(str, cluster)), dtype=float)
+    weighted = np.array(list(values), dtype=float) * weights
+    by_cluster = pd.DataFrame(
+        {"sum": weighted, "weight": weights}, index=list(map(str, cluster)), dtype=float
+    )
     scored = by_cluster.dropna()
-    sums, counts = scored.groupby(level=0).agg(["sum", "count"]).to_numpy().T
+    sums, totals = scored.groupby(level=0).sum().to_numpy().T
     value = low = high = math.nan
     if len(sums):
-        value = float(sums.sum() / counts.sum())
+        value = float(sums.sum() / totals.sum())
     n_clusters = len(sums)
     if n_clusters >= MIN_CLUSTERS:
-        without_one = (sums.sum() - sums) / (counts.sum() - counts)  # the mean without each cluster
+        without_one = (sums.sum() - sums) / (totals.sum() - totals)  # the mean without each cluster
         squares = (without_one - without_one.mean()) ** 2
         jackknife_error = math.sqrt((n_clusters - 1) / n_clusters * squares.sum())
         half_width = float(stdtrit(n_clusters - 1, 0.975)) * jackknife_error

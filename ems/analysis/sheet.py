@@ -1,0 +1,127 @@
+"""`save_sheet`: a sample of points, or of pairs of answers, that a person labels on one HTML page.
+
+The page is offline, and shows neither models nor scores. `labels` reads the file that it saves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations
+from string import Template
+from typing import Any
+
+import pandas as pd
+
+from ..io import FilePath, write_file
+from ..terminal import visible
+from ..types import InputError
+from .report import _hash, _template
+from .view import alignment_rows
+
+_ON_PAGE = ["id", "stratum", "size", "question", "point", "reference", "answers"]
+
+
+def point_items(results: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """Every reference point that has a score, with the word that the result gives to it.
+
+    `share` is the point's share of the recall of its answer.
+    """
+    for result in results:
+        if not hasattr(result, "ref_points"):
+            continue
+        weights = result.ref_weights or (1.0,) * len(result.ref_points)
+        # The rows of the reference points come first.
+        rows = zip(result.ref_points, weights, alignment_rows(result.to_dict()), strict=False)
+        scored = [(ref, *row) for ref, row in enumerate(rows) if row[-1].score is not None]
+        total = sum(weight for _, _, weight, _ in scored) or 1
+        for ref, point, weight, row in scored:
+            item = _item(row.word, ref, result)
+            yield item | {"point": point, "score": row.score, "share": weight / total}
+
+
+def pair_items(results: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """Every two answers to one question, with the model whose F1 is higher, or "equal".
+
+    A hash of the names decides which answer is the first.
+    """
+    by_question: dict[str, list[Any]] = {}
+    for result in sorted(results, key=lambda result: _digest(result.triplet_id, result.model)):
+        if hasattr(result, "ans_points"):
+            by_question.setdefault(result.triplet_id, []).append(result)
+    for answers in by_question.values():
+        for first, second in combinations(answers, 2):
+            word = "equal"
+            if first.f1 != second.f1:
+                word = max(first, second, key=lambda result: result.f1).model
+            yield _item(word, None, first, second)
+
+
+def _item(word: str, ref: int | None, *results: Any) -> dict[str, Any]:
+    """What a person labels. Its id does not depend on what the metric says."""
+    first = results[0]
+    models = [result.model for result in results]
+    return {
+        "id": _digest(first.triplet_id, models, ref, first.ref_points),
+        "word": word,
+        "models": tuple(models),
+        "triplet_id": first.triplet_id,
+        "group": first.group or first.triplet_id,
+        "is_judged": "judge" in first.signature,
+        "question": first.question,
+        "point": "",
+        "reference": "\n".join(first.ref_points),
+        "answers": ["\n".join(result.ans_points) for result in results],
+    }
+
+
+def save_sheet(
+    results: Iterable[Any],
+    path: FilePath,
+    number: int,
+    *,
+    pairs: bool = False,
+    whole: Mapping[tuple[str, str], tuple[str, str]],
+) -> int:
+    """Write the page for a stratified sample; returns how many items it has.
+
+    The strata are what the metric says, by model. In turn each gives an item until it has no more,
+    so that rare words are seen. In a stratum the order is that of hashes: the sample is always the
+    same, and part of a larger one. `whole` has texts, by triplet and model, that the page shows in
+    place of the points. InputError without anything to label.
+    """
+    items = pd.DataFrame(pair_items(results) if pairs else point_items(results))
+    if items.empty or number < 1:
+        raise InputError(
+            f"there is nothing to label among {len(items)} items with --number {number}; points "
+            "come with --scorer local, llm or coverage, and pairs with several models"
+        )
+    items = items.sort_values("id")
+    strata = items.groupby(["word", "models"])
+    items["turn"] = strata.cumcount()
+    items["size"] = strata["id"].transform("size")
+    items["stratum"] = strata.ngroup()
+    drawn = items.sort_values(["turn", "stratum"]).head(number)
+    # What is of one question, and then of one answer, is labelled together. Models have no order.
+    drawn = drawn.sort_values(["question", "answers", "id"], key=lambda column: column.map(_digest))
+    for item in drawn.itertuples():
+        for i, model in enumerate(item.models):
+            if (item.triplet_id, model) in whole:
+                drawn.at[item.Index, "reference"], item.answers[i] = whole[item.triplet_id, model]
+    data = visible(drawn[_ON_PAGE].to_json(orient="records", force_ascii=False), 10**9)
+    style, script = _template("label.css"), _template("label.js")
+    page = Template(_template("label.html")).substitute(
+        style=style,
+        style_hash=_hash(style),
+        script=script,
+        script_hash=_hash(script),
+        data=data.replace("<", "\\u003c"),  # no text can end the element that holds it
+    )
+    write_file(path, [page])
+    return len(drawn)
+
+
+def _digest(*parts: object) -> str:
+    """A name made from other names. It begins with a letter: no workbook takes it for a number."""
+    return "x" + hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
