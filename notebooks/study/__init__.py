@@ -98,10 +98,9 @@ def without(values: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     InputError for a name that is neither.
     """
     present = {*values["model"], *values["group"]}
-    for name in names:
-        if name not in present:
-            hint = did_you_mean(name, present)
-            raise InputError(f"no model or group {name!r}{hint}; there are {sorted(present)}")
+    for name in set(names) - present:
+        hint = did_you_mean(name, present)
+        raise InputError(f"no model or group {name!r}{hint}; there are {sorted(present)}")
     return values[~values[["model", "group"]].isin(names).any(axis=1)]
 
 

@@ -36,9 +36,9 @@ def change_table(
     table = with_verdicts(sides_compared(after, before, cluster)).set_index("model")
     table["before"] = before.groupby("model")["value"].mean()
     table["after"] = after.groupby("model")["value"].mean()
-    same = table["only_a"] + table["only_b"] == 0
-    table["difference"] = table["difference"].where(same, table["after"] - table["before"])
-    table.loc[~same, ["ci_low", "ci_high", "clear"]] = nan, nan, False
+    others = table["only_a"] + table["only_b"] > 0
+    table.loc[others, "difference"] = table["after"] - table["before"]
+    table.loc[others, ["ci_low", "ci_high", "clear"]] = nan, nan, False
     table = table.reindex([model for model in names if model in models]).rename(index=names)
     return table[["before", "after", "difference", "ci_low", "ci_high", "clear"]]
 
