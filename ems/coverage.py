@@ -14,7 +14,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from .custom import as_stage
-from .extract import Extractor
 from .judge import NUMBER_TOKENS, AnyJudge, JudgeStage, Request
 from .local.words import SIGNATURE, foreign_language, word_overlap
 from .metrics import coverage_scores
@@ -53,7 +52,7 @@ class Coverage(Evaluator[CoverageResult]):
         prompts: Prompts | None = None,
         max_score: int = 10,
     ):
-        self.extractor: Extractor = as_stage(extractor, "extractor")
+        self.extractor = as_stage(extractor, "extractor")
         self.max_score = max_score
         self.scale = scale(max_score)
         self.stage = None

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import math
 import os
 import pkgutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from operator import index
 from typing import Any
@@ -54,40 +53,17 @@ def as_stage(given: Any, kind: str) -> Any:
         return stage
     if not callable(stage) or isinstance(stage, type):
         raise InputError(f"a {kind} is a function or an import path to one, got {given!r:.60}")
-    signature = signature_of(stage)
-    call: Any = partial(_checked_call, stage, kind, signature.rpartition(":")[0])
-    call.signature = signature
-    if kind == "scorer":
-        return PairScorer(call.signature, lambda *sides: call(list(zip(*sides, strict=True))))
-    return call
-
-
-def signature_of(function: Any) -> str:
-    """The name of a function, or of an object that can be called, and a hash of its source."""
-    source = function if hasattr(function, "__qualname__") else type(function)
+    source = stage if hasattr(stage, "__qualname__") else type(stage)
     name = f"{source.__module__}.{source.__qualname__}"
     try:
         digest = hashlib.sha256(inspect.getsource(source).encode()).hexdigest()[:8]
     except (OSError, TypeError):  # typed into a console, or not written in Python
         digest = "source unknown"
-    return f"{name}:{digest}"
-
-
-def own_value(function: Callable[..., Any], result: Any) -> float:
-    """What a function makes of one result: a number in [0, 1], or nan where it returns None.
-
-    InputError for anything else. The function's own errors pass through.
-    """
-    returned = function(result)
-    try:
-        value = _entry("metric", returned)
-    except (TypeError, ValueError):
-        name = signature_of(function).rpartition(":")[0]
-        raise InputError(
-            f"{name} takes one result and must return a number in [0, 1], or None; got "
-            f"{returned!r:.80}"
-        ) from None
-    return math.nan if value is None else float(value)
+    call: Any = partial(_checked_call, stage, kind, name)
+    call.signature = f"{name}:{digest}"
+    if kind == "scorer":
+        return PairScorer(call.signature, lambda *sides: call(list(zip(*sides, strict=True))))
+    return call
 
 
 def _checked_call(function: Any, kind: str, name: str, *inputs: Sequence[Any]) -> list[Any]:

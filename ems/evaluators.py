@@ -38,17 +38,13 @@ class Options:
     max_score: int = 10
 
     def make_extractor(self) -> Any:
-        if self.extractor:
-            return self.extractor
-        if self.judge is None:
-            return SentenceExtractor()
+        if self.extractor or self.judge is None:
+            return self.extractor or SentenceExtractor()
         return LLMExtractor(self.judge, self.prompts)
 
     def make_matcher(self) -> Any:
-        if self.matcher:
-            return self.matcher
-        if self.judge is None:
-            return WordMatcher()
+        if self.matcher or self.judge is None:
+            return self.matcher or WordMatcher()
         return LLMMatcher(self.judge, self.prompts, joint=self.joint)
 
 

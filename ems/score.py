@@ -12,12 +12,16 @@ from .judge import NUMBER_TOKENS, AnyJudge, JudgeStage, Request, reply_schema, r
 from .metrics import f1
 from .prompts import Prompts, quoted
 from .reading import read_score
-from .terminal import did_you_mean
 from .types import InputError, Signed
 
 SCORES_SCHEMA = reply_schema("scores", {"type": "integer"})
 BLEU_SIGNATURE = "bleu:nltk sentence,4-gram,smoothing=method1,words=lower"
-ROUGE_KINDS = ("rougeL", "rouge1", "rouge2")
+# Kinds of ROUGE, with the signatures of their scorers; tables name a metric by the first word.
+ROUGE_KINDS = {
+    "rougeL": "rouge:rougeL,stemmed",
+    "rouge1": "rouge1:stemmed",
+    "rouge2": "rouge2:stemmed",
+}
 PointPair = tuple[str, str]  # a reference point and the answer point that it is matched with
 
 
@@ -112,16 +116,12 @@ def rouge_scorer(kind: str = "rougeL") -> PairScorer:
     or EMS(rouge2) for the others. InputError for another kind.
     """
     if kind not in ROUGE_KINDS:
-        raise InputError(
-            f"rouge_scorer takes {', '.join(ROUGE_KINDS)}, got {kind!r}"
-            f"{did_you_mean(str(kind), ROUGE_KINDS)}"
-        )
-    name = "rouge" if kind == "rougeL" else kind
+        raise InputError(f"the kind of ROUGE is one of {', '.join(ROUGE_KINDS)}, got {kind!r}")
 
     def score(refs: list[str], answers: list[str]) -> list[float]:
         return [value for _, _, value in rouge(refs, answers, kind)]
 
-    return PairScorer(f"{name}:{kind},stemmed", score)
+    return PairScorer(ROUGE_KINDS[kind], score)
 
 
 def bleu_scorer() -> PairScorer:
@@ -172,7 +172,7 @@ def rouge(
 
     scorer = RougeScorer([kind], tokenizer=SimpleNamespace(tokenize=stemmed_words))
     pairs = zip(references, answers, strict=True)
-    return [tuple(scorer.score(reference, answer)[kind]) for reference, answer in pairs]
+    return [tuple(scorer.score(*pair)[kind]) for pair in pairs]
 
 
 def rouge_l(references: Sequence[str], answers: Sequence[str]) -> list[tuple[float, float, float]]:

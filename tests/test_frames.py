@@ -48,32 +48,12 @@ def test_figures_have_a_row_for_each_side_that_has_some_once_for_all_results_of_
         summarise(to_frame({"one": [EMS], "two": [other]}))
 
 
-def long_points(result):
-    return sum(len(point) > 3 for point in result.ref_points) / len(result.ref_points)
-
-
-def test_a_part_of_one_s_own_stands_beside_the_others_and_names_its_function():
-    results = [EMS, replace(EMS, model="n")]
-    frame = to_frame(results, values={"Long": long_points})
-    own = frame[frame["part"] == "Long"]
-    assert own["value"].tolist() == [long_points(EMS)] * 2
-    assert own["num"].isna().all()
+def test_the_rows_of_a_part_stand_in_the_order_of_the_results():
+    names = [("n", "b"), ("n", "a"), ("m", "b"), ("m", "a")]
+    results = [replace(EMS, model=model, triplet_id=triplet_id) for model, triplet_id in names]
+    frame = to_frame(results)
     recall = frame[(frame["part"] == "Recall") & (frame["metric"] == "EMS(LLM)")]
-    for column in ("metric", "model", "triplet_id", "group", "units", "unscored"):
-        assert own[column].tolist() == recall[column].tolist()
-    assert own["signature"].str.startswith("ems:0|score:llm:kit|value:").all()
-    assert own["signature"].str.contains(r"test_frames\.long_points:[0-9a-f]{8}$").all()
-    rest = frame.drop(own.index).reset_index(drop=True)
-    pd.testing.assert_frame_equal(rest, to_frame(results).reset_index(drop=True))
-    assert "Long" in set(summarise(frame)["part"])
-    frame = to_frame([SCORE], values={"Nothing": lambda result: None})
-    assert math.isnan(frame["value"].iloc[-1])
-
-
-@pytest.mark.parametrize("returned", ["one", 2, -0.1, [0.5]])
-def test_a_part_of_one_s_own_is_a_number_from_0_to_1(returned):
-    with pytest.raises(InputError, match=r"takes one result and must return a number in \[0, 1\]"):
-        to_frame([EMS], values={"mine": lambda result: returned})
+    assert list(zip(recall["model"], recall["triplet_id"], strict=True)) == names
 
 
 def listed(section):

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import __version__
 from ..baselines import Claims
-from ..custom import own_value, signature_of
 from ..local.figures import FIGURES_RULE
 from ..metrics import answer_scores, reference_scores, weighted_sum
 from ..pipeline import is_lost
@@ -94,9 +93,7 @@ def by_metric(results: GivenResults) -> Mapping[str, Iterable[Any]]:
     return groups
 
 
-def to_frame(
-    results: GivenResults, values: Mapping[str, Callable[..., Any]] | None = None
-) -> pd.DataFrame:
+def to_frame(results: GivenResults) -> pd.DataFrame:
     """A frame of values from results of any kind, or from what `load_results` gives.
 
     The columns are the fields of `ValueRow`. An answer has the row Score where a metric gives one
@@ -108,26 +105,12 @@ def to_frame(
 
     The metric Figures has the rows Precision and Recall of an answer, once for all its results, and
     no row for a side without figures.
-
-    `values` adds parts of your own, by name: functions from one result to a number in [0, 1], or
-    None where there is no value. The signature of these rows names the function too. InputError for
-    another value.
     """
     rows: list[ValueRow] = []
     for metric, group in by_metric(results).items():
         for result in group:
-            of_result = list(value_rows(result, metric))
-            rows += of_result
-            for part, function in (values or {}).items():
-                rows.append(_own_row(of_result[-1], part, function, result))
+            rows += value_rows(result, metric)
     return of_rows(rows)
-
-
-def _own_row(row: ValueRow, part: str, function: Callable[..., Any], result: Any) -> ValueRow:
-    """The row of a part of the user's own; the given row is another one of the same result."""
-    value = own_value(function, result)
-    signature = sys.intern(f"{row.signature}|value:{signature_of(function)}")
-    return row._replace(part=part, value=value, num=math.nan, den=math.nan, signature=signature)
 
 
 def value_rows(result: Any, metric: str) -> Iterator[ValueRow]:
