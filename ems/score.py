@@ -116,7 +116,7 @@ def rouge_scorer(kind: str = "rougeL") -> PairScorer:
     or EMS(rouge2) for the others. InputError for another kind.
     """
     if kind not in ROUGE_KINDS:
-        raise InputError(f"the kind of ROUGE is one of {', '.join(ROUGE_KINDS)}, got {kind!r}")
+        raise InputError(f"the kind of ROUGE is one of {list(ROUGE_KINDS)}, got {kind!r}")
 
     def score(refs: list[str], answers: list[str]) -> list[float]:
         return [value for _, _, value in rouge(refs, answers, kind)]

@@ -249,7 +249,7 @@ def test_a_scorer_of_another_kind_of_rouge_has_its_own_name():
     assert scorer([[("a b c d", "a b x")]]) == [[pytest.approx(2 / (2 + 3))]]
     result = EMS(SentenceExtractor(), WordMatcher(), scorer).score("a b c d.", "a b c d.")
     assert metric_of(result) == "EMS(rouge2)"
-    with refused("the kind of ROUGE is one of rougeL, rouge1, rouge2, got 'rouge-2'"):
+    with refused("the kind of ROUGE is one of ['rougeL', 'rouge1', 'rouge2'], got 'rouge-2'"):
         rouge_scorer("rouge-2")
 
 
