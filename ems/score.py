@@ -172,7 +172,7 @@ def rouge(
 
     scorer = RougeScorer([kind], tokenizer=SimpleNamespace(tokenize=stemmed_words))
     pairs = zip(references, answers, strict=True)
-    return [tuple(scorer.score(*pair)[kind]) for pair in pairs]
+    return [scorer.score(*pair)[kind] for pair in pairs]
 
 
 def rouge_l(references: Sequence[str], answers: Sequence[str]) -> list[tuple[float, float, float]]:
