@@ -367,6 +367,7 @@ def test_a_replay_never_connects_and_says_what_is_missing(tmp_path, monkeypatch)
         MissingReplies, match=r"6 replies of m are not saved \(5 match, 1 score\)"
     ) as one:
         judge.ask(ask(9) + [Request("score", "how good", 5, SCHEMA)] * 2)
+    assert "only scorers that ask no judge can change, such as rouge" in str(one.value)
     assert ("m", "score", judge.key(Request("score", "how good", 5, SCHEMA))) in one.value.missing
     assert judge.store.export_pending(tmp_path / "batch.jsonl") == 6
 
