@@ -306,7 +306,7 @@ def test_a_profile_names_a_judge(tmp_path, monkeypatch):
             "model": "m",
             "mode": "live",
             "recorded": ["old.jsonl"],
-            "base_url": "http://user:word@h:8/v1?key=1",
+            "base_url": "http://user:word@h:8/v1",
             "key_env": "MISTRAL_API_KEY",
             "weights": "",
             "temperature": None,
