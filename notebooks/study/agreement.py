@@ -239,22 +239,16 @@ def edit_findings(table: pd.DataFrame, contradicted: pd.DataFrame) -> list[str]:
     named = rows["metric"] + rows["value"].map(" {:.2f}".format)
     is_above = rows["ci_low"] > 0.5
     above, others = list(named[is_above]), list(named[~is_above])
-    sentences = []
-    if above:
-        sentences.append(
-            "These metrics tell consistent edits from others better than guessing (AUC, whole "
-            f"interval over {rows['clusters'].max()} calls above 0.50): {series(above)}."
-        )
-    if others:
-        sentences.append(f"These do not: {series(others)}.")
     of_label = contradicted.set_index("correct")
     consistent, other = of_label.loc[True], of_label.loc[False]
-    sentences.append(
+    return [
+        "These metrics tell consistent edits from others better than guessing (AUC, whole interval "
+        f"over {rows['clusters'].max()} calls above 0.50): {series(above) or 'none'}.",
+        f"These do not: {series(others) or 'none'}.",
         f"Coverage(LLM) calls a point contradicted in {consistent['named']} of "
         f"{consistent['edits']} consistent edits and in {other['named']} of {other['edits']} "
-        f"others."
-    )
-    return sentences
+        "others.",
+    ]
 
 
 def _measured(
@@ -304,9 +298,11 @@ def _measured_together(
     for measure in measures:
         if measure in STATISTICS:
             statistic = STATISTICS[measure]
-            samples = [np.arange(len(people))]
-            samples += [np.concatenate([members[i] for i in draw]) for draw in drawn]
-            estimates = np.array([statistic(values[rows], people[rows]) for rows in samples])
+            of_samples = [statistic(values, people)]
+            for draw in drawn:
+                rows = np.concatenate([members[cluster] for cluster in draw])
+                of_samples.append(statistic(values[rows], people[rows]))
+            estimates = np.array(of_samples)
         else:
             strata = systems[complete] if measure == WITHIN else np.zeros(len(people))
             estimates = _areas(values, people == 1, strata, members, drawn)

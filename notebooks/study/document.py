@@ -182,37 +182,17 @@ def support_findings(
     `summary` is a table of `ems.summarise` of one metric of `by_model`, `points` that of
     `support_table`; `names` has the systems in order, with short names.
     """
-    means = summary.set_index("model").reindex(list(names))
-    unmatched = points.set_index("model")["supported but unmatched"].reindex(list(names))
-    shares, spared = [], []
-    for model, name in names.items():
-        row = means.loc[model]
-        shares.append(f"{with_interval(row['value'], row['ci_low'], row['ci_high'])} for {name}")
-        spared.append(f"{unmatched[model]:.2f} for {name}")
+    rows = summary.merge(points, on="model").set_index("model").loc[list(names)]
+    shares, unmatched = [], []
+    for name, row in zip(names.values(), rows.to_dict("records"), strict=True):
+        mean = with_interval(row["value"], row["ci_low"], row["ci_high"])
+        shares.append(f"{mean} for {name}")
+        unmatched.append(f"{row['supported but unmatched']:.2f} for {name}")
     return [
         f"Of the points of an answer the call supports, on average, {series(shares)}.",
         "Supported, but matched by no reference point, so that precision gives them nothing, is "
-        f"this share of all points: {series(spared)}.",
+        f"this share of all points: {series(unmatched)}.",
     ]
-
-
-def label_findings(readings: pd.DataFrame, accuracy: pd.DataFrame) -> list[str]:
-    """Sentences about tables of `agreement_of_readings` and `claim_accuracy`.
-
-    There is none about readings without a point.
-    """
-    sentences = []
-    for row in readings[readings["points"] > 0].to_dict("records"):
-        sentences.append(
-            f"In a second reading the judge gives {row['same label']:.3f} of {row['points']:,} "
-            f"points the same label (kappa {row['kappa']:.2f})."
-        )
-    right = {name: f"{row['right']:.2f}" for name, row in accuracy.iterrows()}
-    sentences.append(
-        f"Of FinDVer's claims the judge labels {right['all']} as the experts do: "
-        f"{right['entailed']} of the entailed and {right['refuted']} of the refuted ones."
-    )
-    return sentences
 
 
 def agreement_of_readings(first: Sequence[EMSResult], second: Sequence[EMSResult]) -> pd.DataFrame:

@@ -97,9 +97,7 @@ def values_by_choice(
     """
     ids = {t.id for t in triplets}
     answers = [a for a in answers if a.triplet_id in ids]
-    choices = dict(CHOICES)
-    for name, extractor in (own or {}).items():
-        choices[name] = as_stage(extractor, "extractor")
+    choices = CHOICES | {name: as_stage(given, "extractor") for name, given in (own or {}).items()}
     evaluators: dict[str, Evaluator[Any]] = {}
     for name, extractor in choices.items():
         evaluators[f"EMS(ROUGE): {name}"] = ems.EMS(extractor, WordMatcher(), rouge_scorer())
@@ -148,21 +146,15 @@ def choice_findings(choices: pd.DataFrame) -> list[str]:
     tested = choices[choices["clear"].isin(["above", "below", "no"])]
     sentences = []
     for word, side in (("better", "above"), ("worse", "below")):
-        rows = tested[tested["clear"] == side]
         changes = [
             f"{row.Index} {row.change:+.3f} [{row.change_low:+.3f}, {row.change_high:+.3f}]"
-            for row in rows.itertuples()
+            for row in tested[tested["clear"] == side].itertuples()
         ]
-        if changes:
-            sentences.append(
-                f"Of {len(tested)} changed choices these agree with people {word} than {BASE}, by "
-                f"an interval that is not corrected for {len(tested)} tests: {series(changes)}."
-            )
-        elif len(tested):
-            sentences.append(
-                f"None of {len(tested)} changed choices agrees with people clearly {word} than "
-                f"{BASE}."
-            )
+        named = f" ({series(changes)})" if changes else ""
+        sentences.append(
+            f"{len(changes)} of {len(tested)} changed choices agree with people {word} than "
+            f"{BASE}{named}, by intervals that are not corrected for so many tests."
+        )
     return sentences
 
 
@@ -282,10 +274,10 @@ def grain_findings(judged: pd.DataFrame) -> list[str]:
     orders = means.rank(axis=1).drop_duplicates()
     answers = len(judged) // len(means)
     if len(orders) == 1:
-        found = "is the same"
+        found = "is the same for all"
     else:
-        found = f"is one of {len(orders)}"
+        found = "depends on the form of points; there are"
     return [
-        f"The order of the systems by mean F1 {found} for all {len(means)} forms of points, which "
-        f"the judge matched and scored in {answers} answers."
+        f"The order of the systems by mean F1 {found} {len(means)} forms of points, which the "
+        f"judge matched and scored in {answers} answers."
     ]

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ems.analysis.findings import series
 from ems.analysis.frames import to_frame
 from ems.evaluators import build
 from ems.extract import Extractor
@@ -124,15 +123,3 @@ def order_kept(values: pd.DataFrame) -> pd.DataFrame:
         falls = (1 - np.sign(np.diff(table.to_numpy(), axis=1))) / 2
         rows[metric] = {**table.mean(), "steps": falls.mean(), "n": len(table)}
     return pd.DataFrame(rows).T.rename_axis("metric")
-
-
-def kept_findings(kept: pd.DataFrame) -> str:
-    """A sentence about a table of `order_kept`: which metrics fall at every step."""
-    always = list(kept.index[kept["steps"] == 1])
-    others = [f"{name} {steps:.2f}" for name, steps in kept["steps"].items() if steps < 1]
-    sentence = f"In {kept['n'].max():.0f} answers "
-    if always:
-        sentence += f"every step to more replaced points lowers {series(always)}. "
-    if others:
-        sentence += f"Share of steps that lower the value: {series(others)}."
-    return sentence.strip()

@@ -80,18 +80,12 @@ def step_findings(steps: pd.DataFrame, accuracy: str, metrics: Iterable[str]) ->
     rising = steps[is_rise].groupby("metric")["a"].agg(set)
     if accuracy not in rising:
         return []
-    expected = rising[accuracy]
-    alike = [name for name in metrics if rising.get(name) == expected]
-    more = [name for name in metrics if rising.get(name, set()) > expected]
-    sentence = (
-        f"Accuracy over all claims rises clearly in {len(expected)} of "
-        f"{(steps['metric'] == accuracy).sum()} steps to a larger model of the same family."
-    )
-    if alike:
-        sentence += f" In exactly these steps rise {series(alike)}."
-    if more:
-        sentence += f" In these and in others rise {series(more)}."
-    return [sentence]
+    alike = [name for name in metrics if rising.get(name) == rising[accuracy]]
+    return [
+        f"Accuracy over all claims rises clearly in {len(rising[accuracy])} of "
+        f"{(steps['metric'] == accuracy).sum()} steps to a larger model of the same family. In "
+        f"exactly these steps rise clearly: {series(alike) or 'no metric'}."
+    ]
 
 
 def as_values(scores: pd.DataFrame, metrics: Mapping[str, str]) -> pd.DataFrame:
