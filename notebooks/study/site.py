@@ -41,7 +41,7 @@ _SPHINX = {
     "html_static_path": [str(Path(__file__).parent / "page")],
     "html_css_files": ["site.css"],
     "html_copy_source": False,
-    "html_show_copyright": False,
+    "html_show_search_summary": False,  # it is fetched, which browsers refuse to a file
     "nb_execution_mode": "off",
     "nb_ipywidgets_js": {},  # otherwise every page loads two scripts from outside
     "nb_render_markdown_format": "myst",  # which has tables
@@ -132,7 +132,7 @@ def build_site(run: Path) -> Path:
             source,
             "html",
             {**_SPHINX, "html_title": f"Run {run.name}"},
-            status=None,
+            None,
         ).build()
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(built, target)
