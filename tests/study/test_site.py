@@ -53,7 +53,12 @@ def notebook(injected=True):
     ]
     if not injected:
         del cells[2]
-    state = {"version_major": 2, "version_minor": 0, "state": {}}
+    model = {
+        "model_name": "DropdownModel",
+        "model_module": "@jupyter-widgets/controls",
+        "state": {},
+    }
+    state = {"version_major": 2, "version_minor": 0, "state": {"1": model}}
     metadata = {
         "language_info": {"name": "python"},
         "widgets": {"application/vnd.jupyter.widget-state+json": state},  # of a selector
