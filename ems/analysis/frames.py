@@ -74,11 +74,15 @@ def metric_of(result: Result) -> str:
         scorer = signature.get("score", "own").partition(":")[0]
         return f"EMS({_SCORER_NAMES.get(scorer, scorer)})"
     if isinstance(result, CoverageResult):
-        by_judge = signature.get("coverage", "").startswith("llm:")
-        return "Coverage(LLM)" if by_judge else "Coverage(local)"
+        return "Coverage(LLM)" if asks_what_is_contradicted(signature) else "Coverage(local)"
     if isinstance(result, ScoreResult):
         return signature.get("metric", "Judge alone").partition(":")[0]
     return "RAGChecker"
+
+
+def asks_what_is_contradicted(signature: Mapping[str, str]) -> bool:
+    """Whether a judge is asked which points the other text contradicts: in Coverage(LLM) alone."""
+    return signature.get("coverage", "").startswith("llm:")
 
 
 def by_metric(results: GivenResults) -> Mapping[str, Iterable[Any]]:
@@ -169,7 +173,7 @@ def _sums(result: Any) -> dict[str, tuple[float, float]]:
         "Refused": (math.nan, math.nan) if ans_points is None else (int(not ans_points), 1),
         "Missing": (len(missing), n_scored),
     }
-    if metric_of(result) == "Coverage(LLM)":  # the judge was asked what is contradicted
+    if asks_what_is_contradicted(result.signature):
         others = [0.0 if i in contradicted else score for i, score in enumerate(ref_score)]
         sums["Contradicted"] = len(contradicted), n_scored
         sums["Recall uncontradicted"] = weighted_sum(others, ref_weights)

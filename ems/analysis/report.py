@@ -29,7 +29,7 @@ from ..types import WITHOUT_JUDGE, Answer, InputError, Triplet, rendered
 from .findings import MOST_MODELS, limits, series, verdict
 from .frames import TABLE1_PARTS, GivenResults, by_metric, by_size, in_order, to_frame
 from .stats import MIN_CLUSTERS, paired_table, summarise
-from .tables import dot_plot, means_table, pairs_table, percent, shortened
+from .tables import dot_plot, in_texts, means_table, pairs_table, percent, shortened
 from .view import (
     LEGEND,
     LIMITS,
@@ -185,8 +185,8 @@ def _hash(source: str) -> str:
 
 
 def _table(table: pd.DataFrame) -> str:
-    """A table whose cells are texts, escaped and without a style of its own."""
-    page = table.to_html(index=False, border=0).replace(' style="text-align: right;"', "")
+    """A table `in_texts`, escaped and without a style of its own."""
+    page = in_texts(table).to_html(index=False, border=0).replace(' style="text-align: right;"', "")
     return f'<div class="wide">{page}</div>'
 
 
