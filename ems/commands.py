@@ -19,7 +19,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .analysis.frames import ValueRow, metric_of, of_rows, value_rows
+from .analysis.frames import MIN_SCORED, ValueRow, metric_of, of_rows, value_rows
 from .evaluators import OwnMetric, build
 from .io import parse_yaml, read_text, write_jsonl
 from .judge.cost import plan_text, usage_table
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from .judge.client import LLMJudge
 
 MOST_ROWS = 20_000  # kept as rows of values: in a frame they take a third of the memory
-# Exit status 0 needs at least this share of the points, and of the answers, to have a score.
-SCORED_SHARE = 0.95
 
 
 # --- score and evaluate ---
@@ -47,7 +45,8 @@ def score_texts(args: Namespace) -> int:
     answer = read_text(args.answer, any_encoding=True)
     evaluator = build(_judge(args), args.scorer, **_stages(args))
     result = evaluator.score(reference, answer, args.question)
-    print(json.dumps(_line(result) | _warning(result)) if args.json else result)
+    fields = {"metric": metric_of(result), **result.to_dict(), **_warning(result)}
+    print(json.dumps(fields) if args.json else result)
     *_, row = value_rows(result, metric_of(result))
     return _status([row], Counter([result.reason]), evaluator.failures)
 
@@ -94,10 +93,7 @@ def evaluate_files(args: Namespace) -> int:
 def _evaluators(args: Namespace, judge: LLMJudge | None) -> list[Any]:
     """One evaluator, or one for each metric of the user."""
     if not args.metric:
-        settings = _stages(args)
-        if args.support and args.scorer == "local":
-            settings.pop("prompts", None)  # they are those of the support check alone
-        return [build(judge, args.scorer, **settings)]
+        return [build(judge, args.scorer, **_stages(args))]
     if args.scorer or judge is not None or args.stage_settings:
         raise InputError(
             "--metric takes the place of a judge, a scorer and its stages: leave their options out"
@@ -153,14 +149,18 @@ def _results(args: Namespace, judge: LLMJudge | None, evaluators: Sequence[Any])
     triplets = _triplets(args)
     answers, n_answers = _answers(args, triplets)
     if args.scheduler:
-        results = _distributed(args, judge, triplets, list(answers()))
-    else:
-        # A total makes a progress bar, which a dry run does not need.
-        planned = judge is not None and judge.mode == "plan"
-        total = None if planned else n_answers
-        results = chain.from_iterable(
-            evaluator.stream(triplets, answers(), total) for evaluator in evaluators
-        )
+        from .distributed import stream
+
+        if judge is not None or args.metric:
+            raise InputError(
+                "--scheduler spreads stages without a judge; a judge scales by its endpoint: more "
+                "--workers, or a batch endpoint (ems replies export --pending)"
+            )
+        settings = _stages(args)
+        return stream(args.scheduler, triplets, list(answers()), scorer=args.scorer, **settings)
+    results = chain.from_iterable(
+        evaluator.stream(triplets, answers(), n_answers) for evaluator in evaluators
+    )
     if judge is None or not args.support:
         return results
     contexts = {triplet.id: triplet.context or "" for triplet in triplets}
@@ -204,28 +204,9 @@ def _answers(
     return given, len(answers)
 
 
-def _distributed(
-    args: Namespace, judge: LLMJudge | None, triplets: Sequence[Triplet], answers: Sequence[Answer]
-) -> Iterable[Any]:
-    """The results from the workers of a Dask cluster."""
-    if judge is not None or args.metric:
-        raise InputError(
-            "--scheduler spreads stages without a judge; a judge scales by its endpoint: more "
-            "--workers, or a batch endpoint (ems replies export --pending)"
-        )
-    from .distributed import stream
-
-    return stream(args.scheduler, triplets, answers, scorer=args.scorer, **_stages(args))
-
-
 def _warning(made: Any) -> dict[str, str]:
     """The warning about a result, or an evaluator, without a judge, as a field; else no field."""
     return {} if "judge" in made.signature else {"warning": WITHOUT_JUDGE}
-
-
-def _line(result: Any) -> dict[str, Any]:
-    """A result as a line of the output file."""
-    return {"metric": metric_of(result), **result.to_dict()}
 
 
 def _lines(
@@ -246,7 +227,7 @@ def _lines(
         if len(rows) > MOST_ROWS:
             frames.append(of_rows(rows))
             rows.clear()
-        yield _line(result)
+        yield {"metric": metric_of(result), **result.to_dict()}
     frames.append(of_rows(rows))
 
 
@@ -301,7 +282,7 @@ def _status(answers: Sequence[ValueRow], reasons: Counter[str], failures: Counte
     del reasons[""]
     for reason, count in reasons.most_common(3):
         notify(f"ems: {count} of {len(answers)} answers: {reason}")
-    tolerated = 1 - SCORED_SHARE
+    tolerated = 1 - MIN_SCORED
     enough_points = unscored <= tolerated * units
     enough_answers = without_value <= tolerated * len(answers) and without_value < len(answers)
     if enough_points and enough_answers:
@@ -389,8 +370,8 @@ def compare_files(args: Namespace) -> int:
         print(json.dumps(fields))
     else:
         print(comparison_text(tables, args.a, args.b, markdown=args.markdown))
-    if args.markdown and args.fail_on_regression:
-        print(f"\n{outcome_text(failed)}")
+        if args.markdown and args.fail_on_regression:
+            print(f"\n{outcome_text(failed)}")
     return _gate_status(failed)
 
 
@@ -422,13 +403,9 @@ def show_agreement(args: Namespace) -> int:
     word of the metrics, and corrects recall by the labels. Or it is a file of triplet_id, model and
     label (0 or 1, or a grade).
     """
-    from .analysis.labels import agreement_text, is_sheet, sheets_text
+    from .analysis.labels import agreement_text
 
-    sheets = [path for path in [*args.results, args.labels] if is_sheet(path)]
-    if sheets:
-        print(sheets_text([path for path in args.results if path not in sheets], sheets))
-    else:
-        print(agreement_text(args.results, args.labels))
+    print(agreement_text(args.results, args.labels))
     return 0
 
 

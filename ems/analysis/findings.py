@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from .frames import HIGHER_IS_WORSE, basis_of
-from .stats import MIN_CLUSTERS, MIN_SCORED
+from .frames import HIGHER_IS_WORSE, MIN_SCORED, basis_of
+from .stats import MIN_CLUSTERS
 from .tables import bounded, shortened
 
 MOST_MODELS = 5  # more models than these are not compared two by two in sentences or on a page

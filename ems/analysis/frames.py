@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import __version__
 from ..baselines import Claims
 from ..local.figures import FIGURES_RULE
-from ..metrics import answer_scores, reference_scores, weighted_sum
+from ..metrics import weighted_sum
 from ..pipeline import is_lost
 from ..results import CoverageResult, EMSResult, Result, ScoreResult
 from ..types import InputError, Points, Scores, rendered
+from .view import side_scores
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FIGURES_METRIC = "Figures"
+MIN_SCORED = 0.95  # a number that rests on a smaller share of points or answers is flagged
 # The metrics of the paper's Table 1 in its order, then the metrics that only this kit has.
 METRIC_ORDER = (
     "BLEU",
@@ -194,11 +196,8 @@ def _sides(result: Any) -> tuple[Scores, Scores, Sequence[int], Points | None]:
         ans_score = _entailed(result.answer2response)
         return _entailed(labels), ans_score, contradicted, result.response_claims
     ans_points = None if is_lost(result) else result.ans_points
-    if isinstance(result, CoverageResult):
-        return result.ref_score, result.ans_score, result.contradicted, ans_points
-    ref_score = reference_scores(result.match, result.score)
-    ans_score = answer_scores(result.match, ref_score, len(result.ans_points))
-    return ref_score, ans_score, (), ans_points
+    ref_score, ans_score = side_scores(vars(result))
+    return ref_score, ans_score, getattr(result, "contradicted", ()), ans_points
 
 
 def _entailed(labels: Sequence[str | None]) -> Scores:

@@ -89,7 +89,13 @@ def agreement(values: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
 
 
 def agreement_text(results: Sequence[FilePath], labels: FilePath) -> str:
-    """What `ems agree` prints of Table 1's parts; of several files metrics have the file's name."""
+    """What `ems agree` prints of Table 1's parts; of several files metrics have the file's name.
+
+    Files that pages of `sheet` have saved may stand among the results as well; see `sheets_text`.
+    """
+    sheets = [path for path in [*results, labels] if _is_sheet(path)]
+    if sheets:
+        return sheets_text([path for path in results if path not in sheets], sheets)
     frames = []
     for path in results:
         frame = of_rows(list(result_rows(path)))
@@ -127,7 +133,7 @@ class SheetLabel:
     ] = "cannot tell"
 
 
-def is_sheet(path: FilePath) -> bool:
+def _is_sheet(path: FilePath) -> bool:
     """Whether a file is one that a page of `sheet` saves."""
     return str(path).endswith(".csv") and "stratum" in next(read_lines(path), "")
 
