@@ -348,7 +348,7 @@ def test_compare_prints_a_verdict_ten_rows_and_the_gate_in_markdown(tmp_path, ca
     assert capsys.readouterr().out.count("no difference is clear over 8 groups") == 3
 
 
-def test_without_a_judge_markdown_warns_before_it_speaks_of_figures_and_words(tmp_path, capsys):
+def test_without_a_judge_markdown_warns_before_it_speaks_of_figures(tmp_path, capsys):
     results = []
     for model, gain, shared in (("good", 0.0, 4), ("bad", 0.5, 1)):
         results += with_figures(with_words_only(answers_of(model, gain)), shared)
@@ -357,7 +357,7 @@ def test_without_a_judge_markdown_warns_before_it_speaks_of_figures_and_words(tm
     page = capsys.readouterr().out
     assert page.startswith(f"{WITHOUT_JUDGE}\n\n**Only words and figures were compared, not ")
     assert "“good” has clearly more of its figures in the references than “bad”" in page
-    assert "“bad” shares clearly more words with the references" in page
+    assert "“bad”" not in page.split("**")[1].split(" than ")[0]  # nobody is praised for words
 
 
 def test_evaluate_begins_with_a_verdict_in_markdown(evaluate_command, tmp_path, capsys):

@@ -6,25 +6,23 @@ They are plain text, in which names are `shortened`: a page escapes them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import NamedTuple
 
 import pandas as pd
 
-from .frames import HIGHER_IS_WORSE, MIN_SCORED, basis_of
-from .stats import MIN_CLUSTERS
+from .frames import HIGHER_IS_WORSE, basis_of
+from .stats import MIN_CLUSTERS, MIN_SCORED
 from .tables import bounded, shortened
 
 MOST_MODELS = 5  # more models than these are not compared two by two in sentences or on a page
 # What is said of a model that is clearly better than another, by what was compared and by the part.
-# Of other parts nothing is said.
+# Of other parts nothing is said, nor of words: who shares more of them with the references need not
+# be better.
 _BETTER = {
     ("meaning", "Contradicted"): "contradicts the references clearly less often than",
     ("meaning", "F1"): "has a clearly higher F1 than",
     ("meaning", "Score"): "has a clearly higher score than",
     ("figures", "Precision"): "has clearly more of its figures in the references than",
-    ("words", "F1"): "shares clearly more words with the references (F1) than",
-    ("words", "Score"): "has a clearly higher score, made without a judge, than",
 }
 # How values are called in a list of all models.
 _TITLES = {
@@ -35,14 +33,10 @@ _TITLES = {
 }
 # What is said of a model alone. The share is that of recall for F1, else that of the part.
 _ALONE = {
-    ("meaning", "Contradicted"): "{name} contradicts {level} of the references.",
-    ("meaning", "F1"): "{name} states {share} of what the references say (recall {value}); its F1 "
-    "is {level}.",
-    ("meaning", "Score"): "{name} has, on a scale from 0 to 1, {value}.",
-    ("figures", "Precision"): "The references have {share} of the figures of {name} ({value}).",
-    ("words", "F1"): "{name} has {share} of the references’ words, by their weight (recall "
-    "{value}); its F1 is {level}.",
-    ("words", "Score"): "{name} has, on a scale from 0 to 1, {value}.",
+    "Contradicted": "{name} contradicts {level} of the references.",
+    "F1": "{name} states {share} of what the references say (recall {value}); its F1 is {level}.",
+    "Score": "{name} has, on a scale from 0 to 1, {value}.",
+    "Precision": "The references have {share} of the figures of {name} ({value}).",
 }
 
 
@@ -57,15 +51,17 @@ def verdict(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) ->
     """What a run found: sentences, the most important one first.
 
     `values` is a frame of values, `summary` and `pairs` are what `summarise` and `paired_table`
-    make of it. By each metric with a judge, or else by each metric, they say which model is clearly
+    make of it. By each metric with a judge, or else by figures, they say which model is clearly
     better than which, in contradicted points first and then in F1 or score; of one model alone, how
     much of the reference it states. F1 comes first where one model is clearly better in it than all
     others, and none of these contradicts clearly less: a model that says nothing contradicts
     nothing. Without pairs models are only put in order.
     """
     cells = _told(values, pairs)
-    n_metrics = len({cell.metric for cell in cells if cell.basis != "figures"})
+    n_metrics = len({cell.metric for cell in cells})
     sentences = []
+    if not any(cell.basis == "meaning" for cell in cells):
+        sentences.append("Only words and figures were compared, not meaning.")
     for cell in cells:
         if values["model"].nunique() == 1:
             sentence = _alone(cell, summary[summary["metric"] == cell.metric])
@@ -74,8 +70,6 @@ def verdict(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) ->
         if n_metrics > 1:
             sentence = f"{shortened(cell.metric)}: {sentence}"
         sentences.append(sentence)
-    if any(cell.basis != "meaning" for cell in cells):
-        sentences.insert(0, "Only words and figures were compared, not meaning.")
     return sentences
 
 
@@ -107,7 +101,7 @@ class _Cell(NamedTuple):
 
 
 def _told(values: pd.DataFrame, pairs: pd.DataFrame) -> list[_Cell]:
-    """What is spoken of: metrics with a judge where there are any, else figures before words."""
+    """What is spoken of: metrics with a judge where there are any, else figures."""
     cells = []
     for metric, rows in values.groupby("metric", sort=False):
         basis = basis_of(metric, rows["signature"].unique())
@@ -118,8 +112,7 @@ def _told(values: pd.DataFrame, pairs: pd.DataFrame) -> list[_Cell]:
                 tested = pairs[(pairs["metric"] == metric) & (pairs["part"] == part)]
                 of_metric.append(_Cell(metric, part, basis, rows[is_part], tested))
         cells += _most_important_first(of_metric)
-    judged = [cell for cell in cells if cell.basis == "meaning"]
-    return judged or sorted(cells, key=attrgetter("basis"))
+    return [cell for cell in cells if cell.basis == "meaning"] or cells
 
 
 def _most_important_first(cells: list[_Cell]) -> list[_Cell]:
@@ -158,7 +151,7 @@ def _alone(cell: _Cell, summary: pd.DataFrame) -> str:
     if row.ci_low == row.ci_low:  # not nan
         value += f", 95 % interval {row.ci_low:.3f} to {row.ci_high:.3f}"
     share = f"{100 * row.value:.0f} %"
-    return _ALONE[cell.basis, cell.part].format(
+    return _ALONE[cell.part].format(
         name=_name(model), level=cell.level(model), share=share, value=value
     )
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FIGURES_METRIC = "Figures"
-MIN_SCORED = 0.95  # a number that rests on a smaller share of points or answers is flagged
 # The metrics of the paper's Table 1 in its order, then the metrics that only this kit has.
 METRIC_ORDER = (
     "BLEU",

@@ -138,17 +138,16 @@ def _about(results: Results, values: pd.DataFrame, sources: Sequence[str]) -> st
     """How much was evaluated, by which judges, and from which files, in one line."""
     shown = chain.from_iterable(results.values())
     judges = dict.fromkeys(result.signature.get("judge", "") for result in shown)
-    keys = values[["model", "triplet_id"]].drop_duplicates()
-    parts = [
-        f"answers: {len(keys):,}",
-        f"models: {keys['model'].nunique()}",
-        f"questions: {keys['triplet_id'].nunique():,}",
-        f"groups: {values['group'].nunique():,}",
-        f"judge: {series([visible(judge, 100) for judge in judges if judge]) or 'none'}",
-    ]
+    counts = values[["model", "triplet_id", "group"]].nunique()
+    about = (
+        f"answers: {len(values.drop_duplicates(['model', 'triplet_id'])):,} · "
+        f"models: {counts['model']} · questions: {counts['triplet_id']:,} · "
+        f"groups: {counts['group']:,} · "
+        f"judge: {series([visible(judge, 100) for judge in judges if judge]) or 'none'}"
+    )
     if sources:
-        parts.append(f"from {series([shortened(str(source)) for source in sources])}")
-    return " · ".join(parts)
+        about += f" · from {series([shortened(str(source)) for source in sources])}"
+    return about
 
 
 def _metrics(summary: pd.DataFrame, results: Results, values: pd.DataFrame) -> str:

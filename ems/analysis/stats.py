@@ -21,8 +21,9 @@ from scipy.special import stdtrit
 
 from ..terminal import first_few
 from ..types import InputError
-from .frames import MIN_SCORED, basis_of, by_size, in_order, with_figures_once
+from .frames import basis_of, by_size, in_order, with_figures_once
 
+MIN_SCORED = 0.95  # a number that rests on a smaller share of points or answers is flagged
 MIN_CLUSTERS = 6  # fewer clusters say too little about how clusters vary
 # What `paired_table` says of a difference.
 DIFFERENCE_COLUMNS = [
