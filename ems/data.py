@@ -73,30 +73,26 @@ def load_answers(source: Rows) -> list[Answer]:
     return list(records(source, Answer))
 
 
-def check_join(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> dict[str, list[str]]:
-    """The ids of the triplets that a model left unanswered, for each model that left any.
+def notify_unanswered(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> None:
+    """A notice for each model that left triplets unanswered.
 
     InputError for answers to unknown triplets.
     """
-    ids = {triplet.id: None for triplet in triplets}  # a set that keeps the order
-    if unknown := sorted({answer.triplet_id for answer in answers} - ids.keys()):
+    ids = [triplet.id for triplet in triplets]
+    if unknown := sorted({answer.triplet_id for answer in answers}.difference(ids)):
         raise InputError(
             f"answers to {len(unknown)} unknown triplets: {first_few(unknown)}; there are "
-            f"{len(ids)}: {first_few(list(ids))}"
+            f"{len(ids)}: {first_few(ids)}"
         )
-    unanswered: dict[str, dict[str, None]] = {}
+    answered: defaultdict[str, set[str]] = defaultdict(set)  # ids of triplets, by model
     for answer in answers:
-        unanswered.setdefault(answer.model, dict(ids)).pop(answer.triplet_id, None)
-    return {model: list(missing) for model, missing in unanswered.items() if missing}
-
-
-def notify_unanswered(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> None:
-    """A notice for each model that left triplets unanswered; errors as `check_join`."""
-    for model, missing in check_join(triplets, answers).items():
-        notify(
-            f"ems: {model} left {len(missing)} of {len(triplets)} triplets unanswered, "
-            f"e.g. {missing[0]}"
-        )
+        answered[answer.model].add(answer.triplet_id)
+    for model, its_ids in answered.items():
+        if missing := [name for name in ids if name not in its_ids]:
+            notify(
+                f"ems: {model} left {len(missing)} of {len(ids)} triplets unanswered, "
+                f"e.g. {missing[0]}"
+            )
 
 
 # --- results ---
@@ -235,9 +231,8 @@ def records(source: Rows, kind: type[Any]) -> Iterator[Any]:
         if isinstance(row, Mapping):
             row = _with_plain_names(row)
             columns |= row.keys()
-            record = _validated(kind, _cleaned(row), place)
-        else:
-            record = _validated(kind, row, place)
+            row = _cleaned(row)
+        record = _validated(kind, row, place)
         for point in getattr(record, "points", ()):
             if not (point.text.strip() and 0 <= point.weight <= 1e9):
                 raise InputError(

@@ -51,8 +51,9 @@ class Usage:
             if name != "cost":
                 setattr(total, name, count + getattr(other, name))
         costs = [usage.cost for usage in (self, other) if usage.calls or usage.cost is not None]
-        if costs and None not in costs:
-            total.cost = sum(costs)
+        known = [cost for cost in costs if cost is not None]
+        if known and len(known) == len(costs):
+            total.cost = sum(known)
         return total
 
 
