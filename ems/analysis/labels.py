@@ -183,17 +183,18 @@ def _tables(items: pd.DataFrame, said: pd.DataFrame) -> list[str]:
         return lines
     recall = recall_table(items.dropna(subset="score"), said)
     lines += ["\nRecall, and what it is when the labels correct it:", table_text(recall)]
-    nearest = recall["recall"].clip(recall["ci_low"], recall["ci_high"])
-    for row in recall[nearest != recall["recall"]].itertuples():
-        lines.append(
-            f"{row.model}: the recall of {row.metric} is outside the interval that the labels give."
-        )
-    for row in recall[recall["corrected"].isna()].itertuples():
-        lines.append(
-            f"{row.model}: {row.labels} labels in {row.clusters} clusters; a corrected recall of "
-            f"{row.metric} needs at least {MIN_LABELS} in {MIN_CLUSTERS} clusters, and every word "
-            "needs a label."
-        )
+    for row in recall.itertuples():
+        if math.isnan(row.corrected):
+            lines.append(
+                f"{row.model}: {row.labels} labels in {row.clusters} clusters; a corrected recall "
+                f"of {row.metric} needs at least {MIN_LABELS} in {MIN_CLUSTERS} clusters, and "
+                "every word needs a label."
+            )
+        elif not row.ci_low <= row.recall <= row.ci_high:
+            lines.append(
+                f"{row.model}: the recall of {row.metric} is outside the interval that the labels "
+                "give."
+            )
     return lines
 
 
@@ -237,17 +238,15 @@ def recall_table(points: pd.DataFrame, said: pd.DataFrame) -> pd.DataFrame:
     table["corrected"] = table["score"] + expected + beyond
     rows = []
     for (metric, (model,)), cell in table.groupby(["metric", "models"]):
-        share = cell["share"].to_numpy()
-        recall = mean_over(cell["score"], cell["group"], share).value
-        mean_and_ends = (math.nan, math.nan, math.nan)
-        own = cell.dropna(subset="stated")
-        n, clusters = len(own), own["group"].nunique()
-        is_enough = n >= MIN_LABELS and clusters >= MIN_CLUSTERS
-        if is_enough and cell["corrected"].notna().all():
-            corrected = mean_over(cell["corrected"], cell["group"], share)
+        cluster, share = cell["group"], cell["share"].to_numpy()
+        recall = mean_over(cell["score"], cluster, share)
+        corrected = mean_over(cell["corrected"], cluster, share)
+        own = mean_over(cell["stated"], cluster)
+        ends = [math.nan] * 3
+        if own.n >= MIN_LABELS and own.clusters >= MIN_CLUSTERS and not corrected.left_out:
             half_width = math.hypot(corrected.ci_high - corrected.value, _missed_error(cell))
-            mean_and_ends = corrected.value + half_width * np.array([0, -1, 1])
-        rows.append((metric, model, recall, *np.clip(mean_and_ends, 0, 1), n, clusters))
+            ends = np.clip(corrected.value + half_width * np.array([0, -1, 1]), 0, 1)
+        rows.append((metric, model, recall.value, *ends, own.n, own.clusters))
     columns = ["metric", "model", "recall", "corrected", "ci_low", "ci_high", "labels", "clusters"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -262,10 +261,11 @@ def _missed_error(points: pd.DataFrame) -> float:
     """
     by_word = points.groupby("word")
     n = by_word["stated"].count()
-    stated = (by_word["stated"].sum() + 2) / (n + 4)
+    sums = by_word[["stated", "share"]].sum()
+    stated = (sums["stated"] + 2) / (n + 4)
     variance = stated * (1 - stated) / (n + 4) * (1 - n / by_word.size())
-    share = by_word["share"].sum() / points["share"].sum()
-    return stdtrit(n.sum() - 1, 0.975) * math.sqrt((share**2 * variance).sum())
+    error = math.sqrt(sums["share"] ** 2 @ variance) / sums["share"].sum()
+    return stdtrit(n.sum() - 1, 0.975) * error
 
 
 def people_table(labels: pd.DataFrame, group: pd.Series) -> pd.DataFrame:
