@@ -193,8 +193,10 @@ def _hash(source: str) -> str:
 
 
 def _table(table: pd.DataFrame) -> str:
-    """A table `in_texts`, escaped and without a style of its own."""
-    page = in_texts(table).to_html(index=False, border=0).replace(' style="text-align: right;"', "")
+    """A table `in_texts`, escaped and without a style of its own; columns of "–" are left out."""
+    texts = in_texts(table)
+    texts = texts.loc[:, (texts != "–").any()]
+    page = texts.to_html(index=False, border=0).replace(' style="text-align: right;"', "")
     return f'<div class="wide">{page}</div>'
 
 
@@ -306,6 +308,8 @@ def _packed(results: Results, whole: WholeTexts) -> bytes:
                 "model": _place(models, shortened(result.model)),
                 "question": _place(questions, (name, group, visible(result.question))),
                 "whole": [],
+                "judged": "judge" in result.signature,
+                "figures": _figures_share(result),
                 **_drawn(marked(result.to_dict()), texts),
             }
             for text in whole.get((result.triplet_id, result.model), ()):
@@ -336,6 +340,12 @@ def _drawn(result: ResultFields, texts: dict[str, int]) -> dict[str, Any]:
         "ans": [_place(texts, visible(point)) for point in result.get("ans_points", ())],
         "support": support,
     }
+
+
+def _figures_share(result: Any) -> float | None:
+    """The share of an answer's figures that its reference has; None without figures."""
+    figures = getattr(result, "figures", None)
+    return figures.ans.share if figures and figures.ans.count else None
 
 
 def _value_fields(result: ResultFields) -> list[str]:
