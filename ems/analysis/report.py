@@ -308,8 +308,6 @@ def _packed(results: Results, whole: WholeTexts) -> bytes:
                 "model": _place(models, shortened(result.model)),
                 "question": _place(questions, (name, group, visible(result.question))),
                 "whole": [],
-                "judged": "judge" in result.signature,
-                "figures": _figures_share(result),
                 **_drawn(marked(result.to_dict()), texts),
             }
             for text in whole.get((result.triplet_id, result.model), ()):
@@ -331,7 +329,10 @@ def _drawn(result: ResultFields, texts: dict[str, int]) -> dict[str, Any]:
     support = []
     for j, check in enumerate(result.get("support", ())):
         support.append([check["label"] or "", _place(texts, support_line(result, j))])
+    figures = result.get("figures")
     return {
+        "judged": "judge" in result["signature"],
+        "figures": figures and [figures["ans"][name] for name in ("shared", "count")],
         "values": {name: result[name] for name in _value_fields(result)},
         "unscored": result["unscored"],
         "lines": value_lines(result),
@@ -340,12 +341,6 @@ def _drawn(result: ResultFields, texts: dict[str, int]) -> dict[str, Any]:
         "ans": [_place(texts, visible(point)) for point in result.get("ans_points", ())],
         "support": support,
     }
-
-
-def _figures_share(result: Any) -> float | None:
-    """The share of an answer's figures that its reference has; None without figures."""
-    figures = getattr(result, "figures", None)
-    return figures.ans.share if figures and figures.ans.count else None
 
 
 def _value_fields(result: ResultFields) -> list[str]:

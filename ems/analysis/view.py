@@ -112,14 +112,16 @@ def alignment_rows(result: ResultFields) -> Iterator[AlignmentRow]:
     for i, partner in enumerate(partners):
         ans = None if partner == -1 else partner
         is_contradicted = i in result.get("contradicted", ())
-        lacks = i in ref_others, is_paired and ans in ans_others
-        word = _word(result, ref_score[i], is_contradicted, lacks, MISSING)
+        of_figures = ref_others.get(i)
+        if is_paired and ans is not None:
+            of_figures = of_figures or ans_others.get(ans)
+        word = _word(result, ref_score[i], is_contradicted, of_figures, MISSING)
         yield AlignmentRow(i, ans, word, ref_score[i], not is_paired and ans is not None)
     for j, score in enumerate(ans_score):
         if is_paired and j in partners:
             continue
         is_contradicted = j in result.get("ans_contradicted", ())
-        word = _word(result, score, is_contradicted, (False, j in ans_others), EXTRA)
+        word = _word(result, score, is_contradicted, ans_others.get(j), EXTRA)
         yield AlignmentRow(None, j, word, score)
 
 
@@ -134,12 +136,12 @@ def _word(
     result: ResultFields,
     score: float | None,
     is_contradicted: bool,
-    lacks: tuple[bool, bool],
+    of_figures: str | None,
     if_absent: str,
 ) -> str:
     """What a point's score says; `if_absent` is the word for a point that the other side lacks.
 
-    `lacks`: whether the answer lacks a figure of it, and whether the reference does.
+    `of_figures` is the word for a point with a figure that the other side lacks; None for others.
     """
     if is_contradicted:
         return CONTRADICTED
@@ -148,22 +150,22 @@ def _word(
     covered, missing = LIMITS[scored_by(result)]
     if score <= missing:
         return if_absent
-    for is_lacking, word in zip(lacks, FIGURE_WORDS, strict=True):
-        if is_lacking:
-            return word
+    if of_figures:
+        return of_figures
     return COVERED if score >= covered else IN_PART
 
 
-def _other_figures(result: ResultFields) -> tuple[set[int], set[int]]:
-    """The points of each side that have a figure which the other side lacks.
+def _other_figures(result: ResultFields) -> tuple[dict[int, str], dict[int, str]]:
+    """The points of each side that have a figure which the other side lacks, and what is said.
 
     None where a judge was asked: it has read the figures.
     """
     figures = result.get("figures")
     if not figures or "judge" in result["signature"]:
-        return set(), set()
+        return {}, {}
     ref, ans = figures["ref"]["lacking"], figures["ans"]["lacking"]
-    return {i for i, _, _ in ref}, {j for j, _, _ in ans}
+    in_ref, in_ans = FIGURE_WORDS
+    return {i: in_ref for i, _, _ in ref}, {j: in_ans for j, _, _ in ans}
 
 
 def support_line(result: ResultFields, point: int | None) -> str:

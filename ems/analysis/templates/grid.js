@@ -6,7 +6,7 @@ const NO_VALUE = ["no value", "no figures"];
 const grid = { shown: QUESTIONS };
 
 // Without a judge the values compare words: a cell then shows figures, where any answer has one.
-const valueOf = (answer) => (grid.byFigures ? answer.figures : answer.values[report.parts[state.metric].at(-1)]);
+const valueOf = (answer) => (grid.byFigures ? answer.figures_share : answer.values[report.parts[state.metric].at(-1)]);
 const FIGURES_PART = "share of the answer’s figures that the reference has (Figures Precision)";
 
 function drawGrid() {
@@ -16,8 +16,8 @@ function drawGrid() {
   $("grid").hidden = models.length < 2;
   if (models.length < 2) return;
   const all = report.answers.filter((answer) => answer.metric === state.metric), isJudged = all.some((answer) => answer.judged);
-  grid.byFigures = !isJudged && all.some((answer) => answer.figures !== null);
-  $("grid-against").hidden = !isJudged;
+  grid.byFigures = !isJudged && all.some((answer) => answer.figures_share !== null);
+  $("grid-against").hidden = !isJudged || !state.hasPoints;
   $("grid-part").textContent = grid.byFigures ? FIGURES_PART : TITLES[report.parts[state.metric].at(-1)].replace("Score", "score");
   const heads = ["Question", ...models.map((i) => report.models[i])].map((name) => make("th", "", name));
   $("grid").querySelector("thead").replaceChildren(put(make("tr"), ...heads));
@@ -29,7 +29,7 @@ function drawGrid() {
 
 function meanOf(answers) {
   const values = answers.map(valueOf).filter((value) => value !== null);
-  return values.reduce((sum, value) => sum + value, 0) / values.length || 0;
+  return values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : Infinity;     // without a value: last
 }
 
 function gridRow(answers, models) {

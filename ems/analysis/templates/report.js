@@ -40,6 +40,8 @@ const isMissed = ([ref, , word]) => ref !== null && (word === "missing" || word 
 
 function prepare(answer) {              // what filters and sorting look at
   answer.searched = report.questions[answer.question].join(" ").toLowerCase();
+  const [shared, count] = answer.figures ?? [0, 0];
+  answer.figures_share = count ? shared / count : null;
   answer.missed = answer.rows.filter(isMissed).length;
   answer.other_figures = answer.ans.flatMap((place) => facts(place)).filter((fact) => fact.includes("reference")).length;
   answer.words = new Set(answer.rows.flatMap((row) => wordsOf(answer, row)));
