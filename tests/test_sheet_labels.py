@@ -181,13 +181,19 @@ def test_a_correction_needs_labels_of_the_model_itself(files, capsys):
 
 def test_words_are_confirmed_by_their_labels():
     points = points_of([*results("a"), result(50, "a", (0.9, 0.9, 0.9), contradicted=(1,))])
-    points.loc[points["point"] == "point 2 of t3", "word"] = "other figure"
+    points.loc[points["point"] == "point 2 of t3", "word"] = "figure not in the answer"
     said = {"point 0 of t0": "in part", "point 1 of t50": "stated"}
     labels = labelled(points, lambda point: said.get(point.point, by_word(point)))
-    labels.loc[labels["label"] == "other figure", "label"] = "contradicted"
+    labels.loc[labels["label"] == "figure not in the answer", "label"] = "contradicted"
     table = words_table(points.merge(labels)).set_index("word")
     assert table["confirmed"].to_dict() == pytest.approx(
-        {"contradicted": 0, "covered": 0.9, "in part": 1, "missing": 1, "other figure": math.nan},
+        {
+            "contradicted": 0,
+            "covered": 0.9,
+            "figure not in the answer": math.nan,
+            "in part": 1,
+            "missing": 1,
+        },
         nan_ok=True,
     )
     interval = binomtest(9, 10).proportion_ci()

@@ -25,7 +25,7 @@ from .frames import TABLE1_PARTS, basis_of, in_order, of_rows
 from .sheet import pair_items, point_items
 from .stats import MIN_CLUSTERS, Estimate, auc, bootstrap, mean_over, pearson, spearman
 from .tables import table_text
-from .view import COVERED, MISSING, OTHER_FIGURE
+from .view import COVERED, FIGURE_WORDS, MISSING
 
 MIN_LABELS = 10  # a model with fewer labels of its own has no corrected recall
 _ANSWER = ["triplet_id", "model"]  # what a label and a value of the same answer have in common
@@ -202,7 +202,7 @@ def words_table(labelled: pd.DataFrame) -> pd.DataFrame:
     """How many items with each word of a metric have each label, and which share confirms the word.
 
     Of pairs the words and the labels are the better models. The interval is Clopper and Pearson's,
-    for independent items. No label confirms "other figure".
+    for independent items. No label confirms the words for figures.
     """
     models = labelled["models"].str
     label = labelled["label"].mask(labelled["label"] == "first better", models[0])
@@ -210,7 +210,7 @@ def words_table(labelled: pd.DataFrame) -> pd.DataFrame:
     keys = [labelled["metric"], labelled["word"]]
     table = pd.crosstab(keys, label)
     hits = (label == labelled["word"].replace(_CONFIRMS)).groupby(keys).agg(["sum", "count"])
-    hits = hits.drop(OTHER_FIGURE, level="word", errors="ignore")
+    hits = hits.drop(list(FIGURE_WORDS), level="word", errors="ignore")
     for key, (confirmed, n) in hits.iterrows():
         interval = binomtest(confirmed, n).proportion_ci()
         table.loc[key, ["confirmed", "ci_low", "ci_high"]] = confirmed / n, *interval
