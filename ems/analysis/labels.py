@@ -225,15 +225,16 @@ def recall_table(points: pd.DataFrame, said: pd.DataFrame) -> pd.DataFrame:
     prediction-powered inference (Angelopoulos and others 2023) for a stratified sample. Its
     interval, Student's t over groups, holds the errors of the scores, and is widened by what a
     small sample may have missed; see `_missed_error`. `corrected` is nan for a model that has too
-    few labels of its own, or a word that no label of any model has. `labels` and `clusters` count
+    few labels of its own, or none for one of its words. `labels` and `clusters` count
     the labels of the model and their groups.
     """
     weight = said["size"] / said.groupby("stratum")["id"].transform("size")
     table = points.merge(said.assign(weight=weight), on="id", how="left")
     table["stated"] = table["label"].map(_STATED)
     error = table["stated"] - table["score"]
-    expected = error.groupby([table["metric"], table["word"]]).transform("mean")
-    # What an error has beyond that of its word is added with the weight of the labelled point.
+    of_word = [table["metric"], table["models"], table["word"]]
+    expected = error.groupby(of_word).transform("mean")
+    # What an error has beyond its mean is added with the weight of the labelled point.
     beyond = (table["weight"] * (error - expected)).fillna(0)
     table["corrected"] = table["score"] + expected + beyond
     rows = []
