@@ -73,10 +73,13 @@ def read_values(run: Path) -> pd.DataFrame:
 
     A run's are in its files values_*.csv. In the place of values that notebook 2 or 3 has not
     written stand the committed ones of the same answers; these signatures end with
-    `COMMITTED_MARK`. InputError where there are neither for any answer of the run.
+    `COMMITTED_MARK`. InputError where there are neither for any answer of the run, and where
+    notebook 2 or 3 has written values of other answers than the run has now.
     """
     files = sorted(run.glob("values_*.csv"))
-    if not files and not (run / "answers.jsonl").is_file():
+    if (run / "answers.jsonl").is_file():
+        _check_answers(run)
+    elif not files:
         return _read_frame(COMMITTED / "values.csv.gz")
     tables = [_committed_values(run)]
     if files:
@@ -90,6 +93,22 @@ def read_values(run: Path) -> pd.DataFrame:
     if missing:
         _print_missing(run, ", ".join(missing))
     return values
+
+
+def _check_answers(run: Path) -> None:
+    """InputError where values that a notebook has written are not those of the run's answers."""
+    answers = {(answer.triplet_id, answer.model) for answer in read_answers(run)}
+    outdated = []
+    for number, name in VALUES_FILES.items():
+        if (run / name).is_file():
+            values = read_frames(run / name)
+            if answers != set(zip(values["triplet_id"], values["model"], strict=True)):
+                outdated.append(f"notebook {number}")
+    if outdated:
+        raise InputError(
+            f"{_short_name(run)} has other answers than when its values were computed; "
+            f"run {' and '.join(outdated)} again"
+        )
 
 
 def without(values: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
