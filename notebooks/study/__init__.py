@@ -165,6 +165,8 @@ def notebook_of(metric: str) -> int:
 def run_notes(run: Path, values: pd.DataFrame) -> list[str]:
     """What stands under a table of these values: changed parameters, and values not made again.
 
+    A run whose models were all asked at one address (`--at`) is a rehearsal.
+
     The parameters that a run has changed are in its manifest.json. `values` has the columns metric
     and signature.
     """
@@ -174,7 +176,10 @@ def run_notes(run: Path, values: pd.DataFrame) -> list[str]:
     for notebook, parameters in changed.items():
         for name, value in parameters.items():
             notebooks.setdefault(f"{name} {value!r:.80}", []).append(notebook[:2])
-    notes = [
+    notes = []
+    if any("--at" in parameters for parameters in changed.values()):
+        notes.append("A rehearsal: the values mean nothing")
+    notes += [
         f"Changed from the profile: {setting} (notebook {', '.join(numbers)})"
         for setting, numbers in notebooks.items()
     ]

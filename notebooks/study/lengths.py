@@ -40,11 +40,12 @@ def length_findings(words: pd.DataFrame, names: Mapping[str, str]) -> list[str]:
     clear = pairs[pairs["clear"] & (pairs["a"] == REFERENCE)]
     shorter, longer = clear[clear["difference"] > 0], clear[clear["difference"] < 0]
     for word, rows in (("shorter", shorter), ("longer", longer)):
-        told = [f"{names[row.b]} {abs(row.difference):.0f}" for row in rows.itertuples()]
+        told = []
+        for row in rows.itertuples():
+            told.append(f"{names[row.b]} {abs(row.difference):.0f} words {word}")
         if told:
             sentences.append(
-                f"Answers are clearly {word} than the references, by this mean number of words: "
-                f"{series(told)}."
+                f"Answers are clearly {word} than the references, on average: {series(told)}."
             )
     for model, name in names.items():
         unanswered = list(table.index[table[model].isna()])

@@ -60,11 +60,14 @@ def start_page(run: Path, notebooks: Path, page: str, files: str = ".") -> str:
     its name, and `files` the address of the run's folder. Of Table 1 each metric has one row, its
     F1 or its only score. Below the figures of a notebook stand the tables that it has written.
     """
-    found = [
-        f"# Run {run.name}: what was found",
-        "The report has every answer with its points and their matches. "
-        f"Files: {', '.join(_links(run, FILES, files))}",
-    ]
+    has_run = run.exists()
+    about = "No run yet: `make reproduce`."
+    if has_run:
+        about = (
+            "The report has every answer with its points and their matches. "
+            f"Files: {', '.join(_links(run, FILES, files))}"
+        )
+    found = [f"# Run {run.name}: what was found", about]
     shown = []
     for path in sorted(notebooks.glob("*.ipynb")):
         address = page.format(path.stem)
@@ -77,8 +80,10 @@ def start_page(run: Path, notebooks: Path, page: str, files: str = ".") -> str:
             shown.append(f"[!{link}]({address})")  # an image that is a link to the notebook
         shown.append(", ".join(_links(run, names, files)))
     table = re.sub(r".* \| (?:Precision|Recall) \| .*\n", "", _text_of(run / "table1.md"))
-    found += [_absences(run), "## Table 1", table, "## Figures and values"]
-    return "\n\n".join(found + shown)
+    if has_run:
+        found += [_absences(run), "## Table 1", table, "## Figures and values"]
+        found += shown
+    return "\n\n".join(found)
 
 
 def _title(path: Path) -> str:
@@ -99,11 +104,23 @@ def _links(folder: Path, names: Iterable[str], address: str) -> list[str]:
 
 
 def _absences(run: Path) -> str:
-    """A sentence about what the run lacks, or "" where it lacks nothing."""
-    notebooks = [f"notebooks/{path.name}" for path in sorted(ROOT.glob("notebooks/*.ipynb"))]
-    parts = [*FILES, "findings", "figures", *notebooks]
-    absent = [part for part in parts if not (run / part).exists()]
-    return f"This run lacks {series(absent)}." if absent else ""
+    """Sentences about what the run lacks, or "" where it lacks nothing.
+
+    Notebooks whose titles say that they are optional are named apart.
+    """
+    absent = [part for part in [*FILES, "findings", "figures"] if not (run / part).exists()]
+    optional = []
+    for path in sorted(ROOT.glob("notebooks/*.ipynb")):
+        if (run / "notebooks" / path.name).exists():
+            continue
+        if _title(path).endswith("(optional)"):
+            optional.append(path.name[:2])
+        else:
+            absent.append(f"notebooks/{path.name}")
+    sentences = [f"This run lacks {series(absent)}."] if absent else []
+    if optional:
+        sentences.append(f"Optional notebooks that were not run: {', '.join(optional)}.")
+    return " ".join(sentences)
 
 
 # --- the site ---

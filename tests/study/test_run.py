@@ -116,6 +116,15 @@ def test_changed_parameters_stand_under_the_table(tmp_path):
     assert "LIMIT 1 (notebook 01, 03)" in (tmp_path / "table1.md").read_text()
 
 
+def test_a_rehearsal_is_named_under_the_table(tmp_path):
+    changed = {"01_dataset": {"LIMIT": 1}, "03_ems": {"--at": "http://127.0.0.1:8000/v1"}}
+    (tmp_path / "manifest.json").write_text(json.dumps({"changed": changed}))
+    values = read_values(tmp_path / "none")
+    assert run_notes(tmp_path, values)[0] == "A rehearsal: the values mean nothing"
+    save_table1(ems.summarise(values), tmp_path)
+    assert "- A rehearsal: the values mean nothing\n" in (tmp_path / "table1.md").read_text()
+
+
 def test_a_heat_map_without_values_says_which_notebook_makes_them(tmp_path):
     values = read_values(tmp_path)
     others = values[values.metric != "Coverage(local)"]
