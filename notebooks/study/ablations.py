@@ -19,7 +19,12 @@ CHANGE_COLUMNS = ["before", "after", "difference", "ci_low", "ci_high", "clear",
 
 
 def change_table(
-    before: pd.DataFrame, after: pd.DataFrame, names: Mapping[str, str], cluster: str = "group"
+    before: pd.DataFrame,
+    after: pd.DataFrame,
+    names: Mapping[str, str],
+    cluster: str = "group",
+    *,
+    paired: bool = True,
 ) -> pd.DataFrame:
     """Means before and after a change, and their difference with its interval, by model.
 
@@ -28,48 +33,27 @@ def change_table(
     value in both frames; `of` counts the answers of `before`. `difference` is after minus before;
     `clear` is as in `ems.paired_table`, with Holm's correction over the models. A model without a
     common answer has nan. InputError where no model is in both.
+
+    `paired=False` is for a change that leaves answers out, and keeps the values of all others:
+    `before` is then over all `of` answers, and `difference` is that of the two means, without an
+    interval, and never clear.
     """
-    before, after, models = _common(before, after, names)
-    table = with_verdicts(sides_compared(after, before, cluster)).set_index("model")
-    answer = ["model", "triplet_id"]
-    both = before[[*answer, "value"]].merge(after[[*answer, "value"]], on=answer)
-    by_model = both.dropna().groupby("model")
-    table["before"] = by_model["value_x"].mean()
-    table["after"] = by_model["value_y"].mean()
-    table["of"] = before.groupby("model").size()
-    return table.reindex(models).rename(index=names)[CHANGE_COLUMNS]
-
-
-def subset_table(
-    before: pd.DataFrame, after: pd.DataFrame, names: Mapping[str, str]
-) -> pd.DataFrame:
-    """The table of `change_table` where the change leaves answers out, and nothing else.
-
-    What the others score stays the same, so that nothing can be paired: `before` and `after` are
-    the means of either frame, over `of` and `n` answers. `difference` is that of these means,
-    without an interval, and never clear. InputError where no model is in both.
-    """
-    before, after, models = _common(before, after, names)
-    of_before, of_after = before.groupby("model")["value"], after.groupby("model")["value"]
-    table = pd.DataFrame({"before": of_before.mean(), "after": of_after.mean()})
-    table["difference"] = table["after"] - table["before"]
-    table["n"], table["of"] = of_after.count(), of_before.size()
-    table = table.assign(ci_low=nan, ci_high=nan, clear=False)
-    return table.reindex(models).rename(index=names)[CHANGE_COLUMNS]
-
-
-def _common(
-    before: pd.DataFrame, after: pd.DataFrame, names: Mapping[str, str]
-) -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
-    """The rows of both sides that are compared, and the models that both have, as in `names`."""
     before, after = _of_one_part(before), _of_one_part(after)
-    both = {*before["model"]}.intersection(after["model"])
-    models = [model for model in names if model in both]
+    models = set(names).intersection(before["model"], after["model"])
     if not models:
         raise InputError(
             "no model has values before and after the change; notebook 12 evaluates other models"
         )
-    return before, after, models
+    table = with_verdicts(sides_compared(after, before, cluster)).set_index("model")
+    both = before.merge(after, on=["model", "triplet_id"]).dropna(subset=["value_x", "value_y"])
+    table[["before", "after"]] = both.groupby("model")[["value_x", "value_y"]].mean()
+    of_before = before.groupby("model")["value"]
+    table["of"] = of_before.size()
+    if not paired:
+        table["before"] = of_before.mean()
+        table["difference"] = table["after"] - table["before"]
+        table[["ci_low", "ci_high", "clear"]] = nan, nan, False
+    return table.reindex([m for m in names if m in models]).rename(index=names)[CHANGE_COLUMNS]
 
 
 def _of_one_part(frame: pd.DataFrame) -> pd.DataFrame:
@@ -80,11 +64,11 @@ def _of_one_part(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def change_findings(tables: Mapping[str, pd.DataFrame]) -> list[str]:
-    """Sentences about tables of `change_table` and `subset_table`, by the name of the change.
+    """Sentences about tables of `change_table`, by the name of the change.
 
-    They say for each change which means move clearly, and how far, and for which systems
-    not all questions count. The last one says in how many changes the order of the means stays
-    the same; a table of one system has no order and is not counted.
+    They say for each change which means move clearly, and how far, and for which systems not all
+    questions count. The last one says in how many changes the order of the means stays the same; a
+    table of one system has no order and is not counted.
     """
     sentences = []
     for change, table in tables.items():

@@ -60,14 +60,11 @@ def start_page(run: Path, notebooks: Path, page: str, files: str = ".") -> str:
     its name, and `files` the address of the run's folder. Of Table 1 each metric has one row, its
     F1 or its only score. Below the figures of a notebook stand the tables that it has written.
     """
-    has_run = run.exists()
-    about = "No run yet: `make reproduce`."
-    if has_run:
-        about = (
-            "The report has every answer with its points and their matches. "
-            f"Files: {', '.join(_links(run, FILES, files))}"
-        )
-    found = [f"# Run {run.name}: what was found", about]
+    found = [
+        f"# Run {run.name}: what was found",
+        "The report has every answer with its points and their matches. "
+        f"Files: {', '.join(_links(run, FILES, files))}",
+    ]
     shown = []
     for path in sorted(notebooks.glob("*.ipynb")):
         address = page.format(path.stem)
@@ -79,11 +76,11 @@ def start_page(run: Path, notebooks: Path, page: str, files: str = ".") -> str:
         for link in _links(run / "figures", names, f"{files}/figures"):
             shown.append(f"[!{link}]({address})")  # an image that is a link to the notebook
         shown.append(", ".join(_links(run, names, files)))
+    if not run.exists():
+        return "\n\n".join(["# No run yet: `make reproduce`", *found[2:]])
     table = re.sub(r".* \| (?:Precision|Recall) \| .*\n", "", _text_of(run / "table1.md"))
-    if has_run:
-        found += [_absences(run), "## Table 1", table, "## Figures and values"]
-        found += shown
-    return "\n\n".join(found)
+    found += [_absences(run), "## Table 1", table, "## Figures and values"]
+    return "\n\n".join(found + shown)
 
 
 def _title(path: Path) -> str:

@@ -12,7 +12,7 @@ import run as runner
 from doubles import refused
 from marks import runs_notebooks
 from study import ROOT
-from study.ablations import change_findings, change_table, subset_table
+from study.ablations import change_findings, change_table
 
 from ems.analysis.frames import of_rows
 
@@ -82,7 +82,7 @@ def test_an_unscored_answer_is_in_neither_mean():
 
 def test_answers_left_out_give_a_difference_of_means_without_an_interval():
     fewer = frame({"s": 0.2}, groups=range(7))
-    (row,) = subset_table(frame({"s": 0.2, "l": 0.5}), fewer, NAMES).itertuples()
+    (row,) = change_table(frame({"s": 0.2, "l": 0.5}), fewer, NAMES, paired=False).itertuples()
     assert (row.before, row.after) == pytest.approx((0.2035, 0.203))
     assert row.difference == pytest.approx(0.203 - 0.2035)
     assert isnan(row.ci_low)

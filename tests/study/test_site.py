@@ -169,7 +169,7 @@ def test_lab_greets_without_a_run(tmp_path, run):
     path = site.write_lab_page(tmp_path / "runs" / "none", tmp_path / "lab")
     (text,) = nbformat.read(path, 4).cells
     assert "[4. Sizes](04_scaling.ipynb)" in text.source
-    assert "No run yet: `make reproduce`." in text.source
+    assert text.source.startswith("# No run yet: `make reproduce`\n")
     assert "lacks" not in text.source
 
 
