@@ -35,12 +35,12 @@ def order_findings(
     metrics_of: dict[str, list[str]] = {}
     for metric, cell in ems.summarise(rows, cluster=cluster).groupby("metric", sort=False):
         means = _highest_first(cell)
-        of_metric = pairs[pairs["metric"] == metric]
-        clear = _clear_steps(means, of_metric)
+        pairs_clear = _clear_pairs(pairs[pairs["metric"] == metric])
+        clear = _clear_steps(means, pairs_clear)
         if clear:
             order = [names[model] for model in means.index[: clear + 1]]
             last, *lower = means.index[clear - 1 :]
-            if len(lower) > 1 and _clear_pairs(of_metric).issuperset((last, x) for x in lower):
+            if len(lower) > 1 and pairs_clear.issuperset((last, x) for x in lower):
                 order[-1] = "the others"
             metrics_of.setdefault(" > ".join(order), []).append(_with_range(str(metric), means))
     return [
@@ -55,9 +55,8 @@ def _highest_first(cell: pd.DataFrame) -> pd.Series:
     return means.sort_values(ascending=False, kind="stable")
 
 
-def _clear_steps(means: pd.Series, pairs: pd.DataFrame) -> int:
+def _clear_steps(means: pd.Series, clear: set[tuple[str, str]]) -> int:
     """How many steps from a system to the next one are clear, from the top without a gap."""
-    clear = _clear_pairs(pairs)
     steps = [step in clear for step in pairwise(means.index)]
     return [*steps, False].index(False)
 
@@ -89,7 +88,7 @@ def contradiction_findings(
     if rows.empty:
         return []
     means = _highest_first(ems.summarise(rows, cluster=cluster))
-    if not _clear_steps(means, ems.paired_table(rows, cluster=cluster)):
+    if not _clear_steps(means, _clear_pairs(ems.paired_table(rows, cluster=cluster))):
         return []
     most, next_most = means.index[:2]
     return [
