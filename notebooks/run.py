@@ -440,6 +440,6 @@ def _parser() -> argparse.ArgumentParser:
         metavar=("NAME", "VALUE"),
         help="a notebook parameter, or a key of one (JUDGE.mode); its value as YAML",
     )
-    add("--at", default="", metavar="URL", help="ask all models at this address, without a key")
+    add("--at", default="", metavar="URL", help="rehearse: ask all models here, without a key")
     add("--dry-run", action="store_true", help="count calls, tokens and cost without a call")
     return parser

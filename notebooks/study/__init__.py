@@ -73,10 +73,13 @@ def read_values(run: Path) -> pd.DataFrame:
 
     A run's are in its files values_*.csv. In the place of values that notebook 2 or 3 has not
     written stand the committed ones of the same answers; these signatures end with
-    `COMMITTED_MARK`. InputError where there are neither for any answer of the run.
+    `COMMITTED_MARK`. InputError where there are neither for any answer of the run, and where
+    notebook 2 or 3 has written values of other answers than the run has now.
     """
     files = sorted(run.glob("values_*.csv"))
-    if not files and not (run / "answers.jsonl").is_file():
+    if (run / "answers.jsonl").is_file():
+        _check_answers(run)
+    elif not files:
         return _read_frame(COMMITTED / "values.csv.gz")
     tables = [_committed_values(run)]
     if files:
@@ -90,6 +93,22 @@ def read_values(run: Path) -> pd.DataFrame:
     if missing:
         _print_missing(run, ", ".join(missing))
     return values
+
+
+def _check_answers(run: Path) -> None:
+    """InputError where values that a notebook has written are not those of the run's answers."""
+    answers = {(answer.triplet_id, answer.model) for answer in read_answers(run)}
+    outdated = []
+    for number, name in VALUES_FILES.items():
+        if (run / name).is_file():
+            by_answer = read_frames(run / name).groupby(["triplet_id", "model"])
+            if answers != set(by_answer.groups):
+                outdated.append(f"notebook {number}")
+    if outdated:
+        raise InputError(
+            f"{_short_name(run)} has other answers than when its values were computed; "
+            f"run {' and '.join(outdated)} again"
+        )
 
 
 def without(values: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
@@ -146,6 +165,8 @@ def notebook_of(metric: str) -> int:
 def run_notes(run: Path, values: pd.DataFrame) -> list[str]:
     """What stands under a table of these values: changed parameters, and values not made again.
 
+    A run whose models were all asked at one address (`--at`) is a rehearsal.
+
     The parameters that a run has changed are in its manifest.json. `values` has the columns metric
     and signature.
     """
@@ -155,7 +176,10 @@ def run_notes(run: Path, values: pd.DataFrame) -> list[str]:
     for notebook, parameters in changed.items():
         for name, value in parameters.items():
             notebooks.setdefault(f"{name} {value!r:.80}", []).append(notebook[:2])
-    notes = [
+    notes = []
+    if any("--at" in parameters for parameters in changed.values()):
+        notes.append("A rehearsal: the values mean nothing")
+    notes += [
         f"Changed from the profile: {setting} (notebook {', '.join(numbers)})"
         for setting, numbers in notebooks.items()
     ]

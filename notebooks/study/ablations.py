@@ -15,17 +15,28 @@ from ems.types import InputError
 
 from .means import main_rows
 
+CHANGE_COLUMNS = ["before", "after", "difference", "ci_low", "ci_high", "clear", "n", "of"]
+
 
 def change_table(
-    before: pd.DataFrame, after: pd.DataFrame, names: Mapping[str, str], cluster: str = "group"
+    before: pd.DataFrame,
+    after: pd.DataFrame,
+    names: Mapping[str, str],
+    cluster: str = "group",
+    *,
+    paired: bool = True,
 ) -> pd.DataFrame:
     """Means before and after a change, and their difference with its interval, by model.
 
     The two are frames of values of one metric. F1 or Score counts, or the only part that a frame
-    has. `names` has the models, with short names. `difference` is after minus before, the mean over
-    the same answers; `clear` is as in `ems.paired_table`, with Holm's correction over the models.
-    Where the two frames have different answers, the difference is that of the means, without an
-    interval, and never clear. InputError where no model is in both.
+    has. `names` has the models, with short names. All numbers are over the `n` answers that have a
+    value in both frames; `of` counts the answers of `before`. `difference` is after minus before;
+    `clear` is as in `ems.paired_table`, with Holm's correction over the models. A model without a
+    common answer has nan. InputError where no model is in both.
+
+    `paired=False` is for a change that leaves answers out, and keeps the values of all others:
+    `before` is then over all `of` answers, and `difference` is that of the two means, without an
+    interval, and never clear.
     """
     before, after = _of_one_part(before), _of_one_part(after)
     models = set(names).intersection(before["model"], after["model"])
@@ -34,13 +45,15 @@ def change_table(
             "no model has values before and after the change; notebook 12 evaluates other models"
         )
     table = with_verdicts(sides_compared(after, before, cluster)).set_index("model")
-    table["before"] = before.groupby("model")["value"].mean()
-    table["after"] = after.groupby("model")["value"].mean()
-    others = table["only_a"] + table["only_b"] > 0
-    table.loc[others, "difference"] = table["after"] - table["before"]
-    table.loc[others, ["ci_low", "ci_high", "clear"]] = nan, nan, False
-    table = table.reindex([model for model in names if model in models]).rename(index=names)
-    return table[["before", "after", "difference", "ci_low", "ci_high", "clear"]]
+    both = before.merge(after, on=["model", "triplet_id"]).dropna(subset=["value_x", "value_y"])
+    table[["before", "after"]] = both.groupby("model")[["value_x", "value_y"]].mean()
+    of_before = before.groupby("model")["value"]
+    table["of"] = of_before.size()
+    if not paired:
+        table["before"] = of_before.mean()
+        table["difference"] = table["after"] - table["before"]
+        table[["ci_low", "ci_high", "clear"]] = nan, nan, False
+    return table.reindex([m for m in names if m in models]).rename(index=names)[CHANGE_COLUMNS]
 
 
 def _of_one_part(frame: pd.DataFrame) -> pd.DataFrame:
@@ -53,16 +66,24 @@ def _of_one_part(frame: pd.DataFrame) -> pd.DataFrame:
 def change_findings(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     """Sentences about tables of `change_table`, by the name of the change.
 
-    They say for each change which means move clearly, and how far, and at last in how many changes
-    the order of the means stays the same.
+    They say for each change which means move clearly, and how far, and for which systems not all
+    questions count. The last one says in how many changes the order of the means stays the same; a
+    table of one system has no order and is not counted.
     """
     sentences = []
-    kept = 0
     for change, table in tables.items():
         clear = table["difference"][table["clear"]]
         moved = [f"{name} ({difference:+.3f})" for name, difference in clear.items()]
         if moved:
             sentences.append(f"{change}: the mean changes clearly for {series(moved)}.")
-        kept += table["before"].rank().equals(table["after"].rank())
-    order = f"The order of the systems' means stays the same in {kept} of {len(tables)} changes."
-    return [*sentences, order]
+        partial = table[table["n"] < table["of"]]
+        told = [f"{name} ({row.n} of {row.of} questions)" for name, row in partial.iterrows()]
+        if told:
+            sentences.append(f"{change}: not all questions count for {series(told)}.")
+    orders = [table for table in tables.values() if len(table) > 1]
+    kept = [table["before"].rank().equals(table["after"].rank()) for table in orders]
+    if kept:
+        sentences.append(
+            f"The order of the systems' means stays the same in {sum(kept)} of {len(kept)} changes."
+        )
+    return sentences

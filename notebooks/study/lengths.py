@@ -40,11 +40,10 @@ def length_findings(words: pd.DataFrame, names: Mapping[str, str]) -> list[str]:
     clear = pairs[pairs["clear"] & (pairs["a"] == REFERENCE)]
     shorter, longer = clear[clear["difference"] > 0], clear[clear["difference"] < 0]
     for word, rows in (("shorter", shorter), ("longer", longer)):
-        told = [f"{names[row.b]} {abs(row.difference):.0f}" for row in rows.itertuples()]
+        told = [f"{names[r.b]} {abs(r.difference):.0f} words {word}" for r in rows.itertuples()]
         if told:
             sentences.append(
-                f"Answers are clearly {word} than the references, by this mean number of words: "
-                f"{series(told)}."
+                f"Answers are clearly {word} than the references, on average: {series(told)}."
             )
     for model, name in names.items():
         unanswered = list(table.index[table[model].isna()])

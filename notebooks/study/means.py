@@ -23,8 +23,9 @@ def order_findings(
 
     `values` is a frame of values, of which F1 or Score counts; `names` has the models that are
     compared, with short names. A step from a system to the next one is clear where
-    `ems.paired_table` says so. Metrics with the same clear order share a sentence; one whose first
-    step is not clear is in none.
+    `ems.paired_table` says so of the answers that both have. A sentence ends with "the others"
+    where the last step to each of them is clear, and otherwise with the next system. Metrics with
+    the same clear order share a sentence; one whose first step is not clear is in none.
     """
     rows = main_rows(values)
     rows = rows[rows["model"].isin(list(names))]
@@ -34,10 +35,12 @@ def order_findings(
     metrics_of: dict[str, list[str]] = {}
     for metric, cell in ems.summarise(rows, cluster=cluster).groupby("metric", sort=False):
         means = _highest_first(cell)
-        clear = _clear_steps(means, pairs[pairs["metric"] == metric])
+        pairs_clear = _clear_pairs(pairs[pairs["metric"] == metric])
+        clear = _clear_steps(means, pairs_clear)
         if clear:
             order = [names[model] for model in means.index[: clear + 1]]
-            if clear + 1 < len(means):
+            last, *lower = means.index[clear - 1 :]
+            if len(lower) > 1 and pairs_clear.issuperset((last, x) for x in lower):
                 order[-1] = "the others"
             metrics_of.setdefault(" > ".join(order), []).append(_with_range(str(metric), means))
     return [
@@ -52,12 +55,21 @@ def _highest_first(cell: pd.DataFrame) -> pd.Series:
     return means.sort_values(ascending=False, kind="stable")
 
 
-def _clear_steps(means: pd.Series, pairs: pd.DataFrame) -> int:
+def _clear_steps(means: pd.Series, clear: set[tuple[str, str]]) -> int:
     """How many steps from a system to the next one are clear, from the top without a gap."""
-    clear = pairs[pairs["clear"]]
-    clear_pairs = [{row.a, row.b} for row in clear.itertuples()]
-    steps = [set(step) in clear_pairs for step in pairwise(means.index)]
+    steps = [step in clear for step in pairwise(means.index)]
     return [*steps, False].index(False)
+
+
+def _clear_pairs(pairs: pd.DataFrame) -> set[tuple[str, str]]:
+    """The pairs of models whose difference is clear, the higher one first.
+
+    The higher mean may be the other one's, where it is over other answers.
+    """
+    clear = set()
+    for row in pairs[pairs["clear"]].itertuples():
+        clear.add((row.a, row.b) if row.difference > 0 else (row.b, row.a))
+    return clear
 
 
 def _with_range(metric: str, means: pd.Series, digits: int = 3) -> str:
@@ -76,7 +88,7 @@ def contradiction_findings(
     if rows.empty:
         return []
     means = _highest_first(ems.summarise(rows, cluster=cluster))
-    if not _clear_steps(means, ems.paired_table(rows, cluster=cluster)):
+    if not _clear_steps(means, _clear_pairs(ems.paired_table(rows, cluster=cluster))):
         return []
     most, next_most = means.index[:2]
     return [
@@ -84,6 +96,18 @@ def contradiction_findings(
         f"clearly more than those of {names[next_most]}, which come next with "
         f"{100 * means[next_most]:.1f} %."
     ]
+
+
+def partial_findings(values: pd.DataFrame, names: Mapping[str, str], questions: int) -> list[str]:
+    """A sentence for each system with values of fewer than all `questions`."""
+    sentences = []
+    for model, answered in values.groupby("model")["triplet_id"].nunique().items():
+        if answered < questions:
+            sentences.append(
+                f"{names[model]} answers {answered} of {questions} questions: its means are over "
+                "these alone, and two systems are compared over the questions that both answer."
+            )
+    return sentences
 
 
 def unscored_findings(summary: pd.DataFrame) -> list[str]:

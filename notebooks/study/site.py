@@ -76,6 +76,8 @@ def start_page(run: Path, notebooks: Path, page: str, files: str = ".") -> str:
         for link in _links(run / "figures", names, f"{files}/figures"):
             shown.append(f"[!{link}]({address})")  # an image that is a link to the notebook
         shown.append(", ".join(_links(run, names, files)))
+    if not run.exists():
+        return "\n\n".join(["# No run yet: `make reproduce`", *found[2:]])
     table = re.sub(r".* \| (?:Precision|Recall) \| .*\n", "", _text_of(run / "table1.md"))
     found += [_absences(run), "## Table 1", table, "## Figures and values"]
     return "\n\n".join(found + shown)
@@ -99,11 +101,23 @@ def _links(folder: Path, names: Iterable[str], address: str) -> list[str]:
 
 
 def _absences(run: Path) -> str:
-    """A sentence about what the run lacks, or "" where it lacks nothing."""
-    notebooks = [f"notebooks/{path.name}" for path in sorted(ROOT.glob("notebooks/*.ipynb"))]
-    parts = [*FILES, "findings", "figures", *notebooks]
-    absent = [part for part in parts if not (run / part).exists()]
-    return f"This run lacks {series(absent)}." if absent else ""
+    """Sentences about what the run lacks, or "" where it lacks nothing.
+
+    Notebooks whose titles say that they are optional are named apart.
+    """
+    absent = [part for part in [*FILES, "findings", "figures"] if not (run / part).exists()]
+    optional = []
+    for path in sorted(ROOT.glob("notebooks/*.ipynb")):
+        if (run / "notebooks" / path.name).exists():
+            continue
+        if _title(path).endswith("(optional)"):
+            optional.append(path.name[:2])
+        else:
+            absent.append(f"notebooks/{path.name}")
+    sentences = [f"This run lacks {series(absent)}."] if absent else []
+    if optional:
+        sentences.append(f"Optional notebooks that were not run: {', '.join(optional)}.")
+    return " ".join(sentences)
 
 
 # --- the site ---

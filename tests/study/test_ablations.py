@@ -2,7 +2,7 @@
 
 import ast
 import json
-from math import isnan
+from math import isnan, nan
 from types import SimpleNamespace
 
 import own_metric
@@ -52,13 +52,43 @@ def test_a_part_of_one_s_own_is_compared_with_another_part():
     assert table.difference.tolist() == pytest.approx([0.1, 0])
 
 
-def test_other_answers_have_a_difference_of_means_without_an_interval():
-    table = change_table(frame({"s": 0.2}), frame({"s": 0.2}, groups=range(7)), NAMES)
-    (row,) = table.itertuples()
+def test_a_part_of_the_answers_is_compared_with_the_same_part():
+    # The three answers left are better than the mean before, and worse than the same three before.
+    before = frame({"s": 0.2, "l": 0.5})
+    before.loc[before["triplet_id"].isin(["g5-Q1", "g6-Q1", "g7-Q1"]), "value"] += 0.3
+    after = before.assign(value=before["value"] - 0.1)
+    after = after[(after["model"] == "l") | (after["triplet_id"] >= "g5-Q1")]
+    table = change_table(before, after, NAMES)
+    small = table.loc["Small"]
+    assert (small.before, small.after) == pytest.approx((0.506, 0.406))
+    assert small.difference == pytest.approx(-0.1)
+    assert isnan(small.ci_low)
+    assert not small.clear
+    assert (table.n.tolist(), table.of.tolist()) == ([3, 8], [8, 8])
+    assert change_findings({"Mine": table}) == [
+        "Mine: the mean changes clearly for Large (-0.100).",
+        "Mine: not all questions count for Small (3 of 8 questions).",
+        "The order of the systems' means stays the same in 1 of 1 changes.",
+    ]
+
+
+def test_an_unscored_answer_is_in_neither_mean():
+    before, after = frame({"s": 0.2}), frame({"s": 0.3})
+    after.loc[0, "value"] = nan
+    (row,) = change_table(before, after, NAMES).itertuples()
+    assert (row.before, row.after) == pytest.approx((0.204, 0.304))
+    assert (row.n, row.of) == (7, 8)
+
+
+def test_answers_left_out_give_a_difference_of_means_without_an_interval():
+    fewer = frame({"s": 0.2}, groups=range(7))
+    (row,) = change_table(frame({"s": 0.2, "l": 0.5}), fewer, NAMES, paired=False).itertuples()
+    assert (row.before, row.after) == pytest.approx((0.2035, 0.203))
     assert row.difference == pytest.approx(0.203 - 0.2035)
     assert isnan(row.ci_low)
     assert isnan(row.ci_high)
     assert not row.clear
+    assert (row.n, row.of) == (7, 8)
 
 
 def test_frames_without_a_common_model_are_refused():
@@ -80,6 +110,14 @@ def test_findings_say_which_means_move_clearly_and_whether_the_order_stays():
     ]
     tables["Turned"] = change_table(before, frame({"s": 0.6, "l": 0.5}), NAMES)
     assert change_findings(tables)[-1].endswith("stays the same in 3 of 4 changes.")
+
+
+def test_a_table_of_one_system_has_no_order():
+    before = frame({"s": 0.2, "l": 0.5})
+    one = change_table(before, frame({"s": 0.1}), NAMES)
+    assert change_findings({"One": one}) == ["One: the mean changes clearly for Small (-0.100)."]
+    both = {"One": one, "Same": change_table(before, before, NAMES)}
+    assert change_findings(both)[-1].endswith("stays the same in 1 of 1 changes.")
 
 
 def test_recall_by_length_by_hand():
@@ -114,6 +152,8 @@ def test_the_five_changes_in_a_replay(tmp_path):
     pairs = [tuple(row) for row in large[["before", "after"]].itertuples(index=False)]
     assert pairs == [(0.311, 0.2), (0.247, 0.123), (0.247, 0.199), (0.524, 0.517), (0.623, 0.622)]
     assert large.ci_low.isna().tolist() == [False, False, False, True, False]
+    assert large.n.tolist() == [50, 50, 50, 45, 50]
+    assert set(table.of) == {50}
     findings = (tmp_path / "findings" / f"{NOTEBOOK}.md").read_text(encoding="utf-8")
     assert "ROUGE-2 in the place of ROUGE-L: the mean changes clearly for " in findings
     executed = json.loads((tmp_path / path.name).read_text(encoding="utf-8"))["cells"]

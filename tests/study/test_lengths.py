@@ -30,8 +30,8 @@ def test_findings_count_and_name_what_is_clearly_longer_or_shorter():
     assert findings(TRIPLETS, ANSWERS) == [
         "The run has 8 questions in 8 groups and 24 answers of 3 systems. A reference has 14 words "
         "in the median.",
-        "Answers are clearly shorter than the references, by this mean number of words: Short 8.",
-        "Answers are clearly longer than the references, by this mean number of words: Long 16.",
+        "Answers are clearly shorter than the references, on average: Short 8 words shorter.",
+        "Answers are clearly longer than the references, on average: Long 16 words longer.",
     ]
 
 

@@ -55,6 +55,36 @@ def test_below_the_last_clear_step_systems_are_not_ordered():
     ]
 
 
+def partial():
+    """Small answers three questions only, and its mean over these is the lowest."""
+    values = frame("BLEU", ORDERED)
+    return values[(values["model"] != "s") | values["group"].isin(["g0", "g1", "g2"])]
+
+
+def test_the_others_are_not_named_where_one_of_them_is_not_clearly_lower():
+    assert means.order_findings(partial(), NAMES) == [
+        "These steps between systems are clear by BLEU (0.097 to 0.500): Large > Medium."
+    ]
+
+
+def test_a_mean_over_other_answers_turns_no_clear_difference():
+    # Large is the better one in each of the six questions that Small answers, and has the lower
+    # mean because of two more questions.
+    values = frame("BLEU", {"s": 0.35, "l": 0.4})
+    hard = values["group"] > "g5"
+    values = values[(values["model"] == "l") | ~hard]
+    assert len(means.order_findings(values, NAMES)) == 1
+    values.loc[hard, "value"] = 0.0
+    assert ems.paired_table(values)["clear"].item()
+    assert means.order_findings(values, NAMES) == []
+
+
+def test_systems_that_answer_fewer_questions_are_named():
+    (sentence,) = means.partial_findings(partial(), NAMES, 8)
+    assert sentence.startswith("Small answers 3 of 8 questions: its means are over these alone")
+    assert means.partial_findings(frame("BLEU", ORDERED), NAMES, 8) == []
+
+
 def test_nothing_is_said_where_nothing_is_clear_or_to_compare():
     assert means.order_findings(crossed("BLEU"), NAMES) == []
     assert means.order_findings(frame("BLEU", ORDERED), {"l": "Large"}) == []

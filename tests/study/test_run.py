@@ -81,6 +81,26 @@ def test_what_was_not_run_again_on_the_same_answers_comes_from_committed_values_
     )
 
 
+def test_values_of_other_answers_than_the_runs_are_refused(tmp_path):
+    triplets, answers = read_triplets(tmp_path)[:2], read_answers(tmp_path)
+    ids = [t.id for t in triplets]
+    rows = [vars_of(a) for a in answers if a.triplet_id in ids]
+    write_jsonl(tmp_path / "answers.jsonl", rows)
+    results = ems.build(None, "rouge").evaluate(triplets, read_answers(tmp_path))
+    for name in ("values_baselines.csv", "values_ems.csv"):
+        write_csv(tmp_path / name, to_frame(results))
+    assert len(read_values(tmp_path))
+    write_jsonl(tmp_path / "answers.jsonl", rows[1:])
+    with refused("has other answers than when its values", "; run notebook 2 and notebook 3 again"):
+        read_values(tmp_path)
+    write_csv(tmp_path / "values_ems.csv", to_frame(results[1:]))
+    with refused("; run notebook 2 again"):
+        read_values(tmp_path)
+    write_csv(tmp_path / "values_baselines.csv", to_frame(results[2:]))  # and where one is absent
+    with refused("; run notebook 2 again"):
+        read_values(tmp_path)
+
+
 def vars_of(answer):
     return {"triplet_id": answer.triplet_id, "model": answer.model, "answer": answer.answer}
 
@@ -94,6 +114,15 @@ def test_changed_parameters_stand_under_the_table(tmp_path):
     ]
     save_table1(ems.summarise(read_values(tmp_path / "none")), tmp_path)
     assert "LIMIT 1 (notebook 01, 03)" in (tmp_path / "table1.md").read_text()
+
+
+def test_a_rehearsal_is_named_under_the_table(tmp_path):
+    changed = {"01_dataset": {"LIMIT": 1}, "03_ems": {"--at": "http://127.0.0.1:8000/v1"}}
+    (tmp_path / "manifest.json").write_text(json.dumps({"changed": changed}))
+    values = read_values(tmp_path / "none")
+    assert run_notes(tmp_path, values)[0] == "A rehearsal: the values mean nothing"
+    save_table1(ems.summarise(values), tmp_path)
+    assert "- A rehearsal: the values mean nothing\n" in (tmp_path / "table1.md").read_text()
 
 
 def test_a_heat_map_without_values_says_which_notebook_makes_them(tmp_path):

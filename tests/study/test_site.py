@@ -136,6 +136,17 @@ def test_a_run_that_lacks_nothing_says_nothing_of_it(run):
     assert "lacks" not in site.start_page(run, run / "notebooks", "{}")
 
 
+def test_optional_notebooks_that_were_not_run_are_named_apart(run):
+    cells = [nbformat.v4.new_markdown_cell("# 10. Related papers (optional)")]
+    path = site.ROOT / "notebooks" / "10_related.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    page = site.start_page(run, run / "notebooks", "{}")
+    told = "This run lacks notebooks/04_scaling.ipynb. Optional notebooks that were not run: 10.\n"
+    assert told in page
+    shutil.copy(path, run / "notebooks")
+    assert "Optional" not in site.start_page(run, run / "notebooks", "{}")
+
+
 def test_labs_start_page_links_labs_copies_and_the_runs_files(run, tmp_path):
     lab = tmp_path / "lab"
     path = site.write_lab_page(run, lab)
@@ -158,7 +169,8 @@ def test_lab_greets_without_a_run(tmp_path, run):
     path = site.write_lab_page(tmp_path / "runs" / "none", tmp_path / "lab")
     (text,) = nbformat.read(path, 4).cells
     assert "[4. Sizes](04_scaling.ipynb)" in text.source
-    assert "This run lacks report.html, table1.csv, table1.md, " in text.source
+    assert text.source.startswith("# No run yet: `make reproduce`\n")
+    assert "lacks" not in text.source
 
 
 # --- pages of notebooks ---
