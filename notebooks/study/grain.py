@@ -107,7 +107,7 @@ def grain_agreement(
     return overall.loc[[*GRAINS, "Judge alone", "ROUGE-L", ANNOTATOR]]
 
 
-def grain_findings(table: pd.DataFrame) -> list[str]:
+def preference_findings(table: pd.DataFrame) -> list[str]:
     """Sentences about a table of `grain_agreement`: which grain agrees, and what it costs."""
     sentences = []
     for row in table.loc[list(GRAINS)].itertuples():

@@ -133,7 +133,7 @@ def test_pairs_without_scores_are_left_out():
 
 def test_findings_say_what_a_grain_costs_and_which_interval_is_without_0():
     table = grain.grain_agreement(*tables(), resamples=50)
-    sentences = grain.grain_findings(table)
+    sentences = grain.preference_findings(table)
     assert len(sentences) == 5
     assert sentences[0].startswith(
         "EMS(LLM) on single facts has 4.0 points and 2.0 calls an answer, and a correlation of -0."
