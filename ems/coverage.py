@@ -11,8 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from types import SimpleNamespace
+from typing import Any
 
-from .extract import Extractor
+from .custom import as_stage
 from .judge import NUMBER_TOKENS, AnyJudge, JudgeStage, Request
 from .local.words import SIGNATURE, foreign_language, word_overlap
 from .metrics import coverage_scores
@@ -34,6 +35,7 @@ _Judgement = tuple[Scores, tuple[int, ...]]  # scores of points, and which are c
 class Coverage(Evaluator[CoverageResult]):
     """Recall, precision and F1 from how far each point is stated by the other text as a whole.
 
+    The extractor may also be a plain function, or its import path (`custom`).
     Without a judge the points are compared by their words and numbers (`local.words`), and points
     weigh as much as their words. With a judge a point's score is a whole number from 0 to
     `max_score`, divided by `max_score`, and all points weigh the same. The judge is asked twice for
@@ -45,12 +47,12 @@ class Coverage(Evaluator[CoverageResult]):
 
     def __init__(
         self,
-        extractor: Extractor,
+        extractor: Any,
         judge: AnyJudge | None = None,
         prompts: Prompts | None = None,
         max_score: int = 10,
     ):
-        self.extractor = extractor
+        self.extractor = as_stage(extractor, "extractor")
         self.max_score = max_score
         self.scale = scale(max_score)
         self.stage = None
@@ -59,7 +61,7 @@ class Coverage(Evaluator[CoverageResult]):
             template = self.stage.prompts.signature("coverage")
             self.stage.signature = f"llm:{template},max={max_score}"
         by_words = SimpleNamespace(signature=SIGNATURE)
-        super().__init__(extract=extractor, coverage=self.stage or by_words)
+        super().__init__(extract=self.extractor, coverage=self.stage or by_words)
 
     def batch(self, triplets: Triplets, answers: Sequence[Answer]) -> list[CoverageResult]:
         """Extract the points of both sides, and score them."""

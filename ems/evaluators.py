@@ -12,15 +12,15 @@ from typing import Any, Literal, overload
 from .baselines import JudgeAlone, RAGChecker, score_result
 from .coverage import Coverage
 from .custom import as_stage
-from .extract import Extractor, LLMExtractor
+from .extract import LLMExtractor
 from .local.encoder import Encoder
 from .local.sentences import SentenceExtractor
 from .local.words import WordMatcher
-from .match import LLMMatcher, Matcher
+from .match import LLMMatcher
 from .pipeline import EMS, Evaluator
 from .prompts import Prompts
 from .results import CoverageResult, ScoreResult
-from .score import LLMScorer, Scorer, bert_scorer, bleu_scorer, rouge_scorer
+from .score import LLMScorer, bert_scorer, bleu_scorer, rouge_scorer
 from .terminal import did_you_mean
 from .types import Answer, InputError, Triplets
 
@@ -37,22 +37,18 @@ class Options:
     encoder: Encoder | str = "roberta-large"
     max_score: int = 10
 
-    def make_extractor(self) -> Extractor:
-        if self.extractor:
-            return as_stage(self.extractor, "extractor")
-        if self.judge is None:
-            return SentenceExtractor()
+    def make_extractor(self) -> Any:
+        if self.extractor or self.judge is None:
+            return self.extractor or SentenceExtractor()
         return LLMExtractor(self.judge, self.prompts)
 
-    def make_matcher(self) -> Matcher:
-        if self.matcher:
-            return as_stage(self.matcher, "matcher")
-        if self.judge is None:
-            return WordMatcher()
+    def make_matcher(self) -> Any:
+        if self.matcher or self.judge is None:
+            return self.matcher or WordMatcher()
         return LLMMatcher(self.judge, self.prompts, joint=self.joint)
 
 
-def _ems(options: Options, scorer: Scorer) -> EMS:
+def _ems(options: Options, scorer: Any) -> EMS:
     return EMS(options.make_extractor(), options.make_matcher(), scorer)
 
 
@@ -203,7 +199,7 @@ def build(
     scorer = scorer or ("local" if judge is None else "llm")
     if not isinstance(scorer, str) or ":" in scorer:
         _check_options("this", _EMS_OPTIONS, options)
-        return _ems(options, as_stage(scorer, "scorer"))
+        return _ems(options, scorer)
     if scorer not in SCORERS:
         raise InputError(
             f"scorer must be one of {', '.join(SCORERS)}, a function or module:name, got "

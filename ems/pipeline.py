@@ -10,13 +10,13 @@ from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from . import __version__
+from .custom import as_stage
 from .extract import Extractor
 from .judge import MissingReplies
 from .local.figures import compare_figures
-from .match import Matcher
 from .metrics import check_alignment, ems_scores, reference_scores
 from .results import EMSResult, PointsResult, Result
-from .score import PointPair, Scorer
+from .score import PointPair
 from .terminal import first_few, progress_bar
 from .types import (
     Answer,
@@ -43,12 +43,6 @@ class Evaluator(Signed, Generic[AnyResult]):
     """
 
     def __init__(self, **stages: Any):
-        for name, stage in stages.items():
-            if not hasattr(stage, "signature"):
-                raise InputError(
-                    f"the stage {name!r} has no signature, got {stage!r:.40}; ems.build also takes "
-                    "plain functions"
-                )
         self.stages = stages  # by the name that the signature gives them
 
     def batch(self, triplets: Triplets, answers: Sequence[Answer]) -> list[AnyResult]:
@@ -198,13 +192,16 @@ def _checked(rows: Iterable[Any], kind: type[Any], key: Sequence[str]) -> list[A
 
 
 class EMS(Evaluator[EMSResult]):
-    """The paper's pipeline from three interchangeable stages."""
+    """The paper's pipeline from three interchangeable stages.
 
-    def __init__(self, extractor: Extractor, matcher: Matcher, scorer: Scorer):
-        super().__init__(extract=extractor, match=matcher, score=scorer)
-        self.extractor = extractor
-        self.matcher = matcher
-        self.scorer = scorer
+    Each may also be a plain function, or its import path (`custom`).
+    """
+
+    def __init__(self, extractor: Any, matcher: Any, scorer: Any):
+        self.extractor = as_stage(extractor, "extractor")
+        self.matcher = as_stage(matcher, "matcher")
+        self.scorer = as_stage(scorer, "scorer")
+        super().__init__(extract=self.extractor, match=self.matcher, score=self.scorer)
 
     def batch(self, triplets: Triplets, answers: Sequence[Answer]) -> list[EMSResult]:
         """Extract, match and score. InputError unless the matcher gives each point one match."""

@@ -16,6 +16,12 @@ from .types import InputError, Signed
 
 SCORES_SCHEMA = reply_schema("scores", {"type": "integer"})
 BLEU_SIGNATURE = "bleu:nltk sentence,4-gram,smoothing=method1,words=lower"
+# Kinds of ROUGE, with the signatures of their scorers; tables name a metric by the first word.
+ROUGE_KINDS = {
+    "rougeL": "rouge:rougeL,stemmed",
+    "rouge1": "rouge1:stemmed",
+    "rouge2": "rouge2:stemmed",
+}
 PointPair = tuple[str, str]  # a reference point and the answer point that it is matched with
 
 
@@ -103,13 +109,19 @@ class PairScorer(Signed):
         return [list(islice(values, len(pairs))) for pairs in groups]
 
 
-def rouge_scorer() -> PairScorer:
-    """ROUGE-L F1 of two points, in [0, 1]; the paper does not name the kind of ROUGE."""
+def rouge_scorer(kind: str = "rougeL") -> PairScorer:
+    """ROUGE F1 of two points, in [0, 1]; the paper does not name the kind of ROUGE.
+
+    `kind` is one of `ROUGE_KINDS`. Tables name the metric EMS(ROUGE) for ROUGE-L, and EMS(rouge1)
+    or EMS(rouge2) for the others. InputError for another kind.
+    """
+    if kind not in ROUGE_KINDS:
+        raise InputError(f"the kind of ROUGE is one of {list(ROUGE_KINDS)}, got {kind!r}")
 
     def score(refs: list[str], answers: list[str]) -> list[float]:
-        return [value for _, _, value in rouge_l(refs, answers)]
+        return [value for _, _, value in rouge(refs, answers, kind)]
 
-    return PairScorer("rouge:rougeL,stemmed", score)
+    return PairScorer(ROUGE_KINDS[kind], score)
 
 
 def bleu_scorer() -> PairScorer:
@@ -145,6 +157,22 @@ def bleu(references: Sequence[str], answers: Sequence[str]) -> list[float]:
             value = float(sentence_bleu([ref], ans, smoothing_function=smoothing))
         values.append(value)
     return values
+
+
+def rouge(
+    references: Sequence[str], answers: Sequence[str], kind: str
+) -> list[tuple[float, float, float]]:
+    """ROUGE (precision, recall, F1) of each answer, in [0, 1], stemmed; 0 without words.
+
+    `kind` is one of `ROUGE_KINDS`: longest common subsequence, common words, common pairs of words.
+    """
+    if kind == "rougeL":
+        return rouge_l(references, answers)
+    from rouge_score.rouge_scorer import RougeScorer
+
+    scorer = RougeScorer([kind], tokenizer=SimpleNamespace(tokenize=stemmed_words))
+    pairs = zip(references, answers, strict=True)
+    return [scorer.score(*pair)[kind] for pair in pairs]
 
 
 def rouge_l(references: Sequence[str], answers: Sequence[str]) -> list[tuple[float, float, float]]:

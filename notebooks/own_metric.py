@@ -1,6 +1,8 @@
-"""Two metrics of one's own, an example for notebook 11: of whole answers and of matched points."""
+"""Functions of one's own, examples for notebooks 11 and 12: a metric, a scorer, and a value."""
 
 import re
+
+from ems.metrics import mean_score
 
 
 def overlap(one: str, other: str) -> float:
@@ -20,3 +22,9 @@ def jaccard(references, answers):
 def point_jaccard(pairs):
     """A scorer: one score a matched pair of points."""
     return [overlap(reference, answer) for reference, answer in pairs]
+
+
+def recall_by_length(result):
+    """A value of a result: recall, where a reference point weighs as much as it has words."""
+    words = [len(point.split()) for point in result.ref_points]
+    return mean_score(result.score, words)

@@ -61,7 +61,8 @@ SCHEDULE = {
     "08": _Place(("01", "03")),
     "09": _Place(("01", "02", "03")),
     "10": _Place(optional=True),
-    "11": _Place(optional=True),
+    "11": _Place(("01",), optional=True),
+    "12": _Place(optional=True),
 }
 # Suffixes of files that the manifest lists.
 PRODUCTS = (".jsonl", ".csv", ".md", ".tex", ".png", ".pdf", ".html")

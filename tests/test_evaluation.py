@@ -121,7 +121,10 @@ def test_unanswered_triplets_are_named(capsys):
             "an ems.Triplet is needed, got 'id'; ems.evaluate also reads",
         ),
         (lambda: ems.build().evaluate([T], [vars]), "an ems.Answer is needed"),
-        (lambda: ems.EMS(len, None, None), "the stage 'extract' has no signature, got <built-in"),
+        (
+            lambda: ems.EMS(len, None, None),
+            "a matcher is a function or an import path to one, got None",
+        ),
         (lambda: ems.to_frame("r.jsonl"), "a result is needed, got 'r'; ems.load_results reads"),
         (lambda: ems.save_results([{}], "r.jsonl"), "a result is needed, got {}"),
         (lambda: ems.save_report([T], "r.html"), "a result is needed, got Triplet("),

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from doubles import ScriptedJudge, refused
+from study import rescored
 
 import ems
 from ems.analysis.frames import METRIC_ORDER, metric_of, to_frame
@@ -230,6 +231,18 @@ def test_own_stages_make_an_ems_of_one_s_own():
         build(None, f"{__name__}:half").score(REFERENCE, ANSWER).signature["score"]
         == result.signature["score"]
     )
+
+
+def test_functions_are_stages_of_ems_and_coverage_too():
+    named = build(None, half, extractor=lines, matcher=first)
+    by_hand = EMS(lines, first, half)
+    assert by_hand.signature == named.signature
+    assert by_hand.score(REFERENCE, ANSWER) == named.score(REFERENCE, ANSWER)
+    again = rescored([by_hand.score(REFERENCE, ANSWER)], lambda pairs: [1.0 for _ in pairs], named)
+    assert [(r.match, r.score) for r in again] == [((0, 0), (1.0, 1.0))]
+    assert Coverage(lines).signature == build(None, extractor=lines).signature
+    with refused("a scorer is a function or an import path to one, got 3"):
+        EMS(lines, first, 3)
 
 
 def test_an_own_metric_gives_a_value_an_answer_and_none_is_unscored():

@@ -1,7 +1,10 @@
 """Frames of values: a row per metric, part, model and triplet, from every kind of result."""
 
 import math
-from dataclasses import replace
+import re
+from dataclasses import fields, replace
+from itertools import chain
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -12,7 +15,7 @@ from ems.analysis.frames import COLUMNS, by_size, in_order, metric_of, to_frame
 from ems.analysis.stats import summarise
 from ems.baselines import Claims
 from ems.local.figures import FIGURES_RULE
-from ems.results import CoverageResult, Figures, SideFigures
+from ems.results import CoverageResult, EMSResult, Figures, ScoreResult, SideFigures
 from ems.types import Answer, InputError, Triplet
 
 NAN = math.nan
@@ -43,6 +46,38 @@ def test_figures_have_a_row_for_each_side_that_has_some_once_for_all_results_of_
     other = replace(EMS, figures=Figures(SideFigures(2, 1), SideFigures(2, 1)))
     with pytest.raises(InputError, match="more than one row for .'Figures', 'Recall'"):
         summarise(to_frame({"one": [EMS], "two": [other]}))
+
+
+def test_the_rows_of_a_part_stand_in_the_order_of_the_results():
+    names = [("n", "b"), ("n", "a"), ("m", "b"), ("m", "a")]
+    results = [replace(EMS, model=model, triplet_id=triplet_id) for model, triplet_id in names]
+    frame = to_frame(results)
+    recall = frame[(frame["part"] == "Recall") & (frame["metric"] == "EMS(LLM)")]
+    assert list(zip(recall["model"], recall["triplet_id"], strict=True)) == names
+
+
+def listed(section):
+    """The names in backticks of each line of each list in a section of a page."""
+    lists = []
+    for block in section.split("\n\n"):
+        if block.startswith("- "):
+            lists.append([re.findall("`([A-Za-z_0-9]+)`", line) for line in block.splitlines()])
+    return lists
+
+
+def test_the_documentation_lists_the_columns_of_a_frame_and_the_fields_of_results():
+    page = (Path(__file__).parents[1] / "docs" / "usage.md").read_text(encoding="utf-8")
+    columns, of_results = listed(page.partition("## Frames and fields")[2].partition("\n## ")[0])
+    assert [name for name in chain(*columns) if name != "NaN"] == COLUMNS
+    of_any, of_points, of_ems, of_coverage, of_score = of_results
+    assert of_points[:2] == ["EMSResult", "CoverageResult"]
+    documented = {
+        EMSResult: [*of_any, *of_points[2:], *of_ems],
+        CoverageResult: [*of_any, *of_points[2:], *of_coverage],
+        ScoreResult: [*of_any, *of_score],
+    }
+    for kind, names in documented.items():
+        assert sorted(names) == sorted([kind.__name__, *(field.name for field in fields(kind))])
 
 
 LABELLED = Claims(

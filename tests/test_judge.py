@@ -306,7 +306,7 @@ def test_a_profile_names_a_judge(tmp_path, monkeypatch):
             "model": "m",
             "mode": "live",
             "recorded": ["old.jsonl"],
-            "base_url": "http://user:word@h:8/v1?key=1",
+            "base_url": "http://user:word@h:8/v1",
             "key_env": "MISTRAL_API_KEY",
             "weights": "",
             "temperature": None,
@@ -367,6 +367,7 @@ def test_a_replay_never_connects_and_says_what_is_missing(tmp_path, monkeypatch)
         MissingReplies, match=r"6 replies of m are not saved \(5 match, 1 score\)"
     ) as one:
         judge.ask(ask(9) + [Request("score", "how good", 5, SCHEMA)] * 2)
+    assert "only scorers that ask no judge can change, such as rouge" in str(one.value)
     assert ("m", "score", judge.key(Request("score", "how good", 5, SCHEMA))) in one.value.missing
     assert judge.store.export_pending(tmp_path / "batch.jsonl") == 6
 

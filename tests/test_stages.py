@@ -7,11 +7,24 @@ import pytest
 from doubles import ScriptedJudge, refused
 from rouge_score.rouge_scorer import RougeScorer as OfficialRouge
 
+from ems.analysis.frames import metric_of
 from ems.extract import LLMExtractor, blocks_of, room, without_summaries
 from ems.judge import Record
+from ems.local.sentences import SentenceExtractor
+from ems.local.words import WordMatcher
 from ems.match import LLMMatcher
+from ems.pipeline import EMS
 from ems.prompts import Prompts, numbered
-from ems.score import LLMScorer, bert_scorer, bleu, bleu_scorer, rouge_l, rouge_scorer
+from ems.score import (
+    ROUGE_KINDS,
+    LLMScorer,
+    bert_scorer,
+    bleu,
+    bleu_scorer,
+    rouge,
+    rouge_l,
+    rouge_scorer,
+)
 
 LONG = "Overall, sales rose.\n\nSales rose 5%.\n\nCosts fell 2%.\n\nIn short, all went well."
 
@@ -220,6 +233,24 @@ def test_rouge_has_the_values_of_rouge_score():
         [2 * (2 / 3) * (2 / 4) / (2 / 3 + 2 / 4)],
         [],
     ]
+
+
+@pytest.mark.parametrize("kind", ROUGE_KINDS)
+def test_each_kind_of_rouge_has_the_values_of_rouge_score(kind):
+    official = OfficialRouge([kind], use_stemmer=True)
+    scores = rouge([a for a, _ in PAIRS], [b for _, b in PAIRS], kind)
+    for (ref, ans), score in zip(PAIRS, scores, strict=True):
+        assert score == tuple(official.score(ref, ans)[kind])
+
+
+def test_a_scorer_of_another_kind_of_rouge_has_its_own_name():
+    # Pairs of words: a b, b c, c d / a b, b x. One of three, and one of two.
+    scorer = rouge_scorer("rouge2")
+    assert scorer([[("a b c d", "a b x")]]) == [[pytest.approx(2 / (2 + 3))]]
+    result = EMS(SentenceExtractor(), WordMatcher(), scorer).score("a b c d.", "a b c d.")
+    assert metric_of(result) == "EMS(rouge2)"
+    with refused("the kind of ROUGE is one of ['rougeL', 'rouge1', 'rouge2'], got 'rouge-2'"):
+        rouge_scorer("rouge-2")
 
 
 def test_bleu_by_hand():

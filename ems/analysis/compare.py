@@ -55,7 +55,7 @@ def compare_results(
             "nothing to compare: the files need a metric and triplets in common, and models unless "
             f"the first file has only one; {_contents(a, of_a)}; {_contents(b, of_b)}"
         )
-    differences = _sides_compared(of_a, of_b, cluster)
+    differences = sides_compared(of_a, of_b, cluster)
     means = both.groupby(_CELL)[["a", "b"]].mean()
     parts = with_verdicts(differences.join(means, on=_CELL, how="inner"))
     return {
@@ -88,7 +88,7 @@ def _models_compared(values: pd.DataFrame, cluster: str) -> pd.DataFrame:
     return paired_table(values, cluster=cluster)
 
 
-def _sides_compared(of_a: pd.DataFrame, of_b: pd.DataFrame, cluster: str) -> pd.DataFrame:
+def sides_compared(of_a: pd.DataFrame, of_b: pd.DataFrame, cluster: str) -> pd.DataFrame:
     """For each model its values in `of_a` minus its values in `of_b`, by metric and part."""
     sides = pd.concat([of_a.assign(side="a"), of_b.assign(side="b")])
     tables = []

@@ -95,7 +95,8 @@ class MissingReplies(InputError):
         tasks = ", ".join(f"{times} {task}" for task, times in counts)
         super().__init__(
             f"{len(missing)} replies of {models} are not saved ({tasks}); ask for them in mode "
-            "'live', or in a batch (ems replies export --pending)"
+            "'live', or in a batch (ems replies export --pending); without a reply only scorers "
+            "that ask no judge can change, such as rouge, and no text, extractor or matcher"
         )
 
 

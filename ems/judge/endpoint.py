@@ -70,9 +70,10 @@ class Endpoint:
     ):
         address = base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_ADDRESS
         self.where = re.sub(r"//[^/@]*@", "//", address).partition("?")[0]
-        if not re.fullmatch(r"https?://([^/@]*@)?[\w.:\[\]-]+(/\S*)?", address):
+        if not re.fullmatch(r"https?://([^/@]*@)?[\w.:\[\]-]+(/[^\s?#]*)?", address):
             raise InputError(
-                f"base_url is an address such as http://localhost:8000/v1, got {self.where!r}"
+                "base_url is an address such as http://localhost:8000/v1, without '?' and '#'; "
+                f"got {self.where!r}"
             )
         self.model = model
         self.decoding = decoding

@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -28,7 +29,7 @@ from ems.judge.client import LLMJudge, MissingReplies
 from ems.judge.cost import together, usage_table
 from ems.pipeline import EMS, Evaluator
 from ems.results import CoverageResult, EMSResult
-from ems.score import Scorer
+from ems.terminal import did_you_mean
 from ems.types import Answer, InputError, Signature, Triplet, rendered
 
 ROOT = Path(__file__).resolve().parents[2]  # the project's folder, wherever a notebook starts
@@ -89,6 +90,18 @@ def read_values(run: Path) -> pd.DataFrame:
     if missing:
         _print_missing(run, ", ".join(missing))
     return values
+
+
+def without(values: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """A frame of values without the models and groups (companies) of these names.
+
+    InputError for a name that is neither.
+    """
+    present = {*values["model"], *values["group"]}
+    for name in set(names) - present:
+        hint = did_you_mean(name, present)
+        raise InputError(f"no model or group {name!r}{hint}; there are {sorted(present)}")
+    return values[~values[["model", "group"]].isin(names).any(axis=1)]
 
 
 def _committed_values(run: Path) -> pd.DataFrame:
@@ -245,6 +258,16 @@ def show_findings(run: Path, notebook: str, sentences: Sequence[str]) -> Markdow
     return Markdown("".join(lines))
 
 
+def link_to(page: Path, text: str) -> Markdown:
+    """A link to a file of the run, from a notebook in Lab or from the copy that a run keeps."""
+    place = Path.cwd()
+    if (
+        place == ROOT / "notebooks"
+    ):  # a run executes here, and its copy lies in the run's notebooks/
+        place = page.parent / "notebooks"
+    return Markdown(f"[{text}]({os.path.relpath(page, place)})")
+
+
 # --- results ---
 
 
@@ -310,8 +333,8 @@ def contradiction_table(results: Sequence[CoverageResult]) -> pd.DataFrame:
     )
 
 
-def rescored(results: Sequence[EMSResult], scorer: Scorer, pipeline: EMS) -> list[EMSResult]:
-    """The same points and matches with another scorer.
+def rescored(results: Sequence[EMSResult], scorer: Any, pipeline: EMS) -> list[EMSResult]:
+    """The same points and matches with another scorer, which may be a plain function.
 
     EMS(ROUGE) differs from EMS(LLM) in nothing else. `pipeline` has the stages that made the
     points and matches.

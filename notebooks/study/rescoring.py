@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import nan
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -20,7 +19,7 @@ from ems.judge.client import LLMJudge, MissingReplies
 from ems.local.encoder import Encoder
 from ems.local.sentences import SentenceExtractor
 from ems.results import CoverageResult, EMSResult, ScoreResult
-from ems.score import bleu, rouge_l, stemmed_words
+from ems.score import bleu, rouge
 from ems.terminal import notify
 from ems.types import Answer, Triplet
 
@@ -111,16 +110,8 @@ def rouge_kinds(
     references: Sequence[str], answers: Sequence[str]
 ) -> dict[str, list[tuple[float, float, float]]]:
     """ROUGE-1, ROUGE-2 and ROUGE-L (precision, recall, F1) of each answer, as rouge-score's."""
-    from rouge_score.rouge_scorer import RougeScorer
-
-    scorer = RougeScorer(["rouge1", "rouge2"], tokenizer=SimpleNamespace(tokenize=stemmed_words))
-    pairs = zip(references, answers, strict=True)
-    scores = [scorer.score(reference, answer) for reference, answer in pairs]
-    return {
-        "ROUGE-1": [score["rouge1"] for score in scores],
-        "ROUGE-2": [score["rouge2"] for score in scores],
-        "ROUGE-L": rouge_l(references, answers),
-    }
+    kinds = {"ROUGE-1": "rouge1", "ROUGE-2": "rouge2", "ROUGE-L": "rougeL"}
+    return {name: rouge(references, answers, kind) for name, kind in kinds.items()}
 
 
 def score_points(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> pd.DataFrame:

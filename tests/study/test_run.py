@@ -9,6 +9,7 @@ from study import (
     alignments_of,
     input_file,
     judged_alignments,
+    link_to,
     missing_metrics,
     plots,
     read_answers,
@@ -16,6 +17,7 @@ from study import (
     read_values,
     run_notes,
     sample_of_each_model,
+    without,
     write_csv,
 )
 from study import recorded as those_recorded
@@ -110,6 +112,28 @@ def test_a_file_is_looked_for_beside_the_notebook_and_then_in_the_project(tmp_pa
     assert input_file(name) == tmp_path / name
     with refused(f"no file {tmp_path / 'mine.csv'}, and none {ROOT / 'mine.csv'}: put mine.csv"):
         input_file("mine.csv")
+
+
+def test_models_and_groups_are_left_out_by_name(tmp_path):
+    values = read_values(tmp_path)
+    large = "Large LLM (closed weights)"
+    left = without(values, [large, "AAPL"])
+    assert set(left.model) == set(values.model) - {large}
+    assert set(left.group) == set(values.group) - {"AAPL"}
+    kept = values[(values.model != large) & (values.group != "AAPL")]
+    assert left.equals(kept)
+    assert without(values, []).equals(values)
+    with refused("no model or group 'AAPLE'; did you mean 'AAPL'?; there are ['AAPL', 'AMZN'"):
+        without(values, ["AAPLE"])
+
+
+def test_a_link_to_a_file_of_the_run_counts_from_the_notebook(tmp_path, monkeypatch):
+    (tmp_path / "lab").mkdir()
+    page = tmp_path / "runs" / "lab" / "report.html"
+    monkeypatch.chdir(tmp_path / "lab")
+    assert link_to(page, "Open").data == "[Open](../runs/lab/report.html)"
+    monkeypatch.chdir(ROOT / "notebooks")  # where a run executes; its copy is in the run's folder
+    assert link_to(page, "Open").data == "[Open](../report.html)"
 
 
 def test_metrics_that_a_run_lacks_are_printed_with_their_notebooks(tmp_path, capsys):
