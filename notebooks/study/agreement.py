@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
+from ems.analysis.findings import series
 from ems.analysis.frames import FIGURES_METRIC
 from ems.analysis.stats import MIN_CLUSTERS
 from ems.types import InputError
@@ -34,7 +35,6 @@ UNCONTRADICTED = "Coverage(LLM) contradicted Score"
 # Shown beside the metrics: how far the other annotator, or the system's name alone, leads.
 ANNOTATOR, SYSTEM = "the other annotator", "the system alone"
 WITHIN = "AUC within systems"
-SYSTEM_OFFSET = 1e6  # more than any value, a length in words included
 
 
 # --- tables ---
@@ -205,32 +205,50 @@ def contradicted_edits(labels: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFra
     return by_label.agg(edits="size", named="sum").reset_index()
 
 
-def edit_findings(table: pd.DataFrame, contradicted: pd.DataFrame) -> str:
+def people_findings(shown: pd.DataFrame, differences: pd.DataFrame) -> list[str]:
+    """Sentences: which metric is highest on which sets, and what is clearly not as high as a judge.
+
+    `shown` has a row for each metric and set (columns metric, set, value). `differences` has rows
+    of `pair_agreement` and `answer_agreement` against the judge alone, with the column set.
+    """
+    values = shown.pivot(index="metric", columns="set", values="value")[shown["set"].unique()]
+    values = values.drop(index=[ANNOTATOR, SYSTEM, "length"], errors="ignore")
+    best = values.idxmax()
+    sentences = []
+    for metric, sets in best.groupby(best, sort=False):
+        of_metric = values.loc[metric]
+        numbers = [f"{of_metric[name]:.2f} on {name}" for name in sets.index]
+        sentences.append(
+            f"{metric} is highest on {len(numbers)} of the {of_metric.count()} sets that it has "
+            f"a value for: {series(numbers)}."
+        )
+    below = differences[differences["clear"] == "below"]
+    for metric, rows in below.groupby("metric", sort=False):
+        numbers = [
+            f"by {-row.difference:.2f} [{-row.difference_high:.2f}, {-row.difference_low:.2f}] "
+            f"on {row.set}"
+            for row in rows.itertuples()
+        ]
+        sentences.append(f"{metric} is clearly below {rows['against'].iloc[0]} {series(numbers)}.")
+    return sentences
+
+
+def edit_findings(table: pd.DataFrame, contradicted: pd.DataFrame) -> list[str]:
     """Sentences about rows of `edit_agreement`, one a metric, and of `contradicted_edits`."""
     rows = table.sort_values("value", ascending=False)
-    above_chance = rows["ci_low"] > 0.5
-    sentences = [
-        f"AUC of consistent edits against others, with the 95 % interval over "
-        f"{rows['clusters'].max()} calls; guessing gives 0.50."
-    ]
-    for words, selected in (
-        ("The whole interval is above guessing", rows[above_chance]),
-        ("It is not", rows[~above_chance]),
-    ):
-        values = [
-            f"{row.metric} {row.value:.2f} [{row.ci_low:.2f}, {row.ci_high:.2f}]"
-            for row in selected.itertuples()
-        ]
-        if values:
-            sentences.append(f"{words} for {', '.join(values)}.")
+    named = rows["metric"] + rows["value"].map(" {:.2f}".format)
+    is_above = rows["ci_low"] > 0.5
+    above, others = list(named[is_above]), list(named[~is_above])
     of_label = contradicted.set_index("correct")
     consistent, other = of_label.loc[True], of_label.loc[False]
-    sentences.append(
+    return [
+        "These metrics tell consistent edits from others better than guessing (AUC, whole interval "
+        f"over {rows['clusters'].max()} calls above 0.50): {series(above) or 'none'}.",
+        f"These do not: {series(others) or 'none'}.",
         f"Coverage(LLM) calls a point contradicted in {consistent['named']} of "
         f"{consistent['edits']} consistent edits and in {other['named']} of {other['edits']} "
-        f"others."
-    )
-    return " ".join(sentences)
+        "others.",
+    ]
 
 
 def _measured(
@@ -275,13 +293,19 @@ def _measured_together(
     people = np.asarray(labels, dtype=float)[complete]
     names = pd.Series(np.asarray(clusters)[complete]).astype(str)
     members = list(names.groupby(names).indices.values())  # each cluster's rows
-    every_row = np.arange(len(people))
-    samples = [every_row, *_resampled(members, resamples, seed)]
+    drawn = _drawn_clusters(len(members), resamples, seed)
     tables = []
     for measure in measures:
-        statistic = STATISTICS[measure]
-        strata = systems[complete] if measure == WITHIN else np.zeros_like(every_row)
-        estimates = np.array([statistic(values[i], people[i], strata[i]) for i in samples])
+        if measure in STATISTICS:
+            statistic = STATISTICS[measure]
+            of_samples = [statistic(values, people)]
+            for draw in drawn:
+                rows = np.concatenate([members[cluster] for cluster in draw])
+                of_samples.append(statistic(values[rows], people[rows]))
+            estimates = np.array(of_samples)
+        else:
+            strata = systems[complete] if measure == WITHIN else np.zeros(len(people))
+            estimates = _areas(values, people == 1, strata, members, drawn)
         observed, draws = estimates[0], estimates[1:]
         if len(draws) == 0:
             draws = np.full_like(estimates, np.nan)
@@ -303,15 +327,14 @@ def _measured_together(
     return pd.concat(tables, ignore_index=True)
 
 
-def _resampled(members: Sequence[np.ndarray], resamples: int, seed: int) -> list[np.ndarray]:
-    """The rows of each resample: those of as many clusters, drawn with replacement."""
-    if len(members) < MIN_CLUSTERS:
-        return []
-    draws = np.random.default_rng(seed).integers(len(members), size=(resamples, len(members)))
-    samples = []
-    for draw in draws:
-        samples.append(np.concatenate([members[cluster] for cluster in draw]))
-    return samples
+def _drawn_clusters(number: int, resamples: int, seed: int) -> np.ndarray:
+    """The clusters of each resample: as many as there are, drawn with replacement.
+
+    There is no resample where they are fewer than `MIN_CLUSTERS`.
+    """
+    if number < MIN_CLUSTERS:
+        return np.empty((0, number), dtype=int)
+    return np.random.default_rng(seed).integers(number, size=(resamples, number))
 
 
 def _differences(
@@ -335,37 +358,53 @@ def _differences(
     }
 
 
-# --- measures: how well each column of `x`, a metric's values, follows what people say, `y` ---
-# nan where a measure is undefined. Only `_area` looks at the rows' systems.
+# --- measures: how well each column of `x`, a metric's values, follows what people say ---
+# nan where a measure is undefined.
 
 
-def _pearson(x: np.ndarray, y: np.ndarray, systems: np.ndarray) -> np.ndarray:
+def _pearson(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     x = x - x.mean(axis=0)
     y = y - y.mean()
     with np.errstate(invalid="ignore", divide="ignore"):
         return y @ x / np.sqrt((x * x).sum(axis=0) * (y * y).sum())
 
 
-def _spearman(x: np.ndarray, y: np.ndarray, systems: np.ndarray) -> np.ndarray:
-    return _pearson(rankdata(x, axis=0), rankdata(y), systems)
+def _spearman(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return _pearson(rankdata(x, axis=0), rankdata(y))
 
 
-def _area(x: np.ndarray, y: np.ndarray, systems: np.ndarray) -> np.ndarray:
-    """AUC over the pairs of a 1 and a 0 of the same system; a tie counts half."""
-    positive = y == 1
-    sizes = np.bincount(systems)
-    positives = np.bincount(systems[positive], minlength=len(sizes))
-    pairs = (positives * (sizes - positives)).sum()
-    if pairs == 0:
-        return np.full(x.shape[1], np.nan)
-    # One ranking of all rows, in which the values of each system lie above those of the last one.
-    # A rank within the system is this rank minus the number of rows of the systems below.
-    ranks = rankdata(x + systems[:, None] * SYSTEM_OFFSET, axis=0)
-    rows_below = sizes.cumsum() - sizes
-    ranks = ranks - rows_below[systems, None]
-    lowest_sum = (positives * (positives + 1) / 2).sum()
-    wins = ranks[positive].sum(axis=0) - lowest_sum
-    return wins / pairs
+STATISTICS = {"Spearman": _spearman, "Pearson": _pearson}
 
 
-STATISTICS = {"Spearman": _spearman, "Pearson": _pearson, "AUC": _area, WITHIN: _area}
+def _areas(
+    x: np.ndarray,
+    is_right: np.ndarray,
+    strata: np.ndarray,
+    members: Sequence[np.ndarray],
+    drawn: np.ndarray,
+) -> np.ndarray:
+    """AUC over the pairs of a right and a wrong row of one stratum; a tie counts half.
+
+    The first row of the result is that of all rows, the others are those of the resamples. Every
+    pair is compared once: a resample has it as often as it has the two clusters of the pair,
+    multiplied. `members` are the rows of each cluster, `drawn` the clusters of each resample.
+    """
+    in_cluster = np.zeros((len(x), len(members)))
+    for cluster, rows in enumerate(members):
+        in_cluster[rows, cluster] = 1
+    of_right, of_wrong = in_cluster[is_right], in_cluster[~is_right]
+    every = np.arange(len(members))
+    times = np.array([np.bincount(draw, minlength=len(members)) for draw in (every, *drawn)])
+
+    def sums(pairs: np.ndarray) -> np.ndarray:
+        by_clusters = of_right.T @ pairs @ of_wrong
+        return ((times @ by_clusters) * times).sum(axis=1)
+
+    is_pair = strata[is_right][:, None] == strata[~is_right]
+    n_pairs = sums(is_pair)
+    areas = []
+    for values in x.T:
+        order = np.sign(values[is_right][:, None] - values[~is_right])
+        with np.errstate(invalid="ignore"):  # nan: a resample without a pair
+            areas.append(sums(np.where(is_pair, (order + 1) / 2, 0)) / n_pairs)
+    return np.column_stack(areas)

@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pandas as pd
 
+from ems.analysis.findings import series
 from ems.analysis.frames import of_rows
 from ems.analysis.stats import mean_over
+from ems.analysis.tables import with_interval
 from ems.io import read_text
 from ems.judge import Judge
 from ems.results import EMSResult, Support
@@ -170,6 +172,27 @@ def by_model(results: Sequence[EMSResult], metric: str) -> pd.DataFrame:
             unscored = len(r.support) - len(labels)
             rows.append((*names, share, share, 1.0, len(r.support), unscored, metric))
     return of_rows(rows)
+
+
+def support_findings(
+    summary: pd.DataFrame, points: pd.DataFrame, names: Mapping[str, str]
+) -> list[str]:
+    """Sentences: what share of points is supported, and what share of these precision counts.
+
+    `summary` is a table of `ems.summarise` of one metric of `by_model`, `points` that of
+    `support_table`; `names` has the systems in order, with short names.
+    """
+    rows = summary.merge(points, on="model").set_index("model").loc[list(names)]
+    shares, unmatched = [], []
+    for name, row in zip(names.values(), rows.to_dict("records"), strict=True):
+        mean = with_interval(row["value"], row["ci_low"], row["ci_high"])
+        shares.append(f"{mean} for {name}")
+        unmatched.append(f"{row['supported but unmatched']:.2f} for {name}")
+    return [
+        f"Of the points of an answer the call supports, on average, {series(shares)}.",
+        "Supported, but matched by no reference point, so that precision gives them nothing, is "
+        f"this share of all points: {series(unmatched)}.",
+    ]
 
 
 def agreement_of_readings(first: Sequence[EMSResult], second: Sequence[EMSResult]) -> pd.DataFrame:

@@ -17,7 +17,9 @@ from typing import Any
 import pandas as pd
 
 import ems
+from ems.analysis.findings import series
 from ems.analysis.frames import to_frame
+from ems.custom import as_stage
 from ems.extract import Extractor, LLMExtractor
 from ems.io import parse_jsonl, read_lines
 from ems.judge import Judge, JudgeStage, Request, reply_schema
@@ -84,18 +86,22 @@ CHOICES: dict[str, Extractor] = {
 }
 
 
-def values_by_choice(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> pd.DataFrame:
+def values_by_choice(
+    triplets: Sequence[Triplet], answers: Sequence[Answer], own: Mapping[str, Any] | None = None
+) -> pd.DataFrame:
     """Values of every choice, without a judge, of the answers to these triplets.
 
     Metrics: `EMS(ROUGE): ...` and `Coverage(local): ...`. Coverage(local) counts a word of a text
-    once, but a figure that the other text lacks costs up to half of its whole point.
+    once, but a figure that the other text lacks costs up to half of its whole point. `own` maps
+    names of further choices to extractors or their import paths.
     """
     ids = {t.id for t in triplets}
     answers = [a for a in answers if a.triplet_id in ids]
+    choices = CHOICES | {name: as_stage(given, "extractor") for name, given in (own or {}).items()}
     evaluators: dict[str, Evaluator[Any]] = {}
-    for name, extractor in CHOICES.items():
+    for name, extractor in choices.items():
         evaluators[f"EMS(ROUGE): {name}"] = ems.EMS(extractor, WordMatcher(), rouge_scorer())
-    for name, extractor in CHOICES.items():
+    for name, extractor in choices.items():
         evaluators[f"Coverage(local): {name}"] = ems.Coverage(extractor)
     return to_frame({name: one.evaluate(triplets, answers) for name, one in evaluators.items()})
 
@@ -130,6 +136,26 @@ def agreement_of_choices(
         "clear": "clear",
     }
     return pd.concat(tables).set_index("metric")[list(columns)].rename(columns=columns)
+
+
+def choice_findings(choices: pd.DataFrame) -> list[str]:
+    """Sentences: which choices agree with people better or worse than `BASE`, by their intervals.
+
+    `choices` is a table of `agreement_of_choices`.
+    """
+    tested = choices[choices["clear"].isin(["above", "below", "no"])]
+    sentences = []
+    for word, side in (("better", "above"), ("worse", "below")):
+        changes = [
+            f"{row.Index} {row.change:+.3f} [{row.change_low:+.3f}, {row.change_high:+.3f}]"
+            for row in tested[tested["clear"] == side].itertuples()
+        ]
+        named = f" ({series(changes)})" if changes else ""
+        sentences.append(
+            f"{len(changes)} of {len(tested)} changed choices agree with people {word} than "
+            f"{BASE}{named}, by intervals that are not corrected for so many tests."
+        )
+    return sentences
 
 
 # --- points of one, two and three sentences, matched and scored by a judge in one call ---
@@ -237,3 +263,21 @@ def common_answers(grains: Mapping[str, Sequence[EMSResult]]) -> pd.DataFrame:
     f1 = to_frame(grains).query("part == 'F1'")
     forms = f1.groupby(KEYS)["metric"].transform("nunique")
     return f1[forms == len(grains)]
+
+
+def grain_findings(judged: pd.DataFrame) -> list[str]:
+    """A sentence: whether the systems stand in one order by all forms of points.
+
+    `judged` is a table of `common_answers`; a system's place is that of its mean F1.
+    """
+    means = judged.pivot_table(index="metric", columns="model", values="value")
+    orders = means.rank(axis=1).drop_duplicates()
+    answers = len(judged) // len(means)
+    if len(orders) == 1:
+        found = "is the same for all"
+    else:
+        found = "depends on the form of points; there are"
+    return [
+        f"The order of the systems by mean F1 {found} {len(means)} forms of points, which the "
+        f"judge matched and scored in {answers} answers."
+    ]

@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 
 from ems.analysis.frames import to_frame
-from ems.analysis.stats import spearman
 from ems.evaluators import build
 from ems.extract import Extractor
 from ems.judge import Judge
@@ -120,8 +119,7 @@ def order_kept(values: pd.DataFrame) -> pd.DataFrame:
     """How far each metric gives the `mixtures` the order that is known.
 
     Index: metric. Columns: the mean of F1 or Score for each of `REPLACED`; `steps`, the share of
-    steps to more replaced points at which the value falls (a tie counts half); `spearman`, the mean
-    over answers of the correlation with the share that is not replaced; `n` answers.
+    steps to more replaced points at which the value falls (a tie counts half); `n` answers.
     """
     values = values[values["part"].isin(["F1", "Score"])]
     columns = [f"{share:.0%}" for share in REPLACED]
@@ -129,11 +127,5 @@ def order_kept(values: pd.DataFrame) -> pd.DataFrame:
     for metric, rows_of_metric in values.groupby("metric", sort=False):
         table = rows_of_metric.pivot(index="triplet_id", columns="model", values="value")[columns]
         falls = (1 - np.sign(np.diff(table.to_numpy(), axis=1))) / 2
-        follows = table.apply(lambda row: spearman(row.to_numpy(), range(len(row), 0, -1)), axis=1)
-        rows[metric] = {
-            **table.mean(),
-            "steps": falls.mean(),
-            "spearman": follows.mean(),
-            "n": len(table),
-        }
+        rows[metric] = {**table.mean(), "steps": falls.mean(), "n": len(table)}
     return pd.DataFrame(rows).T.rename_axis("metric")

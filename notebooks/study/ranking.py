@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from ems.analysis.findings import series
 from ems.analysis.stats import holm, mean_over
 from ems.types import InputError
 
@@ -181,17 +182,19 @@ def findings(ranked: pd.DataFrame, compared: pd.DataFrame) -> list[str]:
     They give the shares of the metrics in the column `against`, and name the metrics whose
     difference from one of these is clear.
     """
-    bases = compared["against"].drop_duplicates()
-    shares = "; ".join(f"{name} {_with_interval(ranked.loc[name])}" for name in bases)
-    n_pairs = ranked["of"].max()
+    shares = [
+        f"{name} {ranked['pairs'][name]:.2f} [{ranked['ci_low'][name]:.2f}, "
+        f"{ranked['ci_high'][name]:.2f}]"
+        for name in compared["against"].drop_duplicates()
+    ]
     sentences = [
-        f"Shares of {n_pairs} pairs of systems in the right order, with the 95 % interval over "
-        f"groups: {shares}. Guessing gives 0.50."
+        f"Of {ranked['of'].max():.0f} pairs of systems this share is in the right order, by "
+        f"{series(shares)}. Guessing gives 0.50."
     ]
     clear = compared[compared["clear"]]
     for base, rows in clear.groupby("against", sort=False):
         for word, is_above in (("more", rows["difference"] < 0), ("fewer", rows["difference"] > 0)):
-            names = ", ".join(rows.index[is_above])
+            names = series(list(rows.index[is_above]))
             if names:
                 sentences.append(
                     f"{base} puts clearly {word} pairs in the right order than {names}."
@@ -199,10 +202,6 @@ def findings(ranked: pd.DataFrame, compared: pd.DataFrame) -> list[str]:
     if clear.empty:
         sentences.append("No difference between two metrics is clear.")
     return sentences
-
-
-def _with_interval(row: pd.Series) -> str:
-    return f"{row['pairs']:.2f} [{row['ci_low']:.2f}, {row['ci_high']:.2f}]"
 
 
 def _difference_row(

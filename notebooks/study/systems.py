@@ -7,28 +7,33 @@ Scores are wide: a row per answer (triplet_id, model, group), a column per metri
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from math import nan
+from math import nan, sqrt
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from ems.analysis.findings import series
 from ems.analysis.stats import MIN_CLUSTERS, auc, paired_table, summarise, with_verdicts
 from ems.terminal import first_few, notify
 
+from .names import short_names
 
-def labelled(sizes: Mapping[str, Any], models: Iterable[str]) -> dict[str, Any]:
-    """The models of a run that `sizes` names, with its labels, in its order.
 
-    If it names none of them, all models, in the order in which they first come.
+def labelled(labels: Mapping[str, Any], models: Iterable[str]) -> dict[str, str]:
+    """The models of a run that `labels` names, in its order, with its labels or short names.
+
+    A label that is no text is replaced by the model's short name. If `labels` names no model of the
+    run: all models, in the order in which they first come.
     """
     present = list(dict.fromkeys(models))
-    absent = [model for model in sizes if model not in present]
-    if len(absent) == len(sizes):
-        return {model: model for model in present}
-    if absent:
+    named = {model: label for model, label in labels.items() if model in present}
+    absent = [model for model in labels if model not in present]
+    if named and absent:
         notify(f"no answers of {first_few(absent)} in this run; there are {first_few(present, 9)}")
-    return {model: size for model, size in sizes.items() if model in present}
+    names = short_names(named or present)
+    texts = {model: label for model, label in named.items() if isinstance(label, str)}
+    return {**names, **texts}
 
 
 # --- families of systems ---
@@ -65,6 +70,24 @@ def families(
     return tables
 
 
+def step_findings(steps: pd.DataFrame, accuracy: str, metrics: Iterable[str]) -> list[str]:
+    """A sentence: which metrics rise clearly in exactly the steps in which accuracy clearly does.
+
+    `steps` is the second table of `families`, in which `accuracy` names the accuracy over all
+    claims. There is no sentence where it rises clearly in no step.
+    """
+    is_rise = steps["clear"] & (steps["difference"] > 0)
+    rising = steps[is_rise].groupby("metric")["a"].agg(set)
+    if accuracy not in rising:
+        return []
+    alike = [name for name in metrics if rising.get(name) == rising[accuracy]]
+    return [
+        f"Accuracy over all claims rises clearly in {len(rising[accuracy])} of "
+        f"{(steps['metric'] == accuracy).sum()} steps to a larger model of the same family. In "
+        f"exactly these steps rise clearly: {series(alike) or 'no metric'}."
+    ]
+
+
 def as_values(scores: pd.DataFrame, metrics: Mapping[str, str]) -> pd.DataFrame:
     """Columns of `scores` as a frame of values (`ems.analysis.frames.COLUMNS`).
 
@@ -81,9 +104,10 @@ def as_values(scores: pd.DataFrame, metrics: Mapping[str, str]) -> pd.DataFrame:
 def effect_sizes(values: pd.DataFrame, pairs: pd.DataFrame, cluster: str = "group") -> pd.DataFrame:
     """A table of `ems.paired_table` from these values, with the sizes of its differences.
 
-    g        Hedges' g of the clusters' mean differences; nan for fewer clusters than an interval
-             needs, and where all differences are equal
-    ordered  share of triplets on which `a` scores higher; a tie counts half
+    g              Hedges' g of the clusters' mean differences; nan for fewer clusters than an
+                   interval needs, and where all differences are equal
+    g_low, g_high  its 95 % interval, by the normal approximation (Borenstein et al., 2009)
+    ordered        share of triplets on which `a` scores higher; a tie counts half
     """
     rows = values.assign(cluster=values[cluster].astype(str))
     cell = ["metric", "part", "triplet_id", "cluster"]
@@ -94,15 +118,22 @@ def effect_sizes(values: pd.DataFrame, pairs: pd.DataFrame, cluster: str = "grou
         differences = (of_cell[pair.a] - of_cell[pair.b]).dropna()
         g.append(_hedges_g(differences.groupby(level="cluster").mean()))
         ordered.append(((np.sign(differences) + 1) / 2).mean())
-    return pairs.assign(g=g, ordered=ordered)
+    sizes = pd.DataFrame(g, columns=["g", "g_low", "g_high"], index=pairs.index)
+    return pairs.join(sizes).assign(ordered=ordered)
 
 
-def _hedges_g(means: pd.Series) -> float:
-    """Hedges' g of the clusters' mean differences; nan where they are few or all equal."""
-    if len(means) < MIN_CLUSTERS or means.std() == 0:
-        return nan
-    small_sample = 1 - 3 / (4 * (len(means) - 1) - 1)
-    return small_sample * means.mean() / means.std()
+def _hedges_g(means: pd.Series) -> tuple[float, float, float]:
+    """Hedges' g of the clusters' mean differences, and the ends of its interval.
+
+    nan where the clusters are few or their differences all equal.
+    """
+    n = len(means)
+    if n < MIN_CLUSTERS or means.std() == 0:
+        return nan, nan, nan
+    small_sample = 1 - 3 / (4 * (n - 1) - 1)
+    g = small_sample * means.mean() / means.std()
+    reach = 1.96 * sqrt((small_sample**2 + g**2 / 2) / n)
+    return g, g - reach, g + reach
 
 
 def areas(values: pd.DataFrame, pairs: pd.DataFrame) -> list[float]:

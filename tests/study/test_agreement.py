@@ -1,5 +1,6 @@
 """Agreement with people: arithmetic on small tables, and what the committed scores say."""
 
+import itertools
 import math
 
 import numpy as np
@@ -9,7 +10,7 @@ import scipy.stats
 from study import ROOT, agreement, datasets
 from study.rescoring import THREE_PARTS
 
-from ems.analysis.stats import bootstrap, spearman
+from ems.analysis.stats import auc, bootstrap, spearman
 from ems.types import InputError
 
 HUMAN = ROOT / "data" / "human"
@@ -238,11 +239,60 @@ def test_findings_about_edits_say_which_metric_is_above_guessing_and_what_is_con
     columns = ["metric", "value", "ci_low", "ci_high", "clusters"]
     rows = [("M", 0.55, 0.5, 0.7, 4), ("J", 0.9, 0.51, 1.0, 4)]
     found = agreement.edit_findings(pd.DataFrame(rows, columns=columns), named)
-    assert "over 4 calls; guessing gives 0.50. The whole interval is above guessing for " in found
-    assert "for J 0.90 [0.51, 1.00]. It is not for M 0.55 [0.50, 0.70]. " in found
-    assert found.endswith("in 0 of 2 consistent edits and in 2 of 3 others.")
+    assert found == [
+        "These metrics tell consistent edits from others better than guessing (AUC, whole interval "
+        "over 4 calls above 0.50): J 0.90.",
+        "These do not: M 0.55.",
+        "Coverage(LLM) calls a point contradicted in 0 of 2 consistent edits and in 2 of 3 others.",
+    ]
     above = agreement.edit_findings(pd.DataFrame(rows[1:], columns=columns), named)
-    assert "It is not" not in above
+    assert above[1] == "These do not: none."
+
+
+def test_findings_about_people_say_which_metric_is_highest_and_what_is_clearly_below_the_judge():
+    rows = [("M", "two", 0.5), ("J", "two", 0.7), ("M", "one", 0.8), ("J", "one", 0.9)]
+    rows += [("M", "three", 0.6), (agreement.SYSTEM, "one", 0.99)]
+    shown = pd.DataFrame(rows, columns=["metric", "set", "value"])
+    differences = pd.DataFrame(
+        {
+            "metric": "M",
+            "set": ["two", "one"],
+            "against": "J",
+            "difference": [-0.2, -0.1],
+            "difference_low": [-0.3, -0.2],
+            "difference_high": [-0.1, 0.1],
+            "clear": ["below", "no"],
+        }
+    )
+    assert agreement.people_findings(shown, differences) == [
+        "J is highest on 2 of the 2 sets that it has a value for: 0.70 on two and 0.90 on one.",
+        "M is highest on 1 of the 3 sets that it has a value for: 0.60 on three.",
+        "M is clearly below J by 0.20 [0.10, 0.30] on two.",
+    ]
+    same = differences.assign(clear="no")
+    assert len(agreement.people_findings(shown, same)) == 2
+
+
+def test_areas_of_resamples_are_those_of_the_rows_that_were_drawn():
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 4, size=(30, 2)).astype(float)
+    is_right = rng.random(30) < 0.5
+    systems = rng.integers(0, 2, size=30)
+    members = [np.flatnonzero(np.arange(30) % 7 == cluster) for cluster in range(7)]
+    drawn = rng.integers(7, size=(5, 7))
+    of_all, *found = agreement._areas(x, is_right, np.zeros(30), members, drawn)
+    assert of_all.tolist() == [auc(column, is_right) for column in x.T]
+    for draw, areas in zip(drawn, found, strict=True):
+        rows = np.concatenate([members[cluster] for cluster in draw])
+        assert areas.tolist() == [auc(column[rows], is_right[rows]) for column in x.T]
+    _, *within = agreement._areas(x, is_right, systems, members, drawn)
+    for draw, areas in zip(drawn, within, strict=True):
+        rows = np.concatenate([members[cluster] for cluster in draw])
+        wins = []
+        for i, j in itertools.product(rows[is_right[rows]], rows[~is_right[rows]]):
+            if systems[i] == systems[j]:
+                wins.append((np.sign(x[i] - x[j]) + 1) / 2)
+        assert areas == pytest.approx(np.mean(wins, axis=0))
 
 
 def test_figures_are_measured_on_the_answers_that_have_some_and_change_no_other_row():

@@ -1,5 +1,7 @@
 """Labels of points: stored by hash, counted by hand, and all recorded ones made again."""
 
+import math
+
 import pandas as pd
 import pytest
 from doubles import recorded
@@ -50,6 +52,18 @@ def test_shares_of_supported_points_by_hand():
     values = document.by_model([*FIRST, *without_labels], "supported").set_index("model")
     assert values["value"].to_dict() == {"x": pytest.approx(1 / 3), "y": 1.0}  # no label, no value
     assert values["unscored"].to_dict() == {"x": 1, "y": 0}
+
+
+def test_findings_about_support_give_shares_with_intervals_and_name_systems():
+    columns = ["model", "value", "ci_low", "ci_high"]
+    summary = pd.DataFrame([("x", 0.5, 0.4, 0.6), ("y", 0.1, math.nan, math.nan)], columns=columns)
+    points = pd.DataFrame({"model": ["x", "y"], "supported but unmatched": [0.25, 0.0]})
+    assert document.support_findings(summary, points, {"y": "Y", "x": "X"}) == [
+        "Of the points of an answer the call supports, on average, 0.100 for Y and 0.500 [0.400, "
+        "0.600] for X.",
+        "Supported, but matched by no reference point, so that precision gives them nothing, is "
+        "this share of all points: 0.00 for Y and 0.25 for X.",
+    ]
 
 
 def test_agreement_of_two_readings_by_hand():

@@ -1,7 +1,8 @@
 """Grains of points, choices changed one at a time, and matching and scoring in one call."""
 
+import pandas as pd
 import pytest
-from doubles import ScriptedJudge, recorded
+from doubles import ScriptedJudge, recorded, refused
 from hypothesis import given
 from hypothesis import strategies as st
 from study import (
@@ -49,6 +50,45 @@ def test_the_committed_scores_of_the_choices_come_out_of_the_texts(mirror):
     assert len(both) == 20
     for name in made.columns[2:]:
         assert both[name].to_list() == pytest.approx(both[f"{name} made"].to_list(), abs=6e-6), name
+
+
+def halves(texts):
+    return [(text[: len(text) // 2], text[len(text) // 2 :]) for text in texts]
+
+
+def test_a_choice_of_ones_own_has_values_beside_the_others():
+    answers = [Answer("t1", "m", "Debt is flat. Sales rose.")]
+    values = granularity.values_by_choice([TRIPLET], answers, {"halves": halves})
+    metrics = set(values["metric"])
+    names = [*granularity.CHOICES, "halves"]
+    assert metrics >= {f"EMS(ROUGE): {name}" for name in names}
+    assert metrics >= {f"Coverage(local): {name}" for name in names}
+    with refused("'no.such:path' leads nowhere"):
+        granularity.values_by_choice([TRIPLET], answers, {"mine": "no.such:path"})
+
+
+def test_findings_say_which_choice_people_agree_with_better_and_that_none_is():
+    rows = [("", 0.0), ("no", 0.01), ("below", -0.2), ("no", 0.0)]
+    choices = pd.DataFrame(rows, columns=["clear", "change"], index=list("abcd"))
+    choices = choices.assign(change_low=choices["change"] - 0.1, change_high=0.0)
+    assert granularity.choice_findings(choices) == [
+        "0 of 3 changed choices agree with people better than points of 1 sentence, by intervals "
+        "that are not corrected for so many tests.",
+        "1 of 3 changed choices agree with people worse than points of 1 sentence (c -0.200 "
+        "[-0.300, +0.000]), by intervals that are not corrected for so many tests.",
+    ]
+
+
+def test_a_finding_says_whether_the_systems_keep_their_order():
+    rows = [("one", "m", 0.1), ("one", "n", 0.2), ("two", "m", 0.3), ("two", "n", 0.4)]
+    judged = pd.DataFrame(rows, columns=["metric", "model", "value"])
+    (same,) = granularity.grain_findings(judged)
+    assert same == (
+        "The order of the systems by mean F1 is the same for all 2 forms of points, which the "
+        "judge matched and scored in 2 answers."
+    )
+    (changed,) = granularity.grain_findings(judged.assign(value=[0.1, 0.2, 0.4, 0.3]))
+    assert "The order of the systems by mean F1 depends on the form of points" in changed
 
 
 def test_one_call_by_hand():

@@ -1,9 +1,11 @@
 """Figures show what their tables hold: texts, marks, positions; equal input gives equal bytes."""
 
+import math
 import re
 
 import pandas as pd
 import pytest
+from matplotlib.colors import to_rgba
 from matplotlib.text import Text
 from study import plots
 from study.plots.panels import BLUE, WIDTH
@@ -122,6 +124,17 @@ def test_the_heatmap_has_a_cell_for_each_group_and_question_on_one_scale():
     assert {ax.collections[0].get_clim() for ax in figure.axes[:2]} == {(0, 1)}
 
 
+def test_a_system_of_zeros_is_named_and_not_drawn_on_the_heatmap():
+    values = VALUES.assign(value=VALUES["value"].where(VALUES["model"] == "m2", 0.004))
+    figure = plots.heatmap(values, "EMS(LLM)", SIZES)
+    written = texts(figure)
+    assert any("not drawn, with a mean of 0.00: Small (part)" in text for text in written)
+    assert "Large\n(whole)" in written
+    assert "Small\n(part)" not in written
+    zeros = plots.heatmap(values.assign(value=0.0), "EMS(LLM)", SIZES)
+    assert {"Small\n(part)", "Large\n(whole)"} <= set(texts(zeros))
+
+
 def test_equal_figures_are_written_as_equal_bytes(tmp_path):
     first = plots.save(plots.heatmap(VALUES, "EMS(LLM)", SIZES), tmp_path / "a.png")
     second = plots.save(plots.heatmap(VALUES, "EMS(LLM)", SIZES), tmp_path / "b.png")
@@ -231,20 +244,27 @@ def dots(ax):
 def test_choices_are_hollow_where_not_clear_and_the_baseline_is_a_diamond():
     table = pd.DataFrame(
         {
-            "change": [0.0, 0.1, 0.2],
+            "change": [0.0, 0.1, 0.2, math.nan],
             "change_low": 0.1,
             "change_high": 0.3,
-            "clear": ["", "no", "above"],
+            "clear": ["", "no", "above", math.nan],
             "gap": 0.4,
             "gap_low": 0.3,
             "gap_high": 0.5,
         },
-        index=[f"EMS(ROUGE): {choice}" for choice in "abc"],
+        index=[f"EMS(ROUGE): {choice}" for choice in "abcd"],
     )
-    marks = dots(plots.choices_figure(table).axes[0])
+    figure = plots.choices_figure(table, "Large", "Small")
+    left, right = figure.axes
+    marks = dots(left)[:3]
     assert [mark.get_marker() for mark in marks] == ["D", "o", "o"]
     assert [mark.get_markerfacecolor() for mark in marks] == [BLUE, "white", BLUE]
     assert [float(mark.get_xdata()[0]) for mark in marks] == [0.0, 0.1, 0.2]
+    assert right.get_xlabel() == "F1 of Large minus that of Small"
+    # A choice of the user's own has no labels of people, and keeps its place and its difference.
+    assert texts(figure).count(" no labels for it") == 1
+    assert tick_labels(left.yaxis)[3] == "EMS(ROUGE): d"
+    assert len(dots(right)) == 4
 
 
 def test_losses_stand_in_cells_and_a_line_before_the_variants_that_cost_nothing():
@@ -262,7 +282,7 @@ def test_losses_stand_in_cells_and_a_line_before_the_variants_that_cost_nothing(
     assert list(ax.lines[0].get_xdata()) == [1, 1]
 
 
-def test_support_shows_systems_in_the_order_of_the_table_of_points():
+def test_support_shows_systems_in_the_given_order_and_a_colour_has_one_meaning():
     points = pd.DataFrame(
         [("m2 (whole)", 0.6, 0.2, 0.3, 0.1), ("m1", 0.4, 0.2, 0.5, 0.1)],
         columns=["model", "supported", "supported but unmatched", "silent", "contradicted"],
@@ -271,12 +291,15 @@ def test_support_shows_systems_in_the_order_of_the_table_of_points():
         [("m1", 0.4, 0.3, 0.5), ("m2 (whole)", 0.6, 0.5, 0.7)],
         columns=["model", "value", "ci_low", "ci_high"],
     )
-    figure = plots.support_figure(summary, points)
+    names = {"m2 (whole)": "Second (whole)", "m1": "First"}
+    figure = plots.support_figure(summary, points[::-1], names)
     left, right = figure.axes
-    assert {"m2\n(whole)", "m1"} <= set(texts(figure))
-    assert tick_labels(left.yaxis) == ["m2\n(whole)", "m1"]
+    assert {"supported, matched", "silent"} <= set(texts(figure))
+    assert tick_labels(left.yaxis) == ["Second\n(whole)", "First"]
     assert [float(dot.get_xdata()[0]) for dot in dots(left)] == [0.6, 0.4]
     assert [bar.get_width() for bar in right.patches[:2]] == pytest.approx([0.4, 0.2])
+    # A colour has one meaning: that of the dots is of no bar.
+    assert to_rgba(dots(left)[0].get_color()) not in {bar.get_facecolor() for bar in right.patches}
 
 
 def test_the_figure_of_areas_has_one_scale_and_says_what_was_not_computed():
@@ -293,6 +316,42 @@ def test_the_figure_of_areas_has_one_scale_and_says_what_was_not_computed():
     assert families | {"all, n\u00a0=\u00a01,663", "0.70", "0.90"} <= set(written)
     assert written.count("not computed") == 1
     assert len({ax.get_xlim() for ax in figure.axes}) == 1
+
+
+def test_areas_stand_in_the_order_of_the_first_panel_and_a_metric_with_fewer_answers_is_named():
+    columns = ["title", "metric", "value", "ci_low", "ci_high", "n"]
+    rows = [
+        ("a", "BLEU", 0.6, 0.5, 0.7, 200),
+        ("a", "Figures", 0.7, 0.6, 0.8, 157),
+        ("a", "the system alone", 0.65, 0.6, 0.7, 200),
+        ("b", "BLEU", 0.9, 0.8, 0.95, 200),
+        ("b", "Judge alone", 0.8, 0.7, 0.9, 200),
+    ]
+    table = pd.DataFrame(rows, columns=columns)
+    figure = plots.area_figure(dict(list(table.groupby("title"))))
+    written = texts(figure)
+    first = figure.axes[0]
+    assert tick_labels(first.yaxis) == ["Figures", "the system alone", "BLEU", "Judge alone"]
+    assert "a, n\u00a0=\u00a0200, Figures 157" in written
+    assert any("the system alone: every answer has" in text for text in written)
+    without = plots.area_figure({"b": table[table["title"] == "b"]})
+    assert not any("the system alone" in text for text in texts(without))
+
+
+def test_a_contrast_has_a_panel_for_each_step_with_the_interval_of_each_metric():
+    rows = [
+        ("BLEU", "m2", "m1", 0.5, 0.2, 0.8),
+        ("EMS(LLM)", "m2", "m1", 1.5, 1.0, 2.0),
+        ("EMS(LLM)", "m3", "m2", 2.5, 2.0, 3.0),
+    ]
+    steps = pd.DataFrame(rows, columns=["metric", "a", "b", "g", "g_low", "g_high"])
+    figure = plots.contrast_figure(steps, {"m1": "First", "m2": "Second", "m3": "Third"})
+    assert {"Second\nminus First", "Third\nminus Second"} <= set(texts(figure))
+    left, right = figure.axes
+    assert tick_labels(left.yaxis) == ["BLEU", "EMS(LLM)"]
+    assert [list(dot.get_xdata()) for dot in dots(left)] == [[0.5], [1.5]]
+    assert [1.0, 2.0] in [list(line.get_xdata()) for line in left.lines]
+    assert [float(dot.get_xdata()[0]) for dot in dots(right)][1] == 2.5  # BLEU has no value there
 
 
 def test_ragchecker_has_the_mark_of_its_authors_judge_or_of_ours():

@@ -171,11 +171,11 @@ def test_findings_name_what_is_clear_and_say_that_nothing_is():
     )
     shares, *others = ranking.findings(ranked, compared)
     assert "10 pairs" in shares
-    assert "A 0.90 [0.80, 0.95]." in shares
-    assert others == ["A puts clearly more pairs in the right order than B, D."]
+    assert "A 0.90 [0.80, 0.95]. Guessing" in shares
+    assert others == ["A puts clearly more pairs in the right order than B and D."]
     above = compared.assign(difference=0.1)
     assert ranking.findings(ranked, above)[1:] == [
-        "A puts clearly fewer pairs in the right order than B, D."
+        "A puts clearly fewer pairs in the right order than B and D."
     ]
     assert ranking.findings(ranked, compared.assign(clear=False))[1:] == [
         "No difference between two metrics is clear."

@@ -4,7 +4,7 @@ Colours are those of Okabe and Ito, which readers with any colour vision can dis
 """
 
 from .agreement import area_figure, pairs_figure, people_figure
-from .families import families_figure
+from .families import contrast_figure, families_figure
 from .ladder import grain_figure, ladder_figure
 from .means import means_figure, paper_figure
 from .panels import save
@@ -20,6 +20,7 @@ __all__ = [
     "alignment_figure",
     "area_figure",
     "choices_figure",
+    "contrast_figure",
     "extraction_figure",
     "families_figure",
     "grain_figure",

@@ -20,7 +20,9 @@ _FAMILIES = {
     "published": ({"color": PINK, "marker": "^"}, "RAGChecker, by its authors' judge"),
     "none": ({"color": GREY, "marker": "v"}, "no metric, for comparison"),
 }
-_ANNOTATOR = "the other annotator"  # the row of a table that is no metric's
+# Rows of a table that are no metric's.
+_ANNOTATOR = "the other annotator"
+_SYSTEM = "the system alone"
 
 
 def people_figure(people: pd.DataFrame) -> Figure:
@@ -57,6 +59,8 @@ def area_figure(panels: Mapping[str, pd.DataFrame]) -> Figure:
         "AUC: share of pairs of a right and a wrong answer in the right order "
         "(dotted: 0.5, guessing), 95 % interval over groups"
     )
+    if any((table["metric"] == _SYSTEM).any() for table in panels.values()):
+        scale += f"\n{_SYSTEM}: every answer has its system's share of right answers as its value"
     figure, axes = _dot_panels(panels, scale)
     for ax in axes:
         dotted_line(ax, 0.5, zorder=1)
@@ -94,10 +98,15 @@ def pairs_figure(ranked: pd.DataFrame, random_labels: Mapping[str, float]) -> Fi
 
 
 def _dot_panels(panels: Mapping[str, pd.DataFrame], scale: str) -> tuple[Figure, list[Any]]:
-    """Panels of dots with intervals on one scale; metrics are ordered by their mean over panels."""
+    """Panels of dots with intervals on one scale.
+
+    Metrics are ordered by the first panel; those without a value there stand below.
+    """
     rows = pd.concat(panels.values())
-    means = rows.groupby("metric")["value"].mean().sort_values(ascending=False)
-    metrics = list(means.index.drop(_ANNOTATOR, errors="ignore"))
+    first = rows.groupby("metric", sort=False)["value"].first()
+    of_first = next(iter(panels.values())).set_index("metric")["value"].reindex(first.index)
+    ordered = of_first.sort_values(ascending=False, kind="stable")
+    metrics = list(ordered.index.drop(_ANNOTATOR, errors="ignore"))
     families = [_family_of(metric) for metric in metrics]
     marks = [_FAMILIES[family][0] for family in families]
     figure, axes = grid(len(panels), len(panels), 1 + 0.3 * len(metrics), "")
@@ -107,11 +116,17 @@ def _dot_panels(panels: Mapping[str, pd.DataFrame], scale: str) -> tuple[Figure,
         _write_values(ax, by_metric["value"])
         ax.set_yticks(range(len(metrics)), metrics if ax is axes[0] else [])
         ax.set_xlim(rows["ci_low"].min() - 0.03, rows["ci_high"].max() + 0.03)
-        heading = f"{title}, n\u00a0=\u00a0{table['n'].max():,.0f}"
-        ax.set_title(textwrap.fill(heading, 96 // len(panels)))
+        ax.set_title(textwrap.fill(f"{title}, {_numbers(by_metric['n'])}", 96 // len(panels)))
     _add_legend(figure, axes[0], families)
     figure.supxlabel(scale)
     return figure, axes
+
+
+def _numbers(n: pd.Series) -> str:
+    """How many observations the metrics of a panel have, and which ones have fewer."""
+    texts = [f"n\u00a0=\u00a0{n.max():,.0f}"]
+    texts += [f"{metric} {number:,.0f}" for metric, number in n[n < n.max()].items()]
+    return ", ".join(texts)
 
 
 def _add_legend(figure: Figure, ax: Any, families: Sequence[str]) -> None:
@@ -127,7 +142,7 @@ def _family_of(metric: str) -> str:
 
     "RAGChecker" alone is its authors' values; with a part, "RAGChecker F1", it is our judge's.
     """
-    if metric.startswith(("length", "labels", "the system alone")):
+    if metric.startswith(("length", "labels", _SYSTEM)):
         return "none"
     if metric == "RAGChecker":
         return "published"

@@ -1,4 +1,4 @@
-"""The figure of families of models: their accuracy, and each metric against it."""
+"""Figures of steps between models: families by their accuracy, and the systems of a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from .panels import BLUE, GREEN, ORANGE, error_bars, grid, interval_dots
+from .panels import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    colour_of,
+    dotted_line,
+    error_bars,
+    grid,
+    interval_dots,
+)
 
 # Of families of models, in order.
 _LOOKS = (
@@ -45,6 +54,27 @@ def families_figure(means: pd.DataFrame, steps: pd.DataFrame, metrics: Sequence[
         ax.set_title(metric)
         ax.set_xlabel(f"{accuracy}, 0 to 1")
     _draw_legend(axes[len(metrics)], look_of)
+    return figure
+
+
+def contrast_figure(steps: pd.DataFrame, names: Mapping[str, str]) -> Figure:
+    """Hedges' g of each step between two systems, by metric, with its interval: a panel a step.
+
+    `steps` is a table of `systems.effect_sizes`, one row a metric and step; `names` has short names
+    of the systems. Every panel has a scale of its own.
+    """
+    metrics = list(dict.fromkeys(steps["metric"]))
+    marks = [{"color": colour_of(metric), "marker": "o"} for metric in metrics]
+    of_step = list(steps.groupby(["a", "b"], sort=False))
+    columns = min(3, len(of_step))
+    figure, axes = grid(len(of_step), columns, 0.8 + 0.22 * len(metrics), "")
+    for place, (ax, ((a, b), rows)) in enumerate(zip(axes, of_step, strict=True)):
+        rows = rows.set_index("metric").reindex(metrics)
+        interval_dots(ax, rows, marks, ("g", "g_low", "g_high"))
+        dotted_line(ax, 0)
+        ax.set_title(f"{names[a]}\nminus {names[b]}")
+        ax.set_yticks(range(len(metrics)), metrics if place % columns == 0 else [])
+    figure.supxlabel("Hedges' g over groups, 95 % interval (dotted: 0, no difference)")
     return figure
 
 

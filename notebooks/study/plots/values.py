@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Mapping
 from typing import Any
@@ -33,11 +34,12 @@ def _title(metric: str, part: str) -> str:
     return f"{metric} {part}".removesuffix(" Score")
 
 
-def heatmap(values: pd.DataFrame, metric: str, models: Mapping[str, Any]) -> Figure:
+def heatmap(values: pd.DataFrame, metric: str, names: Mapping[str, str]) -> Figure:
     """Mean F1 or Score by group (rows) and question (columns): a panel per model, on one scale.
 
-    The question is the last part of a triplet's id. A model whose value in `models` is a number
-    is shown under its own name. InputError without a value of the metric.
+    The question is the last part of a triplet's id. `names` has the models with short names; one
+    whose mean rounds to 0.00 is not drawn, and the title says so. InputError without a value of the
+    metric.
     """
     cells = _main_part(values[values["metric"] == metric])
     if cells.empty:
@@ -50,6 +52,11 @@ def heatmap(values: pd.DataFrame, metric: str, models: Mapping[str, Any]) -> Fig
     groups = sorted(cells["group"].unique())
     name = _title(metric, cells["part"].iloc[0])
     title = f"{name} by company or document and question, 0 to 1"
+    is_high = cells.groupby("model")["value"].mean() >= 0.005
+    models = [model for model in names if is_high[model]] or list(names)
+    low = [names[model] for model in names if model not in models]
+    if low:
+        title += f" (not drawn, with a mean of 0.00: {', '.join(low)})"
     figure, axes = grid(len(models), len(models), 1 + 0.26 * len(groups), title)
     for ax, model in zip(axes, models, strict=True):
         sns.heatmap(
@@ -65,19 +72,19 @@ def heatmap(values: pd.DataFrame, metric: str, models: Mapping[str, Any]) -> Fig
             cbar_kws={"label": name},
             yticklabels=ax is axes[0],
         )
-        label = models[model]
-        ax.set_title(system_label(label if isinstance(label, str) else model))
+        ax.set_title(system_label(names[model]))
         ax.set_ylabel("")
         ax.tick_params(axis="y", rotation=0)
     axes[0].set_ylabel("company or document")
     return figure
 
 
-def choices_figure(choices: pd.DataFrame) -> Figure:
+def choices_figure(choices: pd.DataFrame, last: str, first: str) -> Figure:
     """What changing one choice does: agreement with people, and the difference of two systems.
 
     `choices`: index "form: choice"; columns spearman, change, change_low, change_high, clear
-    (empty for the baseline), gap, gap_low, gap_high.
+    (empty for the baseline), gap, gap_low, gap_high. A choice without labels has no change. `gap`
+    is of the system `last` minus `first`.
     """
     title = "One choice changed at a time, 95 % intervals (diamond: the baseline)"
     figure, (left, right) = grid(2, 2, 0.26 * len(choices) + 0.7, title)
@@ -87,13 +94,16 @@ def choices_figure(choices: pd.DataFrame) -> Figure:
         marks.append(mark)
         changes.append({**mark, "markerfacecolor": "white"} if clear == "no" else mark)
     interval_dots(left, choices, changes, ("change", "change_low", "change_high"))
+    for y, change in enumerate(choices["change"]):
+        if math.isnan(change):
+            left.text(0, y, " no labels for it", va="center")
     dotted_line(left, 0)
     left.set_yticks(range(len(choices)), choices.index)
     left.set_xlabel("change of Spearman with people's preference (hollow: not clear)")
     interval_dots(right, choices, marks, ("gap", "gap_low", "gap_high"))
     dotted_line(right, 0)
     right.set_yticks(range(len(choices)), [])
-    right.set_xlabel("F1 of the last system minus that of the first")
+    right.set_xlabel(f"F1 of {last} minus that of {first}")
     return figure
 
 
@@ -134,20 +144,20 @@ def losses_figure(losses: pd.DataFrame) -> Figure:
     return figure
 
 
-def support_figure(summary: pd.DataFrame, points: pd.DataFrame) -> Figure:
+def support_figure(summary: pd.DataFrame, points: pd.DataFrame, names: Mapping[str, str]) -> Figure:
     """Left: share of supported points, mean over answers. Right: labels of each system's points.
 
-    Systems stand in the order of `points`.
+    `names` has the systems from the top, with short names.
     """
-    labels = [system_label(model) for model in points["model"]]
-    summary = summary.set_index("model").reindex(points["model"])
+    labels = [system_label(name) for name in names.values()]
+    summary = summary.set_index("model").reindex(list(names))
     title = "What the document says of the answers' points, by the judge"
     figure, (left, right) = grid(2, 2, 1 + 0.45 * len(labels), title)
-    mark = {"color": BLUE, "marker": "o"}
+    mark = {"color": "black", "marker": "o"}  # no colour of the bars: these have other meanings
     interval_dots(left, summary, [mark] * len(labels))
     left.set_yticks(range(len(labels)), labels)
     left.set(xlim=(0, 1), xlabel="share of points supported, mean over answers, 95 % interval")
-    _draw_shares(right, points)
+    _draw_shares(right, points.set_index("model").reindex(list(names)))
     right.set(ylim=left.get_ylim(), xlim=(0, 1), yticks=[])
     right.set_xlabel("share of all points with a label")
     figure.legend(loc="outside lower right", ncols=4)
