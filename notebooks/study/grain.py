@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 import ems
+from ems.analysis.findings import series
 from ems.baselines import RAGChecker
 from ems.extract import Extractor, LLMExtractor
 from ems.judge.client import LLMJudge
@@ -61,23 +62,21 @@ def grain_scores(
 ) -> pd.DataFrame:
     """EMS(LLM) of the answers to `PAIRS` triplets in each grain: data/human/grain_scores.csv.
 
-    Columns: triplet_id, model, grain; precision, recall, f1; `points` of the answer; `calls`, the
-    judge's share for an answer of what it is asked about a pair: its answers and their reference.
+    Columns: triplet_id, model, grain; f1; `points` of the answer; `calls`, what the judge is asked
+    in all for this grain, references included, divided by the number of answers.
     """
+    few = drawn(triplets, PAIRS)
+    ids = [t.id for t in few]
+    texts = few, [a for a in answers if a.triplet_id in ids]
     rows = []
     for grain, extractor in GRAINS.items():
         pipeline = ems.build(judge, joint=True, extractor=extractor(judge))
-        for triplet in drawn(triplets, PAIRS):
-            pair = [triplet], [a for a in answers if a.triplet_id == triplet.id]
-            if grain == ONE_SENTENCE:
-                pair = as_recorded(*pair)
-            before = _requests(judge)
-            results = pipeline.evaluate(*pair)
-            calls = (_requests(judge) - before) / len(results)
-            for r in results:
-                values = (r.precision, r.recall, r.f1, len(r.ans_points), calls)
-                rows.append((r.triplet_id, r.model, grain, *values))
-    columns = [*KEYS, "grain", "precision", "recall", "f1", "points", "calls"]
+        before = _requests(judge)
+        results = pipeline.evaluate(*(as_recorded(*texts) if grain == ONE_SENTENCE else texts))
+        calls = (_requests(judge) - before) / len(results)
+        for r in results:
+            rows.append((r.triplet_id, r.model, grain, r.f1, len(r.ans_points), calls))
+    columns = [*KEYS, "grain", "f1", "points", "calls"]
     return pd.DataFrame(rows, columns=columns).round(5)
 
 
@@ -108,14 +107,16 @@ def grain_agreement(
 
 
 def preference_findings(table: pd.DataFrame) -> list[str]:
-    """Sentences about a table of `grain_agreement`: which grain agrees, and what it costs."""
-    sentences = []
-    for row in table.loc[list(GRAINS)].itertuples():
-        sentences.append(
-            f"EMS(LLM) on {row.Index} has {row.points:.1f} points and {row.calls:.1f} calls an "
-            f"answer, and a correlation of {row.spearman:.2f} [{row.ci_low:.2f}, "
-            f"{row.ci_high:.2f}] with people's preference."
-        )
-        if row.clear in ("above", "below"):
-            sentences.append(f"The interval of its difference to {ONE_SENTENCE} is {row.clear} 0.")
-    return sentences
+    """Two sentences about a table of `grain_agreement`: how each grain agrees, which differs."""
+    grains = table.loc[list(GRAINS)]
+    values = [
+        f"{row.spearman:.2f} [{row.ci_low:.2f}, {row.ci_high:.2f}] on {row.Index} "
+        f"({row.points:.1f} points and {row.calls:.1f} calls an answer)"
+        for row in grains.itertuples()
+    ]
+    differs = grains.index[grains["clear"].isin(["above", "below"])]
+    return [
+        f"EMS(LLM) F1 follows people's preference with a correlation of {series(values)}.",
+        f"The interval of the difference to {ONE_SENTENCE} leaves out 0 for "
+        f"{series(list(differs)) or 'no other grain'}.",
+    ]

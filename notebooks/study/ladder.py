@@ -24,7 +24,7 @@ from . import COMMITTED, by_hash
 from .dataset import slots_of
 from .known_order import BEST, whole_text_values
 from .sensitivity import main_values, point_evaluators
-from .systems import as_values, effect_sizes, families
+from .systems import families
 
 WHOLE, AGAIN = "whole", "again"
 # The share of a call's passages that the writer of each rung's answers read.
@@ -115,35 +115,34 @@ def ladder_steps(scores: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
     Intervals and tests are over groups; Holm's correction is over the three steps of a metric.
     """
-    rungs = {rung: ("", "ladder", share) for rung, share in RUNGS.items()}
-    return families(scores, _metrics_of(scores), rungs)
+    return _steps(scores, list(RUNGS))
 
 
 def written_again(scores: pd.DataFrame) -> pd.DataFrame:
-    """Differences between `AGAIN`, `WHOLE` and a half, on the questions that were answered again.
+    """What writing the whole-call answer again changes, on the questions for which this was done.
 
-    The columns are those of `systems.effect_sizes`. Holm's correction is over the three
-    differences of a metric.
+    The second table of `systems.families`: `AGAIN` minus a half (both were written under the same
+    instructions), and `WHOLE` minus `AGAIN`. Holm's correction is over both.
     """
     ids = scores.loc[scores["model"] == AGAIN, "triplet_id"]
-    values = as_values(scores[scores["triplet_id"].isin(ids)], _metrics_of(scores))
-    return effect_sizes(values, ems.paired_table(values, models=["a half", WHOLE, AGAIN]))
+    return _steps(scores[scores["triplet_id"].isin(ids)], ["a half", AGAIN, WHOLE])[1]
 
 
-def _metrics_of(scores: pd.DataFrame) -> dict[str, str]:
-    return {name: name for name in scores.columns.drop(ROW)}
+def _steps(scores: pd.DataFrame, rungs: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    metrics = {name: name for name in scores.columns.drop(ROW)}
+    return families(scores, metrics, {rung: ("", "ladder", RUNGS.get(rung, 1.0)) for rung in rungs})
 
 
 def ladder_findings(steps: pd.DataFrame, again: pd.DataFrame) -> list[str]:
-    """Sentences made from the tables of `ladder_steps` and `written_again`."""
-    rises = steps["clear"] & (steps["difference"] > 0)
-    every = rises.groupby(steps["metric"], sort=False).all()
-    sentences = []
-    if every.any():
-        sentences.append(f"At every step these rise clearly: {series(list(every.index[every]))}.")
-    for step in steps[~rises].itertuples():
-        sentences.append(f"{step.metric} does not rise clearly from {step.b} to {step.a}.")
-    for (b, a), rows in again.groupby(["b", "a"], sort=False):
-        names = series(list(rows.loc[rows["clear"], "metric"])) or "no metric"
-        sentences.append(f"On {rows['n'].max()} questions {a!r} minus {b!r} is clear by {names}.")
-    return sentences
+    """Three sentences made from the tables of `ladder_steps` and `written_again`."""
+    is_rise = steps["clear"] & (steps["difference"] > 0)
+    flat = steps[~is_rise]
+    rising = [name for name in steps["metric"].unique() if name not in set(flat["metric"])]
+    others = flat["metric"] + " from " + flat["b"] + " to " + flat["a"]
+    changed = again.loc[again["clear"] & (again["a"] == WHOLE), "metric"]
+    return [
+        "With more of the call these rise clearly at each of the three steps of the ladder: "
+        f"{series(rising) or 'none'}.",
+        f"These steps are no clear rise: {series(list(others)) or 'none'}.",
+        f"Writing the whole-call answer again changes clearly: {series(list(changed)) or 'none'}.",
+    ]

@@ -47,8 +47,7 @@ def test_points_and_calls_of_each_grain_by_hand():
     # Three texts are listed by the judge; each answer is matched and scored.
     calls = by_grain["calls"].unstack().loc[list(grain.GRAINS), "1"].to_list()
     assert calls == [(3 + 4) / 2, 4 / 2, (3 + 4) / 2, 4 / 2]
-    row = by_grain.loc["sentences", "1"]
-    assert row[["precision", "recall", "f1"]].to_list() == [0.5, 0.5, 0.5]
+    assert by_grain.loc[("sentences", "1"), "f1"] == 0.5
     assert by_grain.loc[("paragraphs", "2"), "f1"] == 1
 
 
@@ -106,8 +105,8 @@ def tables(n_pairs=12):
             stored.append((f"p{i}", model, follows, follows))
             for name in grain.GRAINS:
                 f1 = 1 - follows if name == "single facts" else follows
-                scores.append((f"p{i}", model, name, f1, f1, f1, 4, 2.0))
-    columns = [*datasets.KEYS, "grain", "precision", "recall", "f1", "points", "calls"]
+                scores.append((f"p{i}", model, name, f1, 4, 2.0))
+    columns = [*datasets.KEYS, "grain", "f1", "points", "calls"]
     stored = pd.DataFrame(stored, columns=[*datasets.KEYS, *grain.BESIDE])
     return pd.DataFrame(labels), pd.DataFrame(scores, columns=columns), stored
 
@@ -131,14 +130,14 @@ def test_pairs_without_scores_are_left_out():
     assert (table["clusters"] == 11).all()
 
 
-def test_findings_say_what_a_grain_costs_and_which_interval_is_without_0():
+def test_findings_say_what_a_grain_costs_and_which_interval_leaves_out_0():
     table = grain.grain_agreement(*tables(), resamples=50)
-    sentences = grain.preference_findings(table)
-    assert len(sentences) == 5
-    assert sentences[0].startswith(
-        "EMS(LLM) on single facts has 4.0 points and 2.0 calls an answer, and a correlation of -0."
-    )
-    assert sentences[1] == "The interval of its difference to sentences is below 0."
+    first, second = grain.preference_findings(table)
+    assert first.count("(4.0 points and 2.0 calls an answer)") == 4
+    assert "] on single facts (" in first
+    assert second == "The interval of the difference to sentences leaves out 0 for single facts."
+    same = grain.preference_findings(table.assign(clear="no"))[1]
+    assert same.endswith("leaves out 0 for no other grain.")
 
 
 def test_the_figure_has_a_row_for_each_grain_and_metric():
