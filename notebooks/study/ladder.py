@@ -144,5 +144,6 @@ def ladder_findings(steps: pd.DataFrame, again: pd.DataFrame) -> list[str]:
         "With more of the call these rise clearly at each of the three steps of the ladder: "
         f"{series(rising) or 'none'}.",
         f"These steps are no clear rise: {series(list(others)) or 'none'}.",
-        f"Writing the whole-call answer again changes clearly: {series(list(changed)) or 'none'}.",
+        "Writing ten whole-call answers again changes these clearly: "
+        f"{series(list(changed)) or 'none'}.",
     ]

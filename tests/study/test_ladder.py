@@ -185,7 +185,7 @@ def test_findings_name_what_rises_at_every_step_and_each_step_that_does_not():
         "With more of the call these rise clearly at each of the three steps of the ladder: "
         "EMS(LLM).",
         "These steps are no clear rise: BLEU from a quarter to a half.",
-        "Writing the whole-call answer again changes clearly: BLEU.",
+        "Writing ten whole-call answers again changes these clearly: BLEU.",
     ]
 
 
