@@ -24,7 +24,10 @@ def call_of(company):
     return "\n\n".join(f"{company} says {i}. {'Sales rose. ' * 80}".strip() for i in range(40))
 
 
-CALLS = [Triplet(f"{g}-Q{i}", g, f"What of {i}?", "R.", call_of(g)) for g in "AB" for i in (1, 2)]
+CALLS = [
+    Triplet(id_, id_[0], "What of it?", "R.", call_of(id_[0]))
+    for id_ in ("A-Q1", "A-Q2", "B-Q1", "B-Q2")
+]
 WHOLE_ANSWERS = [Answer(t.id, "any", "word " * 300) for t in CALLS]
 
 
@@ -132,16 +135,11 @@ def scores_of(by_model, groups=10, again=()):
     rows = []
     for g in range(groups):
         for model in [*ladder.RUNGS, *again]:
-            values = {name: model_values[model] for name, model_values in by_model.items()}
             noise = g / 1000 * list(N_ANSWERS).index(model)  # so that differences have a spread
-            rows.append(
-                {
-                    "triplet_id": f"g{g}-Q1",
-                    "model": model,
-                    "group": f"g{g}",
-                    **{name: value + noise for name, value in values.items()},
-                }
-            )
+            row = {"triplet_id": f"g{g}-Q1", "model": model, "group": f"g{g}"}
+            for name, values in by_model.items():
+                row[name] = values[model] + noise
+            rows.append(row)
     return pd.DataFrame(rows)
 
 
