@@ -133,17 +133,15 @@ def _steps(scores: pd.DataFrame, rungs: Sequence[str]) -> tuple[pd.DataFrame, pd
     return families(scores, metrics, {rung: ("", "ladder", RUNGS.get(rung, 1.0)) for rung in rungs})
 
 
-def ladder_findings(steps: pd.DataFrame, again: pd.DataFrame) -> list[str]:
-    """Three sentences made from the tables of `ladder_steps` and `written_again`."""
-    is_rise = steps["clear"] & (steps["difference"] > 0)
-    flat = steps[~is_rise]
-    rising = [name for name in steps["metric"].unique() if name not in set(flat["metric"])]
-    others = flat["metric"] + " from " + flat["b"] + " to " + flat["a"]
-    changed = again.loc[again["clear"] & (again["a"] == WHOLE), "metric"]
-    return [
-        "With more of the call these rise clearly at each of the three steps of the ladder: "
-        f"{series(rising) or 'none'}.",
-        f"These steps are no clear rise: {series(list(others)) or 'none'}.",
-        "Writing ten whole-call answers again changes these clearly: "
-        f"{series(list(changed)) or 'none'}.",
-    ]
+def ladder_findings(steps: pd.DataFrame, where: str = "") -> list[str]:
+    """Sentences: which metrics rise clearly at each step, and which fall.
+
+    `steps` is a table of `ladder_steps` or `written_again`; `where` begins each sentence.
+    """
+    sentences = []
+    for (b, a), rows in steps.groupby(["b", "a"], sort=False):
+        for word, side in (("rise", rows["difference"] > 0), ("fall", rows["difference"] < 0)):
+            names = series(list(rows.loc[side & rows["clear"], "metric"]))
+            if names:
+                sentences.append(f"{where}From {b!r} to {a!r} these {word} clearly: {names}.")
+    return sentences

@@ -177,25 +177,20 @@ def test_what_was_written_again_is_compared_on_its_own_questions():
     )
 
 
-def test_findings_name_what_rises_at_every_step_and_each_step_that_does_not():
-    sentences = ladder.ladder_findings(ladder.ladder_steps(TABLE)[1], ladder.written_again(TABLE))
-    assert sentences == [
-        "With more of the call these rise clearly at each of the three steps of the ladder: "
-        "EMS(LLM).",
-        "These steps are no clear rise: BLEU from a quarter to a half.",
-        "Writing ten whole-call answers again changes these clearly: BLEU.",
+def test_findings_name_what_rises_and_what_falls_clearly_at_each_step():
+    falling = {**RISING, "a quarter": 0.05, "again": 0.9}
+    table = scores_of({"BLEU": FLAT, "EMS(LLM)": RISING, "Judge alone": falling}, again=["again"])
+    assert ladder.ladder_findings(ladder.ladder_steps(table)[1]) == [
+        "From 'no call' to 'a quarter' these rise clearly: BLEU and EMS(LLM).",
+        "From 'no call' to 'a quarter' these fall clearly: Judge alone.",
+        "From 'a quarter' to 'a half' these rise clearly: EMS(LLM) and Judge alone.",
+        "From 'a half' to 'whole' these rise clearly: BLEU, EMS(LLM) and Judge alone.",
     ]
-
-
-def test_a_fall_is_no_rise_and_findings_say_so_where_there_is_nothing():
-    falling = dict(zip(RISING, [0.7, 0.4, 0.2, 0.1, 0.1 - 9 / 2000], strict=True))
-    table = scores_of({"BLEU": falling}, again=["again"])
-    every, no_rise, changed = ladder.ladder_findings(
-        ladder.ladder_steps(table)[1], ladder.written_again(table)
+    sentences = ladder.ladder_findings(ladder.written_again(table), "On ten questions: ")
+    assert sentences[-1] == (
+        "On ten questions: From 'again' to 'whole' these fall clearly: BLEU and Judge alone."
     )
-    assert every.endswith(": none.")
-    assert no_rise.count("BLEU from") == 3
-    assert changed.endswith(": none.")
+    assert ladder.ladder_findings(ladder.ladder_steps(table)[1].assign(clear=False)) == []
 
 
 def test_the_figure_has_a_panel_a_metric_and_dotted_lines_where_a_step_is_not_clear():
