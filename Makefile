@@ -1,13 +1,13 @@
 # make setup                         a virtual environment with everything, for the targets below; with uv, by hashes
 # make reproduce [PROFILE=default]   regenerate Table 1 and the figures into runs/<profile>/
 # make verify                        compare every decimal of README and the replication note with the default run
-# make html [PROFILE=default]        a run's notebooks as pages that load nothing, runs/<profile>/html/index.html
+# make html [PROFILE=default]        a run as a site that loads nothing, runs/<profile>/html/index.html
 # make test                          the quick tests, in two processes; needs no key and no network
 # make test-all                      those, then the slow ones: kernels, servers, Dask, killed processes; then test-adapters
 # make test-adapters                 the tests against inspect_ai and mlflow, in an environment of their own
 # make lint types                    layout, style and complexity, the workflow file; types
 # make bench                         speed and memory, as a table
-# make lab                           open copies of the notebooks, lab/; what they write is in runs/lab/
+# make lab [PROFILE=default]         open lab/: what the run found, and copies of the notebooks, which write runs/lab/
 # make clean                         remove the environments; runs/ and lab/ hold your work and stay
 # make lock                          requirements-lock.txt from pyproject.toml and constraints.txt; needs uv
 
@@ -57,17 +57,8 @@ verify: $(RUN)/manifest.json
 $(RUN)/manifest.json: | setup
 	$(BIN)/ems reproduce --profile $(PROFILE)
 
-# The addresses of two scripts are empty: the pages need neither formulas nor widgets.
 html: $(RUN)/manifest.json
-	$(BIN)/jupyter nbconvert --to html --no-prompt --log-level ERROR --HTMLExporter.mathjax_url= \
-	    --HTMLExporter.require_js_url= --output-dir $(RUN)/html $(RUN)/notebooks/*.ipynb
-	cd $(RUN)/html && { \
-	    echo '<!doctype html><html lang="en"><meta charset="utf-8"><title>$(PROFILE)</title><h1>Run: $(PROFILE)</h1>'; \
-	    for page in [0-9]*.html; do \
-	        title=$$(grep -o -m 1 '<h1 id=[^>]*>[^<]*' $$page | sed 's/.*>//'); \
-	        echo "<p><a href=\"$$page\">$$title</a></p>"; \
-	    done; } > index.html
-	@echo $(RUN)/html/index.html
+	PYTHONPATH=notebooks $(BIN)/python -m study.site $(RUN)
 
 test: setup
 	$(PYTEST) -m "not slow"
@@ -87,14 +78,15 @@ $(ADAPTERS)/.ready: pyproject.toml requirements-adapters.txt
 bench: setup
 	$(BIN)/python -m bench
 
-# Copies, since JupyterLab saves outputs. What is there stays: a notebook that was changed is not lost. The whole project can
-# be opened: the notebooks' code in notebooks/study, and the tables, figures and pages of runs/lab.
+# Copies, since JupyterLab saves outputs. What is there stays: a notebook that was changed is not lost. The start page alone is
+# written anew. The whole project can be opened: the notebooks' code in notebooks/study, and the files of all runs.
 lab: setup
 	mkdir -p lab
 	for file in notebooks/*.ipynb notebooks/own_metric.py; do \
 	    test -e lab/$${file#notebooks/} || cp $$file lab/; done
+	PYTHONPATH=notebooks $(BIN)/python -m study.site $(RUN) lab
 	PYTHONPATH=$(CURDIR)/notebooks $(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) \
-	    --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/lab
+	    --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/lab/00_start.ipynb
 
 lint: setup
 	$(BIN)/ruff format --check .

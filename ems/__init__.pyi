@@ -10,9 +10,9 @@ from .coverage import Coverage as Coverage
 from .data import load_answers as load_answers
 from .data import load_results as load_results
 from .data import load_triplets as load_triplets
-from .evaluation import evaluate as evaluate
-from .evaluation import save_results as save_results
+from .data import save_results as save_results
 from .evaluators import build as build
+from .evaluators import evaluate as evaluate
 from .evaluators import score_answer as score_answer
 from .judge.client import LLMJudge as LLMJudge
 from .judge.store import Replies as Replies

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import __version__, commands, labelling
+from . import __version__, commands
 from .evaluators import SCORERS
 from .terminal import notify
 from .types import InputError
@@ -351,9 +351,9 @@ COMMANDS = {
         commands.compare_files, "before.jsonl after.jsonl", COMPARE_OPTIONS | _CLUSTER | _FORMAT
     ),
     "label": Command(
-        labelling.write_sheet, "results.jsonl -o sheet.html", LABEL_OPTIONS | _WHOLE_TEXTS
+        commands.write_sheet, "results.jsonl -o sheet.html", LABEL_OPTIONS | _WHOLE_TEXTS
     ),
-    "agree": Command(labelling.show_agreement, "results.jsonl labels.csv", AGREE_OPTIONS),
+    "agree": Command(commands.show_agreement, "results.jsonl labels.csv", AGREE_OPTIONS),
     "replies": Command(
         commands.move_replies, "export --pending batch.jsonl", REPLIES_OPTIONS | _STORE
     ),

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from .judge.client import LLMJudge
 
 MOST_ROWS = 20_000  # kept as rows of values: in a frame they take a third of the memory
-# Exit status 0 needs at least this share of the points, and of the answers, to have a score.
-SCORED_SHARE = 0.95
+SCORED_SHARE = 0.95  # of the points, and of the answers, must have a score for exit status 0
 
 
 # --- score and evaluate ---
@@ -47,7 +46,8 @@ def score_texts(args: Namespace) -> int:
     answer = read_text(args.answer, any_encoding=True)
     evaluator = build(_judge(args), args.scorer, **_stages(args))
     result = evaluator.score(reference, answer, args.question)
-    print(json.dumps(_line(result) | _warning(result)) if args.json else result)
+    fields = {"metric": metric_of(result), **result.to_dict(), **_warning(result)}
+    print(json.dumps(fields) if args.json else result)
     *_, row = value_rows(result, metric_of(result))
     return _status([row], Counter([result.reason]), evaluator.failures)
 
@@ -59,11 +59,13 @@ def evaluate_files(args: Namespace) -> int:
     reference (or points), and may have context and group (such as a company); an answer has
     triplet_id, model and answer.
     """
+    import pandas as pd
+
     from .analysis.gate import check_thresholds, thresholds_of
+    from .analysis.tables import table_text
 
     recordings = args.judge_settings.get("recorded", [])
     check_output(args.output, args.triplets, args.answers, args.store, *recordings)
-    _check_format(args)
     thresholds = thresholds_of(dict(args.fail_under), dict(args.fail_over))
     judge = _judge(args)
     evaluators = _evaluators(args, judge)
@@ -79,24 +81,20 @@ def evaluate_files(args: Namespace) -> int:
     frames: list[pd.DataFrame] = []
     reasons: Counter[str] = Counter()
     write_jsonl(args.output, _lines(results, answers, frames, reasons))
-    failed = _print_summary(args, judge, frames, results, _warning(evaluator), thresholds)
+    values = pd.concat(frames, ignore_index=True)
+    frames.clear()
+    failed = _print_summary(args, values, results, _warning(evaluator), thresholds)
+    if judge is not None:
+        print(table_text(usage_table({judge.name: judge.usage()})), file=sys.stderr)
     status = _status(answers, reasons, evaluator.failures)
     gate_status = _gate_status(failed)
     return status or gate_status
 
 
-def _check_format(args: Namespace) -> None:
-    if args.json and args.markdown:
-        raise InputError("--json and --markdown are two forms of one output; leave one out")
-
-
 def _evaluators(args: Namespace, judge: LLMJudge | None) -> list[Any]:
     """One evaluator, or one for each metric of the user."""
     if not args.metric:
-        settings = _stages(args)
-        if args.support and args.scorer == "local":
-            settings.pop("prompts", None)  # they are those of the support check alone
-        return [build(judge, args.scorer, **settings)]
+        return [build(judge, args.scorer, **_stages(args))]
     if args.scorer or judge is not None or args.stage_settings:
         raise InputError(
             "--metric takes the place of a judge, a scorer and its stages: leave their options out"
@@ -152,14 +150,18 @@ def _results(args: Namespace, judge: LLMJudge | None, evaluators: Sequence[Any])
     triplets = _triplets(args)
     answers, n_answers = _answers(args, triplets)
     if args.scheduler:
-        results = _distributed(args, judge, triplets, list(answers()))
-    else:
-        # A total makes a progress bar, which a dry run does not need.
-        planned = judge is not None and judge.mode == "plan"
-        total = None if planned else n_answers
-        results = chain.from_iterable(
-            evaluator.stream(triplets, answers(), total) for evaluator in evaluators
-        )
+        from .distributed import stream
+
+        if judge is not None or args.metric:
+            raise InputError(
+                "--scheduler spreads stages without a judge; a judge scales by its endpoint: more "
+                "--workers, or a batch endpoint (ems replies export --pending)"
+            )
+        settings = _stages(args)
+        return stream(args.scheduler, triplets, list(answers()), scorer=args.scorer, **settings)
+    results = chain.from_iterable(
+        evaluator.stream(triplets, answers(), n_answers) for evaluator in evaluators
+    )
     if judge is None or not args.support:
         return results
     contexts = {triplet.id: triplet.context or "" for triplet in triplets}
@@ -203,28 +205,9 @@ def _answers(
     return given, len(answers)
 
 
-def _distributed(
-    args: Namespace, judge: LLMJudge | None, triplets: Sequence[Triplet], answers: Sequence[Answer]
-) -> Iterable[Any]:
-    """The results from the workers of a Dask cluster."""
-    if judge is not None or args.metric:
-        raise InputError(
-            "--scheduler spreads stages without a judge; a judge scales by its endpoint: more "
-            "--workers, or a batch endpoint (ems replies export --pending)"
-        )
-    from .distributed import stream
-
-    return stream(args.scheduler, triplets, answers, scorer=args.scorer, **_stages(args))
-
-
 def _warning(made: Any) -> dict[str, str]:
     """The warning about a result, or an evaluator, without a judge, as a field; else no field."""
     return {} if "judge" in made.signature else {"warning": WITHOUT_JUDGE}
-
-
-def _line(result: Any) -> dict[str, Any]:
-    """A result as a line of the output file."""
-    return {"metric": metric_of(result), **result.to_dict()}
 
 
 def _lines(
@@ -245,56 +228,45 @@ def _lines(
         if len(rows) > MOST_ROWS:
             frames.append(of_rows(rows))
             rows.clear()
-        yield _line(result)
+        yield {"metric": metric_of(result), **result.to_dict()}
     frames.append(of_rows(rows))
-
-
-def _joined(frames: list[pd.DataFrame]) -> pd.DataFrame:
-    """The frames below each other; they leave the list, and memory."""
-    import pandas as pd
-
-    values = pd.concat(frames, ignore_index=True)
-    frames.clear()
-    return values
 
 
 def _print_summary(
     args: Namespace,
-    judge: LLMJudge | None,
-    frames: list[pd.DataFrame],
+    values: pd.DataFrame,
     results: Iterable[Any],
     warning: Mapping[str, str],
     thresholds: Sequence[Threshold],
 ) -> list[str]:
-    """Print the means with intervals, what the documents say, and on stderr the judge's usage.
+    """Print the means with intervals, and what the documents say of the points.
 
-    A warning is the first line. In JSON each row has it as a field. Returns a line for each mean
-    that breaks a threshold.
+    A warning is the first line. In JSON each row has it as a field. In Markdown the verdict follows
+    it, and what the thresholds say is the end. Returns a line for each mean that breaks one.
     """
-    from .analysis.compare import means_markdown
+    from .analysis.findings import verdict
     from .analysis.gate import gate_failures, outcome_text
-    from .analysis.stats import summarise
-    from .analysis.tables import markdown_table, means_table, table_text
+    from .analysis.stats import paired_table, summarise
+    from .analysis.tables import bold, markdown_table, means_table, table_text
     from .support.supporter import support_table
 
-    show = markdown_table if args.markdown else table_text
-    headline = []
-    if args.markdown:
-        headline = [frame[frame["part"].isin(["F1", "Score"])] for frame in frames]
-    summary = summarise(_joined(frames), cluster=args.cluster)
+    summary = summarise(values, cluster=args.cluster)
     failed = gate_failures(summary, thresholds)
     if args.json:
         print(summary.assign(**warning).to_json(orient="records"))
-    elif args.markdown:
-        print(means_markdown(summary, _joined(headline), args.cluster, *warning.values()))
-    else:
-        print(*warning.values(), table_text(means_table(summary)), sep="\n")
-    if args.support and not args.json:
-        print(f"\nThe answers' points in the documents:\n\n{show(support_table(list(results)))}")
-    if thresholds and args.markdown:
-        print(f"\n{outcome_text(failed)}")
-    if judge is not None:
-        print(table_text(usage_table({judge.name: judge.usage()})), file=sys.stderr)
+        return failed
+    show = table_text
+    blocks = [*warning.values()]
+    if args.markdown:
+        show = markdown_table
+        pairs = paired_table(values, cluster=args.cluster)
+        blocks += [bold(" ".join(verdict(values, summary, pairs))), ""]
+    blocks.append(show(means_table(summary)))
+    if args.support:
+        blocks += ["\nThe answers' points in the documents:\n", show(support_table(list(results)))]
+    if args.markdown and thresholds:
+        blocks += ["", outcome_text(failed)]
+    print(*blocks, sep="\n")
     return failed
 
 
@@ -333,7 +305,7 @@ def _status(answers: Sequence[ValueRow], reasons: Counter[str], failures: Counte
 # --- results ---
 
 
-def whole_files(args: Namespace) -> tuple[Iterable[Triplet], Iterable[Answer]]:
+def _whole_files(args: Namespace) -> tuple[Iterable[Triplet], Iterable[Answer]]:
     """The files that were evaluated, where a page shall have the whole texts; else nothing."""
     from .data import records
 
@@ -352,7 +324,7 @@ def write_report(args: Namespace) -> int:
     from .analysis.report import save_report
     from .data import read_results
 
-    triplets, answers = whole_files(args)
+    triplets, answers = _whole_files(args)
     check_output(args.output, *args.results, args.triplets, args.answers)
     results, rows = read_results(args.results)
     frame = of_rows(rows)
@@ -378,34 +350,63 @@ def compare_files(args: Namespace) -> int:
     A difference is a minus b. Answers are joined by triplet and model. The column "higher" names
     the file, or the model, with the higher mean where the difference is clear.
     """
-    from .analysis.compare import (
-        compare_results,
-        comparison_markdown,
-        comparison_text,
-        warning_of,
-    )
-    from .analysis.gate import regressions
+    from .analysis.compare import compare_results, comparison_text, warning_of
+    from .analysis.gate import outcome_text, regressions
 
-    _check_format(args)
     if args.fail_on_regression and args.b is None:
         raise InputError(
-            "--fail-on-regression compares old results with new ones; name two files, A the old "
-            "one and B the new one"
+            "--fail-on-regression needs two files; name two files, A the old one, B the new"
         )
     tables = compare_results(args.a, args.b, metrics=args.metric, cluster=args.cluster)
-    failed = None
+    failed: list[str] = []
     if args.fail_on_regression:
         failed = regressions(tables["parts"])
         if missing := tables["parts"]["only_a"].max():
             notify(f"ems: up to {missing} answers of a model are in {args.a} only")
     if args.json:
-        rows = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}
-        print(json.dumps(rows | {"warning": warning_of(tables)}))
-    elif args.markdown:
-        print(comparison_markdown(tables, args.a, args.b, failed))
+        fields = {"verdict": tables.pop("verdict"), "warning": warning_of(tables)}
+        for name, table in tables.items():
+            fields[name] = json.loads(table.to_json(orient="records"))
+        print(json.dumps(fields))
     else:
-        print(comparison_text(tables, args.a, args.b))
-    return _gate_status(failed or ())
+        print(comparison_text(tables, args.a, args.b, markdown=args.markdown))
+        if args.markdown and args.fail_on_regression:
+            print(f"\n{outcome_text(failed)}")
+    return _gate_status(failed)
+
+
+# --- labels ---
+
+
+def write_sheet(args: Namespace) -> int:
+    """Draw points, or pairs of answers, and write one HTML page on which a person labels them.
+
+    The page is offline and shows neither models nor scores. It saves a file for ems agree.
+    """
+    from .analysis.report import whole_texts
+    from .analysis.sheet import save_sheet
+    from .data import load_results
+
+    check_output(args.output, args.results, args.triplets, args.answers)
+    results = load_results(args.results)
+    whole = whole_texts(results, *_whole_files(args))
+    metric, rows = next(iter(results.items()), ("results", []))
+    number = save_sheet(rows, args.output, args.number, pairs=args.pairs, whole=whole)
+    print(f"{args.output}: {number} {'pairs' if args.pairs else 'points'} of {metric} to label")
+    return 0
+
+
+def show_agreement(args: Namespace) -> int:
+    """Show how well metrics agree with your labels.
+
+    LABELS is what a page of ems label saved: then the output says how often people confirm each
+    word of the metrics, and corrects recall by the labels. Or it is a file of triplet_id, model and
+    label (0 or 1, or a grade).
+    """
+    from .analysis.labels import agreement_text
+
+    print(agreement_text(args.results, args.labels))
+    return 0
 
 
 # --- replies and notebooks ---

@@ -11,7 +11,7 @@ import json
 import math
 import re
 import sys
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from functools import cache
@@ -22,9 +22,16 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from .analysis.frames import FIGURES_METRIC, ValueRow, metric_of, value_rows
+from .analysis.frames import (
+    FIGURES_METRIC,
+    GivenResults,
+    ValueRow,
+    by_metric,
+    metric_of,
+    value_rows,
+)
 from .baselines import Claims
-from .io import FilePath, parse_jsonl, read_lines
+from .io import FilePath, parse_jsonl, read_lines, write_jsonl
 from .metrics import check_alignment
 from .results import CoverageResult, EMSResult, Result, ScoreResult
 from .terminal import did_you_mean, first_few, notify
@@ -66,30 +73,26 @@ def load_answers(source: Rows) -> list[Answer]:
     return list(records(source, Answer))
 
 
-def check_join(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> dict[str, list[str]]:
-    """The ids of the triplets that a model left unanswered, for each model that left any.
+def notify_unanswered(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> None:
+    """A notice for each model that left triplets unanswered.
 
     InputError for answers to unknown triplets.
     """
-    ids = {triplet.id: None for triplet in triplets}  # a set that keeps the order
-    if unknown := sorted({answer.triplet_id for answer in answers} - ids.keys()):
+    ids = [triplet.id for triplet in triplets]
+    if unknown := sorted({answer.triplet_id for answer in answers}.difference(ids)):
         raise InputError(
             f"answers to {len(unknown)} unknown triplets: {first_few(unknown)}; there are "
-            f"{len(ids)}: {first_few(list(ids))}"
+            f"{len(ids)}: {first_few(ids)}"
         )
-    unanswered: dict[str, dict[str, None]] = {}
+    answered: defaultdict[str, set[str]] = defaultdict(set)  # ids of triplets, by model
     for answer in answers:
-        unanswered.setdefault(answer.model, dict(ids)).pop(answer.triplet_id, None)
-    return {model: list(missing) for model, missing in unanswered.items() if missing}
-
-
-def notify_unanswered(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> None:
-    """A notice for each model that left triplets unanswered; errors as `check_join`."""
-    for model, missing in check_join(triplets, answers).items():
-        notify(
-            f"ems: {model} left {len(missing)} of {len(triplets)} triplets unanswered, "
-            f"e.g. {missing[0]}"
-        )
+        answered[answer.model].add(answer.triplet_id)
+    for model, its_ids in answered.items():
+        if missing := [name for name in ids if name not in its_ids]:
+            notify(
+                f"ems: {model} left {len(missing)} of {len(ids)} triplets unanswered, "
+                f"e.g. {missing[0]}"
+            )
 
 
 # --- results ---
@@ -134,12 +137,31 @@ def _result(row: Any, place: str) -> Any:
     return result
 
 
+def result_rows(path: FilePath) -> Iterator[ValueRow]:
+    """The rows of a frame of values, of all results of a file; else as `iter_results`."""
+    for metric, result in iter_results(path):
+        yield from value_rows(result, metric)
+
+
 def load_results(path: FilePath) -> dict[str, list[Any]]:
     """The results of a file by metric, in the file's order; else as `iter_results`."""
-    by_metric: dict[str, list[Any]] = {}
+    results: dict[str, list[Any]] = {}
     for metric, result in iter_results(path):
-        by_metric.setdefault(metric, []).append(result)
-    return by_metric
+        results.setdefault(metric, []).append(result)
+    return results
+
+
+def save_results(results: GivenResults, path: FilePath) -> Path:
+    """Write results, one, a list or by metric, as JSON lines that `load_results` reads.
+
+    `ems report`, `compare` and `agree` read them too. The file's folder is made. InputError for
+    what is no result, and for a file that cannot be written.
+    """
+    lines = []
+    for metric, rows in by_metric(results).items():
+        for result in rows:
+            lines.append({"metric": metric, **result.to_dict()})
+    return write_jsonl(path, lines)
 
 
 def worst_results(path: FilePath, most: int = 1000) -> tuple[dict[str, list[Any]], list[ValueRow]]:
@@ -172,24 +194,26 @@ def read_results(paths: Sequence[FilePath]) -> tuple[dict[str, list[Any]], list[
     file: "Judge alone, b.jsonl".
     """
     files = [worst_results(path) for path in paths]
-    settings: defaultdict[str, set[str]] = defaultdict(set)  # by metric
-    holders: Counter[tuple[str, str]] = Counter()  # how many files have a metric and a model
+    if len(files) == 1:
+        return files[0]
+    models: defaultdict[str, list[str]] = defaultdict(list)  # of each file, by metric
+    settings: defaultdict[str, set[str]] = defaultdict(set)
     for _, rows in files:
+        for metric, model in {(row.metric, row.model) for row in rows}:
+            models[metric].append(model)
         for row in rows:
             settings[row.metric].add(row.signature)
-        holders.update({(row.metric, row.model) for row in rows})
-    apart = {metric for (metric, _), count in holders.items() if count > 1}
-    apart |= {metric for metric, signatures in settings.items() if len(signatures) > 1}
-    apart.discard(FIGURES_METRIC)  # the figures of an answer are the same in all files
     results: dict[str, list[Any]] = {}
     values: list[ValueRow] = []
     for path, (found, rows) in zip(paths, files, strict=True):
-        named = {}
-        if len(paths) > 1:
-            named = {metric: f"{metric}, {path}" for metric in apart}
+        names = {}
+        for metric, of_metric in models.items():
+            is_one = len(set(of_metric)) == len(of_metric) and len(settings[metric]) == 1
+            # The figures of an answer are the same in all files.
+            names[metric] = metric if is_one or metric == FIGURES_METRIC else f"{metric}, {path}"
         for metric, its_results in found.items():
-            results.setdefault(named.get(metric, metric), []).extend(its_results)
-        values += [row._replace(metric=named.get(row.metric, row.metric)) for row in rows]
+            results.setdefault(names[metric], []).extend(its_results)
+        values += [row._replace(metric=names[row.metric]) for row in rows]
     return results, values
 
 
@@ -207,9 +231,8 @@ def records(source: Rows, kind: type[Any]) -> Iterator[Any]:
         if isinstance(row, Mapping):
             row = _with_plain_names(row)
             columns |= row.keys()
-            record = _validated(kind, _cleaned(row), place)
-        else:
-            record = _validated(kind, row, place)
+            row = _cleaned(row)
+        record = _validated(kind, row, place)
         for point in getattr(record, "points", ()):
             if not (point.text.strip() and 0 <= point.weight <= 1e9):
                 raise InputError(

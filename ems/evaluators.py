@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, overload
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, overload
 
+from .analysis.frames import to_frame
 from .baselines import JudgeAlone, RAGChecker, score_result
 from .coverage import Coverage
 from .custom import as_stage
 from .extract import LLMExtractor
+from .io import FilePath
 from .local.encoder import Encoder
 from .local.sentences import SentenceExtractor
 from .local.words import WordMatcher
@@ -22,7 +25,12 @@ from .prompts import Prompts
 from .results import CoverageResult, ScoreResult
 from .score import LLMScorer, bert_scorer, bleu_scorer, rouge_scorer
 from .terminal import did_you_mean
-from .types import Answer, InputError, Triplets
+from .types import WITHOUT_JUDGE, Answer, InputError, Triplets
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from .data import Rows
 
 
 @dataclass(frozen=True)
@@ -248,3 +256,74 @@ class OwnMetric(Evaluator[ScoreResult]):
             score_result(triplets[answer.triplet_id], answer, value, signature)
             for answer, value in zip(answers, values, strict=True)
         ]
+
+
+class ResultList(list[Any]):
+    """The results of one evaluation, in the order of the answers.
+
+    In a notebook and in a terminal it shows its means, and a warning where no judge was asked.
+    """
+
+    def summary(self, *, cluster: str = "group") -> pd.DataFrame:
+        """Means with intervals per metric, part and model: `ems.summarise` of `ems.to_frame`."""
+        from .analysis.stats import summarise
+
+        return summarise(to_frame(self), cluster=cluster)
+
+    def save(self, path: FilePath) -> Path:
+        """As `ems.save_results`."""
+        from .data import save_results
+
+        return save_results(self, path)
+
+    def report(self, path: FilePath, **options: Any) -> Path:
+        """As `ems.save_report`, whose options these are."""
+        from .analysis.report import save_report
+
+        return save_report(self, path, **options)
+
+    def __repr__(self) -> str:
+        from .analysis.tables import means_table, table_text
+
+        if not self:
+            return "no results"
+        return f"{self._warning()}\n{table_text(means_table(self.summary()))}".lstrip()
+
+    def _repr_html_(self) -> str:
+        from .analysis.tables import means_table
+
+        if not self:
+            return "no results"
+        means = means_table(self.summary()).to_html(index=False)
+        return f'<div class="mathjax_ignore"><p><strong>{self._warning()}</strong></p>{means}</div>'
+
+    def _warning(self) -> str:
+        judged = all("judge" in result.signature for result in self)
+        return "" if judged else WITHOUT_JUDGE
+
+
+def evaluate(
+    triplets: Rows,
+    answers: Rows,
+    *,
+    judge: Any = None,
+    scorer: AnyScorer = None,
+    **options: Any,
+) -> ResultList:
+    """One result per answer, in order.
+
+    triplets   and `answers` are a file (JSON lines, JSON, CSV), a pandas frame, dictionaries, or
+               records, as `load_triplets` and `load_answers` read them.
+    judge      an LLMJudge, or the name of its model: then replies are kept in memory only. Without
+               a judge words and figures are compared, not meaning.
+    scorer     and the options are those of `build`, such as joint=True.
+
+    A notice on stderr names a model that left triplets unanswered. InputError for input that cannot
+    be read or does not belong together, before a judge is asked.
+    """
+    from .data import load_answers, load_triplets, notify_unanswered
+
+    evaluator = build(judge, scorer, **options)
+    triplets, answers = load_triplets(triplets), load_answers(answers)
+    notify_unanswered(triplets, answers)
+    return ResultList(evaluator.evaluate(triplets, answers, progress=True))

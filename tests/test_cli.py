@@ -220,7 +220,6 @@ def test_an_import_path_stands_in_for_a_stage_or_for_all(
         (["--metric", "mine:words", "--extractor", "mine:lines"], "--metric takes the place of"),
         (["--metric", "mine:words", "--matcher", "mine:first"], "--metric takes the place of"),
         (["--metric", "mine:words", "--encoder", "e"], "--metric takes the place of"),
-        (["--json", "--markdown"], "two forms of one output"),
         (["--judge", "m", "--prompts", "nobodys"], "no prompt set 'nobodys'"),
         (["--judge", "m", "--workers", "0"], "workers"),
         (["--judge", "m", "--spend-limit", "5"], "needs prices"),

@@ -104,10 +104,27 @@ def test_results_are_joined_by_id_whatever_their_order_and_an_unscored_one_is_no
     assert (row["n"], row["unscored"], row["difference"]) == (7, 1, pytest.approx(0.04))
 
 
-def test_several_models_are_joined_by_name(compare):
+def test_several_models_are_joined_by_name_and_the_others_are_named(compare, capsys):
     a = answers_of("m") + answers_of("n")
     b = answers_of("m", 0.1) + answers_of("k")
-    assert set(compare(a, b)["parts"]["model"]) == {"m"}
+    tables = compare(a, b)
+    assert set(tables["parts"]["model"]) == {"m"}
+    assert capsys.readouterr().err.splitlines() == [
+        "ems: k is in file b only, and is not compared",
+        "ems: n is in file a only, and is not compared",
+    ]
+    assert tables["verdict"] == ["“b” has a clearly higher F1 than “a” (0.400 against 0.300)."]
+
+
+def test_up_to_five_models_have_a_verdict_each(compare):
+    a, b = [], []
+    for model in "klmnop":
+        a += answers_of(model, n=12)
+        b += answers_of(model, 0.1, n=12)
+    assert compare(a, b)["verdict"] == []
+    sentences = compare(a[:24], b)["verdict"]
+    assert [sentence.partition(": ")[0] for sentence in sentences] == ["k", "l"]
+    assert all("“b” has a clearly higher F1 than “a”" in sentence for sentence in sentences)
 
 
 def test_one_model_of_a_is_compared_with_every_model_of_b(compare):
@@ -145,9 +162,9 @@ def test_files_of_several_metrics_are_compared_by_metric(tmp_path):
     a = write_jsonl(tmp_path / "a", rows)
     b = saved(tmp_path / "b", answers_of("m", 0.1), "two")
     assert set(compare_results(a, b)["parts"]["metric"]) == {"two"}
-    with refused(f"{b} has no metric 'one'; it has two"):
+    with refused(f"{b} has no metric 'one'; it has 'two'"):
         compare_results(a, b, metrics=["two", "one"])
-    with refused(f"{a} has no metric 'twoo'; it has one and two; did you mean 'two'?"):
+    with refused(f"{a} has no metric 'twoo'; it has 'one', 'two'; did you mean 'two'?"):
         compare_results(a, b, metrics=["twoo"])
     both = compare_results(a, a, metrics=["two", "one"])
     assert set(both["parts"]["metric"]) == {"one", "two"}
@@ -156,8 +173,11 @@ def test_files_of_several_metrics_are_compared_by_metric(tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"triplet_id": "u"}, "triplet_id t0, t1, t2, t3, t4, t5 and 2 more; "),
-        ({"signature": {"score": "rouge:l"}}, "has metric EMS(ROUGE), model m and triplet_id t0"),
+        ({"triplet_id": "u"}, "triplet_id 't0', 't1', 't2', ...; "),
+        (
+            {"signature": {"score": "rouge:l"}},
+            "has metric 'EMS(ROUGE)', model 'm' and triplet_id 't0'",
+        ),
     ],
     ids=["another question", "another metric"],
 )
@@ -172,14 +192,17 @@ def test_nothing_to_compare_says_what_each_file_has(compare, change, words):
 def test_the_models_of_one_file_are_compared_two_by_two(tmp_path):
     systems = [*answers_of("x-7b", 0.5), *answers_of("x-1b")[1:]]  # t0 has no answer of x-1b
     tables = compare_results(saved(tmp_path / "a", systems))
-    assert list(tables) == ["parts"]
+    assert list(tables) == ["verdict", "parts"]
+    assert tables["verdict"] == [
+        "“x-7b” has a clearly higher F1 than “x-1b” (0.800 against 0.300)."
+    ]
     assert tables["parts"].equals(ems.paired_table(ems.to_frame(systems)))
     path = saved(tmp_path / "one", answers_of("m"))
     with refused(
         "nothing to compare: one file needs two models with a metric in common, and has 1"
     ):
         compare_results(path)
-    with refused("has no metric 'nonsense'; it has EMS(LLM)"):
+    with refused("has no metric 'nonsense'; it has 'EMS(LLM)'"):
         compare_results(path, metrics=["nonsense"])
 
 
@@ -188,7 +211,7 @@ def test_the_models_of_one_file_are_compared_two_by_two(tmp_path):
 
 def f1_line(text):
     """The cells of the row of F1: after its name a, b, the difference, p_holm, higher ..."""
-    line = next(line for line in text.splitlines() if " F1 " in line)
+    line = next(line for line in text.splitlines() if " F1 " in line and "“" not in line)
     return line.split(" F1 ")[1].split()
 
 
@@ -213,7 +236,7 @@ def test_a_difference_is_a_minus_b_everywhere(tmp_path):
     page = save_report({"EMS(LLM)": both}, tmp_path / "report.html").read_text(encoding="utf-8")
     for text in (files_text, models_text, page):
         assert re.search("Differences are a minus b.* above 0, a is higher; below 0, b is", text)
-    assert files_text.startswith("a: worse.jsonl\nb: better.jsonl\n")
+    assert files_text.startswith("a is worse.jsonl, b is better.jsonl.\n\n“b” has a clearly higher")
     interval = ["-0.500", "[-0.500,", "-0.500]", "0.008"]
     assert f1_line(files_text)[:7] == ["0.300", "0.800", *interval, "better.jsonl"]
     interval = ["0.500", "[0.500,", "0.500]", "0.008"]
@@ -223,7 +246,7 @@ def test_a_difference_is_a_minus_b_everywhere(tmp_path):
     assert row == ["x-7b", "x-1b", "EMS(LLM)", "F1", "x-7b", "0.500 [0.500, 0.500]", "0.008"]
 
 
-def test_without_a_judge_a_higher_side_is_higher_in_words_and_a_warning_ends_the_text(
+def test_without_a_judge_a_higher_side_is_higher_in_words_and_a_warning_begins_the_text(
     compare, tmp_path, capsys
 ):
     def by_words(gain):
@@ -237,7 +260,7 @@ def test_without_a_judge_a_higher_side_is_higher_in_words_and_a_warning_ends_the
     text = comparison_text(tables, "a.jsonl", "b.jsonl")
     assert f1_line(text)[6:9] == ["a.jsonl,", "in", "words"]
     assert re.search(r"Figures +m +Recall .* a.jsonl, in figures", text)
-    assert text.splitlines()[-1] == WITHOUT_JUDGE
+    assert text.splitlines()[0] == WITHOUT_JUDGE
     assert set(tables["parts"]["compares"]) == {"words", "figures"}
     assert main(["compare", str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["warning"] == WITHOUT_JUDGE
@@ -298,7 +321,7 @@ def test_the_text_names_the_answers_that_differ_most_and_cannot_steer_the_termin
     tables = compare([*answers_of(model), *answers_of("n")], answers_of(model, 0.25))
     shown = comparison_text(tables, "old\x1b[31m.jsonl", "new.jsonl")
     assert "\x1b" not in shown
-    assert shown.startswith("a: old\ufffd[31m.jsonl\nb: new.jsonl\n")
+    assert shown.startswith("a is old\ufffd[31m.jsonl, b is new.jsonl.\n")
     assert len(re.findall(r"t\d 0.300 0.550 +-0.250", shown)) == 5
 
 

@@ -220,16 +220,14 @@ def test_a_plan_begins_with_the_total_and_names_the_largest_part():
     tasks = {"match": match, "score": Usage(calls=125, cost=100.0)}
     first, _, *lines = plan_text({"a": tasks, "b": {"answer": Usage(calls=900)}}).splitlines()
     # The prices of b are not known, so that its calls are what can be compared.
-    assert first.endswith("money unknown. The largest part is answer by b: 900 calls (67%).")
-    # A model with one task has one line.
+    assert first.endswith("money unknown. The largest part is answer by b: 67% of the calls.")
     assert [line.split()[:2] for line in lines[:-1]] == [
         ["a", "match"],
         ["a", "score"],
-        ["a", "all"],
         ["b", "answer"],
     ]
     first = plan_text({"a": tasks}).splitlines()[0]
-    assert first.endswith("money: 400.00. The largest part is match by a: 300.00 (75%).")
+    assert first.endswith("money: 400.00. The largest part is match by a: 75% of the money.")
 
 
 def test_usages_of_one_model_and_task_are_added():

@@ -11,11 +11,11 @@ from doubles import refused
 from ems.analysis.labels import read_labels
 from ems.baselines import Claims
 from ems.data import (
-    check_join,
     iter_results,
     load_answers,
     load_results,
     load_triplets,
+    notify_unanswered,
     read_results,
     worst_results,
 )
@@ -86,7 +86,7 @@ def test_whole_numbers_are_names(tmp_path):
     (tmp_path / "a.csv").write_text("triplet_id,model,answer\n007,1,x\n7,1,y\n")
     answers = load_answers(tmp_path / "a.csv")
     assert [a.triplet_id for a in answers] == ["007", "7"]  # what is written stands as it is
-    assert check_join(triplets, answers[1:]) == {}
+    notify_unanswered(triplets, answers[1:])
 
 
 def test_rows_of_dictionaries_and_of_a_frame():
@@ -275,13 +275,15 @@ def test_bad_answers_get_one_clear_line(tmp_path, name, text, says):
         load_answers(tmp_path / name)
 
 
-def test_the_join_names_gaps_and_refuses_strangers():
+def test_the_join_names_gaps_and_refuses_strangers(capsys):
     triplets = [Triplet(i, "g", "q", "r") for i in "abc"]
     done = [Answer(i, "m", "x") for i in "abc"]
-    assert check_join(triplets, done) == {}
-    assert check_join(triplets, [*done, Answer("b", "n", "")]) == {"n": ["a", "c"]}
+    notify_unanswered(triplets, done)
+    assert capsys.readouterr().err == ""
+    notify_unanswered(triplets, [*done, Answer("b", "n", "")])
+    assert capsys.readouterr().err == "ems: n left 2 of 3 triplets unanswered, e.g. a\n"
     with refused("2 unknown triplets: 'x', 'y'; there are 3: 'a'"):
-        check_join(triplets, [Answer("y", "m", ""), Answer("x", "m", ""), *done])
+        notify_unanswered(triplets, [Answer("y", "m", ""), Answer("x", "m", ""), *done])
 
 
 # --- results

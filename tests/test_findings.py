@@ -67,14 +67,30 @@ def test_a_model_that_is_clearly_better_than_all_others_is_named_with_all_values
 def test_where_none_is_better_than_all_others_the_clear_differences_are_told():
     near = [rows_of("low", around(0.2)), rows_of("a", around(0.5)), rows_of("b", around(0.5))]
     assert said(*near)[0] == [
-        "F1, highest first: “a” 0.500, “b” 0.500 and “low” 0.200; all differences are clear, "
-        "except between “a” and “b”."
+        "F1, highest first: “a” 0.500, “b” 0.500 and “low” 0.200; 2 of 3 differences are clear."
     ]
-    wide = rows_of("wide", [0.1, 0.9] * 4)
-    assert said(*near[:2], wide)[0] == [
-        "F1, highest first: “a” 0.500, “wide” 0.500 and “low” 0.200; no difference is clear, "
-        "except between “a” and “low”."
+
+
+def judged_coverage(model, f1, contradicted):
+    """The F1 and the contradicted points of a model."""
+    f1_rows = rows_of(model, f1, metric="Coverage(LLM)")
+    return f1_rows + rows_of(model, contradicted, metric="Coverage(LLM)", part="Contradicted")
+
+
+def test_a_model_that_says_nothing_is_not_praised_first_for_contradicting_nothing():
+    best = judged_coverage("X", around(0.8), [0.1, 0.0] * 4)
+    silent = judged_coverage("silent", [0.0] * 8, [0.0] * 8)
+    wrong = judged_coverage("wrong", around(0.5), [0.5, 0.6] * 4)
+    assert said(best, silent, wrong)[0] == [
+        "“X” has a clearly higher F1 than all others (0.800 against “wrong” 0.500 and “silent” "
+        "0.000), and no other contradicts the references clearly less often.",
+        "Contradicted reference points, fewest first: “silent” 0 of 80 points, “X” 4 of 80 points "
+        "and “wrong” 44 of 80 points; 2 of 3 differences are clear.",
     ]
+    careless = judged_coverage("X", around(0.8), [0.4, 0.3] * 4)
+    first, second = said(careless, silent)[0]
+    assert first.startswith("“silent” contradicts the references clearly less often than “X”")
+    assert second == "“X” has a clearly higher F1 than “silent” (0.800 against 0.000)."
 
 
 def test_a_model_with_fewer_questions_is_named():
@@ -86,7 +102,7 @@ def test_a_model_with_fewer_questions_is_named():
     )
 
 
-def test_without_a_judge_it_speaks_of_words_and_figures_and_of_figures_first():
+def test_without_a_judge_it_speaks_of_figures_and_never_of_words():
     local = {"metric": "Coverage(local)", "signature": WORDS}
     figures = {"metric": "Figures", "part": "Precision", "signature": "figures:1"}
     sentences, _ = said(
@@ -98,7 +114,9 @@ def test_without_a_judge_it_speaks_of_words_and_figures_and_of_figures_first():
     assert sentences == [
         "Only words and figures were compared, not meaning.",
         "“A” has clearly more of its figures in the references than “B” (1.000 against 0.750).",
-        "“B” shares clearly more words with the references (F1) than “A” (0.800 against 0.400).",
+    ]
+    assert said(rows_of("A", around(0.4), **local), rows_of("B", around(0.8), **local))[0] == [
+        "Only words and figures were compared, not meaning."
     ]
 
 
@@ -124,9 +142,13 @@ def test_a_model_alone_is_measured_by_the_references():
         f"“A” states 70 % of what the references say (recall 0.700, {interval}); its F1 is 0.500.",
     ]
     score = rows_of("A", [1.0] * 7 + [0.6], part="Score", metric="Judge alone")
-    assert said(score)[0] == ["“A” has 0.950 on a scale from 0 to 1, 95 % interval 0.832 to 1.000."]
-    by_words = [row[:-1] + (WORDS,) for row in recall + f1]
-    assert "has 70 % of the references’ words, by their weight" in said(by_words)[0][1]
+    assert said(score)[0] == [
+        "“A” has, on a scale from 0 to 1, 0.950, 95 % interval 0.832 to 1.000."
+    ]
+    figures = {"metric": "Figures", "part": "Precision", "signature": "figures:1"}
+    assert said(rows_of("A", around(0.7), **figures))[0][1] == (
+        "The references have 70 % of the figures of “A” (0.700, 95 % interval 0.691 to 0.709)."
+    )
 
 
 def test_more_than_five_models_are_put_in_order_and_not_tested():

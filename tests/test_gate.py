@@ -124,7 +124,7 @@ def test_every_model_has_a_line_with_its_interval(evaluate_command, tmp_path, ca
     ("options", "words"),
     [
         (["--fail-under", "recall=0.7"], "recall compares words where no judge is asked"),
-        (["--fail-over", "missing=0.7"], "name a judge, or take Figures Recall"),
+        (["--fail-over", "missing=0.7"], "name a judge, or take Figures, such as"),
         (["--metric", "command_line:check_refused", "--fail-under", "score=0"], "compares words"),
         (["--fail-under", "recal=0.7"], "got 'recal'=0.7; did you mean 'Recall'?"),
         (["--fail-under", "recall"], "a threshold reads PART=VALUE"),
@@ -261,7 +261,7 @@ def test_a_gate_that_cannot_fail_is_refused(tmp_path, capsys, n, models, status)
         new += answers_of(model, n=n)
     files = [str(saved(tmp_path / name, rows)) for name, rows in (("old", old), ("new", new))]
     assert main(["compare", *files, "--fail-on-regression"]) == status
-    refusal = f"cannot fail: over {n} clusters no difference is clear"
+    refusal = "cannot fail. No difference can be clear: "
     assert (refusal in capsys.readouterr().err) == (status == 2)
 
 
@@ -340,39 +340,35 @@ def test_compare_prints_a_verdict_ten_rows_and_the_gate_in_markdown(tmp_path, ca
     assert [row[1:3] for row in table[1:4]] == [["m", "Precision"], ["m", "Recall"], ["m", "F1"]]
     assert "11 more rows are not shown." in page
     text = mistune.html(page)
-    names = "EMS(LLM) Precision of m, EMS(LLM) Recall of m and EMS(LLM) F1 of m"
-    assert f"<strong>{files[0]} is clearly better than {files[1]} in {names}.</strong>" in text
+    assert f"a is {files[0]}, b is {files[1]}." in text
+    assert "<strong>k: F1, highest first: “a” 0.300 and “b” 0.300; no difference is clear" in text
+    assert " m: “a” has a clearly higher F1 than “b” (0.550 against 0.300).</strong>" in text
     assert "m: EMS(LLM) F1 was 0.550 and is 0.300" in text
     assert main(["compare", files[1], files[1], "--markdown"]) == 0
-    assert "**No difference is clear, over 8 questions.**" in capsys.readouterr().out
+    assert capsys.readouterr().out.count("no difference is clear over 8 groups") == 3
 
 
-def test_without_a_judge_markdown_warns_and_the_verdict_is_silent_on_words(tmp_path, capsys):
+def test_without_a_judge_markdown_warns_before_it_speaks_of_figures(tmp_path, capsys):
     results = []
     for model, gain, shared in (("good", 0.0, 4), ("bad", 0.5, 1)):
         results += with_figures(with_words_only(answers_of(model, gain)), shared)
     file = str(saved(tmp_path / "one.jsonl", results))
     assert main(["compare", file, "--markdown"]) == 0
     page = capsys.readouterr().out
-    assert page.startswith(f"{WITHOUT_JUDGE}\n\n**good is clearly better than bad in Figures")
-    assert page.count("clearly better") == 1
-    assert main(["compare", file, "--markdown", "--metric", "EMS(ROUGE)"]) == 0
-    assert "**" not in capsys.readouterr().out
+    assert page.startswith(f"{WITHOUT_JUDGE}\n\n**Only words and figures were compared, not ")
+    assert "“good” has clearly more of its figures in the references than “bad”" in page
+    assert "“bad”" not in page.split("**")[1].split(" than ")[0]  # nobody is praised for words
 
 
-def test_a_verdict_names_six_pairs_and_counts_the_others(tmp_path, capsys):
-    results = []
-    for i, model in enumerate("abcd"):
-        results += answers_of(model, i / 10, n=9)
-    file = str(saved(tmp_path / "four.jsonl", [replace(r, model=r.model + "x") for r in results]))
-    assert main(["compare", file, "--markdown"]) == 0
-    page = capsys.readouterr().out
-    assert page.count("is clearly better than") == 6
-    assert "more pairs" not in page
-    results += answers_of("e", 0.4, n=9)
-    file = str(saved(tmp_path / "five.jsonl", results))
-    assert main(["compare", file, "--markdown"]) == 0
-    assert "4 more pairs differ clearly." in capsys.readouterr().out
+def test_evaluate_begins_with_a_verdict_in_markdown(evaluate_command, tmp_path, capsys):
+    rows = [json.loads(line) for line in Path(evaluate_command[2]).read_text().splitlines()]
+    write_jsonl(Path(evaluate_command[2]), rows + [{**row, "model": "n"} for row in rows])
+    with Loopback(by_words) as server:
+        command = [*evaluate_command, *judge_options(server, tmp_path), "--markdown"]
+        assert main([*command, "--cluster", "triplet_id"]) == 0
+    assert capsys.readouterr().out.startswith(
+        "**F1, highest first: “m” 0.600 and “n” 0.600; no difference is clear over 8 groups.**\n\n"
+    )
 
 
 # --- in Python ---

@@ -20,8 +20,8 @@ LAYERS = [
     "pipeline custom",
     "coverage baselines",
     "data analysis.*",
-    "evaluators evaluation",
-    "distributed commands labelling cli __main__ adapters.*",
+    "evaluators",
+    "distributed commands cli __main__ adapters.*",
 ]
 
 

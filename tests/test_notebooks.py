@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,19 @@ def test_the_key_is_in_no_file_and_no_notebook_shows_a_warning(smoke):
                 text = "".join(output.get("text", ""))
                 assert "Warning" not in text, path.name
                 assert "Error" not in text, path.name
+
+
+@runs_notebooks
+@pytest.mark.skipif(find_spec("myst_nb") is None, reason="needs pip install '.[html]'")
+def test_the_run_becomes_a_site_without_a_warning(smoke):
+    command = [sys.executable, "-m", "study.site", str(smoke)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    made = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
+    assert (made.stdout, made.stderr) == (f"{smoke / 'html' / 'index.html'}\n", "")
+    start = (smoke / "html" / "index.html").read_text(encoding="utf-8")
+    for path in (smoke / "notebooks").glob("*.ipynb"):
+        assert f'href="notebooks/{path.stem}.html"' in start
+    assert "The run has 2 questions in" in start
 
 
 def outputs_of(notebook):

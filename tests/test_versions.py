@@ -151,7 +151,7 @@ def winners(text):
 def test_a_comparison_names_the_wrong_version_in_words_alone(results_file, capsys):
     assert main(["compare", results_file]) == 0
     text = capsys.readouterr().out
-    assert text.endswith(f"{WITHOUT_JUDGE}\n")
+    assert text.startswith(f"{WITHOUT_JUDGE}\n")
     higher = winners(text)
     assert higher["Coverage(local)", "F1", WRONG, RIGHT] == f"{WRONG}, in words"
     for part in ("Recall", "Precision"):
@@ -172,7 +172,7 @@ def test_one_version_a_file_is_compared_with_the_same_warning(results_file, tmp_
         (tmp_path / f"{name}.jsonl").write_text("".join(own))
     assert main(["compare", files["right"], files["wrong"]]) == 0
     text = capsys.readouterr().out
-    assert text.endswith(f"{WITHOUT_JUDGE}\n")
+    assert text.startswith(f"{WITHOUT_JUDGE}\n")
     assert re.search(r"Coverage\(local\) .* F1 .*wrong\.jsonl, in words", text)
     assert len(re.findall(r"Figures .*right\.jsonl, in figures", text)) == 2
     assert not re.search(r"Figures .*wrong\.jsonl, in figures", text)

@@ -77,14 +77,6 @@ def rows(result):
 # --- the rows ---
 
 
-def test_a_point_has_its_share_of_the_weight_where_weights_differ():
-    result = covered()
-    shares = [row.share for row in alignment_rows(result.to_dict())]
-    assert shares == [3 / 6, 1 / 6, 2 / 6, None, None]
-    assert "weight 17 %" in as_text(result.to_dict())
-    assert "weight" not in as_text(paired().to_dict())
-
-
 def test_pairs_are_the_reference_points_and_then_what_nothing_matched():
     assert rows(paired()) == [
         (0, 0, "covered", 0.9),

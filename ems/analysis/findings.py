@@ -6,7 +6,6 @@ They are plain text, in which names are `shortened`: a page escapes them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import NamedTuple
 
 import pandas as pd
@@ -17,19 +16,13 @@ from .tables import bounded, shortened
 
 MOST_MODELS = 5  # more models than these are not compared two by two in sentences or on a page
 # What is said of a model that is clearly better than another, by what was compared and by the part.
+# Of other parts nothing is said, nor of words: who shares more of them with the references need not
+# be better.
 _BETTER = {
     ("meaning", "Contradicted"): "contradicts the references clearly less often than",
     ("meaning", "F1"): "has a clearly higher F1 than",
     ("meaning", "Score"): "has a clearly higher score than",
     ("figures", "Precision"): "has clearly more of its figures in the references than",
-    ("words", "F1"): "shares clearly more words with the references (F1) than",
-    ("words", "Score"): "has a clearly higher score, made without a judge, than",
-}
-# The parts that are spoken of, by what their values compare.
-_PARTS = {
-    "meaning": ("Contradicted", "F1", "Score"),
-    "figures": ("Precision",),
-    "words": ("F1", "Score"),
 }
 # How values are called in a list of all models.
 _TITLES = {
@@ -37,6 +30,13 @@ _TITLES = {
     "Precision": "Share of an answer’s figures that its reference has, highest first",
     "F1": "F1, highest first",
     "Score": "Score, highest first",
+}
+# What is said of a model alone. The share is that of recall for F1, else that of the part.
+_ALONE = {
+    "Contradicted": "{name} contradicts {level} of the references.",
+    "F1": "{name} states {share} of what the references say (recall {value}); its F1 is {level}.",
+    "Score": "{name} has, on a scale from 0 to 1, {value}.",
+    "Precision": "The references have {share} of the figures of {name} ({value}).",
 }
 
 
@@ -51,31 +51,37 @@ def verdict(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) ->
     """What a run found: sentences, the most important one first.
 
     `values` is a frame of values, `summary` and `pairs` are what `summarise` and `paired_table`
-    make of it. By each metric with a judge, or else by each metric, they say which model is clearly
+    make of it. By each metric with a judge, or else by figures, they say which model is clearly
     better than which, in contradicted points first and then in F1 or score; of one model alone, how
-    much of the reference it states. Without pairs models are only put in order.
+    much of the reference it states. F1 comes first where one model is clearly better in it than all
+    others, and none of these contradicts clearly less: a model that says nothing contradicts
+    nothing. Without pairs models are only put in order.
     """
-    cells = _told(values)
-    n_metrics = len({cell.metric for cell in cells if cell.basis != "figures"})
+    cells = _told(values, pairs)
+    n_metrics = len({cell.metric for cell in cells})
     sentences = []
+    if not any(cell.basis == "meaning" for cell in cells):
+        sentences.append("Only words and figures were compared, not meaning.")
     for cell in cells:
         if values["model"].nunique() == 1:
             sentence = _alone(cell, summary[summary["metric"] == cell.metric])
         else:
-            sentence = _difference(cell, _tested(cell, pairs))
+            sentence = _difference(cell)
         if n_metrics > 1:
             sentence = f"{shortened(cell.metric)}: {sentence}"
         sentences.append(sentence)
-    if any(cell.basis != "meaning" for cell in cells):
-        sentences.insert(0, "Only words and figures were compared, not meaning.")
     return sentences
 
 
 class _Cell(NamedTuple):
+    """A part of a metric that is spoken of."""
+
     metric: str
     part: str
     basis: str  # what the values compare, as `basis_of` has it
     rows: pd.DataFrame  # of the frame of values
+    pairs: pd.DataFrame  # the models two by two
+    addition: str = ""  # what else is said of the model that is clearly better than all others
 
     def level(self, model: str) -> str:
         """The value of a model: a mean, or how many of the points are contradicted."""
@@ -87,22 +93,49 @@ class _Cell(NamedTuple):
     def levels(self, models: Sequence[str]) -> str:
         return series([f"{_name(model)} {self.level(model)}" for model in models])
 
+    def best(self) -> str:
+        """The model that is clearly better than all others; "" for none."""
+        wins = clear_wins(self.pairs)["better"].value_counts()
+        others = self.rows["model"].nunique() - 1
+        return wins.idxmax() if wins.max() == others else ""
 
-def _told(values: pd.DataFrame) -> list[_Cell]:
-    """What is spoken of: metrics with a judge where there are any, else figures before words."""
+
+def _told(values: pd.DataFrame, pairs: pd.DataFrame) -> list[_Cell]:
+    """What is spoken of: metrics with a judge where there are any, else figures."""
     cells = []
     for metric, rows in values.groupby("metric", sort=False):
         basis = basis_of(metric, rows["signature"].unique())
-        for part in _PARTS[basis]:
-            cell = rows[(rows["part"] == part) & rows["value"].notna()]
-            if len(cell):
-                cells.append(_Cell(metric, part, basis, cell))
-    judged = [cell for cell in cells if cell.basis == "meaning"]
-    return judged or sorted(cells, key=attrgetter("basis"))
+        of_metric = []
+        for kind, part in _BETTER:
+            is_part = (rows["part"] == part) & rows["value"].notna()
+            if kind == basis and is_part.any():
+                tested = pairs[(pairs["metric"] == metric) & (pairs["part"] == part)]
+                of_metric.append(_Cell(metric, part, basis, rows[is_part], tested))
+        cells += _most_important_first(of_metric)
+    return [cell for cell in cells if cell.basis == "meaning"] or cells
 
 
-def _tested(cell: _Cell, pairs: pd.DataFrame) -> pd.DataFrame:
-    return pairs[(pairs["metric"] == cell.metric) & (pairs["part"] == cell.part)]
+def _most_important_first(cells: list[_Cell]) -> list[_Cell]:
+    """The cells of a metric; F1 before contradicted points where `verdict` says so."""
+    if [cell.part for cell in cells] != ["Contradicted", "F1"]:
+        return cells
+    contradicted, f1 = cells
+    best = f1.best()
+    if not best or best in clear_wins(contradicted.pairs)["worse"].values:
+        return cells
+    addition = ", and no other contradicts the references clearly less often"
+    return [f1._replace(addition=addition), contradicted]
+
+
+def clear_wins(pairs: pd.DataFrame) -> pd.DataFrame:
+    """The clear differences of `paired_table`, with the columns `better` and `worse`.
+
+    These hold what the columns a and b hold: names, or means.
+    """
+    clear = pairs[pairs["clear"]]
+    a_is_better = (clear["difference"] > 0) != clear["part"].isin(HIGHER_IS_WORSE)
+    better = clear["a"].where(a_is_better, clear["b"])
+    return clear.assign(better=better, worse=clear["b"].where(a_is_better, clear["a"]))
 
 
 def _name(model: str) -> str:
@@ -112,59 +145,34 @@ def _name(model: str) -> str:
 def _alone(cell: _Cell, summary: pd.DataFrame) -> str:
     """What is said of a single model."""
     model = cell.rows["model"].iloc[0]
-    name, level = _name(model), cell.level(model)
-    if cell.part == "Contradicted":
-        return f"{name} contradicts {level} of the references."
-    side = "Recall" if cell.part == "F1" else cell.part
-    (row,) = bounded(summary[summary["part"] == side]).itertuples(index=False)
-    interval = ""
+    part = "Recall" if cell.part == "F1" else cell.part
+    (row,) = bounded(summary[summary["part"] == part]).itertuples(index=False)
+    value = f"{row.value:.3f}"
     if row.ci_low == row.ci_low:  # not nan
-        interval = f", 95 % interval {row.ci_low:.3f} to {row.ci_high:.3f}"
+        value += f", 95 % interval {row.ci_low:.3f} to {row.ci_high:.3f}"
     share = f"{100 * row.value:.0f} %"
-    if cell.basis == "figures":
-        return f"The references have {share} of the figures of {name}{interval}."
-    if cell.part == "Score":
-        return f"{name} has {level} on a scale from 0 to 1{interval}."
-    stated = f"states {share} of what the references say"
-    if cell.basis == "words":
-        stated = f"has {share} of the references’ words, by their weight"
-    return f"{name} {stated} (recall {row.value:.3f}{interval}); its F1 is {level}."
+    return _ALONE[cell.part].format(
+        name=_name(model), level=cell.level(model), share=share, value=value
+    )
 
 
-def _difference(cell: _Cell, pairs: pd.DataFrame) -> str:
-    """Which model is clearly better than all others, or else which differences are clear."""
-    is_falling = cell.part in HIGHER_IS_WORSE
+def _difference(cell: _Cell) -> str:
+    """Which model is clearly better than all others, or else how many differences are clear."""
     means = cell.rows.groupby("model")["value"].mean()
-    models = list(means.sort_values(ascending=is_falling, kind="stable").index)
-    clear, unclear = pairs[pairs["clear"]], pairs[~pairs["clear"]]
-    wins = clear["a"].where((clear["difference"] > 0) != is_falling, clear["b"]).value_counts()
-    if len(wins) and wins.max() == len(models) - 1:
-        best = wins.idxmax()
-        models.remove(best)
+    means = means.sort_values(ascending=cell.part in HIGHER_IS_WORSE, kind="stable")
+    if best := cell.best():
+        models = list(means.index.drop(best))
         others = f"all others ({cell.level(best)} against {cell.levels(models)})"
         if len(models) == 1:
             others = f"{_name(models[0])} ({cell.level(best)} against {cell.level(models[0])})"
-        return f"{_name(best)} {_BETTER[cell.basis, cell.part]} {others}."
-    sentence = f"{_TITLES[cell.part]}: {cell.levels(models[:MOST_MODELS])}"
-    if pairs.empty:
-        return f"{sentence}; the {len(models)} models were not tested two by two."
-    if clear.empty:
-        return f"{sentence}; no difference is clear over {pairs['clusters'].max()} groups."
-    if unclear.empty:
-        return f"{sentence}; all differences are clear."
-    if len(unclear) <= min(2, len(clear)):
-        return f"{sentence}; all differences are clear, except {_between(unclear)}."
-    if len(clear) <= 2:
-        return f"{sentence}; no difference is clear, except {_between(clear)}."
-    return f"{sentence}; {len(clear)} of {len(pairs)} differences are clear."
-
-
-def _between(pairs: pd.DataFrame) -> str:
-    """The names of the models of each pair."""
-    named = []
-    for pair in pairs.itertuples(index=False):
-        named.append(f"between {_name(pair.b)} and {_name(pair.a)}")
-    return series(named)
+        return f"{_name(best)} {_BETTER[cell.basis, cell.part]} {others}{cell.addition}."
+    sentence = f"{_TITLES[cell.part]}: {cell.levels(means.index[:MOST_MODELS])}"
+    n_clear, n_pairs = cell.pairs["clear"].sum(), len(cell.pairs)
+    if not n_pairs:
+        return f"{sentence}; the {len(means)} models were not tested two by two."
+    if not n_clear:
+        return f"{sentence}; no difference is clear over {cell.pairs['clusters'].max()} groups."
+    return f"{sentence}; {n_clear} of {n_pairs} differences are clear."
 
 
 # --- what the sentences rest on ---
@@ -191,13 +199,12 @@ def limits(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) -> 
             f"{100 * MIN_SCORED:.0f} % of the points, or of the answers, have a score."
         )
     sizes = []
-    for cell in _told(values):
-        tested = _tested(cell, pairs)
-        obstacle = _obstacle(tested)
-        if obstacle and obstacle not in sentences:
-            sentences.append(obstacle)
-        if len(tested) and not obstacle and cell.part in ("F1", "Score"):
-            half_width = (tested["ci_high"] - tested["ci_low"]).median() / 2
+    for cell in _told(values, pairs):
+        reason = why_none_can_be_clear(cell.pairs)
+        if reason and reason not in sentences:
+            sentences.append(reason)
+        if len(cell.pairs) and not reason and cell.part in ("F1", "Score"):
+            half_width = (cell.pairs["ci_high"] - cell.pairs["ci_low"]).median() / 2
             sizes.append(f"{half_width:.3f} for {shortened(cell.metric)} {cell.part}")
     if sizes:
         sentences.append(
@@ -207,8 +214,11 @@ def limits(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) -> 
     return sentences
 
 
-def _obstacle(pairs: pd.DataFrame) -> str:
-    """Why no difference can be clear with these groups; "" where one can, and without pairs."""
+def why_none_can_be_clear(pairs: pd.DataFrame) -> str:
+    """Why no difference of a metric and part can be clear with these groups.
+
+    "" where one can, and without pairs.
+    """
     if pairs.empty:
         return ""
     groups = pairs["clusters"].max()

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import __version__
 from ..baselines import Claims
 from ..local.figures import FIGURES_RULE
-from ..metrics import answer_scores, reference_scores, weighted_sum
+from ..metrics import weighted_sum
 from ..pipeline import is_lost
 from ..results import CoverageResult, EMSResult, Result, ScoreResult
 from ..types import InputError, Points, Scores, rendered
+from .view import side_scores
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,11 +75,15 @@ def metric_of(result: Result) -> str:
         scorer = signature.get("score", "own").partition(":")[0]
         return f"EMS({_SCORER_NAMES.get(scorer, scorer)})"
     if isinstance(result, CoverageResult):
-        by_judge = signature.get("coverage", "").startswith("llm:")
-        return "Coverage(LLM)" if by_judge else "Coverage(local)"
+        return "Coverage(LLM)" if asks_what_is_contradicted(signature) else "Coverage(local)"
     if isinstance(result, ScoreResult):
         return signature.get("metric", "Judge alone").partition(":")[0]
     return "RAGChecker"
+
+
+def asks_what_is_contradicted(signature: Mapping[str, str]) -> bool:
+    """Whether a judge is asked which points the other text contradicts: in Coverage(LLM) alone."""
+    return signature.get("coverage", "").startswith("llm:")
 
 
 def by_metric(results: GivenResults) -> Mapping[str, Iterable[Any]]:
@@ -169,7 +174,7 @@ def _sums(result: Any) -> dict[str, tuple[float, float]]:
         "Refused": (math.nan, math.nan) if ans_points is None else (int(not ans_points), 1),
         "Missing": (len(missing), n_scored),
     }
-    if metric_of(result) == "Coverage(LLM)":  # the judge was asked what is contradicted
+    if asks_what_is_contradicted(result.signature):
         others = [0.0 if i in contradicted else score for i, score in enumerate(ref_score)]
         sums["Contradicted"] = len(contradicted), n_scored
         sums["Recall uncontradicted"] = weighted_sum(others, ref_weights)
@@ -190,11 +195,8 @@ def _sides(result: Any) -> tuple[Scores, Scores, Sequence[int], Points | None]:
         ans_score = _entailed(result.answer2response)
         return _entailed(labels), ans_score, contradicted, result.response_claims
     ans_points = None if is_lost(result) else result.ans_points
-    if isinstance(result, CoverageResult):
-        return result.ref_score, result.ans_score, result.contradicted, ans_points
-    ref_score = reference_scores(result.match, result.score)
-    ans_score = answer_scores(result.match, ref_score, len(result.ans_points))
-    return ref_score, ans_score, (), ans_points
+    ref_score, ans_score = side_scores(vars(result))
+    return ref_score, ans_score, getattr(result, "contradicted", ()), ans_points
 
 
 def _entailed(labels: Sequence[str | None]) -> Scores:

@@ -11,19 +11,22 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from ..results import Result
 from ..terminal import did_you_mean, visible
-from ..types import InputError, Signature
-from .findings import series
-from .frames import FIGURES_METRIC, HIGHER_IS_WORSE, PART_ORDER, basis_of, to_frame
-from .stats import MIN_CLUSTERS, summarise
+from ..types import InputError, Signature, rendered
+from .findings import clear_wins, series, why_none_can_be_clear
+from .frames import (
+    FIGURES_METRIC,
+    HIGHER_IS_WORSE,
+    PART_ORDER,
+    GivenResults,
+    asks_what_is_contradicted,
+    basis_of,
+    to_frame,
+)
+from .stats import summarise
 from .tables import in_markdown, percent, with_interval
 
 _ROUNDING = 1e-9  # a mean that is this little beyond a threshold is equal to it
-_BY_WORDS = (
-    "compares words where no judge is asked, not meaning, and no gate can rest on that: name a "
-    "judge, or take "
-)
 
 
 class Threshold(NamedTuple):
@@ -40,11 +43,8 @@ def thresholds_of(fail_under: Mapping[str, Any], fail_over: Mapping[str, Any]) -
     `fail_under` is for what should be high, `fail_over` for what should be low. InputError for a
     part that is none or belongs to the other, and for a value that is no number from 0 to 1.
     """
-    thresholds = []
-    for direction, values in (("under", fail_under), ("over", fail_over)):
-        for name, value in values.items():
-            thresholds.append(_threshold(direction, name, value))
-    return thresholds
+    thresholds = [_threshold("under", name, value) for name, value in fail_under.items()]
+    return thresholds + [_threshold("over", name, value) for name, value in fail_over.items()]
 
 
 def _threshold(direction: str, name: str, value: Any) -> Threshold:
@@ -72,16 +72,20 @@ def check_thresholds(thresholds: Iterable[Threshold], signature: Signature) -> N
 
     That is a mean that compares words, and what is contradicted where nobody is asked about it.
     """
-    by_coverage = signature.get("coverage", "").startswith("llm:")
     for name, part, _ in thresholds:
-        if "judge" not in signature and not name.startswith(FIGURES_METRIC.lower()):
-            _refuse_words(name)
-        if "contradicted" in part.lower() and not by_coverage:
+        if not name.startswith(FIGURES_METRIC.lower()):
+            _refuse_words(name, "", rendered(signature))
+        if "contradicted" in part.lower() and not asks_what_is_contradicted(signature):
             raise InputError(f"{name} needs --scorer coverage and a judge: no other finds it")
 
 
-def _refuse_words(name: str, instead: str = "Figures Recall or Figures Precision") -> None:
-    raise InputError(f"{name} {_BY_WORDS}{instead}")
+def _refuse_words(name: str, metric: str, signature: str) -> None:
+    """InputError where the values of a metric compare words."""
+    if basis_of(metric, [signature]) == "words":
+        raise InputError(
+            f"{name} compares words where no judge is asked, not meaning, and no gate can rest on "
+            f"that: name a judge, or take {FIGURES_METRIC}, such as 'Figures Precision'"
+        )
 
 
 def gate_failures(summary: pd.DataFrame, thresholds: Iterable[Threshold]) -> list[str]:
@@ -98,16 +102,14 @@ def gate_failures(summary: pd.DataFrame, thresholds: Iterable[Threshold]) -> lis
     for threshold in thresholds:
         means = summary[(name == threshold.name) | (full_name == threshold.name)]
         lines += [_failure(mean, threshold) for mean in means.to_dict("records")]
-        for model in summary["model"].unique():
-            if model not in means["model"].values:
-                lines.append(f"{visible(model)}: the results have no {threshold.name}")
+        for model in sorted(set(summary["model"]).difference(means["model"])):
+            lines.append(f"{visible(model)}: the results have no {threshold.name}")
     return [line for line in lines if line]
 
 
 def _failure(mean: Mapping[str, Any], threshold: Threshold) -> str:
     """A line on how a mean breaks a threshold; "" where it does not."""
-    if basis_of(mean["metric"], [mean["signature"]]) == "words":
-        _refuse_words(threshold.name)
+    _refuse_words(threshold.name, mean["metric"], mean["signature"])
     room, side = mean["value"] - threshold.value, "under"
     if threshold.part in HIGHER_IS_WORSE:
         room, side = -room, "over"
@@ -122,7 +124,7 @@ def _failure(mean: Mapping[str, Any], threshold: Threshold) -> str:
 
 
 def assert_gate(
-    results: Iterable[Result] | Mapping[str, Iterable[Result]],
+    results: GivenResults,
     *,
     fail_under: Mapping[str, float] | None = None,
     fail_over: Mapping[str, float] | None = None,
@@ -142,46 +144,26 @@ def assert_gate(
         raise AssertionError("\n".join(failed))
 
 
-# --- two files of results ---
-
-
-def is_worse(parts: pd.DataFrame) -> pd.Series:
-    """For each row of `compare.compare_results`, whether `b` is clearly worse than `a`."""
-    a_is_higher = parts["difference"] > 0
-    return parts["clear"] & (a_is_higher != parts["part"].isin(HIGHER_IS_WORSE))
-
-
 def regressions(parts: pd.DataFrame) -> list[str]:
     """A line for each clear loss from `a`, the old results, to `b`, the new ones.
 
     `parts` are those of `compare.compare_results`. InputError where words are compared, and where
     no difference can be clear: too few clusters.
     """
-    by_words = parts.loc[parts["compares"] == "words", "metric"].unique()
-    if len(by_words):
-        _refuse_words(series(list(by_words)), f"--metric {FIGURES_METRIC}")
-    if not _can_be_clear(parts):
-        raise InputError(
-            f"--fail-on-regression cannot fail: over {parts['clusters'].max()} clusters no "
-            "difference is clear; evaluate questions on more documents, or take single questions "
-            "as independent with --cluster triplet_id"
-        )
+    for metric in parts.loc[parts["compares"] == "words", "metric"]:
+        _refuse_words(metric, metric, "")
+    reasons = [why_none_can_be_clear(rows) for _, rows in parts.groupby(["metric", "part"])]
+    if all(reasons):
+        raise InputError(f"--fail-on-regression cannot fail. {reasons[0]}")
+    wins = clear_wins(parts)
     lines = []
-    for row in parts[is_worse(parts)].to_dict("records"):
+    for row in wins[wins["better"] == wins["a"]].to_dict("records"):
         difference = with_interval(row["difference"], row["ci_low"], row["ci_high"])
         lines.append(
             f"{visible(row['model'])}: {row['metric']} {row['part']} was {row['a']:.3f} and is "
             f"{row['b']:.3f}, a clear loss: difference {difference}, p {row['p_holm']:.3g}"
         )
     return lines
-
-
-def _can_be_clear(parts: pd.DataFrame) -> bool:
-    """Whether any row has clusters enough for an interval and for a p under 0.05 after Holm."""
-    n_tests = parts.groupby(["metric", "part"])["part"].transform("size")
-    # Two of all patterns of signs have a sum as far from 0 as equal signs.
-    least_p = n_tests * 2 / 2.0 ** parts["clusters"].clip(upper=60)
-    return bool(((parts["clusters"] >= MIN_CLUSTERS) & (least_p < 0.05)).any())
 
 
 def outcome_text(failed: Sequence[str]) -> str:

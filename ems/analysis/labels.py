@@ -16,11 +16,11 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
-from ..data import Rows, iter_results, load_results, records
+from ..data import Rows, load_results, records, result_rows
 from ..io import FilePath, read_lines
 from ..terminal import first_few
 from ..types import WITHOUT_JUDGE, InputError
-from .frames import TABLE1_PARTS, ValueRow, basis_of, in_order, of_rows, value_rows
+from .frames import TABLE1_PARTS, basis_of, in_order, of_rows
 from .sheet import pair_items, point_items
 from .stats import Estimate, auc, bootstrap, mean_over, pearson, spearman
 from .tables import table_text
@@ -89,16 +89,20 @@ def agreement(values: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
 
 
 def agreement_text(results: Sequence[FilePath], labels: FilePath) -> str:
-    """What `ems agree` prints of Table 1's parts; of several files metrics have the file's name."""
-    rows: list[ValueRow] = []
+    """What `ems agree` prints of Table 1's parts; of several files metrics have the file's name.
+
+    Files that pages of `sheet` have saved may stand among the results as well; see `sheets_text`.
+    """
+    sheets = [path for path in [*results, labels] if _is_sheet(path)]
+    if sheets:
+        return sheets_text([path for path in results if path not in sheets], sheets)
+    frames = []
     for path in results:
-        for metric, result in iter_results(path):
-            for row in value_rows(result, metric):
-                if len(results) > 1:
-                    row = row._replace(metric=f"{Path(path).stem}: {row.metric}")
-                if row.part in TABLE1_PARTS:
-                    rows.append(row)
-    values = of_rows(rows)
+        frame = of_rows(list(result_rows(path)))
+        if len(results) > 1:
+            frame["metric"] = f"{Path(path).stem}: " + frame["metric"]
+        frames.append(frame[frame["part"].isin(TABLE1_PARTS)])
+    values = pd.concat(frames)
     lines = ["Agreement of values and labels:"]
     lines.append(table_text(agreement(values, read_labels(labels))))
     signatures = values.groupby("metric")["signature"]
@@ -129,7 +133,7 @@ class SheetLabel:
     ] = "cannot tell"
 
 
-def is_sheet(path: FilePath) -> bool:
+def _is_sheet(path: FilePath) -> bool:
     """Whether a file is one that a page of `sheet` saves."""
     return str(path).endswith(".csv") and "stratum" in next(read_lines(path), "")
 

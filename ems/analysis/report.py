@@ -29,7 +29,7 @@ from ..types import WITHOUT_JUDGE, Answer, InputError, Triplet, rendered
 from .findings import MOST_MODELS, limits, series, verdict
 from .frames import TABLE1_PARTS, GivenResults, by_metric, by_size, in_order, to_frame
 from .stats import MIN_CLUSTERS, paired_table, summarise
-from .tables import dot_plot, means_table, pairs_table, percent, shortened
+from .tables import dot_plot, in_texts, means_table, pairs_table, shortened
 from .view import (
     LEGEND,
     LIMITS,
@@ -77,12 +77,7 @@ def save_report(
     shown = to_frame(results)
     values = shown if values is None else values
     data = _packed(results, whole_texts(results, triplets, answers))
-    style, script = _template("report.css"), _template("report.js") + _template("grid.js")
     fields = {
-        "style": style,
-        "style_hash": _hash(style),
-        "script": script,
-        "script_hash": _hash(script),
         "title": html.escape(visible(title, 200) or _title(values)),
         "about": html.escape(_about(results, values, sources)),
         "warning": _warning(results),
@@ -99,7 +94,25 @@ def save_report(
     fields["no_rest"] = "" if is_cut else "hidden"
     for name in ("warning", "differences", "support", "words"):
         fields[f"no_{name}"] = "" if fields[name] else "hidden"
-    return write_file(path, [Template(_template("report.html")).substitute(fields)])
+    return write_page(path, "report", ["report.js", "grid.js"], fields)
+
+
+def write_page(
+    path: FilePath, name: str, scripts: Sequence[str], fields: Mapping[str, Any]
+) -> Path:
+    """Write a page from its template, style and scripts; it may load and run nothing else.
+
+    The fields are those of the template, as HTML.
+    """
+    style, script = _template(f"{name}.css"), "".join(map(_template, scripts))
+    page = Template(_template(f"{name}.html")).substitute(
+        fields,
+        style=style,
+        style_hash=_hash(style),
+        script=script,
+        script_hash=_hash(script),
+    )
+    return write_file(path, [page])
 
 
 def _numbers(results: Results, values: pd.DataFrame) -> dict[str, Any]:
@@ -125,17 +138,16 @@ def _about(results: Results, values: pd.DataFrame, sources: Sequence[str]) -> st
     """How much was evaluated, by which judges, and from which files, in one line."""
     shown = chain.from_iterable(results.values())
     judges = dict.fromkeys(result.signature.get("judge", "") for result in shown)
-    keys = values[["model", "triplet_id"]].drop_duplicates()
-    parts = [
-        f"answers: {len(keys):,}",
-        f"models: {keys['model'].nunique()}",
-        f"questions: {keys['triplet_id'].nunique():,}",
-        f"groups: {values['group'].nunique():,}",
-        f"judge: {series([visible(judge, 100) for judge in judges if judge]) or 'none'}",
-    ]
+    counts = values[["model", "triplet_id", "group"]].nunique()
+    about = (
+        f"answers: {len(values.drop_duplicates(['model', 'triplet_id'])):,} · "
+        f"models: {counts['model']} · questions: {counts['triplet_id']:,} · "
+        f"groups: {counts['group']:,} · "
+        f"judge: {series([visible(judge, 100) for judge in judges if judge]) or 'none'}"
+    )
     if sources:
-        parts.append(f"from {series([shortened(str(source)) for source in sources])}")
-    return " · ".join(parts)
+        about += f" · from {series([shortened(str(source)) for source in sources])}"
+    return about
 
 
 def _metrics(summary: pd.DataFrame, results: Results, values: pd.DataFrame) -> str:
@@ -144,11 +156,12 @@ def _metrics(summary: pd.DataFrame, results: Results, values: pd.DataFrame) -> s
     for metric, means in summary.groupby("metric", sort=False):
         page += f"<h3>{html.escape(shortened(metric))}</h3>{dot_plot(means)}"
         counts = _counts(results.get(metric, ()), values[values["metric"] == metric])
-        table = _table(counts)
         if len(counts) > MOST_ROWS_SHOWN:
-            table = f'<details class="rows"><summary>Counts of points</summary>{table}</details>'
+            page += '<details class="rows"><summary>Counts of points</summary>'
         if len(counts):
-            page += table
+            page += _table(counts)
+        if len(counts) > MOST_ROWS_SHOWN:
+            page += "</details>"
     return page
 
 
@@ -158,21 +171,16 @@ def _counts(results: Sequence[Any], values: pd.DataFrame) -> pd.DataFrame:
     The points are counted where `results` are all of which there are `values`. No rows for a metric
     without points.
     """
-    said: dict[str, Counter[str]] = {}
-    for result in results:
-        words = said.setdefault(result.model, Counter())
-        words.update(row.word for row in alignment_rows(result.to_dict()) if row.ref is not None)
-    refusals = in_order(values[values["part"] == "Refused"])
-    table = []
-    for model, rows in refusals.groupby("model", sort=False):
-        row = {"model": shortened(model), "answers": f"{len(rows):,}"}
-        row["refused"] = f"{rows['value'].sum():.0f}"
-        if len(results) == len(refusals):
-            for word in WORDS:
-                row[word] = f"{said[model][word]:,}"
-        table.append(row)
-    counts = pd.DataFrame(table)
-    return counts.loc[:, (counts != "0").any()]
+    refusals = in_order(values[values["part"] == "Refused"]).groupby("model", sort=False)["value"]
+    counts = refusals.agg(answers="size", refused="sum").astype("Int64")
+    if len(results) == counts["answers"].sum():
+        said: Counter[tuple[str, str]] = Counter()
+        for result in results:
+            rows = alignment_rows(result.to_dict())
+            said.update((result.model, row.word) for row in rows if row.ref is not None)
+        for word in WORDS:
+            counts[word] = [said[model, word] for model in counts.index]
+    return counts.loc[:, (counts != 0).any()].reset_index()
 
 
 def _template(name: str) -> str:
@@ -185,8 +193,8 @@ def _hash(source: str) -> str:
 
 
 def _table(table: pd.DataFrame) -> str:
-    """A table whose cells are texts, escaped and without a style of its own."""
-    page = table.to_html(index=False, border=0).replace(' style="text-align: right;"', "")
+    """A table `in_texts`, escaped and without a style of its own."""
+    page = in_texts(table).to_html(index=False, border=0).replace(' style="text-align: right;"', "")
     return f'<div class="wide">{page}</div>'
 
 
@@ -247,13 +255,7 @@ def _support(results: Results) -> str:
             tables.append(support_table(checked).assign(metric=metric))
     if not tables:
         return ""
-    table = in_order(pd.concat(tables)).set_index(["model", "metric"])
-    table = table.astype(object).fillna(float("nan")).map(_count_or_share)
-    return _table(table.rename(index=shortened).reset_index())
-
-
-def _count_or_share(value: float) -> str:
-    return f"{value:,}" if isinstance(value, int) else percent(value)
+    return _table(in_order(pd.concat(tables)))
 
 
 def _settings(results: Results) -> str:
@@ -341,8 +343,7 @@ def _value_fields(result: ResultFields) -> list[str]:
 
 
 def _rounded(row: AlignmentRow) -> AlignmentRow:
-    score = row.score and round(row.score, 3)
-    return row._replace(score=score, share=row.share and round(row.share, 3))
+    return row._replace(score=row.score and round(row.score, 3))
 
 
 def _place(table: dict[Any, int], value: Any) -> int:

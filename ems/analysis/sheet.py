@@ -9,15 +9,14 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
-from string import Template
 from typing import Any
 
 import pandas as pd
 
-from ..io import FilePath, write_file
+from ..io import FilePath
 from ..terminal import visible
 from ..types import InputError
-from .report import _hash, _template
+from .report import write_page
 from .view import alignment_rows
 
 _ON_PAGE = ["id", "stratum", "size", "question", "point", "reference", "answers"]
@@ -110,15 +109,8 @@ def save_sheet(
             if (item.triplet_id, model) in whole:
                 drawn.at[item.Index, "reference"], item.answers[i] = whole[item.triplet_id, model]
     data = visible(drawn[_ON_PAGE].to_json(orient="records", force_ascii=False), 10**9)
-    style, script = _template("label.css"), _template("label.js")
-    page = Template(_template("label.html")).substitute(
-        style=style,
-        style_hash=_hash(style),
-        script=script,
-        script_hash=_hash(script),
-        data=data.replace("<", "\\u003c"),  # no text can end the element that holds it
-    )
-    write_file(path, [page])
+    # No text can end the element that holds the data.
+    write_page(path, "label", ["label.js"], {"data": data.replace("<", "\\u003c")})
     return len(drawn)
 
 

@@ -44,20 +44,23 @@ def shortened(name: str) -> str:
     return f"{line[:half]}…{line[len(line) - half + 1 :]}"
 
 
-def safe_cell(cell: Any) -> Any:
-    """A cell of a table that is safe to show: a text is `shortened`, anything else is as it was."""
-    return shortened(cell) if isinstance(cell, str) else cell
+def in_texts(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with safe texts as cells.
+
+    Texts are `shortened`, numbers have three decimals, and an empty cell is "–".
+    """
+    return table.map(_cell_text).rename(columns=shortened)
+
+
+def _cell_text(cell: Any) -> str:
+    if pd.isna(cell):
+        return "–"
+    return f"{cell:z.3f}" if isinstance(cell, float) else shortened(str(cell))
 
 
 def table_text(table: pd.DataFrame) -> str:
-    """A table for a terminal.
-
-    Texts are `shortened`, numbers have three decimals, and an empty cell is "–". A note below the
-    table says why an interval is absent.
-    """
-    safe = table.map(safe_cell).rename(columns=shortened)
-    lines = [safe.to_string(index=False, na_rep="–", float_format="{:z.3f}".format)]
-    return "\n".join(lines + _notes(table))
+    """A table for a terminal, `in_texts`. A note below it says why an interval is absent."""
+    return "\n".join([in_texts(table).to_string(index=False), *_notes(table)])
 
 
 def _notes(table: pd.DataFrame) -> list[str]:
@@ -71,24 +74,23 @@ def in_markdown(text: str) -> str:
     return _MARKDOWN_SIGNS.sub(r"\\\1", visible(text))
 
 
+def bold(text: str) -> str:
+    """A text in bold type in Markdown; "" for none."""
+    return f"**{in_markdown(text)}**" if text else ""
+
+
 def markdown_table(table: pd.DataFrame) -> str:
-    """The first ten rows of a table in GitHub's Markdown, with cells as `table_text` has them.
+    """The first ten rows of a table in GitHub's Markdown, `in_texts`.
 
     Notes below say how many rows are left out, and why an interval is absent.
     """
-    texts = table.head(MARKDOWN_ROWS).map(_cell_text)
+    texts = in_texts(table.head(MARKDOWN_ROWS)).map(in_markdown)
     rows = [texts.columns, ["---"] * len(texts.columns), *texts.to_numpy()]
     lines = ["| " + " | ".join(row) + " |" for row in rows]
     notes = _notes(table)
     if len(table) > MARKDOWN_ROWS:
         notes.append(f"{len(table) - MARKDOWN_ROWS} more rows are not shown.")
     return "\n".join([*lines, "", *notes]).rstrip()
-
-
-def _cell_text(cell: Any) -> str:
-    if isinstance(cell, float):
-        return "–" if math.isnan(cell) else f"{cell:z.3f}"
-    return in_markdown(shortened(str(cell)))
 
 
 def bounded(summary: pd.DataFrame) -> pd.DataFrame:
@@ -145,7 +147,7 @@ def pairs_table(pairs: pd.DataFrame, a: str = "", b: str = "") -> pd.DataFrame:
         p_holm = "<0.001" if pair["p_holm"] < 0.001 else f"{pair['p_holm']:.3f}"
         rows.append({**pair, "difference": difference, "p_holm": p_holm, "higher": higher})
     columns = ["metric", "model", "part", "a", "b", "difference", "p_holm", "higher"]
-    return pd.DataFrame(rows).filter([*columns, "n", "clusters"]).map(safe_cell)
+    return pd.DataFrame(rows).filter([*columns, "n", "clusters"])
 
 
 def dot_plot(summary: pd.DataFrame) -> str:

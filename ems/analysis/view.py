@@ -57,11 +57,10 @@ class AlignmentRow(NamedTuple):
     ans: int | None  # index of the answer point; None for none
     word: str  # what the score says: one of the words above
     score: float | None  # in [0, 1], as it enters the metric; None = unscored
-    share: float | None  # of its side's weight, in [0, 1]; None where all points weigh the same
     is_hint: bool = False  # the answer point is only the most similar one: it made no score
 
 
-def _side_scores(result: ResultFields) -> tuple[Scores, Scores]:
+def side_scores(result: ResultFields) -> tuple[Scores, Scores]:
     """The score of each reference point and of each answer point; (), () without points."""
     if "match" not in result:
         return result.get("ref_score", ()), result.get("ans_score", ())
@@ -104,33 +103,22 @@ def alignment_rows(result: ResultFields) -> Iterator[AlignmentRow]:
     Of an EMSResult the answer points are those that no reference point matched, of a CoverageResult
     all. A result without points has no rows.
     """
-    ref_score, ans_score = _side_scores(result)
+    ref_score, ans_score = side_scores(result)
     ref_others, ans_others = _other_figures(result)
     is_paired = "match" in result
     partners = result.get("match") or result.get("nearest") or [-1] * len(ref_score)
-    shares = _shares(result.get("ref_weights"), len(ref_score))
     for i, partner in enumerate(partners):
         ans = None if partner == -1 else partner
         is_contradicted = i in result.get("contradicted", ())
         has_other = i in ref_others or (is_paired and ans in ans_others)
         word = _word(result, ref_score[i], is_contradicted, has_other, MISSING)
-        is_hint = not is_paired and ans is not None
-        yield AlignmentRow(i, ans, word, ref_score[i], shares[i], is_hint)
-    shares = _shares(result.get("ans_weights"), len(ans_score))
+        yield AlignmentRow(i, ans, word, ref_score[i], not is_paired and ans is not None)
     for j, score in enumerate(ans_score):
         if is_paired and j in partners:
             continue
         is_contradicted = j in result.get("ans_contradicted", ())
         word = _word(result, score, is_contradicted, j in ans_others, EXTRA)
-        yield AlignmentRow(None, j, word, score, shares[j])
-
-
-def _shares(weights: Sequence[float] | None, n_points: int) -> list[float | None]:
-    """Of each point, which share of its side's weight it has; None where all weigh the same."""
-    if not weights or len(set(weights)) == 1:
-        return [None] * n_points
-    total = sum(weights)
-    return [weight / total for weight in weights]
+        yield AlignmentRow(None, j, word, score)
 
 
 def scored_by(result: ResultFields) -> str:
@@ -228,8 +216,6 @@ def _cells(result: ResultFields, row: AlignmentRow) -> tuple[str, str, str]:
     score = row.word
     if row.score and row.score >= 0.005:
         score += f" {row.score:.2f}"
-    if row.share is not None:
-        score += f"\nweight {100 * row.share:.2g} %"
     return reference, score, answer
 
 

@@ -223,34 +223,26 @@ def together(usages: Iterable[tuple[str, Mapping[str, Usage]]]) -> dict[str, dic
 
 
 def used_text(usages: Mapping[str, Mapping[str, Usage]]) -> str:
-    """The total and its largest part as a sentence, then a table as aligned lines.
+    """The total and its largest part as a sentence, then a table with a row for each task.
 
-    `usages` is {model: judge.usage()}, with a task at least. The table has a row for each task, and
-    the sum of a model that has several.
+    `usages` is {model: judge.usage()}, with a task at least.
     """
     table = usage_table(usages)
-    tasks = table[table["task"] != "all"].reset_index(drop=True)
+    tasks = table[table["task"] != "all"]
     total = tasks[["calls", "prompt_tokens", "completion_tokens", "cost"]].sum(skipna=False)
-    money_known = not math.isnan(total["cost"])
-    price = f"money: {total['cost']:,.2f}" if money_known else "money unknown"
+    price = "money unknown" if math.isnan(total["cost"]) else f"money: {total['cost']:,.2f}"
     first = (
         f"{total['calls']:,.0f} calls, {total['prompt_tokens']:,.0f} prompt tokens and "
         f"{total['completion_tokens']:,.0f} completion tokens; {price}."
     )
-    by = "cost" if money_known and total["cost"] else "calls"
+    by = "cost" if total["cost"] > 0 else "calls"
     if len(tasks) > 1 and total[by]:
         largest = tasks.loc[tasks[by].idxmax()]
-        number = f"{largest[by]:,.2f}" if by == "cost" else f"{largest[by]:,} calls"
         share = largest[by] / total[by]
-        first += (
-            f" The largest part is {largest['task']} by {largest['model']}: {number} ({share:.0%})."
-        )
-    n_tasks = table["model"].map(tasks["model"].value_counts())
-    shown = table[(table["task"] != "all") | (n_tasks > 1)]
-    place = {model: i for i, model in enumerate(usages)}
-    shown = shown.sort_values("model", key=lambda models: models.map(place), kind="stable")
+        first += f" The largest part is {largest['task']} by {largest['model']}: {share:.0%} of "
+        first += "the money." if by == "cost" else "the calls."
     columns = ["model", "task", "stored", "calls", "prompt_tokens", "completion_tokens", "cost"]
-    lines = shown[columns].to_string(index=False, na_rep="unknown", float_format="{:,.2f}".format)
+    lines = tasks[columns].to_string(index=False, na_rep="unknown", float_format="{:,.2f}".format)
     return f"{first}\n{lines}"
 
 
@@ -258,7 +250,7 @@ def plan_text(usages: Mapping[str, Mapping[str, Usage]]) -> str:
     """What a dry run counted: calls, tokens and money at most, the total first (`used_text`)."""
     if not any(usages.values()):
         return "no judge is asked: nothing to pay"
-    note = PLAN_NOTE
-    if usage_table(usages)["cost"].isna().any():
-        note += " Money needs prices: --prices, or a profile."
-    return f"At most {used_text(usages)}\n{note}"
+    text = f"At most {used_text(usages)}\n{PLAN_NOTE}"
+    if "money unknown" in text:
+        text += " Money needs prices: --prices, or a profile."
+    return text

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from ems.analysis.frames import to_frame
 from ems.analysis.stats import spearman
+from ems.io import parse_jsonl, read_lines
 from ems.results import EMSResult
 from ems.types import InputError
 
@@ -129,3 +133,57 @@ def judge_variance(first: Sequence[EMSResult], again: Sequence[EMSResult]) -> pd
             }
         )
     return pd.DataFrame(rows).set_index("model")
+
+
+# --- single replies that somebody read a second time ---
+
+
+def second_readings(recorded: Sequence[Path], second: Path) -> pd.DataFrame:
+    """How far a second reading of the same prompts agrees with the recorded replies.
+
+    `second` has the second replies, JSON lines of key, task and text; `recorded` are files with the
+    first ones. A row for what was asked. Columns: what; n, the points, pairs or answers that both
+    readings speak of; same, the share with an equal value; near, the share within 1 (of 10; within
+    5 of 100 for the number of a whole answer); correlation, Pearson's. Of matches, `same` is over
+    points that either reading matches. Of contradicted points, n are those that the first reading
+    names, and `same` is the share of them that the second one names too.
+
+    InputError for a reply that is not recorded.
+    """
+    first = {}
+    for path in recorded:
+        for _, row in parse_jsonl(read_lines(path), path):
+            first[row["key"]] = row["text"]
+    pairs: dict[str, list[tuple[float, float]]] = {}
+    for number, row in parse_jsonl(read_lines(second), second):
+        if row["key"] not in first:
+            raise InputError(f"{second}, line {number}: no recorded reply has this key")
+        for name, values in _values_twice(row["task"], first[row["key"]], row["text"]).items():
+            pairs.setdefault(name, []).extend(values)
+    return pd.DataFrame([_compared(name, values) for name, values in pairs.items()])
+
+
+def _values_twice(task: str, first: str, second: str) -> dict[str, list[tuple[float, float]]]:
+    """The values of two replies to one prompt, in pairs, by what was asked."""
+    if task == "judge":
+        return {"numbers of whole answers": [(float(first), float(second))]}
+    a, b = json.loads(first), json.loads(second)
+    if task == "match":
+        matches = zip(a["matches"], b["matches"], strict=True)
+        return {"matches": [pair for pair in matches if pair != (-1, -1)]}
+    scores = list(zip(a["scores"], b["scores"], strict=True))
+    if task == "score":
+        return {"scores of pairs": scores}
+    named = [(1, int(point in b["contradicted"])) for point in a["contradicted"]]
+    return {"scores of coverage": scores, "contradicted points": named}
+
+
+def _compared(name: str, pairs: Sequence[tuple[float, float]]) -> dict[str, Any]:
+    values = pd.DataFrame(pairs, columns=["first", "second"])
+    limit = 5 if name == "numbers of whole answers" else 1
+    distance = (values["first"] - values["second"]).abs()
+    row = {"what": name, "n": len(values), "same": (distance == 0).mean()}
+    if name not in ("matches", "contradicted points"):
+        row["near"] = (distance <= limit).mean()
+        row["correlation"] = values["first"].corr(values["second"])
+    return row

@@ -1,5 +1,6 @@
 """Two judgements of the same points, by hand."""
 
+import json
 import math
 from dataclasses import replace
 
@@ -10,8 +11,10 @@ from study.reliability import (
     agreement_table,
     judge_variance,
     repeat_findings,
+    second_readings,
 )
 
+from ems.io import write_jsonl
 from ems.results import EMSResult
 from ems.types import InputError
 
@@ -97,3 +100,47 @@ def test_nothing_is_told_where_nothing_was_judged_again():
     assert "same choice" in table
     assert repeat_findings(table) == []
     assert repeat_findings(agreement_table(FIRST, {"again": []})) == []
+
+
+def second_reading_of(tmp_path, first, second):
+    """The table of `second_readings` of replies by key and task."""
+    for name, replies in (("first.jsonl", first), ("second.jsonl", second)):
+        rows = [
+            {"key": key, "task": task, "text": text if isinstance(text, str) else json.dumps(text)}
+            for key, task, text in replies
+        ]
+        write_jsonl(tmp_path / name, rows)
+    return second_readings([tmp_path / "first.jsonl"], tmp_path / "second.jsonl").set_index("what")
+
+
+def test_two_readings_are_compared_by_what_was_asked(tmp_path):
+    first = [
+        ("m", "match", {"matches": [0, -1, 2, 1]}),
+        ("s", "score", {"scores": [10, 4, 7]}),
+        ("c", "coverage", {"scores": [0, 9], "contradicted": [0, 1]}),
+        ("j", "judge", "40"),
+        ("unread", "judge", "99"),
+    ]
+    second = [
+        ("m", "match", {"matches": [0, -1, -1, 1]}),
+        ("s", "score", {"scores": [9, 4, 3]}),
+        ("c", "coverage", {"scores": [0, 9], "contradicted": [1]}),
+        ("j", "judge", "46"),
+    ]
+    table = second_reading_of(tmp_path, first, second)
+    assert table["n"].to_dict() == {
+        "matches": 3,
+        "scores of pairs": 3,
+        "scores of coverage": 2,
+        "contradicted points": 2,
+        "numbers of whole answers": 1,
+    }
+    assert table.loc["matches", "same"] == pytest.approx(2 / 3)
+    assert table.loc["scores of pairs", ["same", "near"]].tolist() == pytest.approx([1 / 3, 2 / 3])
+    assert table.loc["contradicted points", "same"] == 0.5
+    assert table.loc["numbers of whole answers", "near"] == 0
+
+
+def test_a_second_reading_of_an_unknown_prompt_is_an_error(tmp_path):
+    with pytest.raises(InputError, match="second.jsonl, line 1: no recorded reply has this key"):
+        second_reading_of(tmp_path, [("j", "judge", "40")], [("k", "judge", "40")])

@@ -216,12 +216,11 @@ function wholeText(place, points) {     // with the marks that the points have
   return put(make("td", "whole"), ...underlined(marked));
 }
 
-function pointRow(answer, [ref, ans, word, score, share, isHint]) {
+function pointRow(answer, [ref, ans, word, score, isHint]) {
   const row = make("tr", word.replaceAll(" ", "-")), tag = make("td", "own tag");
   const left = point(ref, answer.ref, false), right = point(ans, answer.ans, isHint);
   row.style.setProperty("--share", score ?? 0);
   put(tag, make("span", "sign", SIGNS[word]), ` ${word}${score >= 0.005 ? ` ${score.toFixed(2)}` : ""}`);
-  if (share !== null) tag.append(" ", make("small", "", `weight ${Number((100 * share).toPrecision(2))} %`));
   const [label, line] = (!isHint && answer.support[ans]) || [];
   if (report.texts[line]) right.append(make("small", label === "contradicted" ? "document warns" : "document", report.texts[line]));
   return put(row, left, tag, right);
