@@ -83,7 +83,7 @@ def test_a_model_that_says_nothing_is_not_praised_first_for_contradicting_nothin
     wrong = judged_coverage("wrong", around(0.5), [0.5, 0.6] * 4)
     assert said(best, silent, wrong)[0] == [
         "“X” has a clearly higher F1 than all others (0.800 against “wrong” 0.500 and “silent” "
-        "0.000), and no other contradicts the references clearly less often.",
+        "0.000). No other contradicts the references clearly less often.",
         "Contradicted reference points, fewest first: “silent” 0 of 80 points, “X” 4 of 80 points "
         "and “wrong” 44 of 80 points; 2 of 3 differences are clear.",
     ]
@@ -124,6 +124,60 @@ def test_where_a_judge_was_asked_words_and_figures_have_no_say():
     both = [rows_of("A", around(0.6)), rows_of("B", around(0.5))]
     local = rows_of("B", around(0.9), metric="Coverage(local)", signature=WORDS)
     assert said(*both, local)[0] == said(*both)[0]
+
+
+def precision_of_figures(model, values, den=10):
+    fields = {"metric": "Figures", "part": "Precision", "signature": "figures:1"}
+    return rows_of(model, values, den=den, **fields)
+
+
+@pytest.mark.parametrize("of_a", [1.0, 0.69, 0.5])
+def test_a_best_model_with_clearly_fewer_right_figures_is_doubted_at_once(of_a):
+    a = judged_coverage("A", around(0.5), [0.3, 0.2] * 4) + precision_of_figures("A", [of_a] * 8)
+    b = judged_coverage("B", around(0.9), [0.0] * 8) + precision_of_figures("B", around(0.69))
+    doubt = (
+        " But “B” has clearly fewer of its figures in the references than “A” (Figures Precision "
+        "0.690 against 1.000): look at its figures first."
+    )
+    better, f1 = said(a, b)[0]
+    f1_of_both = "“B” has a clearly higher F1 than “A” (0.900 against 0.500)."
+    contradicted = "“B” contradicts the references clearly less often than “A”"
+    assert better.startswith(f1_of_both)
+    assert f1.startswith(contradicted)
+    assert better.endswith(doubt) == (of_a == 1)
+    assert "figures" not in f1  # it is said once
+
+
+def test_of_several_models_with_more_right_figures_the_one_with_the_most_is_named():
+    models = []
+    for name, f1, shared in (("A", 0.5, 0.9), ("B", 0.9, 0.6), ("C", 0.4, 0.95)):
+        models += rows_of(name, around(f1)) + precision_of_figures(name, around(shared))
+    assert said(models)[0][0].endswith(
+        " But “B” has clearly fewer of its figures in the references than “C” (Figures Precision "
+        "0.600 against 0.950): look at its figures first."
+    )
+
+
+@pytest.mark.parametrize(
+    ("shared", "den", "is_doubted"), [(0.8, 3, True), (0.8, 2, False), (0.95, 3, False)]
+)
+def test_a_judge_that_named_no_contradicted_point_is_not_quoted_where_figures_differ(
+    shared, den, is_doubted
+):
+    a = judged_coverage("A", around(0.5), [0.0] * 8)
+    b = judged_coverage("B", around(0.9), [0.0] * 8)
+    figures = precision_of_figures("A", around(shared), den)
+    f1 = "“B” has a clearly higher F1 than “A” (0.900 against 0.500)."
+    note = "The judge named no contradicted point."
+    if is_doubted:
+        assert said(a, b, figures)[0] == [f"{f1} {note}"]
+        recall = rows_of("A", around(0.7), metric="Coverage(LLM)", part="Recall")
+        assert said(a, recall, figures)[0][0].endswith(f"; its F1 is 0.500. {note}")
+    else:
+        assert said(a, b, figures)[0] == said(a, b)[0]
+        assert note not in said(a, b)[0][0]
+    contradicting = judged_coverage("B", around(0.9), [0.1, *[0.0] * 7])
+    assert note not in " ".join(said(a, contradicting, figures)[0])
 
 
 def test_with_several_metrics_each_sentence_names_its_own():

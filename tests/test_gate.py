@@ -340,9 +340,12 @@ def test_compare_prints_a_verdict_ten_rows_and_the_gate_in_markdown(tmp_path, ca
     assert [row[1:3] for row in table[1:4]] == [["m", "Precision"], ["m", "Recall"], ["m", "F1"]]
     assert "11 more rows are not shown." in page
     text = mistune.html(page)
-    assert f"a is {files[0]}, b is {files[1]}." in text
-    assert "<strong>k: F1, highest first: “a” 0.300 and “b” 0.300; no difference is clear" in text
-    assert " m: “a” has a clearly higher F1 than “b” (0.550 against 0.300).</strong>" in text
+    old, new = files
+    assert f"a is {old}, b is {new}." in text
+    assert f"<strong>k: F1, highest first: “{old}” 0.300 and “{new}” 0.300; no difference" in text
+    assert (
+        f" m: “{old}” has a clearly higher F1 than “{new}” (0.550 against 0.300).</strong>" in text
+    )
     assert "m: EMS(LLM) F1 was 0.550 and is 0.300" in text
     assert main(["compare", files[1], files[1], "--markdown"]) == 0
     assert capsys.readouterr().out.count("no difference is clear over 8 groups") == 3

@@ -265,6 +265,20 @@ def test_whole_texts_stand_beside_the_points_where_they_are_given(tmp_path):
     assert "Not scored." not in data["texts"]
 
 
+def test_a_column_without_a_value_is_left_out(page_of):
+    scores = [ScoreResult(f"t{i}", "m", value=0.5, group=f"g{i}") for i in range(6)]
+    alone = visible_text(page_of({"Judge alone": scores}))
+    assert " model metric Score n scored m Judge alone 0.500 [0.500, 0.500] 6 " in alone
+    assert " – " not in alone.split("what they mean")[1].split("Means over answers")[0]
+
+
+def test_the_page_knows_of_each_answer_its_figures_and_whether_a_judge_was_asked(page_of):
+    with_figures = replace(result(signature={"match": "words#1"}), figures=FIGURES)
+    answers = packed(page_of([with_figures, result("n")]))["answers"]
+    known = [(answer["judged"], answer["figures"]) for answer in answers]
+    assert known == [(False, [3, 5]), (True, None)]
+
+
 # --- what comes from outside ---
 
 
@@ -367,9 +381,36 @@ def test_the_grid_opens_the_answers_to_a_question_side_by_side(tmp_path):
     assert '<td class="whole">Up 6%. Fine.</td>' in side
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("is_judged", [False, True])
+def test_without_a_judge_the_grid_shows_figures_and_no_contradictions(tmp_path, is_judged):
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if not browser:
+        pytest.skip("no browser here")
+    signature = {"judge": "j"} if is_judged else {"match": "words#1"}
+    answers = [replace(result(m, signature=signature), figures=FIGURES) for m in "ab"]
+    silent = replace(
+        answers[0], triplet_id="t0", figures=Figures(SideFigures(0, 0), SideFigures(0, 0), None)
+    )
+    path = save_report({"EMS(LLM)": [silent, *answers]}, tmp_path / "report.html")
+    options = "--headless --no-sandbox --disable-gpu --virtual-time-budget=5000 --dump-dom"
+    command = [browser, *options.split(), f"file://{path}"]
+    drawn = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
+    if "<html" not in drawn:
+        pytest.skip("the browser does not start here")
+    cells = re.findall(r'<button class="value"[^>]*>([^<]*)<', drawn)
+    f1 = f"{answers[0].f1:.2f}"
+    assert cells == ([f1] * 3 if is_judged else ["0.60", "0.60", "no figures"])
+    assert ("(Figures Precision)</span> of one answer" in drawn) != is_judged
+    assert ('<span id="grid-against">' in drawn) == is_judged  # else it is hidden
+
+
 # --- what the words are worth ---
 
-UNTESTED_WORDS = ("contradicted", "other figure")  # the page gives no percentage for them
+UNTESTED_WORDS = (
+    "contradicted",
+    "figure not in the answer",
+)  # the page gives no percentage for them
 
 
 @pytest.mark.slow
@@ -389,7 +430,7 @@ def test_the_page_says_how_often_its_words_are_right(mirror, monkeypatch, kind):
     contradicted = labels_by_word.pop("contradicted")
     counts = len(contradicted), contradicted.count("Contradiction")
     assert counts == ((16, 8) if judge else (0, 0))
-    assert len(labels_by_word.pop("other figure")) == (0 if judge else 2)
+    assert len(labels_by_word.pop("figure not in the answer")) == (0 if judge else 2)
     right = []
     for listed in labels_by_word.values():
         right.append(round(100 * listed.count("Entailment") / len(listed)))

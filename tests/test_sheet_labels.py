@@ -64,12 +64,13 @@ def test_labels_of_all_points_take_the_place_of_the_scores():
 
 
 def test_a_sample_corrects_by_word_and_with_its_weights():
-    """Two of eight covered points are labelled, one as stated, one as contradicted; and so on."""
+    """Six of eight covered points are labelled, three as stated, three as contradicted."""
     points = points_of(results("a"))
-    first, second = points["id"][points["word"] == "covered"][:2]
-    said = {first: "stated", second: "contradicted"}
-    for word, label in (("in part", "in part"), ("missing", "in part")):
-        said[points["id"][points["word"] == word].iloc[0]] = label
+    covered = points["id"][points["word"] == "covered"][:6]
+    said = dict(zip(covered, ["stated", "contradicted"] * 3, strict=True))
+    for word in ("in part", "missing"):
+        for point in points["id"][points["word"] == word][:2]:
+            said[point] = "in part"
     labels = labelled(points, lambda point: said.get(point.id))
     (row,) = recall_table(points, labels).itertuples()
     assert row.recall == pytest.approx((0.9 + 0.4 + 0) / 3)
@@ -112,7 +113,67 @@ def test_the_interval_holds_the_truth_as_often_as_it_says():
 def test_a_model_with_a_word_without_label_has_no_corrected_recall():
     points = points_of([*results("a"), result(50, "b", (0.9, 0.9, 0.9), contradicted=(1,))])
     labels = labelled(points, lambda p: None if p.word == "contradicted" else by_word(p))
-    assert recall_table(points, labels)["model"].tolist() == ["a"]
+    labels = labels[labels["id"].isin(points["id"][:22])]
+    table = recall_table(points, labels)
+    assert table.dropna(subset="corrected")["model"].tolist() == ["a"]
+
+
+def sample_of(generator, right, n_labels):
+    """Points of 12 questions of which the share `right` is stated, and labels of a few of them.
+
+    Scores are 0.2 to 1. The third value is the share of the points that is stated.
+    """
+    score = generator.choice([0.2, 0.4, 0.6, 0.8, 1.0], 60)
+    words = {0.2: "missing", 0.4: "in part", 0.6: "in part", 0.8: "covered", 1.0: "covered"}
+    points = pd.DataFrame(
+        {
+            "metric": "M",
+            "id": [f"x{i}" for i in range(60)],
+            "word": [words[one] for one in score],
+            "models": [("a",)] * 60,
+            "group": np.repeat(np.arange(12), 5),
+            "score": score,
+            "share": 0.2,
+        }
+    )
+    points["truth"] = np.where(generator.random(60) < right, "stated", "not stated")
+    turn = points.sample(frac=1, random_state=generator).groupby("word").cumcount()
+    drawn = turn.sort_values(kind="stable").index[:n_labels]
+    labels = labelled(points, lambda point: point.truth if point.Index in drawn else None)
+    return points, labels, (points["truth"] == "stated").mean()
+
+
+@pytest.mark.parametrize(("right", "n_labels"), [(0.5, 12), (0.8, 10), (0.95, 20), (1.0, 10)])
+def test_few_labels_never_look_sure(right, n_labels):
+    """The interval holds the truth of the points, and the rate from which they were drawn."""
+    generator = np.random.default_rng(11)
+    holds_truth, holds_rate = [], []
+    while len(holds_truth) < 300:
+        points, labels, truth = sample_of(generator, right, n_labels)
+        (row,) = recall_table(points, labels).itertuples()
+        if math.isnan(row.corrected):  # the labels are of fewer than six questions
+            continue
+        low, high = row.ci_low - 1e-9, row.ci_high + 1e-9
+        holds_truth.append(low <= truth <= high)
+        holds_rate.append(low <= right <= high)
+        assert high - low > 0.05  # also where all labels are equal
+    assert np.mean(holds_truth) >= 0.92
+    assert np.mean(holds_rate) >= 0.92
+
+
+def test_a_correction_needs_labels_of_the_model_itself(files, capsys):
+    """Five labels of `b` alone: neither model has a corrected recall, and both have a line."""
+    path, labels = files
+    said = pd.read_csv(labels)
+    points = points_of(results("a", "b"))
+    of_b = points["id"][points["models"] == ("b",)]
+    said[said["id"].isin(of_b.iloc[:5])].to_csv(labels, index=False)
+    assert main(["agree", path, labels]) == 0
+    printed = capsys.readouterr().out
+    needs = "a corrected recall of Coverage(LLM) needs at least 10 in 6 clusters"
+    assert f"a: 0 labels in 0 clusters; {needs}" in printed
+    assert f"b: 5 labels in 2 clusters; {needs}" in printed
+    assert "is outside" not in printed
 
 
 # --- words ---
@@ -120,13 +181,19 @@ def test_a_model_with_a_word_without_label_has_no_corrected_recall():
 
 def test_words_are_confirmed_by_their_labels():
     points = points_of([*results("a"), result(50, "a", (0.9, 0.9, 0.9), contradicted=(1,))])
-    points.loc[points["point"] == "point 2 of t3", "word"] = "other figure"
+    points.loc[points["point"] == "point 2 of t3", "word"] = "figure not in the answer"
     said = {"point 0 of t0": "in part", "point 1 of t50": "stated"}
     labels = labelled(points, lambda point: said.get(point.point, by_word(point)))
-    labels.loc[labels["label"] == "other figure", "label"] = "contradicted"
+    labels.loc[labels["label"] == "figure not in the answer", "label"] = "contradicted"
     table = words_table(points.merge(labels)).set_index("word")
     assert table["confirmed"].to_dict() == pytest.approx(
-        {"contradicted": 0, "covered": 0.9, "in part": 1, "missing": 1, "other figure": math.nan},
+        {
+            "contradicted": 0,
+            "covered": 0.9,
+            "figure not in the answer": math.nan,
+            "in part": 1,
+            "missing": 1,
+        },
         nan_ok=True,
     )
     interval = binomtest(9, 10).proportion_ci()

@@ -147,19 +147,26 @@ def with_figures(result, ref=(), ans=(), not_in_document=None):
 def test_a_point_held_by_words_with_a_figure_that_the_other_side_lacks_is_not_called_covered(score):
     result = with_figures(covered((score, 0.1, 0.9), (score, 0.0)), [(0, 0, 2)], [(0, 0, 2)])
     assert [word for _, _, word, _ in rows(result)] == [
-        "other figure",
+        "figure not in the answer",
         "missing",
         "covered",
-        "other figure",
+        "figure not in the reference",
         "not in the reference",
     ]
 
 
-@pytest.mark.parametrize("places", [{"ref": [(0, 0, 2)]}, {"ans": [(0, 0, 2)]}])
-def test_so_is_a_pair_matched_by_words_whichever_of_its_sides_has_the_figure(places):
+@pytest.mark.parametrize(
+    ("places", "word"),
+    [
+        ({"ref": [(0, 0, 2)]}, "figure not in the answer"),
+        ({"ans": [(0, 0, 2)]}, "figure not in the reference"),
+        ({"ref": [(0, 0, 2)], "ans": [(0, 0, 2)]}, "figure not in the answer"),
+    ],
+)
+def test_so_is_a_pair_matched_by_words_whichever_of_its_sides_has_the_figure(places, word):
     result = with_figures(paired(signature={"match": "words#1,threshold=0.25"}), **places)
     words = [word for _, _, word, _ in rows(result)]
-    assert words[0] == "other figure"
+    assert words[0] == word
     assert words[1:3] == ["missing", "unscored"]
 
 
@@ -185,7 +192,7 @@ def test_figures_are_marked_in_the_text_with_the_text_that_lacks_them():
     assert (page.count("underline wavy"), page.count("outline:2px dotted")) == (3, 2)
     for view in (text, page):
         assert "does not say that the texts contradict each other" in view
-    assert "other figure" not in as_text(covered().to_dict())
+    assert "figure not in" not in as_text(covered().to_dict())
 
 
 def test_a_figure_that_is_not_shown_is_not_marked():

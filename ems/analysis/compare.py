@@ -126,8 +126,9 @@ def comparison_text(
     """What `compare_results` found, for a terminal or in Markdown: warning, verdict and table.
 
     `a` and `b` are the files that were compared. The column `higher` names one of them, or a model,
-    where a difference is clear. In Markdown the table has ten rows, those with a clear difference
-    first. In a terminal the five answers that differ most follow.
+    where a difference is clear. In Markdown the verdict names the files, and the table has ten
+    rows, those with a clear difference first. In a terminal the five answers that differ most
+    follow.
     """
     parts = tables["parts"]
     files = [] if b is None else [visible(a), visible(b)]
@@ -136,6 +137,8 @@ def comparison_text(
     show = table_text
     if markdown:
         show = markdown_table
+        for side, file in zip("ab", files, strict=False):  # without files the names are of models
+            sentences = sentences.replace(f"“{side}”", f"“{file}”")
         sentences, sides = bold(sentences), in_markdown(sides)
         parts = parts.sort_values("clear", ascending=False, kind="stable")
     blocks = [warning_of(tables), sides, sentences, _SIGN, show(pairs_table(parts, *files))]

@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from .frames import HIGHER_IS_WORSE, basis_of
+from .frames import FIGURES_METRIC, HIGHER_IS_WORSE, basis_of
 from .stats import MIN_CLUSTERS, MIN_SCORED
 from .tables import bounded, shortened
 
+FEW_SHARED, ENOUGH_FIGURES = 0.9, 20  # a lower share, of as many figures, puts the judge in doubt
 MOST_MODELS = 5  # more models than these are not compared two by two in sentences or on a page
 # What is said of a model that is clearly better than another, by what was compared and by the part.
 # Of other parts nothing is said, nor of words: who shares more of them with the references need not
@@ -56,8 +57,12 @@ def verdict(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) ->
     much of the reference it states. F1 comes first where one model is clearly better in it than all
     others, and none of these contradicts clearly less: a model that says nothing contradicts
     nothing. Without pairs models are only put in order.
+
+    It is said at once where the references have clearly fewer of the best model's figures than of
+    another one's, and where a judge named no contradicted point although many figures differ.
     """
     cells = _told(values, pairs)
+    figures = _cell(values, pairs, FIGURES_METRIC, "Precision", "figures")
     n_metrics = len({cell.metric for cell in cells})
     sentences = []
     if not any(cell.basis == "meaning" for cell in cells):
@@ -69,6 +74,10 @@ def verdict(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) ->
             sentence = _difference(cell)
         if n_metrics > 1:
             sentence = f"{shortened(cell.metric)}: {sentence}"
+        sentence += cell.addition
+        doubt = _doubt(cell.best(), figures)
+        if doubt not in " ".join(sentences):
+            sentence += doubt
         sentences.append(sentence)
     return sentences
 
@@ -81,7 +90,7 @@ class _Cell(NamedTuple):
     basis: str  # what the values compare, as `basis_of` has it
     rows: pd.DataFrame  # of the frame of values
     pairs: pd.DataFrame  # the models two by two
-    addition: str = ""  # what else is said of the model that is clearly better than all others
+    addition: str = ""  # a sentence that is said after that of the cell
 
     def level(self, model: str) -> str:
         """The value of a model: a mean, or how many of the points are contradicted."""
@@ -103,27 +112,55 @@ class _Cell(NamedTuple):
 def _told(values: pd.DataFrame, pairs: pd.DataFrame) -> list[_Cell]:
     """What is spoken of: metrics with a judge where there are any, else figures."""
     cells = []
+    figures = _cell(values, pairs, FIGURES_METRIC, "Precision", "figures")
     for metric, rows in values.groupby("metric", sort=False):
         basis = basis_of(metric, rows["signature"].unique())
-        of_metric = []
-        for kind, part in _BETTER:
-            is_part = (rows["part"] == part) & rows["value"].notna()
-            if kind == basis and is_part.any():
-                tested = pairs[(pairs["metric"] == metric) & (pairs["part"] == part)]
-                of_metric.append(_Cell(metric, part, basis, rows[is_part], tested))
-        cells += _most_important_first(of_metric)
+        parts = [part for kind, part in _BETTER if kind == basis]
+        of_metric = [_cell(values, pairs, metric, part, basis) for part in parts]
+        of_metric = [cell for cell in of_metric if len(cell.rows)]
+        cells += _most_important_first(of_metric, figures.rows)
     return [cell for cell in cells if cell.basis == "meaning"] or cells
 
 
-def _most_important_first(cells: list[_Cell]) -> list[_Cell]:
-    """The cells of a metric; F1 before contradicted points where `verdict` says so."""
+def _cell(values: pd.DataFrame, pairs: pd.DataFrame, metric: str, part: str, basis: str) -> _Cell:
+    """A part of a metric, of the answers with a value; without rows where none has one."""
+    rows, tested = [
+        table[(table["metric"] == metric) & (table["part"] == part)] for table in (values, pairs)
+    ]
+    return _Cell(metric, part, basis, rows.dropna(subset="value"), tested)
+
+
+def _doubt(best: str, figures: _Cell) -> str:
+    """That the references have clearly more of another model's figures; "" where they have not."""
+    wins = clear_wins(figures.pairs)
+    others = wins.loc[wins["worse"] == best, "better"]
+    if others.empty:
+        return ""
+    other = max(others, key=figures.level)
+    return (
+        f" But {_name(best)} has clearly fewer of its figures in the references than "
+        f"{_name(other)} (Figures Precision {figures.level(best)} against {figures.level(other)}): "
+        "look at its figures first."
+    )
+
+
+def _most_important_first(cells: list[_Cell], figures: pd.DataFrame) -> list[_Cell]:
+    """The cells of a metric; F1 before contradicted points where `verdict` says so.
+
+    F1 alone where there is no contradicted point although many `figures` of a model differ.
+    """
     if [cell.part for cell in cells] != ["Contradicted", "F1"]:
         return cells
     contradicted, f1 = cells
+    by_model = figures.groupby("model")
+    is_low = by_model["value"].mean() < FEW_SHARED
+    if (is_low & (by_model["den"].sum() >= ENOUGH_FIGURES)).any():
+        if not contradicted.rows["num"].any():
+            return [f1._replace(addition=" The judge named no contradicted point.")]
     best = f1.best()
     if not best or best in clear_wins(contradicted.pairs)["worse"].values:
         return cells
-    addition = ", and no other contradicts the references clearly less often"
+    addition = " No other contradicts the references clearly less often."
     return [f1._replace(addition=addition), contradicted]
 
 
@@ -165,7 +202,7 @@ def _difference(cell: _Cell) -> str:
         others = f"all others ({cell.level(best)} against {cell.levels(models)})"
         if len(models) == 1:
             others = f"{_name(models[0])} ({cell.level(best)} against {cell.level(models[0])})"
-        return f"{_name(best)} {_BETTER[cell.basis, cell.part]} {others}{cell.addition}."
+        return f"{_name(best)} {_BETTER[cell.basis, cell.part]} {others}."
     sentence = f"{_TITLES[cell.part]}: {cell.levels(means.index[:MOST_MODELS])}"
     n_clear, n_pairs = cell.pairs["clear"].sum(), len(cell.pairs)
     if not n_pairs:

@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtrit
 from scipy.stats import binomtest
 
 from ..data import Rows, load_results, records, result_rows
@@ -22,10 +23,11 @@ from ..terminal import first_few
 from ..types import WITHOUT_JUDGE, InputError
 from .frames import TABLE1_PARTS, basis_of, in_order, of_rows
 from .sheet import pair_items, point_items
-from .stats import Estimate, auc, bootstrap, mean_over, pearson, spearman
+from .stats import MIN_CLUSTERS, Estimate, auc, bootstrap, mean_over, pearson, spearman
 from .tables import table_text
-from .view import COVERED, MISSING, OTHER_FIGURE
+from .view import COVERED, FIGURE_WORDS, MISSING
 
+MIN_LABELS = 10  # a model with fewer labels of its own has no corrected recall
 _ANSWER = ["triplet_id", "model"]  # what a label and a value of the same answer have in common
 _CONFIRMS = {COVERED: "stated", MISSING: "not stated"}  # other words are confirmed by themselves
 _STATED = {
@@ -181,11 +183,18 @@ def _tables(items: pd.DataFrame, said: pd.DataFrame) -> list[str]:
         return lines
     recall = recall_table(items.dropna(subset="score"), said)
     lines += ["\nRecall, and what it is when the labels correct it:", table_text(recall)]
-    nearest = recall["recall"].clip(recall["ci_low"], recall["ci_high"])
-    for row in recall[nearest != recall["recall"]].itertuples():
-        lines.append(
-            f"{row.model}: the recall of {row.metric} is outside the interval that the labels give."
-        )
+    for row in recall.itertuples():
+        if math.isnan(row.corrected):
+            lines.append(
+                f"{row.model}: {row.labels} labels in {row.clusters} clusters; a corrected recall "
+                f"of {row.metric} needs at least {MIN_LABELS} in {MIN_CLUSTERS} clusters, and "
+                "every word needs a label."
+            )
+        elif not row.ci_low <= row.recall <= row.ci_high:
+            lines.append(
+                f"{row.model}: the recall of {row.metric} is outside the interval that the labels "
+                "give."
+            )
     return lines
 
 
@@ -193,7 +202,7 @@ def words_table(labelled: pd.DataFrame) -> pd.DataFrame:
     """How many items with each word of a metric have each label, and which share confirms the word.
 
     Of pairs the words and the labels are the better models. The interval is Clopper and Pearson's,
-    for independent items. No label confirms "other figure".
+    for independent items. No label confirms the words for figures.
     """
     models = labelled["models"].str
     label = labelled["label"].mask(labelled["label"] == "first better", models[0])
@@ -201,7 +210,7 @@ def words_table(labelled: pd.DataFrame) -> pd.DataFrame:
     keys = [labelled["metric"], labelled["word"]]
     table = pd.crosstab(keys, label)
     hits = (label == labelled["word"].replace(_CONFIRMS)).groupby(keys).agg(["sum", "count"])
-    hits = hits.drop(OTHER_FIGURE, level="word", errors="ignore")
+    hits = hits.drop(list(FIGURE_WORDS), level="word", errors="ignore")
     for key, (confirmed, n) in hits.iterrows():
         interval = binomtest(confirmed, n).proportion_ci()
         table.loc[key, ["confirmed", "ci_low", "ci_high"]] = confirmed / n, *interval
@@ -214,26 +223,49 @@ def recall_table(points: pd.DataFrame, said: pd.DataFrame) -> pd.DataFrame:
     The correction is the mean error of the scores in the labelled sample, with the sample's
     weights: the difference estimator (Särndal, Swensson and Wretman 1992, section 6.3), which is
     prediction-powered inference (Angelopoulos and others 2023) for a stratified sample. Its
-    interval, Student's t over groups, holds the errors of the scores. A model is left out where
-    one of its words has no label.
+    interval, Student's t over groups, holds the errors of the scores, and is widened by what a
+    small sample may have missed; see `_missed_error`. `corrected` is nan for a model that has too
+    few labels of its own, or a word that no label of any model has. `labels` and `clusters` count
+    the labels of the model and their groups.
     """
     weight = said["size"] / said.groupby("stratum")["id"].transform("size")
     table = points.merge(said.assign(weight=weight), on="id", how="left")
-    error = table["label"].map(_STATED) - table["score"]
+    table["stated"] = table["label"].map(_STATED)
+    error = table["stated"] - table["score"]
     expected = error.groupby([table["metric"], table["word"]]).transform("mean")
     # What an error has beyond that of its word is added with the weight of the labelled point.
     beyond = (table["weight"] * (error - expected)).fillna(0)
     table["corrected"] = table["score"] + expected + beyond
     rows = []
     for (metric, (model,)), cell in table.groupby(["metric", "models"]):
-        if cell["corrected"].notna().all():
-            cluster, share = cell["group"], cell["share"].to_numpy()
-            recall = mean_over(cell["score"], cluster, share).value
-            corrected = mean_over(cell["corrected"], cluster, share)
-            ends = np.clip(corrected[:3], 0, 1)
-            rows.append((metric, model, recall, *ends, corrected.clusters))
-    columns = ["metric", "model", "recall", "corrected", "ci_low", "ci_high", "clusters"]
+        cluster, share = cell["group"], cell["share"].to_numpy()
+        recall = mean_over(cell["score"], cluster, share)
+        corrected = mean_over(cell["corrected"], cluster, share)
+        own = mean_over(cell["stated"], cluster)
+        ends = [math.nan] * 3
+        if own.n >= MIN_LABELS and own.clusters >= MIN_CLUSTERS and not corrected.left_out:
+            half_width = math.hypot(corrected.ci_high - corrected.value, _missed_error(cell))
+            ends = np.clip(corrected.value + half_width * np.array([0, -1, 1]), 0, 1)
+        rows.append((metric, model, recall.value, *ends, own.n, own.clusters))
+    columns = ["metric", "model", "recall", "corrected", "ci_low", "ci_high", "labels", "clusters"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def _missed_error(points: pd.DataFrame) -> float:
+    """Half of the width of a 95 % interval of a model's recall, for the sample of labels alone.
+
+    Equal labels have no variance, but a few of them do not show that the other points have the
+    same label. To the labels of each word two are therefore added that say "stated", and two that
+    say "not stated" (Agresti and Coull 1998), and the quantile is Student's, for the number of
+    labels. Nothing is missed where all points have a label.
+    """
+    by_word = points.groupby("word")
+    n = by_word["stated"].count()
+    sums = by_word[["stated", "share"]].sum()
+    stated = (sums["stated"] + 2) / (n + 4)
+    variance = stated * (1 - stated) / (n + 4) * (1 - n / by_word.size())
+    error = math.sqrt(sums["share"] ** 2 @ variance) / sums["share"].sum()
+    return stdtrit(n.sum() - 1, 0.975) * error
 
 
 def people_table(labels: pd.DataFrame, group: pd.Series) -> pd.DataFrame:

@@ -193,8 +193,10 @@ def _hash(source: str) -> str:
 
 
 def _table(table: pd.DataFrame) -> str:
-    """A table `in_texts`, escaped and without a style of its own."""
-    page = in_texts(table).to_html(index=False, border=0).replace(' style="text-align: right;"', "")
+    """A table `in_texts`, escaped and without a style of its own; columns of "–" are left out."""
+    texts = in_texts(table)
+    texts = texts.loc[:, (texts != "–").any()]
+    page = texts.to_html(index=False, border=0).replace(' style="text-align: right;"', "")
     return f'<div class="wide">{page}</div>'
 
 
@@ -327,7 +329,10 @@ def _drawn(result: ResultFields, texts: dict[str, int]) -> dict[str, Any]:
     support = []
     for j, check in enumerate(result.get("support", ())):
         support.append([check["label"] or "", _place(texts, support_line(result, j))])
+    figures = result.get("figures")
     return {
+        "judged": "judge" in result["signature"],
+        "figures": figures and [figures["ans"][name] for name in ("shared", "count")],
         "values": {name: result[name] for name in _value_fields(result)},
         "unscored": result["unscored"],
         "lines": value_lines(result),

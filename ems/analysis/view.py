@@ -20,14 +20,16 @@ from ..types import WITHOUT_JUDGE, Scores, rendered
 VALUE_FIELDS = ("recall", "precision", "f1", "value")
 ResultFields = Mapping[str, Any]  # what `Result.to_dict` gives
 # What a score says of a point. "missing" is said of a reference point only, "not in the reference"
-# of an answer point only. "other figure" is said in place of "covered" and "in part" where words
-# alone hold a point and the other text lacks one of its figures.
+# of an answer point only. The words for figures are said in place of "covered" and "in part" where
+# words alone hold a point and the other text lacks one of its figures, or of its partner's.
 COVERED, IN_PART, MISSING, CONTRADICTED = "covered", "in part", "missing", "contradicted"
-EXTRA, UNSCORED, OTHER_FIGURE = "not in the reference", "unscored", "other figure"
-WORDS = (COVERED, IN_PART, OTHER_FIGURE, MISSING, CONTRADICTED, UNSCORED)  # of reference points
+EXTRA, UNSCORED = "not in the reference", "unscored"
+FIGURE_WORDS = "figure not in the answer", "figure not in the reference"
+WORDS = (COVERED, IN_PART, *FIGURE_WORDS, MISSING, CONTRADICTED, UNSCORED)  # of reference points
 LEGEND = (
-    "other figure: words of the point are in the other text, and one of its figures is not. A "
-    "marked figure is a fact about numbers: it does not say that the texts contradict each other. "
+    "figure not in the answer, figure not in the reference: words of the point are in the other "
+    "text, and the figure is not. A marked figure is a fact about numbers: it does not say that "
+    "the texts contradict each other. "
     "In HTML a dotted frame says that the document lacks the figure."
 )
 # A mark as `marked` writes it: a figure, and which texts lack it.
@@ -39,7 +41,7 @@ LIMITS = {"pairs": (0.5, 0.0), "judge": (0.5, 0.2), "words": (0.6, 0.2)}
 _EDGES = {
     COVERED: "4px solid #0072B2",
     IN_PART: "4px dashed #0072B2",
-    OTHER_FIGURE: "6px double #E69F00",
+    **dict.fromkeys(FIGURE_WORDS, "6px double #E69F00"),
     MISSING: "5px double #D55E00",
     CONTRADICTED: "8px solid #D55E00",
     EXTRA: "5px dotted #CC79A7",
@@ -110,14 +112,16 @@ def alignment_rows(result: ResultFields) -> Iterator[AlignmentRow]:
     for i, partner in enumerate(partners):
         ans = None if partner == -1 else partner
         is_contradicted = i in result.get("contradicted", ())
-        has_other = i in ref_others or (is_paired and ans in ans_others)
-        word = _word(result, ref_score[i], is_contradicted, has_other, MISSING)
+        of_figures = ref_others.get(i)
+        if is_paired and ans is not None:
+            of_figures = of_figures or ans_others.get(ans)
+        word = _word(result, ref_score[i], is_contradicted, of_figures, MISSING)
         yield AlignmentRow(i, ans, word, ref_score[i], not is_paired and ans is not None)
     for j, score in enumerate(ans_score):
         if is_paired and j in partners:
             continue
         is_contradicted = j in result.get("ans_contradicted", ())
-        word = _word(result, score, is_contradicted, j in ans_others, EXTRA)
+        word = _word(result, score, is_contradicted, ans_others.get(j), EXTRA)
         yield AlignmentRow(None, j, word, score)
 
 
@@ -132,10 +136,13 @@ def _word(
     result: ResultFields,
     score: float | None,
     is_contradicted: bool,
-    has_other_figure: bool,
+    of_figures: str | None,
     if_absent: str,
 ) -> str:
-    """What a point's score says; `if_absent` is the word for a point that the other side lacks."""
+    """What a point's score says; `if_absent` is the word for a point that the other side lacks.
+
+    `of_figures` is the word for a point with a figure that the other side lacks; None for others.
+    """
     if is_contradicted:
         return CONTRADICTED
     if score is None:
@@ -143,21 +150,22 @@ def _word(
     covered, missing = LIMITS[scored_by(result)]
     if score <= missing:
         return if_absent
-    if has_other_figure:
-        return OTHER_FIGURE
+    if of_figures:
+        return of_figures
     return COVERED if score >= covered else IN_PART
 
 
-def _other_figures(result: ResultFields) -> tuple[set[int], set[int]]:
-    """The points of each side that have a figure which the other side lacks.
+def _other_figures(result: ResultFields) -> tuple[dict[int, str], dict[int, str]]:
+    """The points of each side that have a figure which the other side lacks, and what is said.
 
     None where a judge was asked: it has read the figures.
     """
     figures = result.get("figures")
     if not figures or "judge" in result["signature"]:
-        return set(), set()
+        return {}, {}
     ref, ans = figures["ref"]["lacking"], figures["ans"]["lacking"]
-    return {i for i, _, _ in ref}, {j for j, _, _ in ans}
+    in_ref, in_ans = FIGURE_WORDS
+    return {i: in_ref for i, _, _ in ref}, {j: in_ans for j, _, _ in ans}
 
 
 def support_line(result: ResultFields, point: int | None) -> str:

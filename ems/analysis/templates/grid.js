@@ -2,9 +2,12 @@
 // ---- the grid of questions by models, and a question's answers side by side
 
 const QUESTIONS = 40;                   // rows of the grid that are drawn at a time
+const NO_VALUE = ["no value", "no figures"];
 const grid = { shown: QUESTIONS };
 
-const valueOf = (answer) => answer.values[report.parts[state.metric].at(-1)];
+// Without a judge the values compare words: a cell then shows figures, where any answer has one.
+const valueOf = (answer) => (grid.byFigures ? answer.figures_share : answer.values[report.parts[state.metric].at(-1)]);
+const FIGURES_PART = "share of the answer’s figures that the reference has (Figures Precision)";
 
 function drawGrid() {
   const answers = filtered(), rows = new Map();                         // the answers by question
@@ -12,7 +15,10 @@ function drawGrid() {
   const models = report.models.map((_, i) => i).filter((i) => answers.some((answer) => answer.model === i));
   $("grid").hidden = models.length < 2;
   if (models.length < 2) return;
-  $("grid-part").textContent = TITLES[report.parts[state.metric].at(-1)].replace("Score", "score");
+  const all = report.answers.filter((answer) => answer.metric === state.metric), isJudged = all.some((answer) => answer.judged);
+  grid.byFigures = !isJudged && all.some((answer) => answer.figures_share !== null);
+  $("grid-against").hidden = !isJudged || !state.hasPoints;
+  $("grid-part").textContent = grid.byFigures ? FIGURES_PART : TITLES[report.parts[state.metric].at(-1)].replace("Score", "score");
   const heads = ["Question", ...models.map((i) => report.models[i])].map((name) => make("th", "", name));
   $("grid").querySelector("thead").replaceChildren(put(make("tr"), ...heads));
   const ordered = [...rows.values()].sort((a, b) => meanOf(a) - meanOf(b));
@@ -23,7 +29,7 @@ function drawGrid() {
 
 function meanOf(answers) {
   const values = answers.map(valueOf).filter((value) => value !== null);
-  return values.reduce((sum, value) => sum + value, 0) / values.length || 0;
+  return values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : Infinity;     // without a value: last
 }
 
 function gridRow(answers, models) {
@@ -38,7 +44,7 @@ function gridRow(answers, models) {
 }
 
 function gridButton(answer, row, answers) {
-  const value = valueOf(answer), button = make("button", "value", value === null ? "no value" : value.toFixed(2));
+  const value = valueOf(answer), button = make("button", "value", value === null ? NO_VALUE[Number(grid.byFigures)] : value.toFixed(2));
   const contradicted = answer.rows.filter(([ref, , word]) => ref !== null && word === "contradicted").length;
   if (contradicted) button.append(" ", make("span", "against", `≠${contradicted}`));
   button.type = "button";

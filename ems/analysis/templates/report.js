@@ -2,13 +2,13 @@
 // The tables of answers and of missed points. All text enters the page through textContent, never as HTML.
 
 const PAGE = 100;                       // rows of the table that are drawn at a time
-const SIGNS = { covered: "●", "in part": "◐", "other figure": "#", missing: "✕", contradicted: "≠", "not in the reference": "○",
-  unscored: "?" };
+const SIGNS = { covered: "●", "in part": "◐", "figure not in the answer": "#", "figure not in the reference": "#", missing: "✕",
+  contradicted: "≠", "not in the reference": "○", unscored: "?" };
 const UNMATCHED = "supported, not in the reference";
 const BY_DOCUMENT = "contradicted by the document", NOT_IN_DOCUMENT = "figure not in the document";
 const MARK = /\[([^\][]+): (not in the (?:answer|reference|document)(?: or the document)?)\]/g;      // as view.py writes it
-const FILTERS = ["other figure", "missing", "contradicted", "unscored", "not in the reference", BY_DOCUMENT, NOT_IN_DOCUMENT,
-  UNMATCHED];
+const FILTERS = ["figure not in the answer", "figure not in the reference", "missing", "contradicted", "unscored",
+  "not in the reference", BY_DOCUMENT, NOT_IN_DOCUMENT, UNMATCHED];
 const NO_TEXTS = "Results keep no whole texts: ems report --triplets FILE --answers FILE brings them.";
 const TITLES = { recall: "Recall", precision: "Precision", f1: "F1", value: "Score" };
 const state = { metric: 0, model: -1, word: "", text: "", sort: "", down: false, shown: PAGE, linked: null };
@@ -40,6 +40,8 @@ const isMissed = ([ref, , word]) => ref !== null && (word === "missing" || word 
 
 function prepare(answer) {              // what filters and sorting look at
   answer.searched = report.questions[answer.question].join(" ").toLowerCase();
+  const [shared, count] = answer.figures ?? [0, 0];
+  answer.figures_share = count ? shared / count : null;
   answer.missed = answer.rows.filter(isMissed).length;
   answer.other_figures = answer.ans.flatMap((place) => facts(place)).filter((fact) => fact.includes("reference")).length;
   answer.words = new Set(answer.rows.flatMap((row) => wordsOf(answer, row)));
@@ -81,10 +83,9 @@ function draw() {
   if (state.linked) rows.unshift(...rows.splice(rows.indexOf(state.linked), 1));
   $("table").tBodies[0].replaceChildren(...rows.slice(0, state.shown).map(answerRow));
   const all = report.answers.filter((answer) => answer.metric === state.metric);
-  const hasPoints = all.some((answer) => answer.rows.length);
-  $("count").textContent = `${rows.length} of ${all.length} answers. ${counted(rows)}` + (hasPoints ? "Open one to see its points."
+  $("count").textContent = `${rows.length} of ${all.length} answers. ${counted(rows)}` + (state.hasPoints ? "Open one to see its points."
     : "This metric gives values only. Open one to see its texts.");
-  $("word").parentNode.hidden = !hasPoints && !state.word;
+  $("word").parentNode.hidden = !state.hasPoints && !state.word;
   $("more").hidden = rows.length <= state.shown;
   $("more").textContent = `Show ${Math.min(rows.length - state.shown, PAGE)} more`;
   for (const head of $("table").tHead.rows[0].cells) {
@@ -106,7 +107,7 @@ function counted(answers) {             // "Reference points: 5 covered, 2 missi
     return parts.length ? `${title}: ${parts.join(", ")}. ` : "";
   };
   return listed("Reference points", ofReference, Object.keys(SIGNS))
-    + listed("Answer points", ofAnswers, ["other figure", "contradicted", "not in the reference"]);
+    + listed("Answer points", ofAnswers, ["figure not in the reference", "contradicted", "not in the reference"]);
 }
 
 function drawMissed() {
@@ -133,12 +134,14 @@ function drawMissed() {
   }));
 }
 
+// These columns are absent where a metric has no points.
+const COUNTS = [["Other figures", "other_figures", "score figures wide-only"], ["Missed", "missed", "score wide-only"]];
 const onlyWide = (i, all) => (i < all.length - 1 ? " wide-only" : "");      // a narrow screen shows the last value
 
 function drawHead() {
   const values = report.parts[state.metric].map((part, i, all) => [TITLES[part], part, `score${onlyWide(i, all)}`]);
   const columns = [["Model", "model", "model"], ["Question", "question", ""], ...values,
-    ["Other figures", "other_figures", "score figures wide-only"], ["Missed", "missed", "score wide-only"]];
+    ...(state.hasPoints ? COUNTS : [])];
   $("table").tHead.replaceChildren(put(make("tr"), ...columns.map(([title, key, name]) => {
     const head = make("th", name), button = make("button", "", title);
     head.dataset.key = key;
@@ -163,7 +166,8 @@ function answerRow(answer) {
   if (answer.unscored) missed.append(make("small", "", `${answer.unscored} unscored`));
   const question = put(make("span", "question"), ...named("small", answer));
   const figures = make("td", "number wide-only", points ? answer.other_figures : "–");
-  put(row, put(make("td"), open), put(make("td"), question), ...scores, figures, missed);
+  put(row, put(make("td"), open), put(make("td"), question), ...scores, ...(state.hasPoints ? [figures, missed] : []));
+  if (!state.hasPoints && answer.unscored) scores.at(-1).append(make("small", "", `${answer.unscored} unscored`));
   row.addEventListener("click", () => toggle(row, open, answer));
   if (answer === state.linked) queueMicrotask(() => { toggle(row, open, answer); row.scrollIntoView(); });
   return row;
@@ -262,6 +266,7 @@ function changed(event, linked = null) {
   const before = state.metric;
   Object.assign(state, { metric: Number($("metric").value), model: Number($("model").value), word: $("word").value,
     text: $("text").value, shown: PAGE, linked });
+  state.hasPoints = report.answers.some((answer) => answer.metric === state.metric && answer.rows.length);
   grid.shown = QUESTIONS;
   if (state.metric !== before || !state.sort) drawHead();
   draw();
