@@ -230,11 +230,11 @@ class Writer:
         """The prompt with as much of the document as fits, and how many of its characters do."""
         document = document[: self.context_chars]
         if self.context_tokens:
-            bare = len(prompts.fill(task, **_slots(""), **values))
+            bare = len(prompts.fill(task, **slots_of(""), **values))
             reply = self.max_tokens + self.judge.thinking_tokens
             room = (self.context_tokens - reply) * CHARS_PER_TOKEN - bare
             document = document[: max(0, room)]
-        return prompts.fill(task, **_slots(document), **values), len(document)
+        return prompts.fill(task, **slots_of(document), **values), len(document)
 
 
 def write(
@@ -363,7 +363,7 @@ def _request(task: str, prompt: str, writer: Writer, label: str) -> Request:
     return Request(task, prompt, writer.max_tokens, label=label, assumed=lambda: f"{third}\n\n" * 3)
 
 
-def _slots(document: str) -> dict[str, str]:
+def slots_of(document: str) -> dict[str, str]:
     """A document for the prompts' two slots; both are empty without a document.
 
     `context` has a heading; `document` has none, for prompts that have their own.

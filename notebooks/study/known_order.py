@@ -16,6 +16,7 @@ from ems.analysis.frames import to_frame
 from ems.evaluators import build
 from ems.extract import Extractor
 from ems.judge import Judge
+from ems.local.encoder import Encoder
 from ems.pipeline import Evaluator
 from ems.results import EMSResult
 from ems.score import bleu, rouge_l
@@ -96,8 +97,10 @@ def values(
     return pd.concat([whole_text_values(triplets, answers), to_frame(results)], ignore_index=True)
 
 
-def whole_text_values(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> pd.DataFrame:
-    """The values of BLEU and ROUGE-L F1 for the answers."""
+def whole_text_values(
+    triplets: Sequence[Triplet], answers: Sequence[Answer], encoder: Encoder | None = None
+) -> pd.DataFrame:
+    """The values of BLEU and ROUGE-L F1 for the answers; with an encoder also of BERTScore."""
     reference = {t.id: t.reference for t in triplets}
     references = [reference[a.triplet_id] for a in answers]
     texts = [a.answer for a in answers]
@@ -106,6 +109,9 @@ def whole_text_values(triplets: Sequence[Triplet], answers: Sequence[Answer]) ->
         values_frame(answers, bleu(references, texts), "BLEU", "Score", {}, triplets),
         values_frame(answers, f1_of_rouge, "ROUGE-L", "F1", {}, triplets),
     ]
+    if encoder is not None:
+        scores = encoder.bertscore(references, texts)
+        frames.append(values_frame(answers, scores, "BERTScore", "Score", {}, triplets))
     return pd.concat(frames, ignore_index=True)
 
 

@@ -172,10 +172,8 @@ def _runs_on_sentences(
     The judge alone is not asked about points, and RAGChecker's check is asked about systems only,
     about Llama's answers.
     """
-    bodies = read_frames(BODIES).set_index("text")
     whole = triplets, answers
-    triplets = [replace(t, reference=recorded_text(t.reference, bodies)) for t in triplets]
-    answers = [replace(a, answer=recorded_text(a.answer, bodies)) for a in answers]
+    triplets, answers = as_recorded(triplets, answers)
     extractor = SentenceExtractor()
     runs: list[Any] = [
         (EMS_JUDGED, build(judge, joint=True, extractor=extractor), triplets, answers),
@@ -187,6 +185,17 @@ def _runs_on_sentences(
         of_llama = [a for a in answers if a.model in LLAMA_SYSTEMS]
         runs.append((SENTENCES, SentenceClaims(judge), triplets, of_llama))
     return runs
+
+
+def as_recorded(
+    triplets: Sequence[Triplet], answers: Sequence[Answer]
+) -> tuple[list[Triplet], list[Answer]]:
+    """The triplets and answers with the `recorded_text` of references and answers."""
+    bodies = read_frames(BODIES).set_index("text")
+    return (
+        [replace(t, reference=recorded_text(t.reference, bodies)) for t in triplets],
+        [replace(a, answer=recorded_text(a.answer, bodies)) for a in answers],
+    )
 
 
 def recorded_text(text: str, bodies: pd.DataFrame) -> str:

@@ -22,7 +22,7 @@ from ems.local.encoder import Encoder
 from ems.pipeline import Evaluator
 from ems.types import Answer, Triplet
 
-from . import COMMITTED, values_frame
+from . import COMMITTED
 from .known_order import whole_text_values
 
 UNEDITED, REWORDED = "unedited", "reworded"
@@ -82,16 +82,15 @@ def variant_values(
     """
     plain_triplets = [replace(t, reference=_without_list_marks(t.reference)) for t in triplets]
     plain_answers = [replace(a, answer=_without_list_marks(a.answer)) for a in answers]
-    frames = [whole_text_values(plain_triplets, plain_answers)]
-    if encoder is not None:
-        reference = {t.id: t.reference for t in plain_triplets}
-        references = [reference[a.triplet_id] for a in answers]
-        scores = encoder.bertscore(references, [a.answer for a in plain_answers])
-        frames.append(values_frame(answers, scores, "BERTScore", "Score", {}, triplets))
     results = {}
-    for metric, evaluator in _evaluators(judge).items():
+    for metric, evaluator in point_evaluators(judge).items():
         results[metric] = evaluator.evaluate(triplets, answers)
-    values = pd.concat([*frames, to_frame(results)], ignore_index=True)
+    frames = [whole_text_values(plain_triplets, plain_answers, encoder), to_frame(results)]
+    return main_values(pd.concat(frames, ignore_index=True))
+
+
+def main_values(values: pd.DataFrame) -> pd.DataFrame:
+    """The rows of F1, of a metric's only value, and of the recall of figures."""
     is_recall_of_figures = (values["metric"] == FIGURES_METRIC) & (values["part"] == "Recall")
     return values[values["part"].isin(["F1", "Score"]) | is_recall_of_figures]
 
@@ -100,7 +99,7 @@ def _without_list_marks(text: str) -> str:
     return re.sub(r"^- ", "", text, flags=re.MULTILINE)
 
 
-def _evaluators(judge: Judge | None) -> dict[str, Evaluator[Any]]:
+def point_evaluators(judge: Judge | None) -> dict[str, Evaluator[Any]]:
     """What compares points; EMS(ROUGE) has the judge's points and matches, where there is one."""
     if judge is None:
         return {"EMS(ROUGE)": ems.build(scorer="rouge"), "Coverage(local)": ems.build()}

@@ -5,6 +5,7 @@ Colours are those of Okabe and Ito, which readers with any colour vision can dis
 
 from .agreement import area_figure, pairs_figure, people_figure
 from .families import contrast_figure, families_figure
+from .ladder import grain_figure, ladder_figure
 from .means import means_figure, paper_figure
 from .panels import save
 from .points import alignment_figure, extraction_figure
@@ -22,7 +23,9 @@ __all__ = [
     "contrast_figure",
     "extraction_figure",
     "families_figure",
+    "grain_figure",
     "heatmap",
+    "ladder_figure",
     "losses_figure",
     "means_figure",
     "pairs_figure",
