@@ -14,7 +14,7 @@ from ems.types import Answer, Triplet
 SCORES = COMMITTED / "ladder_scores.csv"
 REPLIES = "q3-2024/ladder_replies.jsonl"
 needs_scores = pytest.mark.skipif(
-    not SCORES.is_file(), reason="the judge has not read all answers of the ladder yet"
+    not SCORES.is_file(), reason="the scores of the ladder are not committed yet"
 )
 N_ANSWERS = {"no call": 50, "a quarter": 50, "a half": 50, "whole": 50, "again": 10}
 
