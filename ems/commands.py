@@ -15,11 +15,12 @@ from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .analysis.frames import ValueRow, metric_of, of_rows, value_rows
+from .analysis.frames import ValueRow, joined, metric_of, of_rows, value_rows
 from .evaluators import OwnMetric, build
 from .io import parse_yaml, read_text, write_jsonl
 from .judge.cost import plan_text, usage_table
@@ -59,8 +60,6 @@ def evaluate_files(args: Namespace) -> int:
     reference (or points), and may have context and group (such as a company); an answer has
     triplet_id, model and answer.
     """
-    import pandas as pd
-
     from .analysis.gate import check_thresholds, thresholds_of
     from .analysis.tables import table_text
 
@@ -81,9 +80,7 @@ def evaluate_files(args: Namespace) -> int:
     frames: list[pd.DataFrame] = []
     reasons: Counter[str] = Counter()
     write_jsonl(args.output, _lines(results, answers, frames, reasons))
-    values = pd.concat(frames, ignore_index=True)
-    frames.clear()
-    failed = _print_summary(args, values, results, _warning(evaluator), thresholds)
+    failed = _print_summary(args, frames, results, _warning(evaluator), thresholds)
     if judge is not None:
         print(table_text(usage_table({judge.name: judge.usage()})), file=sys.stderr)
     status = _status(answers, reasons, evaluator.failures)
@@ -198,11 +195,9 @@ def _answers(
             answer = replace(answer, answer="")
         answers.append(answer)
     notify_unanswered(triplets, answers)
-
-    def given() -> Iterator[Answer]:
-        return records(args.answers, Answer) if is_file else iter(answers)
-
-    return given, len(answers)
+    if is_file:
+        return partial(records, args.answers, Answer), len(answers)
+    return partial(iter, answers), len(answers)
 
 
 def _warning(made: Any) -> dict[str, str]:
@@ -234,7 +229,7 @@ def _lines(
 
 def _print_summary(
     args: Namespace,
-    values: pd.DataFrame,
+    frames: list[pd.DataFrame],
     results: Iterable[Any],
     warning: Mapping[str, str],
     thresholds: Sequence[Threshold],
@@ -250,7 +245,7 @@ def _print_summary(
     from .analysis.tables import bold, markdown_table, means_table, table_text
     from .support.supporter import support_table
 
-    summary = summarise(values, cluster=args.cluster)
+    summary = summarise(joined(frames, keep=args.markdown), cluster=args.cluster)
     failed = gate_failures(summary, thresholds)
     if args.json:
         print(summary.assign(**warning).to_json(orient="records"))
@@ -259,6 +254,7 @@ def _print_summary(
     blocks = [*warning.values()]
     if args.markdown:
         show = markdown_table
+        values = joined(frames, keep=False)
         pairs = paired_table(values, cluster=args.cluster)
         blocks += [bold(" ".join(verdict(values, summary, pairs))), ""]
     blocks.append(show(means_table(summary)))
