@@ -14,9 +14,10 @@ from .custom import as_stage
 from .extract import Extractor
 from .judge import MissingReplies
 from .local.figures import compare_figures
+from .match import Matcher
 from .metrics import check_alignment, ems_scores, reference_scores
 from .results import EMSResult, PointsResult, Result
-from .score import PointPair
+from .score import PointPair, Scorer
 from .terminal import first_few, progress_bar
 from .types import (
     Answer,
@@ -199,8 +200,8 @@ class EMS(Evaluator[EMSResult]):
 
     def __init__(self, extractor: Any, matcher: Any, scorer: Any):
         self.extractor = as_stage(extractor, "extractor")
-        self.matcher = as_stage(matcher, "matcher")
-        self.scorer = as_stage(scorer, "scorer")
+        self.matcher: Matcher = as_stage(matcher, "matcher")
+        self.scorer: Scorer = as_stage(scorer, "scorer")
         super().__init__(extract=self.extractor, match=self.matcher, score=self.scorer)
 
     def batch(self, triplets: Triplets, answers: Sequence[Answer]) -> list[EMSResult]:
