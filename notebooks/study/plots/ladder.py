@@ -30,7 +30,13 @@ def ladder_figure(means: pd.DataFrame, steps: pd.DataFrame) -> Figure:
         for step in steps[steps["metric"] == metric].itertuples():
             ends = places.loc[[step.b, step.a]]
             ax.plot(*ends.T.to_numpy(), "-" if step.clear else ":", color=colour)
-            ax.text(*ends.mean(), f"{step.g:.1f} \n", ha="right")
+            number = f"{step.g:.1f} "  # on the left of the line: above it, or below where it falls
+            ax.text(
+                *ends.mean(),
+                f"{number}\n" if step.g > 0 else f"\n{number}",
+                ha="right",
+                va="center",
+            )
     return figure
 
 
