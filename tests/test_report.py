@@ -156,13 +156,24 @@ def test_all_kinds_of_results_stand_in_one_page(page_of):
     alone = replace(alone, signature={"judge": "j"})
     page = page_of({"EMS(LLM)": [result()], "Coverage(local)": [local], "Judge alone": [alone]})
     data = packed(page)
-    assert data["parts"] == [["recall", "precision", "f1"]] * 2 + [["value"]]
-    assert [row[2] for row in data["answers"][1]["rows"]] == ["covered", "missing", "in part"]
-    assert (data["answers"][2]["values"], data["answers"][2]["rows"]) == ({"value": None}, [])
+    assert data["metrics"] == ["EMS(LLM)", "Judge alone", "Coverage(local)"]  # words stand last
+    assert data["parts"] == [
+        ["recall", "precision", "f1"],
+        ["value"],
+        ["recall", "precision", "f1"],
+    ]
+    assert (data["answers"][1]["values"], data["answers"][1]["rows"]) == ({"value": None}, [])
+    assert [row[2] for row in data["answers"][2]["rows"]] == ["covered", "missing", "in part"]
     assert "Coverage(local): covered from 0.6 on (88 %), in part between (55 %), missing" in page
     assert "missing up to 0.2 (19 %)." in page
     text = visible_text(page)
-    assert text.startswith(f" {WITHOUT_JUDGE} This is said of Coverage(local). ")
+    assert text.startswith(" “m” states")
+    places = [text.index(f" {name} Model ") for name in data["metrics"]]
+    assert places == sorted(places)
+    # The warning stands between what it is not said of and what it is said of.
+    warning = text.index(f" {WITHOUT_JUDGE} This is said of Coverage(local). ")
+    assert places[1] < warning < places[2]
+    assert text.count(WITHOUT_JUDGE) == 1
 
 
 def test_the_warning_of_values_without_a_judge_is_read_first(page_of):

@@ -56,11 +56,12 @@ def verdict(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) ->
     better than which, in contradicted points first and then in F1 or score; of one model alone, how
     much of the reference it states. F1 comes first where one model is clearly better in it than all
     others, and none of these contradicts clearly less: a model that says nothing contradicts
-    nothing. Without pairs models are only put in order.
+    nothing. Without pairs models are only put in order. Models that are not `_ranked` are left out.
 
     It is said at once where the references have clearly fewer of the best model's figures than of
     another one's, and where a judge named no contradicted point although many figures differ.
     """
+    values, pairs = _ranked(values, pairs)
     cells = _told(values, pairs)
     figures = _cell(values, pairs, FIGURES_METRIC, "Precision", "figures")
     n_metrics = len({cell.metric for cell in cells})
@@ -82,6 +83,19 @@ def verdict(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) ->
     return sentences
 
 
+def _ranked(values: pd.DataFrame, pairs: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The values and the pairs of models that share enough groups with another for an interval.
+
+    All, where no two models do.
+    """
+    sides = pd.concat([pairs.set_index("a"), pairs.set_index("b")])
+    ranked = sides.index[sides["clusters"] >= MIN_CLUSTERS]
+    if ranked.empty:
+        return values, pairs
+    is_ranked = pairs["a"].isin(ranked) & pairs["b"].isin(ranked)
+    return values[values["model"].isin(ranked)], pairs[is_ranked]
+
+
 class _Cell(NamedTuple):
     """A part of a metric that is spoken of."""
 
@@ -93,11 +107,17 @@ class _Cell(NamedTuple):
     addition: str = ""  # a sentence that is said after that of the cell
 
     def level(self, model: str) -> str:
-        """The value of a model: a mean, or how many of the points are contradicted."""
+        """The value of a model: a mean, or how many of the points are contradicted.
+
+        Where another model has over twice as many answers, their number is added.
+        """
         rows = self.rows[self.rows["model"] == model]
+        level = f"{rows['value'].mean():.3f}"
         if self.part == "Contradicted":
-            return f"{rows['num'].sum():.0f} of {rows['den'].sum():.0f} points"
-        return f"{rows['value'].mean():.3f}"
+            level = f"{rows['num'].sum():.0f} of {rows['den'].sum():.0f} points"
+        if 2 * len(rows) < self.rows["model"].value_counts().max():
+            level += f" from {len(rows)} answers"
+        return level
 
     def levels(self, models: Sequence[str]) -> str:
         return series([f"{_name(model)} {self.level(model)}" for model in models])
@@ -224,11 +244,15 @@ def limits(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) -> 
     sentences = []
     questions = values.groupby("model")["triplet_id"].nunique()
     n_questions = values["triplet_id"].nunique()
+    values, pairs = _ranked(values, pairs)
     for model, count in questions[questions < n_questions].items():
-        sentences.append(
+        sentence = (
             f"{_name(model)} has results for {count} of {n_questions} questions. Its values are "
             "over these; two models are compared on the questions that both have."
         )
+        if model not in values["model"].values:
+            sentence += f" It has under {MIN_CLUSTERS} groups, and is not ranked above."
+        sentences.append(sentence)
     flagged = summary[summary["flagged"] & summary["part"].isin(["F1", "Score"])]
     for row in flagged.itertuples(index=False):
         sentences.append(

@@ -15,6 +15,7 @@ import html
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from string import Template
@@ -27,7 +28,15 @@ from ..support.supporter import support_table
 from ..terminal import visible
 from ..types import WITHOUT_JUDGE, Answer, InputError, Triplet, rendered
 from .findings import MOST_MODELS, limits, series, verdict
-from .frames import TABLE1_PARTS, GivenResults, by_metric, by_size, in_order, to_frame
+from .frames import (
+    FIGURES_METRIC,
+    TABLE1_PARTS,
+    GivenResults,
+    by_metric,
+    by_size,
+    in_order,
+    to_frame,
+)
 from .stats import MIN_CLUSTERS, paired_table, summarise
 from .tables import dot_plot, in_texts, means_table, pairs_table, shortened
 from .view import (
@@ -66,22 +75,25 @@ def save_report(
     """Write a report of results, one, a list or by metric, to an HTML file; returns its path.
 
     Equal input makes an equal file. `values` is the frame of all results where `results` are only
-    the worst. Without a title the models make one. `sources` are names of files, for the reader.
-    Results keep points, not texts: `triplets` and `answers` bring the whole texts. The page holds
-    all of them. InputError without results, and for a model with results of several settings under
-    one metric.
+    the worst. Without a title the models make one. `sources` are files, which the page names with
+    the days of their last change. Results keep points, not texts: `triplets` and `answers` bring
+    the whole texts. The page holds all of them. InputError without results, and for a model with
+    results of several settings under one metric.
     """
     results = {metric: list(rows) for metric, rows in by_metric(results).items() if rows}
     if not results:
         raise InputError("there are no results to report; give those of ems evaluate")
+    unjudged = _unjudged(results)
+    # What a judge has read stands first.
+    results = dict(sorted(results.items(), key=lambda item: item[0] in unjudged))
     shown = to_frame(results)
     values = shown if values is None else values
     data = _packed(results, whole_texts(results, triplets, answers))
     fields = {
         "title": html.escape(visible(title, 200) or _title(values)),
         "about": html.escape(_about(results, values, sources)),
-        "warning": _warning(results),
-        **_numbers(results, values),
+        "warning": _warning(unjudged) if len(unjudged) == len(results) else "",
+        **_numbers(results, values, unjudged),
         "support": _support(results),
         "least": MIN_CLUSTERS,
         "words": _words(results),
@@ -115,13 +127,18 @@ def write_page(
     return write_file(path, [page])
 
 
-def _numbers(results: Results, values: pd.DataFrame) -> dict[str, Any]:
-    """The fields of the page that are made from the values: sentences, plots and tables."""
+def _numbers(results: Results, values: pd.DataFrame, unjudged: Sequence[str]) -> dict[str, Any]:
+    """The fields of the page that are made from the values: sentences, plots and tables.
+
+    Metrics with a judge stand before those that are `unjudged`.
+    """
     summary, pairs = summarise(values), _pairs(values)
+    last = [*unjudged, FIGURES_METRIC]
+    summary = summary.sort_values("metric", key=lambda name: name.isin(last), kind="stable")
     return {
         "verdict": _paragraphs(verdict(values, summary, pairs)),
         "limits": _paragraphs(limits(values, summary, pairs)),
-        "metrics": _metrics(summary, results, values),
+        "metrics": _metrics(summary, results, values, unjudged),
         "summary": _table(means_table(summary).drop(columns="clusters")),
         "differences": _differences(pairs),
         "clusters": summary["clusters"].max(),
@@ -135,7 +152,7 @@ def _title(values: pd.DataFrame) -> str:
 
 
 def _about(results: Results, values: pd.DataFrame, sources: Sequence[str]) -> str:
-    """How much was evaluated, by which judges, and from which files, in one line."""
+    """How much was evaluated, by which judges, and from which files of which days, in one line."""
     shown = chain.from_iterable(results.values())
     judges = dict.fromkeys(result.signature.get("judge", "") for result in shown)
     counts = values[["model", "triplet_id", "group"]].nunique()
@@ -146,14 +163,36 @@ def _about(results: Results, values: pd.DataFrame, sources: Sequence[str]) -> st
         f"judge: {series([visible(judge, 100) for judge in judges if judge]) or 'none'}"
     )
     if sources:
-        about += f" · from {series([shortened(str(source)) for source in sources])}"
+        about += f" · from {series([_dated(source) for source in sources])}"
     return about
 
 
-def _metrics(summary: pd.DataFrame, results: Results, values: pd.DataFrame) -> str:
-    """For each metric its name, the plot of its means and, where it has points, their counts."""
+def _dated(source: FilePath) -> str:
+    """The name of a file, with the day of its last change in UTC where there is such a file."""
+    name = shortened(str(source))
+    if not Path(source).is_file():
+        return name
+    # Results have no date. That of the file does not change when the page is made again.
+    changed = datetime.fromtimestamp(Path(source).stat().st_mtime, UTC)
+    return f"{name}, written on {changed.day} {changed:%B %Y}"
+
+
+def _metrics(
+    summary: pd.DataFrame, results: Results, values: pd.DataFrame, unjudged: Sequence[str]
+) -> str:
+    """For each metric its name, the plot of its means and, where it has points, their counts.
+
+    A warning stands before those without a judge where others have one.
+    """
     page = ""
+    warning = _warning(unjudged) if len(unjudged) < len(results) else ""
     for metric, means in summary.groupby("metric", sort=False):
+        if warning and metric in unjudged:
+            page += f'<p class="warning">{warning}</p>'
+            warning = ""
+        few = means["n"] < means["n"].max() / 2
+        names = means["model"] + " (" + means["n"].astype(str) + " answers)"
+        means = means.assign(model=means["model"].mask(few, names))
         page += f"<h3>{html.escape(shortened(metric))}</h3>{dot_plot(means)}"
         counts = _counts(results.get(metric, ()), values[values["metric"] == metric])
         if len(counts) > MOST_ROWS_SHOWN:
@@ -200,13 +239,19 @@ def _table(table: pd.DataFrame) -> str:
     return f'<div class="wide">{page}</div>'
 
 
-def _warning(results: Results) -> str:
-    """The warning of values without a judge, and which metrics it is said of."""
+def _unjudged(results: Results) -> list[str]:
+    """The metrics of which any result is without a judge."""
     metrics = []
     for metric, rows in results.items():
         if any("judge" not in result.signature for result in rows):
-            metrics.append(html.escape(shortened(metric)))
-    return f"{WITHOUT_JUDGE} This is said of {', '.join(metrics)}." if metrics else ""
+            metrics.append(metric)
+    return metrics
+
+
+def _warning(metrics: Sequence[str]) -> str:
+    """The warning of values without a judge, and that it is said of these metrics; "" for none."""
+    named = html.escape(", ".join(map(shortened, metrics)))
+    return f"{WITHOUT_JUDGE} This is said of {named}." if metrics else ""
 
 
 def _paragraphs(sentences: Iterable[str]) -> str:

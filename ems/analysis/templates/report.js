@@ -135,7 +135,7 @@ function drawMissed() {
 }
 
 // These columns are absent where a metric has no points.
-const COUNTS = [["Other figures", "other_figures", "score figures wide-only"], ["Missed", "missed", "score wide-only"]];
+const COUNTS = [["Figures not in reference", "other_figures", "score figures wide-only"], ["Missed", "missed", "score wide-only"]];
 const onlyWide = (i, all) => (i < all.length - 1 ? " wide-only" : "");      // a narrow screen shows the last value
 
 function drawHead() {
