@@ -62,7 +62,7 @@ def verdict(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) ->
     another one's, and where a judge named no contradicted point although many figures differ.
     """
     values, pairs = _ranked(values, pairs)
-    cells = _told(values, pairs)
+    cells = _told(values, summary, pairs)
     figures = _cell(values, pairs, FIGURES_METRIC, "Precision", "figures")
     n_metrics = len({cell.metric for cell in cells})
     sentences = []
@@ -129,11 +129,12 @@ class _Cell(NamedTuple):
         return wins.idxmax() if wins.max() == others else ""
 
 
-def _told(values: pd.DataFrame, pairs: pd.DataFrame) -> list[_Cell]:
-    """What is spoken of: metrics with a judge where there are any, else figures."""
+def _told(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) -> list[_Cell]:
+    """What is spoken of, in the summary's order: metrics with a judge, or else figures."""
     cells = []
     figures = _cell(values, pairs, FIGURES_METRIC, "Precision", "figures")
-    for metric, rows in values.groupby("metric", sort=False):
+    for metric in summary["metric"].unique():
+        rows = values[values["metric"] == metric]
         basis = basis_of(metric, rows["signature"].unique())
         parts = [part for kind, part in _BETTER if kind == basis]
         of_metric = [_cell(values, pairs, metric, part, basis) for part in parts]
@@ -260,7 +261,7 @@ def limits(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) -> 
             f"{100 * MIN_SCORED:.0f} % of the points, or of the answers, have a score."
         )
     sizes = []
-    for cell in _told(values, pairs):
+    for cell in _told(values, summary, pairs):
         reason = why_none_can_be_clear(cell.pairs)
         if reason and reason not in sentences:
             sentences.append(reason)

@@ -28,15 +28,7 @@ from ..support.supporter import support_table
 from ..terminal import visible
 from ..types import WITHOUT_JUDGE, Answer, InputError, Triplet, rendered
 from .findings import MOST_MODELS, limits, series, verdict
-from .frames import (
-    FIGURES_METRIC,
-    TABLE1_PARTS,
-    GivenResults,
-    by_metric,
-    by_size,
-    in_order,
-    to_frame,
-)
+from .frames import TABLE1_PARTS, GivenResults, by_metric, by_size, in_order, to_frame
 from .stats import MIN_CLUSTERS, paired_table, summarise
 from .tables import dot_plot, in_texts, means_table, pairs_table, shortened
 from .view import (
@@ -84,8 +76,7 @@ def save_report(
     if not results:
         raise InputError("there are no results to report; give those of ems evaluate")
     unjudged = _unjudged(results)
-    # What a judge has read stands first.
-    results = dict(sorted(results.items(), key=lambda item: item[0] in unjudged))
+    results = _best_first(results, unjudged)
     shown = to_frame(results)
     values = shown if values is None else values
     data = _packed(results, whole_texts(results, triplets, answers))
@@ -109,6 +100,16 @@ def save_report(
     return write_page(path, "report", ["report.js", "grid.js"], fields)
 
 
+def _best_first(results: Results, unjudged: Sequence[str]) -> Results:
+    """First the metrics that a judge scored, then those that it prepared, last the `unjudged`."""
+
+    def rank(metric: str) -> tuple[bool, bool]:
+        scorer = results[metric][0].signature.get("score", "llm")
+        return metric in unjudged, not scorer.startswith("llm")
+
+    return {metric: results[metric] for metric in sorted(results, key=rank)}
+
+
 def write_page(
     path: FilePath, name: str, scripts: Sequence[str], fields: Mapping[str, Any]
 ) -> Path:
@@ -130,11 +131,12 @@ def write_page(
 def _numbers(results: Results, values: pd.DataFrame, unjudged: Sequence[str]) -> dict[str, Any]:
     """The fields of the page that are made from the values: sentences, plots and tables.
 
-    Metrics with a judge stand before those that are `unjudged`.
+    Metrics stand in the order of the results.
     """
+    places = {metric: place for place, metric in enumerate(results)}
     summary, pairs = summarise(values), _pairs(values)
-    last = [*unjudged, FIGURES_METRIC]
-    summary = summary.sort_values("metric", key=lambda name: name.isin(last), kind="stable")
+    # Figures have no place, and are the last.
+    summary = summary.sort_values("metric", key=lambda names: names.map(places), kind="stable")
     return {
         "verdict": _paragraphs(verdict(values, summary, pairs)),
         "limits": _paragraphs(limits(values, summary, pairs)),
@@ -174,7 +176,7 @@ def _dated(source: FilePath) -> str:
         return name
     # Results have no date. That of the file does not change when the page is made again.
     changed = datetime.fromtimestamp(Path(source).stat().st_mtime, UTC)
-    return f"{name}, written on {changed.day} {changed:%B %Y}"
+    return f"{name} (written on {changed.day} {changed:%B %Y})"
 
 
 def _metrics(
@@ -190,8 +192,9 @@ def _metrics(
         if warning and metric in unjudged:
             page += f'<p class="warning">{warning}</p>'
             warning = ""
-        few = means["n"] < means["n"].max() / 2
-        names = means["model"] + " (" + means["n"].astype(str) + " answers)"
+        answers = means.groupby("model")["n"].transform("max")
+        few = answers < answers.max() / 2
+        names = means["model"] + " (" + answers.astype(str) + " answers)"
         means = means.assign(model=means["model"].mask(few, names))
         page += f"<h3>{html.escape(shortened(metric))}</h3>{dot_plot(means)}"
         counts = _counts(results.get(metric, ()), values[values["metric"] == metric])
