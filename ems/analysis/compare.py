@@ -75,10 +75,9 @@ def _clear_differences(parts: pd.DataFrame) -> list[str]:
     """A sentence for each clear difference in what was not asked for."""
     sentences = []
     for row in parts[parts["clear"]].itertuples():
-        side = "a" if row.difference > 0 else "b"
         sentences.append(
-            f"Not compared: {row.metric} {row.part} of “{visible(row.model)}”, clearly higher "
-            f"in “{side}” ({row.a:.3f} minus {row.b:.3f})."
+            f"Not compared: {row.metric} {row.part} of “{visible(row.model)}”, which differs "
+            f"clearly ({row.a:.3f} minus {row.b:.3f})."
         )
     return sentences
 

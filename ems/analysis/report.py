@@ -33,23 +33,17 @@ from .stats import MIN_CLUSTERS, paired_table, summarise
 from .tables import dot_plot, in_texts, means_table, pairs_table, shortened
 from .view import (
     LEGEND,
-    LIMITS,
     VALUE_FIELDS,
     WORDS,
-    AlignmentRow,
     ResultFields,
     alignment_rows,
     marked,
-    scored_by,
     support_line,
     value_lines,
 )
 
 MOST_ROWS_SHOWN = 10  # a longer table of counts is folded
 TEMPLATES = Path(__file__).parent / "templates"
-# Per cent of K-QA's claims called covered, in part and missing that physicians found in the answer.
-# The limits were chosen there and, for words, on FinanceBench's answers.
-RIGHT = {"pairs": (90, 60, 7), "judge": (89, 34, 2), "words": (88, 55, 19)}
 Results = Mapping[str, Sequence[Any]]
 WholeTexts = dict[tuple[str, str], tuple[str, str]]
 
@@ -76,7 +70,8 @@ def save_report(
     if not results:
         raise InputError("there are no results to report; give those of ems evaluate")
     unjudged = _unjudged(results)
-    results = _best_first(results, unjudged)
+    # First what a judge scored, and not only prepared for another scorer.
+    results = dict(sorted(results.items(), key=lambda item: not _is_scored_by_judge(item[1][0])))
     shown = to_frame(results)
     values = shown if values is None else values
     data = _packed(results, whole_texts(results, triplets, answers))
@@ -87,7 +82,6 @@ def save_report(
         **_numbers(results, values, unjudged),
         "support": _support(results),
         "least": MIN_CLUSTERS,
-        "words": _words(results),
         "legend": LEGEND,
         "settings": _settings(results),
         "data": base64.b64encode(data).decode(),
@@ -95,19 +89,11 @@ def save_report(
     is_cut = len(shown) < len(values)
     # The parts of the page that are hidden where there is nothing to show.
     fields["no_rest"] = "" if is_cut else "hidden"
-    for name in ("warning", "differences", "support", "words"):
+    has_points = any(hasattr(rows[0], "ref_points") for rows in results.values())
+    fields["no_words"] = "" if has_points else "hidden"
+    for name in ("warning", "differences", "support"):
         fields[f"no_{name}"] = "" if fields[name] else "hidden"
     return write_page(path, "report", ["report.js", "grid.js"], fields)
-
-
-def _best_first(results: Results, unjudged: Sequence[str]) -> Results:
-    """First the metrics that a judge scored, then those that it prepared, last the `unjudged`."""
-
-    def rank(metric: str) -> tuple[bool, bool]:
-        scorer = results[metric][0].signature.get("score", "llm")
-        return metric in unjudged, not scorer.startswith("llm")
-
-    return {metric: results[metric] for metric in sorted(results, key=rank)}
 
 
 def write_page(
@@ -176,7 +162,7 @@ def _dated(source: FilePath) -> str:
         return name
     # Results have no date. That of the file does not change when the page is made again.
     changed = datetime.fromtimestamp(Path(source).stat().st_mtime, UTC)
-    return f"{name} (written on {changed.day} {changed:%B %Y})"
+    return f"{name} (written on {changed:%d %B %Y})"
 
 
 def _metrics(
@@ -192,18 +178,12 @@ def _metrics(
         if warning and metric in unjudged:
             page += f'<p class="warning">{warning}</p>'
             warning = ""
-        answers = means.groupby("model")["n"].transform("max")
-        few = answers < answers.max() / 2
-        names = means["model"] + " (" + answers.astype(str) + " answers)"
-        means = means.assign(model=means["model"].mask(few, names))
         page += f"<h3>{html.escape(shortened(metric))}</h3>{dot_plot(means)}"
         counts = _counts(results.get(metric, ()), values[values["metric"] == metric])
+        table = _table(counts) if len(counts) else ""
         if len(counts) > MOST_ROWS_SHOWN:
-            page += '<details class="rows"><summary>Counts of points</summary>'
-        if len(counts):
-            page += _table(counts)
-        if len(counts) > MOST_ROWS_SHOWN:
-            page += "</details>"
+            table = f'<details class="rows"><summary>Counts of points</summary>{table}</details>'
+        page += table
     return page
 
 
@@ -242,6 +222,11 @@ def _table(table: pd.DataFrame) -> str:
     return f'<div class="wide">{page}</div>'
 
 
+def _is_scored_by_judge(result: Any) -> bool:
+    scorer = result.signature.get("score", "llm")
+    return "judge" in result.signature and scorer.startswith("llm")
+
+
 def _unjudged(results: Results) -> list[str]:
     """The metrics of which any result is without a judge."""
     metrics = []
@@ -276,21 +261,6 @@ def _differences(pairs: pd.DataFrame) -> str:
         return ""
     columns = ["a", "b", "metric", "part", "higher", "difference", "p_holm"]
     return _table(pairs_table(pairs)[columns])
-
-
-def _words(results: Results) -> str:
-    """From which scores on a point is called covered or missing, and how often that is right."""
-    notes = ""
-    for metric, rows in results.items():
-        if hasattr(rows[0], "ref_points"):
-            kind = scored_by(rows[0].to_dict())
-            least, most = LIMITS[kind]
-            covered, in_part, missing = RIGHT[kind]
-            notes += (
-                f"<p>{html.escape(shortened(metric))}: covered from {least:g} on ({covered} %), "
-                f"in part between ({in_part} %), missing up to {most:g} ({missing} %).</p>"
-            )
-    return notes
 
 
 def _support(results: Results) -> str:
@@ -384,7 +354,7 @@ def _drawn(result: ResultFields, texts: dict[str, int]) -> dict[str, Any]:
         "values": {name: result[name] for name in _value_fields(result)},
         "unscored": result["unscored"],
         "lines": value_lines(result),
-        "rows": [_rounded(row) for row in alignment_rows(result)],
+        "rows": list(alignment_rows(result)),
         "ref": [_place(texts, visible(point)) for point in result.get("ref_points", ())],
         "ans": [_place(texts, visible(point)) for point in result.get("ans_points", ())],
         "support": support,
@@ -393,10 +363,6 @@ def _drawn(result: ResultFields, texts: dict[str, int]) -> dict[str, Any]:
 
 def _value_fields(result: ResultFields) -> list[str]:
     return [name for name in VALUE_FIELDS if name in result]
-
-
-def _rounded(row: AlignmentRow) -> AlignmentRow:
-    return row._replace(score=row.score and round(row.score, 3))
 
 
 def _place(table: dict[Any, int], value: Any) -> int:
