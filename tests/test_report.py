@@ -7,6 +7,7 @@ import base64
 import gzip
 import json
 import math
+import os
 import re
 import shutil
 import subprocess
@@ -90,7 +91,7 @@ def test_every_answer_is_there_with_its_rows_and_a_text_only_once(page_of):
     )
     assert data["models"] == ["m", "n"]
     assert data["questions"] == [["t1", "Apple", "How was t1?"]]
-    assert data["parts"] == [["recall", "precision", "f1"]]
+    assert list(data["answers"][0]["values"]) == ["recall", "precision", "f1"]
     first, second = data["answers"]
     assert [row[:4] for row in second["rows"]] == [
         [0, 0, "in part", 0.3],
@@ -112,7 +113,7 @@ def test_the_summary_needs_no_script(page_of):
     assert "0.400 [0.400, 0.400]" in text
     assert "66.6 % †" in text  # of three reference points two have a score
     assert "over groups (6 groups;" in text
-    assert text.startswith(" “m” states 40 % of what the references say (recall 0.400, ")
+    assert text.startswith(" “m” states 40 % of what the references say (recall 0.400 [0.400, ")
     # Points, unscored, supported, contradicted, silent, unmatched.
     assert "m 12 0 0.500 0.500 0.000 0.500 EMS(LLM)" in text
 
@@ -157,27 +158,33 @@ def test_all_kinds_of_results_stand_in_one_page(page_of):
     page = page_of({"EMS(LLM)": [result()], "Coverage(local)": [local], "Judge alone": [alone]})
     data = packed(page)
     assert data["metrics"] == ["EMS(LLM)", "Judge alone", "Coverage(local)"]  # words stand last
-    assert data["parts"] == [
-        ["recall", "precision", "f1"],
-        ["value"],
-        ["recall", "precision", "f1"],
-    ]
+    assert list(data["answers"][2]["values"]) == ["recall", "precision", "f1"]
     assert (data["answers"][1]["values"], data["answers"][1]["rows"]) == ({"value": None}, [])
     assert [row[2] for row in data["answers"][2]["rows"]] == ["covered", "missing", "in part"]
     text = visible_text(page)
     assert text.startswith(" “m” states")
     places = [text.index(f" {name} Model ") for name in data["metrics"]]
     assert places == sorted(places)
-    # The warning stands between what it is not said of and what it is said of.
     warning = text.index(f" {WITHOUT_JUDGE} This is said of Coverage(local). ")
-    assert places[1] < warning < places[2]
+    assert warning < places[0]  # before the first plot, and after what a judge found
     assert text.count(WITHOUT_JUDGE) == 1
 
 
-def test_the_warning_of_values_without_a_judge_is_read_first(page_of):
+def test_what_a_judge_scored_stands_before_what_it_prepared(page_of):
+    rouge = result(signature={"judge": "j", "score": "rouge:rougeL"})
+    page = page_of({"EMS(ROUGE)": [rouge], "EMS(LLM)": [result()]})
+    assert packed(page)["metrics"] == ["EMS(LLM)", "EMS(ROUGE)"]
+    assert visible_text(page).startswith(" EMS(LLM): “m” states")
+
+
+def test_the_warning_of_values_without_a_judge_is_read_before_them(page_of):
     judged, local = result(), result(signature={"match": "words#1"})
-    assert visible_text(page_of([local])).startswith(f" {WITHOUT_JUDGE} This is said of EMS(LLM). ")
-    assert visible_text(page_of([judged])).startswith(" “m” states")
+    text = visible_text(page_of([local]))
+    assert text.startswith(
+        f" Only words and figures were compared, not meaning. {WITHOUT_JUDGE} This is said of "
+        "EMS(LLM). "
+    )
+    assert WITHOUT_JUDGE not in visible_text(page_of([judged]))
     # One model's results are enough.
     assert WITHOUT_JUDGE in visible_text(page_of([judged, replace(local, model="n")]))
 
@@ -217,7 +224,7 @@ def test_a_thousand_answers_make_a_small_page(page_of):
     assert len(page_of(answers)) < 200_000
 
 
-def test_the_head_says_what_was_evaluated_and_never_when(tmp_path):
+def test_the_head_says_what_was_evaluated_and_of_which_day_a_file_is(tmp_path):
     answers = []
     for i in range(3):
         answers += [result("a", f"t{i}", group=f"g{i}"), result("b", f"t{i}", group=f"g{i}")]
@@ -228,6 +235,15 @@ def test_the_head_says_what_was_evaluated_and_never_when(tmp_path):
     assert "answers: 6 · models: 2 · questions: 3 · groups: 3 · judge: j · " in page
     assert "from old.jsonl and new.jsonl</p>" in page
     assert "confidential" in page
+    source = tmp_path / "new.jsonl"
+    source.write_text("")
+    os.utime(source, (0, 1_795_500_000))  # read and written
+    save_report({"EMS(LLM)": answers}, path, sources=[source])
+    dated = path.read_text(encoding="utf-8")
+    assert "new.jsonl (written on 24 November 2026)</p>" in dated
+    os.utime(source, (1_800_000_000, 1_795_500_000))  # read later
+    save_report({"EMS(LLM)": answers}, path, sources=[source])
+    assert path.read_text(encoding="utf-8") == dated
     save_report({"EMS(LLM)": answers}, path, title="Q3 <b>")
     page = path.read_text(encoding="utf-8")
     assert page.count("Q3 &lt;b&gt;") == 2  # the heading and the title of the window

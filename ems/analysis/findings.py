@@ -12,7 +12,7 @@ import pandas as pd
 
 from .frames import FIGURES_METRIC, HIGHER_IS_WORSE, basis_of
 from .stats import MIN_CLUSTERS, MIN_SCORED
-from .tables import bounded, shortened
+from .tables import bounded, shortened, with_interval
 
 FEW_SHARED, ENOUGH_FIGURES = 0.9, 20  # a lower share, of as many figures, puts the judge in doubt
 MOST_MODELS = 5  # more models than these are not compared two by two in sentences or on a page
@@ -32,7 +32,8 @@ _TITLES = {
     "F1": "F1, highest first",
     "Score": "Score, highest first",
 }
-# What is said of a model alone. The share is that of recall for F1, else that of the part.
+# What is said of a model alone. The share is that of recall for F1, else that of the part; a value
+# has its interval in brackets.
 _ALONE = {
     "Contradicted": "{name} contradicts {level} of the references.",
     "F1": "{name} states {share} of what the references say (recall {value}); its F1 is {level}.",
@@ -41,7 +42,7 @@ _ALONE = {
 }
 
 
-def series(names: Sequence[str]) -> str:
+def series(names: Sequence[str] | pd.Index[str]) -> str:
     """Names in one phrase: "a", "a and b", "a, b and c"; "" for no name."""
     if len(names) < 2:
         return "".join(names)
@@ -88,10 +89,10 @@ def _ranked(values: pd.DataFrame, pairs: pd.DataFrame) -> tuple[pd.DataFrame, pd
 
     All, where no two models do.
     """
-    sides = pd.concat([pairs.set_index("a"), pairs.set_index("b")])
-    ranked = sides.index[sides["clusters"] >= MIN_CLUSTERS]
-    if ranked.empty:
+    enough = pairs[pairs["clusters"] >= MIN_CLUSTERS]
+    if enough.empty:
         return values, pairs
+    ranked = [*enough["a"], *enough["b"]]
     is_ranked = pairs["a"].isin(ranked) & pairs["b"].isin(ranked)
     return values[values["model"].isin(ranked)], pairs[is_ranked]
 
@@ -205,9 +206,7 @@ def _alone(cell: _Cell, summary: pd.DataFrame) -> str:
     model = cell.rows["model"].iloc[0]
     part = "Recall" if cell.part == "F1" else cell.part
     (row,) = bounded(summary[summary["part"] == part]).itertuples(index=False)
-    value = f"{row.value:.3f}"
-    if row.ci_low == row.ci_low:  # not nan
-        value += f", 95 % interval {row.ci_low:.3f} to {row.ci_high:.3f}"
+    value = with_interval(row.value, row.ci_low, row.ci_high)
     share = f"{100 * row.value:.0f} %"
     return _ALONE[cell.part].format(
         name=_name(model), level=cell.level(model), share=share, value=value
@@ -215,15 +214,14 @@ def _alone(cell: _Cell, summary: pd.DataFrame) -> str:
 
 
 def _difference(cell: _Cell) -> str:
-    """Which model is clearly better than all others, or else how many differences are clear."""
+    """Which model is clearly better than each other one, or else how many differences are clear."""
     means = cell.rows.groupby("model")["value"].mean()
     means = means.sort_values(ascending=cell.part in HIGHER_IS_WORSE, kind="stable")
     if best := cell.best():
-        models = list(means.index.drop(best))
-        others = f"all others ({cell.level(best)} against {cell.levels(models)})"
-        if len(models) == 1:
-            others = f"{_name(models[0])} ({cell.level(best)} against {cell.level(models[0])})"
-        return f"{_name(best)} {_BETTER[cell.basis, cell.part]} {others}."
+        others = means.index.drop(best)
+        names, levels = series(others.map(_name)), series(others.map(cell.level))
+        better = _BETTER[cell.basis, cell.part]
+        return f"{_name(best)} {better} {names} ({cell.level(best)} against {levels})."
     sentence = f"{_TITLES[cell.part]}: {cell.levels(means.index[:MOST_MODELS])}"
     n_clear, n_pairs = cell.pairs["clear"].sum(), len(cell.pairs)
     if not n_pairs:
@@ -247,13 +245,11 @@ def limits(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) -> 
     n_questions = values["triplet_id"].nunique()
     values, pairs = _ranked(values, pairs)
     for model, count in questions[questions < n_questions].items():
-        sentence = (
+        sentences.append(
             f"{_name(model)} has results for {count} of {n_questions} questions. Its values are "
-            "over these; two models are compared on the questions that both have."
+            "over these; two models are compared on the questions that both have, and ranked "
+            f"where these are of {MIN_CLUSTERS} groups or more."
         )
-        if model not in values["model"].values:
-            sentence += f" It has under {MIN_CLUSTERS} groups, and is not ranked above."
-        sentences.append(sentence)
     flagged = summary[summary["flagged"] & summary["part"].isin(["F1", "Score"])]
     for row in flagged.itertuples(index=False):
         sentences.append(

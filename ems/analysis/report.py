@@ -69,7 +69,6 @@ def save_report(
     results = {metric: list(rows) for metric, rows in by_metric(results).items() if rows}
     if not results:
         raise InputError("there are no results to report; give those of ems evaluate")
-    unjudged = _unjudged(results)
     # First what a judge scored, and not only prepared for another scorer.
     results = dict(sorted(results.items(), key=lambda item: not _is_scored_by_judge(item[1][0])))
     shown = to_frame(results)
@@ -78,20 +77,18 @@ def save_report(
     fields = {
         "title": html.escape(visible(title, 200) or _title(values)),
         "about": html.escape(_about(results, values, sources)),
-        "warning": _warning(unjudged) if len(unjudged) == len(results) else "",
-        **_numbers(results, values, unjudged),
+        "warning": _warning(results),
+        **_numbers(results, values),
         "support": _support(results),
         "least": MIN_CLUSTERS,
         "legend": LEGEND,
         "settings": _settings(results),
         "data": base64.b64encode(data).decode(),
     }
-    is_cut = len(shown) < len(values)
+    fields["rest"] = len(shown) < len(values)
+    fields["words"] = any(hasattr(rows[0], "ref_points") for rows in results.values())
     # The parts of the page that are hidden where there is nothing to show.
-    fields["no_rest"] = "" if is_cut else "hidden"
-    has_points = any(hasattr(rows[0], "ref_points") for rows in results.values())
-    fields["no_words"] = "" if has_points else "hidden"
-    for name in ("warning", "differences", "support"):
+    for name in ("rest", "words", "warning", "differences", "support"):
         fields[f"no_{name}"] = "" if fields[name] else "hidden"
     return write_page(path, "report", ["report.js", "grid.js"], fields)
 
@@ -114,7 +111,7 @@ def write_page(
     return write_file(path, [page])
 
 
-def _numbers(results: Results, values: pd.DataFrame, unjudged: Sequence[str]) -> dict[str, Any]:
+def _numbers(results: Results, values: pd.DataFrame) -> dict[str, Any]:
     """The fields of the page that are made from the values: sentences, plots and tables.
 
     Metrics stand in the order of the results.
@@ -126,7 +123,7 @@ def _numbers(results: Results, values: pd.DataFrame, unjudged: Sequence[str]) ->
     return {
         "verdict": _paragraphs(verdict(values, summary, pairs)),
         "limits": _paragraphs(limits(values, summary, pairs)),
-        "metrics": _metrics(summary, results, values, unjudged),
+        "metrics": _metrics(summary, results, values),
         "summary": _table(means_table(summary).drop(columns="clusters")),
         "differences": _differences(pairs),
         "clusters": summary["clusters"].max(),
@@ -165,19 +162,10 @@ def _dated(source: FilePath) -> str:
     return f"{name} (written on {changed:%d %B %Y})"
 
 
-def _metrics(
-    summary: pd.DataFrame, results: Results, values: pd.DataFrame, unjudged: Sequence[str]
-) -> str:
-    """For each metric its name, the plot of its means and, where it has points, their counts.
-
-    A warning stands before those without a judge where others have one.
-    """
+def _metrics(summary: pd.DataFrame, results: Results, values: pd.DataFrame) -> str:
+    """For each metric its name, the plot of its means and, where it has points, their counts."""
     page = ""
-    warning = _warning(unjudged) if len(unjudged) < len(results) else ""
     for metric, means in summary.groupby("metric", sort=False):
-        if warning and metric in unjudged:
-            page += f'<p class="warning">{warning}</p>'
-            warning = ""
         page += f"<h3>{html.escape(shortened(metric))}</h3>{dot_plot(means)}"
         counts = _counts(results.get(metric, ()), values[values["metric"] == metric])
         table = _table(counts) if len(counts) else ""
@@ -227,19 +215,13 @@ def _is_scored_by_judge(result: Any) -> bool:
     return "judge" in result.signature and scorer.startswith("llm")
 
 
-def _unjudged(results: Results) -> list[str]:
-    """The metrics of which any result is without a judge."""
+def _warning(results: Results) -> str:
+    """The warning of values without a judge, and which metrics it is said of."""
     metrics = []
     for metric, rows in results.items():
         if any("judge" not in result.signature for result in rows):
-            metrics.append(metric)
-    return metrics
-
-
-def _warning(metrics: Sequence[str]) -> str:
-    """The warning of values without a judge, and that it is said of these metrics; "" for none."""
-    named = html.escape(", ".join(map(shortened, metrics)))
-    return f"{WITHOUT_JUDGE} This is said of {named}." if metrics else ""
+            metrics.append(html.escape(shortened(metric)))
+    return f"{WITHOUT_JUDGE} This is said of {', '.join(metrics)}." if metrics else ""
 
 
 def _paragraphs(sentences: Iterable[str]) -> str:
@@ -333,7 +315,6 @@ def _packed(results: Results, whole: WholeTexts) -> bytes:
             lines.append(json.dumps(answer, ensure_ascii=False))
     names = {
         "metrics": [shortened(metric) for metric in results],
-        "parts": [_value_fields(vars(rows[0])) for rows in results.values()],
         "models": list(models),
         "questions": list(questions),
         "texts": list(texts),
@@ -351,7 +332,7 @@ def _drawn(result: ResultFields, texts: dict[str, int]) -> dict[str, Any]:
     return {
         "judged": "judge" in result["signature"],
         "figures": figures and [figures["ans"][name] for name in ("shared", "count")],
-        "values": {name: result[name] for name in _value_fields(result)},
+        "values": {name: result[name] for name in VALUE_FIELDS if name in result},
         "unscored": result["unscored"],
         "lines": value_lines(result),
         "rows": list(alignment_rows(result)),
@@ -359,10 +340,6 @@ def _drawn(result: ResultFields, texts: dict[str, int]) -> dict[str, Any]:
         "ans": [_place(texts, visible(point)) for point in result.get("ans_points", ())],
         "support": support,
     }
-
-
-def _value_fields(result: ResultFields) -> list[str]:
-    return [name for name in VALUE_FIELDS if name in result]
 
 
 def _place(table: dict[Any, int], value: Any) -> int:

@@ -274,6 +274,8 @@ function changed(event, linked = null) {
 
 unpack().then((data) => {
   report = data;
+  const first = report.metrics.map((_, i) => report.answers.find((answer) => answer.metric === i));
+  report.parts = first.map((answer) => Object.keys(answer.values));
   report.answers.forEach(prepare);
   report.metrics.forEach((name, i) => $("metric").add(new Option(name, i)));
   report.models.forEach((name, i) => $("model").add(new Option(name, i)));
