@@ -293,7 +293,7 @@ def test_figures_that_were_not_asked_for_are_named_where_they_differ_clearly(com
 
 def test_more_than_two_files_are_refused_with_the_way_out(capsys):
     assert main(["compare", "a.jsonl", "b.jsonl", "c.jsonl"]) == 2
-    assert "ems report takes more: ems report A B C -o FILE" in capsys.readouterr().err
+    assert "takes one file or two; for more: ems report A B C -o FILE" in capsys.readouterr().err
 
 
 def test_contradicted_points_are_compared_and_adjusted_as_any_part(compare):

@@ -14,15 +14,10 @@ import subprocess
 from dataclasses import replace
 
 import pytest
-from doubles import recorded
 from pages import assert_runs_only_its_own
-from study import datasets
 
 from ems.analysis.frames import to_frame
 from ems.analysis.report import save_report
-from ems.analysis.view import LIMITS, alignment_rows
-from ems.coverage import Coverage
-from ems.local.sentences import SentenceExtractor
 from ems.metrics import ems_scores
 from ems.results import CoverageResult, EMSResult, Figures, ScoreResult, SideFigures, Support
 from ems.types import WITHOUT_JUDGE, Answer, InputError, Triplet
@@ -420,57 +415,3 @@ def test_without_a_judge_the_grid_shows_figures_and_no_contradictions(tmp_path, 
     assert cells == ([f1] * 3 if is_judged else ["0.60", "0.60", "no figures"])
     assert ("(Figures Precision)</span> of one answer" in drawn) != is_judged
     assert ('<span id="grid-against">' in drawn) == is_judged  # else it is hidden
-
-
-# --- what the words are worth ---
-
-UNTESTED_WORDS = (
-    "contradicted",
-    "figure not in the answer",
-)  # the page gives no percentage for them
-
-
-def percentages(page, kind):
-    """The per cent of right words covered, in part and missing, in the page's sentence on a kind."""
-    covered, missing = LIMITS[kind]
-    name = {"pairs": "EMS, by pairs of points", "judge": "Coverage by a judge"}
-    limit = f"up to {missing:g}" if missing else "at 0"
-    sentence = (
-        f"{name.get(kind, 'Coverage by words')}: covered from {covered:g} on ({{}} %), in part "
-        f"between ({{}} %), missing {limit} ({{}} %)."
-    )
-    pattern = re.escape(sentence).replace(re.escape("{}"), r"(\d+)")
-    return [int(per_cent) for per_cent in re.search(pattern, visible_text(page)).groups()]
-
-
-def test_the_page_says_from_which_scores_on_its_words_are_said(page_of):
-    page = page_of([result()])
-    assert percentages(page, "pairs") == [90, 60, 7]
-    assert percentages(page, "judge")
-    assert percentages(page, "words")
-    alone = page_of({"Judge alone": [ScoreResult("t1", "m", value=0.5)]})
-    assert "covered from" not in visible_text(alone)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["words", "judge"])
-def test_the_page_says_how_often_its_words_are_right(page_of, mirror, monkeypatch, kind):
-    monkeypatch.setenv("EMS_DATA_MIRROR", str(mirror))
-    triplets, answers, labels = datasets.SETS["kqa"].load()
-    label_of = labels.set_index(["triplet_id", "model", "unit"])["label"]
-    labels_by_word = {word: [] for word in ("covered", "in part", "missing", *UNTESTED_WORDS)}
-    judge = recorded("human/label_replies.jsonl") if kind == "judge" else None
-    for scored in Coverage(SentenceExtractor(), judge).evaluate(triplets, answers):
-        for row in alignment_rows(scored.to_dict()):
-            if row.ref is not None:
-                label = label_of[scored.triplet_id, scored.model, row.ref]
-                labels_by_word[row.word].append(label)
-    assert sum(map(len, labels_by_word.values())) == 399
-    contradicted = labels_by_word.pop("contradicted")
-    counts = len(contradicted), contradicted.count("Contradiction")
-    assert counts == ((16, 8) if judge else (0, 0))
-    assert len(labels_by_word.pop("figure not in the answer")) == (0 if judge else 2)
-    right = []
-    for listed in labels_by_word.values():
-        right.append(round(100 * listed.count("Entailment") / len(listed)))
-    assert right == pytest.approx(percentages(page_of([result()]), kind), abs=0 if judge else 2)
