@@ -175,10 +175,8 @@ def test_what_a_judge_scored_stands_before_what_it_prepared(page_of):
 def test_the_warning_of_values_without_a_judge_is_read_before_them(page_of):
     judged, local = result(), result(signature={"match": "words#1"})
     text = visible_text(page_of([local]))
-    assert text.startswith(
-        f" Only words and figures were compared, not meaning. {WITHOUT_JUDGE} This is said of "
-        "EMS(LLM). "
-    )
+    assert text.startswith(" Only words and figures were compared, not meaning. ")
+    assert f" {WITHOUT_JUDGE} This is said of EMS(LLM). Summary " in text
     assert WITHOUT_JUDGE not in visible_text(page_of([judged]))
     # One model's results are enough.
     assert WITHOUT_JUDGE in visible_text(page_of([judged, replace(local, model="n")]))
