@@ -349,6 +349,8 @@ def compare_files(args: Namespace) -> int:
     from .analysis.compare import compare_results, comparison_text, warning_of
     from .analysis.gate import outcome_text, regressions
 
+    if args.more:
+        raise InputError("ems compare takes one file or two; for more: ems report A B C -o FILE")
     if args.fail_on_regression and args.b is None:
         raise InputError(
             "--fail-on-regression needs two files; name two files, A the old one, B the new"

@@ -277,6 +277,25 @@ def test_figures_are_compared_by_name(compare):
         assert "differ most" not in comparison_text(tables, "a.jsonl", "b.jsonl")
 
 
+def test_figures_that_were_not_asked_for_are_named_where_they_differ_clearly(compare):
+    def with_figures(shared):
+        figures = Figures(SideFigures(4, shared), SideFigures(4, 3))
+        return [replace(result, figures=figures) for result in answers_of("m")]
+
+    fell = (with_figures(4), with_figures(1))
+    sentences = compare(*fell, metrics=["EMS(LLM)"])["verdict"]
+    assert sentences[1:] == [
+        "Not compared: Figures Recall of “m”, which differs clearly (1.000 minus 0.250)."
+    ]
+    for same in (compare(*fell), compare(fell[0], fell[0], metrics=["EMS(LLM)"])):
+        assert "Not compared" not in " ".join(same["verdict"])
+
+
+def test_more_than_two_files_are_refused_with_the_way_out(capsys):
+    assert main(["compare", "a.jsonl", "b.jsonl", "c.jsonl"]) == 2
+    assert "takes one file or two; for more: ems report A B C -o FILE" in capsys.readouterr().err
+
+
 def test_contradicted_points_are_compared_and_adjusted_as_any_part(compare):
     def coverage(contradicted, model, i):
         signature = {"coverage": "llm:kit", "judge": "j"}

@@ -60,7 +60,7 @@ def test_a_model_that_is_clearly_better_than_all_others_is_named_with_all_values
     scores = {"metric": "Judge alone", "part": "Score"}
     models = [rows_of(f"m{i}", around(0.2 * i), **scores) for i in (1, 2, 3)]
     assert said(*models)[0] == [
-        "“m3” has a clearly higher score than all others (0.600 against “m2” 0.400 and “m1” 0.200)."
+        "“m3” has a clearly higher score than “m2” and “m1” (0.600 against 0.400 and 0.200)."
     ]
 
 
@@ -82,8 +82,8 @@ def test_a_model_that_says_nothing_is_not_praised_first_for_contradicting_nothin
     silent = judged_coverage("silent", [0.0] * 8, [0.0] * 8)
     wrong = judged_coverage("wrong", around(0.5), [0.5, 0.6] * 4)
     assert said(best, silent, wrong)[0] == [
-        "“X” has a clearly higher F1 than all others (0.800 against “wrong” 0.500 and “silent” "
-        "0.000). No other contradicts the references clearly less often.",
+        "“X” has a clearly higher F1 than “wrong” and “silent” (0.800 against 0.500 and 0.000). "
+        "No other contradicts the references clearly less often.",
         "Contradicted reference points, fewest first: “silent” 0 of 80 points, “X” 4 of 80 points "
         "and “wrong” 44 of 80 points; 2 of 3 differences are clear.",
     ]
@@ -98,8 +98,24 @@ def test_a_model_with_fewer_questions_is_named():
     assert sentences == ["“A” has a clearly higher F1 than “B” (0.550 against 0.500)."]
     assert notes[0] == (
         "“B” has results for 8 of 9 questions. Its values are over these; two models are compared "
-        "on the questions that both have."
+        "on the questions that both have, and ranked where these are of 6 groups or more."
     )
+
+
+def test_a_model_with_few_answers_is_named_so_and_under_six_groups_it_is_not_ranked():
+    a, b = rows_of("A", around(0.6, 20)), rows_of("B", around(0.5, 20))
+    assert said(a, b, rows_of("few", around(0.9, 5)))[0] == [
+        "“A” has a clearly higher F1 than “B” (0.600 against 0.500)."
+    ]
+    assert said(a, b, rows_of("few", around(0.9, 8)))[0] == [
+        "“few” has a clearly higher F1 than “A” and “B” (0.900 from 8 answers against 0.600 and "
+        "0.500)."
+    ]
+    # Where none has enough groups all are named.
+    assert said(rows_of("A", around(0.6, 5)), rows_of("few", around(0.9, 2)))[0] == [
+        "F1, highest first: “few” 0.900 from 2 answers and “A” 0.602; no difference is clear over "
+        "2 groups."
+    ]
 
 
 def test_without_a_judge_it_speaks_of_figures_and_never_of_words():
@@ -190,18 +206,16 @@ def test_with_several_metrics_each_sentence_names_its_own():
 def test_a_model_alone_is_measured_by_the_references():
     contradicted = rows_of("A", [0.1] * 8, part="Contradicted")
     recall, f1 = rows_of("A", around(0.7), part="Recall"), rows_of("A", around(0.5))
-    interval = "95 % interval 0.691 to 0.709"
     assert said(contradicted, recall, f1)[0] == [
         "“A” contradicts 8 of 80 points of the references.",
-        f"“A” states 70 % of what the references say (recall 0.700, {interval}); its F1 is 0.500.",
+        "“A” states 70 % of what the references say (recall 0.700 [0.691, 0.709]); its F1 is "
+        "0.500.",
     ]
     score = rows_of("A", [1.0] * 7 + [0.6], part="Score", metric="Judge alone")
-    assert said(score)[0] == [
-        "“A” has, on a scale from 0 to 1, 0.950, 95 % interval 0.832 to 1.000."
-    ]
+    assert said(score)[0] == ["“A” has, on a scale from 0 to 1, 0.950 [0.832, 1.000]."]
     figures = {"metric": "Figures", "part": "Precision", "signature": "figures:1"}
     assert said(rows_of("A", around(0.7), **figures))[0][1] == (
-        "The references have 70 % of the figures of “A” (0.700, 95 % interval 0.691 to 0.709)."
+        "The references have 70 % of the figures of “A” (0.700 [0.691, 0.709])."
     )
 
 

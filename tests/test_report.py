@@ -7,21 +7,17 @@ import base64
 import gzip
 import json
 import math
+import os
 import re
 import shutil
 import subprocess
 from dataclasses import replace
 
 import pytest
-from doubles import recorded
 from pages import assert_runs_only_its_own
-from study import datasets
 
 from ems.analysis.frames import to_frame
-from ems.analysis.report import RIGHT, save_report
-from ems.analysis.view import alignment_rows
-from ems.coverage import Coverage
-from ems.local.sentences import SentenceExtractor
+from ems.analysis.report import save_report
 from ems.metrics import ems_scores
 from ems.results import CoverageResult, EMSResult, Figures, ScoreResult, SideFigures, Support
 from ems.types import WITHOUT_JUDGE, Answer, InputError, Triplet
@@ -90,7 +86,7 @@ def test_every_answer_is_there_with_its_rows_and_a_text_only_once(page_of):
     )
     assert data["models"] == ["m", "n"]
     assert data["questions"] == [["t1", "Apple", "How was t1?"]]
-    assert data["parts"] == [["recall", "precision", "f1"]]
+    assert list(data["answers"][0]["values"]) == ["recall", "precision", "f1"]
     first, second = data["answers"]
     assert [row[:4] for row in second["rows"]] == [
         [0, 0, "in part", 0.3],
@@ -112,7 +108,7 @@ def test_the_summary_needs_no_script(page_of):
     assert "0.400 [0.400, 0.400]" in text
     assert "66.6 % †" in text  # of three reference points two have a score
     assert "over groups (6 groups;" in text
-    assert text.startswith(" “m” states 40 % of what the references say (recall 0.400, ")
+    assert text.startswith(" “m” states 40 % of what the references say (recall 0.400 [0.400, ")
     # Points, unscored, supported, contradicted, silent, unmatched.
     assert "m 12 0 0.500 0.500 0.000 0.500 EMS(LLM)" in text
 
@@ -156,19 +152,32 @@ def test_all_kinds_of_results_stand_in_one_page(page_of):
     alone = replace(alone, signature={"judge": "j"})
     page = page_of({"EMS(LLM)": [result()], "Coverage(local)": [local], "Judge alone": [alone]})
     data = packed(page)
-    assert data["parts"] == [["recall", "precision", "f1"]] * 2 + [["value"]]
-    assert [row[2] for row in data["answers"][1]["rows"]] == ["covered", "missing", "in part"]
-    assert (data["answers"][2]["values"], data["answers"][2]["rows"]) == ({"value": None}, [])
-    assert "Coverage(local): covered from 0.6 on (88 %), in part between (55 %), missing" in page
-    assert "missing up to 0.2 (19 %)." in page
+    assert data["metrics"] == ["EMS(LLM)", "Judge alone", "Coverage(local)"]  # words stand last
+    assert list(data["answers"][2]["values"]) == ["recall", "precision", "f1"]
+    assert (data["answers"][1]["values"], data["answers"][1]["rows"]) == ({"value": None}, [])
+    assert [row[2] for row in data["answers"][2]["rows"]] == ["covered", "missing", "in part"]
     text = visible_text(page)
-    assert text.startswith(f" {WITHOUT_JUDGE} This is said of Coverage(local). ")
+    assert text.startswith(" “m” states")
+    places = [text.index(f" {name} Model ") for name in data["metrics"]]
+    assert places == sorted(places)
+    warning = text.index(f" {WITHOUT_JUDGE} This is said of Coverage(local). ")
+    assert warning < places[0]  # before the first plot, and after what a judge found
+    assert text.count(WITHOUT_JUDGE) == 1
 
 
-def test_the_warning_of_values_without_a_judge_is_read_first(page_of):
+def test_what_a_judge_scored_stands_before_what_it_prepared(page_of):
+    rouge = result(signature={"judge": "j", "score": "rouge:rougeL"})
+    page = page_of({"EMS(ROUGE)": [rouge], "EMS(LLM)": [result()]})
+    assert packed(page)["metrics"] == ["EMS(LLM)", "EMS(ROUGE)"]
+    assert visible_text(page).startswith(" EMS(LLM): “m” states")
+
+
+def test_the_warning_of_values_without_a_judge_is_read_before_them(page_of):
     judged, local = result(), result(signature={"match": "words#1"})
-    assert visible_text(page_of([local])).startswith(f" {WITHOUT_JUDGE} This is said of EMS(LLM). ")
-    assert visible_text(page_of([judged])).startswith(" “m” states")
+    text = visible_text(page_of([local]))
+    assert text.startswith(" Only words and figures were compared, not meaning. ")
+    assert f" {WITHOUT_JUDGE} This is said of EMS(LLM). Summary " in text
+    assert WITHOUT_JUDGE not in visible_text(page_of([judged]))
     # One model's results are enough.
     assert WITHOUT_JUDGE in visible_text(page_of([judged, replace(local, model="n")]))
 
@@ -208,7 +217,7 @@ def test_a_thousand_answers_make_a_small_page(page_of):
     assert len(page_of(answers)) < 200_000
 
 
-def test_the_head_says_what_was_evaluated_and_never_when(tmp_path):
+def test_the_head_says_what_was_evaluated_and_of_which_day_a_file_is(tmp_path):
     answers = []
     for i in range(3):
         answers += [result("a", f"t{i}", group=f"g{i}"), result("b", f"t{i}", group=f"g{i}")]
@@ -219,6 +228,15 @@ def test_the_head_says_what_was_evaluated_and_never_when(tmp_path):
     assert "answers: 6 · models: 2 · questions: 3 · groups: 3 · judge: j · " in page
     assert "from old.jsonl and new.jsonl</p>" in page
     assert "confidential" in page
+    source = tmp_path / "new.jsonl"
+    source.write_text("")
+    os.utime(source, (0, 1_795_500_000))  # read and written
+    save_report({"EMS(LLM)": answers}, path, sources=[source])
+    dated = path.read_text(encoding="utf-8")
+    assert "new.jsonl (written on 24 November 2026)</p>" in dated
+    os.utime(source, (1_800_000_000, 1_795_500_000))  # read later
+    save_report({"EMS(LLM)": answers}, path, sources=[source])
+    assert path.read_text(encoding="utf-8") == dated
     save_report({"EMS(LLM)": answers}, path, title="Q3 <b>")
     page = path.read_text(encoding="utf-8")
     assert page.count("Q3 &lt;b&gt;") == 2  # the heading and the title of the window
@@ -395,35 +413,3 @@ def test_without_a_judge_the_grid_shows_figures_and_no_contradictions(tmp_path, 
     assert cells == ([f1] * 3 if is_judged else ["0.60", "0.60", "no figures"])
     assert ("(Figures Precision)</span> of one answer" in drawn) != is_judged
     assert ('<span id="grid-against">' in drawn) == is_judged  # else it is hidden
-
-
-# --- what the words are worth ---
-
-UNTESTED_WORDS = (
-    "contradicted",
-    "figure not in the answer",
-)  # the page gives no percentage for them
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["words", "judge"])
-def test_the_page_says_how_often_its_words_are_right(mirror, monkeypatch, kind):
-    monkeypatch.setenv("EMS_DATA_MIRROR", str(mirror))
-    triplets, answers, labels = datasets.SETS["kqa"].load()
-    label_of = labels.set_index(["triplet_id", "model", "unit"])["label"]
-    labels_by_word = {word: [] for word in ("covered", "in part", "missing", *UNTESTED_WORDS)}
-    judge = recorded("human/label_replies.jsonl") if kind == "judge" else None
-    for scored in Coverage(SentenceExtractor(), judge).evaluate(triplets, answers):
-        for row in alignment_rows(scored.to_dict()):
-            if row.ref is not None:
-                label = label_of[scored.triplet_id, scored.model, row.ref]
-                labels_by_word[row.word].append(label)
-    assert sum(map(len, labels_by_word.values())) == 399
-    contradicted = labels_by_word.pop("contradicted")
-    counts = len(contradicted), contradicted.count("Contradiction")
-    assert counts == ((16, 8) if judge else (0, 0))
-    assert len(labels_by_word.pop("figure not in the answer")) == (0 if judge else 2)
-    right = []
-    for listed in labels_by_word.values():
-        right.append(round(100 * listed.count("Entailment") / len(listed)))
-    assert right == pytest.approx(RIGHT[kind], abs=0 if judge else 2)

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from collections import Counter
 from itertools import product
+from math import nan
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,17 @@ def test_unscored_points_and_results_without_points_are_not_labelled():
     assert [item["point"] for item in point_items(given)] == ["point 1 of t1", "point 2 of t1"]
     assert [item["share"] for item in point_items(given)] == [0.5, 0.5]
     assert list(pair_items(given)) == []
+
+
+def test_answers_that_a_judge_scored_as_a_whole_are_labelled_as_pairs_with_their_texts(sheet):
+    given = [ScoreResult("t1", "a", 0.5), ScoreResult("t1", "b", 0.7), ScoreResult("t1", "c", nan)]
+    (pair,) = pair_items(given)  # an answer without a value is in no pair
+    assert (pair["word"], set(pair["models"])) == ("b", {"a", "b"})
+    with refused("these results keep no texts: add --triplets FILE and --answers FILE"):
+        sheet(given, pairs=True)
+    texts = {("t1", "a"): ("Reference.", "Up."), ("t1", "b"): ("Reference.", "Down.")}
+    (item,) = items_of(sheet(given, pairs=True, whole=texts))
+    assert (item["reference"], set(item["answers"])) == ("Reference.", {"Up.", "Down."})
 
 
 def test_pairs_stand_in_the_order_of_a_hash_and_not_of_names_or_values():

@@ -12,7 +12,7 @@ from ..io import FilePath
 from ..terminal import did_you_mean, first_few, notify, visible
 from ..types import WITHOUT_JUDGE, InputError
 from .findings import MOST_MODELS, series, verdict
-from .frames import in_order, of_rows
+from .frames import FIGURES_METRIC, in_order, of_rows
 from .stats import DIFFERENCE_COLUMNS, paired_table, with_verdicts
 from .tables import bold, in_markdown, markdown_table, pairs_table, table_text
 
@@ -33,25 +33,27 @@ def compare_results(
     triplet and model; where `a` has one model only, it is compared with every model of `b`. A
     notice on stderr names a model that one file lacks.
 
-    `verdict` has sentences of `findings.verdict` on a and b, for up to five models. `parts` has a
-    row per metric, model (that of `b`) and part: the means of both, `a` and `b`, and the
-    differences of `stats.paired_table`, where p_holm is adjusted over the models of a metric and
-    part. `answers` has F1 (or Score) of every answer that has a value in both, the largest
-    difference first.
+    `verdict` has sentences of `findings.verdict` on a and b, for up to five models, and says where
+    figures differ clearly although `metrics` leave them out. `parts` has a row per metric, model
+    (that of `b`) and part: the means of both, `a` and `b`, and the differences of
+    `stats.paired_table`, where p_holm is adjusted over the models of a metric and part. `answers`
+    has F1 (or Score) of every answer that has a value in both, the largest difference first.
 
     Without `b` the models of `a` are compared two by two: `parts` is then their
     `stats.paired_table`. InputError where nothing can be joined, and for a metric that a file does
     not have.
     """
     of_a = _values(a, metrics)
+    asked = metrics or of_a["metric"].unique()
     if b is None:
-        return _models_compared(of_a, cluster)
+        return _models_compared(of_a[of_a["metric"].isin(asked)], cluster)
     of_b = _values(b, metrics)
     if of_a["model"].nunique() == 1:
         of_a = of_a.drop(columns="model").merge(of_b["model"].drop_duplicates(), how="cross")
     both = of_a.merge(of_b, on=[*_CELL, "triplet_id"], suffixes=("_a", "_b"))
     both = both.rename(columns={"value_a": "a", "value_b": "b"}).dropna(subset=["a", "b"])
-    if both.empty:
+    answers = both[both["metric"].isin(asked)]
+    if answers.empty:
         raise InputError(
             "nothing to compare: the files need a metric and triplets in common, and models unless "
             f"the first file has only one; {_contents(a, of_a)}; {_contents(b, of_b)}"
@@ -59,11 +61,25 @@ def compare_results(
     sides = pd.concat([of_a.assign(side="a"), of_b.assign(side="b")])
     means = both.groupby(_CELL)[["a", "b"]].mean()
     parts = with_verdicts(sides_compared(of_a, of_b, cluster).join(means, on=_CELL, how="inner"))
+    is_asked = parts["metric"].isin(asked)
+    not_compared = _clear_differences(parts[~is_asked])
+    parts = parts[is_asked]
     return {
-        "verdict": _verdict(sides, parts.assign(a="a", b="b")),
+        "verdict": _verdict(sides, parts.assign(a="a", b="b")) + not_compared,
         "parts": in_order(parts[[*_CELL, "a", "b", *DIFFERENCE_COLUMNS]]),
-        "answers": _answers_compared(both),
+        "answers": _answers_compared(answers),
     }
+
+
+def _clear_differences(parts: pd.DataFrame) -> list[str]:
+    """A sentence for each clear difference in what was not asked for."""
+    sentences = []
+    for row in parts[parts["clear"]].itertuples():
+        sentences.append(
+            f"Not compared: {row.metric} {row.part} of “{visible(row.model)}”, which differs "
+            f"clearly ({row.a:.3f} minus {row.b:.3f})."
+        )
+    return sentences
 
 
 def _contents(path: FilePath, values: pd.DataFrame) -> str:
@@ -156,7 +172,7 @@ def warning_of(tables: Mapping[str, Any]) -> str:
 
 
 def _values(path: FilePath, metrics: Sequence[str]) -> pd.DataFrame:
-    """The frame of values of a file; of some metrics if `metrics` names them."""
+    """The frame of values of a file; of some metrics, and of figures, if `metrics` names them."""
     values = of_rows(list(result_rows(path)))
     there = values["metric"].unique()
     for metric in metrics:
@@ -165,4 +181,5 @@ def _values(path: FilePath, metrics: Sequence[str]) -> pd.DataFrame:
                 f"{path} has no metric {metric!r}; it has {first_few(there, 12)}"
                 f"{did_you_mean(metric, there)}"
             )
-    return values[values["metric"].isin(metrics or there)]
+    wanted = [*metrics, FIGURES_METRIC] if metrics else there
+    return values[values["metric"].isin(wanted)]

@@ -12,7 +12,7 @@ import pandas as pd
 
 from .frames import FIGURES_METRIC, HIGHER_IS_WORSE, basis_of
 from .stats import MIN_CLUSTERS, MIN_SCORED
-from .tables import bounded, shortened
+from .tables import bounded, shortened, with_interval
 
 FEW_SHARED, ENOUGH_FIGURES = 0.9, 20  # a lower share, of as many figures, puts the judge in doubt
 MOST_MODELS = 5  # more models than these are not compared two by two in sentences or on a page
@@ -32,7 +32,8 @@ _TITLES = {
     "F1": "F1, highest first",
     "Score": "Score, highest first",
 }
-# What is said of a model alone. The share is that of recall for F1, else that of the part.
+# What is said of a model alone. The share is that of recall for F1, else that of the part; a value
+# has its interval in brackets.
 _ALONE = {
     "Contradicted": "{name} contradicts {level} of the references.",
     "F1": "{name} states {share} of what the references say (recall {value}); its F1 is {level}.",
@@ -41,7 +42,7 @@ _ALONE = {
 }
 
 
-def series(names: Sequence[str]) -> str:
+def series(names: Sequence[str] | pd.Index[str]) -> str:
     """Names in one phrase: "a", "a and b", "a, b and c"; "" for no name."""
     if len(names) < 2:
         return "".join(names)
@@ -56,12 +57,13 @@ def verdict(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) ->
     better than which, in contradicted points first and then in F1 or score; of one model alone, how
     much of the reference it states. F1 comes first where one model is clearly better in it than all
     others, and none of these contradicts clearly less: a model that says nothing contradicts
-    nothing. Without pairs models are only put in order.
+    nothing. Without pairs models are only put in order. Models that are not `_ranked` are left out.
 
     It is said at once where the references have clearly fewer of the best model's figures than of
     another one's, and where a judge named no contradicted point although many figures differ.
     """
-    cells = _told(values, pairs)
+    values, pairs = _ranked(values, pairs)
+    cells = _told(values, summary, pairs)
     figures = _cell(values, pairs, FIGURES_METRIC, "Precision", "figures")
     n_metrics = len({cell.metric for cell in cells})
     sentences = []
@@ -82,6 +84,19 @@ def verdict(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) ->
     return sentences
 
 
+def _ranked(values: pd.DataFrame, pairs: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The values and the pairs of models that share enough groups with another for an interval.
+
+    All, where no two models do.
+    """
+    enough = pairs[pairs["clusters"] >= MIN_CLUSTERS]
+    if enough.empty:
+        return values, pairs
+    ranked = [*enough["a"], *enough["b"]]
+    is_ranked = pairs["a"].isin(ranked) & pairs["b"].isin(ranked)
+    return values[values["model"].isin(ranked)], pairs[is_ranked]
+
+
 class _Cell(NamedTuple):
     """A part of a metric that is spoken of."""
 
@@ -93,11 +108,17 @@ class _Cell(NamedTuple):
     addition: str = ""  # a sentence that is said after that of the cell
 
     def level(self, model: str) -> str:
-        """The value of a model: a mean, or how many of the points are contradicted."""
+        """The value of a model: a mean, or how many of the points are contradicted.
+
+        Where another model has over twice as many answers, their number is added.
+        """
         rows = self.rows[self.rows["model"] == model]
+        level = f"{rows['value'].mean():.3f}"
         if self.part == "Contradicted":
-            return f"{rows['num'].sum():.0f} of {rows['den'].sum():.0f} points"
-        return f"{rows['value'].mean():.3f}"
+            level = f"{rows['num'].sum():.0f} of {rows['den'].sum():.0f} points"
+        if 2 * len(rows) < self.rows["model"].value_counts().max():
+            level += f" from {len(rows)} answers"
+        return level
 
     def levels(self, models: Sequence[str]) -> str:
         return series([f"{_name(model)} {self.level(model)}" for model in models])
@@ -109,11 +130,12 @@ class _Cell(NamedTuple):
         return wins.idxmax() if wins.max() == others else ""
 
 
-def _told(values: pd.DataFrame, pairs: pd.DataFrame) -> list[_Cell]:
-    """What is spoken of: metrics with a judge where there are any, else figures."""
+def _told(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) -> list[_Cell]:
+    """What is spoken of, in the summary's order: metrics with a judge, or else figures."""
     cells = []
     figures = _cell(values, pairs, FIGURES_METRIC, "Precision", "figures")
-    for metric, rows in values.groupby("metric", sort=False):
+    for metric in summary["metric"].unique():
+        rows = values[values["metric"] == metric]
         basis = basis_of(metric, rows["signature"].unique())
         parts = [part for kind, part in _BETTER if kind == basis]
         of_metric = [_cell(values, pairs, metric, part, basis) for part in parts]
@@ -184,9 +206,7 @@ def _alone(cell: _Cell, summary: pd.DataFrame) -> str:
     model = cell.rows["model"].iloc[0]
     part = "Recall" if cell.part == "F1" else cell.part
     (row,) = bounded(summary[summary["part"] == part]).itertuples(index=False)
-    value = f"{row.value:.3f}"
-    if row.ci_low == row.ci_low:  # not nan
-        value += f", 95 % interval {row.ci_low:.3f} to {row.ci_high:.3f}"
+    value = with_interval(row.value, row.ci_low, row.ci_high)
     share = f"{100 * row.value:.0f} %"
     return _ALONE[cell.part].format(
         name=_name(model), level=cell.level(model), share=share, value=value
@@ -194,15 +214,14 @@ def _alone(cell: _Cell, summary: pd.DataFrame) -> str:
 
 
 def _difference(cell: _Cell) -> str:
-    """Which model is clearly better than all others, or else how many differences are clear."""
+    """Which model is clearly better than each other one, or else how many differences are clear."""
     means = cell.rows.groupby("model")["value"].mean()
     means = means.sort_values(ascending=cell.part in HIGHER_IS_WORSE, kind="stable")
     if best := cell.best():
-        models = list(means.index.drop(best))
-        others = f"all others ({cell.level(best)} against {cell.levels(models)})"
-        if len(models) == 1:
-            others = f"{_name(models[0])} ({cell.level(best)} against {cell.level(models[0])})"
-        return f"{_name(best)} {_BETTER[cell.basis, cell.part]} {others}."
+        others = means.index.drop(best)
+        names, levels = series(others.map(_name)), series(others.map(cell.level))
+        better = _BETTER[cell.basis, cell.part]
+        return f"{_name(best)} {better} {names} ({cell.level(best)} against {levels})."
     sentence = f"{_TITLES[cell.part]}: {cell.levels(means.index[:MOST_MODELS])}"
     n_clear, n_pairs = cell.pairs["clear"].sum(), len(cell.pairs)
     if not n_pairs:
@@ -224,10 +243,12 @@ def limits(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) -> 
     sentences = []
     questions = values.groupby("model")["triplet_id"].nunique()
     n_questions = values["triplet_id"].nunique()
+    values, pairs = _ranked(values, pairs)
     for model, count in questions[questions < n_questions].items():
         sentences.append(
             f"{_name(model)} has results for {count} of {n_questions} questions. Its values are "
-            "over these; two models are compared on the questions that both have."
+            "over these; two models are compared on the questions that both have, and ranked "
+            f"where these are of {MIN_CLUSTERS} groups or more."
         )
     flagged = summary[summary["flagged"] & summary["part"].isin(["F1", "Score"])]
     for row in flagged.itertuples(index=False):
@@ -236,7 +257,7 @@ def limits(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) -> 
             f"{100 * MIN_SCORED:.0f} % of the points, or of the answers, have a score."
         )
     sizes = []
-    for cell in _told(values, pairs):
+    for cell in _told(values, summary, pairs):
         reason = why_none_can_be_clear(cell.pairs)
         if reason and reason not in sentences:
             sentences.append(reason)

@@ -15,6 +15,7 @@ import html
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from string import Template
@@ -32,23 +33,17 @@ from .stats import MIN_CLUSTERS, paired_table, summarise
 from .tables import dot_plot, in_texts, means_table, pairs_table, shortened
 from .view import (
     LEGEND,
-    LIMITS,
     VALUE_FIELDS,
     WORDS,
-    AlignmentRow,
     ResultFields,
     alignment_rows,
     marked,
-    scored_by,
     support_line,
     value_lines,
 )
 
 MOST_ROWS_SHOWN = 10  # a longer table of counts is folded
 TEMPLATES = Path(__file__).parent / "templates"
-# Per cent of K-QA's claims called covered, in part and missing that physicians found in the answer.
-# The limits were chosen there and, for words, on FinanceBench's answers.
-RIGHT = {"pairs": (90, 60, 7), "judge": (89, 34, 2), "words": (88, 55, 19)}
 Results = Mapping[str, Sequence[Any]]
 WholeTexts = dict[tuple[str, str], tuple[str, str]]
 
@@ -66,14 +61,16 @@ def save_report(
     """Write a report of results, one, a list or by metric, to an HTML file; returns its path.
 
     Equal input makes an equal file. `values` is the frame of all results where `results` are only
-    the worst. Without a title the models make one. `sources` are names of files, for the reader.
-    Results keep points, not texts: `triplets` and `answers` bring the whole texts. The page holds
-    all of them. InputError without results, and for a model with results of several settings under
-    one metric.
+    the worst. Without a title the models make one. `sources` are files, which the page names with
+    the days of their last change. Results keep points, not texts: `triplets` and `answers` bring
+    the whole texts. The page holds all of them. InputError without results, and for a model with
+    results of several settings under one metric.
     """
     results = {metric: list(rows) for metric, rows in by_metric(results).items() if rows}
     if not results:
         raise InputError("there are no results to report; give those of ems evaluate")
+    # First what a judge scored, and not only prepared for another scorer.
+    results = dict(sorted(results.items(), key=lambda item: not _is_scored_by_judge(item[1][0])))
     shown = to_frame(results)
     values = shown if values is None else values
     data = _packed(results, whole_texts(results, triplets, answers))
@@ -84,15 +81,14 @@ def save_report(
         **_numbers(results, values),
         "support": _support(results),
         "least": MIN_CLUSTERS,
-        "words": _words(results),
         "legend": LEGEND,
         "settings": _settings(results),
         "data": base64.b64encode(data).decode(),
     }
-    is_cut = len(shown) < len(values)
+    fields["rest"] = len(shown) < len(values)
+    fields["words"] = any(hasattr(rows[0], "ref_points") for rows in results.values())
     # The parts of the page that are hidden where there is nothing to show.
-    fields["no_rest"] = "" if is_cut else "hidden"
-    for name in ("warning", "differences", "support", "words"):
+    for name in ("rest", "words", "warning", "differences", "support"):
         fields[f"no_{name}"] = "" if fields[name] else "hidden"
     return write_page(path, "report", ["report.js", "grid.js"], fields)
 
@@ -116,8 +112,14 @@ def write_page(
 
 
 def _numbers(results: Results, values: pd.DataFrame) -> dict[str, Any]:
-    """The fields of the page that are made from the values: sentences, plots and tables."""
+    """The fields of the page that are made from the values: sentences, plots and tables.
+
+    Metrics stand in the order of the results.
+    """
+    places = {metric: place for place, metric in enumerate(results)}
     summary, pairs = summarise(values), _pairs(values)
+    # Figures have no place, and are the last.
+    summary = summary.sort_values("metric", key=lambda names: names.map(places), kind="stable")
     return {
         "verdict": _paragraphs(verdict(values, summary, pairs)),
         "limits": _paragraphs(limits(values, summary, pairs)),
@@ -135,7 +137,7 @@ def _title(values: pd.DataFrame) -> str:
 
 
 def _about(results: Results, values: pd.DataFrame, sources: Sequence[str]) -> str:
-    """How much was evaluated, by which judges, and from which files, in one line."""
+    """How much was evaluated, by which judges, and from which files of which days, in one line."""
     shown = chain.from_iterable(results.values())
     judges = dict.fromkeys(result.signature.get("judge", "") for result in shown)
     counts = values[["model", "triplet_id", "group"]].nunique()
@@ -146,8 +148,18 @@ def _about(results: Results, values: pd.DataFrame, sources: Sequence[str]) -> st
         f"judge: {series([visible(judge, 100) for judge in judges if judge]) or 'none'}"
     )
     if sources:
-        about += f" · from {series([shortened(str(source)) for source in sources])}"
+        about += f" · from {series([_dated(source) for source in sources])}"
     return about
+
+
+def _dated(source: FilePath) -> str:
+    """The name of a file, with the day of its last change in UTC where there is such a file."""
+    name = shortened(str(source))
+    if not Path(source).is_file():
+        return name
+    # Results have no date. That of the file does not change when the page is made again.
+    changed = datetime.fromtimestamp(Path(source).stat().st_mtime, UTC)
+    return f"{name} (written on {changed:%d %B %Y})"
 
 
 def _metrics(summary: pd.DataFrame, results: Results, values: pd.DataFrame) -> str:
@@ -156,12 +168,10 @@ def _metrics(summary: pd.DataFrame, results: Results, values: pd.DataFrame) -> s
     for metric, means in summary.groupby("metric", sort=False):
         page += f"<h3>{html.escape(shortened(metric))}</h3>{dot_plot(means)}"
         counts = _counts(results.get(metric, ()), values[values["metric"] == metric])
+        table = _table(counts) if len(counts) else ""
         if len(counts) > MOST_ROWS_SHOWN:
-            page += '<details class="rows"><summary>Counts of points</summary>'
-        if len(counts):
-            page += _table(counts)
-        if len(counts) > MOST_ROWS_SHOWN:
-            page += "</details>"
+            table = f'<details class="rows"><summary>Counts of points</summary>{table}</details>'
+        page += table
     return page
 
 
@@ -200,6 +210,11 @@ def _table(table: pd.DataFrame) -> str:
     return f'<div class="wide">{page}</div>'
 
 
+def _is_scored_by_judge(result: Any) -> bool:
+    scorer = result.signature.get("score", "llm")
+    return "judge" in result.signature and scorer.startswith("llm")
+
+
 def _warning(results: Results) -> str:
     """The warning of values without a judge, and which metrics it is said of."""
     metrics = []
@@ -228,21 +243,6 @@ def _differences(pairs: pd.DataFrame) -> str:
         return ""
     columns = ["a", "b", "metric", "part", "higher", "difference", "p_holm"]
     return _table(pairs_table(pairs)[columns])
-
-
-def _words(results: Results) -> str:
-    """From which scores on a point is called covered or missing, and how often that is right."""
-    notes = ""
-    for metric, rows in results.items():
-        if hasattr(rows[0], "ref_points"):
-            kind = scored_by(rows[0].to_dict())
-            least, most = LIMITS[kind]
-            covered, in_part, missing = RIGHT[kind]
-            notes += (
-                f"<p>{html.escape(shortened(metric))}: covered from {least:g} on ({covered} %), "
-                f"in part between ({in_part} %), missing up to {most:g} ({missing} %).</p>"
-            )
-    return notes
 
 
 def _support(results: Results) -> str:
@@ -315,7 +315,6 @@ def _packed(results: Results, whole: WholeTexts) -> bytes:
             lines.append(json.dumps(answer, ensure_ascii=False))
     names = {
         "metrics": [shortened(metric) for metric in results],
-        "parts": [_value_fields(vars(rows[0])) for rows in results.values()],
         "models": list(models),
         "questions": list(questions),
         "texts": list(texts),
@@ -333,22 +332,14 @@ def _drawn(result: ResultFields, texts: dict[str, int]) -> dict[str, Any]:
     return {
         "judged": "judge" in result["signature"],
         "figures": figures and [figures["ans"][name] for name in ("shared", "count")],
-        "values": {name: result[name] for name in _value_fields(result)},
+        "values": {name: result[name] for name in VALUE_FIELDS if name in result},
         "unscored": result["unscored"],
         "lines": value_lines(result),
-        "rows": [_rounded(row) for row in alignment_rows(result)],
+        "rows": list(alignment_rows(result)),
         "ref": [_place(texts, visible(point)) for point in result.get("ref_points", ())],
         "ans": [_place(texts, visible(point)) for point in result.get("ans_points", ())],
         "support": support,
     }
-
-
-def _value_fields(result: ResultFields) -> list[str]:
-    return [name for name in VALUE_FIELDS if name in result]
-
-
-def _rounded(row: AlignmentRow) -> AlignmentRow:
-    return row._replace(score=row.score and round(row.score, 3))
 
 
 def _place(table: dict[Any, int], value: Any) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import pandas as pd
 
 from ..io import FilePath
+from ..results import ScoreResult
 from ..terminal import visible
 from ..types import InputError
 from .report import write_page
@@ -41,28 +43,30 @@ def point_items(results: Iterable[Any]) -> Iterator[dict[str, Any]]:
 
 
 def pair_items(results: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    """Every two answers to one question, with the model whose F1 is higher, or "equal".
+    """Every two answers to one question, with the model whose F1 or Score is higher, or "equal".
 
-    A hash of the names decides which answer is the first.
+    Only answers with a value. A hash of the names decides which answer is the first.
     """
-    by_question: dict[str, list[Any]] = {}
+    by_question: dict[str, list[tuple[float, Any]]] = {}
     for result in sorted(results, key=lambda result: _digest(result.triplet_id, result.model)):
-        if hasattr(result, "ans_points"):
-            by_question.setdefault(result.triplet_id, []).append(result)
+        value = result.value if isinstance(result, ScoreResult) else result.f1
+        if not math.isnan(value):
+            by_question.setdefault(result.triplet_id, []).append((value, result))
     for answers in by_question.values():
-        for first, second in combinations(answers, 2):
-            word = "equal"
-            if first.f1 != second.f1:
-                word = max(first, second, key=lambda result: result.f1).model
+        for (value, first), (other, second) in combinations(answers, 2):
+            word = first.model if value > other else second.model
+            if value == other:
+                word = "equal"
             yield _item(word, None, first, second)
 
 
 def _item(word: str, ref: int | None, *results: Any) -> dict[str, Any]:
     """What a person labels. Its id does not depend on what the metric says."""
     first = results[0]
+    ref_points = getattr(first, "ref_points", ())
     models = [result.model for result in results]
     return {
-        "id": _digest(first.triplet_id, models, ref, first.ref_points),
+        "id": _digest(first.triplet_id, models, ref, ref_points),
         "word": word,
         "models": tuple(models),
         "triplet_id": first.triplet_id,
@@ -70,8 +74,9 @@ def _item(word: str, ref: int | None, *results: Any) -> dict[str, Any]:
         "is_judged": "judge" in first.signature,
         "question": first.question,
         "point": "",
-        "reference": "\n".join(first.ref_points),
-        "answers": ["\n".join(result.ans_points) for result in results],
+        "score": math.nan,
+        "reference": "\n".join(ref_points),
+        "answers": ["\n".join(getattr(result, "ans_points", ())) for result in results],
     }
 
 
@@ -88,13 +93,13 @@ def save_sheet(
     The strata are what the metric says, by model. In turn each gives an item until it has no more,
     so that rare words are seen. In a stratum the order is that of hashes: the sample is always the
     same, and part of a larger one. `whole` has texts, by triplet and model, that the page shows in
-    place of the points. InputError without anything to label.
+    place of the points. InputError without anything to label, or without a text of it.
     """
     items = pd.DataFrame(pair_items(results) if pairs else point_items(results))
     if items.empty or number < 1:
         raise InputError(
             f"there is nothing to label among {len(items)} items with --number {number}; points "
-            "come with --scorer local, llm or coverage, and pairs with several models"
+            "come with --scorer local, llm or coverage, --pairs with several models of any scorer"
         )
     items = items.sort_values("id")
     strata = items.groupby(["word", "models"])
@@ -108,6 +113,11 @@ def save_sheet(
         for i, model in enumerate(item.models):
             if (item.triplet_id, model) in whole:
                 drawn.at[item.Index, "reference"], item.answers[i] = whole[item.triplet_id, model]
+    if not drawn["reference"].all():
+        raise InputError(
+            "these results keep no texts: add --triplets FILE and --answers FILE, those of ems "
+            "evaluate"
+        )
     data = visible(drawn[_ON_PAGE].to_json(orient="records", force_ascii=False), 10**9)
     # No text can end the element that holds the data.
     write_page(path, "label", ["label.js"], {"data": data.replace("<", "\\u003c")})

@@ -154,7 +154,8 @@ def dot_plot(summary: pd.DataFrame) -> str:
     """A plot of means as HTML: a row per model, a column per part of one metric.
 
     `summary` has the metric's rows of `stats.summarise`, of which Table 1's parts and contradicted
-    points are drawn. A dot stands on an axis from 0 to 1, a line is its 95 % interval. The plot
+    points are drawn. A model with less than half of another's answers has their number beside it. A
+    dot stands on an axis from 0 to 1, a line is its 95 % interval. The plot
     needs neither script nor style of its own, so that it stands in any page and in print.
     """
     drawn = [*TABLE1_PARTS, "Contradicted"]
@@ -165,7 +166,10 @@ def dot_plot(summary: pd.DataFrame) -> str:
         heads.append(f'<th scope="col">{part}{note}{_AXIS}</th>')
     body = ""
     for model, means in bounded(summary).groupby("model", sort=False):
-        cells = [f'<th scope="row">{html.escape(shortened(model))}</th>']
+        name, answers = shortened(model), means["n"].max()
+        if 2 * answers < summary["n"].max():
+            name += f" ({answers} answers)"
+        cells = [f'<th scope="row">{html.escape(name)}</th>']
         by_part = means.set_index("part")
         for part in parts:
             mean = by_part.loc[part] if part in by_part.index else None

@@ -135,7 +135,7 @@ function drawMissed() {
 }
 
 // These columns are absent where a metric has no points.
-const COUNTS = [["Other figures", "other_figures", "score figures wide-only"], ["Missed", "missed", "score wide-only"]];
+const COUNTS = [["Figures not in reference", "other_figures", "score figures wide-only"], ["Missed", "missed", "score wide-only"]];
 const onlyWide = (i, all) => (i < all.length - 1 ? " wide-only" : "");      // a narrow screen shows the last value
 
 function drawHead() {
@@ -274,6 +274,8 @@ function changed(event, linked = null) {
 
 unpack().then((data) => {
   report = data;
+  const first = report.metrics.map((_, i) => report.answers.find((answer) => answer.metric === i));
+  report.parts = first.map((answer) => Object.keys(answer.values));
   report.answers.forEach(prepare);
   report.metrics.forEach((name, i) => $("metric").add(new Option(name, i)));
   report.models.forEach((name, i) => $("model").add(new Option(name, i)));
