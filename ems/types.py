@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import wraps
+from inspect import signature
+from typing import ParamSpec, TypeVar
+
+from .terminal import did_you_mean
+
+_Arguments = ParamSpec("_Arguments")
+_Returned = TypeVar("_Returned")
 
 Points = tuple[str, ...]
 Scores = tuple[float | None, ...]  # in [0, 1]; None = unscored
@@ -23,6 +31,28 @@ class InputError(ValueError):
 
     The command line exits with status 2 on it.
     """
+
+
+def clear_arguments(
+    function: Callable[_Arguments, _Returned],
+) -> Callable[_Arguments, _Returned]:
+    """The function, with an InputError in place of a TypeError for arguments that do not fit it."""
+    accepted = signature(function)
+
+    @wraps(function)
+    def call(*args: _Arguments.args, **named: _Arguments.kwargs) -> _Returned:
+        try:
+            accepted.bind(*args, **named)
+        except TypeError as error:
+            names = list(accepted.parameters)
+            hints = [did_you_mean(name, names) for name in named if name not in names]
+            raise InputError(
+                f"{function.__name__}: {error}{''.join(hints)}; its arguments are "
+                f"{', '.join(names)}"
+            ) from None
+        return function(*args, **named)
+
+    return call
 
 
 class Signed:

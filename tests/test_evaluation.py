@@ -123,7 +123,7 @@ def test_unanswered_triplets_are_named(capsys):
         (lambda: ems.build().evaluate([T], [vars]), "an ems.Answer is needed"),
         (
             lambda: ems.EMS(len, None, None),
-            "a matcher is a function or an import path to one, got None",
+            "the matcher is a function or an import path to one, got None",
         ),
         (lambda: ems.to_frame("r.jsonl"), "a result is needed, got 'r'; ems.load_results reads"),
         (lambda: ems.save_results([{}], "r.jsonl"), "a result is needed, got {}"),
