@@ -426,5 +426,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _given(args: argparse.Namespace, options: _Options) -> dict[str, Any]:
     """Those of the options that the user has given, by the names that `build` or the judge has."""
-    names = [option.removeprefix("--").replace("-", "_") for option in options]
-    return {name: getattr(args, name) for name in names if name in args}
+    given = {}
+    for name, value in vars(args).items():
+        if f"--{name.replace('_', '-')}" in options:
+            given[name] = value
+    return given

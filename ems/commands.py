@@ -182,16 +182,12 @@ def _answers(
     """
     from .data import notify_unanswered, records
 
-    is_file = Path(args.answers).is_file()
-    answers = []
-    for answer in records(args.answers, Answer):
-        if is_file:
-            answer = replace(answer, answer="")
-        answers.append(answer)
+    source: Any = args.answers
+    if not Path(source).is_file():
+        source = list(records(source, Answer))
+    answers = [replace(answer, answer="") for answer in records(source, Answer)]
     notify_unanswered(triplets, answers)
-    if is_file:
-        return partial(records, args.answers, Answer), len(answers)
-    return partial(iter, answers), len(answers)
+    return partial(records, source, Answer), len(answers)
 
 
 def _warning(made: Any) -> dict[str, str]:

@@ -15,8 +15,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from functools import cache
+from heapq import heappop, heappush
 from itertools import chain
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -156,16 +156,10 @@ def load_results(path: FilePath) -> ResultsByMetric:
 
 
 class Shown:
-    """What results can do: sum themselves up, be saved, and be reported.
-
-    In a notebook and in a terminal they show their means, and a warning where no judge was asked.
-    """
+    """Results that show their means, in a notebook too, and warn where no judge was asked."""
 
     def summary(self: Any, *, cluster: str = "group") -> pd.DataFrame:
-        """Means with intervals per metric, part and model: `ems.summarise` of `ems.to_frame`.
-
-        Printed, it has no hidden column: see `tables.Summary`.
-        """
+        """Means with intervals per metric, part and model: `ems.summarise` of `ems.to_frame`."""
         from .analysis.stats import summarise
         from .analysis.tables import Summary
 
@@ -233,19 +227,19 @@ def worst_results(path: FilePath, most: int = 1000) -> tuple[dict[str, list[Any]
     first; a result without a value is the last. Else as `iter_results`.
     """
     values: list[ValueRow] = []
-    found: defaultdict[tuple[str, str], list[tuple[float, Any]]] = defaultdict(list)
-    for metric, result in iter_results(path):
+    heaps: dict[tuple[str, str], list[tuple[float, int, Any]]] = {}  # the best result on top
+    for number, (metric, result) in enumerate(iter_results(path)):
         values += value_rows(result, metric)
         value = values[-1].value  # the last row is F1 or Score
-        of_model = found[metric, result.model]
-        of_model.append((math.inf if math.isnan(value) else value, result))
-        if len(of_model) > 2 * most:
-            of_model.sort(key=itemgetter(0))
-            del of_model[most:]
+        badness = -math.inf if math.isnan(value) else -value
+        heap = heaps.setdefault((metric, result.model), [])
+        heappush(heap, (badness, -number, result))
+        if len(heap) > most:
+            heappop(heap)
     worst: dict[str, list[Any]] = {}
-    for (metric, _), of_model in found.items():
-        of_model.sort(key=itemgetter(0))
-        worst.setdefault(metric, []).extend(result for _, result in of_model[:most])
+    for (metric, _), heap in heaps.items():
+        heap.sort(reverse=True)
+        worst.setdefault(metric, []).extend(result for *_, result in heap)
     return worst, values
 
 
@@ -261,10 +255,9 @@ def read_results(paths: Sequence[FilePath]) -> tuple[dict[str, list[Any]], list[
     models: defaultdict[str, list[str]] = defaultdict(list)  # of each file, by metric
     settings: defaultdict[str, set[str]] = defaultdict(set)
     for _, rows in files:
-        for metric, model in {(row.metric, row.model) for row in rows}:
+        for metric, model, signature in {(row.metric, row.model, row.signature) for row in rows}:
             models[metric].append(model)
-        for row in rows:
-            settings[row.metric].add(row.signature)
+            settings[metric].add(signature)
     results: dict[str, list[Any]] = {}
     values: list[ValueRow] = []
     for path, (found, rows) in zip(paths, files, strict=True):

@@ -187,16 +187,14 @@ def build(
     scorer      a name in `SCORERS`; the default is "llm" with a judge and "local" without one. Or a
                 function from pairs of points to scores, or its import path "module:name"
                 (`custom`): EMS with that scorer.
-    joint       asks about all points of an answer in one call. The default is one call a point, as
-                in the paper.
+    joint       asks about all points of an answer in one call, not in a call each as in the paper.
     extractor   and `matcher` are functions of your own or import paths. By default the judge does
                 both; without a judge points are sentences, matched by their words.
-    prompts     of the judge, or their name ("kit", "paper", a folder); the default is the kit's.
+    prompts     of the judge, or their name: "kit" (default), "paper" or a folder.
     encoder     of "bertscore", or its name.
     max_score   the highest number of the judge's scale.
 
-    InputError for an unknown scorer, for one that lacks a judge, and for an option that the scorer
-    has no use for.
+    InputError for an unknown scorer, one that lacks a judge, and an option without a use for it.
     """
     if judge in ("", "none"):
         raise InputError(f"a judge is named by its model, got {judge!r}; leave it out for none")

@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from inspect import signature
-from typing import ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from .terminal import did_you_mean
 
-_Arguments = ParamSpec("_Arguments")
-_Returned = TypeVar("_Returned")
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 Points = tuple[str, ...]
 Scores = tuple[float | None, ...]  # in [0, 1]; None = unscored
@@ -33,26 +32,23 @@ class InputError(ValueError):
     """
 
 
-def clear_arguments(
-    function: Callable[_Arguments, _Returned],
-) -> Callable[_Arguments, _Returned]:
+def clear_arguments(function: _Function) -> _Function:
     """The function, with an InputError in place of a TypeError for arguments that do not fit it."""
     accepted = signature(function)
+    names = list(accepted.parameters)
 
     @wraps(function)
-    def call(*args: _Arguments.args, **named: _Arguments.kwargs) -> _Returned:
+    def call(*args: Any, **named: Any) -> Any:
         try:
             accepted.bind(*args, **named)
         except TypeError as error:
-            names = list(accepted.parameters)
             hints = [did_you_mean(name, names) for name in named if name not in names]
-            raise InputError(
-                f"{function.__name__}: {error}{''.join(hints)}; its arguments are "
-                f"{', '.join(names)}"
-            ) from None
+            hint = "".join(hints) or f"; it takes {', '.join(names)}"
+            raise InputError(f"{function.__name__}: {error}{hint}") from None
         return function(*args, **named)
 
-    return call
+    checked: Any = call
+    return checked
 
 
 class Signed:

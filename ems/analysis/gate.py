@@ -33,10 +33,8 @@ _ROUNDING = 1e-9  # a mean that is this little beyond a threshold is equal to it
 class Threshold(NamedTuple):
     """A bound for the mean of every model: an upper one for a part of HIGHER_IS_WORSE."""
 
-    # In lower case: "recall", of every metric but Figures; "figures recall"; or, of a metric with a
-    # single value, its name.
-    name: str
-    part: str  # one of PART_ORDER, or the name of the metric
+    name: str  # "recall", of every metric but Figures, or "figures recall", of one; in lower case
+    part: str  # one of PART_ORDER, or the name of a metric of the user's own
     value: float  # from 0 to 1
 
 
@@ -74,6 +72,8 @@ def _threshold(direction: str, name: str, value: Any, names: Sequence[str]) -> T
         number = -1.0
     if not 0 <= number <= 1:
         raise InputError(f"the threshold of {name} must be a number from 0 to 1, got {value!r}")
+    if parts[0] not in PART_ORDER:
+        words += " score"  # the only part of a metric of the user's own
     return Threshold(words, parts[0], number)
 
 
@@ -106,15 +106,11 @@ def gate_failures(summary: pd.DataFrame, thresholds: Iterable[Threshold]) -> lis
     that compares words.
     """
     part = summary["part"].str.casefold()
-    metric = summary["metric"].str.casefold()
-    full_name = metric + " " + part
+    full_name = summary["metric"].str.casefold() + " " + part
     name = part.where(summary["metric"] != FIGURES_METRIC, full_name)
-    single = metric.where(summary["part"] == "Score")
     lines = []
     for threshold in thresholds:
-        means = summary[
-            (name == threshold.name) | (full_name == threshold.name) | (single == threshold.name)
-        ]
+        means = summary[(name == threshold.name) | (full_name == threshold.name)]
         lines += [_failure(mean, threshold) for mean in means.to_dict("records")]
         for model in sorted(set(summary["model"]).difference(means["model"])):
             lines.append(f"{visible(model)}: the results have no {threshold.name}")
