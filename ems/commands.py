@@ -68,8 +68,8 @@ def evaluate_files(args: Namespace) -> int:
     judge = _judge(args)
     evaluators = _evaluators(args, judge)
     evaluator = evaluators[0]
-    own = [each.name for each in evaluators if isinstance(each, OwnMetric)]
-    thresholds = thresholds_of(dict(args.fail_under), dict(args.fail_over), own or PART_ORDER)
+    parts = [each.name for each in evaluators] if args.metric else PART_ORDER
+    thresholds = thresholds_of(dict(args.fail_under), dict(args.fail_over), parts)
     check_thresholds(thresholds, evaluator.signature)
     results = _results(args, judge, evaluators)
     if judge is not None and judge.mode == "plan":
@@ -271,7 +271,7 @@ def _status(answers: Sequence[ValueRow], reasons: Counter[str], failures: Counte
         notify(f"ems: {count} of {len(answers)} answers: {reason}")
     tolerated = 1 - SCORED_SHARE
     enough_points = unscored <= tolerated * units
-    enough_answers = without_value <= tolerated * len(answers) and without_value < len(answers)
+    enough_answers = without_value <= tolerated * len(answers)
     if enough_points and enough_answers:
         return 0
     notify(

@@ -155,8 +155,23 @@ def load_results(path: FilePath) -> ResultsByMetric:
     return results
 
 
+def save_results(results: GivenResults, path: FilePath) -> Path:
+    """Write results, one, a list or by metric, as JSON lines that `load_results` reads.
+
+    `ems report`, `compare` and `agree` read them too. The file's folder is made. InputError for
+    what is no result, and for a file that cannot be written.
+    """
+    lines = []
+    for metric, rows in by_metric(results).items():
+        for result in rows:
+            lines.append({"metric": metric, **result.to_dict()})
+    return write_jsonl(path, lines)
+
+
 class Shown:
     """Results that show their means, in a notebook too, and warn where no judge was asked."""
+
+    save = save_results
 
     def summary(self: Any, *, cluster: str = "group") -> pd.DataFrame:
         """Means with intervals per metric, part and model: `ems.summarise` of `ems.to_frame`."""
@@ -164,10 +179,6 @@ class Shown:
         from .analysis.tables import Summary
 
         return Summary(summarise(to_frame(self), cluster=cluster))
-
-    def save(self: Any, path: FilePath) -> Path:
-        """As `ems.save_results`."""
-        return save_results(self, path)
 
     def report(self: Any, path: FilePath, **options: Any) -> Path:
         """As `ems.save_report`, whose options these are."""
@@ -205,19 +216,6 @@ class ResultList(Shown, list[Any]):
 
 class ResultsByMetric(Shown, dict[str, list[Any]]):
     """The results of a file: a list for each metric, by its name."""
-
-
-def save_results(results: GivenResults, path: FilePath) -> Path:
-    """Write results, one, a list or by metric, as JSON lines that `load_results` reads.
-
-    `ems report`, `compare` and `agree` read them too. The file's folder is made. InputError for
-    what is no result, and for a file that cannot be written.
-    """
-    lines = []
-    for metric, rows in by_metric(results).items():
-        for result in rows:
-            lines.append({"metric": metric, **result.to_dict()})
-    return write_jsonl(path, lines)
 
 
 def worst_results(path: FilePath, most: int = 1000) -> tuple[dict[str, list[Any]], list[ValueRow]]:

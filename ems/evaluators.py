@@ -67,15 +67,6 @@ def _bertscore(options: Options) -> EMS:
     return _ems(options, bert_scorer(Encoder(encoder) if isinstance(encoder, str) else encoder))
 
 
-def _coverage(options: Options) -> Coverage:
-    extractor = options.make_extractor()
-    return Coverage(extractor, options.judge, options.prompts, options.max_score)
-
-
-def _local(options: Options) -> Coverage:
-    return Coverage(options.extractor or SentenceExtractor())
-
-
 @dataclass(frozen=True)
 class NamedScorer:
     """A row of `SCORERS`."""
@@ -113,7 +104,9 @@ SCORERS = {
     ),
     "coverage": NamedScorer(
         about="the judge scores each point against the whole other text",
-        build=_coverage,
+        build=lambda options: Coverage(
+            options.make_extractor(), options.judge, options.prompts, options.max_score
+        ),
         takes=("extractor", "prompts", "max_score"),
         needs_judge=True,
     ),
@@ -131,7 +124,7 @@ SCORERS = {
     ),
     "local": NamedScorer(
         about="coverage by words and numbers, which asks no judge",
-        build=_local,
+        build=lambda options: Coverage(options.extractor or SentenceExtractor()),
         takes=("extractor",),
     ),
 }
@@ -184,17 +177,16 @@ def build(
     """The evaluator with this judge and this scorer.
 
     judge       an LLMJudge, the name of its model, or a function from prompt to reply.
-    scorer      a name in `SCORERS`; the default is "llm" with a judge and "local" without one. Or a
-                function from pairs of points to scores, or its import path "module:name"
-                (`custom`): EMS with that scorer.
-    joint       asks about all points of an answer in one call, not in a call each as in the paper.
-    extractor   and `matcher` are functions of your own or import paths. By default the judge does
+    scorer      a name in `SCORERS` (default "llm" with a judge, "local" without one). Or a function
+                from pairs of points to scores, or its import path (`custom`): EMS with that scorer.
+    joint       asks about all points of an answer in one call; the paper has a call a point.
+    extractor   and `matcher`: functions of your own or import paths. By default the judge does
                 both; without a judge points are sentences, matched by their words.
     prompts     of the judge, or their name: "kit" (default), "paper" or a folder.
     encoder     of "bertscore", or its name.
     max_score   the highest number of the judge's scale.
 
-    InputError for an unknown scorer, one that lacks a judge, and an option without a use for it.
+    InputError for an unknown scorer, one that lacks a judge, and an option that it has no use for.
     """
     if judge in ("", "none"):
         raise InputError(f"a judge is named by its model, got {judge!r}; leave it out for none")

@@ -49,9 +49,10 @@ def thresholds_of(
     names that there are; a metric of the user's own has its name in place of a part. InputError for
     a part that is none or belongs to the other, and for a value that is no number from 0 to 1.
     """
-    thresholds = [_threshold("under", name, value, parts) for name, value in fail_under.items()]
-    for name, value in fail_over.items():
-        thresholds.append(_threshold("over", name, value, parts))
+    thresholds = []
+    for direction, values in (("under", fail_under), ("over", fail_over)):
+        for name, value in values.items():
+            thresholds.append(_threshold(direction, name, value, parts))
     return thresholds
 
 

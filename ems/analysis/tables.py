@@ -70,8 +70,8 @@ class Summary(pd.DataFrame):
     """
 
     def __repr__(self) -> str:
-        shown = ["metric", "part", "model", "value", "ci_low", "ci_high", "n", "clusters"]
-        return table_text(self.filter([*shown, "unscored"]))
+        shown = ["metric", "part", "model", "value", "ci_low", "ci_high"]
+        return table_text(self.filter([*shown, "n", "clusters", "unscored"]))
 
 
 def _notes(table: pd.DataFrame) -> list[str]:
