@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from . import __version__, commands
@@ -224,7 +224,8 @@ EVALUATE_OPTIONS: _Options = {
         "default": [],
         "metavar": "METRIC=VALUE",
         "help": "exit with status 4 when a model's mean is lower: recall=0.7, 'Figures "
-        "Precision=0.95'; may be given several times, and needs a judge unless it is about Figures",
+        "Precision=0.95', or the name of your own metric; may be given several times, and needs a "
+        "judge unless it is about Figures or your own metric",
     },
     "--fail-over": {
         "action": "append",
@@ -324,24 +325,25 @@ class Command:
     run: Callable[[argparse.Namespace], int]
     example: str
     options: _Options
-    stage_options: _Options = field(default_factory=dict)
-    judge_options: _Options = field(default_factory=dict)
 
 
 COMMANDS = {
     "score": Command(
         commands.score_texts,
         "--reference ref.txt --answer ans.txt --judge gpt-4o",
-        SCORE_OPTIONS | _JSON | EVALUATOR_OPTIONS | _STORE,
-        STAGE_OPTIONS,
-        JUDGE_OPTIONS,
+        SCORE_OPTIONS | _JSON | EVALUATOR_OPTIONS | _STORE | STAGE_OPTIONS | JUDGE_OPTIONS,
     ),
     "evaluate": Command(
         commands.evaluate_files,
         "triplets.jsonl answers.csv -o results.jsonl",
-        EVALUATE_OPTIONS | _CLUSTER | _FORMAT | EVALUATOR_OPTIONS | _STORE,
-        STAGE_OPTIONS,
-        JUDGE_OPTIONS | DRY_RUN,
+        EVALUATE_OPTIONS
+        | _CLUSTER
+        | _FORMAT
+        | EVALUATOR_OPTIONS
+        | _STORE
+        | STAGE_OPTIONS
+        | JUDGE_OPTIONS
+        | DRY_RUN,
     ),
     "report": Command(
         commands.write_report,
@@ -372,10 +374,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments[:1] == ["reproduce"]:
             return commands.run_notebooks(arguments[1:])
         args = _parser().parse_args(arguments)
-        command = COMMANDS[args.command]
-        args.stage_settings = _given(args, command.stage_options)
-        args.judge_settings = _given(args, command.judge_options)
-        return command.run(args)
+        args.stage_settings = _given(args, STAGE_OPTIONS)
+        args.judge_settings = _given(args, JUDGE_OPTIONS | DRY_RUN)
+        return COMMANDS[args.command].run(args)
     except InputError as error:
         notify(f"ems: {error}")
         return 2
@@ -409,23 +410,25 @@ def _parser() -> argparse.ArgumentParser:
             epilog=f"example: ems {name} {command.example}",
             allow_abbrev=False,
         )
-        _add(subparser, command.options)
         # The parsed arguments have no entry for an option of a group that is not given.
         stages = subparser.add_argument_group("stages", argument_default=argparse.SUPPRESS)
-        _add(stages, command.stage_options)
         judge = subparser.add_argument_group("judge", argument_default=argparse.SUPPRESS)
-        _add(judge, command.judge_options)
+        for names, settings in command.options.items():
+            group: Any = subparser
+            if names in STAGE_OPTIONS:
+                group = stages
+            elif names in JUDGE_OPTIONS | DRY_RUN:
+                group = judge
+            group.add_argument(*names.split(), **settings)
     # `main` hands the arguments of this command on before they are parsed.
     subparsers.add_parser("reproduce", help="Run the notebooks of a profile.")
     return parser
 
 
-def _add(group: Any, options: _Options) -> None:
-    for names, settings in options.items():
-        group.add_argument(*names.split(), **settings)
-
-
 def _given(args: argparse.Namespace, options: _Options) -> dict[str, Any]:
     """Those of the options that the user has given, by the names that `build` or the judge has."""
-    names = [option.removeprefix("--").replace("-", "_") for option in options]
-    return {name: getattr(args, name) for name in names if name in args}
+    given = {}
+    for name, value in vars(args).items():
+        if f"--{name.replace('_', '-')}" in options:
+            given[name] = value
+    return given

@@ -20,7 +20,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .analysis.frames import ValueRow, joined, metric_of, of_rows, value_rows
+from .analysis.frames import PART_ORDER, ValueRow, joined, metric_of, of_rows, value_rows
 from .evaluators import OwnMetric, build
 from .io import parse_yaml, read_text, write_jsonl
 from .judge.cost import plan_text, usage_table
@@ -45,7 +45,7 @@ def score_texts(args: Namespace) -> int:
     """Evaluate one answer against one reference, which are two text files."""
     reference = read_text(args.reference, any_encoding=True)
     answer = read_text(args.answer, any_encoding=True)
-    evaluator = build(_judge(args), args.scorer, **_stages(args))
+    evaluator = build(_judge(args), args.scorer, **args.stage_settings)
     result = evaluator.score(reference, answer, args.question)
     fields = {"metric": metric_of(result), **result.to_dict(), **_warning(result)}
     print(json.dumps(fields) if args.json else result)
@@ -65,10 +65,11 @@ def evaluate_files(args: Namespace) -> int:
 
     recordings = args.judge_settings.get("recorded", [])
     check_output(args.output, args.triplets, args.answers, args.store, *recordings)
-    thresholds = thresholds_of(dict(args.fail_under), dict(args.fail_over))
     judge = _judge(args)
     evaluators = _evaluators(args, judge)
     evaluator = evaluators[0]
+    parts = [each.name for each in evaluators] if args.metric else PART_ORDER
+    thresholds = thresholds_of(dict(args.fail_under), dict(args.fail_over), parts)
     check_thresholds(thresholds, evaluator.signature)
     results = _results(args, judge, evaluators)
     if judge is not None and judge.mode == "plan":
@@ -91,7 +92,7 @@ def evaluate_files(args: Namespace) -> int:
 def _evaluators(args: Namespace, judge: LLMJudge | None) -> list[Any]:
     """One evaluator, or one for each metric of the user."""
     if not args.metric:
-        return [build(judge, args.scorer, **_stages(args))]
+        return [build(judge, args.scorer, **args.stage_settings)]
     if args.scorer or judge is not None or args.stage_settings:
         raise InputError(
             "--metric takes the place of a judge, a scorer and its stages: leave their options out"
@@ -126,14 +127,6 @@ def _judge(args: Namespace) -> LLMJudge | None:
     return LLMJudge.of(settings, Path(), Path())
 
 
-def _stages(args: Namespace) -> dict[str, Any]:
-    """The settings for `build`, with the prompts themselves in place of their name."""
-    settings = dict(args.stage_settings)
-    if "prompts" in settings:
-        settings["prompts"] = Prompts.named(settings["prompts"])
-    return settings
-
-
 def _results(args: Namespace, judge: LLMJudge | None, evaluators: Sequence[Any]) -> Iterable[Any]:
     """The results one after the other; a list where points are checked against the documents."""
     from .support.supporter import check_by_judge
@@ -154,15 +147,16 @@ def _results(args: Namespace, judge: LLMJudge | None, evaluators: Sequence[Any])
                 "--scheduler spreads stages without a judge; a judge scales by its endpoint: more "
                 "--workers, or a batch endpoint (ems replies export --pending)"
             )
-        settings = _stages(args)
-        return stream(args.scheduler, triplets, list(answers()), scorer=args.scorer, **settings)
+        stages = {"scorer": args.scorer, **args.stage_settings}
+        return stream(args.scheduler, triplets, list(answers()), **stages)
     results = chain.from_iterable(
         evaluator.stream(triplets, answers(), n_answers) for evaluator in evaluators
     )
     if judge is None or not args.support:
         return results
     contexts = {triplet.id: triplet.context or "" for triplet in triplets}
-    return check_by_judge(list(results), contexts, judge, _stages(args).get("prompts"))
+    prompts = Prompts.named(args.stage_settings.get("prompts", "kit"))
+    return check_by_judge(list(results), contexts, judge, prompts)
 
 
 def _triplets(args: Namespace) -> list[Triplet]:
@@ -188,16 +182,12 @@ def _answers(
     """
     from .data import notify_unanswered, records
 
-    is_file = Path(args.answers).is_file()
-    answers = []
-    for answer in records(args.answers, Answer):
-        if is_file:
-            answer = replace(answer, answer="")
-        answers.append(answer)
+    source: Any = args.answers
+    if not Path(source).is_file():
+        source = list(records(source, Answer))
+    answers = [replace(answer, answer="") for answer in records(source, Answer)]
     notify_unanswered(triplets, answers)
-    if is_file:
-        return partial(records, args.answers, Answer), len(answers)
-    return partial(iter, answers), len(answers)
+    return partial(records, source, Answer), len(answers)
 
 
 def _warning(made: Any) -> dict[str, str]:
@@ -281,7 +271,7 @@ def _status(answers: Sequence[ValueRow], reasons: Counter[str], failures: Counte
         notify(f"ems: {count} of {len(answers)} answers: {reason}")
     tolerated = 1 - SCORED_SHARE
     enough_points = unscored <= tolerated * units
-    enough_answers = without_value <= tolerated * len(answers) and without_value < len(answers)
+    enough_answers = without_value <= tolerated * len(answers)
     if enough_points and enough_answers:
         return 0
     notify(

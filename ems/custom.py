@@ -49,10 +49,10 @@ def as_stage(given: Any, kind: str) -> Any:
     comes back as it is.
     """
     stage = load(given) if isinstance(given, str) else given
+    if not callable(stage) or isinstance(stage, type):
+        raise InputError(f"the {kind} is a function or an import path to one, got {given!r:.60}")
     if hasattr(stage, "signature"):
         return stage
-    if not callable(stage) or isinstance(stage, type):
-        raise InputError(f"a {kind} is a function or an import path to one, got {given!r:.60}")
     source = stage if hasattr(stage, "__qualname__") else type(stage)
     name = f"{source.__module__}.{source.__qualname__}"
     try:

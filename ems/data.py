@@ -18,7 +18,7 @@ from functools import cache
 from heapq import heappop, heappush
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -28,6 +28,7 @@ from .analysis.frames import (
     ValueRow,
     by_metric,
     metric_of,
+    to_frame,
     value_rows,
 )
 from .baselines import Claims
@@ -35,7 +36,10 @@ from .io import FilePath, parse_jsonl, read_lines, write_jsonl
 from .metrics import check_alignment
 from .results import CoverageResult, EMSResult, Result, ScoreResult
 from .terminal import did_you_mean, first_few, notify
-from .types import Answer, InputError, Triplet
+from .types import WITHOUT_JUDGE, Answer, InputError, Triplet
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Rows = FilePath | Iterable[Any]  # a file, dictionaries or records, or a pandas frame
 _PlacedRows = Iterator[tuple[str, Any]]  # each row with the place where it stands, for messages
@@ -143,9 +147,9 @@ def result_rows(path: FilePath) -> Iterator[ValueRow]:
         yield from value_rows(result, metric)
 
 
-def load_results(path: FilePath) -> dict[str, list[Any]]:
+def load_results(path: FilePath) -> ResultsByMetric:
     """The results of a file by metric, in the file's order; else as `iter_results`."""
-    results: dict[str, list[Any]] = {}
+    results = ResultsByMetric()
     for metric, result in iter_results(path):
         results.setdefault(metric, []).append(result)
     return results
@@ -162,6 +166,56 @@ def save_results(results: GivenResults, path: FilePath) -> Path:
         for result in rows:
             lines.append({"metric": metric, **result.to_dict()})
     return write_jsonl(path, lines)
+
+
+class Shown:
+    """Results that show their means, in a notebook too, and warn where no judge was asked."""
+
+    save = save_results
+
+    def summary(self: Any, *, cluster: str = "group") -> pd.DataFrame:
+        """Means with intervals per metric, part and model: `ems.summarise` of `ems.to_frame`."""
+        from .analysis.stats import summarise
+        from .analysis.tables import Summary
+
+        return Summary(summarise(to_frame(self), cluster=cluster))
+
+    def report(self: Any, path: FilePath, **options: Any) -> Path:
+        """As `ems.save_report`, whose options these are."""
+        from .analysis.report import save_report
+
+        return save_report(self, path, **options)
+
+    def __repr__(self) -> str:
+        from .analysis.tables import table_text
+
+        if not self:
+            return "no results"
+        return f"{self._warning()}\n{table_text(self._means())}".lstrip()
+
+    def _repr_html_(self) -> str:
+        if not self:
+            return "no results"
+        means = self._means().to_html(index=False)
+        return f'<div class="mathjax_ignore"><p><strong>{self._warning()}</strong></p>{means}</div>'
+
+    def _means(self) -> pd.DataFrame:
+        from .analysis.tables import means_table
+
+        return means_table(self.summary())
+
+    def _warning(self: Any) -> str:
+        results = chain.from_iterable(by_metric(self).values())
+        judged = all("judge" in result.signature for result in results)
+        return "" if judged else WITHOUT_JUDGE
+
+
+class ResultList(Shown, list[Any]):
+    """The results of one evaluation, in the order of the answers."""
+
+
+class ResultsByMetric(Shown, dict[str, list[Any]]):
+    """The results of a file: a list for each metric, by its name."""
 
 
 def worst_results(path: FilePath, most: int = 1000) -> tuple[dict[str, list[Any]], list[ValueRow]]:
@@ -199,10 +253,9 @@ def read_results(paths: Sequence[FilePath]) -> tuple[dict[str, list[Any]], list[
     models: defaultdict[str, list[str]] = defaultdict(list)  # of each file, by metric
     settings: defaultdict[str, set[str]] = defaultdict(set)
     for _, rows in files:
-        for metric, model in {(row.metric, row.model) for row in rows}:
+        for metric, model, signature in {(row.metric, row.model, row.signature) for row in rows}:
             models[metric].append(model)
-        for row in rows:
-            settings[row.metric].add(row.signature)
+            settings[metric].add(signature)
     results: dict[str, list[Any]] = {}
     values: list[ValueRow] = []
     for path, (found, rows) in zip(paths, files, strict=True):
@@ -280,10 +333,13 @@ def _rows(source: Rows, kind_name: str) -> _PlacedRows:
         yield from _csv_rows(path) if is_table else _json_rows(path)
         return
     rows: Any = source
-    if hasattr(rows, "notna"):  # a pandas frame, which has several kinds of empty cells
+    if hasattr(rows, "iterrows"):  # a pandas frame, which has several kinds of empty cells
+        _check_header(rows.columns, f"the frame of {kind_name}s")
         rows = rows.astype(object).where(rows.notna(), None).to_dict("records")
-    if not isinstance(rows, Iterable):
-        raise InputError(f"{kind_name}s are a file, a frame or rows, got {rows!r:.40}")
+    if isinstance(rows, Mapping) or not isinstance(rows, Iterable):
+        raise InputError(
+            f"{kind_name}s are a file, a frame or a list of rows, got {type(rows).__name__}"
+        )
     for number, row in enumerate(rows):
         yield f"{kind_name} row {number}", row
 
@@ -291,13 +347,9 @@ def _rows(source: Rows, kind_name: str) -> _PlacedRows:
 def _json_rows(path: Path) -> _PlacedRows:
     """The rows of JSON lines, or of one JSON array. The file may be a pipe: it is read once."""
     lines = read_lines(path, any_encoding=True)
-    beginning = []  # the lines up to the first that is not blank
-    for line in lines:
-        beginning.append(line)
-        if line.strip():
-            break
-    lines = chain(beginning, lines)
-    if not (beginning and beginning[-1].lstrip().startswith("[")):
+    first = next(lines, "")
+    lines = chain([first], lines)
+    if not first.lstrip().startswith("["):
         for number, row in parse_jsonl(lines, path):
             yield f"{path}, line {number}", row
         return
@@ -321,11 +373,7 @@ def _csv_rows(path: Path) -> _PlacedRows:
     separator = max(",;\t|", key=header.count)
     reader = csv.DictReader(chain([header], lines), delimiter=separator, strict=True)
     try:
-        columns = [name for name in reader.fieldnames or () if name]
-        if len(columns) > len(set(columns)):
-            raise InputError(
-                f"{path}: the header names a column more than once: {first_few(columns, 12)}"
-            )
+        _check_header([name for name in reader.fieldnames or () if name], path)
         for row in reader:
             place = f"{path}, line {reader.line_num + skipped}"
             if None in row:
@@ -336,6 +384,13 @@ def _csv_rows(path: Path) -> _PlacedRows:
     except csv.Error as error:
         place = f"{path}, line {reader.line_num + skipped}"
         raise InputError(f"{place} is not CSV: {error}") from None
+
+
+def _check_header(columns: Sequence[str], source: FilePath) -> None:
+    if len(columns) > len(set(columns)):
+        raise InputError(
+            f"{source}: the header names a column more than once: {first_few(columns, 12)}"
+        )
 
 
 def _cleaned(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -369,7 +424,10 @@ def _number_of(label: str) -> float | str:
 def _validated(kind: Any, row: Any, place: str) -> Any:
     """The row as a record of this kind; InputError that begins with `place` when it is none."""
     if not isinstance(row, Mapping):
-        raise InputError(f"{place}: an object with named values is needed, got {str(row)!r:.40}")
+        raise InputError(
+            f"{place}: an object with named values is needed (a dictionary, a row of a frame), got "
+            f"{str(row)!r:.40}"
+        )
     try:
         return _adapter(kind).validate_python(row)
     except ValidationError as error:
@@ -377,8 +435,9 @@ def _validated(kind: Any, row: Any, place: str) -> Any:
     location = first["loc"]
     field = ".".join(map(str, location))
     if first["type"] == "missing" and len(location) == 1:
+        hint = "; a refusal is an empty text" if field == "answer" else ""
         raise InputError(
-            f"{place}: {field!r} is missing or empty; there are {first_few(list(row), 8)}"
+            f"{place}: {field!r} is missing or empty; there are {first_few(list(row), 8)}{hint}"
         )
     value = first["input"]
     raise InputError(

@@ -6,16 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
-from pathlib import Path
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from .analysis.frames import to_frame
 from .baselines import JudgeAlone, RAGChecker, score_result
 from .coverage import Coverage
 from .custom import as_stage
 from .extract import LLMExtractor
-from .io import FilePath
 from .local.encoder import Encoder
 from .local.sentences import SentenceExtractor
 from .local.words import WordMatcher
@@ -25,12 +22,10 @@ from .prompts import Prompts
 from .results import CoverageResult, ScoreResult
 from .score import LLMScorer, bert_scorer, bleu_scorer, rouge_scorer
 from .terminal import did_you_mean
-from .types import WITHOUT_JUDGE, Answer, InputError, Triplets
+from .types import Answer, InputError, Triplets, clear_arguments
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from .data import Rows
+    from .data import ResultList, Rows
 
 
 @dataclass(frozen=True)
@@ -72,15 +67,6 @@ def _bertscore(options: Options) -> EMS:
     return _ems(options, bert_scorer(Encoder(encoder) if isinstance(encoder, str) else encoder))
 
 
-def _coverage(options: Options) -> Coverage:
-    extractor = options.make_extractor()
-    return Coverage(extractor, options.judge, options.prompts, options.max_score)
-
-
-def _local(options: Options) -> Coverage:
-    return Coverage(replace(options, judge=None).make_extractor())
-
-
 @dataclass(frozen=True)
 class NamedScorer:
     """A row of `SCORERS`."""
@@ -118,7 +104,9 @@ SCORERS = {
     ),
     "coverage": NamedScorer(
         about="the judge scores each point against the whole other text",
-        build=_coverage,
+        build=lambda options: Coverage(
+            options.make_extractor(), options.judge, options.prompts, options.max_score
+        ),
         takes=("extractor", "prompts", "max_score"),
         needs_judge=True,
     ),
@@ -136,7 +124,7 @@ SCORERS = {
     ),
     "local": NamedScorer(
         about="coverage by words and numbers, which asks no judge",
-        build=_local,
+        build=lambda options: Coverage(options.extractor or SentenceExtractor()),
         takes=("extractor",),
     ),
 }
@@ -160,17 +148,21 @@ def score_answer(
 ) -> Any: ...
 
 
+@clear_arguments
 def score_answer(
     reference: str, answer: str, *, judge: Any = None, scorer: AnyScorer = None, question: str = ""
 ) -> Any:
     """Evaluate one answer against one reference, as `build(judge, scorer)` does.
 
     The default is an EMSResult with a judge, and a CoverageResult without one, which needs neither
-    a key nor a network.
+    a key nor a network. InputError for what is no text, and for an empty reference.
     """
+    if isinstance(reference, str) and not reference.strip():
+        raise InputError("the reference is empty; an answer needs a text that it is compared with")
     return build(judge, scorer).score(reference, answer, question)
 
 
+@clear_arguments
 def build(
     judge: Any = None,
     scorer: AnyScorer = None,
@@ -178,31 +170,32 @@ def build(
     joint: bool = False,
     extractor: Any = None,
     matcher: Any = None,
-    prompts: Prompts | None = None,
+    prompts: Prompts | str | None = None,
     encoder: Encoder | str = "roberta-large",
     max_score: int = 10,
 ) -> Evaluator[Any]:
     """The evaluator with this judge and this scorer.
 
     judge       an LLMJudge, the name of its model, or a function from prompt to reply.
-    scorer      a name in `SCORERS`; the default is "llm" with a judge and "local" without one. Or a
-                function from pairs of points to scores, or its import path "module:name"
-                (`custom`): EMS with that scorer.
-    joint       asks about all points of an answer in one call. The default is one call a point, as
-                in the paper.
-    extractor   and `matcher` are functions of your own or import paths. By default the judge does
+    scorer      a name in `SCORERS` (default "llm" with a judge, "local" without one). Or a function
+                from pairs of points to scores, or its import path (`custom`): EMS with that scorer.
+    joint       asks about all points of an answer in one call; the paper has a call a point.
+    extractor   and `matcher`: functions of your own or import paths. By default the judge does
                 both; without a judge points are sentences, matched by their words.
-    prompts     of the judge; the default is the kit's set.
+    prompts     of the judge, or their name: "kit" (default), "paper" or a folder.
     encoder     of "bertscore", or its name.
     max_score   the highest number of the judge's scale.
 
-    InputError for an unknown scorer, for one that lacks a judge, and for an option that the scorer
-    has no use for.
+    InputError for an unknown scorer, one that lacks a judge, and an option that it has no use for.
     """
+    if judge in ("", "none"):
+        raise InputError(f"a judge is named by its model, got {judge!r}; leave it out for none")
     if isinstance(judge, str):
         from .judge.client import LLMJudge
 
         judge = LLMJudge(judge)
+    if isinstance(prompts, str):
+        prompts = Prompts.named(prompts)
     options = Options(judge, joint, extractor, matcher, prompts, encoder, max_score)
     scorer = scorer or ("local" if judge is None else "llm")
     if not isinstance(scorer, str) or ":" in scorer:
@@ -245,6 +238,7 @@ class OwnMetric(Evaluator[ScoreResult]):
 
     def __init__(self, metric: Callable[..., Any] | str):
         self.metric = as_stage(metric, "metric")
+        self.name: str = self.metric.signature.partition(":")[0]
         super().__init__(metric=self.metric)
 
     def batch(self, triplets: Triplets, answers: Sequence[Answer]) -> list[ScoreResult]:
@@ -258,50 +252,7 @@ class OwnMetric(Evaluator[ScoreResult]):
         ]
 
 
-class ResultList(list[Any]):
-    """The results of one evaluation, in the order of the answers.
-
-    In a notebook and in a terminal it shows its means, and a warning where no judge was asked.
-    """
-
-    def summary(self, *, cluster: str = "group") -> pd.DataFrame:
-        """Means with intervals per metric, part and model: `ems.summarise` of `ems.to_frame`."""
-        from .analysis.stats import summarise
-
-        return summarise(to_frame(self), cluster=cluster)
-
-    def save(self, path: FilePath) -> Path:
-        """As `ems.save_results`."""
-        from .data import save_results
-
-        return save_results(self, path)
-
-    def report(self, path: FilePath, **options: Any) -> Path:
-        """As `ems.save_report`, whose options these are."""
-        from .analysis.report import save_report
-
-        return save_report(self, path, **options)
-
-    def __repr__(self) -> str:
-        from .analysis.tables import means_table, table_text
-
-        if not self:
-            return "no results"
-        return f"{self._warning()}\n{table_text(means_table(self.summary()))}".lstrip()
-
-    def _repr_html_(self) -> str:
-        from .analysis.tables import means_table
-
-        if not self:
-            return "no results"
-        means = means_table(self.summary()).to_html(index=False)
-        return f'<div class="mathjax_ignore"><p><strong>{self._warning()}</strong></p>{means}</div>'
-
-    def _warning(self) -> str:
-        judged = all("judge" in result.signature for result in self)
-        return "" if judged else WITHOUT_JUDGE
-
-
+@clear_arguments
 def evaluate(
     triplets: Rows,
     answers: Rows,
@@ -321,7 +272,7 @@ def evaluate(
     A notice on stderr names a model that left triplets unanswered. InputError for input that cannot
     be read or does not belong together, before a judge is asked.
     """
-    from .data import load_answers, load_triplets, notify_unanswered
+    from .data import ResultList, load_answers, load_triplets, notify_unanswered
 
     evaluator = build(judge, scorer, **options)
     triplets, answers = load_triplets(triplets), load_answers(answers)

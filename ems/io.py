@@ -15,8 +15,9 @@ from .terminal import notify
 from .types import InputError
 
 FilePath = str | Path
-# Files that are no text, by their first bytes: what they are, and what to do.
+# Files that cannot be read, by what their first bytes match: what they are, and what to do.
 _NO_TEXT = {
+    rb"[^\0]\0|\0[^\0]": "seems to be UTF-16 without a byte order mark: save it as UTF-8",
     b"PK\x03\x04": "is a workbook or an archive: save a workbook (.xlsx) as CSV UTF-8",
     b"PAR1": "is a parquet file: read it with pandas and pass the frame to ems.evaluate, or save "
     "it as CSV",
@@ -38,11 +39,12 @@ def read_lines(path: FilePath, newline: str = "\n", any_encoding: bool = False) 
     not UTF-8 as Windows-1252; a notice on stderr says so. `newline` says where a line ends, as
     `open` has it. InputError for what cannot be read.
     """
+    checked_path(path)
     try:
         with open(path, "rb") as file:
             beginning = file.peek(4)
             for mark, what in _NO_TEXT.items():
-                if beginning.startswith(mark):
+                if re.match(mark, beginning):
                     raise InputError(f"{path} {what}")
             encoding, errors = "utf-8-sig", "strict"
             if any_encoding and beginning.startswith(_UTF_16_MARKS):
@@ -53,11 +55,18 @@ def read_lines(path: FilePath, newline: str = "\n", any_encoding: bool = False) 
             for line in TextIOWrapper(file, encoding, errors, newline):
                 yield _whole(line, path)
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+        raise InputError(f"{path!s:.300} cannot be read: {error.strerror or error}") from None
     except UnicodeError:
         raise InputError(
             f"{path} is not UTF-8 text: save a workbook (.xlsx) as CSV UTF-8"
         ) from None
+
+
+def checked_path(path: FilePath) -> Path:
+    """The path itself. InputError for what names no file, such as None or a number."""
+    if not isinstance(path, FilePath):
+        raise InputError(f"a file is named by a text or a Path, got {type(path).__name__}")
+    return Path(path)
 
 
 def _whole(line: str, path: FilePath) -> str:
@@ -111,7 +120,7 @@ def write_file(path: FilePath, chunks: Iterable[str]) -> Path:
     Folders that are missing are made. A device or a pipe is written directly. InputError when the
     file cannot be written. The old file stays when `chunks` raises an error.
     """
-    path = Path(path)
+    path = checked_path(path)
     target = Path(os.path.realpath(path))  # a link stays a link
     try:
         if path.is_char_device() or path.is_fifo():

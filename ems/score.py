@@ -88,8 +88,8 @@ def scale(max_score: int) -> dict[str, str]:
 
     InputError unless the best score is 1 to a million.
     """
-    if not 1 <= max_score <= 10**6:
-        raise InputError(f"max_score must be 1 to a million, got {max_score}")
+    if not isinstance(max_score, int) or not 1 <= max_score <= 10**6:
+        raise InputError(f"max_score must be 1 to a million, a whole number, got {max_score!r}")
     values = {"max_score": max_score, "middle": round(max_score / 2), "low": round(max_score / 10)}
     return {name: str(value) for name, value in values.items()}
 

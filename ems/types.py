@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import wraps
+from inspect import signature
+from typing import Any, TypeVar
+
+from .terminal import did_you_mean
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 Points = tuple[str, ...]
 Scores = tuple[float | None, ...]  # in [0, 1]; None = unscored
@@ -23,6 +30,25 @@ class InputError(ValueError):
 
     The command line exits with status 2 on it.
     """
+
+
+def clear_arguments(function: _Function) -> _Function:
+    """The function, with an InputError in place of a TypeError for arguments that do not fit it."""
+    accepted = signature(function)
+    names = list(accepted.parameters)
+
+    @wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        try:
+            accepted.bind(*args, **named)
+        except TypeError as error:
+            hints = [did_you_mean(name, names) for name in named if name not in names]
+            hint = "".join(hints) or f"; it takes {', '.join(names)}"
+            raise InputError(f"{function.__name__}: {error}{hint}") from None
+        return function(*args, **named)
+
+    checked: Any = call
+    return checked
 
 
 class Signed:

@@ -235,10 +235,10 @@ def test_bad_triplets_get_one_clear_line(tmp_path, rows, says):
 @pytest.mark.parametrize(
     ("source", "says"),
     [
-        (None, "triplets are a file, a frame or rows, got None"),
+        (None, "triplets are a file, a frame or a list of rows, got NoneType"),
         ([], "the list of triplets has no rows"),
         (pd.DataFrame([A]), "triplet row 0: 'id' is missing or empty; there are 'triplet_id'"),
-        ({"id": "a"}, "triplet row 0: an object with named values is needed, got 'id'"),
+        ({"id": "a"}, "triplets are a file, a frame or a list of rows, got dict"),
         ([Answer("a", "m", "x")], "triplet row 0: 'id' is missing"),
         ([Triplet("a", "g", "q", None)], "triplet row 0: 'reference' is missing or empty"),
         ([Triplet], "triplet row 0: an object with named values is needed"),

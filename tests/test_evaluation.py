@@ -1,6 +1,7 @@
 """`ems.evaluate`, its results, and the errors of a person who types Python."""
 
 import json
+from dataclasses import asdict
 
 import pandas as pd
 import pytest
@@ -14,6 +15,7 @@ from ems.types import WITHOUT_JUDGE
 
 TRIPLETS = ROOT / "data" / "versions" / "triplets.jsonl"
 ANSWERS = ROOT / "data" / "versions" / "answers.jsonl"
+NAN = float("nan")
 T, A = ems.Triplet("a", "g", "q?", "Revenue rose 6%."), ems.Answer("a", "m", "Revenue rose 6%.")
 
 
@@ -43,6 +45,34 @@ def test_results_save_report_and_sum_themselves_up(results, tmp_path):
     assert set(results.summary(cluster="triplet_id")["cluster"]) == {"triplet_id"}
     page = results.report(tmp_path / "r.html")
     assert page.read_bytes() == ems.save_report(by_name, tmp_path / "s.html").read_bytes()
+
+
+def test_loaded_results_can_what_new_ones_can(results, tmp_path):
+    path = results.save(tmp_path / "r.jsonl")
+    loaded = ems.load_results(path)
+    pd.testing.assert_frame_equal(loaded.summary(), results.summary())
+    assert loaded.save(tmp_path / "again.jsonl").read_bytes() == path.read_bytes()
+    pages = [one.report(tmp_path / "r.html").read_bytes() for one in (loaded, results)]
+    assert pages[0] == pages[1]
+    assert repr(loaded) == repr(results)
+    assert loaded._repr_html_() == results._repr_html_()
+
+
+def test_a_printed_summary_hides_no_value(results):
+    with pd.option_context("display.width", 80, "display.max_columns", 0, "display.max_rows", 4):
+        lines = str(results.summary()).splitlines()
+    assert lines[0].split() == [
+        *["metric", "part", "model", "value", "ci_low", "ci_high"],
+        *["n", "clusters", "unscored"],
+    ]
+    assert lines[1].split() == [
+        *["Coverage(local)", "Precision", "reworded", "0.450", "0.431", "0.469"],
+        *["12", "12", "0"],
+    ]
+    assert len(lines) == 1 + len(results.summary())
+    few = results.summary(cluster="group").query("n > 12")
+    assert few.empty  # what is made of a summary is a frame of pandas
+    assert "No interval over fewer than 6 clusters." in str(ems.evaluate([T], [A]).summary())
 
 
 def test_a_list_and_a_mapping_are_saved_and_reported_alike(results, tmp_path):
@@ -90,6 +120,11 @@ def test_a_judge_may_be_named(monkeypatch, capsys):
     assert capsys.readouterr().err == ""  # no bar for what is done at once
 
 
+def test_a_store_may_be_named(tmp_path):
+    judge = ems.LLMJudge("m", store=str(tmp_path / "s.sqlite"))
+    assert judge.store.path == tmp_path / "s.sqlite"
+
+
 def test_unanswered_triplets_are_named(capsys):
     ems.evaluate([T, ems.Triplet("b", "g", "q?", "r")], [A])
     assert capsys.readouterr().err == "ems: m left 1 of 2 triplets unanswered, e.g. b\n"
@@ -103,6 +138,47 @@ def test_unanswered_triplets_are_named(capsys):
     [
         (lambda: ems.score_answer(None, "x"), "are texts, got NoneType"),
         (lambda: ems.score_answer("x", 3), "are texts, got int"),
+        (lambda: ems.score_answer(" \n", "x"), "the reference is empty; an answer needs a text"),
+        (lambda: ems.score_answer("x", "y", scorers="judge"), "did you mean 'scorer'?"),
+        (
+            lambda: ems.evaluate([T], [A], scorers="judge"),
+            "got an unexpected keyword argument 'scorers'; did you mean 'scorer'?",
+        ),
+        (lambda: ems.build(jont=True), "argument 'jont'; did you mean 'joint'?"),
+        (lambda: ems.build(xyz=1), "'xyz'; it takes judge, scorer, joint, extractor, matcher, "),
+        (
+            lambda: ems.evaluate([T], [A], "m"),
+            "evaluate: too many positional arguments; it takes triplets, answers, judge, scorer, ",
+        ),
+        (lambda: ems.evaluate([T]), "missing a required argument: 'answers'"),
+        (lambda: ems.save_report([], "r.html", titel="x"), "did you mean 'title'?"),
+        (lambda: ems.evaluate([T], [A], judge=""), "a judge is named by its model, got ''"),
+        (lambda: ems.evaluate([T], [A], judge="none"), "leave it out for none"),
+        (
+            lambda: ems.evaluate([T], [A], judge=ems.LLMJudge),
+            "a judge is an LLMJudge or a function",
+        ),
+        (lambda: ems.evaluate([T], [A], scorer=ems.build()), "the scorer is a function or an"),
+        (lambda: ems.build(str, prompts="no-such-set"), "no prompt set 'no-such-set'"),
+        (lambda: ems.build(print, max_score="10"), "a whole number, got '10'"),
+        (
+            lambda: ems.evaluate([T], pd.DataFrame([asdict(A), {**asdict(A), "answer": NAN}])),
+            "answer row 1: 'answer' is missing or empty; there are 'triplet_id', 'model'; a refusal",
+        ),
+        (
+            lambda: ems.evaluate([T], pd.Series(["x"])),
+            "answer row 0: an object with named values is needed (a dictionary, a row of a frame)",
+        ),
+        (
+            lambda: ems.evaluate(pd.DataFrame([["a", "b"]], columns=["id", "id"]), [A]),
+            "the frame of triplets: the header names a column more than once: 'id', 'id'",
+        ),
+        (lambda: ems.evaluate(3, [A]), "triplets are a file, a frame or a list of rows, got int"),
+        (lambda: ems.evaluate("x" * 9999, [A]), "x cannot be read: File name too long"),
+        (lambda: ems.load_results(None), "a file is named by a text or a Path, got NoneType"),
+        (lambda: ems.load_results(0), "a file is named by a text or a Path, got int"),
+        (lambda: ems.save_results([], None), "a file is named by a text or a Path, got NoneType"),
+        (lambda: ems.to_frame(None), "a result is needed, got None; ems.load_results reads"),
         (lambda: ems.evaluate([T], [A, A]), "answer row 1: a second row of ('a', 'm')"),
         (lambda: ems.evaluate([T], pd.DataFrame([{"id": "a"}])), "'triplet_id' is missing"),
         (lambda: ems.evaluate([T], [ems.Answer("b", "m", "")]), "unknown triplets: 'b'"),
@@ -123,7 +199,7 @@ def test_unanswered_triplets_are_named(capsys):
         (lambda: ems.build().evaluate([T], [vars]), "an ems.Answer is needed"),
         (
             lambda: ems.EMS(len, None, None),
-            "a matcher is a function or an import path to one, got None",
+            "the matcher is a function or an import path to one, got None",
         ),
         (lambda: ems.to_frame("r.jsonl"), "a result is needed, got 'r'; ems.load_results reads"),
         (lambda: ems.save_results([{}], "r.jsonl"), "a result is needed, got {}"),

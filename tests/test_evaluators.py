@@ -80,7 +80,7 @@ def test_settings_reach_their_stages(tmp_path):
     ("judge", "settings", "says"),
     [
         (None, {"scorer": "rogue"}, "did you mean 'rouge'?"),
-        (None, {"scorer": 3}, "a scorer is a function or an import path"),
+        (None, {"scorer": 3}, "the scorer is a function or an import path"),
         (None, {"scorer": "llm"}, "the llm scorer needs a judge"),
         (None, {"scorer": "coverage"}, "the coverage scorer needs a judge"),
         (None, {"scorer": "judge"}, "the judge scorer needs a judge"),
@@ -241,7 +241,7 @@ def test_functions_are_stages_of_ems_and_coverage_too():
     again = rescored([by_hand.score(REFERENCE, ANSWER)], lambda pairs: [1.0 for _ in pairs], named)
     assert [(r.match, r.score) for r in again] == [((0, 0), (1.0, 1.0))]
     assert Coverage(lines).signature == build(None, extractor=lines).signature
-    with refused("a scorer is a function or an import path to one, got 3"):
+    with refused("the scorer is a function or an import path to one, got 3"):
         EMS(lines, first, 3)
 
 
@@ -357,7 +357,7 @@ def test_a_scorer_gets_all_pairs_at_once_and_its_scores_stay_with_their_answer()
 def test_an_own_functions_errors_pass_through():
     with pytest.raises(ZeroDivisionError):
         as_stage(lambda items: 1 / 0, "metric")(["a"])
-    with refused("a metric is a function"):
+    with refused("the metric is a function"):
         as_stage(dict, "metric")  # a class, not an object that can be called
 
 

@@ -240,6 +240,22 @@ def test_it_says_how_large_a_difference_must_be():
     ]
 
 
+def test_a_size_that_would_be_shown_as_zero_is_not_named():
+    a, b = around(0.61), [value - 0.1 for value in around(0.61)]
+    assert said(rows_of("A", a), rows_of("B", b))[1] == []
+
+
+def test_a_metric_that_one_model_alone_has_is_told_of_it_alone():
+    score = rows_of("A", around(0.5), metric="Judge alone", part="Score")
+    sentences, notes = said(rows_of("A", around(0.6)), rows_of("B", around(0.5)), score)
+    assert sentences[1].startswith("Judge alone: “A” has, on a scale from 0 to 1, 0.500 [")
+    assert notes == []
+    unscored = rows_of("B", [float("nan")] * 8, metric="Judge alone", part="Score", unscored=1)
+    assert (
+        said(rows_of("A", around(0.6)), rows_of("B", around(0.5)), score, unscored)[0] == sentences
+    )
+
+
 @pytest.mark.parametrize(
     ("models", "groups", "least"), [("AB", 5, ""), ("ABC", 6, "0.094"), ("ABCD", 7, "0.094")]
 )

@@ -16,10 +16,10 @@ from test_compare import answers_of, saved
 import ems
 from ems.analysis.gate import assert_gate, check_thresholds, thresholds_of
 from ems.cli import main
-from ems.evaluators import SCORERS, build
+from ems.evaluators import SCORERS, OwnMetric, build
 from ems.io import write_jsonl
 from ems.results import CoverageResult, Figures, SideFigures
-from ems.types import WITHOUT_JUDGE
+from ems.types import WITHOUT_JUDGE, Answer, Triplet
 
 RECALL = 0.5  # of the answers of `evaluate_command`, by the judge `by_words`: (0.7 + 0.8 + 0) / 3
 
@@ -101,6 +101,30 @@ def test_a_mean_beyond_its_threshold_is_named_after_the_results_are_written(
     assert read_results(tmp_path)[0]["recall"] == pytest.approx(RECALL)
 
 
+def tenth(references, answers):
+    return [0.1 for _ in answers]
+
+
+class Half:
+    def __call__(self, references, answers):
+        return [0.5 for _ in answers]
+
+
+HALF = Half()
+
+
+def test_a_metric_of_ones_own_is_gated_by_its_name(evaluate_command, capsys):
+    command = [*evaluate_command, "--metric", "test_gate:tenth", "--metric", "test_gate:HALF"]
+    assert main([*command, "--fail-under", "Test_gate.tenth=0.1"]) == 0
+    capsys.readouterr()
+    assert main([*command, "--fail-under", "test_gate.tenth=0.11"]) == 4
+    line = "ems: m: test_gate.tenth Score 0.100 is under the threshold 0.11\n"
+    assert capsys.readouterr().err == line
+    for name in ("tenth", "recall", "Figures Recall", "test_gate.tent"):
+        names = "with one of test_gate.tenth and test_gate.Half; got"
+        check_refused([*command, "--fail-under", f"{name}=0.5"], capsys, names)
+
+
 def test_every_model_has_a_line_with_its_interval(evaluate_command, tmp_path, capsys):
     """Eight groups, so that there is an interval; the second model says nothing."""
     triplets = [json.loads(line) for line in Path(evaluate_command[1]).read_text().splitlines()]
@@ -125,7 +149,10 @@ def test_every_model_has_a_line_with_its_interval(evaluate_command, tmp_path, ca
     [
         (["--fail-under", "recall=0.7"], "recall compares words where no judge is asked"),
         (["--fail-over", "missing=0.7"], "name a judge, or take Figures, such as"),
-        (["--metric", "command_line:check_refused", "--fail-under", "score=0"], "compares words"),
+        (
+            ["--metric", "command_line:check_refused", "--fail-under", "score=0"],
+            "with one of command_line.check_refused; got 'score'=0",
+        ),
         (["--fail-under", "recal=0.7"], "got 'recal'=0.7; did you mean 'Recall'?"),
         (["--fail-under", "recall"], "a threshold reads PART=VALUE"),
         (["--fail-under", "recall=high"], "a number from 0 to 1, got 'high'"),
@@ -388,6 +415,11 @@ def test_assert_gate_names_what_fails_and_refuses_words():
     with refused("recall compares words where no judge is asked"):
         assert_gate(with_words_only(results), fail_under={"recall": 0.1})
     assert_gate(with_words_only(results), fail_under={"Figures Recall": 0.25})
+    own = OwnMetric(tenth).evaluate([Triplet("t", "g", "", "r")], [Answer("t", "n", "a")])
+    with pytest.raises(AssertionError, match="n: test_gate.tenth Score 0.100 is under .* 0.2$"):
+        assert_gate(own, fail_under={"test_gate.tenth": 0.2})
+    with refused("Refused and test_gate.tenth; got 'tenth'=0.1"):
+        assert_gate(own, fail_under={"tenth": 0.1})
     with refused("needs a threshold"):
         assert_gate(results)
 

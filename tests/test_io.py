@@ -28,6 +28,14 @@ def test_a_text_is_read_as_it_stands_but_for_the_byte_order_mark(tmp_path):
         (b"PK\x03\x04rest", "is a workbook or an archive: save a workbook (.xlsx) as CSV UTF-8"),
         (b"PAR1rest", "is a parquet file: read it with pandas"),
         (gzip.compress(b"good", mtime=0), "is compressed: unpack it with gunzip"),
+        (
+            "id,text\n".encode("utf-16-le"),
+            "t seems to be UTF-16 without a byte order mark: save it",
+        ),
+        (
+            "id,text\n".encode("utf-16-be"),
+            "t seems to be UTF-16 without a byte order mark: save it",
+        ),
         (None, "cannot be read: No such file"),
     ],
 )

@@ -38,12 +38,15 @@ answers: list[ems.Answer] = []
 def my_scorer(pairs: list[tuple[str, str]]) -> list[float]: return []
 def my_extractor(texts: list[str]) -> list[list[str]]: return []
 """
-# Three errors: the type of an argument, a field that a result does not have, and rows that are none.
+# Errors: the type of an argument, a field that a result does not have, rows that are none, a
+# misspelt keyword, and a method that loaded results do not have.
 WRONG = """\
 import ems
 ems.score_answer(1, "")
 ems.score_answer("", "").nothing
 ems.evaluate("triplets.csv", 3)
+ems.build(scorers="judge")
+ems.load_results("results.jsonl").sumary()
 """
 
 
@@ -102,7 +105,7 @@ def pyright(folder):
 def test_mypy_has_no_complaint_about_the_python_of_the_pages(snippets):
     assert mypy(snippets) == []
     (snippets / "wrong.py").write_text(WRONG)
-    assert {line.split(":")[1] for line in mypy(snippets)} == {"2", "3", "4"}
+    assert {line.split(":")[1] for line in mypy(snippets)} == {"2", "3", "4", "5", "6"}
 
 
 @pytest.mark.slow
@@ -110,7 +113,7 @@ def test_mypy_has_no_complaint_about_the_python_of_the_pages(snippets):
 def test_pyright_has_no_complaint_about_the_python_of_the_pages(snippets):
     assert pyright(snippets) == []
     (snippets / "wrong.py").write_text(WRONG)
-    assert {line.split(":")[1] for line in pyright(snippets)} == {"2", "3", "4"}
+    assert {line.split(":")[1] for line in pyright(snippets)} == {"2", "3", "4", "5", "6"}
 
 
 def test_an_editor_completes_the_public_names():

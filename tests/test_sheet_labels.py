@@ -170,9 +170,9 @@ def test_a_correction_needs_labels_of_the_model_itself(files, capsys):
     said[said["id"].isin(of_b.iloc[:5])].to_csv(labels, index=False)
     assert main(["agree", path, labels]) == 0
     printed = capsys.readouterr().out
-    needs = "a corrected recall of Coverage(LLM) needs at least 10 in 6 clusters"
-    assert f"a: 0 labels in 0 clusters; {needs}" in printed
-    assert f"b: 5 labels in 2 clusters; {needs}" in printed
+    needs = "a corrected recall of Coverage(LLM) needs 10 labels or more in 6 clusters"
+    assert f"a: labels 0, clusters 0; {needs}" in printed
+    assert f"b: labels 5, clusters 2; {needs}" in printed
     assert "is outside" not in printed
 
 

@@ -70,7 +70,7 @@ def verdict(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) ->
     if not any(cell.basis == "meaning" for cell in cells):
         sentences.append("Only words and figures were compared, not meaning.")
     for cell in cells:
-        if values["model"].nunique() == 1:
+        if cell.rows["model"].nunique() == 1:
             sentence = _alone(cell, summary[summary["metric"] == cell.metric])
         else:
             sentence = _difference(cell)
@@ -205,7 +205,8 @@ def _alone(cell: _Cell, summary: pd.DataFrame) -> str:
     """What is said of a single model."""
     model = cell.rows["model"].iloc[0]
     part = "Recall" if cell.part == "F1" else cell.part
-    (row,) = bounded(summary[summary["part"] == part]).itertuples(index=False)
+    is_told = (summary["part"] == part) & (summary["model"] == model)
+    (row,) = bounded(summary[is_told]).itertuples(index=False)
     value = with_interval(row.value, row.ci_low, row.ci_high)
     share = f"{100 * row.value:.0f} %"
     return _ALONE[cell.part].format(
@@ -258,12 +259,15 @@ def limits(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) -> 
         )
     sizes = []
     for cell in _told(values, summary, pairs):
+        if not cell.pairs["clusters"].any():
+            continue  # no two models have it
         reason = why_none_can_be_clear(cell.pairs)
         if reason and reason not in sentences:
             sentences.append(reason)
-        if len(cell.pairs) and not reason and cell.part in ("F1", "Score"):
+        if not reason and cell.part in ("F1", "Score"):
             half_width = (cell.pairs["ci_high"] - cell.pairs["ci_low"]).median() / 2
-            sizes.append(f"{half_width:.3f} for {shortened(cell.metric)} {cell.part}")
+            if half_width >= 0.0005:  # a smaller one would be shown as 0.000
+                sizes.append(f"{half_width:.3f} for {shortened(cell.metric)} {cell.part}")
     if sizes:
         sentences.append(
             f"With these questions a difference must be larger than about {series(sizes)} to be "

@@ -90,7 +90,7 @@ def by_metric(results: GivenResults) -> Mapping[str, Iterable[Any]]:
     """Results by metric. InputError for what is no result."""
     if isinstance(results, Mapping):
         return results
-    if isinstance(results, Result):
+    if isinstance(results, Result) or not isinstance(results, Iterable):
         results = [results]
     groups: dict[str, list[Any]] = {}
     for result in results:

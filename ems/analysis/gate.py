@@ -26,6 +26,7 @@ from .frames import (
 from .stats import summarise
 from .tables import in_markdown, percent, with_interval
 
+_OWN = "|metric:"  # in the signature of a metric of the user's own
 _ROUNDING = 1e-9  # a mean that is this little beyond a threshold is equal to it
 
 
@@ -33,27 +34,35 @@ class Threshold(NamedTuple):
     """A bound for the mean of every model: an upper one for a part of HIGHER_IS_WORSE."""
 
     name: str  # "recall", of every metric but Figures, or "figures recall", of one; in lower case
-    part: str  # one of PART_ORDER
+    part: str  # one of PART_ORDER, or the name of a metric of the user's own
     value: float  # from 0 to 1
 
 
-def thresholds_of(fail_under: Mapping[str, Any], fail_over: Mapping[str, Any]) -> list[Threshold]:
+def thresholds_of(
+    fail_under: Mapping[str, Any],
+    fail_over: Mapping[str, Any],
+    parts: Sequence[str] = PART_ORDER,
+) -> list[Threshold]:
     """Thresholds from their values, by name: "recall" or "Figures Recall", in any case.
 
-    `fail_under` is for what should be high, `fail_over` for what should be low. InputError for a
-    part that is none or belongs to the other, and for a value that is no number from 0 to 1.
+    `fail_under` is for what should be high, `fail_over` for what should be low. `parts` are the
+    names that there are; a metric of the user's own has its name in place of a part. InputError for
+    a part that is none or belongs to the other, and for a value that is no number from 0 to 1.
     """
-    thresholds = [_threshold("under", name, value) for name, value in fail_under.items()]
-    return thresholds + [_threshold("over", name, value) for name, value in fail_over.items()]
+    thresholds = []
+    for direction, values in (("under", fail_under), ("over", fail_over)):
+        for name, value in values.items():
+            thresholds.append(_threshold(direction, name, value, parts))
+    return thresholds
 
 
-def _threshold(direction: str, name: str, value: Any) -> Threshold:
+def _threshold(direction: str, name: str, value: Any, names: Sequence[str]) -> Threshold:
     words = " ".join(name.casefold().split())
-    parts = [part for part in PART_ORDER if f" {words}".endswith(f" {part.casefold()}")]
+    parts = [part for part in names if f" {words}".endswith(f" {part.casefold()}")]
     if not parts:
         raise InputError(
-            f"a threshold reads PART=VALUE or METRIC PART=VALUE, with one of {series(PART_ORDER)}; "
-            f"got {name!r}={value}{did_you_mean(words.capitalize(), PART_ORDER)}"
+            f"a threshold reads PART=VALUE or METRIC PART=VALUE, with one of {series(names)}; "
+            f"got {name!r}={value}{did_you_mean(words.capitalize(), names)}"
         )
     right = "over" if parts[0] in HIGHER_IS_WORSE else "under"
     if direction != right:
@@ -64,6 +73,8 @@ def _threshold(direction: str, name: str, value: Any) -> Threshold:
         number = -1.0
     if not 0 <= number <= 1:
         raise InputError(f"the threshold of {name} must be a number from 0 to 1, got {value!r}")
+    if parts[0] not in PART_ORDER:
+        words += " score"  # the only part of a metric of the user's own
     return Threshold(words, parts[0], number)
 
 
@@ -80,8 +91,8 @@ def check_thresholds(thresholds: Iterable[Threshold], signature: Signature) -> N
 
 
 def _refuse_words(name: str, metric: str, signature: str) -> None:
-    """InputError where the values of a metric compare words."""
-    if basis_of(metric, [signature]) == "words":
+    """InputError where the values of a metric compare words, unless it is the user's own."""
+    if basis_of(metric, [signature]) == "words" and _OWN not in signature:
         raise InputError(
             f"{name} compares words where no judge is asked, not meaning, and no gate can rest on "
             f"that: name a judge, or take {FIGURES_METRIC}, such as 'Figures Precision'"
@@ -136,10 +147,12 @@ def assert_gate(
     "Figures Precision": 0.95}, fail_over={"contradicted": 0.05}`; see `thresholds_of` and
     `gate_failures`, also for InputError.
     """
-    thresholds = thresholds_of(fail_under or {}, fail_over or {})
+    summary = summarise(to_frame(results), cluster=cluster)
+    own = summary.loc[summary["signature"].str.contains(_OWN, regex=False), "metric"]
+    thresholds = thresholds_of(fail_under or {}, fail_over or {}, [*PART_ORDER, *own.unique()])
     if not thresholds:
         raise InputError("assert_gate needs a threshold, in fail_under or fail_over")
-    failed = gate_failures(summarise(to_frame(results), cluster=cluster), thresholds)
+    failed = gate_failures(summary, thresholds)
     if failed:
         raise AssertionError("\n".join(failed))
 

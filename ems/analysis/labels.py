@@ -186,9 +186,9 @@ def _tables(items: pd.DataFrame, said: pd.DataFrame) -> list[str]:
     for row in recall.itertuples():
         if math.isnan(row.corrected):
             lines.append(
-                f"{row.model}: {row.labels} labels in {row.clusters} clusters; a corrected recall "
-                f"of {row.metric} needs at least {MIN_LABELS} in {MIN_CLUSTERS} clusters, and "
-                "every word needs a label."
+                f"{row.model}: labels {row.labels}, clusters {row.clusters}; a corrected recall of "
+                f"{row.metric} needs {MIN_LABELS} labels or more in {MIN_CLUSTERS} clusters, and a "
+                "label for every word."
             )
         elif not row.ci_low <= row.recall <= row.ci_high:
             lines.append(

@@ -26,7 +26,7 @@ import pandas as pd
 from ..io import FilePath, write_file
 from ..support.supporter import support_table
 from ..terminal import visible
-from ..types import WITHOUT_JUDGE, Answer, InputError, Triplet, rendered
+from ..types import WITHOUT_JUDGE, Answer, InputError, Triplet, clear_arguments, rendered
 from .findings import MOST_MODELS, limits, series, verdict
 from .frames import TABLE1_PARTS, GivenResults, by_metric, by_size, in_order, to_frame
 from .stats import MIN_CLUSTERS, paired_table, summarise
@@ -48,6 +48,7 @@ Results = Mapping[str, Sequence[Any]]
 WholeTexts = dict[tuple[str, str], tuple[str, str]]
 
 
+@clear_arguments
 def save_report(
     results: GivenResults,
     path: FilePath,

@@ -63,6 +63,17 @@ def table_text(table: pd.DataFrame) -> str:
     return "\n".join([in_texts(table).to_string(index=False), *_notes(table)])
 
 
+class Summary(pd.DataFrame):
+    """A frame of `stats.summarise`, printed as `table_text`: pandas would hide values behind "...".
+
+    The columns of settings, and those of the bounds, are not printed.
+    """
+
+    def __repr__(self) -> str:
+        shown = ["metric", "part", "model", "value", "ci_low", "ci_high"]
+        return table_text(self.filter([*shown, "n", "clusters", "unscored"]))
+
+
 def _notes(table: pd.DataFrame) -> list[str]:
     if "clusters" in table and table["clusters"].min() < MIN_CLUSTERS:
         return [f"No interval over fewer than {MIN_CLUSTERS} clusters."]

@@ -125,7 +125,7 @@ def as_judge(judge: AnyJudge) -> Judge:
     """The judge itself, or a plain function from prompt to reply made into one."""
     if isinstance(judge, Judge):
         return judge
-    if callable(judge):
+    if callable(judge) and not isinstance(judge, type):
         return FunctionJudge(judge)
     raise InputError(
         f"a judge is an LLMJudge or a function from prompt to reply, got {judge!r:.60}; for a "

@@ -30,7 +30,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..io import encodable
+from ..io import FilePath, encodable
 from ..terminal import did_you_mean, notify, progress_bar
 from ..types import InputError, Signed
 from . import MissingReplies, Record, Request, pace
@@ -67,7 +67,7 @@ class LLMJudge(Signed):
         self,
         model: str,
         *,
-        store: Replies | None = None,
+        store: Replies | FilePath | None = None,
         mode: str = "live",
         base_url: str | None = None,
         api_key: str | None = None,
@@ -91,7 +91,7 @@ class LLMJudge(Signed):
             spend_limit=spend_limit or 0,
         )
         self.name = self.model = model
-        self.store = Replies() if store is None else store
+        self.store = store if isinstance(store, Replies) else Replies(store)
         self.mode = mode
         self.workers = workers
         self.timeout = timeout

@@ -178,7 +178,8 @@ def text_tokens_at_most(text: str) -> int:
     signs = len(ascii_text) - len(ascii_text.translate(None, _SIGNS))
     letters = len(ascii_text) - digits - signs
     others = len(text) - len(ascii_text)
-    return math.ceil(letters / 4 + signs + 1.3 * digits + 2.2 * others)
+    # In twentieths of a token, which are whole numbers: a sum of fractions can be rounded upwards.
+    return math.ceil((5 * letters + 20 * signs + 26 * digits + 44 * others) / 20)
 
 
 def usage_table(usages: Mapping[str, Mapping[str, Usage]]) -> pd.DataFrame:
