@@ -21,7 +21,6 @@ from ems.analysis.findings import series
 from ems.analysis.frames import to_frame
 from ems.custom import as_stage
 from ems.extract import Extractor, LLMExtractor
-from ems.io import parse_jsonl, read_lines
 from ems.judge import Judge, JudgeStage, Request, reply_schema
 from ems.local.sentences import SentenceExtractor
 from ems.local.words import WordMatcher
@@ -44,12 +43,6 @@ JUDGE_POINTS = "the judge's points"
 
 # What a judge gives a reference point: its match and its score; None for one that is not allowed.
 MatchAndScore = tuple[int | None, float | None]
-
-
-def as_prose(triplets: Sequence[Triplet], path: Path) -> list[Triplet]:
-    """The triplets of a file, with its references; the file has JSON lines of id and reference."""
-    prose = {row["id"]: row["reference"] for _, row in parse_jsonl(read_lines(path), path)}
-    return [replace(t, reference=prose[t.id]) for t in triplets if t.id in prose]
 
 
 class Sentences:
@@ -119,7 +112,8 @@ def agreement_of_choices(
 
     `stored` is a table of `wide` about RAGChecker's answers, `labels` those of its annotators;
     `settings` are those of the bootstrap. Index: metric. Columns: spearman; change with its 95 %
-    interval; clear: above, below or no.
+    interval and p_holm, over the changes of EMS(ROUGE) or of Coverage(local); clear: above, below
+    or no.
     """
     tables = []
     for form in ("EMS(ROUGE)", "Coverage(local)"):
@@ -133,13 +127,14 @@ def agreement_of_choices(
         "difference": "change",
         "difference_low": "change_low",
         "difference_high": "change_high",
+        "p_holm": "p_holm",
         "clear": "clear",
     }
     return pd.concat(tables).set_index("metric")[list(columns)].rename(columns=columns)
 
 
 def choice_findings(choices: pd.DataFrame) -> list[str]:
-    """Sentences: which choices agree with people better or worse than `BASE`, by their intervals.
+    """Sentences: which choices agree with people clearly better or worse than `BASE`.
 
     `choices` is a table of `agreement_of_choices`.
     """
@@ -152,8 +147,8 @@ def choice_findings(choices: pd.DataFrame) -> list[str]:
         ]
         named = f" ({series(changes)})" if changes else ""
         sentences.append(
-            f"{len(changes)} of {len(tested)} changed choices agree with people {word} than "
-            f"{BASE}{named}, by intervals that are not corrected for so many tests."
+            f"{len(changes)} of {len(tested)} changed choices agree with people clearly {word} "
+            f"than {BASE}{named}."
         )
     return sentences
 
