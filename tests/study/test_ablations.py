@@ -91,6 +91,13 @@ def test_answers_left_out_give_a_difference_of_means_without_an_interval():
     assert (row.n, row.of) == (7, 8)
 
 
+def test_a_model_on_one_side_of_a_change_is_left_out(capsys):
+    table = change_table(frame({"s": 0.2, "l": 0.5}), frame({"s": 0.3}), NAMES)
+    assert list(table.index) == ["Small"]
+    said = "left out, without values before or after the change: Large\n"
+    assert "".join(capsys.readouterr()) == said
+
+
 def test_frames_without_a_common_model_are_refused():
     with refused("no model has values before and after the change; notebook 12"):
         change_table(frame({"s": 0.2}), frame({"mine": 0.2}), {**NAMES, "mine": "Mine"})

@@ -72,10 +72,9 @@ def test_findings_say_which_choice_people_agree_with_better_and_that_none_is():
     choices = pd.DataFrame(rows, columns=["clear", "change"], index=list("abcd"))
     choices = choices.assign(change_low=choices["change"] - 0.1, change_high=0.0)
     assert granularity.choice_findings(choices) == [
-        "0 of 3 changed choices agree with people better than points of 1 sentence, by intervals "
-        "that are not corrected for so many tests.",
-        "1 of 3 changed choices agree with people worse than points of 1 sentence (c -0.200 "
-        "[-0.300, +0.000]), by intervals that are not corrected for so many tests.",
+        "0 of 3 changed choices agree with people clearly better than points of 1 sentence.",
+        "1 of 3 changed choices agree with people clearly worse than points of 1 sentence (c "
+        "-0.200 [-0.300, +0.000]).",
     ]
 
 
