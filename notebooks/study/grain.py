@@ -108,7 +108,7 @@ def grain_agreement(
 
 
 def preference_findings(table: pd.DataFrame) -> list[str]:
-    """Sentences about a table of `grain_agreement`: how each grain agrees, which clearly differs."""
+    """Sentences about a table of `grain_agreement`: each grain, and which differs clearly."""
     grains = table.loc[list(GRAINS)]
     values = [
         f"{row.spearman:.2f} [{row.ci_low:.2f}, {row.ci_high:.2f}] on {row.Index} "

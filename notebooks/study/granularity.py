@@ -153,7 +153,7 @@ def choice_findings(choices: pd.DataFrame) -> list[str]:
     return sentences
 
 
-# --- points of one, two and three sentences, matched and scored by a judge in one call ---
+# --- points that a judge matches and scores in one call ---
 
 
 class OneCall(Evaluator[EMSResult]):
@@ -230,49 +230,13 @@ def drawn(triplets: Iterable[Triplet], number: int = 0) -> list[Triplet]:
     return by_hash(triplets, lambda t: t.id)[: number or None]
 
 
-def by_grain(
+def in_one_call(
     judge: Judge, triplets: Sequence[Triplet], answers: Sequence[Answer]
-) -> dict[str, list[EMSResult]]:
-    """Answers to one triplet of each of six groups, matched and scored in one call.
+) -> list[EMSResult]:
+    """Answers to one triplet of each of six groups, on the judge's points, by `OneCall`.
 
-    By the form of points: the judge's (`JUDGE_POINTS`), and points of 1, 2 and 3 sentences. A
-    replay leaves out answers whose replies it lacks; {} where a form has no answer.
+    A replay leaves out answers whose replies it lacks.
     """
     ids = {t.id for t in one_a_group(triplets)[:6]}
     answers = [a for a in answers if a.triplet_id in ids]
-    extractors: dict[str, Extractor] = {
-        JUDGE_POINTS: LLMExtractor(judge),
-        "1 sentence": Sentences(1),
-        "2 sentences": Sentences(2),
-        "3 sentences": Sentences(3),
-    }
-    results = {
-        form: recorded(OneCall(extractor, judge), triplets, answers)
-        for form, extractor in extractors.items()
-    }
-    return results if all(results.values()) else {}
-
-
-def common_answers(grains: Mapping[str, Sequence[EMSResult]]) -> pd.DataFrame:
-    """F1 of the answers that all forms of `by_grain` have; the form is the metric."""
-    f1 = to_frame(grains).query("part == 'F1'")
-    forms = f1.groupby(KEYS)["metric"].transform("nunique")
-    return f1[forms == len(grains)]
-
-
-def grain_findings(judged: pd.DataFrame) -> list[str]:
-    """A sentence: whether the systems stand in one order by all forms of points.
-
-    `judged` is a table of `common_answers`; a system's place is that of its mean F1.
-    """
-    means = judged.pivot_table(index="metric", columns="model", values="value")
-    orders = means.rank(axis=1).drop_duplicates()
-    answers = len(judged) // len(means)
-    if len(orders) == 1:
-        found = "is the same for all"
-    else:
-        found = "depends on the form of points; there are"
-    return [
-        f"The order of the systems by mean F1 {found} {len(means)} forms of points, which the "
-        f"judge matched and scored in {answers} answers."
-    ]
+    return recorded(OneCall(LLMExtractor(judge), judge), triplets, answers)

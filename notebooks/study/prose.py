@@ -13,7 +13,6 @@ from typing import Any
 
 import pandas as pd
 
-import ems
 from ems.analysis.frames import to_frame
 from ems.evaluators import build
 from ems.io import parse_jsonl, read_lines
@@ -22,26 +21,12 @@ from ems.pipeline import Evaluator
 from ems.types import Answer, Triplet
 
 from .sensitivity import whole_text_values
-from .systems import effect_sizes
 
 
 def as_prose(triplets: Sequence[Triplet], path: Path) -> list[Triplet]:
     """The triplets of a file, with its references; the file has JSON lines of id and reference."""
     prose = {row["id"]: row["reference"] for _, row in parse_jsonl(read_lines(path), path)}
     return [replace(t, reference=prose[t.id]) for t in triplets if t.id in prose]
-
-
-def form_contrast(
-    triplets: Sequence[Triplet], answers: Sequence[Answer], judge: Judge, cluster: str = "group"
-) -> pd.DataFrame:
-    """The later one of two models minus the earlier one, by each metric of `values_with`.
-
-    A table of `systems.effect_sizes`; the answers are of two models.
-    """
-    values = values_with(triplets, answers, judge)
-    values = values[values["part"].isin(["F1", "Score"])]
-    models = list(dict.fromkeys(answer.model for answer in answers))
-    return effect_sizes(values, ems.paired_table(values, models=models, cluster=cluster), cluster)
 
 
 def values_with(
