@@ -84,9 +84,9 @@ def change_findings(tables: Mapping[str, pd.DataFrame]) -> list[str]:
         if moved:
             sentences.append(f"{change}: the mean changes clearly for {series(moved)}.")
         partial = table[table["n"] < table["of"]]
-        told = [f"{name} ({row.n} of {row.of} questions)" for name, row in partial.iterrows()]
-        if told:
-            sentences.append(f"{change}: not all questions count for {series(told)}.")
+        for (n, of), rows in partial.groupby(["n", "of"], sort=False):
+            names = series(list(rows.index))
+            sentences.append(f"{change}: {n} of {of} questions count for {names}.")
     orders = [table for table in tables.values() if len(table) > 1]
     kept = [table["before"].rank().equals(table["after"].rank()) for table in orders]
     if kept:

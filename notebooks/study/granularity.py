@@ -145,10 +145,15 @@ def choice_findings(choices: pd.DataFrame) -> list[str]:
             f"{row.Index} {row.change:+.3f} [{row.change_low:+.3f}, {row.change_high:+.3f}]"
             for row in tested[tested["clear"] == side].itertuples()
         ]
-        named = f" ({series(changes)})" if changes else ""
+        if changes:
+            sentences.append(
+                f"{len(changes)} of {len(tested)} changed choices agree with people clearly {word} "
+                f"than {BASE}: {series(changes)}."
+            )
+    if not sentences:
         sentences.append(
-            f"{len(changes)} of {len(tested)} changed choices agree with people clearly {word} "
-            f"than {BASE}{named}."
+            f"None of {len(tested)} changed choices agrees with people clearly better or worse "
+            f"than {BASE}."
         )
     return sentences
 

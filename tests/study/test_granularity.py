@@ -72,9 +72,14 @@ def test_findings_say_which_choice_people_agree_with_better_and_that_none_is():
     choices = pd.DataFrame(rows, columns=["clear", "change"], index=list("abcd"))
     choices = choices.assign(change_low=choices["change"] - 0.1, change_high=0.0)
     assert granularity.choice_findings(choices) == [
-        "0 of 3 changed choices agree with people clearly better than points of 1 sentence.",
-        "1 of 3 changed choices agree with people clearly worse than points of 1 sentence (c "
-        "-0.200 [-0.300, +0.000]).",
+        "1 of 3 changed choices agree with people clearly worse than points of 1 sentence: c -0.200 "
+        "[-0.300, +0.000].",
+    ]
+    (better,) = granularity.choice_findings(choices.replace({"clear": {"below": "above"}}))
+    assert "clearly better than points of 1 sentence: c -0.200" in better
+    assert granularity.choice_findings(choices.replace({"clear": {"below": "no"}})) == [
+        "None of 3 changed choices agrees with people clearly better or worse than points of 1 "
+        "sentence."
     ]
 
 
