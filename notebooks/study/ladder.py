@@ -141,7 +141,10 @@ def ladder_findings(steps: pd.DataFrame, where: str = "") -> list[str]:
     sentences = []
     for (b, a), rows in steps.groupby(["b", "a"], sort=False):
         for word, side in (("rise", rows["difference"] > 0), ("fall", rows["difference"] < 0)):
-            names = series(list(rows.loc[side & rows["clear"], "metric"]))
+            metrics = list(rows.loc[side & rows["clear"], "metric"])
+            names = series(metrics)
+            if len(metrics) == len(rows):
+                names = f"all {len(rows)} metrics"
             if names:
                 sentences.append(f"{where}From {b!r} to {a!r} these {word} clearly: {names}.")
     return sentences
