@@ -75,6 +75,7 @@ def test_the_key_is_in_no_file_and_no_notebook_shows_a_warning(smoke):
     for path in (smoke / "notebooks").glob("*.ipynb"):
         for output in outputs_of(path):
             assert output["output_type"] != "error", path.name
+            assert "Not computed yet" not in json.dumps(output), path.name  # findings came
             if output.get("name") == "stderr":
                 text = "".join(output.get("text", ""))
                 assert "Warning" not in text, path.name

@@ -11,6 +11,7 @@ from ems.analysis.compare import sides_compared
 from ems.analysis.findings import series
 from ems.analysis.frames import FIGURES_METRIC
 from ems.analysis.stats import with_verdicts
+from ems.terminal import notify
 from ems.types import InputError
 
 from .means import main_rows
@@ -31,8 +32,9 @@ def change_table(
     The two are frames of values of one metric. F1 or Score counts, or the only part that a frame
     has. `names` has the models, with short names. All numbers are over the `n` answers that have a
     value in both frames; `of` counts the answers of `before`. `difference` is after minus before;
-    `clear` is as in `ems.paired_table`, with Holm's correction over the models. A model without a
-    common answer has nan. InputError where no model is in both.
+    `clear` is as in `ems.paired_table`, with Holm's correction over the models. A model of one
+    frame only is left out, and one without a common answer has nan. InputError where no model is in
+    both.
 
     `paired=False` is for a change that leaves answers out, and keeps the values of all others:
     `before` is then over all `of` answers, and `difference` is that of the two means, without an
@@ -44,6 +46,11 @@ def change_table(
         raise InputError(
             "no model has values before and after the change; notebook 12 evaluates other models"
         )
+    left_out = [name for model, name in names.items() if model not in models]
+    if left_out:
+        notify(f"left out, without values before or after the change: {series(left_out)}")
+    before = before[before["model"].isin(models)]
+    after = after[after["model"].isin(models)]
     table = with_verdicts(sides_compared(after, before, cluster)).set_index("model")
     both = before.merge(after, on=["model", "triplet_id"]).dropna(subset=["value_x", "value_y"])
     table[["before", "after"]] = both.groupby("model")[["value_x", "value_y"]].mean()
@@ -77,9 +84,9 @@ def change_findings(tables: Mapping[str, pd.DataFrame]) -> list[str]:
         if moved:
             sentences.append(f"{change}: the mean changes clearly for {series(moved)}.")
         partial = table[table["n"] < table["of"]]
-        told = [f"{name} ({row.n} of {row.of} questions)" for name, row in partial.iterrows()]
-        if told:
-            sentences.append(f"{change}: not all questions count for {series(told)}.")
+        for (n, of), rows in partial.groupby(["n", "of"], sort=False):
+            names = series(list(rows.index))
+            sentences.append(f"{change}: {n} of {of} questions count for {names}.")
     orders = [table for table in tables.values() if len(table) > 1]
     kept = [table["before"].rank().equals(table["after"].rank()) for table in orders]
     if kept:

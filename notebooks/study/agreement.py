@@ -17,11 +17,12 @@ from scipy.stats import rankdata
 
 from ems.analysis.findings import series
 from ems.analysis.frames import FIGURES_METRIC
-from ems.analysis.stats import MIN_CLUSTERS
+from ems.analysis.stats import MIN_CLUSTERS, holm
 from ems.types import InputError
 
 from . import read_frames
 from .datasets import KEYS, PART_OF, POINT_KEYS, SETS
+from .ranking import ALPHA
 
 # The points of these metrics are sentences; in Table 1 they are the judge's.
 EMS_JUDGED = "EMS(LLM, sentences)"
@@ -77,6 +78,8 @@ def pair_agreement(
     "1" and the label, -2 to 2. A missing difference is the median difference; of figures it is left
     out. The metric `ANNOTATOR` is one annotator as a predictor of the other. Intervals resample
     pairs. `settings` are the bootstrap's `resamples` and `seed`, here and in the functions below.
+    A difference to the metric `against` has a p, which is corrected (`with_clear`) over the metrics
+    that are compared with it in one measure; there too.
     """
     tables = []
     measures = ("Spearman", "Pearson")
@@ -264,7 +267,8 @@ def _measured(
 
     A row that any metric has no value for is left out for all of them. Figures, which not every
     text has, are measured apart: on the rows that have some. Intervals are those of the percentile
-    bootstrap over clusters; with fewer than MIN_CLUSTERS they are nan.
+    bootstrap over clusters; with fewer than MIN_CLUSTERS they are nan. Whether a difference is
+    clear is said by `with_clear`, over the metrics of a measure.
     """
     figures = [name for name in metrics if name.startswith(FIGURES_METRIC)]
     rest = labels, clusters, measures, against, systems
@@ -273,7 +277,22 @@ def _measured(
         columns = metrics.columns.intersection([name, against])
         table = _measured_together(metrics[columns], *rest, **settings)
         tables.append(table[table["metric"] == name])
-    return pd.concat(tables, ignore_index=True)
+    table = pd.concat(tables, ignore_index=True)
+    return with_clear(table, "measure") if "p" in table else table
+
+
+def with_clear(table: pd.DataFrame, family: str) -> pd.DataFrame:
+    """A table of differences between metrics with `p_holm` and `clear`.
+
+    `p_holm` is p after Holm's correction over the rows that have one value of the column `family`.
+    `clear` is "above" or "below" where the difference's whole interval is above or below 0 and
+    p_holm is under 0.05, and otherwise "no"; it is "" where there is no p.
+    """
+    p_holm = table.groupby(family)["p"].transform(holm)
+    above = (table["difference_low"] > 0) & (p_holm < ALPHA)
+    below = (table["difference_high"] < 0) & (p_holm < ALPHA)
+    clear = np.select([p_holm.isna(), above, below], ["", "above", "below"], "no")
+    return table.assign(p_holm=p_holm, clear=clear)
 
 
 def _measured_together(
@@ -340,21 +359,25 @@ def _drawn_clusters(number: int, resamples: int, seed: int) -> np.ndarray:
 def _differences(
     observed: np.ndarray, draws: np.ndarray, metrics: list[str], against: str
 ) -> dict[str, Any]:
-    """Columns: each metric's value minus that of `against`, the difference's interval, and `clear`.
+    """Columns: each metric's value minus that of `against`, its interval, and p.
 
-    `clear` is "above" or "below" where the whole interval is above or below 0, otherwise "no"; it
-    is empty for `against` itself.
+    p is two-sided, of the same resamples as the interval: twice the share of them on the rarer side
+    of 0, the observed sample counted (Efron and Tibshirani 1993, chapter 15). It is nan without an
+    interval, and for `against` itself.
     """
-    base = [metrics.index(against)]
-    low, high = np.quantile(draws - draws[:, base], [0.025, 0.975], axis=0)
-    clear = np.select([low > 0, high < 0], ["above", "below"], "no")
-    clear[base] = ""
+    base = metrics.index(against)
+    gaps = draws - draws[:, [base]]
+    low, high = np.quantile(gaps, [0.025, 0.975], axis=0)
+    rarer = np.minimum((gaps <= 0).sum(axis=0), (gaps >= 0).sum(axis=0))
+    p = np.minimum(2 * (rarer + 1) / (len(gaps) + 1), 1)
+    p[np.isnan(low)] = np.nan
+    p[base] = np.nan
     return {
         "against": against,
         "difference": observed - observed[base],
         "difference_low": low,
         "difference_high": high,
-        "clear": clear,
+        "p": p,
     }
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from textwrap import shorten
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 from IPython.display import Markdown, display
@@ -15,33 +15,46 @@ from ems.types import Answer, InputError, Triplet
 
 from .names import short_names
 
+Row = TypeVar("Row", Answer, EMSResult)
+
 _MAX_ANSWERS = 4  # side by side
 _MAX_LETTERS = 600  # of a text, side by side
 
 
-def example_result(results: Sequence[EMSResult], chosen: Sequence[str] = ()) -> EMSResult:
-    """A result to look at; `chosen` has the id of its triplet and its model, or one, or none.
+def rows_of_example(rows: Sequence[Row], chosen: Sequence[str]) -> list[Row]:
+    """The answers, or results, that `chosen` allows.
 
-    A model may be given by its short name. Without one it is the model with the best mean F1, and
-    without a triplet, or with "", the result has the model's median F1. InputError for an unknown
-    triplet or model, and where the model has no answer to the triplet.
+    `chosen` has the id of a triplet and a model, or one of them, or none; "" allows all. A model
+    may be given by its short name. InputError for an unknown triplet or model, and where the model
+    has no answer to the triplet.
     """
     if len(chosen) > 2:
         raise InputError(f"EXAMPLE must be [triplet, model], got {len(chosen)} items")
     triplet_id, model = [*chosen, "", ""][:2]
-    valued = [r for r in results if r.f1 == r.f1] or results
-    model = _model_named(results, model) if model else _best_model(valued)
-    if not triplet_id:
-        of_model = [r for r in valued if r.model == model]
-        of_model.sort(key=lambda r: (r.f1, r.triplet_id))
-        return of_model[len(of_model) // 2]
-    by_id = {r.triplet_id: r for r in results if r.model == model}
-    if triplet_id not in by_id:
-        hint = did_you_mean(triplet_id, by_id)
+    if model:
+        model = _model_named((r.model for r in rows), model)
+        rows = [r for r in rows if r.model == model]
+    of_triplet = [r for r in rows if triplet_id in ("", r.triplet_id)]
+    if not of_triplet:
+        ids = list(dict.fromkeys(r.triplet_id for r in rows))
         raise InputError(
-            f"EXAMPLE: {model} has no answer to {triplet_id!r}{hint}; there are {', '.join(by_id)}"
+            f"EXAMPLE: no answer to {triplet_id!r}{did_you_mean(triplet_id, ids)}; there are "
+            f"{', '.join(ids)}"
         )
-    return by_id[triplet_id]
+    return of_triplet
+
+
+def example_result(results: Sequence[EMSResult], chosen: Sequence[str] = ()) -> EMSResult:
+    """A result to look at, of the rows that `rows_of_example` allows.
+
+    It has the median F1 of the model with the best mean F1 in these rows.
+    """
+    allowed = rows_of_example(results, chosen)
+    valued = [r for r in allowed if r.f1 == r.f1] or allowed
+    best = _best_model(valued)
+    of_best = [r for r in valued if r.model == best]
+    of_best.sort(key=lambda r: (r.f1, r.triplet_id))
+    return of_best[len(of_best) // 2]
 
 
 def _best_model(results: Sequence[EMSResult]) -> str:
@@ -49,9 +62,9 @@ def _best_model(results: Sequence[EMSResult]) -> str:
     return str(rows.groupby("model")["f1"].mean().fillna(0.0).idxmax())
 
 
-def _model_named(results: Sequence[EMSResult], name: str) -> str:
+def _model_named(models: Iterable[str], name: str) -> str:
     """The model with this name, or with this short name."""
-    short = short_names(dict.fromkeys(r.model for r in results))
+    short = short_names(dict.fromkeys(models))
     for model in short:
         if name in (model, short[model]):
             return model

@@ -93,8 +93,9 @@ def grain_agreement(
     `labels` and `stored` are those of all of RAGChecker's pairs (`agreement.stored`), `scores` is a
     table of `grain_scores`; `settings` are those of the bootstrap over pairs. Index: grain, then
     `BESIDE` and the other annotator. Columns: spearman and its interval; the difference to
-    `ONE_SENTENCE` and its interval; `clear` (above, below or no, by that interval alone); `points`
-    and `calls` of an answer, means, nan for what is no grain; `clusters`, the pairs.
+    `ONE_SENTENCE`, its interval and p_holm, over the other grains and `BESIDE`; `clear` (above,
+    below or no); `points` and `calls` of an answer, means, nan for what is no grain; `clusters`,
+    the pairs.
     """
     f1 = scores.pivot(index=KEYS, columns="grain", values="f1").add_suffix(" F1")
     table = f1.join(stored.set_index(KEYS)[BESIDE]).reset_index()
@@ -107,16 +108,20 @@ def grain_agreement(
 
 
 def preference_findings(table: pd.DataFrame) -> list[str]:
-    """Two sentences about a table of `grain_agreement`: how each grain agrees, which differs."""
+    """Sentences about a table of `grain_agreement`: each grain, and which differs clearly."""
     grains = table.loc[list(GRAINS)]
     values = [
         f"{row.spearman:.2f} [{row.ci_low:.2f}, {row.ci_high:.2f}] on {row.Index} "
         f"({row.points:.1f} points and {row.calls:.1f} calls an answer)"
         for row in grains.itertuples()
     ]
-    differs = grains.index[grains["clear"].isin(["above", "below"])]
-    return [
-        f"EMS(LLM) F1 follows people's preference with a correlation of {series(values)}.",
-        f"The interval of the difference to {ONE_SENTENCE} leaves out 0 for "
-        f"{series(list(differs)) or 'no other grain'}.",
-    ]
+    sentences = [f"EMS(LLM) F1 follows people's preference with a correlation of {series(values)}."]
+    for word, side in (("better", "above"), ("worse", "below")):
+        names = list(grains.index[grains["clear"] == side])
+        if names:
+            sentences.append(
+                f"Agreement is clearly {word} on {series(names)} than on {ONE_SENTENCE}."
+            )
+    if len(sentences) == 1:
+        sentences.append(f"No other grain differs clearly from {ONE_SENTENCE}.")
+    return sentences

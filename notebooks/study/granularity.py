@@ -21,7 +21,6 @@ from ems.analysis.findings import series
 from ems.analysis.frames import to_frame
 from ems.custom import as_stage
 from ems.extract import Extractor, LLMExtractor
-from ems.io import parse_jsonl, read_lines
 from ems.judge import Judge, JudgeStage, Request, reply_schema
 from ems.local.sentences import SentenceExtractor
 from ems.local.words import WordMatcher
@@ -44,12 +43,6 @@ JUDGE_POINTS = "the judge's points"
 
 # What a judge gives a reference point: its match and its score; None for one that is not allowed.
 MatchAndScore = tuple[int | None, float | None]
-
-
-def as_prose(triplets: Sequence[Triplet], path: Path) -> list[Triplet]:
-    """The triplets of a file, with its references; the file has JSON lines of id and reference."""
-    prose = {row["id"]: row["reference"] for _, row in parse_jsonl(read_lines(path), path)}
-    return [replace(t, reference=prose[t.id]) for t in triplets if t.id in prose]
 
 
 class Sentences:
@@ -119,7 +112,8 @@ def agreement_of_choices(
 
     `stored` is a table of `wide` about RAGChecker's answers, `labels` those of its annotators;
     `settings` are those of the bootstrap. Index: metric. Columns: spearman; change with its 95 %
-    interval; clear: above, below or no.
+    interval and p_holm, over the changes of EMS(ROUGE) or of Coverage(local); clear: above, below
+    or no.
     """
     tables = []
     for form in ("EMS(ROUGE)", "Coverage(local)"):
@@ -133,13 +127,14 @@ def agreement_of_choices(
         "difference": "change",
         "difference_low": "change_low",
         "difference_high": "change_high",
+        "p_holm": "p_holm",
         "clear": "clear",
     }
     return pd.concat(tables).set_index("metric")[list(columns)].rename(columns=columns)
 
 
 def choice_findings(choices: pd.DataFrame) -> list[str]:
-    """Sentences: which choices agree with people better or worse than `BASE`, by their intervals.
+    """Sentences: which choices agree with people clearly better or worse than `BASE`.
 
     `choices` is a table of `agreement_of_choices`.
     """
@@ -150,15 +145,20 @@ def choice_findings(choices: pd.DataFrame) -> list[str]:
             f"{row.Index} {row.change:+.3f} [{row.change_low:+.3f}, {row.change_high:+.3f}]"
             for row in tested[tested["clear"] == side].itertuples()
         ]
-        named = f" ({series(changes)})" if changes else ""
+        if changes:
+            sentences.append(
+                f"{len(changes)} of {len(tested)} changed choices agree with people clearly {word} "
+                f"than {BASE}: {series(changes)}."
+            )
+    if not sentences:
         sentences.append(
-            f"{len(changes)} of {len(tested)} changed choices agree with people {word} than "
-            f"{BASE}{named}, by intervals that are not corrected for so many tests."
+            f"None of {len(tested)} changed choices agrees with people clearly better or worse "
+            f"than {BASE}."
         )
     return sentences
 
 
-# --- points of one, two and three sentences, matched and scored by a judge in one call ---
+# --- points that a judge matches and scores in one call ---
 
 
 class OneCall(Evaluator[EMSResult]):
@@ -235,49 +235,13 @@ def drawn(triplets: Iterable[Triplet], number: int = 0) -> list[Triplet]:
     return by_hash(triplets, lambda t: t.id)[: number or None]
 
 
-def by_grain(
+def in_one_call(
     judge: Judge, triplets: Sequence[Triplet], answers: Sequence[Answer]
-) -> dict[str, list[EMSResult]]:
-    """Answers to one triplet of each of six groups, matched and scored in one call.
+) -> list[EMSResult]:
+    """Answers to one triplet of each of six groups, on the judge's points, by `OneCall`.
 
-    By the form of points: the judge's (`JUDGE_POINTS`), and points of 1, 2 and 3 sentences. A
-    replay leaves out answers whose replies it lacks; {} where a form has no answer.
+    A replay leaves out answers whose replies it lacks.
     """
     ids = {t.id for t in one_a_group(triplets)[:6]}
     answers = [a for a in answers if a.triplet_id in ids]
-    extractors: dict[str, Extractor] = {
-        JUDGE_POINTS: LLMExtractor(judge),
-        "1 sentence": Sentences(1),
-        "2 sentences": Sentences(2),
-        "3 sentences": Sentences(3),
-    }
-    results = {
-        form: recorded(OneCall(extractor, judge), triplets, answers)
-        for form, extractor in extractors.items()
-    }
-    return results if all(results.values()) else {}
-
-
-def common_answers(grains: Mapping[str, Sequence[EMSResult]]) -> pd.DataFrame:
-    """F1 of the answers that all forms of `by_grain` have; the form is the metric."""
-    f1 = to_frame(grains).query("part == 'F1'")
-    forms = f1.groupby(KEYS)["metric"].transform("nunique")
-    return f1[forms == len(grains)]
-
-
-def grain_findings(judged: pd.DataFrame) -> list[str]:
-    """A sentence: whether the systems stand in one order by all forms of points.
-
-    `judged` is a table of `common_answers`; a system's place is that of its mean F1.
-    """
-    means = judged.pivot_table(index="metric", columns="model", values="value")
-    orders = means.rank(axis=1).drop_duplicates()
-    answers = len(judged) // len(means)
-    if len(orders) == 1:
-        found = "is the same for all"
-    else:
-        found = "depends on the form of points; there are"
-    return [
-        f"The order of the systems by mean F1 {found} {len(means)} forms of points, which the "
-        f"judge matched and scored in {answers} answers."
-    ]
+    return recorded(OneCall(LLMExtractor(judge), judge), triplets, answers)

@@ -22,10 +22,10 @@ from ems.types import Answer, Triplet
 
 from . import COMMITTED, by_hash
 from .dataset import slots_of
-from .known_order import BEST, whole_text_values
-from .sensitivity import main_values, point_evaluators
+from .sensitivity import main_values, point_evaluators, whole_text_values
 from .systems import families
 
+BEST = "Large LLM (closed weights)"  # who wrote all answers
 WHOLE, AGAIN = "whole", "again"
 # The share of a call's passages that the writer of each rung's answers read.
 RUNGS = {"no call": 0.0, "a quarter": 0.25, "a half": 0.5, WHOLE: 1.0}
@@ -141,7 +141,10 @@ def ladder_findings(steps: pd.DataFrame, where: str = "") -> list[str]:
     sentences = []
     for (b, a), rows in steps.groupby(["b", "a"], sort=False):
         for word, side in (("rise", rows["difference"] > 0), ("fall", rows["difference"] < 0)):
-            names = series(list(rows.loc[side & rows["clear"], "metric"]))
+            metrics = list(rows.loc[side & rows["clear"], "metric"])
+            names = series(metrics)
+            if len(metrics) == len(rows):
+                names = f"all {len(rows)} metrics"
             if names:
                 sentences.append(f"{where}From {b!r} to {a!r} these {word} clearly: {names}.")
     return sentences

@@ -61,37 +61,23 @@ def ranking(
     systems_low, systems_high  its 95 % interval when systems are resampled
     distinct                   the same share of the distinct pairs: those whose shares of right
                                answers differ by more than the t interval over groups
-    soft                       soft pairwise accuracy (Thompson et al., 2024): 1 minus the mean
-                               distance, over the pairs, of the metric's one-sided permutation p
-                               from that of the labels; 0 to 1
-    apart_right, apart_wrong   pairs told apart (paired t test over groups, p < 0.05, uncorrected)
-                               in the right and in the wrong order
     of, of_distinct            pairs of systems, and distinct ones
     """
     pairs = _SystemPairs(labels, resamples, seed)
-    of_labels = pairs.differences(labels, "correct")
-    p_of_labels = pairs.one_sided_p(of_labels)
-    is_distinct = _above_0(of_labels)
+    is_distinct = pairs.distinct(labels)
     rows = {}
     for name, column in metrics.items():
-        rows[name] = _ranking_row(pairs, scores, column, p_of_labels, is_distinct)
+        rows[name] = _ranking_row(pairs, scores, column, is_distinct)
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("metric")
 
 
 def _ranking_row(
-    pairs: _SystemPairs,
-    scores: pd.DataFrame,
-    column: str,
-    p_of_labels: np.ndarray,
-    is_distinct: np.ndarray,
+    pairs: _SystemPairs, scores: pd.DataFrame, column: str, is_distinct: np.ndarray
 ) -> dict[str, Any]:
     """The numbers of one row of `ranking`: those of a column of the scores."""
     means, draws = pairs.means(scores, column)
     low, high = np.nanpercentile(pairs.in_order(draws), [2.5, 97.5])
     systems_low, systems_high = np.nanpercentile(pairs.in_drawn_order(means), [2.5, 97.5])
-    differences = pairs.differences(scores, column)
-    right, wrong = _told_apart(differences.groupby("group").mean().to_numpy())
-    distance = np.abs(pairs.one_sided_p(differences) - p_of_labels)
     return {
         "pairs": pairs.in_order(means),
         "ci_low": low,
@@ -99,9 +85,6 @@ def _ranking_row(
         "systems_low": systems_low,
         "systems_high": systems_high,
         "distinct": pd.Series(pairs.ordered(means)[is_distinct]).mean(),
-        "soft": 1 - distance.mean(),
-        "apart_right": right,
-        "apart_wrong": wrong,
         "of": len(pairs.worse),
         "of_distinct": int(is_distinct.sum()),
     }
@@ -272,19 +255,13 @@ class _SystemPairs:
         with np.errstate(invalid="ignore"):  # nan: a system without a value in a resample
             return sums.sum(axis=0) / counts.sum(axis=0), (times @ sums) / (times @ counts)
 
-    def differences(self, scores: pd.DataFrame, column: str) -> pd.DataFrame:
-        """The better system's value minus the worse one's: a row per triplet, a column per pair."""
-        table = scores.pivot(index=["group", "triplet_id"], columns="model", values=column)
-        values = table[self.share.index].to_numpy(dtype=float)
-        return pd.DataFrame(values[:, self.better] - values[:, self.worse], index=table.index)
-
-    def one_sided_p(self, differences: pd.DataFrame) -> np.ndarray:
-        """For each column, p of a sum as high as this when the signs of whole groups are random."""
-        sums = differences.fillna(0.0).groupby("group").sum().to_numpy()
-        rng = np.random.default_rng(self.seed)
-        signs = rng.choice([-1.0, 1.0], size=(self.resamples, len(sums)))
-        above = signs @ sums >= sums.sum(axis=0) - TOLERANCE
-        return (above.sum(axis=0) + 1) / (self.resamples + 1)
+    def distinct(self, labels: pd.DataFrame) -> np.ndarray:
+        """For each pair, whether the t interval of its difference in shares is above 0."""
+        table = labels.pivot(index=["group", "triplet_id"], columns="model", values="correct")
+        is_right = table[self.share.index].to_numpy(dtype=float)
+        groups = table.index.get_level_values("group")
+        differences = is_right[:, self.better] - is_right[:, self.worse]
+        return np.array([mean_over(column, groups).ci_low > 0 for column in differences.T])
 
     def permuted_differences(self, cells: pd.DataFrame) -> np.ndarray:
         """The share of pairs that `one` puts in order, minus that of `other`, when they are mixed.
@@ -300,22 +277,3 @@ class _SystemPairs:
         counts = np.bincount(system)
         in_order = self.in_order(one @ sums_by_system / counts)
         return in_order - self.in_order(other @ sums_by_system / counts)
-
-
-def _above_0(differences: pd.DataFrame) -> np.ndarray:
-    """For each column, whether the t interval of its mean over groups is above 0."""
-    groups = differences.index.get_level_values("group")
-    return np.array([mean_over(column, groups).ci_low > 0 for _, column in differences.items()])
-
-
-def _told_apart(means: np.ndarray) -> tuple[int, int]:
-    """How many columns have a mean that a t test tells from 0: above it, and below it.
-
-    nan are left out, and columns without spread.
-    """
-    varied = np.nanstd(means, axis=0) > 0
-    test = stats.ttest_1samp(means[:, varied], 0, nan_policy="omit")
-    apart = test.pvalue < ALPHA
-    above = apart & (test.statistic > 0)
-    below = apart & (test.statistic < 0)
-    return int(above.sum()), int(below.sum())

@@ -14,6 +14,7 @@ from typing import Any
 
 import pandas as pd
 
+from ems.analysis.findings import series
 from ems.analysis.stats import mean_over
 from ems.io import read_text
 
@@ -106,3 +107,19 @@ def compared(cells: pd.DataFrame) -> pd.DataFrame:
         counted=("ours", "count"),
         equal=("gap", lambda gaps: (gaps == 0).sum()),
     )
+
+
+def cell_findings(cells: pd.DataFrame) -> list[str]:
+    """A sentence for each paper: how many printed cells come out; tables of which none does."""
+    sentences = []
+    for paper, rows in compared(cells).groupby("paper", sort=False):
+        counts = rows.sum()
+        sentence = (
+            f"{paper} prints {counts['printed']} cells in these tables; {counts['counted']} can be "
+            f"counted from the released files, and {counts['equal']} of these are equal."
+        )
+        none = [table for _, table in rows.index[rows["equal"] == 0]]
+        if none:
+            sentence += f" No cell is equal in {series(none)}."
+        sentences.append(sentence)
+    return sentences

@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from ems.analysis.findings import series
 from ems.judge import Judge, Request
 from ems.prompts import Prompts, quoted, sanitized
 from ems.reading import read_word
@@ -170,3 +171,22 @@ def beside_metrics(rated: pd.DataFrame, folder: Path, **settings: Any) -> pd.Dat
             table = table.query("measure == 'AUC'").assign(labels="right or wrong")
         tables.append(table[table["metric"].str.startswith(SHOWN_METRICS)])
     return pd.concat(tables)[["labels", "metric", "value", "ci_low", "ci_high", "n"]]
+
+
+def rubric_findings(beside: pd.DataFrame) -> list[str]:
+    """Sentences about a table of `beside_metrics`: the values of the rubrics and of EMS.
+
+    They are about the overall preference, and about right and wrong answers.
+    """
+    sentences = []
+    for labels, rows in beside.groupby("labels", sort=False):
+        if labels in ("preference, overall", "right or wrong"):
+            shown = rows[rows["metric"].str.startswith(("OmniEval", "EMS"))]
+            told = [
+                f"{row.metric} {row.value:.2f} [{row.ci_low:.2f}, {row.ci_high:.2f}]"
+                for row in shown.itertuples()
+            ]
+            sentences.append(
+                f"Agreement with people ({labels}, n {rows['n'].max()}): {series(told)}."
+            )
+    return [*sentences, "No difference between a rubric and a metric was tested."]

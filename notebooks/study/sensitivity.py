@@ -20,10 +20,10 @@ from ems.analysis.stats import with_verdicts
 from ems.judge import Judge
 from ems.local.encoder import Encoder
 from ems.pipeline import Evaluator
+from ems.score import bleu, rouge_l
 from ems.types import Answer, Triplet
 
-from . import COMMITTED
-from .known_order import whole_text_values
+from . import COMMITTED, values_frame
 
 UNEDITED, REWORDED = "unedited", "reworded"
 # Variants that say something false, nearly in the words of the reference.
@@ -87,6 +87,24 @@ def variant_values(
         results[metric] = evaluator.evaluate(triplets, answers)
     frames = [whole_text_values(plain_triplets, plain_answers, encoder), to_frame(results)]
     return main_values(pd.concat(frames, ignore_index=True))
+
+
+def whole_text_values(
+    triplets: Sequence[Triplet], answers: Sequence[Answer], encoder: Encoder | None = None
+) -> pd.DataFrame:
+    """The values of BLEU and ROUGE-L F1 for the answers; with an encoder also of BERTScore."""
+    reference = {t.id: t.reference for t in triplets}
+    references = [reference[a.triplet_id] for a in answers]
+    texts = [a.answer for a in answers]
+    f1_of_rouge = [f1 for _, _, f1 in rouge_l(references, texts)]
+    frames = [
+        values_frame(answers, bleu(references, texts), "BLEU", "Score", {}, triplets),
+        values_frame(answers, f1_of_rouge, "ROUGE-L", "F1", {}, triplets),
+    ]
+    if encoder is not None:
+        scores = encoder.bertscore(references, texts)
+        frames.append(values_frame(answers, scores, "BERTScore", "Score", {}, triplets))
+    return pd.concat(frames, ignore_index=True)
 
 
 def main_values(values: pd.DataFrame) -> pd.DataFrame:

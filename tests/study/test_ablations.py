@@ -67,7 +67,7 @@ def test_a_part_of_the_answers_is_compared_with_the_same_part():
     assert (table.n.tolist(), table.of.tolist()) == ([3, 8], [8, 8])
     assert change_findings({"Mine": table}) == [
         "Mine: the mean changes clearly for Large (-0.100).",
-        "Mine: not all questions count for Small (3 of 8 questions).",
+        "Mine: 3 of 8 questions count for Small.",
         "The order of the systems' means stays the same in 1 of 1 changes.",
     ]
 
@@ -89,6 +89,13 @@ def test_answers_left_out_give_a_difference_of_means_without_an_interval():
     assert isnan(row.ci_high)
     assert not row.clear
     assert (row.n, row.of) == (7, 8)
+
+
+def test_a_model_on_one_side_of_a_change_is_left_out(capsys):
+    table = change_table(frame({"s": 0.2, "l": 0.5}), frame({"s": 0.3}), NAMES)
+    assert list(table.index) == ["Small"]
+    said = "left out, without values before or after the change: Large\n"
+    assert "".join(capsys.readouterr()) == said
 
 
 def test_frames_without_a_common_model_are_refused():
@@ -150,12 +157,13 @@ def test_the_five_changes_in_a_replay(tmp_path):
     assert table.groupby("change", sort=False).size().tolist() == [4] * 5
     large = table[table.model == "Large LLM"].round(3)
     pairs = [tuple(row) for row in large[["before", "after"]].itertuples(index=False)]
-    assert pairs == [(0.311, 0.2), (0.247, 0.123), (0.247, 0.199), (0.524, 0.517), (0.623, 0.622)]
+    assert pairs == [(0.311, 0.2), (0.247, 0.123), (0.247, 0.199), (0.524, 0.52), (0.623, 0.622)]
     assert large.ci_low.isna().tolist() == [False, False, False, True, False]
     assert large.n.tolist() == [50, 50, 50, 45, 50]
     assert set(table.of) == {50}
     findings = (tmp_path / "findings" / f"{NOTEBOOK}.md").read_text(encoding="utf-8")
     assert "ROUGE-2 in the place of ROUGE-L: the mean changes clearly for " in findings
+    assert "Without AAPL: 45 of 50 questions count for SmolLM2 135M, " in findings
     executed = json.loads((tmp_path / path.name).read_text(encoding="utf-8"))["cells"]
     first = next(cell["outputs"][0] for cell in executed if cell.get("outputs"))
     assert "".join(first["data"]["text/markdown"]) == findings  # filled in by the last cell

@@ -116,6 +116,44 @@ def test_differences_are_paired_and_intervals_are_those_of_ems_stats(twelve_pair
         [gap.value, gap.ci_low, gap.ci_high]
     )
     assert row["clear"] == "no"
+    of_question = table.query("asked == 'completeness' and measure == 'Spearman'")
+    assert np.isnan(of_question.set_index("metric")["p"]["N"])  # it is not compared with itself
+    assert of_question["p"].max() == row["p"] == of_question["p_holm"].max()
+
+
+def test_p_counts_resamples_on_the_rarer_side_of_0():
+    draws = np.column_stack([np.arange(19) - 3.5, np.zeros(19), np.full(19, np.nan)])
+    table = pd.DataFrame(agreement._differences(draws[0], draws, list("abc"), "b"))
+    # Of a minus b 4 of 19 resamples are below 0; the observed sample counts as one more.
+    assert table["p"].to_list() == pytest.approx([2 * 5 / 20, math.nan, math.nan], nan_ok=True)
+    equal = agreement._differences(draws[0], draws[:, [1, 1]], ["a", "b"], "b")
+    assert equal["p"][0] == 1
+
+
+def test_a_difference_is_clear_by_its_interval_and_by_p_after_holms_correction():
+    rows = [
+        ("one", 0.02, 0.1, 0.3),
+        ("one", 0.03, 0.1, 0.3),
+        ("two", 0.01, -0.3, -0.1),
+        ("two", 0.01, -0.1, 0.1),
+        ("two", math.nan, 0.0, 0.0),
+    ]
+    columns = ["family", "p", "difference_low", "difference_high"]
+    table = agreement.with_clear(pd.DataFrame(rows, columns=columns), "family")
+    assert table["p_holm"].to_list()[:4] == [0.04, 0.04, 0.02, 0.02]
+    assert table["clear"].to_list() == ["above", "above", "below", "no", ""]
+    together = agreement.with_clear(table.assign(family="all"), "family")
+    assert together["p_holm"].to_list()[:4] == [0.04, 0.04, 0.04, 0.04]
+    many = agreement.with_clear(table.assign(p=table["p"] * 2), "family")
+    assert many["clear"].to_list() == ["no", "no", "below", "no", ""]
+
+
+def test_without_enough_clusters_there_is_no_p_and_nothing_is_clear():
+    scores = pair_scores([0.3, -0.2, 0.1]).assign(**{"N F1": [0.1, 0.5, 0.2, 0.3, 0.4, 0.9]})
+    table = agreement.pair_agreement(LABELS, scores, against="M", **FEW)
+    of_n = table[table["metric"] == "N"]
+    assert of_n["p"].isna().all()
+    assert set(of_n["clear"]) == {""}
 
 
 # --- single answers ---

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 from doubles import Tags, refused
-from study.examples import browse, example_result, side_by_side
+from study.examples import browse, example_result, rows_of_example, side_by_side
 
 from ems.results import EMSResult
 from ems.types import Answer, Triplet
@@ -40,14 +40,27 @@ def test_the_answer_that_is_asked_for_is_drawn():
 
 
 def test_an_unknown_answer_is_refused_with_those_that_there_are():
-    with refused("EXAMPLE: good has no answer to 't11'; did you mean 't1'?; there are t1, t2, t3"):
+    with refused("EXAMPLE: no answer to 't11'; did you mean 't1'?; there are t1, t2, t3"):
         drawn("t11")
-    with refused(f"{BOOK} has no answer to 't3'", "; there are t1, t2"):
+    with refused("EXAMPLE: no answer to 't3'", "; there are t1, t2"):
         drawn("t3", BOOK)
     with refused("EXAMPLE: no answers of 'goood'; did you mean 'good'?; there are good, Qwen"):
         drawn("t1", "goood")
     with refused("EXAMPLE must be [triplet, model], got 3 items"):
         drawn("t1", "good", "t2")
+
+
+def test_an_example_is_looked_for_among_answers_before_they_have_scores():
+    answers = [Answer(r.triplet_id, r.model, "text") for r in RESULTS]
+    (found,) = rows_of_example(answers, ["t2", "Qwen2.5 1.5B (no call)"])
+    assert (found.triplet_id, found.model) == ("t2", BOOK)
+    with refused("EXAMPLE: no answer to 't3'"):
+        rows_of_example(answers, ["t3", BOOK])
+
+
+def test_the_model_is_the_best_of_those_with_an_answer_to_the_triplet():
+    alone = example_result([*RESULTS, result("t4", BOOK, 0.2)], ["t4"])
+    assert (alone.triplet_id, alone.model) == ("t4", BOOK)
 
 
 def test_without_widgets_the_choices_are_said(monkeypatch):

@@ -72,23 +72,15 @@ def test_findings_say_which_choice_people_agree_with_better_and_that_none_is():
     choices = pd.DataFrame(rows, columns=["clear", "change"], index=list("abcd"))
     choices = choices.assign(change_low=choices["change"] - 0.1, change_high=0.0)
     assert granularity.choice_findings(choices) == [
-        "0 of 3 changed choices agree with people better than points of 1 sentence, by intervals "
-        "that are not corrected for so many tests.",
-        "1 of 3 changed choices agree with people worse than points of 1 sentence (c -0.200 "
-        "[-0.300, +0.000]), by intervals that are not corrected for so many tests.",
+        "1 of 3 changed choices agree with people clearly worse than points of 1 sentence: c -0.200 "
+        "[-0.300, +0.000].",
     ]
-
-
-def test_a_finding_says_whether_the_systems_keep_their_order():
-    rows = [("one", "m", 0.1), ("one", "n", 0.2), ("two", "m", 0.3), ("two", "n", 0.4)]
-    judged = pd.DataFrame(rows, columns=["metric", "model", "value"])
-    (same,) = granularity.grain_findings(judged)
-    assert same == (
-        "The order of the systems by mean F1 is the same for all 2 forms of points, which the "
-        "judge matched and scored in 2 answers."
-    )
-    (changed,) = granularity.grain_findings(judged.assign(value=[0.1, 0.2, 0.4, 0.3]))
-    assert "The order of the systems by mean F1 depends on the form of points" in changed
+    (better,) = granularity.choice_findings(choices.replace({"clear": {"below": "above"}}))
+    assert "clearly better than points of 1 sentence: c -0.200" in better
+    assert granularity.choice_findings(choices.replace({"clear": {"below": "no"}})) == [
+        "None of 3 changed choices agrees with people clearly better or worse than points of 1 "
+        "sentence."
+    ]
 
 
 def test_one_call_by_hand():
@@ -122,25 +114,17 @@ def test_pairs_are_read_or_none(reply, pairs):
     assert granularity.read_pairs(reply, 2, 2) == pairs
 
 
-def test_all_recorded_replies_in_one_call_are_read(tmp_path):
-    """The 80 replies, and how far they agree with the two calls of the default run."""
+def test_recorded_replies_in_one_call_are_read(tmp_path):
+    """How far they agree with the two calls of the default run."""
     files = ("q3-2024/replies.jsonl", "q3-2024/joint_replies.jsonl")
     two, both = recorded(*files[:1]), recorded(*files)
-    grains = granularity.by_grain(both, read_triplets(tmp_path), read_answers(tmp_path))
-    assert {name: len(rows) for name, rows in grains.items()} == {
-        granularity.JUDGE_POINTS: 24,
-        "1 sentence": 19,
-        "2 sentences": 19,
-        "3 sentences": 19,
-    }
-    assert both.usage()["match and score"].stored == 80
-    for results in grains.values():
-        assert sum(result.unscored for result in results) == 0
-    common = granularity.common_answers(grains)
-    assert common.groupby("metric").size().to_dict() == dict.fromkeys(grains, 19)
-    two_calls = alignments_of(tmp_path, two)
-    table = agreement_of_results(two_calls, grains[granularity.JUDGE_POINTS])
+    results = granularity.in_one_call(both, read_triplets(tmp_path), read_answers(tmp_path))
+    assert len(results) == 24
+    assert both.usage()["match and score"].stored == 23
+    assert sum(result.unscored for result in results) == 0
+    table = agreement_of_results(alignments_of(tmp_path, two), results)
     assert (table["answers"], table["points"]) == (23, 651)
     assert round(table["same choice"], 6) == 0.933948
     assert round(table["kappa"], 6) == 0.794642
-    assert granularity.by_grain(two, read_triplets(tmp_path), read_answers(tmp_path)) == {}
+    few = granularity.in_one_call(two, read_triplets(tmp_path), read_answers(tmp_path))
+    assert [result.ans_points for result in few] == [()]  # the only answer without a call

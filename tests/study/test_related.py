@@ -61,6 +61,25 @@ def test_the_committed_cells_beside_the_printed_ones():
     assert counted["equal"].to_list() == [59, 0, 7, 23, 26, 21, 5]
 
 
+def test_findings_count_the_cells_of_each_paper_and_name_a_table_without_an_equal_cell():
+    cells = pd.DataFrame(
+        [
+            ("A", "Table 1", 5.0, 5.0),
+            ("A", "Table 1", 5.0, 6.0),
+            ("A", "Table 2", 5.0, 6.0),
+            ("A", "Table 2", 7.0, None),
+            ("B", "Table 1", 1.0, 1.0),
+        ],
+        columns=["paper", "table", "printed", "ours"],
+    )
+    assert related.cell_findings(cells.assign(gap=cells["ours"] - cells["printed"])) == [
+        "A prints 4 cells in these tables; 3 can be counted from the released files, and 1 of "
+        "these are equal. No cell is equal in Table 2.",
+        "B prints 1 cells in these tables; 1 can be counted from the released files, and 1 of "
+        "these are equal.",
+    ]
+
+
 @pytest.mark.slow
 def test_the_committed_cells_come_out_of_the_released_files(mirror, tmp_path):
     related.tables(PRINTED, tmp_path / "counted.csv", recompute=True)

@@ -67,3 +67,18 @@ def test_the_recorded_replies_give_the_committed_ratings(mirror, tmp_path):
     assert len(rubrics.ratings(tmp_path, judge)) == 160
     assert judge.usage()["rubric"].stored == 154  # six answers are empty
     pd.testing.assert_frame_equal(rubrics.ratings(tmp_path), rubrics.ratings(HUMAN))
+
+
+def test_findings_have_the_rubrics_and_ems_with_their_intervals():
+    rows = [
+        ("preference, overall", "OmniEval accuracy", 0.8, 0.6, 0.9, 6),
+        ("preference, overall", "ROUGE-L", 0.7, 0.6, 0.9, 6),
+        ("preference, overall", "EMS(LLM, sentences)", 0.75, 0.5, 0.95, 6),
+        ("preference, correctness", "OmniEval accuracy", 0.1, 0.0, 0.2, 6),
+    ]
+    columns = ["labels", "metric", "value", "ci_low", "ci_high", "n"]
+    assert rubrics.rubric_findings(pd.DataFrame(rows, columns=columns)) == [
+        "Agreement with people (preference, overall, n 6): OmniEval accuracy 0.80 [0.60, 0.90] and "
+        "EMS(LLM, sentences) 0.75 [0.50, 0.95].",
+        "No difference between a rubric and a metric was tested.",
+    ]
