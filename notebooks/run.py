@@ -7,7 +7,6 @@ profile: a run with other parameters needs a folder of another name.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import re
@@ -19,17 +18,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from graphlib import TopologicalSorter
-from importlib import metadata
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import ems
+from manifest import Manifest
+
 from ems import InputError
 from ems.commands import SCORED_SHARE
-from ems.io import parse_yaml, read_text, write_file
+from ems.io import parse_yaml, read_text
 from ems.judge.cost import Usage, plan_text, together, usage_table, used_text
-from ems.judge.store import utc
 from ems.terminal import notify
 from profiles import (
     Parameters,
@@ -64,8 +62,6 @@ SCHEDULE = {
     "11": _Place(("01",), optional=True),
     "12": _Place(optional=True),
 }
-# Suffixes of files that the manifest lists.
-PRODUCTS = (".jsonl", ".csv", ".md", ".tex", ".png", ".pdf", ".html")
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -126,24 +122,24 @@ def run_profile(
     `root` is the project's folder. The parameter RUN in `given` is the run's folder, by default
     runs/<profile>; at the address `at` all models are asked, without a key. InputError for a failed
     cell, and for parameters that differ from the profile's in the profile's own folder. What a
-    judge replied before a failure is in the run's store. The whole default profile, with no
-    parameter changed, refreshes figures/ of the project.
+    judge replied before a failure is in the run's store. A run that fails before it has changed a
+    result of an earlier one leaves the manifest of that one as it was. The whole default profile,
+    with no parameter changed, refreshes figures/ of the project.
     """
     run = _selected(profile, only, given or {}, root, at)
     _check_folder(run, root / "runs" / profile)
-    manifest = _manifest(profile, run, root)
+    manifest = Manifest(run.folder, profile, root)
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # two kernels with a core each
     (run.folder / "notebooks").mkdir(parents=True, exist_ok=True)
-    _write_manifest(run.folder, manifest)  # tables name the parameters that it says were changed
-    notes = manifest["notebooks"]
     try:
         for wave in _waves(run.chosen):
+            manifest.begin([path.stem for path in wave], run.changed)
             with ThreadPool(2) as pool:  # Ctrl-C ends its threads, and so the kernels
-                pool.starmap(
-                    _run, [(path, run.values[path], run.folder, notes) for path in wave], 1
-                )
-    finally:
-        _write_manifest(run.folder, manifest)
+                pool.starmap(_run, [(path, run, manifest) for path in wave], 1)
+    except BaseException:
+        manifest.write_failed()
+        raise
+    manifest.write()
     if profile == "default" and not only and not given:
         shutil.copytree(run.folder / "figures", root / "figures", dirs_exist_ok=True)
     notify(f"done: tables in {run.folder}, its figures/ and notebooks/ beside them")
@@ -161,32 +157,6 @@ def _check_folder(run: _Run, own: Path) -> None:
         )
 
 
-def _manifest(profile: str, run: _Run, root: Path) -> dict[str, Any]:
-    """What the run is made of; notes about notebooks that it does not run stay as they were."""
-    path = run.folder / "manifest.json"
-    before = json.loads(read_text(path)) if path.exists() else {}
-    changed = before.get("changed", {})
-    for notebook in run.chosen:
-        changed.pop(notebook.stem, None)
-    study = root / "notebooks" / "study"
-    return {
-        "profile": profile,
-        "changed": {**changed, **run.changed},
-        "ems": ems.__version__,
-        "python": sys.version,
-        "packages": {d.name: d.version for d in metadata.distributions()},
-        "sources_sha256": _hash(Path(ems.__file__).parent, study, root / "data"),
-        "notebooks": before.get("notebooks", {}),
-    }
-
-
-def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
-    files = [p for p in sorted(folder.rglob("*")) if p.suffix in PRODUCTS]
-    manifest["files_sha256"] = {str(p.relative_to(folder)): _hash(p) for p in files}
-    text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
-    write_file(folder / "manifest.json", [text])
-
-
 def _waves(paths: Sequence[Path]) -> Iterator[list[Path]]:
     """Groups of notebooks: each waits for notebooks of earlier groups only. See `SCHEDULE`."""
     by_number = {_number(path): path for path in paths}
@@ -200,13 +170,19 @@ def _waves(paths: Sequence[Path]) -> Iterator[list[Path]]:
         sorter.done(*ready)
 
 
-def _run(path: Path, values: Parameters, folder: Path, notes: dict[str, Any]) -> None:
-    """Run a notebook, and note with what."""
-    notes.pop(path.stem, None)
+def _run(path: Path, run: _Run, manifest: Manifest) -> None:
+    """Run a notebook, and note it.
+
+    Until it has ended its copy lies in the run's folder; that of an earlier run is kept as it is.
+    """
     notify(f"{path.stem} ...")
-    _execute(path, folder / "notebooks" / path.name, values)
-    notify(f"{path.stem}: done")
-    notes[path.stem] = {"parameters": values, "sha256": _hash(path), "finished": utc()}
+    started = time.monotonic()
+    copy = run.folder / path.name
+    _execute(path, copy, run.values[path])
+    copy.replace(run.folder / "notebooks" / path.name)
+    seconds = round(time.monotonic() - started)
+    notify(f"{path.stem}: done in {seconds} s")
+    manifest.note(path, run.values[path], seconds)
 
 
 def _execute(path: Path, target: Path | None, values: Parameters) -> None:
@@ -240,17 +216,6 @@ def _execute(path: Path, target: Path | None, values: Parameters) -> None:
         raise InputError(
             f"{path.name}: its kernel died, most often because memory was full"
         ) from None
-
-
-def _hash(*places: Path) -> str:
-    """One hash over files, and over the files of folders with their names; "" for no files."""
-    hashes = []
-    for place in places:
-        files = [place] if place.is_file() else sorted(place.rglob("*"))
-        for file in files:
-            if file.is_file() and file.suffix != ".pyc":
-                hashes.append((file.name, hashlib.sha256(file.read_bytes()).hexdigest()))
-    return hashlib.sha256(json.dumps(hashes).encode()).hexdigest() if hashes else ""
 
 
 # --- dry runs ---
