@@ -26,16 +26,16 @@ class Manifest:
         self.path = folder / "manifest.json"
         self.earlier = read_text(self.path) if self.path.exists() else ""
         self.results = _results(folder)
-        earlier = json.loads(self.earlier or "{}")
-        study = root / "notebooks" / "study"
+        code = [*Path(ems.__file__).parent.rglob("*.py"), *root.glob("notebooks/**/*.py")]
         self.content = {
+            "changed": {},
+            "notebooks": {},
+            **json.loads(self.earlier or "{}"),
             "profile": profile,
-            "changed": earlier.get("changed", {}),
             "ems": ems.__version__,
             "python": sys.version,
             "packages": {d.name: d.version for d in metadata.distributions()},
-            "sources_sha256": _hash(Path(ems.__file__).parent, study, root / "data"),
-            "notebooks": earlier.get("notebooks", {}),
+            "sources_sha256": _hash(sorted(code)),
         }
 
     def begin(self, notebooks: Iterable[str], changed: Mapping[str, Mapping[str, Any]]) -> None:
@@ -47,26 +47,25 @@ class Manifest:
                 self.content["changed"][name] = changed[name]
         self.write()
 
-    def note(self, notebook: Path, values: Mapping[str, Any], seconds: int) -> None:
-        """Note that a notebook ran with these parameters, and how long."""
+    def note(self, notebook: Path, values: Mapping[str, Any]) -> None:
+        """Note that a notebook ran with these parameters."""
         self.content["notebooks"][notebook.stem] = {
             "parameters": values,
-            "sha256": _hash(notebook),
-            "seconds": seconds,
+            "sha256": _hash([notebook]),
             "finished": utc(),
         }
 
     def write(self) -> None:
         """Write the file, with the hash of every result that the folder has now."""
-        content = {**self.content, "files_sha256": _results(self.folder)}
-        write_file(self.path, [json.dumps(content, indent=1, ensure_ascii=False) + "\n"])
+        self.content["files_sha256"] = _results(self.folder)
+        text = json.dumps(self.content, indent=1, ensure_ascii=False)
+        write_file(self.path, [text, "\n"])
 
-    def write_failed(self) -> None:
-        """Write the file of a run that failed: the earlier one, where no result has changed."""
-        if self.earlier and _results(self.folder) == self.results:
+    def keep_earlier(self) -> None:
+        """Write the earlier file again, where no result has changed; else as `write`."""
+        self.write()
+        if self.content["files_sha256"] == self.results and self.earlier:
             write_file(self.path, [self.earlier])
-        else:
-            self.write()
 
 
 def _results(folder: Path) -> dict[str, str]:
@@ -75,16 +74,13 @@ def _results(folder: Path) -> dict[str, str]:
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
         if path.suffix in PRODUCTS and name.parts[0] != "html":
-            hashes[str(name)] = _hash(path)
+            hashes[str(name)] = _hash([path])
     return hashes
 
 
-def _hash(*places: Path) -> str:
-    """One hash over files, and over the files of folders with their names; "" for no files."""
-    hashes = []
-    for place in places:
-        files = [place] if place.is_file() else sorted(place.rglob("*"))
-        for file in files:
-            if file.is_file() and file.suffix != ".pyc":
-                hashes.append((file.name, hashlib.sha256(file.read_bytes()).hexdigest()))
-    return hashlib.sha256(json.dumps(hashes).encode()).hexdigest() if hashes else ""
+def _hash(files: Iterable[Path]) -> str:
+    """The SHA-256 of the bytes of the files, one after the other."""
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()

@@ -17,7 +17,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
-from graphlib import TopologicalSorter
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,29 +38,22 @@ from profiles import (
     parameters_of,
 )
 
-
-class _Place(NamedTuple):
-    """When a notebook runs."""
-
-    waits_for: tuple[str, ...] = ()  # numbers of the notebooks that must end before it starts
-    optional: bool = False  # runs only where a profile or --only names it
-
-
-# Every notebook by its number. A notebook waits for those whose files it reads.
+# Every notebook by its number, with the numbers of those whose files it reads: it waits for these.
 SCHEDULE = {
-    "01": _Place(),
-    "02": _Place(("01",)),
-    "03": _Place(("01",)),
-    "04": _Place(("01", "02", "03")),
-    "05": _Place(("01", "03")),
-    "06": _Place(("01",)),  # reads no file of 01; it takes long, and so it begins beside 02 and 03
-    "07": _Place(("01",)),  # as 06, it reads no file of 01
-    "08": _Place(("01", "03")),
-    "09": _Place(("01", "02", "03")),
-    "10": _Place(optional=True),
-    "11": _Place(("01",), optional=True),
-    "12": _Place(optional=True),
+    "01": (),
+    "02": ("01",),
+    "03": ("01",),
+    "04": ("01", "02", "03"),
+    "05": ("01", "03"),
+    "06": ("01",),  # reads no file of 01; it takes long, and so it begins beside 02 and 03
+    "07": ("01",),  # as 06, it reads no file of 01
+    "08": ("01", "03"),
+    "09": ("01", "02", "03"),
+    "10": (),
+    "11": ("01",),
+    "12": (),
 }
+OPTIONAL = ("10", "11", "12")  # these run only where a profile or --only names them
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -92,9 +84,7 @@ def _selected(profile: str, only: Sequence[str], given: Parameters, root: Path, 
     if only:
         chosen = [path for path in values if path.name.startswith(tuple(only))]
     else:
-        chosen = [
-            path for path in values if path.stem in settings or not SCHEDULE[_number(path)].optional
-        ]
+        chosen = [path for path in values if path.stem in settings or _number(path) not in OPTIONAL]
     changed = {}
     for path in chosen:
         differs = differing(given, values[path], unchanged[path])
@@ -137,7 +127,7 @@ def run_profile(
             with ThreadPool(2) as pool:  # Ctrl-C ends its threads, and so the kernels
                 pool.starmap(_run, [(path, run, manifest) for path in wave], 1)
     except BaseException:
-        manifest.write_failed()
+        manifest.keep_earlier()
         raise
     manifest.write()
     if profile == "default" and not only and not given:
@@ -159,15 +149,12 @@ def _check_folder(run: _Run, own: Path) -> None:
 
 def _waves(paths: Sequence[Path]) -> Iterator[list[Path]]:
     """Groups of notebooks: each waits for notebooks of earlier groups only. See `SCHEDULE`."""
-    by_number = {_number(path): path for path in paths}
-    sorter: TopologicalSorter[str] = TopologicalSorter()
-    for number in by_number:
-        sorter.add(number, *(other for other in SCHEDULE[number].waits_for if other in by_number))
-    sorter.prepare()
-    while sorter.is_active():
-        ready = sorter.get_ready()
-        yield [by_number[number] for number in sorted(ready)]
-        sorter.done(*ready)
+    depth: dict[str, int] = {}  # the number of notebooks in the longest chain that ends with it
+    for path in sorted(paths):  # a notebook waits for earlier ones alone
+        before = [depth[other] for other in SCHEDULE[_number(path)] if other in depth]
+        depth[_number(path)] = max(before, default=0) + 1
+    for wave in sorted(set(depth.values())):
+        yield [path for path in paths if depth[_number(path)] == wave]
 
 
 def _run(path: Path, run: _Run, manifest: Manifest) -> None:
@@ -180,9 +167,8 @@ def _run(path: Path, run: _Run, manifest: Manifest) -> None:
     copy = run.folder / path.name
     _execute(path, copy, run.values[path])
     copy.replace(run.folder / "notebooks" / path.name)
-    seconds = round(time.monotonic() - started)
-    notify(f"{path.stem}: done in {seconds} s")
-    manifest.note(path, run.values[path], seconds)
+    notify(f"{path.stem}: done in {time.monotonic() - started:.0f} s")
+    manifest.note(path, run.values[path])
 
 
 def _execute(path: Path, target: Path | None, values: Parameters) -> None:

@@ -27,8 +27,9 @@ ROOT = Path(__file__).parent.parent
 def test_every_notebook_has_its_line_in_the_schedule_and_waits_for_earlier_ones():
     notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
     assert list(runner.SCHEDULE) == numbers_of(notebooks)
-    for number, place in runner.SCHEDULE.items():
-        assert all(other < number for other in place.waits_for)
+    for number, waits_for in runner.SCHEDULE.items():
+        assert all(other < number for other in waits_for)
+    assert set(runner.OPTIONAL) <= set(runner.SCHEDULE)
 
 
 @pytest.mark.parametrize(
