@@ -78,7 +78,8 @@ def played(monkeypatch, tmp_path):
             raise InputError("broken")
         if values["NAMES"]:
             os.kill(os.getpid(), signal.SIGINT)  # which the main thread gets
-            time.sleep(5)
+            time.sleep(1)
+            raise InputError("its kernel died")
         if path.stem == "04_d":
             (root / values["RUN"] / "table1.md").write_text("the table\n")
         figures = root / values["RUN"] / "figures"
