@@ -103,10 +103,13 @@ def differing(given: Parameters, values: Parameters, unchanged: Parameters) -> d
 
 
 def ask_at(address: str, values: Parameters) -> bool:
-    """Ask all models of a notebook that are not replayed at one address; whether it has any."""
+    """Ask all models of a notebook that are not replayed at one address; whether it has any.
+
+    Their prices are left out, since those of another address are not known.
+    """
     asked = [m for m in mappings(values) if m.get("model") and m.get("mode") != "replay"]
     for settings in asked:
-        settings |= {"base_url": address, "key_env": "none"}
+        settings |= {"base_url": address, "key_env": "none", "prices": {}, "spend_limit": 0}
     return bool(asked)
 
 

@@ -7,7 +7,6 @@ profile: a run with other parameters needs a folder of another name.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import re
@@ -18,18 +17,16 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
-from graphlib import TopologicalSorter
-from importlib import metadata
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import ems
+from manifest import Manifest
+
 from ems import InputError
 from ems.commands import SCORED_SHARE
-from ems.io import parse_yaml, read_text, write_file
+from ems.io import parse_yaml, read_text
 from ems.judge.cost import Usage, plan_text, together, usage_table, used_text
-from ems.judge.store import utc
 from ems.terminal import notify
 from profiles import (
     Parameters,
@@ -41,31 +38,22 @@ from profiles import (
     parameters_of,
 )
 
-
-class _Place(NamedTuple):
-    """When a notebook runs."""
-
-    waits_for: tuple[str, ...] = ()  # numbers of the notebooks that must end before it starts
-    optional: bool = False  # runs only where a profile or --only names it
-
-
-# Every notebook by its number. A notebook waits for those whose files it reads.
+# Every notebook by its number, with the numbers of those whose files it reads: it waits for these.
 SCHEDULE = {
-    "01": _Place(),
-    "02": _Place(("01",)),
-    "03": _Place(("01",)),
-    "04": _Place(("01", "02", "03")),
-    "05": _Place(("01", "03")),
-    "06": _Place(("01",)),  # reads no file of 01; it takes long, and so it begins beside 02 and 03
-    "07": _Place(("01",)),  # as 06, it reads no file of 01
-    "08": _Place(("01", "03")),
-    "09": _Place(("01", "02", "03")),
-    "10": _Place(optional=True),
-    "11": _Place(("01",), optional=True),
-    "12": _Place(optional=True),
+    "01": (),
+    "02": ("01",),
+    "03": ("01",),
+    "04": ("01", "02", "03"),
+    "05": ("01", "03"),
+    "06": ("01",),  # reads no file of 01; it takes long, and so it begins beside 02 and 03
+    "07": ("01",),  # as 06, it reads no file of 01
+    "08": ("01", "03"),
+    "09": ("01", "02", "03"),
+    "10": (),
+    "11": ("01",),
+    "12": (),
 }
-# Suffixes of files that the manifest lists.
-PRODUCTS = (".jsonl", ".csv", ".md", ".tex", ".png", ".pdf", ".html")
+OPTIONAL = ("10", "11", "12")  # these run only where a profile or --only names them
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -96,9 +84,7 @@ def _selected(profile: str, only: Sequence[str], given: Parameters, root: Path, 
     if only:
         chosen = [path for path in values if path.name.startswith(tuple(only))]
     else:
-        chosen = [
-            path for path in values if path.stem in settings or not SCHEDULE[_number(path)].optional
-        ]
+        chosen = [path for path in values if path.stem in settings or _number(path) not in OPTIONAL]
     changed = {}
     for path in chosen:
         differs = differing(given, values[path], unchanged[path])
@@ -126,24 +112,24 @@ def run_profile(
     `root` is the project's folder. The parameter RUN in `given` is the run's folder, by default
     runs/<profile>; at the address `at` all models are asked, without a key. InputError for a failed
     cell, and for parameters that differ from the profile's in the profile's own folder. What a
-    judge replied before a failure is in the run's store. The whole default profile, with no
-    parameter changed, refreshes figures/ of the project.
+    judge replied before a failure is in the run's store. A run that fails before it has changed a
+    result of an earlier one leaves the manifest of that one as it was. The whole default profile,
+    with no parameter changed, refreshes figures/ of the project.
     """
     run = _selected(profile, only, given or {}, root, at)
     _check_folder(run, root / "runs" / profile)
-    manifest = _manifest(profile, run, root)
+    manifest = Manifest(run.folder, profile, root)
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # two kernels with a core each
     (run.folder / "notebooks").mkdir(parents=True, exist_ok=True)
-    _write_manifest(run.folder, manifest)  # tables name the parameters that it says were changed
-    notes = manifest["notebooks"]
     try:
         for wave in _waves(run.chosen):
+            manifest.begin([path.stem for path in wave], run.changed)
             with ThreadPool(2) as pool:  # Ctrl-C ends its threads, and so the kernels
-                pool.starmap(
-                    _run, [(path, run.values[path], run.folder, notes) for path in wave], 1
-                )
-    finally:
-        _write_manifest(run.folder, manifest)
+                pool.starmap(_run, [(path, run, manifest) for path in wave], 1)
+    except BaseException:
+        manifest.keep_earlier()
+        raise
+    manifest.write()
     if profile == "default" and not only and not given:
         shutil.copytree(run.folder / "figures", root / "figures", dirs_exist_ok=True)
     notify(f"done: tables in {run.folder}, its figures/ and notebooks/ beside them")
@@ -161,52 +147,28 @@ def _check_folder(run: _Run, own: Path) -> None:
         )
 
 
-def _manifest(profile: str, run: _Run, root: Path) -> dict[str, Any]:
-    """What the run is made of; notes about notebooks that it does not run stay as they were."""
-    path = run.folder / "manifest.json"
-    before = json.loads(read_text(path)) if path.exists() else {}
-    changed = before.get("changed", {})
-    for notebook in run.chosen:
-        changed.pop(notebook.stem, None)
-    study = root / "notebooks" / "study"
-    return {
-        "profile": profile,
-        "changed": {**changed, **run.changed},
-        "ems": ems.__version__,
-        "python": sys.version,
-        "packages": {d.name: d.version for d in metadata.distributions()},
-        "sources_sha256": _hash(Path(ems.__file__).parent, study, root / "data"),
-        "notebooks": before.get("notebooks", {}),
-    }
-
-
-def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
-    files = [p for p in sorted(folder.rglob("*")) if p.suffix in PRODUCTS]
-    manifest["files_sha256"] = {str(p.relative_to(folder)): _hash(p) for p in files}
-    text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
-    write_file(folder / "manifest.json", [text])
-
-
 def _waves(paths: Sequence[Path]) -> Iterator[list[Path]]:
     """Groups of notebooks: each waits for notebooks of earlier groups only. See `SCHEDULE`."""
-    by_number = {_number(path): path for path in paths}
-    sorter: TopologicalSorter[str] = TopologicalSorter()
-    for number in by_number:
-        sorter.add(number, *(other for other in SCHEDULE[number].waits_for if other in by_number))
-    sorter.prepare()
-    while sorter.is_active():
-        ready = sorter.get_ready()
-        yield [by_number[number] for number in sorted(ready)]
-        sorter.done(*ready)
+    depth: dict[str, int] = {}  # the number of notebooks in the longest chain that ends with it
+    for path in sorted(paths):  # a notebook waits for earlier ones alone
+        before = [depth[other] for other in SCHEDULE[_number(path)] if other in depth]
+        depth[_number(path)] = max(before, default=0) + 1
+    for wave in sorted(set(depth.values())):
+        yield [path for path in paths if depth[_number(path)] == wave]
 
 
-def _run(path: Path, values: Parameters, folder: Path, notes: dict[str, Any]) -> None:
-    """Run a notebook, and note with what."""
-    notes.pop(path.stem, None)
+def _run(path: Path, run: _Run, manifest: Manifest) -> None:
+    """Run a notebook, and note it.
+
+    Until it has ended its copy lies in the run's folder; that of an earlier run is kept as it is.
+    """
     notify(f"{path.stem} ...")
-    _execute(path, folder / "notebooks" / path.name, values)
-    notify(f"{path.stem}: done")
-    notes[path.stem] = {"parameters": values, "sha256": _hash(path), "finished": utc()}
+    started = time.monotonic()
+    copy = run.folder / path.name
+    _execute(path, copy, run.values[path])
+    copy.replace(run.folder / "notebooks" / path.name)
+    notify(f"{path.stem}: done in {time.monotonic() - started:.0f} s")
+    manifest.note(path, run.values[path])
 
 
 def _execute(path: Path, target: Path | None, values: Parameters) -> None:
@@ -240,17 +202,6 @@ def _execute(path: Path, target: Path | None, values: Parameters) -> None:
         raise InputError(
             f"{path.name}: its kernel died, most often because memory was full"
         ) from None
-
-
-def _hash(*places: Path) -> str:
-    """One hash over files, and over the files of folders with their names; "" for no files."""
-    hashes = []
-    for place in places:
-        files = [place] if place.is_file() else sorted(place.rglob("*"))
-        for file in files:
-            if file.is_file() and file.suffix != ".pyc":
-                hashes.append((file.name, hashlib.sha256(file.read_bytes()).hexdigest()))
-    return hashlib.sha256(json.dumps(hashes).encode()).hexdigest() if hashes else ""
 
 
 # --- dry runs ---

@@ -77,18 +77,19 @@ def test_every_profile_fits_the_notebooks_and_repeats_no_default(profile):
         assert values.keys() == defaults.keys()
 
 
-def test_all_models_that_are_not_replayed_are_asked_at_one_address():
+def test_all_models_that_are_not_replayed_are_asked_at_one_address_without_prices():
+    priced = {"prices": {"prompt": 1, "completion": 2}, "spend_limit": 9.0}
     values = {
-        "JUDGE": {"model": "m", "mode": "live", "base_url": "u", "key_env": "K"},
-        "WRITING": {"mode": "live", "answers": [{"model": "n", "prices": {"prompt": 1}}]},
+        "JUDGE": {"model": "m", "mode": "live", "base_url": "u", "key_env": "K", **priced},
+        "WRITING": {"mode": "live", "answers": [{"model": "n"}]},
         "OTHER": {"model": "o", "mode": "replay"},
         "NONE": {"base_url": "u"},
     }
     assert profiles.ask_at("http://127.0.0.1:1/v1", values)
-    place = {"base_url": "http://127.0.0.1:1/v1", "key_env": "none"}
+    place = {"base_url": "http://127.0.0.1:1/v1", "key_env": "none", "prices": {}, "spend_limit": 0}
     assert values == {
         "JUDGE": {"model": "m", "mode": "live", **place},
-        "WRITING": {"mode": "live", "answers": [{"model": "n", "prices": {"prompt": 1}, **place}]},
+        "WRITING": {"mode": "live", "answers": [{"model": "n", **place}]},
         "OTHER": {"model": "o", "mode": "replay"},
         "NONE": {"base_url": "u"},
     }

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -26,8 +27,9 @@ ROOT = Path(__file__).parent.parent
 def test_every_notebook_has_its_line_in_the_schedule_and_waits_for_earlier_ones():
     notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
     assert list(runner.SCHEDULE) == numbers_of(notebooks)
-    for number, place in runner.SCHEDULE.items():
-        assert all(other < number for other in place.waits_for)
+    for number, waits_for in runner.SCHEDULE.items():
+        assert all(other < number for other in waits_for)
+    assert set(runner.OPTIONAL) <= set(runner.SCHEDULE)
 
 
 @pytest.mark.parametrize(
@@ -71,8 +73,13 @@ def played(monkeypatch, tmp_path):
 
     def execute(path, target, values):
         ran.append(path.stem[:2])
+        target.write_text(f"N = {values['N']}")
         if values["N"] == 0 and path.stem == "02_b":
             raise InputError("broken")
+        if values["NAMES"]:
+            os.kill(os.getpid(), signal.SIGINT)  # which the main thread gets
+            time.sleep(1)
+            raise InputError("its kernel died")
         if path.stem == "04_d":
             (root / values["RUN"] / "table1.md").write_text("the table\n")
         figures = root / values["RUN"] / "figures"
@@ -100,6 +107,45 @@ def test_the_notebooks_of_a_run_and_a_failure_among_them(played):
     numbers = {name: note["parameters"]["N"] for name, note in notes.items()}
     # 03 ran beside 02; 04 did not run again.
     assert numbers == {"01_a": 0, "03_c": 0, "04_d": 1, "10_e": 1}
+    folder = root / "runs" / "p"
+    assert (folder / "02_b.ipynb").read_text() == "N = 0"  # it shows where it failed
+    assert (folder / "notebooks" / "02_b.ipynb").read_text() == "N = 1"
+    assert not (folder / "03_c.ipynb").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [({"N": 0}, InputError), ({"NAMES": ["x"]}, KeyboardInterrupt)],
+    ids=["a failing cell", "Ctrl-C"],
+)
+def test_a_run_that_fails_before_it_changes_a_result_leaves_the_earlier_one_whole(
+    played, given, error
+):
+    root, run = played
+    folder = root / "runs" / "x"
+    run(given={"RUN": "runs/x"})
+    earlier = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    with pytest.raises(error):
+        run(only=["02"], given={**given, "RUN": "runs/x"})
+    assert {path: path.read_bytes() for path in earlier} == earlier
+    (folder / "02_b.ipynb").unlink()
+    run(only=["02"], given={"N": 3, "RUN": "runs/x"})
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["changed"] == {"02_b": {"N": 3}}
+
+
+def test_a_run_that_fails_after_it_changed_a_result_has_a_manifest_of_what_is_there(played):
+    root, run = played
+    run(given={"N": 5, "RUN": "runs/x"})
+    with pytest.raises(InputError, match="broken"):
+        run(given={"N": 0, "RUN": "runs/x"})
+    manifest = json.loads((root / "runs" / "x" / "manifest.json").read_text())
+    # 04 did not begin: its table is the earlier one.
+    assert manifest["changed"] == {
+        **dict.fromkeys(["01_a", "02_b", "03_c"], {"N": 0}),
+        "04_d": {"N": 5},
+    }
+    assert set(manifest["notebooks"]) == {"01_a", "03_c", "04_d"}
 
 
 def test_the_manifest_says_what_ran_with_what(played):
@@ -122,11 +168,13 @@ def test_the_manifest_says_what_ran_with_what(played):
     }
 
 
-def test_pages_and_figures_of_every_kind_are_in_the_manifest(played):
+def test_pages_and_figures_of_every_kind_are_in_the_manifest_but_not_the_site(played):
     root, run = played
     (root / "runs" / "p").mkdir(parents=True)
-    for name in ("report.html", "figure.pdf", "replies.sqlite"):
-        (root / "runs" / "p" / name).write_text("")
+    for name in ("report.html", "figure.pdf", "replies.sqlite", "html/values.csv"):
+        path = root / "runs" / "p" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("")
     run(only=["01"])
     files = json.loads((root / "runs" / "p" / "manifest.json").read_text())["files_sha256"]
     assert set(files) == {"report.html", "figure.pdf", "figures/01_a.png"}
@@ -139,6 +187,7 @@ def test_the_manifest_says_before_a_notebook_runs_which_parameters_were_changed(
     changed = []
 
     def execute(path, target, values):
+        target.touch()
         changed.append(json.loads((root / values["RUN"] / "manifest.json").read_text())["changed"])
 
     monkeypatch.setattr(runner, "_execute", execute)
@@ -241,6 +290,7 @@ def test_what_a_slice_cost_is_printed_without_what_other_notebooks_cost_before(
     command, capsys, monkeypatch
 ):
     def execute(path, target, values):
+        target.touch()
         usage = vars(Usage(calls=int(path.stem[:2]), cost=0.25))
         file = Path(values["RUN"], f"usage_{path.stem}.json")
         file.write_text(json.dumps({"m": {"match": usage}}))
@@ -311,7 +361,7 @@ def test_ctrl_c_ends_the_command_and_the_kernel(tmp_path):
     write_pid = f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))"
     source = f"import os, time\n{write_pid}\ntime.sleep(300)"
     project(tmp_path, _01_a=[PARAMETERS, source])
-    for name in ("run.py", "profiles.py"):
+    for name in ("run.py", "profiles.py", "manifest.py"):
         shutil.copy(ROOT / "notebooks" / name, tmp_path / "notebooks")
     command = subprocess.Popen(
         [sys.executable, "-m", "ems", "reproduce", "--profile", "p"],

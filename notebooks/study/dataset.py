@@ -158,7 +158,7 @@ def collect(
     names models that write now: see `write`. InputError for an unknown source, ticker or model.
     """
     writing = writing or {}
-    prompts = Prompts.named(writing.get("prompts", "kit"))
+    prompts = _prompts(writing.get("prompts", "kit"))
     found = ems.load_answers(input_file(answers)) if answers and source != "findver" else []
     if source == "findver":
         wanted, found, _ = findver()
@@ -180,6 +180,17 @@ def collect(
     write_jsonl(run / "answers.jsonl", rows)
     save_usage(run / "usage_dataset.json", *judges)
     return wanted, ems.load_answers(run / "answers.jsonl")
+
+
+def _prompts(name: str) -> Prompts:
+    """A prompt set. Where it is absent, the InputError says what else the paper's run needs."""
+    try:
+        return Prompts.named(name)
+    except InputError as error:
+        raise InputError(
+            f"{error}. `python notebooks/study/paper_prompts.py FILE.txt` makes the set of the "
+            "paper, whose profile also needs the calls: data/README.md (The transcripts)"
+        ) from None
 
 
 def _kept(

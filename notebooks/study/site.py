@@ -2,7 +2,7 @@
 
 `python -m study.site runs/default` writes the folder html/ of the run; its pages load nothing from
 outside. `python -m study.site runs/default lab` writes the start page alone, as a notebook into the
-folder with Lab's copies. The start page names what the run lacks.
+folder with Lab's copies, where the run of these copies comes first.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import nbformat
+from IPython.display import Markdown
 from nbformat import NotebookNode
 
 from ems.analysis.findings import series
@@ -23,7 +24,16 @@ from ems.io import read_text, write_file
 
 from . import ROOT
 
+LAB_RUN = "runs/lab"  # what Lab's copies of the notebooks write
+# The notebooks whose first findings begin the start page; the first picture is the first one's.
+MAIN = ("04_scaling", "06_human_correlation", "07_sensitivity")
 FILES = ["report.html", "table1.csv", "table1.md", "table1.tex", "manifest.json"]
+_INTRODUCTION = (
+    "EMS scores a long answer by its points: each point of a reference is matched with a point of "
+    "the answer, and the pair is scored ([arXiv:2503.16575](https://arxiv.org/abs/2503.16575)). "
+    "This run computes it for several systems, and compares it and other metrics with people's "
+    "labels."
+)
 _NAME_IN_CODE = re.compile(r'\\"([\w.-]+\.(?:csv|png))\\"')  # quoted, in the JSON of a notebook
 _NAVIGATION = """
 ```{toctree}
@@ -54,41 +64,45 @@ _SPHINX = {
 
 
 def start_page(run: Path, notebooks: Path, page: str, files: str = ".") -> str:
-    """The start page of a run as Markdown: findings, Table 1, and each notebook's figures.
+    """The start page of a run as Markdown: the main findings, Table 1, and each notebook in short.
 
     `notebooks` is the folder of the notebooks that it links, `page` the address of one, with {} for
-    its name, and `files` the address of the run's folder. Of Table 1 each metric has one row, its
-    F1 or its only score. Below the figures of a notebook stand the tables that it has written.
+    its name, and `files` the address of the run's folder. A notebook is shown by its first finding,
+    a figure and the tables that it has written. Of Table 1 each metric has one row, its F1 or its
+    only score. Those of `FILES` that the run lacks are named.
     """
-    found = [
-        f"# Run {run.name}: what was found",
-        "The report has every answer with its points and their matches. "
-        f"Files: {', '.join(_links(run, FILES, files))}",
-    ]
-    shown = []
+    main, picture, rest = [], [], []
     for path in sorted(notebooks.glob("*.ipynb")):
         address = page.format(path.stem)
-        title = f"**[{_title(path)}]({address})**"
-        sentences = _text_of(run / "findings" / f"{path.stem}.md")
-        found += [title, sentences.replace("<", "&lt;")]  # a model's name is no HTML
+        rest.append(f"**[{_title(path)}]({address})**")
+        finding = _text_of(run / "findings" / f"{path.stem}.md").partition("\n")[0]
+        finding = finding.removeprefix("- ").replace("<", "&lt;")  # a model's name is no HTML
         names = dict.fromkeys(_NAME_IN_CODE.findall(read_text(path)))
-        shown.append(title)
-        for link in _links(run / "figures", names, f"{files}/figures"):
-            shown.append(f"[!{link}]({address})")  # an image that is a link to the notebook
-        shown.append(", ".join(_links(run, names, files)))
+        # An image that is a link to the notebook.
+        images = [
+            f"[!{it}]({address})" for it in _links(run / "figures", names, f"{files}/figures")
+        ]
+        if path.stem == MAIN[0]:
+            picture, images = images[:1], images[1:]
+        if path.stem in MAIN and finding:
+            main.append(f"- {finding} ([notebook {path.stem[:2]}]({address}))")
+        else:
+            rest.append(finding)
+        rest += [*images[:1], ", ".join(_links(run, names, files))]
     if not run.exists():
-        return "\n\n".join(["# No run yet: `make reproduce`", *found[2:]])
+        return "\n\n".join(["# No run yet: `make reproduce`", *rest])
     table = re.sub(r".* \| (?:Precision|Recall) \| .*\n", "", _text_of(run / "table1.md"))
-    found += [_absences(run), "## Table 1", table, "## Figures and values"]
-    return "\n\n".join(found + shown)
+    links = ", ".join(_links(run, FILES, files))
+    absent = series([name for name in FILES if not (run / name).is_file()])
+    top = [f"# Run {run.name}: what was found", _INTRODUCTION, "\n".join(main), *picture]
+    lacks = f"This run lacks {absent}." if absent else ""
+    return "\n\n".join([*top, lacks, "## Table 1", table, links, "## Notebooks", *rest])
 
 
 def _title(path: Path) -> str:
-    """The title of a notebook, or its name where it has none."""
-    for cell in nbformat.read(path, 4).cells:
-        if cell.source.startswith("# "):
-            return cell.source.splitlines()[0].removeprefix("# ")
-    return path.stem
+    """The title of a notebook, its first line."""
+    first: str = nbformat.read(path, 4).cells[0].source
+    return first.partition("\n")[0].removeprefix("# ")
 
 
 def _text_of(path: Path) -> str:
@@ -98,26 +112,6 @@ def _text_of(path: Path) -> str:
 def _links(folder: Path, names: Iterable[str], address: str) -> list[str]:
     """Links to those of the files that a folder has, at its address."""
     return [f"[{name}]({address}/{name})" for name in names if (folder / name).is_file()]
-
-
-def _absences(run: Path) -> str:
-    """Sentences about what the run lacks, or "" where it lacks nothing.
-
-    Notebooks whose titles say that they are optional are named apart.
-    """
-    absent = [part for part in [*FILES, "findings", "figures"] if not (run / part).exists()]
-    optional = []
-    for path in sorted(ROOT.glob("notebooks/*.ipynb")):
-        if (run / "notebooks" / path.name).exists():
-            continue
-        if _title(path).endswith("(optional)"):
-            optional.append(path.name[:2])
-        else:
-            absent.append(f"notebooks/{path.name}")
-    sentences = [f"This run lacks {series(absent)}."] if absent else []
-    if optional:
-        sentences.append(f"Optional notebooks that were not run: {', '.join(optional)}.")
-    return " ".join(sentences)
 
 
 # --- the site ---
@@ -139,15 +133,8 @@ def build_site(run: Path) -> Path:
             nbformat.write(page_of(nbformat.read(path, 4)), path)
         page = start_page(run, source / "notebooks", "notebooks/{}.html")
         write_file(source / "index.md", [page, _NAVIGATION])
-        Sphinx(
-            source,
-            None,
-            built,
-            source,
-            "html",
-            {**_SPHINX, "html_title": f"Run {run.name}"},
-            None,
-        ).build()
+        settings = {**_SPHINX, "html_title": f"Run {run.name}"}
+        Sphinx(source, None, built, source, "html", settings, None).build()
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(built, target)
     return target / "index.html"
@@ -166,9 +153,7 @@ def page_of(notebook: NotebookNode) -> NotebookNode:
             tags.append("hide-input")
         if cell.source.startswith("## Findings"):
             findings = place
-    if findings and cells[0].source.startswith(
-        "# "
-    ):  # a notebook that failed begins with its error
+    if findings:
         heading = nbformat.v4.new_markdown_cell("## Parameters, and how this was computed")
         notebook.cells = [cells[0], *cells[findings:], heading, *cells[1:findings]]
     return notebook
@@ -177,13 +162,28 @@ def page_of(notebook: NotebookNode) -> NotebookNode:
 # --- JupyterLab ---
 
 
+def lab_page(*runs: str) -> Markdown:
+    """The start pages of those runs that there are; without one, links to Lab's notebooks."""
+    pages = []
+    for run in [run for run in runs if (ROOT / run).exists()] or runs[:1]:
+        files = os.path.relpath(ROOT / run, ROOT / "lab")
+        pages.append(start_page(ROOT / run, ROOT / "notebooks", "{}.ipynb", files))
+    return Markdown("\n\n".join(pages))
+
+
 def write_lab_page(run: Path, lab: Path) -> Path:
-    """Write the start page of a run, which may be absent, as a notebook into Lab's folder.
+    """Write the start pages of Lab's run and of another into Lab's folder, as a cell's result.
 
     A notebook opens as it is read, but a file of Markdown as its source.
     """
-    page = start_page(run, ROOT / "notebooks", "{}.ipynb", os.path.relpath(run, lab))
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(page)])
+    runs = (LAB_RUN, os.path.relpath(run, ROOT))
+    shown = {"text/markdown": lab_page(*runs).data}
+    cell = nbformat.v4.new_code_cell(
+        "# Run this cell again when your notebooks have found more.\n"
+        f"from study.site import lab_page\n\nlab_page{runs}",
+        outputs=[nbformat.v4.new_output("display_data", shown)],
+    )
+    notebook = nbformat.v4.new_notebook(cells=[cell])
     notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
     return write_file(lab / "00_start.ipynb", [nbformat.writes(notebook)])
 
