@@ -89,11 +89,6 @@ class Pace:
             room = min(room, max(1, UNUSABLE_LIMIT - self.unusable_in_a_row.total()))
         return time.monotonic() >= self.next_call_at and self.under_way < room
 
-    def ended(self) -> None:
-        """Note that a call has ended, with a reply or without."""
-        self.under_way -= 1
-        self.last_end = time.monotonic()
-
     def silence(self) -> str:
         """What to tell a person when no call has ended for a while, else ""; once in SILENCE."""
         if time.monotonic() - self.last_end <= SILENCE:
