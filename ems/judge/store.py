@@ -107,8 +107,8 @@ class Replies:
             return
         if shutil.disk_usage(self.path.parent).free < FREE_BYTES:
             raise self._unwritable(f"less than {FREE_BYTES >> 20} MB are free")
-        with self._writing():
-            pass
+        with self._writing():  # beginning to write is not refused by a file for reading
+            self._db.execute("DELETE FROM pending WHERE key = ''")
 
     def export(self, path: FilePath) -> int:
         """Write the replies without prompts as JSON lines in a fixed order; returns how many.
