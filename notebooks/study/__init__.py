@@ -80,7 +80,7 @@ def read_values(run: Path) -> pd.DataFrame:
     if (run / "answers.jsonl").is_file():
         _check_answers(run, tables)
     elif not tables:
-        return _read_frame(COMMITTED / "values.csv.gz")
+        return read_frames(COMMITTED / "values.csv.gz")
     absent = [number for number, name in VALUES_FILES.items() if name not in tables]
     if absent:
         tables = {"committed": _committed_values(run, absent), **tables}
@@ -125,7 +125,7 @@ def without(values: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 def _committed_values(run: Path, absent: Sequence[int]) -> pd.DataFrame:
     """The committed values in the place of those that the `absent` notebooks would write."""
-    values = _read_frame(COMMITTED / "values.csv.gz")
+    values = read_frames(COMMITTED / "values.csv.gz")
     ours = _texts(read_triplets(run), read_answers(run))
     committed = _texts(
         ems.load_triplets(COMMITTED / "triplets.jsonl"),
@@ -230,18 +230,16 @@ def write_csv(path: str | Path, frame: pd.DataFrame) -> Path:
 
 
 def read_frames(*paths: str | Path) -> pd.DataFrame:
-    """Tables that `write_csv` wrote, one below the other.
+    """Tables that `write_csv` wrote, and .gz files of such, one below the other.
 
     Columns of names are text, and "" where a cell is empty; an empty cell elsewhere is nan.
     """
-    tables = [_read_frame(io.StringIO(read_text(path))) for path in paths]
+    types = dict.fromkeys(TEXT_COLUMNS, str)
+    tables = []
+    for path in map(Path, paths):
+        file = path if path.suffix == ".gz" else io.StringIO(read_text(path))
+        tables.append(pd.read_csv(file, dtype=types, keep_default_na=False, na_values=""))
     return pd.concat(tables, ignore_index=True).fillna(dict.fromkeys(TEXT_COLUMNS, ""))
-
-
-def _read_frame(file: Any) -> pd.DataFrame:
-    """A table whose columns `TEXT_COLUMNS` are text whatever they hold."""
-    names = dict.fromkeys(TEXT_COLUMNS, str)
-    return pd.read_csv(file, dtype=names, keep_default_na=False, na_values="")
 
 
 def values_frame(
