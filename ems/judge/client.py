@@ -6,7 +6,7 @@ The way of one request, from top to bottom of the class:
     _fetch       starts an event loop in a thread
     _replies     `workers` coroutines take one request after the other
     _reply       repeats a call until there is a reply or the request has failed
-    _turn        waits until the pace and the spend limit allow a call
+    _turn        waits until pace, store and spend limit allow a call
     _call        sends it (endpoint.py), saves the reply, and tells the pace whether it can be used
 """
 
