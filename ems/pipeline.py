@@ -102,7 +102,7 @@ class Evaluator(Signed, Generic[AnyResult]):
     ) -> Iterator[AnyResult]:
         """As `evaluate`, one by one, in flat memory. A bar shows how many of `total` are done.
 
-        Without a `total` there is no bar; 0 stands for a number that is not known. A replay in
+        The ids of `triplets` are unique. Without a `total` there is no bar; 0 stands for a number that is not known. A replay in
         which a reply is missing goes through all answers, then raises MissingReplies about all.
         """
         by_id = {triplet.id: triplet for triplet in triplets}
@@ -221,12 +221,13 @@ class EMS(Evaluator[EMSResult]):
         Earlier scores and labels of support are dropped. InputError unless the scorer gives each
         matched pair one score.
         """
-        groups: list[list[PointPair]] = []
+        groups = []
         for result in results:
-            groups.append([])
+            matched: list[PointPair] = []
             for ref, index in zip(result.ref_points, result.match, strict=True):
                 if index not in (None, -1):
-                    groups[-1].append((ref, result.ans_points[index]))
+                    matched.append((ref, result.ans_points[index]))
+            groups.append(matched)
         lists = _one_each("scorer", "answer", self.scorer(groups), groups)
         signature = self.signature
         scored = []

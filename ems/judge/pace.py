@@ -40,11 +40,6 @@ class Failed(Exception):
         """One line for a person."""
         return f"{self.reason!r}: {' '.join(self.message.split())[:200]}".removesuffix(": ")
 
-    @property
-    def is_complaint(self) -> bool:
-        """Whether the server says that it has too much to do, or cannot work."""
-        return self.reason.startswith(("http 429", "http 5"))
-
 
 class Pace:
     """When a call may go out, and when a run has to end; one pace for all threads of a judge.
@@ -131,7 +126,7 @@ class Pace:
         now = time.monotonic()
         self.last_failure = failure
         self.failing_keys.add(key)
-        if failure.is_complaint:
+        if failure.reason.startswith(("http 429", "http 5")):  # the server has too much to do
             self.complained = True
             if now - self.shrunk_at > SHRINK_EVERY:
                 self.shrunk_at = now

@@ -107,7 +107,7 @@ class Replies:
             return
         if shutil.disk_usage(self.path.parent).free < FREE_BYTES:
             raise self._unwritable(f"less than {FREE_BYTES >> 20} MB are free")
-        with self._writing():  # beginning to write is not refused by a file for reading
+        with self._writing():  # SQLite refuses a write to such a file, but not the beginning of one
             self._db.execute("DELETE FROM pending WHERE key = ''")
 
     def export(self, path: FilePath) -> int:
