@@ -102,8 +102,9 @@ class Evaluator(Signed, Generic[AnyResult]):
     ) -> Iterator[AnyResult]:
         """As `evaluate`, one by one, in flat memory. A bar shows how many of `total` are done.
 
-        The ids of `triplets` are unique. Without a `total` there is no bar; 0 stands for a number that is not known. A replay in
-        which a reply is missing goes through all answers, then raises MissingReplies about all.
+        The ids of `triplets` are unique. Without a `total` there is no bar; 0 stands for a number
+        that is not known. A replay in which a reply is missing goes through all answers, then
+        raises MissingReplies about all.
         """
         by_id = {triplet.id: triplet for triplet in triplets}
         missing: set[tuple[str, str, str]] = set()
